@@ -1,7 +1,9 @@
-//! One folder per protocol: wire, proof, translation, codes, routes.
+//! The five protocols: one folder each, with wire types, authentication, translation, errors and
+//! operations.
 //!
-//! What the protocols share in reading and writing their bytes lives in `kit`; what each shows the
-//! hub is a `Face`, and `ALL` is the list of them. A new protocol is a new folder and a new entry.
+//! `kit` holds what the protocols share for reading and writing bytes. Each protocol implements
+//! `ProtocolAdapter` for the hub, and `ALL` lists the adapters. A new protocol is a new folder and
+//! a new entry.
 
 pub mod agora;
 pub mod clara;

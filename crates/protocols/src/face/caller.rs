@@ -1,4 +1,4 @@
-//! Who is calling: a key in the header, looked up by its hash.
+//! Authenticates a caller by the key in its header, looked up by its hash.
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Extensions, HeaderMap};
@@ -10,29 +10,29 @@ use rialto_engine::keys::{Key, bearer, same};
 /// The caller, as far as a key proves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// No key was shown.
+    /// The request has no key.
     Nobody,
     Agent(AgentId),
-    /// The key of an unregistered agent; it may only register again.
+    /// The key of an agent that has unregistered. It may only register again.
     Former(AgentId),
     Operator,
 }
 
-/// A key was shown and it does not work.
+/// Why a key is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadKey {
-    /// Malformed, unknown and revoked are one answer.
+    /// Malformed, unknown and revoked keys get the same answer.
     Unknown,
-    /// The key is good; its agent, or the agent's owner, is suspended by the operator.
+    /// The key is valid, but the operator suspended its agent or the agent's owner.
     Suspended,
 }
 
-/// What the key of a request was found to be, kept with the request so that it is looked up once.
+/// The result of the key lookup, stored in the request's extensions so that it runs once.
 #[derive(Clone, Copy, Debug)]
 struct LookedUp(Result<Caller, BadKey>);
 
 impl Caller {
-    /// Reads the header, which is a sign of life of the agent whose key it is. Every bad key takes the
+    /// Reads the header and records activity of the agent whose key it is. Every bad key takes the
     /// same path to the same answer.
     pub fn read(
         engine: &Engine,
@@ -47,7 +47,7 @@ impl Caller {
         Ok(caller)
     }
 
-    /// Looks up the key and keeps the outcome with the request. It is no sign of life.
+    /// Looks up the key and stores the result with the request. Does not record activity.
     pub fn identify(
         engine: &Engine,
         headers: &HeaderMap,

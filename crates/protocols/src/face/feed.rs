@@ -1,9 +1,10 @@
 //! An inbox stream: its position, and how it produces its next bytes.
 //!
-//! Nothing is queued for it. What was just committed comes from the engine's short memory, the rest
-//! from the store, one page at a time and only when the connection takes bytes; so a slow reader
-//! costs a page and slows nobody. One that takes nothing at all is closed by the edge and resumes.
-//! The words are the reader's protocol's.
+//! Nothing is queued for a stream. Recently committed notices come from the engine's short buffer
+//! in memory, older ones from the store. They are read one page at a time, and only when the
+//! connection takes bytes, so a slow reader costs one page and slows no other reader. The edge
+//! closes a connection that takes nothing at all; the reader resumes later. The reader's protocol
+//! encodes the notices.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,45 +25,45 @@ use super::stopping::Stopping;
 /// A page ends after this many events, or with the event that fills this many bytes.
 const PAGE_EVENTS: usize = 64;
 const PAGE_BYTES: usize = 256 << 10;
-/// How many are read at first, before it is known how large they are.
+/// How many notices are read first, before their size is known.
 const FIRST_STEP: usize = 4;
-/// Signs of life go both ways this often. News, a revoked key and a stop are told at once; should a
-/// hint be lost, it is noticed with the next ping.
+/// How often a ping is sent, which also counts as activity of the reader. New notices, a revoked
+/// key and a shutdown are acted on at once. If a wake-up is lost, the next ping notices it.
 const PING: Duration = Duration::from_secs(15);
 
-/// Where a reader wants to begin.
+/// Where a stream starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// After a position it has.
+    /// After a position the reader already has.
     Position(u64),
-    /// With the first notice nobody was handed.
+    /// With the first notice that was not handed out to any connection.
     Unread,
-    /// With the first notice it has not acknowledged.
+    /// With the first notice the reader has not acknowledged.
     Unacknowledged,
 }
 
-/// Jobs that notices are about.
+/// The jobs that notices are about.
 pub type Jobs = HashMap<JobId, Arc<Job>>;
 
-/// How a protocol puts what an inbox holds.
+/// How a protocol encodes the notices of an inbox.
 pub trait Wording: Send + 'static {
-    /// Whether it wants to see the jobs that notices are about.
+    /// Whether the encoder needs the jobs that notices are about.
     const JOBS: bool;
 
     /// Whether the reader may still read.
     fn may_read(&self, floor: &Floor, agent: AgentId) -> bool;
 
-    /// What is said first to a reader that has everything up to a position.
+    /// The first bytes of a stream, for a reader that has everything up to `after`.
     fn hello(&self, floor: &Floor, agent: AgentId, after: u64) -> Bytes;
 
-    /// A sign of life.
+    /// A keep-alive.
     fn ping(&self) -> Bytes;
 
-    /// Adds a notice; what says nothing in this protocol leaves nothing.
+    /// Appends a notice. A notice with no form in this protocol appends nothing.
     fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs);
 }
 
-/// One open inbox.
+/// One open inbox stream.
 pub struct Feed<W> {
     pub(crate) floor: Floor,
     pub(crate) agent: AgentId,
@@ -70,7 +71,7 @@ pub struct Feed<W> {
     listener: Listener,
     bell: Arc<Notify>,
     pub(crate) stopping: Stopping,
-    /// The last position that was given out.
+    /// The last position that was handed out.
     after: u64,
     /// How many notices are read at once: fewer while they are large.
     step: usize,
@@ -92,17 +93,18 @@ impl<W: Wording> Feed<W> {
         Self { floor, agent, wording, listener, bell, stopping, after, step, ping_at, greeted }
     }
 
-    /// The last position that was given out.
+    /// The last position that was handed out.
     pub fn position(&self) -> u64 {
         self.after
     }
 
-    /// Whether this stream has come to its end, whatever there is still to tell.
+    /// Whether this stream must end, even if notices are left.
     pub fn is_over(&self) -> bool {
         self.stopping.is_now() || !self.wording.may_read(&self.floor, self.agent)
     }
 
-    /// The next bytes; `None` ends the stream. Dropped half-way, it has given nothing out.
+    /// The next bytes; `None` ends the stream. If this future is dropped half-way, nothing counts
+    /// as handed out.
     pub async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.greeted, true) {
             return Some(self.wording.hello(&self.floor, self.agent, self.after));
@@ -118,7 +120,8 @@ impl<W: Wording> Feed<W> {
                 Some(recent) => recent,
                 None if self.head() > self.after => {
                     let engine = &self.floor.engine;
-                    // A store that cannot be read ends the stream; whoever resumes is told more.
+                    // A store that cannot be read ends the stream. The client learns more when it
+                    // resumes.
                     let page = engine.notices_of(self.agent, self.after, self.step).await.ok()?;
                     page.into_iter().map(Arc::new).collect()
                 }
@@ -139,9 +142,9 @@ impl<W: Wording> Feed<W> {
         }
     }
 
-    /// How many notices of a page may go out now, or when the first of them may. What is held back
-    /// waits at the end of the inbox only: as soon as something else stands behind it, it goes out, so
-    /// that no message waits for those of another sender.
+    /// How many notices of a page may go out now, or when the first of them may. Held-back notices
+    /// wait only at the end of the inbox: once another notice follows, they go out, so that no
+    /// message waits for those of another sender.
     fn released(&self, page: &[Arc<Notice>], last: u64) -> Result<usize, Timestamp> {
         let now = self.floor.engine.now();
         if let Some(at) = page.iter().rposition(|notice| held_until(notice, now).is_none()) {
@@ -155,12 +158,12 @@ impl<W: Wording> Feed<W> {
         self.floor.engine.look(|world| world.mailbox(self.agent).head)
     }
 
-    /// Waits for news after the last position that was seen, the next ping, a stop, or the moment when
-    /// something is held back no longer.
+    /// Waits for a notice after position `seen`, the next ping, a shutdown, or the time when a
+    /// held-back notice is released.
     async fn wait(&mut self, seen: u64, until: Option<Timestamp>) {
         let told = self.bell.notified();
         tokio::pin!(told);
-        // From here on nothing can be missed, so looking comes after it.
+        // Register for the wake-up first and check the head afterwards, so that none is missed.
         told.as_mut().enable();
         if self.floor.engine.look(|world| world.mailbox(self.agent).head) > seen {
             return;
@@ -174,17 +177,17 @@ impl<W: Wording> Feed<W> {
         }
     }
 
-    /// A page as it goes out, if there is anything in it for this reader. What does not fit any
-    /// more is read again with the next one.
+    /// A page as bytes, if this reader gets anything from it. Notices that no longer fit are read
+    /// again for the next page.
     async fn written(&mut self, page: &[Arc<Notice>]) -> Option<Bytes> {
         let mut out = Vec::new();
-        // Dropped half-way, nothing counts as given out.
+        // Local until the end, so that a dropped future hands out nothing.
         let (mut taken, mut after) = (0, self.after);
         for notice in page {
             if taken > 0 && out.len() >= PAGE_BYTES {
                 break;
             }
-            // One job at a time, since each may be long.
+            // One job at a time, since each may be large.
             let jobs = match W::JOBS {
                 true => jobs_of(&self.floor.engine, std::slice::from_ref(notice)).await.ok()?,
                 false => Jobs::new(),
@@ -195,12 +198,12 @@ impl<W: Wording> Feed<W> {
         }
         self.after = after;
         self.step = if taken < page.len() { taken } else { (self.step * 2).min(PAGE_EVENTS) };
-        // Handed to the connection; whether the reader has it, only an acknowledgement tells.
+        // Only handed to the connection. Receipt is proven by an acknowledgement alone.
         self.floor.engine.presented(self.agent, self.after);
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// A reader that takes pings is there.
+    /// A reader that takes pings is active.
     fn ping(&mut self) -> Bytes {
         self.ping_at = Instant::now() + PING;
         self.floor.engine.seen(self.agent);
@@ -208,7 +211,7 @@ impl<W: Wording> Feed<W> {
     }
 }
 
-/// Until when the protocol a message was written in holds it back.
+/// Until when the protocol of a message holds it back.
 fn held_until(notice: &Notice, now: Timestamp) -> Option<Timestamp> {
     let News::Message { words, .. } = &notice.news else { return None };
     crate::ALL.iter().find(|face| face.id() == *words)?.held_until(notice, now)

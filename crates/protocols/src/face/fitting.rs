@@ -1,4 +1,5 @@
-//! Whose rules about input a job of another protocol would break, found out before it is opened.
+//! Finds agents whose input schemas the input of a job of another protocol would violate, before
+//! the job is opened.
 
 use std::sync::Arc;
 
@@ -11,24 +12,25 @@ use tokio::sync::Semaphore;
 
 use super::{Face, Floor};
 
-/// Agents whose rules are looked at for a job that names nobody, and agents looked through for them.
+/// How many agents' schemas are checked for a job that names no agent, and how many agents are
+/// scanned to find them.
 const LOOKED_AT_MAX: usize = 64;
 const SCANNED_MAX: usize = 4_096;
 /// Inputs that are checked at the same time; more wait.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
-/// What is wanted, and of whom.
+/// A job's input, and the agents it may go to.
 pub struct Wanted<'a> {
-    /// The protocol it is asked in, which looks after its own agents itself.
+    /// The protocol the job is requested in. It checks its own agents itself.
     pub by: Protocol,
-    /// What it may be called.
+    /// The names the skill may have.
     pub names: &'a [&'a str],
-    /// The one agent it is for, if it is for one.
+    /// The one agent the job is for, if it names one.
     pub of: Option<AgentId>,
     pub input: &'a str,
 }
 
-/// Those who could not use the input.
+/// The agents that cannot use the input.
 pub async fn unfit(floor: &Floor, wanted: &Wanted<'_>) -> Vec<Unfit> {
     let strict = floor.engine.look(|world| strict(world, wanted));
     if strict.is_empty() {
@@ -41,7 +43,7 @@ pub async fn unfit(floor: &Floor, wanted: &Wanted<'_>) -> Vec<Unfit> {
             let why = face.misfit(&floor, &agent, &skill, &input)?;
             Some(Unfit { agent: agent.id, why })
         };
-        // Whom nobody has looked at is not given it.
+        // An agent that was not checked does not get the job.
         let unseen = |(_, agent, _): &(_, Arc<Agent>, _)| {
             let why = "too many agents offer this skill to check all of them".to_owned();
             Unfit { agent: agent.id, why }
@@ -54,7 +56,8 @@ pub async fn unfit(floor: &Floor, wanted: &Wanted<'_>) -> Vec<Unfit> {
     tokio::task::spawn_blocking(check).await.unwrap_or_default()
 }
 
-/// Those who may be asked and whose protocol looks at input, with what each would do it as.
+/// Agents that may be asked and whose protocol checks input, each with the name of the matching
+/// skill.
 fn strict(world: &World, wanted: &Wanted<'_>) -> Vec<(&'static dyn Face, Arc<Agent>, String)> {
     let looks = |home: Protocol| {
         let other = home != wanted.by;

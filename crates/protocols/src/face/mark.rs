@@ -1,4 +1,4 @@
-//! The mark on what the hub says for somebody of another protocol (B3).
+//! The `bridge` member: marks a message that the hub writes for a party of another protocol (B3).
 
 use rialto_core::agent::Agent;
 use rialto_core::job::{Job, Requester};
@@ -6,15 +6,15 @@ use rialto_core::world::World;
 
 use crate::kit::object::Object;
 
-/// What it is called wherever messages may have members of ours.
+/// Its name in every message that may have members of ours.
 pub const MEMBER: &str = "bridge";
 
-/// For whom the hub speaks: the protocol it is at home in, and its name there.
+/// The agent the hub writes for: its home protocol and its name there.
 pub fn of_agent(agent: &Agent) -> String {
     Object::new().text("protocol", agent.home.as_str()).text("agent", &agent.native).finish()
 }
 
-/// For whom the hub asks: whoever wants the job. A guest has no name that anybody proved.
+/// The requester the hub writes for. A guest has no proven name.
 pub fn of_requester(world: &World, job: &Job) -> String {
     let agent = match job.requester {
         Requester::Agent(agent) => world.agent(agent),

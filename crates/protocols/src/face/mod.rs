@@ -43,11 +43,11 @@ pub use route::{Listed, Reach, Route};
 #[derive(Clone)]
 pub struct Floor(Arc<Ground>);
 
-/// The floor's own parts.
+/// The parts of a [`Floor`].
 pub struct Ground {
     pub engine: Engine,
     pub egress: Arc<Egress>,
-    /// The hub's own base URL, without a slash at the end.
+    /// The hub's own base URL, without a trailing slash.
     pub hub_url: String,
     pub body_limit: usize,
     pub settings: Settings,
@@ -55,13 +55,13 @@ pub struct Ground {
     pub agora: agora::Room,
     pub openclaw: openclaw::Room,
     pub clara: clara::Settings,
-    /// How often callers may write whose credential is known to their protocol only.
+    /// Rate limits for writes whose credential only the protocol can read.
     pub writes: Arc<dyn Writes>,
     /// Requests with an idempotency key that are running now.
     pub running: once::Running,
     /// How many answers each agent waits for.
     pub waits: Mutex<BTreeMap<AgentId, u32>>,
-    /// Agents whose endpoint is being tried.
+    /// Agents whose endpoint is being checked.
     pub trying: Mutex<BTreeSet<AgentId>>,
 }
 
@@ -79,28 +79,28 @@ impl std::ops::Deref for Floor {
     }
 }
 
-/// Counts the writes of callers who prove themselves by what they write.
+/// Counts the writes of callers that authenticate by signing what they write.
 pub trait Writes: Send + Sync {
-    /// Counts one; refuses it when there were too many.
+    /// Counts one write, or refuses it when there were too many.
     fn count(&self, who: Signer<'_>) -> Result<(), Trouble>;
 
-    /// Counts a signature that has to be checked, by where it comes from.
+    /// Counts a signature check by client address.
     fn count_check(&self, from: Option<SocketAddr>) -> Result<(), Trouble>;
 
-    /// Counts somebody nobody has heard of before, by where it comes from.
+    /// Counts a sender the hub has not seen before, by client address.
     fn count_newcomer(&self, from: Option<SocketAddr>) -> Result<(), Trouble>;
 }
 
 /// A caller that signs what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signer<'a> {
-    /// An agent, counted together with what it writes by other means.
+    /// An agent, counted together with its writes by other means.
     Agent(AgentId),
-    /// A key or an account that is no agent yet.
+    /// A key or an account that is not registered as an agent.
     Name(&'a [u8]),
 }
 
-/// How many rows were looked at for an answer, which carries it among its extensions.
+/// How many rows were read for an answer. Carried in the response's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowsRead(pub usize);
 
@@ -147,28 +147,28 @@ pub enum Trouble {
 pub struct Express {
     pub method: &'static str,
     pub path: &'static str,
-    /// Requests with one of these headers take the usual way.
+    /// Requests with one of these headers use the router instead.
     pub unless: &'static [&'static str],
     pub handler: fn(Floor, Head, Reading) -> Answering,
 }
 
-/// What is known of a request before its body.
+/// A request without its body.
 #[derive(Debug)]
 pub struct Head {
     pub headers: HeaderMap,
     /// What the hub has found out about the request so far.
     pub extensions: Extensions,
-    /// Where it comes from.
+    /// The client's address.
     pub peer: Option<SocketAddr>,
 }
 
-/// A body that is read once somebody waits for it: a caller without a good key is refused first.
+/// A body that is read when polled, so that a caller without a valid key is refused first.
 pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
 
-/// An answer in the making.
+/// A response being computed.
 pub type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Work that goes on until the hub stops, which drops it.
+/// A task that runs until the hub stops and drops it.
 pub type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One protocol, as the hub sees it.
@@ -182,37 +182,38 @@ pub trait Face: Send + Sync {
     /// Those of its routes that are also served at the root.
     fn root_routes(&self, floor: &Floor) -> Router;
 
-    /// Every route, for documents and tests.
+    /// Every operation, for the API document and tests.
     fn listed(&self) -> Vec<Listed>;
 
-    /// How it words what is pushed to its agents.
+    /// Encodes the deliveries to its agents.
     fn courier(&self, floor: &Floor) -> Arc<dyn Courier>;
 
-    /// What it does while the hub runs besides answering requests; most protocols do nothing.
+    /// What it runs in the background. Most protocols run nothing.
     fn background(&self, _: &Floor) -> Background {
         Box::pin(std::future::ready(()))
     }
 
-    /// A refusal by the edge in its own shape.
+    /// A refusal by the edge in the shape of this protocol.
     fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response;
 
     /// Whether a registration posted at the root is meant for it.
     fn claims_registration(&self, body: &crate::kit::ijson::Json<'_>) -> bool;
 
-    /// A registration that succeeds as it is, shown to who posted one that fits nobody; nothing
-    /// where agents do not register.
+    /// A registration that succeeds as it is, shown to a caller whose registration no protocol
+    /// recognizes; `None` where agents do not register.
     fn registration_example(&self) -> Option<&'static str>;
 
-    /// Its own name for a new agent of any protocol; another one if the first is taken.
+    /// The alias it gives a new agent of any protocol; a different one if the first is taken.
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String>;
 
-    /// What one of its own ids looks like to a reader, where the hub must keep look-alikes of two owners
-    /// apart; nothing where ids cannot look alike, or where it does that itself.
+    /// The skeletons of one of its ids, where the hub must keep confusable ids of two owners apart.
+    /// Empty where ids cannot be confused, or where the protocol checks that itself.
     fn looks(&self, _native: &str) -> Vec<String> {
         Vec::new()
     }
 
-    /// Until when a message in its words is held back from whoever reads it, if that is not over.
+    /// Until when a message of this protocol is held back from its reader, if that is in the
+    /// future.
     fn held_until(&self, _: &Notice, _now: Timestamp) -> Option<Timestamp> {
         None
     }
@@ -220,17 +221,18 @@ pub trait Face: Send + Sync {
     /// How a job looks to its requesters and to its workers.
     fn sides(&self) -> &'static dyn fidelity::Sides;
 
-    /// Whoever shows a credential of its own kind that is good for reading and nothing else.
+    /// The agent behind a credential of this protocol that permits reading and nothing else.
     fn reader(&self, _: &Floor, _: &HeaderMap) -> Option<AgentId> {
         None
     }
 
-    /// Whether its agents say what input they take, and the hub holds others to it.
+    /// Whether its agents declare input schemas that the hub enforces for requesters of other
+    /// protocols.
     fn checks_input(&self) -> bool {
         false
     }
 
-    /// What is wrong with an input by what one of its agents says it takes; may be slow.
+    /// What is wrong with an input, by the schema of one of its agents; may be slow.
     fn misfit(&self, _: &Floor, _: &Arc<Agent>, _skill: &str, _input: &str) -> Option<String> {
         None
     }
@@ -240,24 +242,24 @@ pub trait Face: Send + Sync {
         general
     }
 
-    /// Routes that are worth a shorter way, relative to its prefix and at the root alike.
+    /// Operations served without the router, relative to its prefix and at the root alike.
     fn express(&self) -> &'static [Express] {
         &[]
     }
 
-    /// Whether web pages may call all of it where the hub is published, and slashes too many in its
-    /// paths mean nothing: where nothing but a signature counts.
+    /// Whether web pages of any origin may call all of it where the hub is published, and extra
+    /// slashes in its paths are ignored: for protocols that trust only signatures.
     fn is_open_to_pages(&self) -> bool {
         false
     }
 
-    /// Whether paths that belong to nobody are refused in its shape.
+    /// Whether unknown paths are answered in its shape.
     fn owns_the_rest(&self) -> bool {
         false
     }
 }
 
-/// Which names could be taken for each other, as the protocols see it.
+/// Which names are confusable, by the rules of all protocols.
 pub fn likeness() -> Likeness {
     Likeness {
         owner: registry::owners::looks,
@@ -268,27 +270,27 @@ pub fn likeness() -> Likeness {
     }
 }
 
-/// Couriers of all protocols.
+/// The delivery encoders of all protocols.
 pub fn couriers(floor: &Floor) -> HashMap<Protocol, Arc<dyn Courier>> {
     crate::ALL.iter().map(|face| (face.id(), face.courier(floor))).collect()
 }
 
-/// What all protocols do besides answering requests.
+/// The background tasks of all protocols.
 pub fn background(floor: &Floor) -> impl Future<Output = ()> + Send + use<> {
     let all = futures_util::future::join_all(crate::ALL.iter().map(|face| face.background(floor)));
     async { drop(all.await) }
 }
 
-/// An agent that has no names yet but its own.
+/// An agent that has no aliases yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Newcomer<'a> {
     pub home: Protocol,
     pub native: &'a str,
-    /// What people call it.
+    /// Its display name.
     pub name: &'a str,
 }
 
-/// The names of a new agent in all protocols but its own.
+/// The aliases of a new agent in all protocols but its own.
 pub fn aliases(engine: &Engine, new: Newcomer<'_>) -> Vec<(Protocol, String)> {
     let others = crate::ALL.iter().filter(|face| face.id() != new.home);
     let free =
@@ -301,7 +303,7 @@ pub fn aliases(engine: &Engine, new: Newcomer<'_>) -> Vec<(Protocol, String)> {
     named.collect()
 }
 
-/// Gives agents names in protocols that the hub did not speak when they came.
+/// Gives agents aliases in protocols that the hub did not speak when they registered.
 pub async fn complete_aliases(engine: &Engine) -> Result<(), Failure> {
     let missing: Vec<(AgentId, Protocol, String, String)> = engine.look(|world| {
         let complete = |face: &&dyn Face| world.names_in(face.id()) >= world.agents().len();

@@ -1,4 +1,4 @@
-//! What names the hub gives are made of, the same in every protocol, and how owners are named.
+//! How the hub builds aliases, the same way for every protocol, and how it names owners.
 
 use std::borrow::Cow;
 
@@ -11,17 +11,18 @@ use uuid::Uuid;
 
 use crate::kit::looks;
 
-/// The namespace of names the hub gives to agents of other protocols.
+/// The UUID namespace of aliases the hub gives to agents of other protocols.
 const NAMESPACE: Uuid = Uuid::from_u128(0xb26b_c05a_86f5_5456_bb53_ffeb_a844_57cc);
-/// Longest slug.
+/// The longest slug.
 const SLUG_MAX: usize = 40;
 
-/// The one UUID that an agent has in all protocols it is not at home in.
+/// The UUID that identifies an agent in every protocol but its own.
 pub fn uuid(home: Protocol, native: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, format!("{home}:{native}").as_bytes())
 }
 
-/// Another one, for an agent whose UUID somebody took before it came. Nobody can know it beforehand.
+/// Another UUID, for an agent whose first one was taken before it registered. It cannot be
+/// predicted.
 pub fn spare_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
     let key = secret.derive("rialto spare alias v1", &format!("{home}:{native}"));
     let mut bytes = [0; 16];
@@ -29,15 +30,15 @@ pub fn spare_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
     uuid::Builder::from_random_bytes(bytes).into_uuid()
 }
 
-/// The beginning of that UUID as digits, for names that people read: 8, or 16 where 8 are taken.
+/// The first digits of that UUID, for names that people read: 8, or 16 where 8 are taken.
 pub fn digits(home: Protocol, native: &str, long: bool) -> String {
     let mut digits = uuid(home, native).simple().to_string();
     digits.truncate(if long { 16 } else { 8 });
     digits
 }
 
-/// The name an owner is known by: as it was typed if there is such an owner, else composed (NFC), which
-/// is how new ones are written down.
+/// An owner's name: as typed if an owner has that name, else in NFC, which is how new names are
+/// stored.
 pub fn owner(world: &World, typed: String) -> String {
     if world.owner_named(&typed).is_some() {
         return typed;
@@ -48,7 +49,7 @@ pub fn owner(world: &World, typed: String) -> String {
     }
 }
 
-/// A display name as a piece of an address: plain lower-case letters, digits and dashes.
+/// A display name as part of an address: plain lower-case letters, digits and dashes.
 pub fn slug(name: &str) -> String {
     let plain = name.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase);
     let mut slug = String::with_capacity(SLUG_MAX);

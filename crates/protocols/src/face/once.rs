@@ -1,11 +1,12 @@
-//! `Idempotency-Key`: the same request twice has one effect and one answer.
+//! `Idempotency-Key`: the same request sent twice has one effect and one answer.
 //!
-//! The command's own record commits with its effect; the whole answer is written down after it.
-//! So a repeat gets the first answer word for word, and after a crash in between it still gets the
-//! first effect.
+//! The command's own record commits with its effect; the whole answer is stored afterwards. So a
+//! repeat gets the first answer byte for byte, and after a crash in between it still gets the first
+//! effect.
 //!
-//! What only reads keeps nothing: it has no effect to be had twice, and anybody may ask for it. What is kept
-//! counts against its caller's share, and without room for it the request is refused before it runs.
+//! A public read stores nothing: it has no effect to repeat, and any caller may make it. A stored
+//! answer counts against its caller's quota. Without room for it the request is refused before it
+//! runs.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -30,14 +31,14 @@ use super::{Floor, Trouble, sent};
 
 /// The header.
 pub const HEADER: &str = "idempotency-key";
-/// Marks an answer that was given before.
+/// Marks a repeated answer.
 const REPLAYED: &str = "idempotency-replayed";
-/// Longest key.
+/// The longest key.
 const KEY_MAX: usize = 256;
-/// Longest answer that is kept.
+/// The longest answer that is stored.
 const ANSWER_MAX: usize = 2 << 20;
 
-/// Put on a request whose command must leave a record.
+/// A request extension: the command of this request must leave an idempotency record.
 #[derive(Clone, Copy, Debug)]
 pub struct Once(pub Idempotency);
 
@@ -45,25 +46,26 @@ pub struct Once(pub Idempotency);
 #[derive(Clone, Debug, Default)]
 pub struct Running(Arc<std::sync::Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>>);
 
-/// What a protocol adds: who calls when no key is shown, its refusals, and what must not be kept.
+/// What a protocol adds: the caller where there is no key, its refusals, and what must not be
+/// stored.
 pub trait Words: Send + Sync {
-    /// Where its paths are its own: a key that was used for another protocol's path of the same
-    /// name is a new one here.
+    /// The namespace of its paths: a key used for another protocol's path of the same name is a new
+    /// key here.
     fn realm(&self) -> &'static str;
 
     fn key_too_long(&self) -> Response;
-    /// The key was used with another body than this one.
+    /// The key was used with a body other than this one.
     fn other_content(&self, body: &[u8]) -> Response;
-    /// The answer could not be kept, so nothing was done.
+    /// The answer could not be stored, so nothing was done.
     fn no_room(&self, refusal: &Refusal) -> Response;
     fn trouble(&self, trouble: Trouble) -> Response;
     /// The answer without its secrets.
     fn without_secrets(&self, body: &str) -> String;
-    /// The caller a body names, for hubs that take its word.
+    /// The caller a body names, for hubs that accept it without proof.
     fn principal(&self, body: &[u8]) -> Option<String>;
 }
 
-/// The routes of a protocol. Of those that may change something, requests that carry a key run once.
+/// The routes of a protocol. Among those that may change something, requests with a key run once.
 pub fn once_each<'r>(
     rows: impl Iterator<Item = &'r Route<Floor>>,
     floor: &Floor,
@@ -79,7 +81,7 @@ pub fn once_each<'r>(
             if !request.headers().contains_key(HEADER) {
                 return next.run(request).await;
             }
-            // A key that works no longer is told so, and gets nothing it was told before.
+            // A key that is no longer valid gets its refusal, not an earlier answer.
             match Caller::read(&floor.engine, request.headers(), request.extensions()) {
                 Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
                 Ok(caller) => at_most_once(&floor, words, caller, request, next).await,
@@ -113,8 +115,8 @@ pub async fn at_most_once(
     let caller = name(caller).or_else(|| words.principal(&body));
     let path = parts.uri.path().as_bytes();
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    // The path is what the protocol calls it: the same with its prefix and at the root, and not the
-    // same as that of another protocol.
+    // The path relative to the protocol: the same with its prefix and at the root, and different
+    // from the same path of another protocol.
     let (realm, caller) = (words.realm().as_bytes(), caller.unwrap_or_default());
     let scope = Digest::of(&[b"once", realm, caller.as_bytes(), path, key.as_bytes()]);
     let once = Idempotency { scope, request: Digest::of(&[&body, query]), principal };
@@ -130,7 +132,7 @@ pub async fn at_most_once(
         Ok(Some(Ok((status, body)))) => replay(status, body),
         Ok(Some(Err(()))) => words.other_content(&body),
         Ok(None) => {
-            // What has its receipt has its place already.
+            // A request that has its record already has its room.
             if !floor.engine.is_kept(scope)
                 && let Err(refusal) = floor.engine.room_for_answer(principal)
             {
@@ -152,14 +154,14 @@ struct Leaving<'r> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         let mut running = self.running.lock();
-        // Only the map still holds it: nobody else waits.
+        // Only the map still holds it: no other request waits.
         if running.get(&self.scope).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             running.remove(&self.scope);
         }
     }
 }
 
-/// Who calls, by name and not by key: a rotated key is still the same caller.
+/// The caller by name and not by key: a rotated key is still the same caller.
 fn name(caller: Caller) -> Option<String> {
     match caller {
         Caller::Agent(id) | Caller::Former(id) => Some(format!("agent {id}")),
@@ -168,8 +170,8 @@ fn name(caller: Caller) -> Option<String> {
     }
 }
 
-/// Whose share an answer counts against. Whom a body names without proof is nobody's share but the
-/// address's: else anybody could use up somebody else's.
+/// The principal whose quota an answer counts against. A caller that a body names without proof
+/// counts by address, so that it cannot use up another caller's quota.
 pub fn principal(caller: Caller, extensions: &Extensions) -> Principal {
     match caller {
         Caller::Agent(id) | Caller::Former(id) => Principal::Agent(id),
@@ -194,10 +196,10 @@ fn replay(status: u16, body: String) -> Response {
     answer
 }
 
-/// Writes the answer down, unless asking again is meant to give another one.
+/// Stores the answer, unless a repeat is meant to get a new one.
 async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Response) -> Response {
     let status = answer.status().as_u16();
-    // Without a key, anybody can ask for what is not there or not allowed as often as it likes.
+    // Without a key, a caller can repeat requests for missing or forbidden things without limit.
     let stranger = matches!(once.principal, Principal::Anonymous(_));
     let nothing_done = matches!(status, 400 | 401 | 413 | 415 | 429 | 500..)
         || stranger && matches!(status, 403..=405);
@@ -218,8 +220,8 @@ async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Respo
     Response::from_parts(parts, Body::from(bytes))
 }
 
-/// A stream is passed on as it comes. What it was about has its own record, so a repeat is told how
-/// that stands now.
+/// A stream is passed on as it comes. Its subject has its own record, so a repeat gets the current
+/// state.
 fn is_stream(answer: &Response) -> bool {
     let kind = answer.headers().get(axum::http::header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
@@ -239,7 +241,7 @@ impl Running {
 mod tests {
     use super::*;
 
-    /// One request from its place in the line to its end.
+    /// One request from its place in the queue to its end.
     fn passes(running: &Running, scope: Digest) {
         let _leaving = Leaving { running, scope };
         let _turn = running.turn(scope);
@@ -252,7 +254,7 @@ mod tests {
         let waits = running.turn(scope);
         passes(&running, other);
         passes(&running, scope);
-        assert!(Arc::ptr_eq(&waits, &running.turn(scope)), "somebody still waits in that line");
+        assert!(Arc::ptr_eq(&waits, &running.turn(scope)), "another request still waits for it");
         assert_eq!(running.lock().len(), 1);
         drop(waits);
         passes(&running, scope);

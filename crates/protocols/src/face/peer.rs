@@ -1,4 +1,4 @@
-//! Where a request comes from.
+//! The client address of a request.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 
-/// The part of an IPv6 address that is its owner's network. Everybody with one address has the
-/// 2^64 around it as well, so counting single ones would count nothing.
+/// The network part of an IPv6 address. A client with one address usually has the 2^64 around it as
+/// well, so counting single addresses would limit nothing.
 const NETWORK: u128 = !0 << 64;
 
-/// What counts as one caller when callers are told apart by address: an IPv4 address, or the network of an
-/// IPv6 address.
+/// What counts as one caller when callers are told apart by address: an IPv4 address, or the
+/// network of an IPv6 address.
 pub fn network(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & NETWORK)),
@@ -19,7 +19,7 @@ pub fn network(address: SocketAddr) -> IpAddr {
     }
 }
 
-/// The address at the other end, if there is one.
+/// The client's address, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub Option<SocketAddr>);
 

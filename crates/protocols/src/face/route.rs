@@ -1,22 +1,22 @@
-//! Routes as a table: one row each, from which the router, the API document and the authority test
-//! are made. What has no row does not exist.
+//! Operations as a table: the router, the API document and the authority test are made from its
+//! rows. An operation without a row does not exist.
 
 use axum::Router;
 use axum::routing::MethodRouter;
 use rialto_core::alias::Protocol;
 
-/// Who may call a route. The test of authority checks every row against every kind of caller.
+/// Who may call an operation. The authority test checks every row against every kind of caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Anybody, and it changes nothing.
+    /// Any caller; it changes nothing.
     Public,
-    /// Anybody, for something new; limited by address.
+    /// Any caller, to create something new; limited by address.
     Register,
-    /// Whoever signed the body, for what its signer may do.
+    /// The signer of the body, for what it may do.
     Signed,
-    /// The agent that is named.
+    /// The named agent.
     Agent,
-    /// The agent that is named, or the operator.
+    /// The named agent, or the operator.
     AgentOrOperator,
     /// The requester of the job.
     Requester,
@@ -26,26 +26,26 @@ pub enum Reach {
     Worker,
     /// The worker of the job, or the operator.
     WorkerOrOperator,
-    /// An agent of the owner that is named.
+    /// An agent of the named owner.
     Owner,
-    /// An agent of the owner that is named, or the operator.
+    /// An agent of the named owner, or the operator.
     OwnerOrOperator,
-    /// Whoever holds a token made for this one thing.
+    /// The holder of a token made for this one purpose.
     Token,
-    /// An agent, by a token for reading what came to it.
+    /// An agent, by a token that permits reading its inbox.
     Inbox,
     /// The operator alone.
     Operator,
-    /// Any agent, for what is its own.
+    /// Any agent, for what belongs to it.
     AnyAgent,
-    /// Any agent for what is its own; the operator for everything.
+    /// Any agent for what belongs to it; the operator for everything.
     AnyAgentOrOperator,
 }
 
-/// One route of a protocol.
+/// One operation of a protocol.
 pub struct Route<S> {
     pub method: &'static str,
-    /// Relative to the protocol's prefix, with `{name}` for parts that vary; empty for the prefix
+    /// Relative to the protocol's prefix, with `{name}` for variable parts; empty for the prefix
     /// itself.
     pub path: &'static str,
     /// Also served at the root of the hub.
@@ -56,7 +56,7 @@ pub struct Route<S> {
 }
 
 impl<S> Route<S> {
-    /// A route under the prefix and nowhere else.
+    /// An operation served under the prefix only.
     pub const fn prefixed(
         method: &'static str,
         path: &'static str,
@@ -68,7 +68,7 @@ impl<S> Route<S> {
     }
 }
 
-/// A route as others see it.
+/// An operation as documents and tests see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub protocol: Option<Protocol>,
@@ -91,7 +91,8 @@ pub fn router<'r, S: Clone + Send + Sync + 'static>(
     rows.fold(Router::new(), add).with_state(state)
 }
 
-/// The table as others see it: under the prefix, and at the root where a route is served there too.
+/// All operations of a table with their full paths: under the prefix, and at the root where served
+/// there too.
 pub fn listed<S>(protocol: Protocol, rows: &[Route<S>]) -> Vec<Listed> {
     let one = |row: &Route<S>, path| Listed {
         protocol: Some(protocol),
@@ -111,7 +112,7 @@ pub fn listed<S>(protocol: Protocol, rows: &[Route<S>]) -> Vec<Listed> {
 }
 
 impl Reach {
-    /// Whether a stranger's browser may read the answer.
+    /// Whether a web page of any origin may read the answer.
     pub fn is_public(self) -> bool {
         self == Self::Public
     }

@@ -1,4 +1,4 @@
-//! The body of a request: read whole, within limits, once.
+//! Reads a request body: whole, once, within limits.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Limited};
 
 use super::Trouble;
 
-/// A body must be complete by then, however slowly it comes.
+/// A body must be complete within this time, however slowly it arrives.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Reads a body of at most `limit` bytes.
@@ -27,7 +27,7 @@ pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
             Err(Trouble::TooLarge { limit })
         }
-        // The client went away; whatever is answered, it is not waiting for it.
+        // The client disconnected and does not wait for an answer.
         Ok(Err(_)) => Err(Trouble::Malformed { what: "the body ended early" }),
         Err(_) => Err(Trouble::TooSlow),
     }

@@ -1,7 +1,7 @@
-//! Jobs that their worker has read in a list: they count as handed over.
+//! Marks jobs that their worker has read in a list as handed over.
 //!
-//! Who asks for its work knows how all of it stands, also when there is none, so notices of work do
-//! not wait for it any longer.
+//! A worker that fetches its jobs knows the state of all of them, also when there are none, so
+//! notices about work need not wait for it any longer.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use rialto_core::job::Job;
 
 use super::Floor;
 
-/// Notes that the agent asked for its work and was shown these jobs, or none. When there is nothing to
-/// note, nothing is written.
+/// Records that the agent fetched its work and was shown these jobs, or none. Writes nothing when
+/// there is nothing to record.
 pub async fn note_fetch(floor: &Floor, agent: AgentId, jobs: impl IntoIterator<Item = &Arc<Job>>) {
     let jobs = news(agent, jobs);
     if !jobs.is_empty() || floor.engine.look(|world| world.mailbox(agent).work_waiting > 0) {
@@ -20,7 +20,7 @@ pub async fn note_fetch(floor: &Floor, agent: AgentId, jobs: impl IntoIterator<I
     }
 }
 
-/// Notes that the agent was shown these jobs, as far as they are its work and that is news.
+/// Records that the agent was shown those of these jobs that are its work and are new to it.
 pub async fn note(floor: &Floor, agent: AgentId, jobs: impl IntoIterator<Item = &Arc<Job>>) {
     let jobs = news(agent, jobs);
     if !jobs.is_empty() {
@@ -28,7 +28,7 @@ pub async fn note(floor: &Floor, agent: AgentId, jobs: impl IntoIterator<Item = 
     }
 }
 
-/// Those that are the agent's work and that it has not had in hand before.
+/// The jobs that are the agent's work and were not handed to it before.
 fn news<'j>(agent: AgentId, jobs: impl IntoIterator<Item = &'j Arc<Job>>) -> Vec<JobId> {
     let is_news = |job: &&Arc<Job>| {
         let turn = job.assignment.filter(|_| job.in_hand_of() == Some(agent));
@@ -38,7 +38,7 @@ fn news<'j>(agent: AgentId, jobs: impl IntoIterator<Item = &'j Arc<Job>>) -> Vec
 }
 
 async fn show(floor: &Floor, agent: AgentId, jobs: Vec<JobId>) {
-    // Whoever looks is answered all the same.
+    // The agent gets its answer even if this fails.
     if let Err(failure) = floor.engine.run(Command::Show { agent, jobs }).await {
         tracing::debug!(%agent, %failure, "recording viewed jobs failed");
     }

@@ -1,4 +1,4 @@
-//! Whether the hub is stopping: endless answers end by themselves then.
+//! Shutdown signal: long-running responses end when the hub stops.
 
 use std::convert::Infallible;
 
@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use tokio::sync::watch;
 
-/// Tells whether the hub is stopping, if whoever runs it says so.
+/// Whether the hub is stopping, if the program that runs it reports that.
 #[derive(Clone, Default)]
 pub struct Stopping(Option<watch::Receiver<bool>>);
 
@@ -21,7 +21,7 @@ impl Stopping {
         told.is_some_and(|told| *told.borrow() || told.has_changed().is_err())
     }
 
-    /// Waits for it.
+    /// Waits for the shutdown request.
     pub async fn wait(&mut self) {
         match &mut self.0 {
             Some(told) => drop(told.wait_for(|stop| *stop).await),

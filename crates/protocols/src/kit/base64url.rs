@@ -1,26 +1,25 @@
-//! Base64Url (RFC 4648 section 5) with one text per value: what is read can be written in one way
-//! only, but for the padding, which may be left out.
+//! Base64Url (RFC 4648 section 5) with one text per value: only the padding is optional.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The text is no Base64Url, or not of the bytes that were asked for.
+/// The text is not valid Base64Url, or decodes to the wrong number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not Base64Url (letters, digits, - and _) of the right length")]
 pub struct NotBase64Url;
 
-/// Writes bytes without padding.
+/// Encodes bytes without padding.
 pub fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads a text with all of its padding or none. The other alphabet, white space and spare bits that
-/// are not zero are refused.
+/// Decodes a text with all of its padding or none. Refuses the other alphabet, white space, and
+/// unused bits that are not zero.
 pub fn decode(text: &str) -> Result<Vec<u8>, NotBase64Url> {
     URL_SAFE_NO_PAD.decode(unpadded(text)).map_err(|_| NotBase64Url)
 }
 
-/// Reads exactly `N` bytes; a text too long for them is not looked at.
+/// Decodes exactly `N` bytes. A text too long for them is refused without being decoded.
 pub fn decode_array<const N: usize>(text: &str) -> Result<[u8; N], NotBase64Url> {
     let text = unpadded(text);
     let mut bytes = [0; N];
@@ -33,8 +32,8 @@ pub fn decode_array<const N: usize>(text: &str) -> Result<[u8; N], NotBase64Url>
     }
 }
 
-/// The text without its padding, if that is complete; a `=` anywhere else is left for the decoder to
-/// refuse.
+/// The text without its padding, if that is complete. A `=` anywhere else is left for the decoder
+/// to refuse.
 fn unpadded(text: &str) -> &str {
     if !text.len().is_multiple_of(4) {
         return text;

@@ -1,12 +1,13 @@
-//! How long one answer may be. A list ends when its budget is spent, and says that there is more.
+//! Limits the size of one answer. A list ends when its budget is used up, and says that there is
+//! more.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Bytes of one answer to a list, unless its first item alone is longer.
+/// The maximum size of one list answer in bytes, unless its first item alone is larger.
 pub const ANSWER_BYTES: usize = 1 << 20;
 
-/// What is left of an answer's length.
+/// The bytes that remain for an answer.
 #[derive(Debug)]
 pub struct ByteBudget {
     left: usize,
@@ -18,8 +19,7 @@ impl ByteBudget {
         Self { left: bytes, empty: true }
     }
 
-    /// Takes an item in, if there is room for it. The first one is always taken, so that a reader who
-    /// goes on from page to page comes past it.
+    /// Takes an item if it fits. The first item is always taken, so that paging can get past it.
     pub fn take(&mut self, bytes: usize) -> bool {
         // The comma.
         let bytes = bytes.saturating_add(1);
@@ -31,7 +31,7 @@ impl ByteBudget {
         fits
     }
 
-    /// Writes an item, if there is room for it.
+    /// Writes an item if it fits.
     pub fn write(&mut self, item: &impl Serialize) -> Option<Box<RawValue>> {
         let text = to_raw_value(item).ok()?;
         self.take(text.get().len()).then_some(text)

@@ -1,7 +1,7 @@
-//! An object's members, read one by one; whatever does not fit is refused by its name.
+//! Reads the members of an object one by one. An error names the member.
 //!
-//! Absent and `null` are the same here: no protocol of the hub tells them apart. Members nobody asks
-//! for are let through unread.
+//! An absent member and `null` are the same here: no protocol of the hub tells them apart. Unknown
+//! members are ignored.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -16,12 +16,12 @@ use super::ijson::{Json, Kind, Unreadable};
 use super::name::check_name;
 use super::stamp;
 
-/// What arrived makes no sense, and where.
+/// What is wrong with the input, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Malformed {
     /// JSON pointer to the member (`/skills/0/cost_per_call`), `?name` for a query parameter, and
-    /// empty when it is the body as a whole.
+    /// empty for the body as a whole.
     pub field: String,
     /// A sentence that starts with the member's own name: `cost_per_call must be a number`.
     pub message: String,
@@ -33,7 +33,7 @@ impl From<Unreadable> for Malformed {
     }
 }
 
-/// The members of one object, and where that object stands in the body.
+/// The members of one object, and the object's place in the body.
 #[derive(Clone, Debug)]
 pub struct Fields<'a, 'b> {
     members: &'b [(Cow<'a, str>, Json<'a>)],
@@ -41,7 +41,7 @@ pub struct Fields<'a, 'b> {
 }
 
 impl<'a, 'b> Fields<'a, 'b> {
-    /// The members of `json`, which stands at the JSON pointer `at` (empty for the body itself).
+    /// The members of `json`, which is at the JSON pointer `at` (empty for the body itself).
     pub fn of(json: &'b Json<'a>, at: impl Into<String>) -> Result<Self, Malformed> {
         let at = at.into();
         if let Kind::Object(members) = json.kind() {
@@ -54,18 +54,18 @@ impl<'a, 'b> Fields<'a, 'b> {
         Err(Malformed { field: at, message })
     }
 
-    /// Whether the member is there and not `null`.
+    /// Whether the member is present and not `null`.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// The member as it came.
+    /// The member as it was sent.
     pub fn get(&self, name: &str) -> Option<&'b Json<'a>> {
         let (_, value) = self.members.iter().find(|(given, _)| given == name)?;
         (*value.kind() != Kind::Null).then_some(value)
     }
 
-    /// The member, which must be there: wraps any reading below.
+    /// A member that must be present: wraps the result of any method below.
     pub fn required<T>(&self, name: &str, read: Option<T>) -> Result<T, Malformed> {
         read.ok_or_else(|| self.fail(name, "is required"))
     }
@@ -78,7 +78,7 @@ impl<'a, 'b> Fields<'a, 'b> {
         })
     }
 
-    /// A string of any content that must be there.
+    /// A required string of any content.
     pub fn required_text(&self, name: &str) -> Result<&'b str, Malformed> {
         self.required(name, self.text(name)?)
     }
@@ -88,7 +88,7 @@ impl<'a, 'b> Fields<'a, 'b> {
         self.parsed(name, self.text(name)?, |text| check_name(text, max).map(|()| text))
     }
 
-    /// A string of 1 to `max` visible characters that must be there.
+    /// A required string of 1 to `max` visible characters.
     pub fn required_name(&self, name: &str, max: usize) -> Result<&'b str, Malformed> {
         self.required(name, self.name(name, max)?)
     }
@@ -101,8 +101,8 @@ impl<'a, 'b> Fields<'a, 'b> {
         })
     }
 
-    /// A JSON number with at most `decimals` decimals by value, read from its digits; a double's noise
-    /// after them is passed over (`Credits::parse`).
+    /// A JSON number with at most `decimals` decimals by value, read from its digits. Rounding
+    /// noise of a double after them is ignored (`Credits::parse`).
     pub fn credits(&self, name: &str, decimals: usize) -> Result<Option<Credits>, Malformed> {
         let digits = self.read(name, "must be a number", |kind| match kind {
             Kind::Number(digits) => Some(*digits),
@@ -111,12 +111,12 @@ impl<'a, 'b> Fields<'a, 'b> {
         self.parsed(name, digits, |digits| Credits::parse(digits, decimals))
     }
 
-    /// An amount that must be there.
+    /// A required amount.
     pub fn required_credits(&self, name: &str, decimals: usize) -> Result<Credits, Malformed> {
         self.required(name, self.credits(name, decimals)?)
     }
 
-    /// A number that is whole by value: `5`, `5.0` and `5e0` are the same.
+    /// A number that is an integer by value: `5`, `5.0` and `5e0` are the same.
     pub fn integer(&self, name: &str) -> Result<Option<i64>, Malformed> {
         let digits = self.read(name, "must be a whole number", |kind| match kind {
             Kind::Number(digits) => Some(*digits),
@@ -138,7 +138,7 @@ impl<'a, 'b> Fields<'a, 'b> {
         self.get(name).map(|value| Fields::of(value, self.pointer(name))).transpose()
     }
 
-    /// A list of at most `items_max` items.
+    /// An array of at most `items_max` items.
     pub fn list(&self, name: &str, items_max: usize) -> Result<Option<&'b [Json<'a>]>, Malformed> {
         let items = self.read(name, "must be an array", |kind| match kind {
             Kind::List(items) => Some(items.as_slice()),
@@ -160,7 +160,7 @@ impl<'a, 'b> Fields<'a, 'b> {
         format!("{}/{}", self.at, name.replace('~', "~0").replace('/', "~1"))
     }
 
-    /// A refusal of one member: `message` goes on after the name, as in "must be a number".
+    /// An error about one member: `message` follows the name, as in "must be a number".
     pub fn fail(&self, name: &str, message: impl Display) -> Malformed {
         Malformed { field: self.pointer(name), message: format!("{name} {message}") }
     }
@@ -196,7 +196,7 @@ mod tests {
     use crate::kit::name::BadName;
     use proptest::prelude::*;
 
-    /// What reading one member of `body` gave.
+    /// The result of reading one member of `body`.
     fn of<T>(
         body: &str,
         read: impl Fn(&Fields<'_, '_>) -> Result<T, Malformed>,
@@ -227,7 +227,7 @@ mod tests {
     fn unreadable_bodies_are_malformed_as_a_whole() {
         let refusal = Malformed::from(ijson::read(b"{").expect_err("cut"));
         assert_eq!(refusal.field, "");
-        assert_eq!(refusal.to_string(), "body cannot be read: unexpected end at byte 1");
+        assert_eq!(refusal.to_string(), "body is not valid JSON: unexpected end at byte 1");
     }
 
     #[test]

@@ -1,23 +1,24 @@
-//! `Last-Event-ID`: what a reader that lost its stream says it had.
+//! `Last-Event-ID`: the position a reader reports when it resumes a stream.
 //!
-//! What an id looks like is the stream's affair; here is only what all of them have in common. What a
-//! stream says to somebody who brings no id of its own is said in the protocol folders.
+//! Each stream defines its own ids; this file has only what all share. What a stream sends to a
+//! reader without an id is defined in the protocol folders.
 
 /// The name of the header.
 pub const NAME: &str = "last-event-id";
 
-/// Something was brought that is no id.
+/// The header's value is not a valid id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoId;
 
-/// What the header names, in the words of a stream; `None` without it. Browsers send it empty at first.
+/// The id in the header, parsed by `id`; `None` without the header. Browsers send it empty at
+/// first.
 pub fn read<T>(value: Option<&[u8]>, id: impl Fn(&str) -> Option<T>) -> Result<Option<T>, NoId> {
     let Some(bytes) = value.filter(|bytes| !bytes.is_empty()) else { return Ok(None) };
     let text = std::str::from_utf8(bytes).map_err(|_| NoId)?;
     id(text).map(Some).ok_or(NoId)
 }
 
-/// An id that is a position: digits and nothing else, which Rust's own reading is more generous about.
+/// An id that is a position: digits only, which Rust's own parser does not enforce.
 pub fn position(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()

@@ -1,8 +1,8 @@
 //! Confusable names: names that a reader cannot tell apart.
 //!
-//! Names differ in bytes and not to the eye by case, by how their letters are composed, and by letters
-//! that look like others (UTS 39). Which names a protocol takes, and which of them must differ, is said
-//! in its folder.
+//! Names can differ in bytes but look alike: by case, by how their letters are composed, and by
+//! letters that look like others (UTS 39). Each protocol folder defines which names are allowed and
+//! which must differ.
 
 use std::borrow::Cow;
 
@@ -18,26 +18,26 @@ pub fn composed(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The one form of all spellings: Unicode 3.13, canonical caseless matching, composed again.
+/// The common form of all spellings: Unicode 3.13, canonical caseless matching, composed again.
 pub fn folded(name: &str) -> String {
     name.nfd().default_case_fold().nfc().collect()
 }
 
-/// Equal for names that look alike, as they are written.
+/// Equal for names that look alike as written.
 pub fn skeleton(name: &str) -> String {
     prototypes(name).collect()
 }
 
-/// Equal for names of which one looks like another in lower case: a capital I is taken for a small L,
-/// a zero for a capital O.
+/// Equal for names of which one looks like the other in lower case: a capital I like a small L, a
+/// zero like a capital O.
 pub fn lowered_skeleton(name: &str) -> String {
     skeleton(&skeleton(name).to_lowercase())
 }
 
-/// What a name looks like, in whatever case it is read. Names that have one of these in common must not
-/// belong to two.
+/// The skeletons of a name, in any case it may be read. Names that share a skeleton must not belong
+/// to two owners.
 pub fn of(name: &str) -> Vec<String> {
-    // Nobody counts spaces, and nobody sees those at the edges.
+    // Readers do not count spaces, nor see those at the ends.
     let words: Vec<&str> = name.split_whitespace().collect();
     let name = words.join(" ");
     let (folded, lowered) = (skeleton(&folded(&name)), lowered_skeleton(&name));

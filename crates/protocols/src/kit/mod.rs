@@ -1,8 +1,8 @@
 //! Shared parsers and writers for all protocols.
 //!
 //! Nothing here knows a protocol. Bytes become [`ijson::Json`], members become values or a
-//! [`fields::Malformed`] that names the field, and amounts, scores and times become exact text. What
-//! the values mean, and which status a `Malformed` gets, is said in the protocol folders.
+//! [`fields::Malformed`] that names the field, and amounts, scores and times become exact text. The
+//! protocol folders define what the values mean and which status a `Malformed` gets.
 
 pub mod ans104;
 pub mod base64url;

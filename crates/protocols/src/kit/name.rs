@@ -1,10 +1,11 @@
-//! Names that agents choose: which characters may stand in them, and how many.
+//! Names that agents choose: which characters they may have, and how many.
 //!
-//! Invisible characters make two different names look the same, or one name do something, so they
-//! are refused. Some of them belong to how people write: the joiners of Persian and of Indic scripts, and
-//! what holds an emoji together. These are taken where Unicode's rules expect them (UAX 31 section
-//! 2.3 for joiners, UTS 51 for emoji), and nowhere else. Whether a name could be taken for another's is
-//! asked elsewhere, without these characters (`looks`).
+//! Invisible characters make two different names look the same or change how a name is displayed,
+//! so they are refused. Some of them are part of normal writing: the joiners of Persian and of
+//! Indic scripts, and the characters that hold an emoji together. These are accepted where
+//! Unicode's rules expect them (UAX 31 section 2.3 for joiners, UTS 51 for emoji), and nowhere
+//! else. Whether two names are confusable is checked elsewhere, without these characters
+//! (`confusables`).
 
 use icu_properties::props::{
     CanonicalCombiningClass, DefaultIgnorableCodePoint, Emoji, EmojiModifier, ExtendedPictographic,
@@ -15,21 +16,21 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 /// Why a text cannot be a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
-    /// Nothing there.
+    /// The text is empty.
     #[error("must not be empty")]
     Empty,
     /// More characters than a name may have.
     #[error("has more than {max} characters")]
     TooLong {
-        /// Characters that are allowed.
+        /// The limit in characters.
         max: usize,
     },
-    /// A character that hides, reorders or controls.
+    /// A character that hides, reorders or controls text.
     #[error("contains a control, bidi or zero-width character")]
     Unseen,
 }
 
-/// Checks a name: 1 to `max` characters, none of them invisible where it should not be.
+/// Checks a name: 1 to `max` characters, with invisible ones only where they are allowed.
 pub fn check_name(text: &str, max: usize) -> Result<(), BadName> {
     if text.is_empty() {
         return Err(BadName::Empty);
@@ -54,18 +55,18 @@ const TEXT_STYLE: char = '\u{FE0E}';
 const EMOJI_STYLE: char = '\u{FE0F}';
 const KEYCAP: char = '\u{20E3}';
 const BLACK_FLAG: char = '\u{1F3F4}';
-/// The flags that are spelled in tags, as all fonts know them: England, Scotland and Wales. Others
-/// would be a place to hide text in.
+/// The flags spelled in tags that all fonts know: England, Scotland and Wales. Others could hide
+/// text.
 const TAGGED_FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 const TAG_END: char = '\u{E007F}';
 
-/// Characters that make two different names look the same, or one name do something.
+/// Characters that make two different names look the same, or change how a name is displayed.
 pub fn is_unseen(c: char) -> bool {
     let separator = matches!(c, '\u{2028}' | '\u{2029}' | '\u{FFF9}'..='\u{FFFB}');
     c.is_control() || separator || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
 }
 
-/// Whether an invisible character stands where its script or an emoji needs it.
+/// Whether an invisible character is at a place where its script or an emoji needs it.
 fn is_in_place(chars: &[char], at: usize) -> bool {
     match chars[at] {
         ZWNJ | ZWJ if is_joiner(chars, at) => true,
@@ -76,7 +77,7 @@ fn is_in_place(chars: &[char], at: usize) -> bool {
     }
 }
 
-/// Whether the joiner at this place shapes the letters around it (UAX 31, A1, A2 and B).
+/// Whether the joiner at this index shapes the letters around it (UAX 31, A1, A2 and B).
 pub fn is_joiner(chars: &[char], at: usize) -> bool {
     let (before, after) = (&chars[..at], &chars[at + 1..]);
     match chars[at] {
@@ -97,7 +98,7 @@ fn breaks_letters(before: &[char], after: &[char]) -> bool {
         && joins(after.iter().find(shaped), JoiningType::RightJoining)
 }
 
-/// A letter with its marks, the last of them a virama or followed by marks that do not stand alone.
+/// A letter with its marks, the last of them a virama or followed by combining marks only.
 fn ends_in_virama(before: &[char]) -> bool {
     let classes = CodePointMapData::<CanonicalCombiningClass>::new();
     let mut rest = before.iter().rev().skip_while(|c| {
@@ -109,7 +110,7 @@ fn ends_in_virama(before: &[char]) -> bool {
     virama && base.is_some_and(|c| is_letter(*c))
 }
 
-/// A letter follows, with marks before it at most.
+/// A letter follows, preceded by marks at most.
 fn goes_on(after: &[char]) -> bool {
     let classes = CodePointMapData::<CanonicalCombiningClass>::new();
     let alone = |c: &&char| classes.get(**c) == CanonicalCombiningClass::NotReordered;
@@ -125,7 +126,7 @@ fn is_dependent_vowel(c: char) -> bool {
     category == IndicSyllabicCategory::VowelDependent
 }
 
-/// Between two pictures that are one emoji together, such as a flag and a rainbow.
+/// Between two pictures that form one emoji, such as a flag and a rainbow.
 fn joins_emoji(chars: &[char], at: usize) -> bool {
     let picture = |c: &char| CodePointSetData::new::<ExtendedPictographic>().contains(*c);
     let modifiers = CodePointSetData::new::<EmojiModifier>();
@@ -134,15 +135,15 @@ fn joins_emoji(chars: &[char], at: usize) -> bool {
     before.is_some_and(picture) && chars.get(at + 1).is_some_and(picture)
 }
 
-/// After a character that has a form as text and one as a picture. Digits have them as keycaps only:
-/// without the cap nobody could tell them from plain ones.
+/// After a character that has a text form and a picture form. Digits qualify only as keycaps:
+/// without the cap they look like plain digits.
 fn styles_emoji(chars: &[char], at: usize) -> bool {
     let Some(base) = at.checked_sub(1).map(|before| chars[before]) else { return false };
     let emoji = CodePointSetData::new::<Emoji>().contains(base);
     emoji && (!base.is_ascii() || chars.get(at + 1) == Some(&KEYCAP))
 }
 
-/// Within a black flag that says in tags whose it is.
+/// Within a black flag whose tags name a region.
 fn is_flag_tag(chars: &[char], at: usize) -> bool {
     let Some(flag) = chars[..at].iter().rposition(|c| *c == BLACK_FLAG) else { return false };
     let spelled = |code: &&str| {
@@ -191,7 +192,7 @@ mod tests {
             // Persian: mi-khāham, and the plural of book.
             "می\u{200c}خواهم",
             "کتاب\u{200c}ها",
-            // Through a vowel mark, which does not stand between the letters.
+            // Across a vowel mark, which does not separate the letters.
             "مِ\u{200c}خ",
             // Devanagari ksha with a half form and with a visible virama; Sinhala rakaransaya.
             "क्\u{200d}ष",
@@ -232,7 +233,7 @@ mod tests {
             "\u{200d}",
             "\u{200c}خ",
             "خ\u{200c}",
-            // Alef is not joined to what follows it anyway.
+            // Alef never joins the letter that follows it.
             "ا\u{200c}خ",
             "خ\u{200c}\u{200c}خ",
             "☁\u{200d}",

@@ -1,4 +1,4 @@
-//! JSON objects written member by member, new ones and changed copies of old ones.
+//! Writes JSON objects member by member: new ones and changed copies of others.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::kit::ijson::{Json, Kind};
 use crate::kit::{jcs, stamp};
 
-/// An object that is not finished.
+/// An unfinished object.
 #[derive(Clone, Debug)]
 pub struct Object(String);
 
@@ -23,8 +23,8 @@ impl Object {
         Self("{".to_owned())
     }
 
-    /// A copy of `json` without the members called `but`; the others keep their exact text. What is
-    /// no object has no members.
+    /// A copy of `json` without the members named in `but`; the others keep their exact text. A
+    /// value that is not an object has no members.
     pub fn copy(json: &Json<'_>, but: &[&str]) -> Self {
         let mut copy = Self::new();
         if let Kind::Object(members) = json.kind() {
@@ -35,14 +35,14 @@ impl Object {
         copy
     }
 
-    /// The same with a string.
+    /// Adds a string.
     pub fn text(mut self, name: &str, value: &str) -> Self {
         self.name(name);
         jcs::string(&mut self.0, value);
         self
     }
 
-    /// The same with a string, if there is one.
+    /// Adds a string, if there is one.
     pub fn maybe_text(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.text(name, value),
@@ -50,14 +50,14 @@ impl Object {
         }
     }
 
-    /// The same with JSON that stands as it is.
+    /// Adds JSON text unchanged.
     pub fn raw(mut self, name: &str, json: &str) -> Self {
         self.name(name);
         self.0.push_str(json);
         self
     }
 
-    /// The same with JSON, if there is some.
+    /// Adds JSON text, if there is any.
     pub fn maybe_raw(self, name: &str, json: Option<&str>) -> Self {
         match json {
             Some(json) => self.raw(name, json),
@@ -65,47 +65,47 @@ impl Object {
         }
     }
 
-    /// The same with a whole number.
+    /// Adds an integer.
     pub fn whole(self, name: &str, value: i64) -> Self {
         self.raw(name, &value.to_string())
     }
 
-    /// The same with a whole number, if there is one.
+    /// Adds an integer, if there is one.
     pub fn maybe_whole(self, name: &str, value: Option<i64>) -> Self {
         self.maybe_raw(name, value.map(|value| value.to_string()).as_deref())
     }
 
-    /// The same with `true` or `false`.
+    /// Adds `true` or `false`.
     pub fn flag(self, name: &str, value: bool) -> Self {
         self.raw(name, if value { "true" } else { "false" })
     }
 
-    /// The same with a UUID.
+    /// Adds a UUID.
     pub fn id(self, name: &str, value: Uuid) -> Self {
         self.text(name, &value.to_string())
     }
 
-    /// The same with a UUID, if there is one.
+    /// Adds a UUID, if there is one.
     pub fn maybe_id(self, name: &str, value: Option<Uuid>) -> Self {
         self.maybe_text(name, value.map(|value| value.to_string()).as_deref())
     }
 
-    /// The same with a time.
+    /// Adds a time.
     pub fn time(self, name: &str, value: Timestamp) -> Self {
         self.text(name, &stamp::millis(value))
     }
 
-    /// The same with a time, if there is one.
+    /// Adds a time, if there is one.
     pub fn maybe_time(self, name: &str, value: Option<Timestamp>) -> Self {
         self.maybe_text(name, value.map(stamp::millis).as_deref())
     }
 
-    /// The same with an amount, to its last decimal.
+    /// Adds an amount with all its decimals.
     pub fn amount(self, name: &str, value: Credits) -> Self {
         self.raw(name, &value.text(0))
     }
 
-    /// The same with an amount to its last decimal, if there is one.
+    /// Adds an amount with all its decimals, if there is one.
     pub fn maybe_amount(self, name: &str, value: Option<Credits>) -> Self {
         self.maybe_raw(name, value.map(|value| value.text(0)).as_deref())
     }
@@ -125,7 +125,7 @@ impl Object {
     }
 }
 
-/// A JSON list of texts.
+/// A JSON array of strings.
 pub fn texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let mut out = "[".to_owned();
     for (n, text) in texts.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A URL's query string, refused in the same words as a body.
+//! Reads a URL's query string, with the same errors as a body.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -12,15 +12,15 @@ use super::fields::Malformed;
 /// How many parameters one query may have.
 pub const PAIRS_MAX: usize = 64;
 
-/// The parameters of a query, each given once.
+/// The parameters of a query; each name occurs once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pairs: Vec<(String, String)>,
 }
 
 impl Query {
-    /// Reads what stands after the `?` of a URL, still percent-encoded. A parameter without `=`
-    /// counts as given and empty; a `%` that encodes nothing stands for itself, as in browsers.
+    /// Reads the part after the `?` of a URL, still percent-encoded. A parameter without `=` counts
+    /// as given and empty. A `%` that encodes nothing stands for itself, as in browsers.
     pub fn read(raw: &str) -> Result<Self, Malformed> {
         let mut query = Self::default();
         for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
@@ -43,12 +43,12 @@ impl Query {
         self.pairs.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The parameter as it was given; empty text counts as given.
+    /// The parameter as it was given; an empty value counts as given.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// A whole number inside `range`.
+    /// An integer inside `range`.
     pub fn integer(
         &self,
         name: &str,
@@ -71,7 +71,7 @@ impl Query {
     pub fn score(&self, name: &str) -> Result<Option<i64>, Malformed> {
         const MAX: i64 = 100_000_000;
         self.parsed(name, |text| {
-            // Not money, but the same thing to read: decimal text into exact millionths.
+            // Not money, but parsed the same way: decimal text into exact millionths.
             let millionths = Credits::parse(text, 6).ok().map(Credits::micros);
             millionths
                 .filter(|millionths| *millionths <= MAX)
@@ -90,17 +90,17 @@ impl Query {
 
 /// Percent-decodes one name or value; `None` when the bytes are not UTF-8.
 fn decode(text: &str) -> Option<String> {
-    // Plus signs first: a `%2B` is meant as a plus and must not become a space afterwards.
+    // Plus signs first: `%2B` means a plus and must not become a space afterwards.
     let spaced = text.replace('+', " ");
     percent_decode_str(&spaced).decode_utf8().ok().map(|decoded| decoded.into_owned())
 }
 
-/// A refusal of one parameter.
+/// An error about one parameter.
 fn fail(name: &str, message: impl Display) -> Malformed {
     Malformed { field: format!("?{name}"), message: format!("{name} {message}") }
 }
 
-/// A refusal of the query as a whole.
+/// An error about the query as a whole.
 fn whole(message: impl Display) -> Malformed {
     Malformed { field: "?".to_owned(), message: format!("query {message}") }
 }

@@ -1,32 +1,32 @@
-//! Server-Sent Events: frames written so that no content can end them early, and read piece by piece
-//! as they arrive.
+//! Server-Sent Events: writes frames that no content can end early, and parses frames piece by
+//! piece as they arrive.
 //!
-//! The grammar is the one of the HTML standard. The parser keeps at most one unfinished frame, and
-//! no more of it than its owner allows.
+//! The grammar is that of the HTML standard. The parser keeps at most one unfinished frame, up to a
+//! limit its owner sets.
 
 use std::io::Write;
 
-/// What was read of one frame.
+/// One parsed frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The frame's own `id`, if it had one; see [`Parser::last_id`] for the one that counts.
+    /// The frame's own `id`, if it had one; [`Parser::last_id`] is the one to resume from.
     pub id: Option<String>,
-    /// The event's name; `message` where the frame gave none.
+    /// The event's name; `message` if the frame has none.
     pub event: String,
     /// Its data lines, joined by line feeds.
     pub data: String,
 }
 
-/// A frame was longer than its reader allows; nothing after it can be read.
+/// A frame was longer than the reader allows. Nothing after it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event has more than {max} bytes")]
 pub struct TooLong {
-    /// Bytes that one frame may have.
+    /// The maximum size of one frame in bytes.
     pub max: usize,
 }
 
 /// Writes a whole frame. Line breaks in `data` become several data lines, which a reader joins
-/// again; in `id` and `event` they have no place and are left out.
+/// again. In `id` and `event` they are not allowed and are removed.
 pub fn write(out: &mut Vec<u8>, id: Option<&str>, event: &str, data: &str) {
     if let Some(id) = id {
         field(out, "id", id);
@@ -61,7 +61,7 @@ pub fn close(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// Keeps JSON text in an open frame on its one line. Line breaks can only stand between its tokens,
+/// Keeps JSON text in an open frame on one line. Line breaks in JSON occur only between tokens,
 /// where a space means the same and does not end the frame.
 pub fn keep_on_one_line(json: &mut [u8]) {
     for byte in json {
@@ -71,7 +71,7 @@ pub fn keep_on_one_line(json: &mut [u8]) {
     }
 }
 
-/// A line that no reader takes for an event; it keeps the connection alive.
+/// A comment line, which readers ignore; it keeps the connection alive.
 pub fn comment(out: &mut Vec<u8>, text: &'static str) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(text.as_bytes());
@@ -85,7 +85,7 @@ fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(b'\n');
 }
 
-/// Turns the bytes of a stream, in pieces of any size, into events.
+/// Parses the bytes of a stream, in pieces of any size, into events.
 #[derive(Clone, Debug)]
 pub struct Parser {
     max: usize,
@@ -117,8 +117,8 @@ impl Parser {
         }
     }
 
-    /// Takes the next bytes and adds every event they complete to `events`. What is unfinished when
-    /// the stream ends was never an event.
+    /// Parses the next bytes and adds every event they complete to `events`. A frame that is
+    /// unfinished when the stream ends is not an event.
     pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
         while !self.broken && !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -145,7 +145,7 @@ impl Parser {
         self.last_id.as_deref()
     }
 
-    /// How long the other side asks to wait before connecting again.
+    /// How long the server asks to wait before reconnecting.
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }
@@ -181,7 +181,7 @@ impl Parser {
             b"retry" if value.iter().all(u8::is_ascii_digit) => {
                 self.retry_ms = text(value).parse().ok().or(self.retry_ms);
             }
-            // Comments have an empty name; names that nobody knows are for readers to come.
+            // Comments have an empty name. Unknown names are ignored, as the standard requires.
             _ => {}
         }
         line.clear();
@@ -201,7 +201,7 @@ impl Parser {
     }
 }
 
-/// Bytes that are no text become replacement characters, as the standard has it.
+/// Invalid UTF-8 becomes replacement characters, as the standard requires.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

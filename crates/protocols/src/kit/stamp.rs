@@ -1,8 +1,8 @@
-//! Times as protocols write them: RFC 3339 text in, RFC 3339 text out (requirement C7).
+//! Times in RFC 3339 text, for reading and writing (requirement C7).
 //!
-//! jiff knows the calendar but reads more than RFC 3339 allows (spaces, zone names, missing seconds)
-//! and less of it (nine decimals, and no instant in the last hours of 9999). So the shape is checked
-//! here, and jiff is only asked about days and lengths.
+//! jiff knows the calendar, but it accepts more than RFC 3339 allows (spaces, zone names, missing
+//! seconds) and also less (nine decimals, and no instant in the last hours of 9999). So the shape
+//! is checked here, and jiff only computes days and durations.
 
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, datetime};
@@ -11,29 +11,29 @@ use rialto_core::time::Timestamp;
 /// Why a text is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTime {
-    /// The text does not have the form, or names a day or hour that does not exist.
+    /// The text has the wrong form, or names a day or hour that does not exist.
     #[error("must be an RFC 3339 time like 2026-02-11T14:15:09Z")]
     NotRfc3339,
-    /// It cannot be known which moment is meant.
+    /// Without an offset the instant is unknown.
     #[error("has no offset: end it with Z or one like +01:00")]
     NoOffset,
-    /// Second 60: the hub's clock has no such second, and calling it another would be a guess.
-    #[error("names a leap second")]
+    /// Second 60: the hub's clock has no such second, and mapping it to another would be a guess.
+    #[error("is a leap second, which is not supported")]
     LeapSecond,
-    /// Before the first or after the last moment the hub can write.
+    /// Before the first or after the last instant the hub can write.
     #[error("is outside the years 1970 to 9999")]
     OutOfRange,
 }
 
-/// Where counting starts.
+/// The start of counting.
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
-/// 9999-12-31T23:59:59.999Z, the last moment with a four-digit year.
+/// 9999-12-31T23:59:59.999Z, the last instant with a four-digit year.
 const LAST_MS: i64 = 253_402_300_799_999;
 const DAY_MS: u64 = 86_400_000;
-/// The part of every RFC 3339 time that comes before fraction and offset; `0` is any digit.
+/// The part of every RFC 3339 time before fraction and offset; `0` is any digit.
 const SHAPE: &str = "0000-00-00T00:00:00";
 
-/// Reads an RFC 3339 time with its offset; digits finer than a millisecond are cut off.
+/// Parses an RFC 3339 time with its offset; digits finer than a millisecond are dropped.
 pub fn parse(text: &str) -> Result<Timestamp, BadTime> {
     let (local, rest) = text.split_at_checked(SHAPE.len()).ok_or(BadTime::NotRfc3339)?;
     if !has_shape(local, SHAPE) {
@@ -49,7 +49,7 @@ pub fn parse(text: &str) -> Result<Timestamp, BadTime> {
     if (0..=LAST_MS).contains(&ms) { Ok(Timestamp(ms)) } else { Err(BadTime::OutOfRange) }
 }
 
-/// `2026-02-11T14:15:09Z`: whole seconds, what is finer cut off.
+/// `2026-02-11T14:15:09Z`: whole seconds, fractions dropped.
 pub fn seconds(time: Timestamp) -> String {
     format!("{:.0}Z", civil(time))
 }
@@ -59,7 +59,7 @@ pub fn millis(time: Timestamp) -> String {
     String::from_utf8_lossy(&millis_bytes(time)).into_owned()
 }
 
-/// The same as bytes, for answers that are written thousands of times a second.
+/// The same as bytes, for responses that are written thousands of times a second.
 pub fn millis_bytes(time: Timestamp) -> [u8; 24] {
     let ms = time.0.clamp(0, LAST_MS).unsigned_abs();
     let (days, ms) = (ms / DAY_MS, ms % DAY_MS);
@@ -96,8 +96,8 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// A moment as year to millisecond in UTC. Moments that RFC 3339 has no text for (such as
-/// `Timestamp::NEVER`) become the nearest one it has.
+/// An instant as year to millisecond in UTC. Instants that RFC 3339 cannot express (such as
+/// `Timestamp::NEVER`) become the nearest one it can.
 fn civil(time: Timestamp) -> DateTime {
     let since_epoch = SignedDuration::from_millis(time.0.clamp(0, LAST_MS));
     EPOCH.saturating_add(since_epoch)

@@ -1,15 +1,15 @@
-//! Exact JSON output: amounts and scores as numbers that never were floats, and JSON passed on as
-//! it came.
+//! Exact JSON output: amounts and scores as numbers that are never floats, and JSON passed on
+//! unchanged.
 
 use rialto_core::money::Credits;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// An amount as a JSON number with at least `decimals` decimals, more only where it has them.
+/// An amount as a JSON number with at least `decimals` decimals, and more only if it has them.
 pub fn amount(credits: Credits, decimals: usize) -> Box<RawValue> {
     number(credits.text(decimals))
 }
 
-/// A score kept in millionths as a JSON number with one or two decimals, finer ones cut off.
+/// A score in millionths as a JSON number with one or two decimals; finer ones are dropped.
 pub fn score(millionths: i64) -> Box<RawValue> {
     const HUNDREDTH: i64 = 10_000;
     let hundredths = millionths / HUNDREDTH;
@@ -22,13 +22,13 @@ pub fn score(millionths: i64) -> Box<RawValue> {
     })
 }
 
-/// A number kept in millionths, with all its decimals and at least one.
+/// A number in millionths, with all its decimals and at least one.
 pub fn millionths(value: i64) -> Box<RawValue> {
     number(Credits::from_micros(value).text(1))
 }
 
-/// JSON text that was validated before, passed on unchanged. Text that is no JSON after all becomes
-/// a JSON string: the answer around it stays readable, and what went wrong can be seen in it.
+/// Validated JSON text, passed on unchanged. Text that is not valid JSON becomes a JSON string, so
+/// that the response around it stays readable and shows the error.
 pub fn verbatim(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned())
         .or_else(|_| to_raw_value(text))

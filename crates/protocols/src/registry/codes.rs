@@ -1,4 +1,4 @@
-//! Refusals in this protocol's words: code, status, and the error body of its book.
+//! Errors of this protocol: refusals as code, status and the error body of its book.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode};
@@ -23,7 +23,7 @@ pub const EXECUTION_ERROR: &str = "EXECUTION_ERROR";
 pub const SKILL_MISMATCH: &str = "SKILL_MISMATCH";
 pub const BUDGET_INSUFFICIENT: &str = "BUDGET_INSUFFICIENT";
 
-/// A request that is not done, and how to say so.
+/// A failed request, and how to report it.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub status: u16,
@@ -32,11 +32,11 @@ pub struct Failure {
     pub retry_after_seconds: Option<u64>,
     pub field: Option<String>,
     pub example: Option<&'static str>,
-    /// A refused job is also told in the shape of a result.
+    /// A refused job is also reported in the shape of a result.
     pub job: Option<Box<RefusedJob>>,
 }
 
-/// What a refused job's answer repeats.
+/// What the answer for a refused job repeats.
 #[derive(Clone, Debug)]
 pub struct RefusedJob {
     pub job_id: Option<String>,
@@ -74,12 +74,12 @@ impl Failure {
         refused(&Refusal::Offline, Context::Job)
     }
 
-    /// A field that does not fit, with a correct example of it.
+    /// An invalid field, with a correct example of it.
     pub fn field(field: &str, message: impl Into<String>) -> Self {
         Malformed { field: field.to_owned(), message: message.into() }.into()
     }
 
-    /// 413 for one member that has more bytes than it may have.
+    /// 413 for one member that has too many bytes.
     pub fn too_large(field: String, max: usize) -> Self {
         let name = field.rsplit('/').next().unwrap_or_default();
         let message = format!("{name} has more than {max} bytes; send less");
@@ -102,7 +102,7 @@ impl From<Malformed> for Failure {
     }
 }
 
-/// For bodies that cannot be read at all: they are answered with a whole one that can.
+/// For bodies that cannot be read at all: the answer shows a complete valid one.
 pub fn unread(whole: &'static str) -> impl Fn(Malformed) -> Failure {
     move |malformed| {
         let all = malformed.field.is_empty();
@@ -111,7 +111,7 @@ pub fn unread(whole: &'static str) -> impl Fn(Malformed) -> Failure {
     }
 }
 
-/// What was asked, where the same refusal has different codes.
+/// The kind of request, where the same refusal has different codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     Job,
@@ -119,7 +119,7 @@ pub enum Context {
     Other,
 }
 
-/// What the engine could not do, in our words.
+/// An engine failure as an error of this protocol.
 pub fn failed(failure: EngineFailure, context: Context) -> Failure {
     match failure {
         EngineFailure::Refused(refusal) => refused(&refusal, context),
@@ -142,9 +142,10 @@ pub fn failed(failure: EngineFailure, context: Context) -> Failure {
     }
 }
 
-/// Every refusal there is, so that a new one cannot slip past.
+/// Matches every refusal, so that a new one cannot be forgotten.
 pub fn refused(refusal: &Refusal, context: Context) -> Failure {
-    // What is not there and what is not theirs are one answer, wherever it was noticed.
+    // "Does not exist" and "belongs to another caller" get the same answer, wherever it was
+    // noticed.
     if *refusal == Refusal::NotYours {
         return Failure::not_found();
     }
@@ -187,7 +188,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
     if let Retry::After(wait) = refusal.retry() {
         failure.retry_after_seconds = Some(wait.0.unsigned_abs().div_ceil(1_000));
     }
-    // Agents' ids here are UUIDs, so it is the owner's name; of a payer there must be one already.
+    // Agent ids are UUIDs here, so it is the owner's name. A payer must exist already.
     if *refusal == Refusal::LooksTaken {
         let field = if money { "to_owner" } else { "owner_id" };
         failure.field = Some(format!("/{field}"));
@@ -214,7 +215,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
     failure
 }
 
-/// What the edge refuses, in our words.
+/// A refusal by the edge as an error of this protocol.
 pub fn trouble(trouble: Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::new(404, "NOT_FOUND", "no such path"),
@@ -256,7 +257,7 @@ pub fn trouble(trouble: Trouble) -> Failure {
     }
 }
 
-/// The code a result shows for the way a job ended; a cancelled one has none.
+/// The code that a result shows for the way a job ended; a cancelled job has none.
 pub fn of_cause(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::NoSuchSkill => Some(SKILL_MISMATCH),
@@ -274,7 +275,7 @@ pub fn of_cause(cause: Cause) -> Option<&'static str> {
     }
 }
 
-/// What a worker's own code means; anything unknown is an execution error.
+/// The cause of a worker's own code; an unknown code is an execution error.
 pub fn to_cause(code: Option<&str>) -> Cause {
     match code {
         Some("SKILL_MISMATCH") => Cause::NoSuchSkill,
@@ -352,7 +353,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// A JSON answer.
+/// A JSON response.
 pub fn json(status: u16, body: &impl Serialize) -> Response {
     let text = serde_json::to_vec(body).unwrap_or_default();
     let mut answer = Response::new(Body::from(text));

@@ -1,4 +1,4 @@
-//! What is sent to agents: jobs to their endpoint, results to a requester's callback.
+//! Deliveries to agents: jobs to their endpoint, results to a requester's callback.
 
 use rialto_core::command::{Command, JobRef};
 use rialto_core::job::Job;
@@ -13,7 +13,7 @@ use super::{shape, translate};
 use crate::face::Floor;
 use crate::face::arrived::is_refusal;
 
-/// Words for agents of this protocol.
+/// Encodes deliveries for agents of this protocol.
 pub struct RegistryCourier {
     pub floor: Floor,
 }
@@ -61,13 +61,14 @@ impl Courier for RegistryCourier {
     }
 }
 
-/// A worker's endpoint with `/jobs` once.
+/// A worker's endpoint, with `/jobs` exactly once.
 pub fn jobs_url(endpoint: &str) -> String {
     let base = endpoint.trim_end_matches('/');
     if base.ends_with("/jobs") { base.to_owned() } else { format!("{base}/jobs") }
 }
 
-/// What a worker's answer to a job means. The job decides; the push itself is over either way.
+/// Reads a worker's answer to a job. The job decides what follows; the delivery itself ends either
+/// way.
 fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict {
     let done = |commands| Verdict { arrived: Arrived::Yes { reply: None }, commands };
     let Some(worker) = job.worker() else { return done(Vec::new()) };
@@ -78,7 +79,7 @@ fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict 
                 Ok(result) => done(vec![translate::report(result, JobRef::Id(job.id), worker)]),
                 Err(why) => unusable(Unusable { silent: is_refusal(answer.status), why }),
             };
-            // Whatever came of this job, an endpoint that says it is gone gets no other.
+            // Whatever this job's result, an endpoint that answers 410 gets no further deliveries.
             let arrived = if answer.status == 410 { Arrived::Gone } else { verdict.arrived };
             Verdict { arrived, ..verdict }
         }
@@ -86,7 +87,7 @@ fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict 
             let commands = vec![Command::Unreachable { job: job.id, epoch }];
             Verdict { arrived: Arrived::Over, commands }
         }
-        // It has the job and may still answer by its callback URL, until the lease ends.
+        // The worker has the job and may still answer by its callback URL until the lease ends.
         Err(SendError::TimedOut) => done(Vec::new()),
         Err(SendError::Broken(_)) => {
             unusable(Unusable { silent: true, why: "the agent's answer could not be read".into() })
@@ -96,8 +97,8 @@ fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict 
 
 /// The result in an answer, or why there is none.
 fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
-    // Codes below 500 may carry a result: some agents answer their own failures with 4xx. Without
-    // one, they refuse the request.
+    // Statuses below 500 may carry a result: some agents report their own failures with 4xx. A 4xx
+    // without a result refuses the request.
     if answer.status >= 500 || (300..400).contains(&answer.status) {
         return Err(format!("the agent answered HTTP {}", answer.status));
     }
@@ -112,7 +113,7 @@ fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
     }
 }
 
-/// A callback has arrived when it is answered 2xx.
+/// A callback is delivered when it is answered 2xx.
 fn called_back(answer: &Result<Answer, SendError>) -> Verdict {
     let arrived = match answer {
         Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes { reply: None },
@@ -120,7 +121,7 @@ fn called_back(answer: &Result<Answer, SendError>) -> Verdict {
         Ok(answer) => Arrived::No(format!("answered HTTP {}", answer.status)),
         Err(SendError::TimedOut) => Arrived::No("no answer in time".to_owned()),
         Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
-        // One text for both, so that nobody can probe what the hub's resolver sees.
+        // One text for both errors, so that callers cannot probe what the hub's resolver sees.
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
             Arrived::No("could not connect".to_owned())
         }

@@ -1,28 +1,27 @@
-//! Correct examples, shown to whoever got a field wrong.
+//! Valid examples, shown to a caller that sent an invalid field.
 
 /// A registration that succeeds as it is.
 pub const REGISTRATION: &str = r#"{"agent_name":"Text-Analyst","owner_id":"acme","api_endpoint":"https://agent.example","skills":[{"skill_name":"analyze_text","description":"Finds names and numbers","cost_per_call":0.10,"input_schema":{"text":"string"},"output_schema":{"entities":"list"}}],"version":"0.1"}"#;
 
-/// A whole job.
+/// A complete job.
 pub const JOB: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","skill_name":"analyze_text","input_data":{"text":"Revenue for Q3 was 42000"},"budget":0.15,"currency":"chorus_credits_v1"}"#;
 
-/// A whole result.
+/// A complete result.
 pub const RESULT: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","status":"SUCCESS","output_data":{"entities":[]},"execution_cost":0.10,"execution_time_ms":1250,"error_message":null}"#;
 
-/// A whole transfer.
+/// A complete transfer.
 pub const TRANSFER: &str = r#"{"transfer_id":"0e37df36-f698-41e6-8a1c-0d2f6e2c7a10","from_owner":"acme","to_owner":"globex","amount":0.10}"#;
 
-/// A whole question to discovery.
+/// A complete discovery query.
 pub const QUESTION: &str = r#"{"skill":"analyze_text","min_reputation":40,"max_cost":0.20}"#;
 
-/// A whole heartbeat.
+/// A complete heartbeat.
 pub const BEAT: &str = r#"{"agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#;
 
-/// A whole account.
+/// A complete account.
 pub const ACCOUNT: &str = r#"{"owner_id":"acme"}"#;
 
-/// An example that repairs the named field, to be put where the field stands; the whole body's when
-/// nothing closer is known.
+/// A valid example for the named field; the whole body if no closer one is known.
 pub fn of(field: &str) -> &'static str {
     let last = field.rsplit('/').next().unwrap_or_default();
     match last {

@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and this protocol's adapter.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, Kind};
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Registry;
 
 const TABLE: &[Route<Floor>] = &[
@@ -47,7 +47,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/discover",
         at_root: true,
         reach: Reach::Public,
-        about: "Find agents, with the question as JSON",
+        about: "Find agents; the query is a JSON body",
         handler: || post(discover::post),
     },
     Route {
@@ -55,7 +55,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/jobs",
         at_root: true,
         reach: Reach::AnyAgent,
-        about: "Ask for work; the hub picks the worker unless the body names one",
+        about: "Request a job; the hub picks the worker unless the body names one",
         handler: || post(jobs::post),
     },
     Route {
@@ -63,7 +63,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/agents/{agent_id}/jobs",
         at_root: false,
         reach: Reach::AnyAgent,
-        about: "Ask this agent for work",
+        about: "Request a job from this agent",
         handler: || post(jobs::post_to),
     },
     Route {
@@ -87,7 +87,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/agents/{agent_id}/jobs",
         at_root: false,
         reach: Reach::Agent,
-        about: "Fetch the work that waits for an agent",
+        about: "Fetch the jobs that wait for an agent",
         handler: || get(jobs::fetch),
     },
     Route {
@@ -103,7 +103,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/callbacks/{token}",
         at_root: false,
         reach: Reach::Token,
-        about: "Report the result of the job this address was made for",
+        about: "Report the result of the job that this callback URL belongs to",
         handler: || post(results::call_back),
     },
     Route {
@@ -111,7 +111,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/transfer",
         at_root: true,
         reach: Reach::Owner,
-        about: "Pay, or confirm what a job's escrow has paid",
+        about: "Transfer credits, or confirm what a job's escrow has paid",
         handler: || post(money::transfer),
     },
     Route {
@@ -199,7 +199,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/economy",
         at_root: true,
         reach: Reach::AnyAgentOrOperator,
-        about: "Sums over all accounts, and the balances one may see",
+        about: "Totals of all accounts, and the balances visible to the caller",
         handler: || get(money::economy),
     },
     Route {
@@ -207,7 +207,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/health",
         at_root: false,
         reach: Reach::Public,
-        about: "Whether the registry works",
+        about: "Health of the registry",
         handler: || get(discover::health),
     },
 ];
@@ -222,7 +222,7 @@ impl Face for Registry {
     }
 
     fn root_routes(&self, floor: &Floor) -> Router {
-        // Two protocols register at the root; the front door tells them apart.
+        // Two protocols register at the root. The hub tells their registrations apart.
         let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
         once_each(rows, floor, &Registry)
     }

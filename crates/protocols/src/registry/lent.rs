@@ -7,12 +7,12 @@ pub use super::translate::JOB_LIFE;
 use super::{ID, codes, shape, wire};
 use crate::kit::ijson;
 
-/// What its worker calls what is wanted.
+/// The worker's name for the requested skill.
 pub fn skill_name(world: &World, job: &Job) -> String {
     shape::skill_name(world, job)
 }
 
-/// What whoever asked is called here.
+/// The requester's name in this protocol.
 pub fn requester_name(world: &World, job: &Job) -> String {
     match &job.requester {
         Requester::Agent(id) => world.name_of(*id, ID).unwrap_or_default().to_owned(),
@@ -20,12 +20,12 @@ pub fn requester_name(world: &World, job: &Job) -> String {
     }
 }
 
-/// What a worker's own code means; anything unknown is an error in execution.
+/// The cause of a worker's own code; an unknown code is an execution error.
 pub fn cause_of(code: &str) -> Cause {
     codes::to_cause(Some(code))
 }
 
-/// What JSON text means, whatever its spacing, member order and escapes.
+/// The canonical bytes of JSON text: independent of spacing, member order and escapes.
 pub fn meaning(text: &str) -> Vec<u8> {
     let mut meaning = Vec::new();
     match ijson::read(text.as_bytes()) {

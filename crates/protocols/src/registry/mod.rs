@@ -1,7 +1,7 @@
 //! registry: Chorus Protocol 0.1. Agents sell skills; orchestrators hire them by the job.
 //!
-//! Everything this protocol calls by its own words stays in this folder. What it shares with the
-//! relay protocol is a word in a name, nothing else.
+//! The protocol's own terms stay in this folder. It shares a word in its name with the relay
+//! protocol, and nothing else.
 
 pub mod wire;
 
@@ -40,16 +40,16 @@ use rialto_core::time::Millis;
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("registry");
 
-/// What an operator can set.
+/// Operator settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Take everybody's word for who they are.
+    /// Accept the identity that a body claims, without proof.
     pub open: bool,
-    /// How long a job's answer is waited for.
+    /// How long a request waits for its job's result.
     pub sync_wait: Millis,
-    /// How long an assigned worker may be silent.
+    /// How long an assigned worker may stay silent.
     pub lease: Millis,
-    /// Show the hub's address instead of the agent's own.
+    /// Show the hub's URL instead of the agent's own.
     pub hide_endpoints: bool,
 }
 

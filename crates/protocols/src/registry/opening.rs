@@ -1,4 +1,4 @@
-//! Opening a job, whoever asks for it and in whichever words.
+//! Opens a job, for any requester and from any API.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::wire::JobPost;
 use crate::face::Floor;
 use crate::face::fitting::{self, Wanted};
 
-/// A job, who asks for it and who is to do it.
+/// A job, its requester and its worker.
 pub struct Order {
     pub wire: JobPost,
     pub requester: Requester,
@@ -24,27 +24,27 @@ pub struct Order {
     pub wishes: Wishes,
 }
 
-/// What a job's body has no members for.
+/// Options that have no members in a job's body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
     pub choice: Choice,
-    /// Until when it is worth anything.
+    /// When the job expires.
     pub deadline: Option<Timestamp>,
-    /// Whether the requester waits for the result, whoever does the work.
+    /// Whether the requester waits for the result, whichever agent does the work.
     pub waits: bool,
 }
 
-/// Whom the hub chooses where nobody is named.
+/// How the hub chooses a worker when none is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     #[default]
     Best,
     Cheapest,
-    /// Nobody: the requester takes one of the offers.
+    /// The hub does not choose: the requester accepts one of the offers.
     Offers,
 }
 
-/// Opens it, or refuses it and leaves nothing behind. A repeat gives the first job again.
+/// Opens the job, or refuses it and leaves nothing behind. A repeat returns the first job.
 pub async fn open(
     floor: &Floor,
     order: Order,

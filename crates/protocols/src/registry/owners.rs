@@ -1,22 +1,22 @@
-//! Owners' names: which are free to be chosen, and which are one name to a reader (T3).
+//! Owner names: which are free, and which are confusable with others (T3).
 //!
-//! A new name must not be taken for another owner's, whatever the case or the script. One that exists is
-//! found by its own spelling alone (`face::naming::owner`).
+//! A new name must not be confusable with another owner's, in any case or script. An existing owner
+//! is found only by its exact spelling (`adapter::naming::canonical_owner_name`).
 
 use std::sync::LazyLock;
 
 use super::wire::{RESERVED_OWNERS, reserved_prefix};
 use crate::kit::looks;
 
-/// What the hub's own names look like.
+/// The skeleton of the hub's own names.
 const HUB: &str = "hub:";
 
-/// What the beginnings of names look like that only the hub gives.
+/// The skeletons of name prefixes that only the hub gives.
 static RESERVED_LOOKS: LazyLock<Vec<String>> =
     LazyLock::new(|| RESERVED_OWNERS.into_iter().flat_map(looks::of).collect());
 
-/// What an owner's name looks like; nothing for those that the hub gives to owners of other protocols,
-/// which see to it themselves.
+/// The skeletons of an owner's name; none for names the hub gives to owners of other protocols,
+/// which check their names themselves.
 pub fn looks(name: &str) -> Vec<String> {
     match reserved_prefix(name) {
         Some(HUB) => vec![HUB.to_owned()],
@@ -26,7 +26,8 @@ pub fn looks(name: &str) -> Vec<String> {
             let reserved =
                 |look: &String| RESERVED_LOOKS.iter().any(|begins| look.starts_with(begins));
             match looks.iter().any(reserved) {
-                // What dresses up as a name only the hub gives looks like the hub, and is never free.
+                // A name that imitates a reserved prefix gets the hub's skeleton, and is never
+                // free.
                 true => vec![HUB.to_owned()],
                 false => looks,
             }

@@ -1,5 +1,5 @@
-//! Who may speak as whom. Identity comes from the key; an open hub takes the body's word, but only
-//! for agents native to this protocol.
+//! Authenticates callers. The key proves the identity; an open hub also accepts the identity a body
+//! claims, but only for agents native to this protocol.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -18,7 +18,7 @@ use crate::face::caller::{BadKey, Caller};
 use crate::face::once::Once;
 use crate::face::{Floor, sent};
 
-/// Any caller, with a good key or none; a bad key is refused before the body is read.
+/// Any caller, with a valid key or none; a bad key is refused before the body is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Anyone {
     pub caller: Caller,
@@ -26,21 +26,21 @@ pub struct Anyone {
     pub once: Option<Idempotency>,
 }
 
-/// A caller that is known, or whose word is taken.
+/// A caller with a key, or one whose claimed identity is accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct Known(pub Anyone);
 
-/// The body, read whole.
+/// The request body.
 pub struct Sent(pub Bytes);
 
-/// The part of the path that names something.
+/// The path parameter.
 pub struct Named(pub String);
 
 impl FromRequestParts<Floor> for Named {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Failure> {
-        // Bytes that are no text name nothing.
+        // A path that is not valid UTF-8 names nothing.
         let name = Path::<String>::from_request_parts(parts, floor).await;
         name.map(|Path(name)| Self(name)).map_err(|_| Failure::not_found())
     }
@@ -94,7 +94,7 @@ impl Anyone {
         }
     }
 
-    /// Whether a body is taken at its word.
+    /// Whether the identity in the body is accepted without proof.
     pub fn is_open(&self) -> bool {
         self.open && self.caller == Caller::Nobody
     }
@@ -105,7 +105,7 @@ impl Anyone {
 }
 
 impl Known {
-    /// The agent that acts: the key's own, which a name in the request must not contradict.
+    /// The acting agent: the key's own. A name in the request must not contradict it.
     pub fn agent(&self, world: &World, named: Option<&str>) -> Result<AgentId, Failure> {
         match self.0.caller {
             Caller::Agent(id) => match named {
@@ -120,7 +120,7 @@ impl Known {
         }
     }
 
-    /// The agent of a path, for whom only its own key is good; to others it does not exist.
+    /// The agent in the path. Only its own key is accepted; for others it does not exist.
     pub fn agent_of_path(&self, world: &World, named: &str) -> Result<AgentId, Failure> {
         match self.0.caller {
             Caller::Agent(id) if world.agent_named(ID, named) == Some(id) => Ok(id),
@@ -132,7 +132,7 @@ impl Known {
         }
     }
 
-    /// Whether the caller may speak for this owner.
+    /// Whether the caller may act for this owner.
     pub fn speaks_for(&self, world: &World, owner: &str) -> bool {
         match self.0.caller {
             Caller::Agent(id) => self.owner(world, id).is_some_and(|name| name == owner),
@@ -155,7 +155,7 @@ impl Known {
     }
 }
 
-/// An agent that is at home in this protocol and registered now.
+/// A registered agent whose home is this protocol.
 pub fn native(world: &World, name: &str) -> Option<AgentId> {
     let id = world.agent_named(ID, name)?;
     world.agent(id).filter(|agent| agent.home == ID && agent.active).map(|agent| agent.id)

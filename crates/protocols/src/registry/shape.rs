@@ -1,4 +1,4 @@
-//! What goes over the wire: results, discovery entries, jobs as forwarded, transfers.
+//! Response bodies: results, discovery entries, forwarded jobs, transfers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ pub fn money(amount: Credits) -> Box<RawValue> {
     write::amount(amount.floor(DECIMALS), DECIMALS)
 }
 
-/// A price in this protocol's step: rounded up, so that nobody works for less than it asked.
+/// A price in this protocol's price step: rounded up, so that no worker gets less than it asked
+/// for.
 pub fn price(amount: Credits) -> Credits {
     amount.ceil(DECIMALS).unwrap_or(amount)
 }
@@ -41,12 +42,12 @@ pub struct ResultBody<'a> {
     error_message: Option<&'a str>,
     error_code: Option<&'static str>,
     timestamp_utc: String,
-    /// Figures of the worker's that could not be used, and what counts instead.
+    /// The worker's figures that could not be used, and what is used instead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// What a report keeps of figures that could not be used, in this protocol's own words.
+/// The stored warnings about figures that could not be used.
 #[derive(Serialize, Deserialize)]
 struct Warnings<'a> {
     warnings: Cow<'a, [String]>,
@@ -57,7 +58,7 @@ pub fn warnings_text(warnings: &[String]) -> String {
     serde_json::to_string(&Warnings { warnings: warnings.into() }).unwrap_or_default()
 }
 
-/// What the worker of a job is to be told about its figures; nothing for workers of other protocols.
+/// Warnings for the worker of a job about its figures; none for workers of other protocols.
 pub fn warnings(world: &World, job: &Job) -> Vec<String> {
     let own = job.worker().and_then(|id| world.agent(id)).is_some_and(|agent| agent.home == ID);
     let words = job.report.as_ref().and_then(|report| report.words.as_deref()).filter(|_| own);
@@ -65,7 +66,7 @@ pub fn warnings(world: &World, job: &Job) -> Vec<String> {
     kept.map(|kept| kept.warnings.into_owned()).unwrap_or_default()
 }
 
-/// How a job stands, in the three words of this protocol.
+/// A job's status: one of the three of this protocol.
 pub fn status(job: &Job) -> Status {
     match job.state {
         State::Completed => Status::Success,
@@ -101,12 +102,12 @@ pub fn result<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
     }
 }
 
-/// The HTTP status that goes with a job's answer.
+/// The HTTP status of a job's answer.
 pub fn result_status(job: &Job) -> u16 {
     match status(job) {
         Status::Pending => 202,
         Status::Success => 200,
-        // Only what the worker said itself is an ordinary answer.
+        // Only a result that the worker sent itself is an ordinary answer.
         Status::Failure => match job.report.as_ref().and_then(|report| report.cause) {
             Some(Cause::Unusable) => 502,
             _ => 200,
@@ -114,7 +115,7 @@ pub fn result_status(job: &Job) -> u16 {
     }
 }
 
-/// The answer to whoever asked for a job.
+/// The response to the requester of a job.
 pub fn answer(floor: &Floor, job: &Job, status: u16) -> Response {
     let mut answer = floor.engine.look(|world| codes::json(status, &result(world, job)));
     if let Ok(id) = job.uuid.to_string().parse() {
@@ -123,7 +124,7 @@ pub fn answer(floor: &Floor, job: &Job, status: u16) -> Response {
     answer
 }
 
-/// A job as its worker gets it: the requester's own words but for the address of the answer.
+/// A job as its worker gets it: the requester's own text except for the callback URL.
 #[derive(Serialize)]
 pub struct Forwarded {
     pub job_id: String,
@@ -141,8 +142,8 @@ pub struct Forwarded {
 pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
     let native = job.origin == ID;
     let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
-    // What another protocol keeps there is not for this one's agents, but for what it has no word
-    // for itself (B11).
+    // What another protocol stores there is not for this one's agents, except members that protocol
+    // does not define itself (B11).
     let rest: Rest = match native {
         true => serde_json::from_str(&job.meta).unwrap_or_default(),
         false => {
@@ -170,12 +171,12 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
     }
 }
 
-/// What nobody here has a word for, under a name of its own.
+/// Members that this protocol has no field for, under `meta`.
 pub fn meta(extras: Option<String>) -> BTreeMap<String, Box<RawValue>> {
     extras.map(|extras| ("meta".to_owned(), write::verbatim(&extras))).into_iter().collect()
 }
 
-/// What its worker calls what is wanted.
+/// The worker's name for the requested skill.
 pub fn skill_name(world: &World, job: &Job) -> String {
     let worker = job.worker().and_then(|worker| world.agent(worker));
     let skill = worker.and_then(|worker| worker.skill_for(job));
@@ -223,7 +224,7 @@ struct Offered {
     output_schema: Box<RawValue>,
 }
 
-/// One discovery entry; with `asked`, the skill that was looked for.
+/// One discovery entry; with `asked`, the matching skill.
 pub fn entry(
     floor: &Floor,
     world: &World,
@@ -266,12 +267,12 @@ pub fn entry(
         native_id: (agent.home != ID).then(|| agent.native.clone()),
         jobs_settled: desk.standing.settled(),
         registered_at: stamp::seconds(agent.registered_at),
-        // Who has not been heard from since it registered was heard from then.
+        // An agent that sent nothing since it registered was last active then.
         last_heartbeat: stamp::seconds(desk.presence.heard.unwrap_or(agent.registered_at)),
     }
 }
 
-/// Said of skills whose price is named for each job (B9).
+/// Marks skills whose price is offered for each job (B9).
 fn by_offer(skill: &Skill) -> Option<&'static str> {
     skill.by_offer.then_some("by_offer")
 }
@@ -299,7 +300,7 @@ impl TransferBody {
         }
     }
 
-    /// A job's payment by its hold, which nobody ordered by hand.
+    /// A job's payment by its hold, which was not ordered as a transfer.
     pub fn of_entry(
         world: &World,
         entry: &rialto_core::ledger::Entry,

@@ -1,4 +1,4 @@
-//! The two sides of a job, in this protocol's words.
+//! The field map of this protocol: how a job looks to its requesters and workers.
 
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
@@ -16,7 +16,7 @@ use crate::face::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
 use crate::kit::object::Object;
 use crate::kit::{stamp, write};
 
-/// A job as it is posted and as it is forwarded.
+/// A job as posted and as forwarded.
 const JOB: Layout = &[
     ("/job_id", Part::Id),
     ("/orchestrator_id", Part::Requester),
@@ -44,7 +44,7 @@ const RESULT: Layout = &[
     ("/timestamp_utc", Part::Time),
 ];
 
-/// This protocol's sides.
+/// This protocol's field map.
 pub struct RegistrySides;
 
 impl Sides for RegistrySides {
@@ -83,7 +83,7 @@ impl Sides for RegistrySides {
     fn made(&self, shown: Shown<'_>) -> Option<Side> {
         let job = shown.job;
         let report = job.report.as_ref().filter(|report| {
-            // Of these the worker has not said a word, or none that could be read.
+            // In these cases the worker sent no result, or none that could be read.
             let silent = [Cause::TimedOut, Cause::WorkerLeft, Cause::Unusable];
             let own = |cause| !silent.contains(&cause);
             report.content.is_some() && report.cause.is_none_or(own)
@@ -147,7 +147,7 @@ impl Sides for RegistrySides {
     }
 }
 
-/// A forwarded job; what other protocols have no word for stands under `meta` (B11).
+/// A forwarded job; members that have no field here are under `meta` (B11).
 fn forwarded_side(forwarded: &Forwarded, bridged: bool) -> Side {
     let body = serde_json::to_string(forwarded).unwrap_or_default();
     let side = Side::of_json(ID, body, JOB);

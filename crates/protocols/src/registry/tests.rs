@@ -1,4 +1,4 @@
-//! Tests of what needs no hub: the spec's examples as they are read, and the examples we show.
+//! Tests that need no hub: the spec's examples are read, and our own examples are valid.
 
 use super::examples;
 use super::wire::{JobPost, Register, ResultPost, Status, TransferPost};
@@ -6,7 +6,7 @@ use crate::kit::fields::Malformed;
 
 const UUID: &str = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
 
-/// A printed example with its open ids filled in.
+/// A printed example with its placeholder ids filled in.
 fn filled(example: &str) -> Vec<u8> {
     example.replace("\"uuid\"", &format!("\"{UUID}\"")).into_bytes()
 }

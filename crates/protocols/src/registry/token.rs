@@ -1,6 +1,7 @@
-//! Callback tokens: a job's own address for late results, good for one job and one turn at it.
+//! Callback tokens: a job's own URL for late results, valid for one job and one assignment.
 //!
-//! A token is the job's public id, the turn, and a MAC over both; nothing about it is stored.
+//! A token is the job's public id, the assignment's epoch, and a MAC over both. Nothing about it is
+//! stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,17 +11,17 @@ use rialto_engine::secret::HubSecret;
 use sha2::Sha256;
 use uuid::Uuid;
 
-/// Bytes of the MAC that are kept: 128 bits.
+/// The length of the truncated MAC in bytes: 128 bits.
 const MAC_LEN: usize = 16;
 
-/// What a genuine token stands for.
+/// The content of a genuine token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     pub job: Uuid,
     pub epoch: u32,
 }
 
-/// The token of a job's current turn.
+/// The token of a job's current assignment.
 pub fn make(secret: &HubSecret, job: &Job) -> String {
     let token = Token { job: job.uuid, epoch: job.epoch };
     let mut bytes = token.bytes();
@@ -28,7 +29,7 @@ pub fn make(secret: &HubSecret, job: &Job) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The token behind a text, if this hub made it.
+/// The content of a token, if this hub made it.
 pub fn read(secret: &HubSecret, text: &str) -> Option<Token> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (job, rest) = bytes.split_first_chunk::<16>()?;

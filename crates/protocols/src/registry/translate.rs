@@ -1,4 +1,4 @@
-//! From this protocol's words to commands.
+//! Translates this protocol's requests to commands.
 
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::{Liveness, Skill};
@@ -16,7 +16,7 @@ use super::shape;
 use super::wire::{JobPost, Register, ResultPost, SkillOffer, Status, TransferPost};
 use super::{ID, Settings};
 
-/// A job nobody finishes is given up after this long, whatever its workers do.
+/// An unfinished job expires after this time, whatever its workers do.
 pub const JOB_LIFE: Millis = Millis::hours(24);
 
 /// Amounts here have two decimals.
@@ -52,7 +52,7 @@ pub fn enrol(
     }))
 }
 
-/// Only these are ever called; `local://…` and its like mean "I will poll".
+/// Only these are ever called. `local://…` and the like mean that the agent polls.
 pub fn is_callable(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
@@ -73,7 +73,7 @@ fn skill(offer: SkillOffer) -> Skill {
     }
 }
 
-/// Ids that only the hub can make up.
+/// Ids that only the hub can generate.
 #[derive(Clone, Copy, Debug)]
 pub struct Fresh {
     pub uuid: Uuid,
@@ -127,13 +127,14 @@ pub fn open_job(
     }))
 }
 
-/// What was asked, and of whom: the path's worker counts like the body's.
+/// The digest of the request and its worker: a worker named in the path counts like one in the
+/// body.
 fn content(wire: &JobPost, worker: Option<AgentId>) -> rialto_core::alias::Digest {
     let worker = worker.map_or(0, |worker| worker.0).to_be_bytes();
     rialto_core::alias::Digest::of(&[&wire.content.0, &worker])
 }
 
-/// A worker's word about a job, however it came.
+/// A worker's result of a job, whichever way it came.
 pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
     if wire.status == Status::Pending {
         return Command::Start { job, by };
@@ -148,7 +149,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
         ok,
         silent: false,
         output: wire.output_data,
-        // A worker that names no cost wants its price; what is paid is capped by it anyway.
+        // A worker that names no cost wants its price, which caps the payment anyway.
         cost: wire.execution_cost.unwrap_or(Credits::MAX),
         took: Millis(wire.execution_time_ms),
         cause: (!ok).then(|| to_cause(wire.error_code.as_deref())),
@@ -160,12 +161,13 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
 
 /// An answer without a result.
 pub struct Unusable {
-    /// It says nothing about the work: the request was refused, or the connection broke.
+    /// The answer says nothing about the work: the request was refused, or the connection broke.
     pub silent: bool,
     pub why: String,
 }
 
-/// An answer without a result: the job failed. The worker is to blame only for what it said.
+/// An answer without a result: the job failed. It counts against the worker only if the answer is
+/// about the work.
 pub fn unusable(job: JobRef, by: AgentId, answer: Unusable) -> Command {
     let Unusable { silent, why } = answer;
     Command::Report(Box::new(ReportWork {

@@ -1,4 +1,4 @@
-//! What comes over the wire, read strictly and named by field.
+//! Request bodies, read strictly; errors name the field.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,24 @@ use crate::kit::write;
 
 /// Credits have two decimals here.
 pub const DECIMALS: usize = 2;
-/// Longest name of an agent, an owner or a skill.
+/// The longest name of an agent, an owner or a skill.
 pub const NAME_MAX: usize = 128;
-/// Skills of one agent.
+/// The maximum number of skills of one agent.
 const SKILLS_MAX: usize = 64;
-/// Longest description of a skill.
+/// The longest description of a skill.
 const ABOUT_MAX: usize = 4_096;
-/// Bytes of one schema, of all skills together, and of an endpoint: the hub keeps them in memory.
+/// The maximum size in bytes of one schema, of all skills together, and of an endpoint: the hub
+/// keeps them in memory.
 const SCHEMA_MAX: usize = 16 << 10;
 const SKILLS_BYTES_MAX: usize = 128 << 10;
 const ENDPOINT_MAX: usize = 2_048;
-/// Longest error text of a result.
+/// The longest error text of a result.
 const ERROR_TEXT_MAX: usize = 4_096;
-/// The one currency.
+/// The only currency.
 pub const CURRENCY: &str = "chorus_credits_v1";
-/// The version spoken.
+/// The supported version.
 pub const VERSION: &str = "0.1";
-/// The members of a job that this protocol knows.
+/// The members of a job that this protocol defines.
 const JOB_MEMBERS: [&str; 9] = [
     "job_id",
     "orchestrator_id",
@@ -44,10 +45,10 @@ const JOB_MEMBERS: [&str; 9] = [
     "callback_url",
     "timestamp_utc",
 ];
-/// Owner names the hub gives to others.
+/// Prefixes of owner names that the hub gives to owners of other protocols.
 pub const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:", "hub:"];
 
-/// An agent announces itself.
+/// The body of a registration.
 #[derive(Clone, Debug)]
 pub struct Register {
     pub agent_id: Option<Uuid>,
@@ -60,7 +61,7 @@ pub struct Register {
     pub rotate_key: bool,
 }
 
-/// One thing an agent sells. Schemas are JSON text.
+/// One skill an agent sells. Schemas are JSON text.
 #[derive(Clone, Debug)]
 pub struct SkillOffer {
     pub skill_name: String,
@@ -70,32 +71,32 @@ pub struct SkillOffer {
     pub output_schema: String,
 }
 
-/// An orchestrator asks for work.
+/// The body of a job request.
 #[derive(Clone, Debug)]
 pub struct JobPost {
     pub job_id: Option<Uuid>,
     pub orchestrator_id: Option<String>,
     pub agent_id: Option<Uuid>,
     pub skill_name: String,
-    /// JSON text, as it came.
+    /// JSON text as sent.
     pub input_data: String,
     pub budget: Credits,
     pub callback_url: Option<String>,
-    /// What the hub has no use for and passes on.
+    /// Members the hub does not use and passes on.
     pub rest: Rest,
-    /// Of all that matters but the worker, which a path may name as well.
+    /// The digest of everything relevant but the worker, which a path may name as well.
     pub content: Digest,
 }
 
-/// What a job says that only its worker reads: it goes on as it came.
+/// Members of a job that only its worker reads; they are passed on unchanged.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rest {
     pub timestamp_utc: Option<String>,
-    /// Members this protocol does not know.
+    /// Members this protocol does not define.
     pub more: BTreeMap<String, Box<RawValue>>,
 }
 
-/// A worker's word about a job.
+/// A worker's result of a job.
 #[derive(Clone, Debug)]
 pub struct ResultPost {
     pub job_id: Option<Uuid>,
@@ -106,12 +107,12 @@ pub struct ResultPost {
     pub execution_time_ms: i64,
     pub error_message: Option<String>,
     pub error_code: Option<String>,
-    /// Figures that could not be used, and what counts instead: for the worker to read.
+    /// Figures that could not be used, and what is used instead: for the worker to read.
     pub warnings: Vec<String>,
     pub content: Digest,
 }
 
-/// The three states a job has here.
+/// The three states of a job in this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Success,
@@ -119,7 +120,7 @@ pub enum Status {
     Pending,
 }
 
-/// An order to pay.
+/// The body of a transfer.
 #[derive(Clone, Debug)]
 pub struct TransferPost {
     pub transfer_id: Option<Uuid>,
@@ -163,8 +164,7 @@ impl Register {
 }
 
 impl Register {
-    /// The first member that has more bytes than the hub keeps, as a JSON pointer, and how many it may
-    /// have.
+    /// The first member that has more bytes than the hub stores, as a JSON pointer, and its limit.
     pub fn too_large(&self) -> Option<(String, usize)> {
         let schemas = self.skills.iter().enumerate().find_map(|(at, skill)| {
             let both =
@@ -203,7 +203,7 @@ fn skills(f: &Fields<'_, '_>) -> Result<Vec<SkillOffer>, Malformed> {
     Ok(offers)
 }
 
-/// A toy schema: name to type name. Kept as it came.
+/// A simple schema: name to type name. Stored as sent.
 fn schema(s: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
     Ok(s.object(name)?.and(s.get(name)).map_or("{}", Json::raw).to_owned())
 }
@@ -225,7 +225,7 @@ pub fn owner_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
     }
 }
 
-/// What makes a ledger name one that the hub gave to an owner of another protocol.
+/// The reserved prefix of a ledger name that the hub gave to an owner of another protocol.
 pub fn reserved_prefix(owner: &str) -> Option<&'static str> {
     RESERVED_OWNERS.into_iter().find(|prefix| owner.starts_with(prefix))
 }
@@ -262,7 +262,8 @@ impl JobPost {
         Ok(Self { job_id: f.uuid("job_id")?, orchestrator_id, agent_id, rest, ..plain })
     }
 
-    /// A job that says only what it must; `said` is what else makes it this one and no other.
+    /// A job with only the required members; `said` is anything else that distinguishes it from
+    /// other jobs.
     pub fn plain(
         skill_name: String,
         input: Option<&Json<'_>>,
@@ -295,7 +296,7 @@ impl JobPost {
     }
 }
 
-/// The members of a job that this protocol does not know, by name.
+/// The members of a job that this protocol does not define, by name.
 fn unknown<'j, 'a>(job: &'j Json<'a>) -> Vec<(&'j str, &'j Json<'a>)> {
     let Kind::Object(members) = job.kind() else { return Vec::new() };
     let all = members.iter().map(|(name, value)| (name.as_ref(), value));
@@ -314,7 +315,7 @@ impl ResultPost {
             "PENDING" => Status::Pending,
             _ => return Err(f.fail("status", "must be \"SUCCESS\", \"FAILURE\" or \"PENDING\"")),
         };
-        // A figure that makes no sense does not void the work it comes with.
+        // An invalid figure does not void the work it comes with.
         let (time, cost) = (execution_time(&f), f.credits("execution_cost", DECIMALS));
         let mut warnings = Vec::new();
         if let Some(bad) = time.as_ref().err().filter(|_| status != Status::Pending) {
@@ -363,7 +364,7 @@ impl ResultPost {
     }
 }
 
-/// How long the work took, in milliseconds; 0 when nothing is said.
+/// How long the work took, in milliseconds; 0 if absent.
 fn execution_time(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
     const NAME: &str = "execution_time_ms";
     match f.integer(NAME)?.unwrap_or(0) {
@@ -394,7 +395,7 @@ impl TransferPost {
     }
 }
 
-/// Writes what a value means, whatever its spacing, member order and escapes.
+/// Writes the canonical bytes of a value: independent of spacing, member order and escapes.
 pub fn canonical(json: &Json<'_>, out: &mut Vec<u8>) {
     let mut text = |tag: u8, text: &str| {
         out.push(tag);
@@ -423,7 +424,7 @@ pub fn canonical(json: &Json<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// A UUID in a path, in its canonical text.
+/// A UUID in a path, in its canonical form.
 pub fn path_uuid(text: &str, name: &str) -> Result<Uuid, Malformed> {
     let form = text.parse::<uuid::fmt::Hyphenated>().map(uuid::fmt::Hyphenated::into_uuid);
     form.map_err(|_| Malformed {

@@ -1,4 +1,4 @@
-//! Envelopes inside A2A messages: taken out on arrival, put in for whoever asked for it.
+//! Envelopes inside A2A messages: unwrapped on arrival, wrapped for receivers that ask for it.
 //!
 //! The envelope text is unchanged; A2A only wraps it.
 
@@ -14,9 +14,9 @@ pub const MEDIA_TYPE: &str = "application/vnd.chorus.envelope+json";
 /// How a receiver wants its envelopes wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// A2A 1.0: parts are told apart by their members.
+    /// A2A 1.0: the members of a part tell its type.
     A2a10,
-    /// A2A 0.3: parts are told apart by `kind`.
+    /// A2A 0.3: `kind` tells the type of a part.
     A2a03,
 }
 
@@ -26,7 +26,7 @@ impl Format {
         [Self::A2a10, Self::A2a03].into_iter().find(|format| format.as_str() == text)
     }
 
-    /// As it stands in `envelope_format`.
+    /// Its value in `envelope_format`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::A2a10 => "a2a-1.0",
@@ -35,7 +35,7 @@ impl Format {
     }
 }
 
-/// An envelope as it stood in a body, perhaps inside an A2A message.
+/// The envelope in a body, perhaps inside an A2A message.
 #[derive(Clone, Debug)]
 pub struct Unwrapped<'a, 'b, 'c> {
     /// The envelope itself.
@@ -44,13 +44,13 @@ pub struct Unwrapped<'a, 'b, 'c> {
     pub at: Cow<'c, str>,
 }
 
-/// Takes the envelope at the JSON pointer `at` out of the A2A message it is in, if it is in one: the
-/// message itself, the request that sends one, or its data part alone.
+/// Finds the envelope at the JSON pointer `at`, inside an A2A message if there is one: the message
+/// itself, the request that sends one, or its data part alone.
 pub fn unwrap<'a, 'b, 'c>(
     json: &'b Json<'a>,
     at: &'c str,
 ) -> Result<Unwrapped<'a, 'b, 'c>, Malformed> {
-    // A plain envelope may have members of these names too: unknown members are its own affair.
+    // A plain envelope may have members of these names too: unknown members are allowed.
     if json.get("chorus_version").is_some() {
         return Ok(Unwrapped { envelope: json, at: Cow::Borrowed(at) });
     }
@@ -72,8 +72,8 @@ pub fn unwrap<'a, 'b, 'c>(
     }
 }
 
-/// The parts of an A2A message and where they stand: in the message, or in the parameters of a
-/// `SendMessage` request, with the JSON-RPC request around them or without.
+/// The parts of an A2A message and their place: in the message, or in the parameters of a
+/// `SendMessage` request, with or without the JSON-RPC request around them.
 fn parts<'a, 'b>(json: &'b Json<'a>) -> Option<(&'b [Json<'a>], &'static str)> {
     let message = json.get("message").map(|message| (message, "/message/parts"));
     let request = || Some((json.get("params")?.get("message")?, "/params/message/parts"));
@@ -87,20 +87,20 @@ fn parts<'a, 'b>(json: &'b Json<'a>) -> Option<(&'b [Json<'a>], &'static str)> {
     })
 }
 
-/// The envelope in a part that says it is one, and where it stands in the part. The media type is a
-/// member of the part in A2A 1.0, and goes into the metadata in 0.3, which has no place for it.
+/// The envelope in a part that declares one, and its place in the part. The media type is a member
+/// of the part in A2A 1.0, and is in the metadata in 0.3, which has no such member.
 fn data<'a, 'b>(part: &'b Json<'a>) -> Option<(&'b Json<'a>, &'static str)> {
     let own = part.get("mediaType");
     let declared = own.or_else(|| part.get("metadata")?.get("mediaType"))?;
     let Kind::Text(declared) = declared.kind() else { return None };
     let essence = declared.split(';').next().unwrap_or_default().trim();
     let data = part.get("data").filter(|_| essence.eq_ignore_ascii_case(MEDIA_TYPE))?;
-    // A2A over protocol buffers has the data of a data part one level further down.
+    // A2A over protocol buffers nests the data of a data part one level deeper.
     let inner = data.get("data").filter(|_| data.get("chorus_version").is_none());
     Some(inner.map_or((data, "/data"), |inner| (inner, "/data/data")))
 }
 
-/// Writes an envelope, wrapped if a format is given. `message_id` names the A2A message.
+/// Writes an envelope, wrapped if a format is given. `message_id` is the id of the A2A message.
 pub fn write(out: &mut Vec<u8>, envelope: &str, format: Option<Format>, message_id: &str) {
     let Some(format) = format else {
         out.extend_from_slice(envelope.as_bytes());

@@ -1,8 +1,8 @@
-//! Addresses: `name@host`, one identity however it is typed.
+//! Addresses: `name@host`, one identity for all spellings.
 //!
-//! An address is shown as it was registered and compared in its canonical form: composed (NFC) and
-//! case-folded. Names that only look alike are told by their skeleton (UTS 39). Whether a name is
-//! free, and whether it looks like one that is not, is known elsewhere.
+//! An address is displayed as registered and compared in its canonical form: composed (NFC) and
+//! case-folded. Confusable names are recognized by their skeleton (UTS 39). Whether a name is free,
+//! or confusable with one that is taken, is checked elsewhere.
 
 use std::borrow::Cow;
 
@@ -13,15 +13,15 @@ use unicode_security::{MixedScript, RestrictionLevel, RestrictionLevelDetection}
 use crate::kit::looks;
 use crate::kit::name::{is_joiner, is_unseen};
 
-/// Characters of a whole address.
+/// The maximum length of a whole address in characters.
 pub const ADDRESS_MAX: usize = 128;
-/// Characters of the part before the `@`.
+/// The maximum length of the part before the `@` in characters.
 pub const NAME_MAX: usize = 64;
-/// Hosts of the hub's own: agents of other protocols are shown there.
+/// Hosts reserved for the hub: agents of other protocols have their addresses there.
 pub const RESERVED_HOSTS: [&str; 7] =
     ["registry", "openclaw", "clara", "agora", "a2a", "mcp", "bridge"];
 
-/// Why a text is no address.
+/// Why a text is not a valid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
     /// More characters than an address may have.
@@ -39,19 +39,19 @@ pub enum BadAddress {
     /// A name with too many characters.
     #[error("has a name of more than {NAME_MAX} characters")]
     NameTooLong,
-    /// Something invisible in the name.
+    /// An invisible character in the name.
     #[error("contains a control, bidi or zero-width character; remove it")]
     Unseen,
-    /// Something in the name that is neither letter, digit nor one of `.` `_` `-`.
+    /// A character in the name that is neither a letter, a digit nor one of `.` `_` `-`.
     #[error("contains {0:?}; a name has letters, digits and . _ - only")]
     BadCharacter(char),
     /// A name that begins or ends with `.`, `_` or `-`.
     #[error("must have a letter or digit first and last in its name")]
     BadEdge,
-    /// Scripts that are not written together, or dressed-up forms of other letters.
+    /// Scripts that are not normally mixed, or stylized forms of other letters.
     #[error("mixes scripts or uses compatibility letters; use letters of one script")]
     MixedScripts,
-    /// Nothing, or something impossible, after the `@`.
+    /// Nothing, or an invalid host, after the `@`.
     #[error("must have a host of ASCII letters, digits and . - _ that does not end in a dot")]
     BadHost,
 }
@@ -60,12 +60,12 @@ pub enum BadAddress {
 #[derive(Clone, Debug)]
 pub struct Address<'a> {
     shown: Cow<'a, str>,
-    /// Only where it differs from what is shown.
+    /// Only where it differs from the displayed form.
     canonical: Option<String>,
 }
 
 impl<'a> Address<'a> {
-    /// Reads an address; a short name stands at `default_host`.
+    /// Reads an address; a short name gets `default_host`.
     pub fn read(text: &'a str, default_host: &str) -> Result<Self, BadAddress> {
         match text.contains('@') {
             true => Self::of(Cow::Borrowed(text)),
@@ -93,18 +93,18 @@ impl<'a> Address<'a> {
             (!lower).then(|| shown.to_ascii_lowercase())
         } else {
             let whole = canonical_name(name)? + "@" + &host.to_ascii_lowercase();
-            // The same for the whole address: what identifies an agent can be typed.
+            // The same for the whole address: the canonical form must be a valid address too.
             if whole.chars().count() > ADDRESS_MAX {
                 return Err(BadAddress::TooLong);
             }
             Some(whole)
         };
-        // Most names are canonical as they come, whatever way that was found out.
+        // Most names are canonical as typed, whichever way they were checked.
         let canonical = canonical.filter(|canonical| *canonical != shown);
         Ok(Self { shown, canonical })
     }
 
-    /// The whole address as it was typed.
+    /// The whole address as typed.
     pub fn shown(&self) -> &str {
         &self.shown
     }
@@ -114,7 +114,7 @@ impl<'a> Address<'a> {
         self.canonical.as_deref().unwrap_or(&self.shown)
     }
 
-    /// The part before the `@`, as it was typed.
+    /// The part before the `@`, as typed.
     pub fn name(&self) -> &str {
         self.shown.split_once('@').map_or("", |(name, _)| name)
     }
@@ -124,30 +124,30 @@ impl<'a> Address<'a> {
         self.canonical().split_once('@').map_or("", |(_, host)| host)
     }
 
-    /// Equal for addresses that a reader could take for each other.
+    /// Equal for confusable addresses.
     pub fn skeleton(&self) -> String {
         let name = self.canonical().split_once('@').map_or("", |(name, _)| name);
         looks::skeleton(name) + "@" + self.host()
     }
 
-    /// The same for the name as it was typed, where it can look like more than in lower case: a
-    /// capital I is taken for a small L.
+    /// The skeleton of the name as typed, which can be confusable in more ways than in lower case:
+    /// a capital I looks like a small L.
     pub fn shown_skeleton(&self) -> String {
         looks::lowered_skeleton(self.name()) + "@" + self.host()
     }
 
-    /// Whether the host is one of the hub's own.
+    /// Whether the host is reserved for the hub.
     pub fn is_reserved_host(&self) -> bool {
         RESERVED_HOSTS.contains(&self.host())
     }
 
-    /// The same address with a text of its own.
+    /// The same address with owned text.
     pub fn into_owned(self) -> Address<'static> {
         Address { shown: Cow::Owned(self.shown.into_owned()), canonical: self.canonical }
     }
 }
 
-/// Two spellings of one address are one address.
+/// Two spellings of one address are equal.
 impl PartialEq<Address<'_>> for Address<'_> {
     fn eq(&self, other: &Address<'_>) -> bool {
         self.canonical() == other.canonical()
@@ -167,7 +167,7 @@ fn check_host(host: &str) -> Result<(), BadAddress> {
     Ok(())
 }
 
-/// The checks of [`canonical_name`] for names that need no tables.
+/// The checks of [`canonical_name`] for names that need no Unicode tables.
 fn check_ascii_name(name: &str) -> Result<(), BadAddress> {
     let bytes = name.as_bytes();
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
@@ -187,7 +187,8 @@ fn check_ascii_name(name: &str) -> Result<(), BadAddress> {
 }
 
 fn canonical_name(name: &str) -> Result<String, BadAddress> {
-    // A joiner that shapes its letters makes no other name: it is shown, and identifies nobody.
+    // A joiner that shapes its letters does not make a different name: it is displayed, but is not
+    // part of the identity.
     let typed: Vec<char> = name.chars().collect();
     let plain = (0..typed.len()).filter(|at| !is_joiner(&typed, *at)).map(|at| typed[at]);
     let plain: String = plain.collect();
@@ -197,8 +198,8 @@ fn canonical_name(name: &str) -> Result<String, BadAddress> {
     if let Some(c) = plain.chars().find(|c| is_unseen(*c) || strange(c)) {
         return Err(bad_character(c));
     }
-    // A mark belongs to the letter before it, so that names of scripts that write their vowels as
-    // marks can end in one.
+    // A mark belongs to the letter before it, so names in scripts that write vowels as marks can
+    // end in one.
     let first = composed.chars().next();
     let last = composed.chars().rev().find(|c| !is_mark(*c));
     if ![first, last].into_iter().all(|edge| edge.is_some_and(is_letter_or_digit)) {
@@ -208,15 +209,15 @@ fn canonical_name(name: &str) -> Result<String, BadAddress> {
         return Err(BadAddress::MixedScripts);
     }
     let canonical = looks::folded(&composed);
-    // Folding can lengthen; what identifies an agent must itself be a name.
+    // Folding can lengthen a name; the canonical form must be a valid name too.
     if [name, &canonical].into_iter().any(|text| text.chars().count() > NAME_MAX) {
         return Err(BadAddress::NameTooLong);
     }
     Ok(canonical)
 }
 
-/// UTS 39, highly restrictive. Its profile also leaves out scripts of small communities; a name all
-/// in one of those mixes nothing, so it is welcome unless it only dresses up other letters.
+/// UTS 39, highly restrictive. That profile also excludes scripts of small communities. A name in
+/// only one of those mixes nothing, so it is accepted unless it only imitates other letters.
 fn is_written_together(name: &str) -> bool {
     name.check_restriction_level(RestrictionLevel::HighlyRestrictive)
         || (name.is_single_script() && is_nfkc(name))

@@ -15,7 +15,7 @@ use super::courier::{RelayCourier, is_gone, said};
 use super::delivery::Outcome;
 use crate::face::Floor;
 
-/// How a try ended.
+/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The receiver's own answer.
@@ -26,14 +26,14 @@ pub enum Ended {
         code: Code,
         detail: String,
     },
-    /// It was read in the inbox before it could be tried.
+    /// The message was read in the inbox before it could be attempted.
     Read,
-    /// Its host has had enough calls for now: it is tried when there is a turn for it.
+    /// The receiver's host has too many calls running; the attempt follows when one is free.
     Waits,
 }
 
 impl Ended {
-    /// The same as its sender is told.
+    /// The same as reported to the sender.
     pub fn outcome(&self) -> Outcome<'_> {
         match self {
             Self::Delivered { reply } => Outcome::Delivered { reply },
@@ -44,12 +44,12 @@ impl Ended {
     }
 }
 
-/// Tries that are under way, so that whoever asks again meanwhile waits for the same end.
+/// Running attempts, so that a repeated request waits for the same result.
 #[derive(Debug, Default)]
 pub struct Tries(Mutex<HashMap<NoticeId, watch::Receiver<Option<Ended>>>>);
 
 impl Tries {
-    /// The end of a try that is under way.
+    /// The result of a running attempt.
     fn of(&self, notice: NoticeId) -> Option<watch::Receiver<Option<Ended>>> {
         self.lock().get(&notice).cloned()
     }
@@ -59,8 +59,8 @@ impl Tries {
     }
 }
 
-/// Tries once and records what came of it, or waits for the try that is under way. A sender that
-/// goes away does not stop it.
+/// Attempts the delivery once and records the result, or waits for the running attempt. It goes on
+/// when the sender disconnects.
 pub async fn attempt(floor: &Floor, notice: NoticeId) -> Ended {
     let end = match floor.relay.tries.lock().entry(notice) {
         Entry::Occupied(under_way) => under_way.get().clone(),
@@ -79,7 +79,7 @@ pub async fn attempt(floor: &Floor, notice: NoticeId) -> Ended {
     heard(end).await
 }
 
-/// The end of a try that is under way, if there is one.
+/// The result of the running attempt, if there is one.
 pub async fn under_way(floor: &Floor, notice: NoticeId) -> Option<Ended> {
     let end = floor.relay.tries.of(notice)?;
     Some(heard(end).await)
@@ -93,7 +93,7 @@ async fn heard(mut end: watch::Receiver<Option<Ended>>) -> Ended {
     })
 }
 
-/// A try. It leaves the list however it ends, also by a panic.
+/// An attempt. It leaves the list however it ends, also by a panic.
 struct Trying {
     floor: Floor,
     notice: NoticeId,
@@ -138,7 +138,8 @@ async fn once(floor: &Floor, push: &Push) -> Ended {
     }
 }
 
-/// What happens next, in the sender's words (R45). `attempts` so far, unless there will be no more.
+/// What happens next, as text for the sender (R45). `attempts` so far, or `None` if there will be
+/// no more.
 pub fn kept(why: &str, attempts: Option<u32>) -> String {
     let next = attempts.and_then(|attempts| retry::next_try(attempts, Timestamp(0)));
     let wait = next.map(|at| at.0 / 1_000);
@@ -148,5 +149,5 @@ pub fn kept(why: &str, attempts: Option<u32>) -> String {
         Some(seconds) => format!("next try in {seconds} s"),
         None => "no further attempt".to_owned(),
     };
-    format!("{why}; stored in the receiver's inbox, {next}")
+    format!("{why}; kept in the receiver's inbox, {next}")
 }

@@ -1,4 +1,4 @@
-//! A body that makes no sense: every field that is wrong, and how to make it right.
+//! Errors of an invalid body: every wrong field, and how to correct it.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::examples;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::Unreadable;
 
-/// Why a body is refused. It has at least one fault.
+/// Why a body is refused. It has at least one error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
     faults: Vec<Malformed>,
@@ -15,12 +15,12 @@ pub struct Bad {
 }
 
 impl Bad {
-    /// A JSON pointer to the first bad field; empty when it is the body as a whole.
+    /// A JSON pointer to the first wrong field; empty for the body as a whole.
     pub fn field(&self) -> &str {
         self.faults.first().map_or("", |fault| &fault.field)
     }
 
-    /// Every bad field as `path: text; path: text` (R38).
+    /// Every wrong field as `path: text; path: text` (R38).
     pub fn message(&self) -> String {
         let mut message = String::new();
         for fault in &self.faults {
@@ -31,28 +31,28 @@ impl Bad {
         message
     }
 
-    /// What to do about it, where there is more to say.
+    /// What to do about it, if there is more to say.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// JSON text that would have been right.
+    /// JSON text that would be valid.
     pub fn example(&self) -> &str {
         self.example.as_deref().unwrap_or_else(|| examples::of(self.field()))
     }
 
-    /// Everything that is wrong, one by one.
+    /// All errors.
     pub fn faults(&self) -> &[Malformed] {
         &self.faults
     }
 
-    /// The same with a hint, unless there is one already.
+    /// Adds a hint, unless there is one already.
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint.get_or_insert_with(|| hint.into());
         self
     }
 
-    /// The same with JSON text that shows how it should have been.
+    /// Sets JSON text that shows a valid form.
     pub fn with_example(mut self, example: impl Into<Cow<'static, str>>) -> Self {
         self.example = Some(example.into());
         self
@@ -71,12 +71,12 @@ impl From<Unreadable> for Bad {
     }
 }
 
-/// The faults found so far, so that a body can be read to its end before it is refused.
+/// The errors found so far, so that a body is read to its end before it is refused.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Option<Bad>);
 
 impl Faults {
-    /// What was read; a fault is kept and leaves nothing.
+    /// The value that was read; an error is collected and gives `None`.
     pub(super) fn note<T>(&mut self, read: Result<T, impl Into<Bad>>) -> Option<T> {
         match read {
             Ok(value) => Some(value),
@@ -87,7 +87,7 @@ impl Faults {
         }
     }
 
-    /// Everything that was kept, for whoever has found that something is missing.
+    /// All collected errors, once a required value is missing.
     pub(super) fn into_bad(self) -> Bad {
         self.0.expect("nothing is missing unless its fault was noted")
     }

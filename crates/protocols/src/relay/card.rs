@@ -1,15 +1,15 @@
-//! Agent cards: what an agent says of itself. Two things in it are read, all of it is kept.
+//! Agent cards: what an agent says about itself. Two members are read; the whole card is stored.
 
 use super::bad::{Bad, Faults};
 use super::culture;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{Json, Kind};
 
-/// The one version of cards.
+/// The only supported version of cards.
 pub const VERSION: &str = "0.3";
-/// Bytes of a card: the hub keeps it in memory.
+/// The maximum size of a card in bytes: the hub keeps it in memory.
 pub const CARD_MAX: usize = 32 << 10;
-/// Languages of one agent.
+/// The maximum number of languages of one agent.
 pub const LANGUAGES_MAX: usize = 1_000;
 
 /// A valid card.
@@ -21,7 +21,7 @@ pub struct Card<'a> {
 }
 
 impl<'a> Card<'a> {
-    /// Reads the card that stands at the JSON pointer `at`.
+    /// Reads the card at the JSON pointer `at`.
     pub fn read(json: &'a Json<'_>, at: &str) -> Result<Self, Bad> {
         let f = Fields::of(json, at)?;
         let mut faults = Faults::default();
@@ -36,17 +36,17 @@ impl<'a> Card<'a> {
         }
     }
 
-    /// The whole card as it came.
+    /// The whole card as sent.
     pub fn raw(&self) -> &'a str {
         self.raw
     }
 
-    /// The culture of whom the agent speaks for.
+    /// The culture of the user the agent acts for.
     pub fn culture(&self) -> &'a str {
         self.culture
     }
 
-    /// The languages it can be written to in; at least one.
+    /// The languages it accepts; at least one.
     pub fn languages(&self) -> &[&'a str] {
         &self.languages
     }
@@ -62,7 +62,7 @@ fn version(f: &Fields<'_, '_>) -> Result<(), Bad> {
         Err(malformed) => malformed,
     };
     let bad = Bad::from(wrong);
-    // Cards of version 0.2 had the envelope's field name.
+    // Cards of version 0.2 used the envelope's field name.
     if f.has("chorus_version") { Err(bad.with_hint(HINT)) } else { Err(bad) }
 }
 

@@ -1,19 +1,19 @@
-//! Every code this protocol knows, with its HTTP status and whether trying again can help.
+//! Every error code of this protocol, with its HTTP status and whether a retry can help.
 
 use std::fmt;
 
-/// What went wrong, in the protocol's own words (section 5 of its book).
+/// What went wrong, as defined in section 5 of the protocol's book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// Body, query, envelope or card is invalid, or it is no JSON.
+    /// Body, query, envelope or card is invalid, or not valid JSON.
     Validation,
-    /// The sender is unknown here.
+    /// The sender is not registered here.
     SenderNotRegistered,
     /// The endpoint's address is not allowed.
     EndpointBlocked,
     /// The key is missing, unknown or revoked.
     Unauthorized,
-    /// An agent's key on an operator's path.
+    /// An agent's key on an operator path.
     Forbidden,
     /// The key is not the sender's.
     SenderMismatch,
@@ -23,11 +23,11 @@ pub enum Code {
     AgentNotFound,
     /// No such path or message.
     NotFound,
-    /// The path has other methods.
+    /// The path does not support this method.
     MethodNotAllowed,
-    /// The id exists, or existed, and no key was shown.
+    /// The id exists, or existed, and no key was sent.
     AgentIdTaken,
-    /// The job of the conversation has ended, or was taken back.
+    /// The job of the conversation has ended, or was reassigned.
     WrongState,
     /// A key or turn was used before with another body.
     IdempotencyConflict,
@@ -39,7 +39,7 @@ pub enum Code {
     UnsupportedEncoding,
     /// Too many requests.
     RateLimited,
-    /// The receiver has too much waiting.
+    /// The receiver has too many messages waiting.
     InboxFull,
     /// The receiver could not be reached.
     AgentUnreachable,
@@ -47,11 +47,11 @@ pub enum Code {
     Timeout,
     /// The hub cannot write now.
     Unavailable,
-    /// At a receive endpoint: the envelope breaks a rule.
+    /// At a receive endpoint: the envelope is invalid.
     InvalidEnvelope,
-    /// At a receive endpoint: the envelope is of another version.
+    /// At a receive endpoint: the envelope has another version.
     UnsupportedVersion,
-    /// At a receive endpoint: the envelope was good and could not be adapted.
+    /// At a receive endpoint: the envelope is valid but could not be adapted.
     AdaptationFailed,
 }
 
@@ -84,7 +84,7 @@ impl Code {
         Self::AdaptationFailed,
     ];
 
-    /// The code as it is written.
+    /// The code on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Validation => "ERR_VALIDATION",
@@ -114,8 +114,8 @@ impl Code {
         }
     }
 
-    /// The HTTP status of an answer that fails with this code. A full disk has a status of its own
-    /// (507) under the code of a store that cannot write.
+    /// The HTTP status of an answer that fails with this code. A full disk has its own status (507)
+    /// under the code of a store that cannot write.
     pub const fn status(self) -> u16 {
         match self {
             Self::Validation | Self::SenderNotRegistered | Self::EndpointBlocked => 400,
@@ -149,7 +149,7 @@ impl Code {
         )
     }
 
-    /// The code with this text; other servers have codes that are none of these.
+    /// The code with this text. Other servers may use codes that are not listed here.
     pub fn read(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str() == text)
     }

@@ -1,4 +1,4 @@
-//! What is posted to agents' endpoints, and what their answers mean.
+//! Deliveries to agents' endpoints, and how their answers are read.
 
 use rialto_core::command::{Command, JobRef};
 use rialto_core::id::AgentId;
@@ -14,7 +14,7 @@ use super::wording::is_over;
 use super::{letter, receive, record, work};
 use crate::face::Floor;
 
-/// Words for agents of this protocol.
+/// Encodes deliveries for agents of this protocol.
 pub struct RelayCourier {
     pub floor: Floor,
 }
@@ -22,7 +22,8 @@ pub struct RelayCourier {
 impl Courier for RelayCourier {
     fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
         let agent = push.to?;
-        // What has been read in the meantime needs no second way, and what has expired none at all.
+        // A message that was read in the meantime needs no delivery, and neither does an expired
+        // one.
         let expired = push.at.plus(self.floor.relay.settings.retention) <= engine.now();
         if expired || engine.read_to(agent) >= push.position || is_over(&push.news, job) {
             return None;
@@ -47,7 +48,7 @@ impl Courier for RelayCourier {
         })
     }
 
-    /// An open inbox comes before an endpoint (R9).
+    /// An open inbox stream takes precedence over an endpoint (R9).
     fn prefers_streams(&self) -> bool {
         true
     }
@@ -70,7 +71,7 @@ impl Courier for RelayCourier {
             Err((_, why)) => Arrived::No(why),
         };
         let commands = match (&arrived, given) {
-            // It has the job, and answers it with a message of its own.
+            // The worker has the job, and answers it with its own message.
             (Arrived::Yes { .. }, Some((job, worker))) => {
                 note_read(engine, worker, push.position);
                 vec![Command::Start { job: JobRef::Id(job.id), by: worker }]
@@ -81,15 +82,15 @@ impl Courier for RelayCourier {
     }
 }
 
-/// Work that has arrived at the endpoint is not told again in an inbox that is opened later.
+/// Work that was delivered to the endpoint is not repeated in an inbox stream opened later.
 fn note_read(engine: &Engine, agent: AgentId, position: u64) {
     if engine.read_to(agent) + 1 == position {
         engine.presented(agent, position);
     }
 }
 
-/// What a worker's endpoint says that cannot do what it was given, whatever its status: a receive
-/// endpoint of this protocol says so with 400 and 500.
+/// A worker's answer that it could not do the work, with any status: a receive endpoint of this
+/// protocol reports that with 400 and 500.
 fn could_not(answer: &Result<Answer, SendError>) -> Option<work::Failed> {
     let said = |answer: &&Answer| !(300..400).contains(&answer.status) && answer.status != 410;
     let answer = answer.as_ref().ok().filter(said)?;
@@ -97,7 +98,7 @@ fn could_not(answer: &Result<Answer, SendError>) -> Option<work::Failed> {
     work::Failed::answered(&reply, answer.status)
 }
 
-/// The receiver's own answer (R40), or why the message did not arrive.
+/// The receiver's own answer (R40), or why the message was not delivered.
 pub fn said(answer: &Result<Answer, SendError>) -> Result<String, (Code, String)> {
     let unreachable = |why: String| Err((Code::AgentUnreachable, why));
     match answer {
@@ -117,14 +118,14 @@ pub fn said(answer: &Result<Answer, SendError>) -> Result<String, (Code, String)
         Err(SendError::Broken(_)) => {
             unreachable("the receiver's answer could not be read".to_owned())
         }
-        // One text for both, so that nobody can probe what the hub's resolver sees.
+        // One text for both errors, so that callers cannot probe what the hub's resolver sees.
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            unreachable("the receiver could not connect".to_owned())
+            unreachable("could not connect to the receiver".to_owned())
         }
     }
 }
 
-/// Whether an endpoint switched itself off.
+/// Whether an endpoint answered that it is gone (410).
 pub fn is_gone(answer: &Result<Answer, SendError>) -> bool {
     answer.as_ref().is_ok_and(|answer| answer.status == 410)
 }

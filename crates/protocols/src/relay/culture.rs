@@ -1,8 +1,8 @@
-//! Cultures and languages: BCP 47 tags, checked for form and kept as they came.
+//! Cultures and languages: BCP 47 tags, checked for form and stored as sent.
 
 use oxilangtag::LanguageTag;
 
-/// Why a text names no culture.
+/// Why a text is not a culture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "must be a BCP 47 tag like en, zh-CN or es-419, with hyphens and a language of 2 or 3 letters"

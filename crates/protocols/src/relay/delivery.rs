@@ -1,24 +1,24 @@
-//! What became of a message, as its sender is told.
+//! The delivery report of a message, as its sender gets it.
 
 use super::codes::Code;
 use super::shape::text;
 
-/// The data of a refused message: nothing was stored or tried.
+/// The data of a refused message: nothing was stored or attempted.
 pub const REJECTED: &str = r#"{"delivery":"rejected"}"#;
 
-/// How far a message came.
+/// How far a message got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// It was handed to an open inbox.
+    /// Handed to an open inbox stream.
     Presented,
-    /// The receiver's endpoint took it and answered this JSON object.
+    /// The receiver's endpoint accepted it and answered with this JSON object.
     Delivered {
-        /// JSON text, as it came.
+        /// JSON text as received.
         reply: &'a str,
     },
     /// It waits for the receiver.
     Queued,
-    /// The receiver's endpoint did not take it.
+    /// The receiver's endpoint did not accept it.
     Failed {
         /// [`Code::AgentUnreachable`] or [`Code::Timeout`].
         code: Code,
@@ -27,19 +27,19 @@ pub enum Outcome<'a> {
     },
 }
 
-/// A message that was accepted, and what became of it.
+/// An accepted message, and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {
-    /// How far it came.
+    /// How far it got.
     pub outcome: Outcome<'a>,
-    /// The hub's name for the message.
+    /// The message's public id.
     pub trace_id: &'a str,
-    /// Whether it is held back because two agents seem to go in circles (R89).
+    /// Whether it is held back because two agents seem to be in a loop (R89).
     pub loop_guard: bool,
 }
 
 impl Delivery<'_> {
-    /// The word for the outcome.
+    /// The outcome on the wire.
     pub fn word(&self) -> &'static str {
         match self.outcome {
             Outcome::Presented => "delivered_sse",
@@ -49,23 +49,23 @@ impl Delivery<'_> {
         }
     }
 
-    /// The HTTP status: a failed delivery is no failed request (D1).
+    /// The HTTP status: a failed delivery is not a failed request (D1).
     pub fn status(&self) -> u16 {
         if self.outcome == Outcome::Queued { 202 } else { 200 }
     }
 
-    /// About as many bytes as [`Self::write`] adds.
+    /// The approximate number of bytes [`Self::write`] adds.
     pub fn size(&self) -> usize {
         let extra = match self.outcome {
             Outcome::Delivered { reply } => reply.len() + 24,
             Outcome::Failed { detail, .. } => detail.len() + 64,
             Outcome::Presented | Outcome::Queued => 0,
         };
-        // Both names, the longest word, the mark of the loop guard.
+        // Both names, the longest outcome, the loop guard's flag.
         self.trace_id.len() + extra + 64
     }
 
-    /// Writes the data that tells it.
+    /// Writes the report as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"delivery\":\"");
         out.extend_from_slice(self.word().as_bytes());

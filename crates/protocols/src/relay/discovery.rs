@@ -1,4 +1,4 @@
-//! `/.well-known/chorus.json`: where everything is. Written by the hub, read by clients.
+//! `/.well-known/chorus.json`: the paths of all operations. Written by the hub, read by clients.
 
 use std::num::NonZeroU64;
 
@@ -7,40 +7,40 @@ use serde::Serialize;
 use super::VERSION;
 use crate::kit::ijson::{Json, Kind};
 
-/// What the hub tells about itself.
+/// The hub's discovery document.
 #[derive(Clone, Copy, Debug)]
 pub struct Hub<'a> {
     /// Its name.
     pub server_name: &'a str,
-    /// How it is: `ok`, unless it cannot write.
+    /// `ok`, unless the hub cannot write.
     pub server_status: &'a str,
     /// The longest body it reads.
     pub max_message_bytes: usize,
-    /// Writes a minute for one key; left out of the document when there is no limit, since a client
-    /// would read 0 as none allowed.
+    /// Writes per minute for one key. Omitted from the document when there is no limit, since a
+    /// client would read 0 as none allowed.
     pub rate_limit_per_minute: Option<NonZeroU64>,
-    /// The ids of the protocols it speaks; each is found under its own name.
+    /// The ids of the protocols it speaks; each is served under its own name.
     pub protocols: &'a [&'a str],
 }
 
-/// Where the operations are.
+/// The paths of the operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Paths {
     /// Operators register agents here.
     pub register: String,
-    /// The list of agents; one agent is below it.
+    /// The list of agents; a single agent is below it.
     pub discover: String,
     /// Messages are sent here.
     pub send: String,
-    /// How the server is.
+    /// The server's health.
     pub health: String,
     /// Agents register themselves here.
     pub self_register: String,
     /// The inbox.
     pub inbox: String,
-    /// What was read is acknowledged here.
+    /// Acknowledgements are sent here.
     pub ack: String,
-    /// Messages of the past.
+    /// Past messages.
     pub history: String,
 }
 
@@ -60,19 +60,19 @@ impl Default for Paths {
     }
 }
 
-/// What a server tells about itself.
+/// A server's discovery document, as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The version it speaks, if it says so.
+    /// The version it speaks, if given.
     pub chorus_version: Option<String>,
-    /// Its name, if it has one.
+    /// Its name, if given.
     pub server_name: Option<String>,
-    /// Where its operations are; the spec's paths where it does not say.
+    /// The paths of its operations; the spec's paths where none are given.
     pub paths: Paths,
 }
 
 impl Hub<'_> {
-    /// The document, which is not wrapped into a response envelope (D15).
+    /// The document, which is not wrapped in a response envelope (D15).
     pub fn write(&self) -> Vec<u8> {
         #[derive(Serialize)]
         struct Document<'a> {
@@ -142,8 +142,8 @@ fn text(json: &Json<'_>, name: &str) -> Option<String> {
     }
 }
 
-/// Whether a text stays on the server it came from: a client sends its key along, and must not be
-/// led elsewhere with it.
+/// Whether a text is a path on the same server: a client sends its key with every request, and must
+/// not be led to another server.
 fn is_path(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_graphic() && c != '\\';
     text.starts_with('/') && !text.starts_with("//") && text.chars().all(plain)

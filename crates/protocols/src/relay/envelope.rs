@@ -1,6 +1,6 @@
-//! Envelopes: what one agent says to another, checked field by field and passed on as it came.
+//! Envelopes: messages from one agent to another, checked field by field and passed on unchanged.
 //!
-//! The hub reads an envelope to know who speaks and in which conversation. It never rewrites one:
+//! The hub reads an envelope to find its sender and conversation. It never rewrites one:
 //! [`Envelope::raw`] is the text that arrived.
 
 use super::VERSION;
@@ -11,19 +11,19 @@ use super::culture;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{Json, Kind};
 
-/// Fewest and most characters of a cultural context.
+/// The minimum and maximum length of a cultural context in characters.
 pub const CONTEXT_LEN: std::ops::RangeInclusive<usize> = 10..=500;
-/// Characters of a conversation's id.
+/// The maximum length of a conversation id in characters.
 pub const CONVERSATION_ID_MAX: usize = 64;
 
 /// A valid envelope.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// Who says it.
+    /// The sender.
     pub sender: Address<'a>,
-    /// What is said, in the sender's own words.
+    /// The text in the sender's own language.
     pub original_text: &'a str,
-    /// A BCP 47 tag, in the case it came in.
+    /// A BCP 47 tag, in its original case.
     pub sender_culture: &'a str,
     /// What a reader of another culture should know.
     pub cultural_context: Option<&'a str>,
@@ -39,7 +39,7 @@ pub struct Envelope<'a> {
 pub struct Invalid {
     /// What is wrong with it.
     pub bad: Bad,
-    /// `INVALID_ENVELOPE`, or `UNSUPPORTED_VERSION` for one of another version.
+    /// `INVALID_ENVELOPE`, or `UNSUPPORTED_VERSION` for another version.
     pub code: Code,
 }
 
@@ -49,7 +49,7 @@ impl From<Invalid> for Bad {
     }
 }
 
-/// What is wrong outside the envelope's own fields leaves no valid envelope either.
+/// An error outside the envelope's own fields also makes it invalid.
 impl From<Bad> for Invalid {
     fn from(bad: Bad) -> Self {
         Self { bad, code: Code::InvalidEnvelope }
@@ -57,7 +57,7 @@ impl From<Bad> for Invalid {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the envelope that stands at the JSON pointer `at`.
+    /// Reads the envelope at the JSON pointer `at`.
     pub fn read(json: &'a Json<'_>, at: &str) -> Result<Self, Invalid> {
         let f = Fields::of(json, at).map_err(Bad::from)?;
         let mut faults = Faults::default();
@@ -97,13 +97,13 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// The whole envelope as it came.
+    /// The whole envelope as sent.
     pub fn raw(&self) -> &'a str {
         self.raw
     }
 }
 
-/// Whether it is an envelope of another version, rather than a bad one of this.
+/// Whether it is an envelope of another version, rather than an invalid one of this version.
 fn is_of_old(f: &Fields<'_, '_>) -> bool {
     match f.get("chorus_version").map(Json::kind) {
         Some(Kind::Text(version)) => version != VERSION,
@@ -113,11 +113,11 @@ fn is_of_old(f: &Fields<'_, '_>) -> bool {
 }
 
 fn version(f: &Fields<'_, '_>) -> Result<(), Malformed> {
-    // Every way to get it wrong names the version (R50).
+    // Every error about the version names the supported one (R50).
     let not_text = |_| f.fail("chorus_version", "must be the string \"0.4\"");
     match f.text("chorus_version").map_err(not_text)? {
         Some(VERSION) => Ok(()),
-        Some(_) => Err(f.fail("chorus_version", "must be \"0.4\", the version spoken here")),
+        Some(_) => Err(f.fail("chorus_version", "must be \"0.4\", the only supported version")),
         None => Err(f.fail("chorus_version", "is required and must be \"0.4\"")),
     }
 }
@@ -127,7 +127,7 @@ fn no_semantic(f: &Fields<'_, '_>) -> Result<(), Bad> {
     if !f.has(NAME) {
         return Ok(());
     }
-    let fault = f.fail(NAME, "belongs to envelopes of 0.2 and 0.3; here they are of version 0.4");
+    let fault = f.fail(NAME, "belongs to envelopes of 0.2 and 0.3; this hub supports version 0.4");
     Err(Bad::from(fault).with_hint(
         "put the sender's own words into original_text, leave original_semantic out, and set \
          chorus_version to \"0.4\"",
@@ -151,7 +151,7 @@ fn sender_culture<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
     culture::check(text).map(|()| text).map_err(|bad| f.fail("sender_culture", bad))
 }
 
-/// A member that may be left out is left out, or has a value: `null` is neither.
+/// An optional member is absent or has a value: `null` is not accepted.
 fn not_null(json: &Json<'_>, f: &Fields<'_, '_>, name: &str) -> Result<(), Malformed> {
     match json.get(name).map(Json::kind) {
         Some(Kind::Null) => Err(f.fail(name, "must not be null: leave it out")),
@@ -190,7 +190,7 @@ mod tests {
 
     const GOOD: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus.example","original_text":"下午一起喝杯咖啡?","sender_culture":"zh-CN"}"#;
 
-    /// The good envelope with further members, or with one that stands there replaced.
+    /// The valid envelope with a member added or replaced.
     fn with(name: &str, value: &str) -> String {
         let json = ijson::read(GOOD.as_bytes()).expect("JSON");
         let Kind::Object(members) = json.kind() else { panic!("an object") };

@@ -1,4 +1,4 @@
-//! What an agent hears in its inbox, event by event.
+//! The events of an inbox stream.
 
 use std::io::Write;
 
@@ -8,17 +8,17 @@ use super::a2a::{self, Format};
 use super::shape::text;
 use crate::kit::{sse, stamp};
 
-/// How long a reader that lost its connection should wait.
+/// How long a reader should wait before it reconnects.
 const RETRY_MS: u32 = 2_000;
 
 /// The first event of every connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Connected<'a> {
-    /// Whose inbox it is.
+    /// The inbox's agent.
     pub agent_id: &'a str,
     /// The position after which events follow; also the event's id.
     pub resume_from: u64,
-    /// Messages that wait.
+    /// The number of waiting messages.
     pub backlog: u64,
 }
 
@@ -27,36 +27,36 @@ pub struct Connected<'a> {
 pub struct Message<'a> {
     /// Its position in the receiver's inbox; also the event's id.
     pub position: u64,
-    /// The hub's name for it.
+    /// Its public id.
     pub trace_id: &'a str,
     /// The sender as registered.
     pub sender_id: &'a str,
-    /// JSON text, as it came.
+    /// JSON text as sent.
     pub envelope: &'a str,
-    /// When the hub took it.
+    /// When the hub accepted it.
     pub at: Timestamp,
     /// How the receiver wants the envelope wrapped.
     pub format: Option<Format>,
-    /// What the hub says about it, beside the envelope.
+    /// What the hub adds beside the envelope.
     pub annotations: &'a Annotations,
-    /// What the receiver should know about it.
+    /// Flags the receiver should know.
     pub marks: Marks,
 }
 
-/// What the hub says about an envelope it made for an agent of another protocol, each a JSON text. It
-/// stands beside the envelope, because clients read envelopes strictly.
+/// What the hub adds to an envelope it wrote for an agent of another protocol, each a JSON text. It
+/// is beside the envelope, because clients read envelopes strictly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// The job the envelope is about.
     pub job: Option<String>,
-    /// The protocol and the agent the hub speaks for.
+    /// The protocol and the agent the hub writes for.
     pub bridge: Option<String>,
-    /// What the requester said that has no place in an envelope (B11).
+    /// Members of the request that have no field in an envelope (B11).
     pub meta: Option<String>,
 }
 
 impl Annotations {
-    /// Adds them to an object that has other members before.
+    /// Appends them to an object that already has members.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (name, value) in [("job", &self.job), ("bridge", &self.bridge), ("meta", &self.meta)] {
             if let Some(value) = value {
@@ -66,19 +66,19 @@ impl Annotations {
     }
 }
 
-/// What is out of the ordinary about a message.
+/// What is unusual about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The operator sent it in the sender's name (R35).
     pub by_operator: bool,
-    /// It came from outside, and nobody proved who sent it (R85).
+    /// It came from outside, and its sender is not proven (R85).
     pub unverified: bool,
-    /// How long it was held back, since two agents seem to go in circles (R89).
+    /// How long it was held back, since two agents seem to be in a loop (R89).
     pub loop_guard: Option<Millis>,
 }
 
 impl Connected<'_> {
-    /// Adds the event, and how to come back after it.
+    /// Appends the event, with the time to wait before reconnecting.
     pub fn write(&self, out: &mut Vec<u8>) {
         const SAID: &str = "Inbox connected. Messages will be delivered here.";
         writeln!(out, "retry: {RETRY_MS}").expect("memory can be written to");
@@ -93,9 +93,9 @@ impl Connected<'_> {
 }
 
 impl Message<'_> {
-    /// Adds the event.
+    /// Appends the event.
     pub fn write(&self, out: &mut Vec<u8>) {
-        // Names, marks, ids and perhaps the A2A message around the envelope.
+        // Names, flags, ids and perhaps the A2A message around the envelope.
         out.reserve(self.envelope.len() + self.sender_id.len() + 512);
         sse::open(out, Some(self.position), "message");
         let start = out.len();
@@ -129,7 +129,7 @@ impl Marks {
     }
 }
 
-/// Adds what keeps a silent connection open.
+/// Appends a keep-alive comment.
 pub fn ping(out: &mut Vec<u8>) {
     sse::comment(out, "ping");
 }

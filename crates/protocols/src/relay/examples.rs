@@ -1,22 +1,22 @@
-//! Correct examples, shown to whoever got a field wrong.
+//! Valid examples, shown to a caller that sent an invalid field.
 
 /// A registration that succeeds as it is.
 pub const REGISTRATION: &str = r#"{"agent_id":"my-agent@chorus","agent_card":{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}}"#;
 
-/// A whole message to send.
+/// A complete message to send.
 pub const MESSAGE: &str = r#"{"receiver_id":"bob@chorus","envelope":{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"Hello!","sender_culture":"en"}}"#;
 
-/// A whole envelope, as it stands in a message.
+/// A complete envelope, as a member of a message.
 pub const ENVELOPE: &str = r#"{"envelope":{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"Hello!","sender_culture":"en"}}"#;
 
-/// A whole card, as it stands in a registration.
+/// A complete card, as a member of a registration.
 pub const CARD: &str =
     r#"{"agent_card":{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}}"#;
 
-/// A whole acknowledgement.
+/// A complete acknowledgement.
 pub const ACK: &str = r#"{"up_to":42}"#;
 
-/// An example that repairs the named field, to be put where the field stands.
+/// A valid example for the named field.
 pub fn of(field: &str) -> &'static str {
     match field.rsplit('/').next().unwrap_or_default() {
         "agent_id" => r#"{"agent_id":"my-agent@chorus"}"#,

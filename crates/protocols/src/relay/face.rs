@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and this protocol's adapter.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::face::route::listed;
 use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json, Kind};
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Relay;
 
 const TABLE: &[Route<Floor>] = &[
@@ -159,9 +159,9 @@ const TABLE: &[Route<Floor>] = &[
         method: "POST",
         path: "/receive/{id}",
         at_root: false,
-        // Anybody brings something new here, so it is limited by address.
+        // Open to any caller, and every call creates a message, so it is limited by address.
         reach: Reach::Register,
-        about: "Hand an envelope to an agent of this hub as a peer",
+        about: "Deliver an envelope to an agent of this hub as a peer",
         handler: || post(receive::post),
     },
 ];
@@ -176,7 +176,7 @@ impl Face for Relay {
     }
 
     fn root_routes(&self, floor: &Floor) -> Router {
-        // Two protocols register at the root; the front door tells them apart.
+        // Two protocols register at the root. The hub tells their registrations apart.
         let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
         once_each(rows, floor, &Relay)
     }
@@ -232,7 +232,7 @@ impl Face for Relay {
     }
 }
 
-/// Refusals of the edge are made before anything of the hub is at hand, its clock included.
+/// The edge refuses requests before the hub context is available, including its clock.
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
@@ -285,7 +285,7 @@ impl Words for Relay {
     }
 
     fn principal(&self, body: &[u8]) -> Option<String> {
-        // Strangers who happen to choose the same key do not get in each other's way.
+        // Unrelated senders that happen to choose the same key must not conflict.
         let json = ijson::read(body).ok()?;
         let sender = || json.get("envelope")?.get("sender_id");
         let named = json.get("agent_id").or_else(sender)?;

@@ -1,4 +1,4 @@
-//! The inbox of this protocol's readers: how its events look, and who may go on reading.
+//! The inbox stream of this protocol: how its events look, and when a reader loses access.
 
 use bytes::Bytes;
 use rialto_core::agent::key::KeyHash;
@@ -13,10 +13,10 @@ use super::{ID, letter, proof, record};
 use crate::face::Floor;
 use crate::face::feed::{self, Jobs, Wording};
 
-/// An open inbox.
+/// An open inbox stream.
 pub type Feed = feed::Feed<ByKey>;
 
-/// A reader that showed a key.
+/// A reader authenticated by its key.
 pub struct ByKey(pub KeyHash);
 
 impl Wording for ByKey {
@@ -53,8 +53,8 @@ impl Wording for ByKey {
     }
 }
 
-/// Work that is being read cannot be called back any more. Whoever reads need not wait until that is
-/// noted.
+/// Work that is being read can no longer be cancelled. The reader need not wait until that is
+/// recorded.
 fn hand_over(floor: &Floor, notice: &Notice, job: Option<&Job>) {
     let Some((agent, job)) = notice.to.zip(job.filter(|_| !is_over(&notice.news, job))) else {
         return;
@@ -127,7 +127,7 @@ mod tests {
         })
     }
 
-    /// An inbox of a new agent, and its key.
+    /// The inbox stream of a new agent, and its key.
     async fn open(floor: &Floor, stopping: Stopping) -> Feed {
         let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
         let order = Enrol {
@@ -157,7 +157,7 @@ mod tests {
         let mut feed = open(&floor, Stopping::default()).await;
         let hello = feed.next().await.expect("connected");
         assert!(hello.starts_with(b"retry: 2000\nid: 0\nevent: connected\n"));
-        // Nobody waits for it here: the moment is moved instead.
+        // The test does not wait for it: the ping time is moved instead.
         let due = |feed: &Feed| feed.ping_at.saturating_duration_since(Instant::now());
         assert!(due(&feed) <= Duration::from_secs(15) && due(&feed) > Duration::from_secs(5));
         for _ in 0..3 {
@@ -189,7 +189,7 @@ mod tests {
             };
             floor.engine.run(Command::Send(Box::new(order))).await.expect("it is sent");
         };
-        // Longer than any test: what is held back does not come by itself.
+        // Longer than any test: held-back messages do not appear by themselves.
         for text in ["one", "two"] {
             send(text, Some(Millis::hours(1))).await;
             tokio::select! {
@@ -203,7 +203,7 @@ mod tests {
         let text = String::from_utf8(bytes.to_vec()).expect("text");
         let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("no {word} in {text}"));
         assert!(at("one") < at("two") && at("two") < at("three"), "{text}");
-        // One whose time is over is as any other.
+        // A message whose delay is over is like any other.
         send("four", Some(Millis(0))).await;
         assert!(feed.next().await.is_some());
     }

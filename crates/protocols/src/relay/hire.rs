@@ -1,4 +1,4 @@
-//! Messages that are work: what is written to an agent of another protocol becomes a job for it.
+//! Messages that request work: a message to an agent of another protocol becomes a job for it.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ use crate::face::Floor;
 use crate::face::fitting::{self, Wanted};
 use crate::kit::ijson;
 
-/// The header that tells which job an answer is about (B18).
+/// The header with the id of the job that an answer is about (B18).
 const JOB_HEADER: &str = "rialto-job";
-/// Decimals of an amount in a sentence, if it needs no more.
+/// The minimum number of decimals of an amount in a sentence.
 const DECIMALS: usize = 2;
 
-/// Opens the job that a message to an agent of another protocol is; `None` if it is just a message.
+/// Opens a job for a message to an agent of another protocol; `None` if it is only a message.
 pub async fn hire(
     floor: &Floor,
     by: AsEither,
@@ -48,7 +48,7 @@ pub async fn hire(
     let json = json.map_err(|unreadable| rejected(Bad::from(unreadable).into()))?;
     let wish = Wish::read(&json).map_err(|bad| rejected(bad.into()))?;
     if by.agent.is_none() {
-        // Nobody but the agent itself spends its credits; the operator may write for it.
+        // Only the agent itself may spend its credits; the operator may write for it.
         return match wish.skill {
             None => Ok(None),
             Some(_) => Err(rejected(operator_hires_nobody())),
@@ -64,7 +64,7 @@ fn operator_hires_nobody() -> Failure {
     Failure { field: Some("/envelope/skill".into()), ..Failure::new(Code::Forbidden, text) }
 }
 
-/// Work that is wanted of somebody.
+/// A job to be opened for a worker.
 struct Order<'o> {
     floor: &'o Floor,
     from: AgentId,
@@ -84,7 +84,7 @@ impl Order<'_> {
             Wanted { by: ID, names: &[self.skill], of: Some(self.worker.id), input: &input };
         let unfit = fitting::unfit(floor, &wanted).await;
         let flaw = self.flaw();
-        // Who could not use it now could not use it later either.
+        // An input that is unfit now is unfit later too.
         let may_wait = flaw.is_none() && unfit.is_empty();
         let order = self.open(input, unfit, may_wait);
         match floor.engine.run_once(order, by.once).await {
@@ -106,7 +106,7 @@ impl Order<'_> {
         }
     }
 
-    /// What waiting for the worker would not cure.
+    /// A problem that waiting for the worker would not solve.
     fn flaw(&self) -> Option<String> {
         let Some(skill) = self.worker.skill(self.skill) else {
             return Some(no_such_skill(self.worker, self.skill));
@@ -133,11 +133,11 @@ impl Order<'_> {
             grain: Grain::FINE,
             selection: Selection::Direct(self.worker.id),
             unfit,
-            // Who sends hears of the end wherever it is reached, so it is never told too little.
+            // The sender is notified of the end in any case, so it can be answered at once.
             policy: Policy {
                 presence_first: true,
                 queue_unmatched: away && may_wait,
-                // A no is said at once, and not after a delay.
+                // A refusal is sent at once, without the delay.
                 not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
                 ..Policy::default()
             },
@@ -154,7 +154,8 @@ impl Order<'_> {
     }
 }
 
-/// What makes a repeat recognisable: the same turn of the same conversation of the same two (R47).
+/// What identifies a repeat: the same turn of the same conversation between the same two agents
+/// (R47).
 fn name(send: &Send<'_>) -> Option<String> {
     let Envelope { sender, conversation_id, turn_number, .. } = &send.envelope;
     let (conversation, turn) = conversation_id.zip(*turn_number)?;
@@ -162,7 +163,7 @@ fn name(send: &Send<'_>) -> Option<String> {
     Some(format!("{sender}/{receiver}/{conversation}/{turn}"))
 }
 
-/// How far the work came, as a message would have.
+/// How far the work got, as the outcome of a message.
 fn outcome(job: &Job) -> Outcome<'static> {
     match job.state {
         State::Open | State::Queued | State::Negotiating | State::Deferred { .. } => {
@@ -172,7 +173,7 @@ fn outcome(job: &Job) -> Outcome<'static> {
     }
 }
 
-/// Whether it is the agent, and not the hub, that would say no.
+/// Whether the refusal is the agent's, and not the hub's.
 fn is_the_agents(refusal: &Refusal) -> bool {
     use Refusal::*;
     matches!(
@@ -217,7 +218,7 @@ fn no_such_skill(worker: &Agent, skill: &str) -> String {
     }
 }
 
-/// What becomes of a message that is work, as its sender is told; the job's id traces it.
+/// The response to the sender of a message that is work; its trace id is the job's id.
 pub fn told(
     floor: &Floor,
     job: Uuid,
@@ -240,10 +241,10 @@ pub fn told(
     answer
 }
 
-/// The agent's no, said for it: nothing was stored (docs/requirements.md, section 6).
+/// The agent's refusal, written for it: nothing was stored (docs/requirements.md, section 6).
 fn answered_no(floor: &Floor, detail: &str) -> Response {
     let reply = wording::error(detail);
-    // Clients read a trace id from every 200; nothing can be looked up by this one.
+    // Clients read a trace id from every 200; this one cannot be looked up.
     let trace = floor.engine.ids().uuid();
     let data =
         format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
@@ -252,7 +253,7 @@ fn answered_no(floor: &Floor, detail: &str) -> Response {
         return refusals::json(200, shape::success(&data, now));
     }
     let failure = Failure::new(Code::AdaptationFailed, detail.to_owned());
-    // Like every answer that the receiver's side is the reason for.
+    // As in every answer whose cause is on the receiver's side.
     let failure = Failure { status: 502, data: Some(data.into()), ..failure };
     refusals::json(failure.status, failure.write(now))
 }

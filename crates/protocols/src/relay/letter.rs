@@ -1,4 +1,4 @@
-//! A notice in this protocol's words: the envelope a reader gets.
+//! Encodes a notice as the envelope its reader gets.
 
 use std::borrow::Cow;
 
@@ -25,10 +25,10 @@ pub struct Letter<'n> {
 }
 
 impl<'n> Letter<'n> {
-    /// A message of any protocol, or what is said about a job; other notices are none.
+    /// A message of any protocol, or a notice about a job; `None` for other notices.
     pub fn of(world: &'n World, notice: &'n Notice, job: Option<&Job>) -> Option<Self> {
         let News::Message { from, words, body, .. } = &notice.news else {
-            // Agents of other protocols are told of work in their own.
+            // Agents of other protocols get notices about work in their own protocol.
             world.agent(notice.to?).filter(|reader| reader.home == ID)?;
             let Worded { sender_id, envelope, annotations } = wording::of(world, notice, job?)?;
             let (sender_id, envelope) = (sender_id.into(), envelope.into());
@@ -51,7 +51,7 @@ impl<'n> Letter<'n> {
     }
 }
 
-/// The sender as registered; somebody unknown is who the envelope says.
+/// The sender as registered; for an unregistered sender, the one the envelope names.
 fn sender<'n>(world: &'n World, from: Option<AgentId>, envelope: &'n str) -> Cow<'n, str> {
     if from.is_some() {
         return record::address_of(world, from);
@@ -64,7 +64,8 @@ fn sender<'n>(world: &'n World, from: Option<AgentId>, envelope: &'n str) -> Cow
     }
 }
 
-/// What an agent of another protocol said, as an envelope. A text is itself, the rest its JSON.
+/// A message from an agent of another protocol, as an envelope. A string becomes its text, anything
+/// else its JSON.
 fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
     let json = ijson::read(body.as_bytes());
     let said = match json.as_ref().map(|json| json.kind()) {
@@ -79,7 +80,8 @@ fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
         .finish()
 }
 
-/// Adds a notice as an event; what says nothing here, has expired (R49) or is over leaves nothing.
+/// Appends a notice as an event. A notice that has no form here, has expired (R49) or is obsolete
+/// appends nothing.
 pub fn write(
     out: &mut Vec<u8>,
     floor: &Floor,
@@ -107,14 +109,14 @@ pub fn write(
     message.write(out);
 }
 
-/// Until when the loop guard holds a message back (R89), if that is not over.
+/// Until when the loop guard holds a message back (R89), if that is in the future.
 pub fn held_until(news: &News, at: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let News::Message { words: ID, body, .. } = news else { return None };
     let until = at.plus(stored::read(body).1.loop_guard?);
     (until > now).then_some(until)
 }
 
-/// Whether a message has been kept as long as it is kept.
+/// Whether a message's retention time is over.
 pub fn is_expired(floor: &Floor, notice: &Notice) -> bool {
     notice.at.plus(floor.relay.settings.retention) <= floor.engine.now()
 }

@@ -1,8 +1,8 @@
 //! Streamed replies: the receiver's event stream, relayed to the sender event by event (R81).
 //!
-//! Its frames are read and written anew, never piped: what a receiver sends cannot become anything
-//! but the three events there are. Few are held at a time; a sender that takes none holds the
-//! receiver up, and one that goes away ends the call.
+//! Frames are parsed and written anew, never piped, so a receiver can only produce the three
+//! defined events. Few events are buffered: a sender that reads slowly slows the receiver down, and
+//! one that disconnects ends the call.
 
 use std::time::Duration;
 
@@ -26,17 +26,17 @@ use super::stream::{self as words, Word};
 use crate::face::Floor;
 use crate::kit::sse::Parser;
 
-/// Events on their way to the sender.
+/// How many events are buffered for the sender.
 const UNDER_WAY: usize = 16;
-/// What a receiver may say in one stream, and in one event of it.
+/// The maximum size of a receiver's stream, and of one event in it, in bytes.
 const STREAM_MAX: usize = 4 << 20;
 const FRAME_MAX: usize = 64 << 10;
-/// The text of all chunks together, for a `done` that does not repeat it.
+/// The maximum size of the text of all chunks, kept for a `done` that does not repeat it.
 const TEXT_MAX: usize = 1 << 20;
-/// How long a receiver may go on.
+/// How long a receiver's stream may last.
 pub const WHOLE: Duration = Duration::from_secs(600);
 
-/// Calls the receiver and answers with what it says.
+/// Calls the receiver and streams its reply.
 pub fn relay(floor: &Floor, notice: NoticeId) -> Response {
     let (events, heard) = mpsc::channel(UNDER_WAY);
     let call = Call { floor: floor.clone(), notice, events };
@@ -52,7 +52,7 @@ pub fn relay(floor: &Floor, notice: NoticeId) -> Response {
     answer
 }
 
-/// The sender does not listen any more.
+/// The sender disconnected.
 struct Left;
 
 /// One call of a receiver.
@@ -72,16 +72,16 @@ enum End {
         why: String,
         gone: bool,
     },
-    /// The receiver itself said that it failed, in these words.
+    /// The receiver itself reported a failure with this event.
     Error {
         said: Word,
         why: String,
     },
-    /// The sender left; the receiver has said 2xx, so it has the message.
+    /// The sender disconnected; the receiver had answered 2xx, so it has the message.
     Left,
-    /// It was read in the inbox before it could be sent.
+    /// The message was read in the inbox before it could be sent.
     Read,
-    /// Its host has had enough calls for now.
+    /// The receiver's host has too many calls running.
     Waits,
 }
 
@@ -112,7 +112,7 @@ impl Call {
             (End::Read, None) => Arrived::Over,
             (_, None) => Arrived::Yes { reply: Some(OK.to_owned()) },
         };
-        // Recorded first, told second.
+        // Recorded first, reported second.
         let verdict = Verdict { arrived, commands: Vec::new() };
         delivery::record(&self.floor.engine, &push, verdict).await;
         let error = match (&end, &failed) {
@@ -134,7 +134,7 @@ impl Call {
         self.conclude(outcome).await;
     }
 
-    /// The last word: what became of the message.
+    /// The last event: the delivery report.
     async fn conclude(&self, outcome: Outcome<'_>) {
         self.floor.relay.tally.count(&outcome);
         let trace = self.floor.relay.traces.of(self.notice).to_string();
@@ -162,7 +162,7 @@ impl Call {
         }
     }
 
-    /// A receiver that answers at once says everything in one event (R82).
+    /// The answer of a receiver that does not stream becomes one event (R82).
     async fn whole(&self, mut opened: Opened<'_>) -> End {
         let mut body = Vec::new();
         let answer = loop {
@@ -178,7 +178,7 @@ impl Call {
         match said(&answer) {
             Ok(reply) => {
                 let word = Word::Done { full_text: reply.clone(), envelope: None };
-                // Whether the sender still listens changes nothing about what was answered.
+                // The result is the same whether the sender still reads or not.
                 let _ = self.tell(|out| word.write(out)).await;
                 End::Done { reply }
             }
@@ -192,7 +192,7 @@ impl Call {
         loop {
             let piece = tokio::select! {
                 piece = opened.next() => piece,
-                // A receiver that thinks in silence is not left to it when nobody waits.
+                // A silent receiver is not waited for once the sender has disconnected.
                 () = self.events.closed() => return Err(Left),
             };
             let piece = match piece {
@@ -223,7 +223,7 @@ impl Call {
                     None => {}
                 }
             }
-            // What was whole before it has been said.
+            // The complete events before it have been sent.
             if too_large {
                 return Ok(broken_off("an event of the receiver's stream is too large"));
             }

@@ -1,6 +1,6 @@
-//! The loop guard (R89): the messages of two agents that go in circles are delivered later, and say so.
+//! The loop guard (R89): messages of two agents in a loop are delayed and flagged.
 //!
-//! It lives in memory: what it protects from is a burst, and a restart ends one as well.
+//! It lives in memory: it protects from a burst, and a restart ends a burst as well.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,15 +9,15 @@ use std::sync::Mutex;
 use rialto_core::id::AgentId;
 use rialto_core::time::{Millis, Timestamp};
 
-/// So many messages of one conversation pass freely within the window.
+/// How many messages of one conversation pass without delay within the window.
 const FREE: usize = 30;
 const WINDOW: Millis = Millis::minutes(1);
-/// So many times the same text passes freely in a row.
+/// How often the same text passes without delay in a row.
 const SAME_TEXT: u32 = 3;
 /// The first delay; each further one is twice as long, up to the longest.
 const FIRST_DELAY: Millis = Millis(500);
 const LONGEST_DELAY: Millis = Millis::seconds(5);
-/// Conversations that are watched at once, a few megabytes.
+/// The maximum number of watched conversations, a few megabytes.
 const WATCHED_MAX: usize = 16_384;
 
 /// Watches conversations.
@@ -26,7 +26,7 @@ pub struct LoopGuard {
     talks: Mutex<HashMap<u64, Talk>>,
 }
 
-/// What is said, and where.
+/// A message to check, and its conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
     pub conversation: Option<&'a str>,
@@ -34,25 +34,25 @@ pub struct Said<'a> {
     pub text: &'a str,
 }
 
-/// What is remembered of one conversation.
+/// The state of one conversation.
 #[derive(Default)]
 struct Talk {
-    /// When its newest messages came, in a ring: the oldest stands where the next will. Milliseconds
-    /// that wrap around do for times that are compared within minutes.
+    /// The times of its newest messages, in a ring: the next one overwrites the oldest.
+    /// Milliseconds that wrap around are enough for times compared within minutes.
     times: [u32; FREE],
     next: usize,
     heard: usize,
     text: u64,
-    /// Who said it, and in which turn.
+    /// The sender and turn of the last message.
     turn: Option<(AgentId, u64)>,
-    /// How often that text has come in a row.
+    /// How often that text was repeated in a row.
     same: u32,
     /// How many were delayed in a row.
     slowed: u32,
 }
 
 impl LoopGuard {
-    /// How long a message must wait, if it seems to go in circles.
+    /// How long a message must wait, if it seems to be part of a loop.
     pub fn delay(
         &self,
         (from, to): (AgentId, AgentId),
@@ -79,7 +79,8 @@ impl Talk {
     }
 
     fn hear(&mut self, text: u64, turn: Option<(AgentId, u64)>, now: Timestamp) -> Option<Millis> {
-        // The same turn again is no further message: its sender missed the answer (R47).
+        // The same turn again is a retry, not a further message: its sender missed the answer
+        // (R47).
         if turn.is_some() && turn == self.turn && text == self.text {
             return None;
         }
@@ -102,7 +103,7 @@ impl Talk {
     }
 }
 
-/// The lowest bits of the time.
+/// The low bits of the time.
 fn ms(now: Timestamp) -> u32 {
     now.0 as u32
 }
@@ -111,9 +112,9 @@ fn is_recent(then: u32, now: u32) -> bool {
     i64::from(now.wrapping_sub(then)) < WINDOW.0
 }
 
-/// The text without case and spacing, as a number.
+/// A hash of the text without case and spacing.
 fn plain(text: &str) -> u64 {
-    // Nobody gains by making two texts look the same, so a plain mixture will do.
+    // An attacker gains nothing from a collision, so a simple hash is enough.
     let mix = |sum: u64, letter: char| {
         (sum.rotate_left(5) ^ u64::from(u32::from(letter))).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     };
@@ -157,7 +158,7 @@ mod tests {
         assert!((0..30).all(|n| say(n).is_none()));
         let delays: Vec<_> = (30..37).filter_map(say).map(|delay| delay.0).collect();
         assert_eq!(delays, [500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000]);
-        // The minute is over for the first of them.
+        // The first of them is more than a minute old.
         assert_eq!(delay(&guard, PAIR, Some("c"), "later", at(70_000)), None);
     }
 
@@ -196,7 +197,7 @@ mod tests {
             assert!(!say(1, 2, Some("c"), 1));
         }
         assert!(!say(1, 2, Some("c"), 2));
-        // The same number from the other side is another turn.
+        // The same number from the other agent is a different turn.
         assert!(!say(2, 1, Some("c"), 2));
         assert!(say(1, 2, Some("c"), 3));
         // Without a conversation there are no turns.

@@ -1,8 +1,7 @@
-//! relay: Chorus Transport 0.4. Agents with addresses write each other envelopes.
+//! relay: Chorus Transport 0.4. Agents with addresses send each other envelopes.
 //!
-//! Here is the wire: what bodies, answers and events look like, and nothing of what they cause. It
-//! needs no server, so the hub and its clients read and write the very same forms. What this
-//! protocol shares with the registry protocol is a word in a name, nothing else.
+//! The wire types need no server, so the hub and its clients read and write the same forms. The
+//! protocol shares a word in its name with the registry protocol, and nothing else.
 
 pub mod a2a;
 pub mod address;
@@ -91,6 +90,7 @@ pub const VERSION: &str = "0.4";
 /// The longest body (R87).
 #[cfg(feature = "server")]
 const BODY_MAX: usize = 65_536;
-/// Names as they look, so that no two agents look the same. Nobody is addressed by these.
+/// The alias namespace of skeletons, so that no two agents have confusable names. It is never used
+/// for addressing.
 #[cfg(feature = "server")]
 const LOOKS: Protocol = Protocol::new("relaylooks");

@@ -1,4 +1,4 @@
-//! Who calls: a key, checked before the body is read.
+//! Authenticates callers by their key, before the body is read.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -19,7 +19,7 @@ use crate::face::caller::Caller;
 use crate::face::once::Once;
 use crate::face::{Floor, Head, sent};
 
-/// Any caller, with a good key or none.
+/// Any caller, with a valid key or none.
 #[derive(Clone, Copy, Debug)]
 pub struct Anyone {
     pub caller: Caller,
@@ -47,20 +47,20 @@ pub struct AsEither {
     pub once: Option<Idempotency>,
 }
 
-/// The key itself, for streams that end with it and for answers that show it again.
+/// The presented key, for streams that end with it and for answers that repeat it.
 pub struct Shown(pub Option<Key>);
 
-/// The body, read whole.
+/// The request body.
 pub struct Sent(pub Bytes);
 
-/// The part of the path that names something.
+/// The path parameter.
 pub struct Named(pub String);
 
 fn refuse(floor: &Floor, failure: Failure) -> Refused {
     Refused::new(failure, floor.engine.now())
 }
 
-/// A message that is refused because of its key is rejected like any other.
+/// A message refused because of its key gets the same form as any rejected message.
 fn refuse_at(floor: &Floor, parts: &Parts, failure: Failure) -> Refused {
     let refused = refuse(floor, failure);
     match parts.uri.path().trim_start_matches("/relay") == "/messages" {
@@ -115,7 +115,7 @@ impl FromRequestParts<Floor> for AsAgent {
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
         let AsEither { agent, once } = AsEither::from_request_parts(parts, floor).await?;
-        // An operator's key opens nobody's inbox (R56).
+        // An operator key opens no inbox (R56).
         let id = agent.ok_or_else(|| refuse(floor, refusals::unauthorized()))?;
         Ok(Self { id, once })
     }
@@ -150,7 +150,7 @@ impl FromRequestParts<Floor> for Named {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
-        // Bytes that are no text name nobody and nothing.
+        // A path that is not valid UTF-8 names nothing.
         let name = Path::<String>::from_request_parts(parts, floor).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
     }
@@ -167,7 +167,7 @@ impl FromRequest<Floor> for Sent {
     }
 }
 
-/// Whether a key still opens what it opened.
+/// Whether a key is still valid for this agent.
 pub fn still_holds(engine: &Engine, agent: AgentId, key: &KeyHash) -> bool {
     let now = engine.now();
     engine.look(|world| {
@@ -176,7 +176,7 @@ pub fn still_holds(engine: &Engine, agent: AgentId, key: &KeyHash) -> bool {
     })
 }
 
-/// The agent of an address that is on the lists.
+/// The listed agent with this address.
 pub fn listed(world: &rialto_core::world::World, canonical: &str) -> Option<AgentId> {
     let id = world.agent_named(ID, canonical)?;
     world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)

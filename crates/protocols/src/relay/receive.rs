@@ -1,4 +1,4 @@
-//! The receive endpoint's request, `{"envelope":…}`: written for agents, read for the hub.
+//! The receive endpoint's request, `{"envelope":…}`: written for agents, read by the hub.
 
 use super::a2a::{self, Format};
 use super::bad::Bad;
@@ -7,7 +7,7 @@ use super::event::Annotations;
 use crate::kit::fields::Fields;
 use crate::kit::ijson::Json;
 
-/// Reads a body as a receiver: the envelope must be whole and of this version.
+/// Reads a body as a receiver: the envelope must be complete and of this version.
 pub fn read<'a>(json: &'a Json<'_>) -> Result<Envelope<'a>, Invalid> {
     let f = Fields::of(json, "").map_err(Bad::from)?;
     let given = f.required("envelope", json.get("envelope").filter(|_| f.has("envelope")));
@@ -15,19 +15,20 @@ pub fn read<'a>(json: &'a Json<'_>) -> Result<Envelope<'a>, Invalid> {
     Envelope::read(unwrapped.envelope, &unwrapped.at)
 }
 
-/// Writes the body that an agent's endpoint is posted; `trace_id` also names the A2A message.
+/// Writes the body that is posted to an agent's endpoint; `trace_id` is also the id of the A2A
+/// message.
 pub fn write(envelope: &str, format: Option<Format>, trace_id: &str) -> Vec<u8> {
     write_annotated(envelope, format, trace_id, &Annotations::default())
 }
 
-/// The same with what the hub says about the envelope beside it.
+/// The same with annotations beside the envelope.
 pub fn write_annotated(
     envelope: &str,
     format: Option<Format>,
     trace_id: &str,
     annotations: &Annotations,
 ) -> Vec<u8> {
-    // Room for the A2A message around the envelope.
+    // Capacity for the A2A message around the envelope.
     let mut out = Vec::with_capacity(envelope.len() + 256);
     out.extend_from_slice(b"{\"envelope\":");
     a2a::write(&mut out, envelope, format, trace_id);

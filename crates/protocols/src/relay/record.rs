@@ -1,4 +1,4 @@
-//! Registration records: what anybody may know about an agent.
+//! Registration records: an agent's public data.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::shape::text;
 use crate::kit::ijson::{self, Json, Kind};
 use crate::kit::stamp;
 
-/// What the relay keeps with an agent, as JSON: its address as registered, its card, its format.
+/// What the relay stores with an agent, as JSON: its address as registered, its card, its format.
 pub fn card(address: &str, card: Option<&str>, format: Option<Format>) -> String {
     let mut out = Vec::with_capacity(address.len() + card.map_or(4, str::len) + 64);
     out.extend_from_slice(b"{\"agent_id\":");
@@ -40,14 +40,14 @@ pub fn format(agent: &Agent) -> Option<Format> {
     }
 }
 
-/// An agent's address: as it was registered, or as the hub calls an agent of another protocol.
+/// An agent's address: as registered, or the alias of an agent of another protocol.
 pub fn address<'w>(world: &'w World, agent: &'w Agent) -> Cow<'w, str> {
     if agent.home != ID {
         return world.name_of(agent.id, ID).unwrap_or_default().into();
     }
-    // Addresses need no escapes, so what stands in the text is the address.
+    // Addresses need no escapes, so the text can be used as it is.
     let shown = agent.card.strip_prefix("{\"agent_id\":\"").and_then(|rest| rest.split('"').next());
-    // The card of an agent that has left is not at hand; all it had besides is how its host was spelled.
+    // The card of an agent that has left is not in memory; it adds only how the host was spelled.
     let host = || agent.native.split_once('@').map_or("", |(_, host)| host);
     shown.map_or_else(|| format!("{}@{}", agent.name, host()).into(), Cow::Borrowed)
 }
@@ -71,18 +71,18 @@ pub fn is_online(engine: &Engine, world: &World, agent: &Agent) -> bool {
     }
 }
 
-/// Whether an agent's endpoint is one the relay may post to.
+/// The agent's endpoint, if the relay may post to it.
 pub fn endpoint(agent: &Agent) -> Option<&str> {
     let called = agent.home == ID && agent.liveness == Liveness::Reached;
     agent.endpoint.as_deref().filter(|_| called)
 }
 
-/// The card of agents that have none: those of other protocols, and those that registered without one.
-/// Clients read every listed card, so there always is one.
+/// The card of agents without one: those of other protocols, and those that registered without one.
+/// Clients read every listed card, so there must always be one.
 const DEFAULT_CARD: &str =
     r#"{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}"#;
 
-/// The card's text.
+/// The card's JSON text.
 pub fn card_text(agent: &Agent) -> String {
     if agent.home != ID {
         return DEFAULT_CARD.to_owned();
@@ -93,7 +93,7 @@ pub fn card_text(agent: &Agent) -> String {
     card.map_or(DEFAULT_CARD, Json::raw).to_owned()
 }
 
-/// The culture an agent says it is at home in.
+/// The culture in an agent's card.
 pub fn culture(agent: &Agent) -> Option<String> {
     let card = card_text(agent);
     let card = ijson::read(card.as_bytes()).ok()?;
@@ -103,7 +103,7 @@ pub fn culture(agent: &Agent) -> Option<String> {
     }
 }
 
-/// Writes a record. Where it is called is shown to those who may know.
+/// Writes a record. The endpoint is included for callers that may see it.
 pub fn write(out: &mut Vec<u8>, engine: &Engine, world: &World, agent: &Agent, endpoints: bool) {
     out.extend_from_slice(b"{\"agent_id\":");
     text(out, &address(world, agent));

@@ -1,4 +1,4 @@
-//! From what the core, the engine and the edge refuse to this protocol's answers.
+//! Translates refusals of the core, the engine and the edge to this protocol's errors.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -13,7 +13,7 @@ use super::shape::Failure;
 use crate::face::Trouble;
 use crate::face::caller::BadKey;
 
-/// JSON with a status.
+/// A JSON response.
 pub fn json(status: u16, body: Vec<u8>) -> Response {
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -22,7 +22,7 @@ pub fn json(status: u16, body: Vec<u8>) -> Response {
     answer
 }
 
-/// A refusal on its way out, and when it was made.
+/// An error response, and the time it was made.
 #[derive(Debug)]
 pub struct Refused {
     failure: Box<Failure>,
@@ -39,7 +39,7 @@ impl Refused {
         self.failure.code
     }
 
-    /// The same for a message, which was neither stored nor tried.
+    /// Marks it as the answer to a message that was neither stored nor attempted.
     pub fn rejected(mut self) -> Self {
         self.failure.data = Some(REJECTED.into());
         self
@@ -60,7 +60,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// No good key was shown.
+/// The request has no valid key.
 pub fn unauthorized() -> Failure {
     let hint = "send the key of POST /register as: Authorization: Bearer ca_…";
     Failure {
@@ -69,7 +69,7 @@ pub fn unauthorized() -> Failure {
     }
 }
 
-/// A key was shown that does not work.
+/// The key was rejected.
 pub fn bad_key(bad: BadKey) -> Failure {
     match bad {
         BadKey::Unknown => unauthorized(),
@@ -77,12 +77,12 @@ pub fn bad_key(bad: BadKey) -> Failure {
     }
 }
 
-/// The agent of a path or a receiver is unknown.
+/// The agent in a path, or the receiver, is unknown.
 pub fn no_such_agent() -> Failure {
     Failure::new(Code::AgentNotFound, "agent not found; GET /agents lists all agents")
 }
 
-/// What the engine could not do.
+/// An engine failure as an error.
 pub fn failed(failure: EngineFailure) -> Failure {
     match failure {
         EngineFailure::Refused(refusal) => refused(&refusal),
@@ -106,7 +106,7 @@ pub fn failed(failure: EngineFailure) -> Failure {
     }
 }
 
-/// What the rules refuse.
+/// A core refusal as an error.
 pub fn refused(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotAuthenticated => return unauthorized(),
@@ -121,7 +121,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::TooManyOpen => Code::RateLimited,
         Refusal::MemoryFull { .. } | Refusal::TooManyKept => Code::Unavailable,
         Refusal::WrongState { .. } | Refusal::OtherTurn { .. } => Code::WrongState,
-        // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
+        // A bridged agent's refusal goes into its reply; here it is a bad request.
         Refusal::NoSuchSkill
         | Refusal::SkillNotOffered
         | Refusal::BudgetTooLow { .. }
@@ -162,7 +162,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
     failure
 }
 
-/// What the edge refuses.
+/// A refusal by the edge as an error.
 pub fn trouble(trouble: &Trouble) -> Failure {
     let other = |status, code, text: &'static str| Failure { status, ..Failure::new(code, text) };
     match trouble {
@@ -176,7 +176,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
         }
         Trouble::WrongHost => other(421, Code::NotFound, "unknown Host header"),
         Trouble::ForeignOrigin => {
-            Failure::new(Code::Forbidden, "cross-origin requests are not allowed here path")
+            Failure::new(Code::Forbidden, "cross-origin requests are not allowed here")
         }
         Trouble::Encoded => Failure::new(
             Code::UnsupportedEncoding,

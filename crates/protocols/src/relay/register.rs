@@ -1,4 +1,4 @@
-//! `POST /register` and `POST /agents`: an agent is announced, by itself or by the operator.
+//! `POST /register` and `POST /agents`: registration of an agent, by itself or by the operator.
 
 use url::Url;
 
@@ -10,23 +10,23 @@ use super::examples;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
 
-/// Who announces the agent.
+/// Who registers the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// The agent, at `/register`; it may do without an endpoint.
+    /// The agent, at `/register`; it needs no endpoint.
     Itself,
-    /// The operator, at `/agents`; without key, the agent needs an endpoint.
+    /// The operator, at `/agents`; such an agent has no key, so it needs an endpoint.
     Operator,
 }
 
-/// An agent's announcement.
+/// The body of a registration.
 #[derive(Clone, Debug)]
 pub struct Register<'a> {
     /// Its address.
     pub address: Address<'a>,
     /// Its card, if it has one.
     pub card: Option<Card<'a>>,
-    /// Where it is called: an absolute URL. Whether it may be called is decided elsewhere.
+    /// An absolute URL. Whether it may be called is decided elsewhere.
     pub endpoint: Option<&'a str>,
     /// How it wants its envelopes wrapped.
     pub format: Option<Format>,
@@ -35,7 +35,7 @@ pub struct Register<'a> {
 }
 
 impl<'a> Register<'a> {
-    /// Reads a body; a name without host stands at `default_host`.
+    /// Reads a body; a name without host gets `default_host`.
     pub fn read(json: &'a Json<'_>, by: By, default_host: &str) -> Result<Self, Bad> {
         let f = Fields::of(json, "")
             .map_err(|bad| Bad::from(bad).with_example(examples::REGISTRATION))?;
@@ -57,11 +57,11 @@ impl<'a> Register<'a> {
     }
 }
 
-/// Bytes of an endpoint.
+/// The maximum size of an endpoint in bytes.
 const ENDPOINT_MAX: usize = 2_048;
 
 impl Register<'_> {
-    /// The first member that has more bytes than the hub keeps, and how many it may have.
+    /// The first member that has more bytes than the hub stores, and its limit.
     pub fn too_large(&self) -> Option<(&'static str, usize)> {
         let card = self.card.as_ref().filter(|card| card.raw().len() > CARD_MAX);
         let endpoint = self.endpoint.filter(|url| url.len() > ENDPOINT_MAX);
@@ -97,7 +97,7 @@ fn endpoint<'b>(f: &Fields<'_, 'b>, by: By) -> Result<Option<&'b str>, Malformed
     }
 }
 
-/// Absolute, with a host, and spelled so that every reader finds the same one in it.
+/// Absolute, with a host, and spelled so that every parser finds the same host in it.
 fn is_http_url(text: &str) -> bool {
     let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '\\';
     let schemed = text.split_once("://").is_some_and(|(scheme, rest)| {
@@ -206,6 +206,6 @@ mod tests {
     #[test]
     fn nobody_settles_at_a_host_of_the_hub() {
         let bad = refused(r#"{"agent_id":"alice@Registry"}"#, By::Itself);
-        assert!(bad.message().contains("the hub's own"));
+        assert!(bad.message().contains("a reserved host"));
     }
 }

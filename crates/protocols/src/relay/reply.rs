@@ -1,40 +1,40 @@
-//! The receive endpoint's answer: `{"status":"ok"}`, or what went wrong.
+//! The receive endpoint's answer: `{"status":"ok"}`, or an error.
 //!
-//! Whatever JSON object a receiver answers, it was reached (D13); the object goes back to the sender
-//! as it is.
+//! If a receiver answers with any JSON object, it was reached (D13). The object goes back to the
+//! sender unchanged.
 
 use super::codes::Code;
 use super::shape::text;
 use crate::kit::ijson::{self, Json, Kind};
 
-/// The answer of a receiver that is content.
+/// The answer of a receiver without an error.
 pub const OK: &str = r#"{"status":"ok"}"#;
 
-/// What a receiver answered.
+/// A receiver's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     raw: &'a str,
     said: Said,
 }
 
-/// The protocol's part of an answer.
+/// The part of an answer that the protocol defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// It took the envelope.
+    /// It accepted the envelope.
     Ok,
     /// It could not use the envelope.
     Error {
         /// One of the protocol's codes, or one of the receiver's own.
         code: String,
-        /// What it says about it.
+        /// Its description of the error.
         detail: String,
     },
-    /// Something the protocol has no word for.
+    /// Anything the protocol does not define.
     Other,
 }
 
 impl<'a> Reply<'a> {
-    /// Reads an answer; `None` if it is no JSON object.
+    /// Reads an answer; `None` if it is not a JSON object.
     pub fn read(body: &'a [u8]) -> Option<Self> {
         let json = ijson::read(body).ok()?;
         let Kind::Object(_) = json.kind() else { return None };
@@ -53,12 +53,12 @@ impl<'a> Reply<'a> {
         Some(Self { raw: json.raw(), said })
     }
 
-    /// The object as it came.
+    /// The object as received.
     pub fn raw(&self) -> &'a str {
         self.raw
     }
 
-    /// What it says in the protocol's words.
+    /// The part of it that the protocol defines.
     pub fn said(&self) -> &Said {
         &self.said
     }

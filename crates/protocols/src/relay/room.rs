@@ -1,4 +1,4 @@
-//! What the relay remembers while the hub runs.
+//! The relay's state in memory while the hub runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::loop_guard::LoopGuard;
 use super::settings::Settings;
 use super::trace::Traces;
 
-/// The relay's own things, one set for all its routes.
+/// The relay's own state, shared by all its operations.
 pub struct Room {
     pub settings: Settings,
     pub traces: Traces,
@@ -33,7 +33,7 @@ impl Room {
     }
 }
 
-/// What became of the messages since the hub was started.
+/// Outcomes of messages since the hub was started.
 #[derive(Debug, Default)]
 pub struct Tally {
     delivered: AtomicU64,

@@ -11,25 +11,25 @@ use crate::kit::ijson::{Json, Kind};
 /// Members that only an envelope has.
 const OF_ENVELOPES: [&str; 5] =
     ["chorus_version", "sender_id", "original_text", "original_semantic", "sender_culture"];
-/// Members that stand beside an envelope.
+/// Members that belong beside an envelope.
 const OF_MESSAGES: [&str; 2] = ["receiver_id", "stream"];
 
-/// The mark on what the hub says for others.
+/// Marks what the hub writes for other parties.
 const BRIDGE: &str = "bridge";
 
 /// A message to be delivered.
 #[derive(Clone, Debug)]
 pub struct Send<'a> {
-    /// Whom it is for.
+    /// The receiver.
     pub receiver: Address<'a>,
-    /// What it says, taken out of its A2A message if it came in one.
+    /// The envelope, unwrapped from an A2A message if it came in one.
     pub envelope: Envelope<'a>,
-    /// Whether the sender wants to hear the receiver's work as it goes on.
+    /// Whether the sender wants the receiver's reply as a stream.
     pub stream: bool,
 }
 
 impl<'a> Send<'a> {
-    /// Reads a body; a receiver without host is looked for at `default_host`.
+    /// Reads a body; a receiver without host gets `default_host`.
     pub fn read(json: &'a Json<'_>, default_host: &str) -> Result<Self, Bad> {
         let f = Fields::of(json, "")?;
         let mut faults = Faults::default();
@@ -73,12 +73,12 @@ fn envelope<'b>(f: &Fields<'_, 'b>, body: &'b Json<'_>) -> Result<Envelope<'b>, 
     Ok(Envelope::read(unwrapped.envelope, &unwrapped.at)?)
 }
 
-/// Whether the envelope's fields stand where the envelope should.
+/// Whether the envelope's fields are at the top level of the body.
 fn is_flat(f: &Fields<'_, '_>) -> bool {
     !f.has("envelope") && OF_ENVELOPES.iter().any(|name| f.has(name))
 }
 
-/// A flat body as it was meant: every member as it came, in its right place.
+/// A flat body in its correct form: every member unchanged, in the right place.
 fn wrapped(body: &Json<'_>) -> String {
     let Kind::Object(members) = body.kind() else { return String::new() };
     let mut outer = Vec::from(b"{");

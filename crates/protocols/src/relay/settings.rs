@@ -1,4 +1,4 @@
-//! What an operator can set.
+//! Operator settings of the relay.
 
 use rialto_core::time::Millis;
 
@@ -7,19 +7,19 @@ use rialto_core::time::Millis;
 pub struct Settings {
     /// The host that short names belong to.
     pub host: String,
-    /// Messages to nobody who reads are refused instead of kept.
+    /// Refuse messages to receivers that cannot be reached, instead of storing them.
     pub refuse_offline: bool,
-    /// A failed delivery is an HTTP error as well.
+    /// Report a failed delivery as an HTTP error as well.
     pub failed_is_error: bool,
     /// How long a message is kept for its receiver.
     pub retention: Millis,
-    /// Public records show where agents are called.
+    /// Public records show agents' endpoints.
     pub show_endpoints: bool,
-    /// Strangers may hand in envelopes, marked as unproven.
+    /// Accept envelopes from unknown senders, flagged as unverified.
     pub accept_direct: bool,
-    /// How long an agent of another protocol may be silent about work, and how long work lives.
+    /// How long an agent of another protocol may stay silent about a job, and how long a job lives.
     pub lease: Millis,
-    /// Writes a minute for one key, as told to clients; 0 for no limit.
+    /// Writes per minute for one key, as reported to clients; 0 for no limit.
     pub writes_per_minute: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The response envelope: the one form in which this protocol answers.
+//! The response envelope: the form of every answer of this protocol.
 //!
-//! Answers are put together by hand from texts that are JSON already, since a send is answered tens
-//! of thousands of times a second.
+//! Answers are written by hand from JSON texts, since sends are answered tens of thousands of times
+//! a second.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use super::bad::Bad;
 use super::codes::Code;
 use crate::kit::stamp;
 
-/// Room for what stands around the data.
+/// Capacity for what surrounds the data.
 const AROUND: usize = 96;
 
-/// A request that was done. `data` is JSON text.
+/// A successful request. `data` is JSON text.
 pub fn success(data: &str, at: Timestamp) -> Vec<u8> {
     answered(at, data.len(), |out| out.extend_from_slice(data.as_bytes()))
 }
 
-/// A request that was done, whose data the caller writes itself, in about `size` bytes.
+/// A successful request whose data is written by the caller, in about `size` bytes.
 pub fn answered(at: Timestamp, size: usize, data: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(AROUND + size);
     out.extend_from_slice(b"{\"success\":true,\"data\":");
@@ -28,7 +28,7 @@ pub fn answered(at: Timestamp, size: usize, data: impl FnOnce(&mut Vec<u8>)) -> 
     out
 }
 
-/// One page of a list; `next_cursor` leads to the rest, where there is one.
+/// One page of a list; `next_cursor` leads to the next page, if there is one.
 pub fn page(data: &str, next_cursor: Option<&str>, at: Timestamp) -> Vec<u8> {
     let mut out = Vec::with_capacity(AROUND + data.len() + next_cursor.map_or(0, str::len));
     out.extend_from_slice(b"{\"success\":true,\"data\":");
@@ -37,29 +37,29 @@ pub fn page(data: &str, next_cursor: Option<&str>, at: Timestamp) -> Vec<u8> {
     out
 }
 
-/// A request that was not done, and why.
+/// A failed request, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The HTTP status; the code's own unless somebody knows better.
+    /// The HTTP status; the code's own unless a caller sets another.
     pub status: u16,
     /// What went wrong.
     pub code: Code,
-    /// The same for people.
+    /// The same as text for people.
     pub message: Cow<'static, str>,
-    /// Where it went wrong.
+    /// The wrong field.
     pub field: Option<Box<str>>,
     /// What to do about it.
     pub hint: Option<Cow<'static, str>>,
-    /// JSON text that would have been right.
+    /// JSON text that would be valid.
     pub example: Option<Cow<'static, str>>,
-    /// JSON text that is told besides, such as [`super::delivery::REJECTED`].
+    /// Additional JSON text, such as [`super::delivery::REJECTED`].
     pub data: Option<Box<str>>,
-    /// When to come back.
+    /// When to retry.
     pub retry_after_seconds: Option<u32>,
 }
 
 impl Failure {
-    /// A failure with its code's status, and nothing but a message.
+    /// A failure with its code's status and only a message.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             status: code.status(),
@@ -109,7 +109,7 @@ impl Failure {
     }
 }
 
-/// What makes no sense is refused with everything that helps to make it right.
+/// An invalid body is refused with everything that helps to correct it.
 impl From<Bad> for Failure {
     fn from(bad: Bad) -> Self {
         Self {
@@ -197,7 +197,7 @@ mod tests {
         let bad = Bad::from(ijson::read(b"{").expect_err("cut"));
         let failure = Failure::from(bad.with_hint("close it"));
         assert_eq!((failure.status, failure.code), (400, Code::Validation));
-        assert_eq!(failure.message, "body cannot be read: unexpected end at byte 1");
+        assert_eq!(failure.message, "body is not valid JSON: unexpected end at byte 1");
         assert_eq!(failure.field.as_deref(), Some(""));
         assert_eq!(failure.hint.as_deref(), Some("close it"));
         assert!(failure.example.is_some());

@@ -1,4 +1,4 @@
-//! The two sides of a message that is work, in this protocol's envelopes.
+//! The field map of this protocol: how a message that is work looks to both parties.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::face::fidelity::{Field, Finding, Layout, Part, Shown, Side, Sides, Wa
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
 
-/// An envelope that asks for work.
+/// An envelope that requests work.
 const ASKED: Layout = &[
     ("/chorus_version", Part::Form),
     ("/sender_id", Part::Requester),
@@ -34,10 +34,10 @@ const ASKED: Layout = &[
     ("/turn_number", Part::Turn),
 ];
 
-/// What stands around an envelope that is sent.
+/// The members around an envelope that is sent.
 const AROUND: Layout = &[("/receiver_id", Part::Worker), ("/stream", Part::Form)];
 
-/// An envelope with work, and what stands beside it: its conversation is the job (B10).
+/// An envelope with work and its annotations: its conversation is the job (B10).
 const GIVEN: Layout = &[
     ("/envelope/chorus_version", Part::Form),
     ("/envelope/sender_id", Part::Requester),
@@ -51,7 +51,7 @@ const GIVEN: Layout = &[
     ("/bridge", Part::Form),
 ];
 
-/// An envelope that is the last word on work, as its worker wrote it.
+/// An envelope with the result of work, as its worker wrote it.
 const MADE: Layout = &[
     ("/chorus_version", Part::Form),
     ("/sender_id", Part::Worker),
@@ -59,7 +59,7 @@ const MADE: Layout = &[
     ("/conversation_id", Part::Id),
 ];
 
-/// The answer to an envelope that asked for work, and what stands beside it.
+/// The envelope with a result, as the requester gets it, and its annotations.
 const TOLD: Layout = &[
     ("/envelope/chorus_version", Part::Form),
     ("/envelope/sender_id", Part::Worker),
@@ -73,14 +73,14 @@ const TOLD: Layout = &[
     ("/bridge", Part::Form),
 ];
 
-/// Finished jobs that are looked through for a conversation.
+/// How many finished jobs are searched for a conversation.
 const ENDED_MAX: usize = 256;
-/// What stands for whoever only a hub can name.
+/// A placeholder for a name that only a hub can give.
 const BY_HUB: &str = "(named by the hub)";
-/// Where an envelope stands in what is sent.
+/// The place of an envelope in a sent message.
 const ENVELOPE: &str = "/envelope";
 
-/// This protocol's sides.
+/// This protocol's field map.
 pub struct RelaySides;
 
 impl Sides for RelaySides {
@@ -140,7 +140,8 @@ impl Sides for RelaySides {
             if let Some(job) = named.or_else(live) {
                 return Ok(Some(job));
             }
-            // Conversations that have ended are known by the jobs of who led them, the newest first.
+            // Ended conversations are found by the jobs of the agent that started them, newest
+            // first.
             let last = floor.engine.look(|world| world.desk(by)?.last_asked);
             let ended =
                 floor.engine.jobs_of(rialto_engine::run::Side::Asked, last, ENDED_MAX).await?;
@@ -184,7 +185,7 @@ impl Sides for RelaySides {
     }
 }
 
-/// What a reader is told about a job. The words are the same whenever they are said.
+/// What a reader is sent about a job. The text is the same at any time.
 fn worded(shown: Shown<'_>, reader: AgentId, news: News) -> Option<String> {
     let Shown { floor, job, .. } = shown;
     let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
@@ -194,12 +195,12 @@ fn worded(shown: Shown<'_>, reader: AgentId, news: News) -> Option<String> {
     Some(annotated(&worded.envelope, &worded.annotations))
 }
 
-/// An envelope and what stands beside it, as an endpoint gets them.
+/// An envelope and its annotations, as an endpoint gets them.
 fn annotated(envelope: &str, annotations: &Annotations) -> String {
     String::from_utf8(receive::write_annotated(envelope, None, "", annotations)).unwrap_or_default()
 }
 
-/// An envelope that asks for work. Where it has an input, its text is for people alone.
+/// An envelope that requests work. If it has an input, its text is only for people.
 fn asked(envelope: &str) -> Side {
     let mut side = Side::of_json(ID, envelope.to_owned(), ASKED);
     if side.fields.iter().any(|field| field.name == "/input") {
@@ -209,7 +210,7 @@ fn asked(envelope: &str) -> Side {
     side
 }
 
-/// The same as it is sent, or the envelope alone.
+/// The same as sent, or the envelope alone.
 fn sent(json: &Json<'_>) -> Side {
     let Some(envelope) = json.get("envelope") else { return asked(json.raw()) };
     let inside = asked(envelope.raw()).fields.into_iter();
@@ -219,7 +220,7 @@ fn sent(json: &Json<'_>) -> Side {
     Side { protocol: ID, payload: json.raw().to_owned(), fields }
 }
 
-/// The text of a last word is what was made, or why nothing was.
+/// Treats the text of a final message as output on success, and as a reason on failure.
 fn spoken(mut side: Side, ok: bool) -> Side {
     let text = side.fields.iter_mut().filter(|field| field.part == Part::Output && !ok);
     text.for_each(|field| field.part = Part::Reason);

@@ -1,14 +1,15 @@
-//! The one thing every agent of this protocol does: it reads a message, and may answer it.
+//! The `message` skill, which every agent of this protocol has: it reads a message and may answer
+//! it.
 
 use rialto_core::agent::Skill;
 use rialto_core::money::Credits;
 
-/// What other protocols call it.
+/// Its name in other protocols.
 pub const MESSAGE: &str = "message";
 /// A text goes in and a text comes out.
 const SHAPE: &str = r#"{"text":"string"}"#;
 
-/// The skill as it is listed: free, since nobody here names a price.
+/// The skill as listed: free, since this protocol has no prices.
 pub fn message() -> Skill {
     Skill {
         name: MESSAGE.to_owned(),

@@ -1,8 +1,8 @@
-//! Input and output of work as a text, which is all that an envelope has room for (B19).
+//! Input and output of work as text, which is all an envelope can carry (B19).
 
 use crate::kit::ijson::{self, Json, Kind};
 
-/// Input or output as a text: `{"text":…}` and a string are that text, the rest its own JSON.
+/// Input or output as text: `{"text":…}` and a string become that text, anything else its JSON.
 pub fn text_of(json: &str) -> String {
     let read = ijson::read(json.as_bytes());
     let said = match read.as_ref().map(Json::kind) {
@@ -13,11 +13,11 @@ pub fn text_of(json: &str) -> String {
         Ok(Kind::Text(said)) => Some(said.as_ref()),
         _ => None,
     };
-    // An envelope says something, so nothing is told as the JSON that it is.
+    // An envelope's text must not be empty, so an empty text becomes its JSON.
     said.filter(|said| !said.is_empty()).unwrap_or(json).to_owned()
 }
 
-/// A text, if it is one.
+/// The text of a JSON string.
 pub(super) fn text<'j>(json: &'j Json<'_>) -> Option<&'j str> {
     match json.kind() {
         Kind::Text(text) => Some(text),

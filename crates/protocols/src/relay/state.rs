@@ -1,4 +1,4 @@
-//! How a message stands: in exactly one state (R49).
+//! The state of a message: always exactly one (R49).
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::kit::stamp;
 pub enum State {
     /// It waits for its receiver.
     Queued,
-    /// It was handed to an open inbox.
+    /// Handed to an open inbox stream.
     Presented,
     /// The receiver's endpoint has it.
     Delivered { reply: Option<String>, attempts: u32 },
-    /// The receiver says it has it, whichever way it came.
+    /// The receiver has acknowledged it, whichever way it came.
     Acked { reply: Option<String>, attempts: u32 },
-    /// The receiver's endpoint did not take it; it waits in the inbox all the same.
+    /// The receiver's endpoint did not accept it; it still waits in the inbox.
     Failed { attempts: u32 },
-    /// Nobody came for it in time.
+    /// Not fetched in time.
     Expired,
 }
 
@@ -45,7 +45,7 @@ impl State {
         }
     }
 
-    /// How often the receiver's endpoint was tried.
+    /// How often the receiver's endpoint was called.
     fn attempts(&self) -> u32 {
         match self {
             Self::Delivered { attempts, .. }
@@ -56,8 +56,8 @@ impl State {
     }
 }
 
-/// Whether a reader of the receiver's inbox has the message or is the next to get it. An open inbox
-/// counts, because that is what the sender is told: what was handed to it is written down later.
+/// Whether a reader of the receiver's inbox has the message or will get it next. An open inbox
+/// stream counts, because the sender is told so: what was handed to it is recorded later.
 pub fn is_handed_over(floor: &Floor, notice: &Notice) -> bool {
     let engine = &floor.engine;
     let is_held = || held_until(&notice.news, notice.at, engine.now()).is_some();
@@ -66,7 +66,7 @@ pub fn is_handed_over(floor: &Floor, notice: &Notice) -> bool {
     })
 }
 
-/// The state of a message, from all that is known about it.
+/// The state of a message, from everything known about it.
 pub fn derive(
     world: &World,
     notice: &Notice,
@@ -88,8 +88,8 @@ pub fn derive(
     if let Some(Arrival { reply, attempts, .. }) = arrival {
         return State::Delivered { reply, attempts };
     }
-    // Before what was handed over: an inbox that was read past it did not show it any more, and
-    // what was shown and never acknowledged has run out of time as well (G4).
+    // Checked before `handed_over`: an inbox read past an expired message did not show it, and a
+    // message that was shown but never acknowledged expires as well (G4).
     if expired {
         return State::Expired;
     }
@@ -102,7 +102,7 @@ pub fn derive(
     }
 }
 
-/// How a message of the relay stands.
+/// The state of a message of the relay.
 pub async fn of(floor: &Floor, id: NoticeId) -> Result<State, Failure> {
     let Some(Row::Notice(notice)) = floor.engine.row(Key::Notice(id)).await? else {
         return Err(Failure::Fault);
@@ -115,14 +115,14 @@ pub async fn of(floor: &Floor, id: NoticeId) -> Result<State, Failure> {
     Ok(floor.engine.look(|world| derive(world, &notice, arrival, expired, handed_over)))
 }
 
-/// A message of the relay, or what the hub wrote about a job.
+/// A message of the relay, or one that the hub wrote about a job.
 pub struct Message {
     notice: Notice,
     from: Option<AgentId>,
     job: Option<Arc<Job>>,
 }
 
-/// The message of a number, if it is one of the relay's.
+/// The message with this id, if it is one of the relay's.
 pub async fn message(floor: &Floor, id: NoticeId) -> Result<Option<Message>, Failure> {
     let Some(Row::Notice(notice)) = floor.engine.row(Key::Notice(id)).await? else {
         return Ok(None);
@@ -141,13 +141,13 @@ pub async fn message(floor: &Floor, id: NoticeId) -> Result<Option<Message>, Fai
 }
 
 impl Message {
-    /// Whether somebody wrote it or got it; to all others it does not exist.
+    /// Whether the agent sent or received it; for all others it does not exist.
     pub fn concerns(&self, agent: AgentId) -> bool {
         self.from == Some(agent) || self.notice.to == Some(agent)
     }
 
-    /// Whether the hub went down before the first call of the receiver's endpoint had an end. The
-    /// ladder would come to it, but whoever asks again need not wait for that.
+    /// Whether the hub stopped before the first call of the receiver's endpoint ended. The retry
+    /// schedule would call again, but a repeated request need not wait for that.
     pub fn lost_its_try(&self, floor: &Floor) -> bool {
         let up = i64::try_from(floor.relay.started.elapsed().as_millis()).unwrap_or(i64::MAX);
         floor.engine.now().since(self.notice.at) > Millis(up)

@@ -1,7 +1,7 @@
-//! How the relay keeps a message: the envelope as it came, behind its marks if it has any.
+//! The stored form of a message: the envelope as sent, preceded by its flags if it has any.
 //!
-//! An unmarked message is the envelope and nothing else. A marked one is a list: the marks, then the
-//! envelope. An envelope is an object, so one cannot be taken for the other.
+//! A message without flags is just the envelope. One with flags is an array: the flags, then the
+//! envelope. An envelope is an object, so the two cannot be confused.
 
 use rialto_core::time::Millis;
 
@@ -9,11 +9,11 @@ use super::event::Marks;
 
 const BY_OPERATOR: &str = r#""operator","#;
 const UNVERIFIED: &str = r#""unverified","#;
-/// The loop guard's mark, and after it the milliseconds the message is held back. A message of an older
-/// version has none.
+/// The loop guard's flag, followed by the milliseconds the message is held back. A message of an
+/// older version has none.
 const LOOP_GUARD: &str = r#""loop_guard","#;
 
-/// The text to keep.
+/// The text to store.
 pub fn write(envelope: &str, marks: Marks) -> String {
     if marks == Marks::default() {
         return envelope.to_owned();
@@ -30,7 +30,7 @@ pub fn write(envelope: &str, marks: Marks) -> String {
     text
 }
 
-/// The envelope and its marks.
+/// The envelope and its flags.
 pub fn read(text: &str) -> (&str, Marks) {
     let mut marks = Marks::default();
     let Some(mut rest) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {

@@ -1,40 +1,40 @@
-//! A receiver's work as the sender hears it: `chunk`, then `done` or `error`, then `delivery`.
+//! A streamed reply as the sender gets it: `chunk`, then `done` or `error`, then `delivery`.
 //!
-//! The hub reads what the receiver says and says it again in frames of its own (R81), so nothing a
-//! receiver writes can pass for the hub's word.
+//! The hub parses the receiver's events and writes its own frames (R81), so nothing a receiver
+//! writes can pass as the hub's.
 
 use super::delivery::Delivery;
 use super::shape::text;
 use crate::kit::ijson::{self, Json, Kind};
 use crate::kit::sse::{self, Event};
 
-/// One word of a receiver at work.
+/// One event of a receiver's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A piece of what it says.
+    /// A piece of the reply's text.
     Chunk {
         /// The piece.
         text: String,
     },
-    /// It has finished.
+    /// The receiver has finished.
     Done {
-        /// All that it said.
+        /// The whole text.
         full_text: String,
-        /// Its answer as an envelope: JSON text, if it made one.
+        /// Its answer as an envelope: JSON text, if there is one.
         envelope: Option<String>,
     },
-    /// It has failed.
+    /// The receiver has failed.
     Error {
         /// One of the protocol's codes, or one of its own.
         code: String,
-        /// What it says about it.
+        /// Its description of the error.
         message: String,
     },
 }
 
 impl Word {
-    /// Reads an event of a receiver's stream; `None` for events the protocol does not know. Data
-    /// that is not the protocol's object is taken as the text itself.
+    /// Reads an event of a receiver's stream; `None` for events the protocol does not define. Data
+    /// in another form is taken as the text itself.
     pub fn read(event: &Event) -> Option<Self> {
         let json = ijson::read(event.data.as_bytes()).ok();
         let member = |name: &str| json.as_ref().and_then(|json| json.get(name));
@@ -60,7 +60,7 @@ impl Word {
         }
     }
 
-    /// Adds the event as the sender gets it.
+    /// Appends the event as the sender gets it.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Chunk { text: piece } => {
@@ -90,7 +90,7 @@ impl Word {
     }
 }
 
-/// Adds the last event of a stream: what became of the message.
+/// Appends the last event of a stream: the delivery report.
 pub fn delivery(out: &mut Vec<u8>, delivery: &Delivery<'_>) {
     sse::open(out, None, "delivery");
     let start = out.len();

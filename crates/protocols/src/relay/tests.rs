@@ -1,4 +1,4 @@
-//! The spec's printed examples, read and written whole, and the examples we show ourselves.
+//! Tests: the spec's printed examples, read and written whole, and our own examples.
 
 use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -169,7 +169,7 @@ fn the_examples_we_show_are_right() {
 
 #[test]
 fn an_example_repairs_the_field_it_is_shown_for() {
-    // Members of a registration and of an envelope, put over those of a bad one.
+    // Members of a registration and of an envelope, laid over those of an invalid one.
     let mut register = json!({"agent_id": "a b", "endpoint": "x", "rotate_key": 1,
         "envelope_format": "x", "agent_card": {"card_version": "0.2"}});
     let mut envelope = json!({"chorus_version": "0.3", "sender_id": "a", "original_text": "",

@@ -1,13 +1,13 @@
-//! Trace ids: what a message is called outside.
+//! Trace ids: the public ids of messages.
 //!
-//! A trace id is the message's number, sealed. It looks random, is the same after every restart, no
-//! two hubs give the same one, and finding the message it names needs no index.
+//! A trace id is the message's number, sealed with the hub's key. It looks random, is the same
+//! after every restart, is different on every hub, and needs no index to find its message.
 
 use rialto_core::id::NoticeId;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The bits of a version 8 UUID that are its own.
+/// The payload bits of a version 8 UUID.
 const HIGH: u64 = 0xFFFF_FFFF_FFFF_0FFF;
 const LOW: u64 = 0x3FFF_FFFF_FFFF_FFFF;
 
@@ -24,7 +24,8 @@ impl Traces {
 
     /// The trace id of a message.
     pub fn of(&self, notice: NoticeId) -> Uuid {
-        // Half of it says that we made it; the other half is the number, hidden by the first.
+        // Half of it proves that this hub made it; the other half is the number, masked by the
+        // first.
         let seal = self.hash(b'a', notice.0) & HIGH;
         let number = (notice.0 ^ self.hash(b'b', seal)) & LOW;
         uuid::Builder::from_u128((u128::from(seal) << 64) | u128::from(number))
@@ -33,14 +34,14 @@ impl Traces {
             .into_uuid()
     }
 
-    /// The message a trace id stands for, if it is one of ours.
+    /// The message of a trace id, if this hub made it.
     pub fn read(&self, trace: Uuid) -> Option<NoticeId> {
         let (high, low) = trace.as_u64_pair();
         let notice = NoticeId((low ^ self.hash(b'b', high & HIGH)) & LOW);
         (self.of(notice) == trace).then_some(notice)
     }
 
-    /// The same from text; only the usual spelling is ours.
+    /// The same from text; only the hyphenated form is accepted.
     pub fn read_text(&self, text: &str) -> Option<NoticeId> {
         self.read(text.parse::<uuid::fmt::Hyphenated>().ok()?.into_uuid())
     }

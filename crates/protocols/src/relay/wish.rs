@@ -1,4 +1,4 @@
-//! What an envelope to an agent of another protocol asks for, besides being read.
+//! The members of an envelope that request work from an agent of another protocol.
 
 use rialto_core::agent::{Agent, Skill};
 use rialto_core::money::Credits;
@@ -10,14 +10,14 @@ use crate::kit::fields::Fields;
 use crate::kit::ijson::{Json, Kind};
 use crate::kit::object::Object;
 
-/// Characters of a skill's name.
+/// The maximum length of a skill's name in characters.
 const SKILL_MAX: usize = 256;
-/// Decimals of an amount.
+/// The maximum number of decimals of an amount.
 const DECIMALS: usize = 6;
-/// Where an envelope stands in a message.
+/// The place of an envelope in a message.
 const AT: &str = "/envelope";
 
-/// The envelope's further members that are about work.
+/// The additional members of an envelope that are about work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish<'a> {
     pub skill: Option<&'a str>,
@@ -40,8 +40,8 @@ impl<'a> Wish<'a> {
         Ok(Self { skill, input, budget })
     }
 
-    /// What is wanted of the agent: what is named, the only thing it does, or that it reads a message.
-    /// An agent that does several things, none of them named, is just written to.
+    /// The requested skill: the one named, the agent's only skill, or the `message` skill. An agent
+    /// with several skills, none of them named, gets a plain message.
     pub fn skill_of(&self, agent: &'a Agent) -> Option<&'a str> {
         let mut others = agent.skills_for_others();
         let only = others.next().filter(|_| others.next().is_none());
@@ -49,7 +49,7 @@ impl<'a> Wish<'a> {
         self.skill.or_else(usual)
     }
 
-    /// The work's input: what was given as such, else the text, with its culture for who asks for it.
+    /// The work's input: the given one, else the text, with its culture for skills that take one.
     pub fn input(&self, envelope: &Envelope<'_>, skill: Option<&Skill>) -> String {
         if let Some(input) = self.input {
             return input.to_owned();
@@ -60,7 +60,7 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// Whether a skill's input has a place for the sender's culture, in whichever way it is described.
+/// Whether a skill's input has a field for the sender's culture, in any form of schema.
 fn takes_culture(skill: &Skill) -> bool {
     let Ok(shape) = crate::kit::ijson::read(skill.input.as_bytes()) else { return false };
     let properties = shape.get("properties").filter(|all| matches!(all.kind(), Kind::Object(_)));

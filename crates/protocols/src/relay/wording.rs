@@ -1,7 +1,7 @@
-//! Jobs as envelopes: work for whoever reads here, and what came of work it asked for.
+//! Jobs as envelopes: work for agents of this protocol, and results of work they requested.
 //!
-//! The hub writes these for an agent of another protocol, and says so in the member `bridge`. That and
-//! what else it has to say stands beside the envelope: clients read envelopes strictly.
+//! The hub writes these for an agent of another protocol, and marks them with the member `bridge`.
+//! That and other annotations are beside the envelope: clients read envelopes strictly.
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection, State};
@@ -18,19 +18,19 @@ use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::kit::write;
 
-/// What is taken to be spoken by whoever does not say.
+/// The culture assumed for a party that names none.
 pub const CULTURE: &str = "en";
-/// Decimals of a price, if it needs no more.
+/// The minimum number of decimals of a price.
 const DECIMALS: usize = 2;
 
-/// An envelope, who it is from, and what stands beside it.
+/// An envelope, its sender, and its annotations.
 pub struct Worded {
     pub sender_id: String,
     pub envelope: String,
     pub annotations: Annotations,
 }
 
-/// What a reader is told about a job; `None` for what is not said in this protocol.
+/// What a reader is sent about a job; `None` for notices that have no form in this protocol.
 pub fn of(world: &World, notice: &Notice, job: &Job) -> Option<Worded> {
     match notice.news {
         News::Assigned { epoch, .. } => assigned(world, notice, job, epoch),
@@ -47,7 +47,7 @@ pub fn of(world: &World, notice: &Notice, job: &Job) -> Option<Worded> {
     }
 }
 
-/// Whether it is work that nobody waits for any more.
+/// Whether it is work that is no longer wanted.
 pub fn is_over(news: &News, job: Option<&Job>) -> bool {
     let News::Assigned { epoch, .. } = news else { return false };
     !job.is_some_and(|job| {
@@ -94,12 +94,12 @@ fn ended(world: &World, job: &Job) -> Worded {
     Voice::of_worker(world, job).says(world, job, &said, &conversation, turn)
 }
 
-/// What went wrong, in the words of this protocol's receivers.
+/// An error, in the form this protocol's receivers use.
 pub fn error(detail: &str) -> String {
     String::from_utf8(reply::error(Code::AdaptationFailed, detail)).unwrap_or_default()
 }
 
-/// How the two sides of a job are addressed.
+/// The addresses of a job's two parties.
 pub struct Voices {
     pub requester: String,
     pub worker: String,
@@ -112,7 +112,7 @@ pub fn voices(world: &World, job: &Job) -> Voices {
     }
 }
 
-/// Whom the hub speaks for.
+/// The party the hub writes for.
 struct Voice {
     address: String,
     culture: String,
@@ -129,7 +129,7 @@ impl Voice {
         })
     }
 
-    /// Somebody who has no address: a guest, or whoever would have done it.
+    /// A party without an address: a guest, or the worker of a job that has none.
     fn of_nobody(job: &Job, name: &str) -> Self {
         Self {
             address: format!("{name}@bridge"),
@@ -178,7 +178,7 @@ impl Voice {
     }
 }
 
-/// What the job is, whichever side reads it.
+/// A summary of the job, the same for both parties.
 fn summary(world: &World, job: &Job) -> String {
     let worker = job.for_whom().and_then(|worker| world.agent(worker));
     let skill = worker.and_then(|worker| worker.skill_for(job)).map(|skill| skill.name.as_str());

@@ -1,4 +1,4 @@
-//! What an agent of this protocol says about work it was given.
+//! Results that agents of this protocol send for work they were given.
 
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
@@ -28,13 +28,13 @@ pub fn conversation(envelope: &Envelope<'_>) -> Option<Uuid> {
     id.parse::<uuid::fmt::Hyphenated>().ok().map(uuid::fmt::Hyphenated::into_uuid)
 }
 
-/// Whether a job is an agent's work, or was until it was taken back.
+/// Whether a job is an agent's work, or was until it was reassigned.
 pub fn is_of(job: &Job, agent: AgentId) -> bool {
     job.worker() == Some(agent) || job.declined.contains(&agent)
 }
 
-/// Whether a message is for whoever wants the job. What goes to a third party under its id is no result;
-/// a guest has no address that anybody could be found by.
+/// Whether a message is for the job's requester. A message to a third party under the job's id is
+/// not a result; a guest has no address.
 pub fn is_for(job: &Job, to: Option<AgentId>) -> bool {
     match job.requester {
         Requester::Agent(agent) => to.is_none_or(|to| to == agent),
@@ -42,8 +42,8 @@ pub fn is_for(job: &Job, to: Option<AgentId>) -> bool {
     }
 }
 
-/// Takes an envelope as a worker's last word on its job: the next message of that conversation to whoever
-/// wants it is the result (X10).
+/// Takes an envelope as a worker's result: its next message to the requester in that conversation
+/// is the result (X10).
 pub async fn take(
     floor: &Floor,
     by: AsEither,
@@ -78,7 +78,7 @@ pub async fn take(
     }
 }
 
-/// The job has its last word, or is not the sender's any more.
+/// The job has its result, or no longer belongs to the sender.
 fn over(is: &rialto_core::job::State) -> Failure {
     let refusal = Refusal::WrongState { is: *is };
     let hint = "the job of this conversation_id has ended or was taken back; to write about \
@@ -99,19 +99,19 @@ fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>, now: Timestamp) ->
     }))
 }
 
-/// What a worker says that could not do it.
+/// A worker's report that it could not do the work.
 #[derive(Clone, Debug)]
 pub struct Failed {
     code: String,
     detail: String,
-    /// It did not take the work on.
+    /// It did not accept the work.
     refused: bool,
-    /// Of all it said.
+    /// The digest of its whole report.
     content: Digest,
 }
 
 impl Failed {
-    /// What is in a reply, if it says so; `whole` is all that makes a repeat of it the same.
+    /// The error in a reply, if it has one; `whole` is the text that identifies a repeat.
     pub fn read(reply: &Reply<'_>, whole: &str) -> Option<Self> {
         let Said::Error { code, detail } = reply.said() else { return None };
         let refused =
@@ -120,15 +120,16 @@ impl Failed {
         Some(Self { code: code.clone(), detail: detail.clone(), refused, content })
     }
 
-    /// What an endpoint's answer says about work that was posted to it. A status that refuses the
-    /// request is a refusal, unless the endpoint says in so many words that the work failed.
+    /// An endpoint's answer to work that was posted to it. A status that refuses the request is a
+    /// refusal, unless the endpoint says explicitly that the work failed.
     pub fn answered(reply: &Reply<'_>, status: u16) -> Option<Self> {
         if let Some(said) = Self::read(reply, reply.raw()) {
             let failed = Code::read(&said.code) == Some(Code::AdaptationFailed);
             let refused = said.refused || is_refusal(status) && !failed;
             return Some(Self { refused, ..said });
         }
-        // What answers 5xx without a word of this protocol was not reached, and is tried again.
+        // A 5xx without an error of this protocol means that the worker was not reached, and is
+        // retried.
         let refused = (400..500).contains(&status) && *reply.said() == Said::Other;
         refused.then(|| Self {
             code: String::new(),
@@ -139,11 +140,11 @@ impl Failed {
     }
 }
 
-/// A worker that could not read what it was given, or did not take it, has not failed; everything else
-/// is a failure (B16). Its own words are kept (B7).
+/// A worker that could not read the work, or did not accept it, has not failed; everything else is
+/// a failure (B16). Its own text is kept (B7).
 pub fn failed(job: &Job, by: AgentId, said: &Failed, now: Timestamp) -> Command {
     let refused = said.refused;
-    // Whoever is next in line gets it at once, and nobody is told what this one said.
+    // The next worker gets it at once, and this one's text is not passed on.
     if refused && job.policy.next_when_declined {
         return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
     }
@@ -166,7 +167,7 @@ fn report(job: &Job, by: AgentId, content: Digest, now: Timestamp) -> ReportWork
         ok: false,
         silent: false,
         output: None,
-        // What is paid is the price that was agreed on.
+        // The agreed price is paid.
         cost: Credits::MAX,
         took: rialto_core::job::work::worked_for(job, now),
         cause: None,

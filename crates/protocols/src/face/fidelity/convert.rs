@@ -1,4 +1,4 @@
-//! Converting without a hub: a request of one protocol as an agent of another would get it.
+//! Converts a request from one protocol to another without a running hub.
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
@@ -7,7 +7,7 @@ use super::hop::sides_of;
 use super::note::{Note, notes};
 use super::side::Side;
 
-/// A request that was converted.
+/// A request before and after its conversion.
 #[derive(Clone, Debug)]
 pub struct Converted {
     pub asked: Side,
@@ -15,8 +15,8 @@ pub struct Converted {
     pub notes: Vec<Note>,
 }
 
-/// Reads a request of `from` and writes it for `to`. What only a hub can make up, such as ids,
-/// aliases and signatures, stands there as a mark of it.
+/// Reads a request of `from` and writes it for `to`. Ids, aliases and signatures, which only a hub
+/// can produce, become placeholders.
 pub fn convert(
     from: Protocol,
     to: Protocol,
@@ -27,7 +27,7 @@ pub fn convert(
     let reader = sides_of(from).ok_or_else(|| unknown(from))?;
     let writer = sides_of(to).ok_or_else(|| unknown(to))?;
     let (asked, wanted) = reader.read(request, at)?;
-    // Within one protocol a request goes on as it came.
+    // Within one protocol a request is passed on unchanged.
     let given = if from == to { asked.clone() } else { writer.compose(&wanted, at) };
     let notes = notes(&asked, &given);
     Ok(Converted { asked, given, notes })
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::face::fidelity::Fate;
 
-    /// Requests that may carry whatever else their senders like.
+    /// Request bodies of protocols that allow additional members.
     fn bodies() -> [(Protocol, Value); 3] {
         let id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
         [

@@ -1,4 +1,4 @@
-//! Finding a job by whatever one of its parties calls it.
+//! Finds a job by any id that one of its parties knows it by.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::super::Floor;
 
-/// The job with this public id, or that `by` calls so in any protocol, if it is a party of it.
+/// The job with this public id, or with this id in any protocol as seen by `by`, if `by` is a party
+/// of the job.
 pub async fn find(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Failure> {
     let is_party = |job: &Arc<Job>| job.asked_by(by) || job.worker() == Some(by);
     if let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>().map(Uuid::from) {

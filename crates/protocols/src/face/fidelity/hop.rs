@@ -1,4 +1,5 @@
-//! Hops: a job's way from one side to the other, once with the request and once with the result.
+//! Hops: the crossings of a job between its two parties, one with the request and one with the
+//! result.
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
@@ -15,9 +16,9 @@ pub struct Hop {
     pub from: Protocol,
     pub to: Protocol,
     pub at: Timestamp,
-    /// As it was sent; nothing where the hub spoke for somebody who had not said a word.
+    /// The message as sent; `None` where the hub wrote it because the party had sent nothing.
     pub asked: Option<Side>,
-    /// As it arrived.
+    /// The message as received.
     pub given: Side,
 }
 
@@ -29,7 +30,7 @@ pub enum What {
 }
 
 impl What {
-    /// Its name outside.
+    /// Its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Request => "request",
@@ -46,12 +47,12 @@ impl Hop {
     }
 }
 
-/// The sides of a protocol the hub speaks.
+/// The field map of a protocol the hub speaks.
 pub(super) fn sides_of(protocol: Protocol) -> Option<&'static dyn Sides> {
     crate::ALL.iter().find(|face| face.id() == protocol).map(|face| face.sides())
 }
 
-/// The hops of a job so far: none before somebody has it.
+/// The hops of a job so far: none before it has a worker.
 pub fn hops(shown: Shown<'_>) -> Vec<Hop> {
     let job = shown.job;
     let home = |world: &World| job.worker().and_then(|id| world.agent(id)).map(|agent| agent.home);

@@ -1,6 +1,6 @@
-//! The members of a JSON object, in their order and with their exact text.
+//! The members of a JSON object, in order and with their exact text.
 //!
-//! What is read here was read strictly when it came, and may have grown a little since: no limits.
+//! No limits here: this text was read strictly when it arrived, and may have grown a little since.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 pub struct Members(pub Vec<(String, Box<RawValue>)>);
 
 impl Members {
-    /// Reads an object; nothing for any other JSON.
+    /// Reads an object; `None` for any other JSON.
     pub fn read(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }

@@ -1,9 +1,9 @@
-//! Fidelity: what a job looked like to each of its two sides, and what became of every field between.
+//! Fidelity: how a job looked to each of its two parties, and what became of every field between
+//! them.
 //!
-//! No protocol knows another one here either. Each says which of its fields is about what
-//! ([`Part`]), in the file `sides.rs` of its folder, and the notes follow from two such lists. They
-//! are a pure function of the job, so they are made when somebody wants to read them and never
-//! stored.
+//! Here too, no protocol knows another. Each lists in the file `fields.rs` of its folder which of
+//! its fields belongs to which [`Part`], and the notes follow from two such lists. Notes are a pure
+//! function of the job, so they are computed on request and never stored.
 
 mod convert;
 mod find;
@@ -35,65 +35,67 @@ pub use trace::{Eyes, Trace, state, trace};
 
 use super::Floor;
 
-/// A job, and what its sides need to be shown as they were.
+/// A job, and what is needed to rebuild the messages its parties saw.
 #[derive(Clone, Copy)]
 pub struct Shown<'v> {
     pub floor: &'v Floor,
     pub job: &'v Job,
-    /// How its worker was told to begin, and its requester of the end, if that is not too long ago.
+    /// The notices that told the worker to start and the requester of the end, if they are recent
+    /// enough.
     pub start: Option<&'v Notice>,
     pub end: Option<&'v Notice>,
 }
 
-/// A job that is looked for.
+/// The future of a job lookup.
 pub type Finding<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<Job>>, Failure>> + Send + 'a>>;
 
-/// A protocol's two sides of a job.
+/// How a protocol shows a job to its requesters and workers.
 pub trait Sides: Sync {
     /// The request as its requester wrote it; only for jobs of this protocol.
     fn asked(&self, shown: Shown<'_>) -> Side;
 
-    /// The request as its worker, an agent of this protocol, gets it.
+    /// The request as its worker, an agent of this protocol, receives it.
     fn given(&self, shown: Shown<'_>) -> Option<Side>;
 
-    /// The result as its worker, an agent of this protocol, wrote it, as far as it said anything.
+    /// The result as its worker, an agent of this protocol, wrote it; `None` if it wrote nothing.
     fn made(&self, shown: Shown<'_>) -> Option<Side>;
 
-    /// The result as its requester is told it; only for jobs of this protocol.
+    /// The result as its requester receives it; only for jobs of this protocol.
     fn told(&self, shown: Shown<'_>) -> Option<Side>;
 
-    /// What its requester said that this protocol has no word for: a JSON object (B11).
+    /// Members of the request that this protocol does not define: a JSON object (B11).
     fn extras(&self, job: &Job) -> Option<String>;
 
-    /// What its requester signed, word for word, where requesters sign.
+    /// The exact text the requester signed, in protocols where requesters sign.
     fn evidence(&self, _: &Job) -> Option<String> {
         None
     }
 
-    /// The job that one of its parties calls so. Whether it is a party is for the caller to check.
+    /// The job that has this id for one of its parties. The caller checks that `by` is a party.
     fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a>;
 
-    /// Reads a request as a requester would send it; what is wrong with it otherwise.
+    /// Reads a request as a requester would send it, or says what is wrong with it.
     fn read(&self, bytes: &[u8], at: Timestamp) -> Result<(Side, Wanted), String>;
 
-    /// The request an agent of this protocol would get, with marks where only a hub can tell.
+    /// The request an agent of this protocol would receive, with placeholders for what only a hub
+    /// can produce.
     fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side;
 }
 
-/// What a request of any protocol wants.
+/// A request in a form that is independent of any protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The name everybody has for what is wanted.
+    /// The skill's name, the same in all protocols.
     pub skill: String,
     /// JSON text.
     pub input: String,
     pub budget: Option<Credits>,
     pub deadline: Option<Timestamp>,
-    /// What its protocol has no word for: a JSON object.
+    /// Members its protocol does not define: a JSON object.
     pub extras: Option<String>,
 }
 
-/// What the requester of a job of another protocol said that nobody else has a word for.
+/// Members of a request that its own protocol does not define, for a worker of another protocol.
 pub fn extras(job: &Job) -> Option<String> {
     hop::sides_of(job.origin).and_then(|sides| sides.extras(job))
 }

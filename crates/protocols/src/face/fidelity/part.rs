@@ -1,49 +1,49 @@
-//! Parts: what the fields of all protocols have in common, whatever each calls them.
+//! Parts: the meanings that the fields of all protocols share, under whatever names.
 
 /// What a field of a request or a result is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// What the job is called.
+    /// The id of the job.
     Id,
     Requester,
     Worker,
     Skill,
     Input,
-    /// What is bid, or what was agreed on.
+    /// The requester's bid, or the agreed price.
     Budget,
     Currency,
     Deadline,
     Priority,
-    /// Where the answer is to go.
+    /// Where the answer is to be sent.
     Callback,
     Correlation,
     Conversation,
     Turn,
-    /// How a worker is to be picked.
+    /// How a worker is to be chosen.
     Strategy,
     Culture,
-    /// What makes a repeat one.
+    /// What identifies a repeat of the same request.
     Repeat,
-    /// Whether it was done.
+    /// Whether the job succeeded.
     Outcome,
     Output,
-    /// Why it was not done, in one word.
+    /// Why the job failed, as a code.
     Cause,
-    /// Why it was not done, in a sentence.
+    /// Why the job failed, as a sentence.
     Reason,
     Paid,
     Duration,
     Signature,
     /// When the message was written.
     Time,
-    /// What the message says of itself: protocol, version, kind, its own number.
+    /// What the message says about itself: protocol, version, kind, its own number.
     Form,
-    /// What its protocol does not know.
+    /// A member its protocol does not define.
     Extra,
 }
 
 impl Part {
-    /// Its name outside.
+    /// Its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -75,8 +75,8 @@ impl Part {
         }
     }
 
-    /// Whether another text can say the same: an alias for an id, `agora:x:v1` for `x`, an instant
-    /// for a span. Of all other parts only the same value is the same thing.
+    /// Whether a different text can carry the same meaning: an alias for an id, `agora:x:v1` for
+    /// `x`, an instant for a duration. In all other parts only equal values mean the same.
     pub const fn is_translated(self) -> bool {
         matches!(
             self,
@@ -99,26 +99,26 @@ impl Part {
         )
     }
 
-    /// Why it stays behind, where that is not just for want of a place.
+    /// Why the field is not passed on, where the reason is not a missing field in the target.
     pub const fn why_dropped(self) -> Option<&'static str> {
         Some(match self {
             Self::Id => "the requester's own id; the worker gets the hub's id",
-            Self::Worker => "it is who gets the message",
+            Self::Worker => "the message is addressed to it",
             Self::Callback => "delivery addresses are not passed on",
             Self::Correlation | Self::Conversation | Self::Turn => {
                 "stored with the job and returned with the result"
             }
-            Self::Deadline => "the hub keeps it",
+            Self::Deadline => "the hub enforces it",
             Self::Repeat => "idempotency is handled by the hub",
-            Self::Signature => "a signature ends at the hub, which keeps the message as evidence",
-            Self::Time => "each message has a time of its own",
-            Self::Form => "each protocol has its own form",
+            Self::Signature => "verified by the hub, which keeps the signed message as evidence",
+            Self::Time => "each message has its own time",
+            Self::Form => "each protocol has its own framing",
             _ => return None,
         })
     }
 
-    /// Whether only the side whose message it stands in may see it: an address to answer to can be
-    /// all it takes to answer.
+    /// Whether only the party that sent or received the message may see it: a callback address can
+    /// be all it takes to answer.
     pub const fn is_private(self) -> bool {
         matches!(self, Self::Callback)
     }

@@ -1,4 +1,4 @@
-//! Sides: a message as one of the two sides saw it, taken apart into fields.
+//! Message views: a message as one party saw it, split into fields.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::members::Members;
 use super::part::Part;
 use crate::kit::object::Object;
 
-/// A protocol's fields and what they are about, by JSON pointer. Everything else is extra.
+/// A protocol's fields and their parts, by JSON pointer. Every other field is extra.
 pub type Layout = &'static [(&'static str, Part)];
 
-/// What stands where something is not for the reader's eyes.
+/// Replaces a value that the reader may not see.
 const HIDDEN: &str = r#""(not shown)""#;
 
 /// One field of a message.
@@ -25,11 +25,11 @@ pub struct Field {
     pub value: String,
 }
 
-/// A message as one side saw it.
+/// A message as one party saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
     pub protocol: Protocol,
-    /// The text that side wrote or read.
+    /// The text that party wrote or read.
     pub payload: String,
     pub fields: Vec<Field>,
 }
@@ -41,17 +41,17 @@ impl Side {
         Self { protocol, payload, fields }
     }
 
-    /// The first field that is about this.
+    /// The first field of this part.
     pub fn get(&self, part: Part) -> Option<&Field> {
         self.fields.iter().find(|field| field.part == part)
     }
 
-    /// The text in the first field that is about this; of what is no string its JSON.
+    /// The text of the first field of this part; the JSON of a value that is not a string.
     pub fn text(&self, part: Part) -> Option<String> {
         self.get(part).map(|field| plain(&field.value))
     }
 
-    /// What its protocol does not know, as members of one object; `None` if there is nothing.
+    /// Members the protocol does not define, as one object; `None` if there are none.
     pub fn extras(&self) -> Option<String> {
         let mut extras = self.fields.iter().filter(|field| field.part == Part::Extra).peekable();
         extras.peek()?;
@@ -61,7 +61,7 @@ impl Side {
             if taken.contains(&name) {
                 name.clone_from(&field.name);
             }
-            // Tags can be called like pointers, so even that name may be another's.
+            // A tag's name may look like a pointer, so this name may be taken too.
             while !taken.insert(name.clone()) {
                 name.insert(0, '/');
             }
@@ -70,7 +70,7 @@ impl Side {
         Some(all.finish())
     }
 
-    /// The same with the members of one of its fields as fields of their own.
+    /// The same view with the members of one field as fields of their own.
     pub fn opened(mut self, name: &str) -> Self {
         let Some(at) = self.fields.iter().position(|field| field.name == name) else { return self };
         let inner = fields(&self.fields[at].value, name, &[]);
@@ -80,7 +80,7 @@ impl Side {
         self
     }
 
-    /// The same without what these fields say.
+    /// The same view with the values of these fields hidden.
     pub fn hiding(mut self, is_hidden: impl Fn(&Field) -> bool) -> Self {
         let (mut payload, mut changed) = (self.payload.clone(), false);
         for field in self.fields.iter_mut().filter(|field| is_hidden(field)) {
@@ -95,7 +95,7 @@ impl Side {
     }
 }
 
-/// The fields of an object: members of the layout, members of objects the layout looks into, and
+/// The fields of an object: members in the layout, members of objects the layout looks into, and
 /// all others as extra.
 pub fn fields(json: &str, at: &str, layout: Layout) -> Vec<Field> {
     let Some(Members(members)) = Members::read(json) else { return Vec::new() };
@@ -108,7 +108,7 @@ pub fn fields(json: &str, at: &str, layout: Layout) -> Vec<Field> {
         let field = |part| Field { name: pointer.clone(), part, value: value.get().to_owned() };
         match (known, inside) {
             (None, Some((_, part))) => match fields(value.get(), &pointer, layout) {
-                // It is said in another way than usual, or not at all.
+                // It has another form than usual, or is empty.
                 none if none.is_empty() => found.push(field(*part)),
                 some => found.extend(some),
             },
@@ -131,12 +131,12 @@ fn unescaped(name: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
 
-/// The text of a JSON string; other JSON as it stands.
+/// The text of a JSON string; other JSON unchanged.
 pub fn plain(json: &str) -> String {
     serde_json::from_str(json).unwrap_or_else(|_| json.to_owned())
 }
 
-/// An object whose member at this pointer is not shown.
+/// The object with the member at this pointer hidden.
 fn without(payload: &str, pointer: &str) -> String {
     let Some(Members(members)) = Members::read(payload) else { return payload.to_owned() };
     let (head, rest) = match pointer.trim_start_matches('/').split_once('/') {

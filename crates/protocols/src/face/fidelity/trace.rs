@@ -19,21 +19,21 @@ use super::side::{Field, Side};
 use super::{Floor, Shown};
 use crate::kit::{stamp, write};
 
-/// How far back in an inbox the word of a job is looked for.
+/// How far back in an inbox a notice of the job is searched for.
 const LOOK_BACK: u64 = 256;
-/// Decimals an amount has at least.
+/// The minimum number of decimals of an amount.
 const DECIMALS_MIN: usize = 2;
 
-/// Who looks.
+/// Who views the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eyes {
     Requester,
     Worker,
-    /// Sees what happened, and nothing of what was said.
+    /// Sees what happened, but no content.
     Operator,
 }
 
-/// A job, told from beginning to end.
+/// A job from request to settlement.
 #[derive(Serialize)]
 pub struct Trace {
     job: Uuid,
@@ -49,7 +49,7 @@ pub struct Trace {
     evidence: Vec<Evidence>,
 }
 
-/// A party, by its own name and by those it has elsewhere.
+/// A party: its name in its home protocol and its aliases elsewhere.
 #[derive(Serialize)]
 struct Somebody {
     protocol: String,
@@ -60,7 +60,7 @@ struct Somebody {
 
 #[derive(Serialize)]
 struct Money {
-    /// What was bid; the worker is paid its price, whatever that was.
+    /// The requester's bid. The worker is paid its price, which may differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<Box<RawValue>>,
     price: Option<Box<RawValue>>,
@@ -84,7 +84,7 @@ struct HopView {
 #[serde(untagged)]
 enum NoteView {
     Whole(Note),
-    /// Which field, and what became of it.
+    /// Only the field and what became of it.
     Outline {
         field: String,
         part: &'static str,
@@ -94,7 +94,7 @@ enum NoteView {
     },
 }
 
-/// What somebody signed.
+/// What a party signed.
 #[derive(Serialize)]
 struct Evidence {
     protocol: String,
@@ -137,13 +137,13 @@ pub async fn trace(floor: &Floor, job: &Job, eyes: Eyes) -> Result<Trace, Failur
     })
 }
 
-/// The word of its beginning in its worker's inbox, if it is still near.
+/// The notice in the worker's inbox that starts the job, if it is recent enough.
 async fn start(floor: &Floor, job: &Job) -> Result<Option<Notice>, Failure> {
     let Some(worker) = job.worker() else { return Ok(None) };
     near(floor, worker, &News::Assigned { job: job.id, epoch: job.epoch }).await
 }
 
-/// The word of its end in its requester's inbox, if it is still near.
+/// The notice in the requester's inbox that ends the job, if it is recent enough.
 async fn end(floor: &Floor, job: &Job) -> Result<Option<Notice>, Failure> {
     match job.requester {
         Requester::Agent(reader) if job.ended_at.is_some() => {
@@ -174,7 +174,7 @@ impl Somebody {
         Some(Self { protocol: agent.home.to_string(), id: agent.native.clone(), aliases })
     }
 
-    /// Whoever asked; a guest has nothing but the name it gave.
+    /// The requester; a guest has only the name it gave.
     fn requester(world: &World, job: &Job) -> Self {
         let guest = |name: &str| Self {
             protocol: job.origin.to_string(),
@@ -220,9 +220,9 @@ impl NoteView {
     }
 }
 
-/// A hop without what one side has not told the other: private addresses, and from the worker a bid
-/// that was another than the price it was shown. Requests that are signed are signed with their bid,
-/// for everybody to see.
+/// A hop without what one party has not disclosed to the other: private addresses, and, for the
+/// worker, a bid that differs from the price it was shown. A signed request is signed with its bid,
+/// which is public.
 fn seen(hop: Hop, eyes: Eyes, signed: bool) -> Hop {
     let own = match hop.what {
         What::Request => Eyes::Requester,
@@ -246,7 +246,7 @@ fn money(amount: Credits) -> Box<RawValue> {
     write::amount(amount, DECIMALS_MIN)
 }
 
-/// A state's name outside.
+/// A state's name in the API.
 pub fn state(state: State) -> &'static str {
     match state {
         State::Open => "open",

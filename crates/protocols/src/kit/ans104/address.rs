@@ -1,4 +1,4 @@
-//! What items and their signers are called.
+//! Ids of items and addresses of their signers.
 
 use std::fmt;
 
@@ -38,7 +38,8 @@ pub(super) fn of(kind: Kind, owner: &[u8]) -> String {
     }
 }
 
-/// The last twenty bytes of the key's hash in hexadecimal digits, whose case is a checksum (EIP-55).
+/// The last twenty bytes of the key's hash in hexadecimal; the case of the letters is a checksum
+/// (EIP-55).
 fn ethereum(point: &[u8]) -> String {
     let hash = Keccak256::digest(point);
     let digits: String = hash[12..].iter().map(|byte| format!("{byte:02x}")).collect();

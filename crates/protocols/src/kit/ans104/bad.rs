@@ -1,6 +1,6 @@
-//! What can be wrong with an item.
+//! Errors of data items.
 
-/// Bytes that are no item.
+/// The bytes are not a valid item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadItem {
     #[error("a data item has at least 80 bytes")]
@@ -15,21 +15,21 @@ pub enum BadItem {
     Presence(&'static str),
     #[error("the tags have more than 4096 bytes")]
     TagsTooLong,
-    #[error("the tags are no Avro list of names and values")]
+    #[error("the tags are not a valid Avro list of names and values")]
     BadTags,
-    #[error("the tags are not as many as the item says")]
+    #[error("the number of tags differs from the one the item declares")]
     TagCount,
     #[error("a tag is not UTF-8")]
     TagText,
 }
 
-/// An item nobody has signed as it is.
+/// The item's signature does not prove its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unproven {
-    #[error("the owner is no key that may sign items")]
+    #[error("the owner is not a valid signing key")]
     BadKey,
     #[error("the signature does not verify")]
     BadSignature,
-    #[error("the signature verifies, but is not in the one form it may have")]
+    #[error("the signature is valid, but not in canonical form")]
     Malleable,
 }

@@ -1,8 +1,8 @@
-//! Bytes that are read from the front, never past their end.
+//! A reader over bytes that never reads past their end.
 
 use super::bad::BadItem;
 
-/// What is left to read.
+/// The bytes that remain.
 pub struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -26,7 +26,7 @@ impl<'a> Bytes<'a> {
         Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| BadItem::CutShort)?))
     }
 
-    /// A part that may be missing, as the byte before it says.
+    /// An optional part. The byte before it says whether it is present.
     pub fn maybe(
         &mut self,
         length: usize,

@@ -1,18 +1,18 @@
-//! Making items: what is to be signed, and the item once it is.
+//! Builds items: what is to be signed, and the item with its signature.
 
 use super::kind::Kind;
 use super::{deep_hash, tags};
 
-/// An item that nobody has signed yet.
+/// An item before it is signed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Draft<'a> {
-    /// Whom it is for.
+    /// The receiver.
     pub target: Option<[u8; 32]>,
-    /// What makes it unlike others.
+    /// A value that makes the item unique.
     pub anchor: Option<[u8; 32]>,
     /// Names and values, in order.
     pub tags: &'a [(&'a str, &'a str)],
-    /// What it carries.
+    /// The payload.
     pub data: &'a [u8],
 }
 

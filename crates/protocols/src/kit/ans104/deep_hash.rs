@@ -1,8 +1,7 @@
-//! The hash of a list of texts in which every border counts.
+//! The deep hash: a hash of a list of blobs in which every boundary counts.
 
 use sha2::{Digest, Sha384};
 
-/// The deep hash of a list of blobs.
 pub(super) fn of(blobs: &[&[u8]]) -> [u8; 48] {
     let list: [u8; 48] = Sha384::digest(format!("list{}", blobs.len())).into();
     blobs.iter().fold(list, |hash, blob| {

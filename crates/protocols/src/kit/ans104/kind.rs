@@ -1,11 +1,11 @@
-//! The four ways to sign an item.
+//! The four signature types of an item.
 
 use super::bad::BadItem;
 
 /// How an item is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// RSA-PSS with 4096 bits, as Arweave's wallets do.
+    /// RSA-PSS with 4096 bits, as Arweave wallets sign.
     Arweave,
     /// Ed25519 over the hash.
     Ed25519,
@@ -19,7 +19,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Arweave, Self::Ed25519, Self::Ethereum, Self::Solana];
 
-    /// The kind of a number.
+    /// The signature type with this number.
     pub(super) fn of(number: u16) -> Result<Self, BadItem> {
         let known = Self::ALL.into_iter().find(|kind| kind.number() == number);
         known.ok_or(BadItem::UnknownKind(number))

@@ -1,8 +1,8 @@
-//! ANS-104 data items: signed messages of name/value tags and data, as AO's clients make them.
+//! ANS-104 data items: signed messages of name/value tags and data, as AO clients make them.
 //!
-//! Reading is bounded by the item's own length and never copies its data; nothing is hashed or checked
-//! before all lengths are known to fit. Whoever holds an [`Item`] has not proven anything yet:
-//! [`Item::verify`] does.
+//! Reading is bounded by the item's own length and never copies its data. Nothing is hashed or
+//! checked before all lengths are known to fit. An [`Item`] that was read is not yet proven:
+//! [`Item::verify`] checks its signature.
 
 mod address;
 mod bad;
@@ -27,7 +27,7 @@ use bytes::Bytes;
 /// The shortest and the longest item (clara R73).
 pub const ITEM_MIN: usize = 80;
 pub const ITEM_MAX: usize = 1_048_576;
-/// Bytes of all tags of an item together.
+/// The maximum size of all tags of an item together, in bytes.
 pub const TAG_BYTES_MAX: usize = 4_096;
 
 /// A data item as it was signed.
@@ -39,20 +39,20 @@ pub struct Item<'a> {
     pub signature: &'a [u8],
     /// The signer's public key.
     pub owner: &'a [u8],
-    /// Whom it is for: the bytes of a process id.
+    /// The receiver: the bytes of a process id.
     pub target: Option<&'a [u8]>,
-    /// Whatever the signer put there to make the item unlike others.
+    /// Any value the signer chose to make the item unique.
     pub anchor: Option<&'a [u8]>,
     /// Its tags, in order.
     pub tags: Vec<Tag<'a>>,
-    /// The bytes the tags were read from; they are what is signed.
+    /// The bytes the tags were read from; these are signed.
     pub raw_tags: &'a [u8],
-    /// The rest.
+    /// The payload: the remaining bytes.
     pub data: &'a [u8],
 }
 
 impl<'a> Item<'a> {
-    /// Reads an item. Nothing of it is proven.
+    /// Reads an item without checking its signature.
     pub fn read(bytes: &'a [u8]) -> Result<Self, BadItem> {
         if bytes.len() < ITEM_MIN {
             return Err(BadItem::TooShort);
@@ -73,17 +73,17 @@ impl<'a> Item<'a> {
         Ok(Self { kind, signature, owner, target, anchor, tags, raw_tags, data: rest.rest() })
     }
 
-    /// What the item is called by everybody.
+    /// The item's id.
     pub fn id(&self) -> Id {
         Id::of(self.signature)
     }
 
-    /// What its signer is called.
+    /// The signer's address.
     pub fn address(&self) -> String {
         address::of(self.kind, self.owner)
     }
 
-    /// The first tag of that name.
+    /// The first tag with that name.
     pub fn tag(&self, name: &str) -> Option<&'a str> {
         self.tags.iter().find(|tag| tag.name == name).map(|tag| tag.value)
     }
@@ -102,7 +102,8 @@ impl<'a> Item<'a> {
         ])
     }
 
-    /// Whether its owner has signed it. Costs as much as a signature does: not for the request loop.
+    /// Whether its owner has signed it. Costs a full signature check, so it must not run on the
+    /// request loop.
     pub fn verify(&self) -> Result<(), Unproven> {
         proof::verify(self)
     }

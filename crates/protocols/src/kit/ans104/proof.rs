@@ -1,7 +1,8 @@
-//! Whether an item's owner has signed it, and in the one form each signature may have (clara R71).
+//! Verifies that an item's owner has signed it, in the only form each signature may have (clara
+//! R71).
 //!
-//! An item is called by its signature, so a signature that could be rewritten into another one of the
-//! same content would be the same message twice.
+//! An item's id is the hash of its signature. If a signature could be rewritten into another valid
+//! one for the same content, the same message would count twice.
 
 mod ethereum;
 mod rsa;
@@ -21,7 +22,7 @@ pub(super) fn verify(item: &Item<'_>) -> Result<(), Unproven> {
     }
 }
 
-/// Strict: canonical numbers and points only, and no key of small order.
+/// Strict: only canonical numbers and points, and no key of small order.
 fn ed25519(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Unproven> {
     let key = owner.try_into().map(PublicKey::from_bytes).map_err(|_| Unproven::BadKey)?;
     let verifier = Verifier::of(key).map_err(|_| Unproven::BadKey)?;

@@ -1,4 +1,4 @@
-//! Tags: an Avro list of names and values.
+//! Tags: an Avro array of names and values.
 
 use super::bad::BadItem;
 use super::bytes::Bytes;
@@ -6,19 +6,19 @@ use super::bytes::Bytes;
 /// A name and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// The name; case matters.
+    /// Case-sensitive.
     pub name: &'a str,
-    /// The value, which may be empty.
+    /// May be empty.
     pub value: &'a str,
 }
 
-/// Reads tags, of which there must be `count`.
+/// Reads tags. There must be exactly `count`.
 pub(super) fn read(raw: &[u8], count: u64) -> Result<Vec<Tag<'_>>, BadItem> {
     if raw.is_empty() {
         return if count == 0 { Ok(Vec::new()) } else { Err(BadItem::TagCount) };
     }
     let mut rest = Avro(Bytes::new(raw));
-    // Every tag takes two bytes at least, so this can never be much.
+    // Every tag takes at least two bytes, so the input's size bounds this vector.
     let mut tags = Vec::new();
     loop {
         let (block, size) = match rest.long()? {
@@ -44,7 +44,7 @@ pub(super) fn read(raw: &[u8], count: u64) -> Result<Vec<Tag<'_>>, BadItem> {
     }
 }
 
-/// Writes tags as one block; nothing for none.
+/// Writes tags as one block; writes nothing if there are none.
 pub(super) fn write(tags: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     if tags.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn write(tags: &[(&str, &str)]) -> Vec<u8> {
 }
 
 fn put_long(out: &mut Vec<u8>, number: usize) {
-    // Lengths are never negative, and an even number is how Avro writes one that is not.
+    // Lengths are never negative. Zigzag encoding turns them into even numbers.
     let mut left = (number as u64) << 1;
     loop {
         let low = (left & 0x7f) as u8;
@@ -78,7 +78,7 @@ fn put_long(out: &mut Vec<u8>, number: usize) {
 struct Avro<'a>(Bytes<'a>);
 
 impl<'a> Avro<'a> {
-    /// A number: seven bits a byte, the lowest first, zigzag.
+    /// A number: seven bits per byte, the lowest first, zigzag.
     fn long(&mut self) -> Result<i64, BadItem> {
         let mut value: u64 = 0;
         for at in 0..10 {

@@ -2,13 +2,13 @@
 
 use super::{BadKey, KEY_LEN};
 
-/// What every did:key in base58btc begins with.
+/// The prefix of every did:key in base58btc.
 const PREFIX: &str = "did:key:z";
 /// The digits of base58btc.
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 /// The multicodec of an Ed25519 public key, as a varint.
 const ED25519: [u8; 2] = [0xed, 0x01];
-/// Multicodecs of other public keys, each with how many bytes such a key has: X25519, secp256k1,
+/// Multicodecs of other public keys, each with the size of such a key in bytes: X25519, secp256k1,
 /// BLS12-381 G1 and G2, P-256, P-384, P-521, Ed448 and X448.
 const OTHERS: [([u8; 2], usize); 9] = [
     ([0xec, 0x01], 32),
@@ -21,13 +21,13 @@ const OTHERS: [([u8; 2], usize); 9] = [
     ([0x83, 0x24], 57),
     ([0x84, 0x24], 56),
 ];
-/// Base58 takes quadratic time, so that longer texts are not decoded; no key but RSA's is as long.
+/// Decoding base58 takes quadratic time, so longer texts are not decoded. Only RSA keys are longer.
 const DECODED_MAX: usize = 136;
-/// How RSA keys of 2048 and 4096 bits begin, and what none of them is longer than.
+/// How RSA keys of 2048 and 4096 bits begin, and their maximum length.
 const RSA: [&str; 2] = ["4MX", "gg"];
 const RSA_MAX: usize = 1_024;
 
-/// The key of a did:key. The text must be the one that [`write`] would give.
+/// The key of a did:key. The text must be exactly what [`write`] returns for it.
 pub(super) fn read(text: &str) -> Result<[u8; KEY_LEN], BadKey> {
     let digits = text.strip_prefix(PREFIX).ok_or(BadKey::Malformed)?;
     if digits.len() > DECODED_MAX {
@@ -44,8 +44,8 @@ pub(super) fn read(text: &str) -> Result<[u8; KEY_LEN], BadKey> {
     if write(&key) == text { Ok(key) } else { Err(BadKey::Malformed) }
 }
 
-/// The did:key of an Ed25519 key. A did stands in every envelope and receipt, so that digits are
-/// taken five at a time from the 272 bits of multicodec and key, and not one by one.
+/// The did:key of an Ed25519 key. Every envelope and receipt has a did, so this takes five digits
+/// at a time from the 272 bits of multicodec and key.
 pub(super) fn write(key: &[u8; KEY_LEN]) -> String {
     const STEP: u64 = 58_u64.pow(5);
     let mut limbs = [0; 1 + KEY_LEN / 4];
@@ -59,7 +59,7 @@ pub(super) fn write(key: &[u8; KEY_LEN]) -> String {
         let mut rest = 0;
         for limb in &mut limbs {
             let value = rest << 32 | u64::from(*limb);
-            // What is left over is below STEP, so the quotient is below 2^32.
+            // The remainder is below STEP, so the quotient is below 2^32.
             (*limb, rest) = ((value / STEP) as u32, value % STEP);
         }
         for digit in five.iter_mut().rev() {
@@ -67,7 +67,7 @@ pub(super) fn write(key: &[u8; KEY_LEN]) -> String {
             rest /= 58;
         }
     }
-    // With ed 01 in front, the number has 47 digits whatever the key.
+    // With the prefix ed 01, the number has 47 digits for any key.
     PREFIX.chars().chain(digits[3..].iter().copied().map(char::from)).collect()
 }
 

@@ -1,7 +1,7 @@
-//! Ed25519 (RFC 8032), in its strict form: one key has one encoding, and so has one signature.
+//! Ed25519 (RFC 8032) in its strict form: a key has one encoding, and so has a signature.
 //!
-//! A [`PublicKey`] is an identity: 32 bytes that were spelled correctly. Whether anybody can sign
-//! with it is known once it has become a [`Verifier`].
+//! A [`PublicKey`] is an identity: 32 bytes that were spelled correctly. Whether it is usable for
+//! signatures is known once it has become a [`Verifier`].
 
 mod did;
 mod secret;
@@ -14,26 +14,26 @@ use super::base64url;
 pub use secret::SecretKey;
 pub use verifier::{BadSignature, Verifier};
 
-/// Bytes of a key.
+/// The size of a key in bytes.
 pub const KEY_LEN: usize = 32;
-/// Bytes of a signature.
+/// The size of a signature in bytes.
 pub const SIGNATURE_LEN: usize = 64;
 
-/// Why a text or some bytes are not a key one could sign with.
+/// Why a text or bytes are not a usable key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    /// The text is none of the ways to write a key.
+    /// The text is not in any accepted form of a key.
     #[error("must be an Ed25519 did:key, or the raw key in 43 Base64Url or 64 hex digits")]
     Malformed,
     /// The text is a did:key of another algorithm.
     #[error("is a did:key of an unsupported key type; only Ed25519 (did:key:z6Mk…) is supported")]
     OtherType,
-    /// A point for which signatures prove nothing, or that could be written in a second way.
+    /// A point for which signatures prove nothing, or that has a second encoding.
     #[error("is a weak or non-canonical Ed25519 key")]
     Weak,
 }
 
-/// Somebody's key, spelled correctly. Its text is always the did:key.
+/// A correctly spelled public key. Its text form is always the did:key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublicKey([u8; KEY_LEN]);
 
@@ -48,7 +48,7 @@ impl PublicKey {
         &self.0
     }
 
-    /// Reads a did:key, 43 digits of Base64Url or 64 hex digits: three ways to name one identity.
+    /// Reads a did:key, 43 digits of Base64Url or 64 hex digits: three forms of one identity.
     pub fn parse(text: &str) -> Result<Self, BadKey> {
         const BASE64URL_LEN: usize = 43;
         if text.starts_with("did:") {
@@ -62,7 +62,7 @@ impl PublicKey {
         bytes.map(Self).ok_or(BadKey::Malformed)
     }
 
-    /// Reads `did:key:z6Mk…` and nothing else.
+    /// Reads `did:key:z6Mk…` and no other form.
     pub fn from_did(text: &str) -> Result<Self, BadKey> {
         did::read(text).map(Self)
     }

@@ -1,7 +1,7 @@
-//! A key one can sign with. It is never printed, and wiped from memory when it goes.
+//! A secret key for signing. It is never printed, and is wiped from memory when dropped.
 //!
-//! Signing is done by aws-lc, which the TLS of every build brings along: it takes half the time of the
-//! library that checks signatures here, and gives the same bytes.
+//! aws-lc signs. The TLS of every build includes it anyway, it takes half the time of the library
+//! that verifies signatures here, and it gives the same bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use super::{KEY_LEN, PublicKey, SIGNATURE_LEN};
 pub struct SecretKey(Arc<Ed25519KeyPair>);
 
 impl SecretKey {
-    /// The key that grows from a seed; the same seed gives the same key.
+    /// The key of a seed; the same seed gives the same key.
     pub fn from_seed(seed: &[u8; KEY_LEN]) -> Self {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed);
         Self(Arc::new(pair.expect("any 32 bytes are a seed")))
     }
 
-    /// The half that may be known.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
         let bytes = self.0.public_key().as_ref().try_into();
         PublicKey::from_bytes(bytes.expect("a public key has 32 bytes"))
     }
 
-    /// A signature of `message`; always the same one.
+    /// A signature of `message`; it is deterministic.
     pub fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_LEN] {
         let signature = self.0.sign(message);
         signature.as_ref().try_into().expect("a signature has 64 bytes")

@@ -1,10 +1,10 @@
-//! Keys: how they are spelled, which of them are refused, and signatures nobody should accept.
+//! Tests: spellings of keys, refused keys, and invalid signatures.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The first vector of RFC 8032 section 7.1: seed, key, and the signature of nothing.
+/// The first vector of RFC 8032 section 7.1: seed, key, and the signature of the empty message.
 const SEED: &str = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
 const KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 const SIGNATURE: &str = "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b";
@@ -15,7 +15,7 @@ const ORDER: [u8; 32] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
-/// Every encoding of a point of small order: the canonical eight, and those with a needless sign
+/// Every encoding of a point of small order: the canonical eight, and those with a redundant sign
 /// bit, an unreduced y, or both.
 const SMALL_ORDER: [&str; 14] = [
     "0100000000000000000000000000000000000000000000000000000000000000",

@@ -1,4 +1,4 @@
-//! A key ready for checking signatures, worth keeping: making one costs a square root.
+//! A key prepared for verifying signatures. Worth caching: preparing it costs a square root.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 
@@ -9,12 +9,12 @@ use super::{BadKey, KEY_LEN, PublicKey, SIGNATURE_LEN};
 #[error("is not a valid signature")]
 pub struct BadSignature;
 
-/// A key that stands for a point, canonically written and of large order.
+/// A key that is a canonically encoded point of large order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verifier(VerifyingKey);
 
 impl Verifier {
-    /// The verifier of `key`; refuses keys for which a signature would prove nothing.
+    /// The verifier of `key`. Refuses keys for which a signature would prove nothing.
     pub fn of(key: PublicKey) -> Result<Self, BadKey> {
         if !is_canonical(key.as_bytes()) {
             return Err(BadKey::Weak);
@@ -23,12 +23,12 @@ impl Verifier {
         if verifying.is_weak() { Err(BadKey::Weak) } else { Ok(Self(verifying)) }
     }
 
-    /// The key this checks for.
+    /// The key it verifies for.
     pub fn key(&self) -> PublicKey {
         PublicKey::from_bytes(self.0.to_bytes())
     }
 
-    /// Checks a signature strictly: S reduced, R canonical and not of small order.
+    /// Verifies strictly: S reduced, R canonical and not of small order.
     pub fn verify(
         &self,
         message: &[u8],
@@ -40,7 +40,7 @@ impl Verifier {
 }
 
 /// Whether the y coordinate is below 2^255 − 19. The decoder reduces larger ones, so that one point
-/// would have two names. (A needless sign bit can only stand on points of small order.)
+/// would have two encodings. (A redundant sign bit is possible only on points of small order.)
 fn is_canonical(bytes: &[u8; KEY_LEN]) -> bool {
     let [low, middle @ .., high] = bytes;
     !(*low >= 0xed && middle.iter().all(|b| *b == 0xff) && high & 0x7f == 0x7f)

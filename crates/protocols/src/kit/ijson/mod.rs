@@ -1,9 +1,9 @@
-//! JSON as the hub accepts it: strict, bounded, and with its original text kept.
+//! Reads JSON as the hub accepts it: strict, bounded, and with its original text kept.
 //!
-//! Requirement C1: two honest readers must never see two different things in the same bytes, so
-//! everything JSON leaves open (duplicate names, lone surrogates, bytes around the value) is
-//! refused. Numbers stay text, since what they may be is for their field to say. Noncharacters are
-//! let through, although RFC 7493 would not: every reader agrees on them.
+//! Requirement C1: two correct readers must never read the same bytes differently, so everything
+//! JSON leaves open (duplicate names, lone surrogates, bytes around the value) is refused. Numbers
+//! stay text, since each field decides which numbers it accepts. Noncharacters are accepted,
+//! although RFC 7493 refuses them: all readers agree on them.
 
 mod scan;
 mod text;
@@ -13,9 +13,9 @@ use std::borrow::Cow;
 
 pub use why::{Unreadable, Why};
 
-/// How many lists and objects may stand inside each other.
+/// How deeply arrays and objects may be nested.
 pub const DEPTH_MAX: usize = 64;
-/// How many members and list items one text may hold, all levels together.
+/// How many members and array items one text may have, over all levels.
 pub const PARTS_MAX: usize = 10_000;
 
 /// One JSON value and the text it was read from. Equal values have equal texts.
@@ -25,31 +25,31 @@ pub struct Json<'a> {
     kind: Kind<'a>,
 }
 
-/// What a JSON value is.
+/// The content of a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, as its digits stood in the text.
+    /// A number, with its digits as written.
     Number(&'a str),
     /// A string with its escapes resolved.
     Text(Cow<'a, str>),
     /// An array.
     List(Vec<Json<'a>>),
-    /// An object's members in the order they came; no name stands twice.
+    /// An object's members in their order; names are unique.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-/// Reads exactly one JSON value, with nothing but whitespace around it.
+/// Reads exactly one JSON value, with only whitespace around it.
 pub fn read(bytes: &[u8]) -> Result<Json<'_>, Unreadable> {
     read_with_figures(bytes, &[])
 }
 
-/// The same, but the members of the outermost object that `figures` names may be `NaN`, `Infinity` or
-/// `-Infinity`, as Python's `json.dumps` writes them. They are read as texts: for their field, they are
-/// not numbers.
+/// Like [`read`], but the members of the outermost object that `figures` names may be `NaN`,
+/// `Infinity` or `-Infinity`, as Python's `json.dumps` writes them. They are read as strings: for
+/// their field, they are not numbers.
 pub fn read_with_figures<'a>(
     bytes: &'a [u8],
     figures: &'a [&'a str],
@@ -63,17 +63,17 @@ pub fn read_with_figures<'a>(
 }
 
 impl<'a> Json<'a> {
-    /// The exact text of this value, without whitespace around it.
+    /// The exact text of this value, without surrounding whitespace.
     pub fn raw(&self) -> &'a str {
         self.raw
     }
 
-    /// What this value is.
+    /// The content of this value.
     pub fn kind(&self) -> &Kind<'a> {
         &self.kind
     }
 
-    /// The member called `name`; `None` when there is none or this is no object.
+    /// The member with this name; `None` if there is none or this is not an object.
     pub fn get(&self, name: &str) -> Option<&Json<'a>> {
         let Kind::Object(members) = &self.kind else { return None };
         members.iter().find(|(given, _)| given == name).map(|(_, value)| value)

@@ -1,19 +1,19 @@
-//! Values: one pass over the text, one level of recursion per level of nesting.
+//! The JSON scanner: one pass over the text, one level of recursion per level of nesting.
 //!
-//! `at` only ever stops where an ASCII byte begins or ended, so it is always between characters.
+//! `at` only stops before or after an ASCII byte, so it is always on a character boundary.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::{DEPTH_MAX, Json, Kind, PARTS_MAX, Unreadable, Why};
 
-/// Room for as many members as most objects have, so that it is made once.
+/// Capacity for as many members as most objects have, so that one allocation is enough.
 const USUAL_MEMBERS: usize = 8;
 
-/// What programs write for floats that are no numbers in JSON.
+/// What programs write for floats that JSON cannot represent.
 const NON_FINITE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// A place in a text, and how much of the limits is used up there.
+/// A position in a text, and the limits used up so far.
 pub(super) struct Scanner<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -23,7 +23,7 @@ pub(super) struct Scanner<'a> {
     figures: &'a [&'a str],
 }
 
-/// Reads the one value `text` consists of.
+/// Reads the one value that `text` consists of.
 pub(super) fn whole<'a>(text: &'a str, figures: &'a [&'a str]) -> Result<Json<'a>, Unreadable> {
     let mut scanner = Scanner { text, at: 0, depth: 0, parts: 0, figures };
     let value = scanner.value()?;
@@ -51,7 +51,7 @@ impl<'a> Scanner<'a> {
         Ok(Json { raw: &self.text[start..self.at], kind })
     }
 
-    /// Steps over an opening bracket, reads what it opens, and comes back up.
+    /// Steps over an opening bracket, reads the content, and restores the depth.
     fn nested(
         &mut self,
         read: fn(&mut Self) -> Result<Kind<'a>, Unreadable>,
@@ -111,7 +111,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The value of a figure that is no number, if one stands here and may.
+    /// A non-finite number, if there is one here and it is allowed.
     fn non_finite(&mut self, name: &str) -> Option<Json<'a>> {
         if self.depth != 1 || !self.figures.contains(&name) {
             return None;
@@ -124,7 +124,7 @@ impl<'a> Scanner<'a> {
         Some(Json { raw, kind: Kind::Text(Cow::Borrowed(raw)) })
     }
 
-    /// After a member or item: whether the bracket closes; if not, stands at the next one.
+    /// After a member or item: whether the bracket closes; if not, moves to the next one.
     fn closes(&mut self, bracket: u8) -> Result<bool, Unreadable> {
         self.skip_blanks();
         if self.eat(bracket) {
@@ -156,7 +156,8 @@ impl<'a> Scanner<'a> {
             let _sign = self.eat(b'+') || self.eat(b'-');
             sound &= self.eat_digits();
         }
-        // `01`, `1.2.3` and `0x1F` are wrong as numbers, not as what follows a number.
+        // `01`, `1.2.3` and `0x1F` are reported as bad numbers, not as unexpected text after a
+        // number.
         let ends = !self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b));
         if !sound || !ends {
             return Err(Unreadable { at: start, why: Why::BadNumber });
@@ -164,7 +165,7 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Takes all digits that stand here; whether there was one.
+    /// Takes all digits here; returns whether there was one.
     fn eat_digits(&mut self) -> bool {
         let start = self.at;
         while self.peek().is_some_and(|b| b.is_ascii_digit()) {
@@ -206,12 +207,12 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The names an object has had so far, hashed only once there are too many to look through.
+/// The names of an object so far, hashed only once there are too many for a linear search.
 #[derive(Default)]
 struct Seen<'a>(HashSet<Cow<'a, str>>);
 
 impl<'a> Seen<'a> {
-    /// Hands `name` back if none of `members` has it; it counts as one of them from now on.
+    /// Returns `name` if none of `members` has it, and records it.
     fn admit(
         &mut self,
         name: Cow<'a, str>,

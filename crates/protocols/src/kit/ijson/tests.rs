@@ -1,4 +1,4 @@
-//! What the reader takes, what it refuses, and that serde_json agrees.
+//! Tests: what the reader accepts, what it refuses, and that serde_json agrees.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -13,11 +13,11 @@ fn why(text: &str) -> Why {
 fn unescaped(text: &str) -> String {
     match read(text.as_bytes()).expect(text).kind {
         Kind::Text(text) => text.into_owned(),
-        other => panic!("{other:?} is no text"),
+        other => panic!("{other:?} is not a string"),
     }
 }
 
-/// The same value as serde_json would have made it.
+/// The same value as serde_json reads it.
 fn as_serde(json: &Json<'_>) -> Value {
     match json.kind() {
         Kind::Null => Value::Null,
@@ -38,7 +38,7 @@ fn every_value_keeps_the_text_it_came_from() {
     assert_eq!(json.raw(), text.trim());
     let list = json.get("a").expect("a");
     assert_eq!(list.raw(), "[ 1.50 , -0e+1 ]");
-    let Kind::List(items) = list.kind() else { panic!("no list") };
+    let Kind::List(items) = list.kind() else { panic!("not an array") };
     assert_eq!(items[0].kind(), &Kind::Number("1.50"));
     assert_eq!(items[1].raw(), "-0e+1");
     assert_eq!(json.get("bb").expect("bb").raw(), "{}");
@@ -71,7 +71,7 @@ fn only_named_members_of_the_outermost_object_may_be_figures_that_are_not_finite
         assert!(read(text).is_err(), "{text}");
         assert!(super::read(text.as_bytes()).is_err(), "{text}");
     }
-    assert!(super::read(br#"{"cost":NaN}"#).is_err(), "elsewhere it is no JSON");
+    assert!(super::read(br#"{"cost":NaN}"#).is_err(), "elsewhere it is not valid JSON");
 }
 
 #[test]
@@ -286,7 +286,7 @@ proptest! {
         let _ = read(&text.as_bytes()[..cut.index(text.len())]);
     }
 
-    /// Texts made of JSON's own pieces, so that many are nearly right.
+    /// Texts made of JSON's own pieces, so that many are almost valid.
     #[test]
     fn we_are_never_looser_than_serde_json_and_stricter_only_by_our_rules(
         pieces in prop::collection::vec(prop::sample::select(vec![

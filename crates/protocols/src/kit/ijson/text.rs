@@ -1,4 +1,4 @@
-//! Strings: borrowed from the source where nothing is escaped, built anew where something is.
+//! Strings: borrowed from the source where nothing is escaped, allocated where something is.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::scan::Scanner;
 use super::{Unreadable, Why};
 
 impl<'a> Scanner<'a> {
-    /// Reads the string whose opening quote stands here.
+    /// Reads the string whose opening quote is here.
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>, Unreadable> {
         self.at += 1;
         let mut unescaped: Option<String> = None;
@@ -40,7 +40,7 @@ impl<'a> Scanner<'a> {
         &rest[..length]
     }
 
-    /// Reads the escape whose backslash stands here.
+    /// Reads the escape whose backslash is here.
     fn escape(&mut self) -> Result<char, Unreadable> {
         let plain = match self.text.as_bytes().get(self.at + 1) {
             Some(b'u') => return self.unicode_escape(),
@@ -58,7 +58,7 @@ impl<'a> Scanner<'a> {
         Ok(plain)
     }
 
-    /// Reads `\uXXXX`, or the two of them that make one character above U+FFFF.
+    /// Reads `\uXXXX`, or a pair of them that makes one character above U+FFFF.
     fn unicode_escape(&mut self) -> Result<char, Unreadable> {
         let first = self.code_unit(self.at).ok_or_else(|| self.refuse(Why::BadEscape))?;
         if let Some(c) = char::from_u32(u32::from(first)) {
@@ -72,14 +72,14 @@ impl<'a> Scanner<'a> {
         Ok(c)
     }
 
-    /// The UTF-16 unit written as `\uXXXX` at `at`, if that is what stands there.
+    /// The UTF-16 unit written as `\uXXXX` at `at`, if there is one.
     fn code_unit(&self, at: usize) -> Option<u16> {
         let digits = self.text.get(at..at + ESCAPE_LEN)?.strip_prefix("\\u")?;
-        // The standard reader would take a sign as well.
+        // `from_str_radix` would accept a sign as well.
         let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
         u16::from_str_radix(digits, 16).ok().filter(|_| hex)
     }
 }
 
-/// Bytes of `\uXXXX`.
+/// The length of `\uXXXX` in bytes.
 const ESCAPE_LEN: usize = 6;

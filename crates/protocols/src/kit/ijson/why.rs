@@ -1,12 +1,12 @@
-//! Why bytes could not be read as JSON, and where.
+//! Errors of the JSON reader: what is wrong and where.
 
 use super::{DEPTH_MAX, PARTS_MAX};
 
-/// The first thing in the bytes that cannot be accepted.
+/// The first error in the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why} at byte {at}")]
 pub struct Unreadable {
-    /// How many bytes stand before it.
+    /// Its offset in bytes.
     pub at: usize,
     /// What is wrong there.
     pub why: Why,
@@ -21,16 +21,16 @@ pub enum Why {
     /// The text starts with U+FEFF.
     #[error("byte order mark")]
     ByteOrderMark,
-    /// The text stops inside a value, or before one.
+    /// The text ends inside a value, or before one.
     #[error("unexpected end")]
     Ended,
-    /// Something follows the value.
+    /// More text follows the value.
     #[error("more text after the value")]
     Trailing,
-    /// A character that cannot stand here.
+    /// A character that is not allowed here.
     #[error("unexpected character {0:?}")]
     Unexpected(char),
-    /// Two members of one object have the same name; long names are cut.
+    /// Two members of one object have the same name; long names are truncated.
     #[error("duplicate member {0:?}")]
     Duplicate(String),
     /// Half of a surrogate pair.
@@ -39,22 +39,22 @@ pub enum Why {
     /// A character below U+0020 that is not written as an escape.
     #[error("raw control character")]
     ControlCharacter,
-    /// A backslash followed by nothing JSON knows.
+    /// A backslash that starts no JSON escape.
     #[error("invalid escape")]
     BadEscape,
-    /// Digits that are no JSON number.
+    /// Not a valid JSON number.
     #[error("invalid number")]
     BadNumber,
-    /// Too many lists and objects inside each other.
+    /// Arrays and objects are nested too deeply.
     #[error("more than {DEPTH_MAX} levels")]
     TooDeep,
-    /// Too many members and list items.
+    /// Too many members and array items.
     #[error("more than {PARTS_MAX} members and items")]
     TooMany,
 }
 
 impl Why {
-    /// A name that came twice, cut so that an error stays shorter than the body it is about.
+    /// The duplicate name, truncated so that the error stays shorter than the body.
     pub(super) fn duplicate(name: &str) -> Self {
         const SHOWN_MAX: usize = 64;
         Self::Duplicate(name.chars().take(SHOWN_MAX).collect())

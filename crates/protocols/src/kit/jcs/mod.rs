@@ -1,9 +1,9 @@
-//! RFC 8785: the one text of a JSON value that everybody who signs or checks it arrives at.
+//! RFC 8785: the canonical text of a JSON value, the same for every signer and verifier.
 //!
-//! It is written straight from a strictly read tree, whose numbers are still text: so an integer
-//! that is too large can be told from a double that is, a refusal can say where it stands, and one
-//! member can be left out without copying the rest. The crate that does the same for serde values
-//! would have none of that, and keeps a buffer for every member; in the tests it is a second opinion.
+//! It is written from a strictly read tree whose numbers are still text. So an oversized integer
+//! can be told from an oversized double, an error can say where the number is, and one member can
+//! be left out without copying the rest. The crate that does this for serde values offers none of
+//! that and keeps a buffer per member; the tests use it as a second implementation.
 
 mod number;
 mod order;
@@ -15,11 +15,11 @@ use super::ijson::{Json, Kind};
 pub use number::{BadNumber, SAFE_MAX, number, token};
 pub use string::string;
 
-/// A number stands in the tree that has no canonical text.
+/// A number in the tree has no canonical text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {why}")]
 pub struct Uncanonical {
-    /// JSON pointer to the number; names of others in it are cut.
+    /// JSON pointer to the number; long names in it are truncated.
     pub field: String,
     /// What is wrong with it.
     pub why: BadNumber,
@@ -35,35 +35,35 @@ impl From<Uncanonical> for Malformed {
     }
 }
 
-/// One member that is written otherwise than it stands in the tree.
+/// One member that is written differently from the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Edit<'e> {
     /// Names from the outermost object down to the member.
     pub path: &'e [&'e str],
-    /// Canonical JSON text to write instead; `None` leaves the member out. A member that is not
-    /// there is not added.
+    /// Canonical JSON text to write instead; `None` leaves the member out. A missing member is not
+    /// added.
     pub to: Option<&'e str>,
 }
 
-/// The canonical text of `json`. It says the same as `json`, yet need not be as readable: a double
-/// from 2^53 up to 1e21 is printed as the whole number that a strict reader refuses in a text.
+/// The canonical text of `json`. It has the same meaning, but a strict reader may refuse it: a
+/// double from 2^53 up to 1e21 is printed as an integer that is too large for strict reading.
 pub fn canonical(json: &Json<'_>) -> Result<String, Uncanonical> {
     written(json, None)
 }
 
-/// The canonical text of what `json` would be with one member changed.
+/// The canonical text of `json` with one member changed.
 pub fn canonical_with(json: &Json<'_>, edit: Edit<'_>) -> Result<String, Uncanonical> {
     written(json, Some(edit))
 }
 
 fn written(json: &Json<'_>, edit: Option<Edit<'_>>) -> Result<String, Uncanonical> {
-    // Only numbers, and escapes nobody needs, make the canonical text longer than the given one.
+    // Usually enough: little besides numbers makes the canonical text longer than the given one.
     let mut out = String::with_capacity(json.raw().len());
     value(&mut out, json, edit).map_err(Trail::into_error)?;
     Ok(out)
 }
 
-/// Where a bad number stands, gathered from the inside out.
+/// The path to a bad number, collected from the inside out.
 struct Trail {
     why: BadNumber,
     names: Vec<String>,
@@ -71,7 +71,7 @@ struct Trail {
 
 impl Trail {
     fn inside(mut self, name: &str) -> Self {
-        /// Characters of a name that are shown, so that an error stays short.
+        /// How many characters of a name are shown, so that an error stays short.
         const SHOWN_MAX: usize = 64;
         let shown: String = name.chars().take(SHOWN_MAX).collect();
         self.names.push(shown.replace('~', "~0").replace('/', "~1"));
@@ -105,7 +105,7 @@ fn value(out: &mut String, json: &Json<'_>, edit: Option<Edit<'_>>) -> Result<()
         }
         Kind::Object(members) => {
             out.push('{');
-            // What was written by machine is often in order already.
+            // Machine-written members are often in order already.
             if members.is_sorted_by(|a, b| order::utf16(&a.0, &b.0).is_lt()) {
                 object(out, members.iter(), edit)?;
             } else {
@@ -126,7 +126,7 @@ fn object<'t>(
 ) -> Result<(), Trail> {
     let mut first = true;
     for (name, member) in members {
-        // The rest of the edit, if it is about this member or something inside.
+        // The rest of the edit, if it concerns this member or something inside it.
         let below = edit.and_then(|edit| match edit.path {
             [head, rest @ ..] if head == name => Some(Edit { path: rest, to: edit.to }),
             _ => None,

@@ -1,22 +1,22 @@
-//! Numbers as ECMAScript prints the double they stand for (RFC 8785 section 3.2.2.3).
+//! Numbers as ECMAScript prints their double (RFC 8785 section 3.2.2.3).
 
-/// The largest integer that no other integer shares its double with: 2^53 − 1.
+/// The largest integer whose double stands for no other integer: 2^53 − 1.
 pub const SAFE_MAX: i64 = 9_007_199_254_740_991;
 
 /// Why a number has no canonical text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadNumber {
-    /// Written as a whole number, yet its double would stand for its neighbours as well: two texts
-    /// would have one signature.
+    /// Written as an integer, but its double stands for other integers as well: two texts would
+    /// have one signature.
     #[error("is an integer beyond 9007199254740991")]
     UnsafeInteger,
-    /// There is no finite double for it.
-    #[error("is no finite double")]
+    /// It has no finite double.
+    #[error("is not a finite double")]
     NotFinite,
 }
 
-/// The canonical text of a double; only finite ones have any, others become `null` as in
-/// ECMAScript's own JSON.
+/// The canonical text of a double. A double that is not finite becomes `null`, as in ECMAScript's
+/// own JSON.
 pub fn number(value: f64) -> String {
     if value.is_finite() {
         ryu_js::Buffer::new().format_finite(value).to_owned()
@@ -25,7 +25,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// The canonical text of a JSON number, given as it stands in a text.
+/// The canonical text of a JSON number, given as written.
 pub fn token(digits: &str) -> Result<String, BadNumber> {
     let mut out = String::with_capacity(digits.len());
     push(&mut out, digits)?;
@@ -35,7 +35,7 @@ pub fn token(digits: &str) -> Result<String, BadNumber> {
 pub(super) fn push(out: &mut String, digits: &str) -> Result<(), BadNumber> {
     if !digits.contains(['.', 'e', 'E']) {
         let safe = digits.parse::<i64>().ok().filter(|n| n.unsigned_abs() <= SAFE_MAX as u64);
-        // JSON has no leading zeros, so a safe integer other than -0 is canonical as it stands.
+        // JSON has no leading zeros, so a safe integer other than -0 is canonical as written.
         match safe {
             Some(0) => out.push('0'),
             Some(_) => out.push_str(digits),

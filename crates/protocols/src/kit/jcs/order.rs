@@ -1,4 +1,4 @@
-//! The order of member names: by UTF-16 code units (RFC 8785 section 3.2.3), without making any.
+//! The order of member names: by UTF-16 code units (RFC 8785 section 3.2.3), without encoding them.
 
 use std::cmp::Ordering;
 
@@ -10,9 +10,9 @@ pub(super) fn utf16(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// UTF-8 sorts like code points, and so does UTF-16 but for one thing: characters above U+FFFF are
+/// UTF-8 sorts by code point, and so does UTF-16 with one exception: characters above U+FFFF are
 /// written with surrogates (D800 to DFFF) and so come before U+E000 to U+FFFF, whose first byte in
-/// UTF-8 is EE or EF. Those two are lifted above every first byte there is.
+/// UTF-8 is EE or EF. Those two bytes are ranked above every other first byte.
 fn rank(byte: u8) -> u8 {
     if matches!(byte, 0xee | 0xef) { byte + 0x10 } else { byte }
 }

@@ -6,7 +6,7 @@ pub fn string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
-        // What must be escaped is ASCII, so the cuts before and after it are between characters.
+        // Only ASCII is escaped, so the cuts before and after it are on character boundaries.
         let byte = rest.as_bytes()[at];
         out.push_str(&rest[..at]);
         match byte {

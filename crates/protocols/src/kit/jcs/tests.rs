@@ -1,5 +1,5 @@
-//! The worked values of RFC 8785 and of the agora book, the laws, and two other opinions: the serde
-//! canonicaliser on whole values, and Node on a million doubles.
+//! Tests: the worked values of RFC 8785 and of the agora book, the laws, and two other
+//! implementations: the serde canonicaliser on whole values, and Node on a million doubles.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -66,7 +66,7 @@ fn a_refused_number_is_pointed_at() {
     let bad = of("1e999").expect_err("too large");
     assert_eq!(
         (bad.field.as_str(), Malformed::from(bad.clone()).message.as_str()),
-        ("", "body is no finite double")
+        ("", "body is not a finite double")
     );
     let long = format!(r#"{{"{}":1e999}}"#, "n".repeat(1_000));
     assert_eq!(of(&long).expect_err("too large").field.len(), 65);
@@ -122,7 +122,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same value with every object's members the other way round and blanks everywhere.
+/// The same value with the members of every object reversed and whitespace everywhere.
 fn shuffled(value: &Value) -> String {
     match value {
         Value::Array(items) => {
@@ -200,7 +200,7 @@ proptest! {
     }
 }
 
-/// Doubles at which printing changes its ways, and their neighbours.
+/// Doubles at which the printed form changes, and their neighbours.
 fn boundaries() -> impl Iterator<Item = f64> {
     let powers = (-324..=308).map(|e| format!("1e{e}").parse::<f64>().expect("a number"));
     let twos = (-1074..=1023).map(|e| 2_f64.powi(e));
@@ -209,7 +209,7 @@ fn boundaries() -> impl Iterator<Item = f64> {
     powers.chain(twos).chain(named).flat_map(|v| [v, v.next_up(), v.next_down(), -v])
 }
 
-/// Every bit pattern is as likely as any other, and the same ones come every time.
+/// All bit patterns are equally likely, and the sequence is always the same.
 fn scattered(count: u64) -> impl Iterator<Item = f64> {
     (1..=count).map(|n| {
         let mut z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);

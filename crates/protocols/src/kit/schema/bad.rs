@@ -1,4 +1,4 @@
-//! Why a schema is not taken, and where in it.
+//! Errors of schemas: why a schema is refused, and where in it.
 
 /// What is wrong with a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,17 +6,17 @@
 pub struct BadSchema {
     /// JSON pointer into the schema; empty for the schema as a whole.
     pub at: String,
-    /// What is wrong there: a text that goes on after the place.
+    /// What is wrong there: a text that follows the place.
     pub why: String,
 }
 
 impl BadSchema {
-    /// A refusal of the schema as a whole.
+    /// An error about the schema as a whole.
     pub(super) fn whole(why: impl Into<String>) -> Self {
         Self::at("", why)
     }
 
-    /// A refusal of one place.
+    /// An error about one place.
     pub(super) fn at(at: &str, why: impl Into<String>) -> Self {
         const PLACE_MAX: usize = 200;
         const WHY_MAX: usize = 300;
@@ -25,7 +25,7 @@ impl BadSchema {
     }
 }
 
-/// The first `max` characters; an error never gets longer than the schema it is about.
+/// The first `max` characters, so that an error never gets longer than its schema.
 pub(super) fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,18 +1,18 @@
-//! What one value can cost at one place of a schema, known before any value is.
+//! Bounds what one value can cost at one place of a schema, before any value is known.
 //!
-//! A schema applies others to the same value: `allOf`, `anyOf`, `$ref` and their like. Written out,
-//! these must end (a loop among them would never consume anything), must not be too many (a → b, b;
-//! b → c, c; … doubles with every step) and must not stand too deep on the stack.
+//! A schema applies others to the same value: `allOf`, `anyOf`, `$ref` and similar keywords. Their
+//! expansion must end (a loop among them would never consume anything), must not be too large (a →
+//! b, b; b → c, c; … doubles with every step) and must not nest too deeply on the stack.
 
 use super::bad::BadSchema;
 use super::plan::Plan;
 
-/// How many schemas one value may have to satisfy at one place, references written out.
+/// How many schemas one value may have to satisfy at one place, with references expanded.
 const EXPANDED_MAX: u64 = 20_000;
-/// How many of them may stand inside each other.
+/// How deeply they may be nested.
 const NESTED_MAX: usize = 64;
 
-/// Refuses a schema that applies itself to one value for ever, too often or too deeply.
+/// Refuses a schema that applies itself to one value endlessly, too often or too deeply.
 pub(super) fn check(plan: &Plan) -> Result<(), BadSchema> {
     let mut walk = Walk { plan, known: vec![State::New; plan.steps.len()] };
     (0..plan.steps.len()).try_for_each(|at| walk.expanded(at, 0).map(|_| ()))
@@ -31,7 +31,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// How many schemas this one is, written out. The recursion ends by [`NESTED_MAX`].
+    /// How many schemas this one expands to. [`NESTED_MAX`] bounds the recursion.
     fn expanded(&mut self, at: usize, depth: usize) -> Result<u64, BadSchema> {
         let step = &self.plan.steps[at];
         match self.known[at] {
@@ -47,7 +47,7 @@ impl Walk<'_> {
             }
             State::New => self.known[at] = State::Open,
         }
-        // Finding out what was evaluated goes through all of it again, and again inside that.
+        // Finding out what was evaluated visits all of it again, and again inside that.
         let times = if step.unevaluated { 3 } else { 1 };
         let mut count = 1_u64;
         for inner in &step.same {
@@ -56,7 +56,7 @@ impl Walk<'_> {
         }
         if count > EXPANDED_MAX {
             let why =
-                format!("is more than {EXPANDED_MAX} schemas when references are written out");
+                format!("expands to more than {EXPANDED_MAX} schemas when references are resolved");
             return Err(BadSchema::at(&step.at, why));
         }
         self.known[at] = State::Done(count);

@@ -1,11 +1,11 @@
-//! Which draft a schema is written in: what `$schema` says, 2020-12 when it says nothing.
+//! Finds the draft of a schema: the one `$schema` names, or 2020-12.
 
 use jsonschema::Draft;
 use serde_json::Value;
 
 use super::bad::BadSchema;
 
-/// The drafts by the end of their address, after the scheme and without an empty fragment.
+/// The drafts by the end of their URI, after the scheme and without an empty fragment.
 const KNOWN: [(&str, Draft); 5] = [
     ("json-schema.org/draft-04/schema", Draft::Draft4),
     ("json-schema.org/draft-06/schema", Draft::Draft6),
@@ -26,7 +26,7 @@ pub(super) fn of(root: &Value) -> Result<Draft, BadSchema> {
     known.map(|(_, draft)| draft).ok_or_else(|| BadSchema::at("/$schema", why))
 }
 
-/// What the draft calls the address of a schema.
+/// The keyword of this draft for the URI of a schema.
 pub(super) fn id_keyword(draft: Draft) -> &'static str {
     if draft == Draft::Draft4 { "id" } else { "$id" }
 }

@@ -1,30 +1,30 @@
 //! Estimates the cost of checking a value against a schema before checking it.
 //!
-//! The validator follows a schema into a value without a limit of its own: a schema that looks at
-//! each item twice does so at every level, which is 2⁶⁴ looks in 64 levels. So every look it could
-//! take is taken here first, in steps that only count, and the counting itself stops at its limit.
+//! The validator applies a schema to a value without a limit of its own. A schema that visits each
+//! item twice does so at every level, which is 2⁶⁴ visits in 64 levels. So every visit it could
+//! make is made here first, in steps that only count, and the counting itself stops at its limit.
 //! One unit is about what the validator does in 20 ns.
 
 use super::plan::{Plan, Step};
 use crate::kit::ijson::{Json, Kind};
 
-/// The most work one check may be.
+/// The maximum cost of one check.
 const WORK_MAX: u64 = 5_000_000;
-/// How many schemas may be looked at inside each other: they all stand on the stack.
+/// How many schemas may be nested during a check: they are all on the stack.
 const STACK_MAX: usize = 400;
-/// How many failures may have to be told apart, at worst, for them to be told at all.
+/// The maximum number of failures, in the worst case, for which they are listed.
 const FAILURES_MAX: u64 = 100_000;
-/// How many bytes all failures together may hold, at worst: their paths, what they quote of the
-/// schema and, inside branches, the values they are about.
+/// The maximum size of all failures together in bytes, in the worst case: their paths, what they
+/// quote of the schema and, inside branches, the values they are about.
 const COPIES_MAX: u64 = 32 * 1024 * 1024;
 /// How much larger a value is in memory than as text.
 const UNPACKED: u64 = 10;
 
-/// The value is more work than anybody may cause.
+/// The check would cost more than is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMuch;
 
-/// What was counted.
+/// The counted cost.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     work: u64,
@@ -33,14 +33,14 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Counts what checking `json` against the whole schema may cost.
+    /// Counts the maximum cost of checking `json` against the whole schema.
     pub(super) fn of(plan: &Plan, json: &Json<'_>) -> Result<Self, TooMuch> {
         let mut meter = Self::default();
         meter.look(plan, 0, json, Place::default())?;
         Ok(meter)
     }
 
-    /// Whether every failure can be told. Otherwise it can only be said that there is one.
+    /// Whether all failures can be listed. Otherwise the answer says only that there is one.
     pub(super) fn tellable(&self) -> bool {
         self.failures <= FAILURES_MAX && self.copies <= COPIES_MAX
     }
@@ -50,7 +50,7 @@ impl Meter {
         if self.work > WORK_MAX { Err(TooMuch) } else { Ok(()) }
     }
 
-    /// Every keyword of a step may fail, and each failure holds so many bytes.
+    /// Counts the worst case: every keyword of a node fails, and each failure holds so many bytes.
     fn fail(&mut self, step: &Step, each: u64, once: u64) {
         self.failures = self.failures.saturating_add(step.assertions);
         let bytes = step.assertions.saturating_mul(each).saturating_add(step.quoted + once);
@@ -68,7 +68,7 @@ impl Meter {
         if here.stack == STACK_MAX {
             return Err(TooMuch);
         }
-        // A branch is tried before its failures are told, so is every branch inside it.
+        // A branch is tried before its failures are listed, and so is every branch inside it.
         self.spend(step.cost.saturating_mul(1 + here.branches))?;
         let bytes = json.raw().len() as u64;
         let value = if here.branches > 0 { bytes.saturating_mul(UNPACKED) } else { 0 };
@@ -107,8 +107,8 @@ impl Meter {
         if step.unique {
             let bytes: usize = items.iter().map(|item| item.raw().len()).sum();
             let plain = items.iter().all(|item| matches!(item.kind(), Kind::Text(_)));
-            // Texts differ by their hashes. Numbers and lists can be made to have the same hash, and
-            // are then compared pair by pair.
+            // Strings are compared by hash. Numbers and arrays can be made to collide, and are then
+            // compared pair by pair.
             let count = items.len() as u64;
             let pairs = if plain { count } else { count.saturating_mul(count) / 32 };
             self.spend((bytes as u64 / 8 + pairs).saturating_mul(1 + inside.branches))?;
@@ -135,7 +135,7 @@ impl Meter {
         let Kind::Object(members) = json.kind() else { return Ok(()) };
         for (name, value) in members {
             let bytes = name.len() as u64;
-            // Names are looked up by comparing, at worst to their ends.
+            // A lookup compares names, at worst to their ends.
             let tried = 1 + bytes / 32 + (bytes + 1).saturating_mul(step.name_patterns) / 8;
             self.spend(tried.saturating_mul(1 + inside.branches))?;
             let inside = Place { path: inside.path + bytes + 1, ..inside };
@@ -149,24 +149,24 @@ impl Meter {
         Ok(())
     }
 
-    /// A name is looked at as if it were a text of its own.
+    /// A name is checked as if it were a string value.
     fn name(&mut self, plan: &Plan, at: usize, bytes: u64, here: Place) -> Result<(), TooMuch> {
         let step = &plan.steps[at];
         self.spend(step.cost.saturating_mul(1 + here.branches))?;
         self.fail(step, here.path + bytes, 0);
         self.text(step, bytes, here)?;
-        // Schemas for the same value are at most `bound::NESTED_MAX` deep.
+        // Schemas for the same value are at most `expansion::NESTED_MAX` deep.
         let here = Place { branches: here.branches + 1, ..here };
         step.same.iter().try_for_each(|inner| self.name(plan, *inner, bytes, here))
     }
 }
 
-/// Where the looking has got to.
+/// The current place in the walk.
 #[derive(Clone, Copy, Default)]
 struct Place {
     /// Schemas on the stack.
     stack: usize,
-    /// How many of them told failures apart.
+    /// How many of them keep failures apart.
     branches: u64,
     /// Bytes of the path to the value.
     path: u64,

@@ -1,11 +1,11 @@
-//! JSON Schemas that agents give: compiled once, never followed out of their own text, and never
-//! more work than a bound that is known beforehand.
+//! JSON Schemas that agents supply: compiled once, without external references, and with a bounded
+//! cost per check.
 //!
-//! `jsonschema` validates. What makes it safe for strangers' schemas is around it: `refs` keeps
-//! references inside the document, `bound` refuses schemas that apply themselves to one value for
-//! ever or too often, patterns are compiled for the linear engine or not at all, and `meter`
-//! counts the work on a value before it is done. So one check costs at most its limit of units,
-//! whatever schema and value are; nothing here fetches, sleeps or keeps what it checked.
+//! `jsonschema` validates. The code around it makes untrusted schemas safe: `refs` keeps references
+//! inside the document, `expansion` refuses schemas that apply themselves to one value endlessly or
+//! too often, patterns are compiled for the linear engine or refused, and `cost` counts the work on
+//! a value before it is done. So one check costs at most its limit of units for any schema and
+//! value. Nothing here fetches, sleeps or keeps what it checked.
 
 mod bad;
 mod bound;
@@ -36,14 +36,14 @@ use super::ijson::{self, Json};
 
 /// The longest schema, in bytes.
 pub const TEXT_MAX: usize = 64 * 1024;
-/// How many lists and objects may stand inside each other in a schema.
+/// How deeply arrays and objects may be nested in a schema.
 pub const DEPTH_MAX: usize = 32;
 /// How many members and array items a schema may have.
 pub const NODES_MAX: usize = ijson::PARTS_MAX;
-/// How many violations one check tells.
+/// How many violations one check reports.
 pub const VIOLATIONS_MAX: usize = 20;
 
-/// A schema that is ready to check values. Copies share it.
+/// A schema that is ready to check values. Clones share it.
 #[derive(Clone)]
 pub struct Schema(Arc<Inner>);
 
@@ -56,7 +56,7 @@ struct Inner {
     trivial: bool,
 }
 
-/// Equal schemas say the same in the same words.
+/// Schemas are equal if their texts are equal.
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
         let same = |a: &Inner, b: &Inner| a.draft == b.draft && a.source == b.source;
@@ -77,11 +77,11 @@ impl Schema {
             return Err(BadSchema::whole(format!("is longer than {TEXT_MAX} bytes")));
         }
         let json = ijson::read(text.as_bytes())
-            .map_err(|bad| BadSchema::whole(format!("cannot be read: {bad}")))?;
+            .map_err(|bad| BadSchema::whole(format!("is not valid JSON: {bad}")))?;
         Self::of(&json)
     }
 
-    /// Compiles a schema that is part of something already read.
+    /// Compiles a schema from JSON that was already read.
     pub fn of(json: &Json<'_>) -> Result<Self, BadSchema> {
         if json.raw().len() > TEXT_MAX {
             return Err(BadSchema::whole(format!("is longer than {TEXT_MAX} bytes")));
@@ -95,7 +95,7 @@ impl Schema {
         let id = draft::id_keyword(draft);
         let plan = Plan::of(&source, id)?;
         bound::check(&plan)?;
-        // Its address leads nowhere: references stay inside, and the draft is known.
+        // `$schema` is removed: references stay inside, and the draft is known.
         if let Value::Object(root) = &mut source {
             root.remove("$schema");
             root.remove("$vocabulary");
@@ -125,13 +125,13 @@ impl Schema {
         &self.0.raw
     }
 
-    /// How many patterns it has. Patterns are most of what a schema holds in memory: who takes
-    /// many schemas from one stranger limits them together.
+    /// How many patterns it has. Patterns take most of a schema's memory, so a caller that accepts
+    /// many schemas from one agent limits their total.
     pub fn patterns(&self) -> usize {
         self.0.plan.patterns
     }
 
-    /// Whether every value fits.
+    /// Whether every value is valid.
     pub fn is_trivial(&self) -> bool {
         self.0.trivial
     }
@@ -139,16 +139,16 @@ impl Schema {
     /// Checks the text of a value, which must be JSON as [`ijson`] reads it.
     pub fn check(&self, text: &str) -> Result<(), Vec<Violation>> {
         let json = ijson::read(text.as_bytes())
-            .map_err(|bad| vec![Violation::whole(format!("cannot be read: {bad}"))])?;
+            .map_err(|bad| vec![Violation::whole(format!("is not valid JSON: {bad}"))])?;
         self.check_json(&json)
     }
 
-    /// Checks a value; tells at most [`VIOLATIONS_MAX`] violations, each once.
+    /// Checks a value; reports at most [`VIOLATIONS_MAX`] violations, each once.
     pub fn check_json(&self, json: &Json<'_>) -> Result<(), Vec<Violation>> {
         self.check_up_to(json, VIOLATIONS_MAX)
     }
 
-    /// Checks a value; tells at most `max` violations, each once.
+    /// Checks a value; reports at most `max` violations, each once.
     pub fn check_up_to(&self, json: &Json<'_>, max: usize) -> Result<(), Vec<Violation>> {
         let Inner { source, validator, plan, trivial, .. } = &*self.0;
         if *trivial {
@@ -179,7 +179,7 @@ impl Schema {
     }
 }
 
-/// What the compiler refuses, in its words about the schema. Of patterns it says nothing useful.
+/// The compiler's error in its own words. For patterns its text is not useful.
 fn refused(bad: &jsonschema::ValidationError<'_>) -> BadSchema {
     let at = bad.instance_path().as_str();
     let place = if at.is_empty() { bad.schema_path().as_str() } else { at };

@@ -1,16 +1,16 @@
-//! Where something stands in a value, the way people write it: `trends[0].relevance_score`.
+//! Readable paths into a value: `trends[0].relevance_score`.
 
 use std::fmt::Write;
 
 use super::bad::cut;
 use crate::kit::ijson::{Json, Kind};
 
-/// Characters of one name; names come from the value, and may be of any length there.
+/// The maximum length of one name; names come from the value and may be of any length there.
 const NAME_MAX: usize = 64;
-/// Characters of a whole path.
+/// The maximum length of a whole path.
 const PATH_MAX: usize = 400;
 
-/// The place a JSON pointer means in `json`.
+/// The readable path of a JSON pointer into `json`.
 pub(super) fn readable(json: &Json<'_>, pointer: &str) -> String {
     let mut path = String::new();
     let mut here = Some(json);
@@ -30,7 +30,7 @@ pub(super) fn readable(json: &Json<'_>, pointer: &str) -> String {
     cut(&path, PATH_MAX)
 }
 
-/// The path of a member of what stands at `path`.
+/// The path of a member of the value at `path`.
 pub(super) fn member(path: &str, name: &str) -> String {
     let mut path = path.to_owned();
     push(&mut path, name);

@@ -1,19 +1,19 @@
-//! Patterns: how much work one is per byte of the text it is tried on.
+//! Estimates how much work a pattern is per byte of the text it is matched against.
 //!
 //! The engine is linear in the text, but its factor is the size of the pattern: a bounded repeat of
-//! a wide class is thousands of states, each of which may be alive at every byte.
+//! a wide class is thousands of states, each of which may be active at every byte.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The largest compiled pattern, in bytes, and the largest cache it may have.
 pub(super) const SIZE_MAX: usize = 128 * 1024;
-/// How many patterns one schema may have: with [`SIZE_MAX`] it bounds what a schema holds.
+/// How many patterns one schema may have: together with [`SIZE_MAX`] this bounds a schema's memory.
 pub(super) const COUNT_MAX: usize = 64;
-/// Taken for patterns in the dialect of the web that this parser does not know. What is larger than
-/// this does not fit into [`SIZE_MAX`].
+/// Assumed for ECMAScript patterns that this parser cannot read. A larger one does not fit into
+/// [`SIZE_MAX`].
 const UNKNOWN: u64 = 4_096;
 
-/// About how many states a pattern has.
+/// The approximate number of states of a pattern.
 pub(super) fn weight(pattern: &str) -> u64 {
     regex_syntax::parse(pattern).map_or(UNKNOWN, |hir| states(&hir)).clamp(1, UNKNOWN)
 }

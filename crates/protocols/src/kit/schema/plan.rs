@@ -1,8 +1,9 @@
-//! A schema as a graph of steps: which schemas look at the same value, which at the values in it.
+//! A schema as a graph: which schemas apply to the same value, and which to the values inside it.
 //!
-//! It does not validate. It knows enough of every draft to say which steps a validator could take,
-//! so that endless and exploding schemas are refused ([`super::bound`]) and the work on one value
-//! can be counted before it is done ([`super::meter`]). Where drafts differ, it takes all of them.
+//! The graph does not validate. It knows enough of every draft to say which steps a validator could
+//! take, so that endless and exploding schemas are refused ([`super::bound`]) and the work on one
+//! value can be counted before it is done ([`super::meter`]). Where drafts differ, it assumes all
+//! of them.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use super::{pattern, value};
 /// Keywords that never fail.
 const SILENT: [&str; 8] =
     ["title", "description", "$comment", "default", "examples", "$defs", "definitions", "$id"];
-/// Keywords whose failures carry a copy of what the schema says.
+/// Keywords whose failures carry a copy of the schema's text.
 const QUOTED: [&str; 8] = [
     "required",
     "dependentRequired",
@@ -26,31 +27,31 @@ const QUOTED: [&str; 8] = [
     "contentEncoding",
     "contentMediaType",
 ];
-/// Keywords whose failures carry the names of members.
+/// Keywords whose failures carry member names.
 const LISTING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 
-/// One schema, by the numbers of others.
+/// One schema. It refers to others by index.
 #[derive(Debug, Default)]
 pub(super) struct Step {
-    /// Where it stands, as a JSON pointer.
+    /// Its place, as a JSON pointer.
     pub(super) at: String,
-    /// What it costs to look at any value.
+    /// The cost of applying it to any value.
     pub(super) cost: u64,
     /// How many of its keywords can fail by themselves.
     pub(super) assertions: u64,
     /// Bytes of the schema that a failure may quote.
     pub(super) quoted: u64,
-    /// Whether a failure may list the names of members.
+    /// Whether a failure may list member names.
     pub(super) lists_names: bool,
-    /// States of its pattern; 0 without.
+    /// States of its pattern; 0 without one.
     pub(super) pattern: u64,
-    /// States of the patterns for names; 0 without.
+    /// States of the patterns for names; 0 without any.
     pub(super) name_patterns: u64,
-    /// Whether texts are read for their format or content.
+    /// Whether strings are checked for their format or content.
     pub(super) reads_text: bool,
-    /// Whether items must differ.
+    /// Whether items must be unique.
     pub(super) unique: bool,
-    /// Whether it asks what other schemas have looked at.
+    /// Whether it depends on what other schemas have evaluated.
     pub(super) unevaluated: bool,
     /// Schemas for the same value.
     pub(super) same: Vec<usize>,
@@ -60,7 +61,7 @@ pub(super) struct Step {
     pub(super) member: HashMap<String, usize>,
     /// Schemas for any member.
     pub(super) members: Vec<usize>,
-    /// Schemas for names.
+    /// Schemas for member names.
     pub(super) names: Vec<usize>,
     /// Schemas for the first items, one each.
     pub(super) first: Vec<usize>,
@@ -68,16 +69,16 @@ pub(super) struct Step {
     pub(super) items: Vec<usize>,
 }
 
-/// All schemas of one document; the first is the whole.
+/// All schemas of one document; the first is the root.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
-    /// How many patterns they have together.
+    /// The total number of patterns.
     pub(super) patterns: usize,
 }
 
 impl Plan {
-    /// The plan of a document whose draft calls addresses `id`.
+    /// The graph of a document whose draft calls addresses `id`.
     pub(super) fn of(root: &Value, id: &'static str) -> Result<Self, BadSchema> {
         let mut maker = Maker {
             root,
@@ -103,7 +104,7 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// The number of the schema at `at`. Recursion follows the document, whose depth is bounded.
+    /// The index of the schema at `at`. The recursion follows the document, whose depth is bounded.
     fn schema(&mut self, schema: &'a Value, at: String) -> Result<usize, BadSchema> {
         if let Some(number) = self.known.get(&at) {
             return Ok(*number);
@@ -182,7 +183,7 @@ impl<'a> Maker<'a> {
                 "format" | "contentEncoding" | "contentMediaType" => made.reads_text = true,
                 "minLength" | "maxLength" => made.reads_text = true,
                 "uniqueItems" => made.unique = given == &Value::Bool(true),
-                // Comparing looks at every part of what is given, at worst.
+                // In the worst case a comparison visits every part of the given value.
                 "enum" | "const" => made.cost += value::size(given),
                 // Division of decimals of any size.
                 "multipleOf" | "divisibleBy" => made.cost += 50,
@@ -193,21 +194,21 @@ impl<'a> Maker<'a> {
                         self.open.push((number, here, reference));
                     }
                 }
-                // Everything else may fail by itself; what nobody knows is counted along.
+                // Everything else may fail by itself; unknown keywords are counted too.
                 _ => {}
             }
         }
         Ok(made)
     }
 
-    /// Schemas in a list or under names; what is neither is for the validator to refuse.
+    /// Schemas in an array or under names. The validator refuses anything else.
     fn all(&mut self, given: &'a Value, at: &str) -> Result<Vec<usize>, BadSchema> {
         match given {
             Value::Array(list) => {
                 let numbered = list.iter().enumerate();
                 numbered.map(|(n, item)| self.schema(item, format!("{at}/{n}"))).collect()
             }
-            // Next to schemas, `dependencies` holds lists of names.
+            // Besides schemas, `dependencies` holds lists of names.
             Value::Object(map) => map
                 .iter()
                 .filter(|(_, item)| !item.is_array())
@@ -223,7 +224,7 @@ impl<'a> Maker<'a> {
         named.map(|(name, item)| Ok((name.clone(), self.schema(item, step(at, name))?))).collect()
     }
 
-    /// One schema. Draft 4 has `true` and `false` in places where others have schemas.
+    /// One schema. Draft 4 has `true` and `false` where later drafts have schemas.
     fn one(&mut self, given: &'a Value, at: &str) -> Result<Option<usize>, BadSchema> {
         self.schema(given, at.to_owned()).map(Some)
     }
@@ -237,7 +238,7 @@ impl<'a> Maker<'a> {
         Ok(pattern::weight(text))
     }
 
-    /// Leads every reference to its schema, which may bring new references.
+    /// Resolves every reference to its schema, which may add new references.
     fn resolve(&mut self) -> Result<(), BadSchema> {
         while let Some((from, at, reference)) = self.open.pop() {
             let target = self.anchors.target(reference, &at)?;

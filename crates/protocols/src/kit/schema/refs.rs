@@ -1,7 +1,7 @@
-//! References: names and pointers inside one document, and nothing else.
+//! Resolves references: names and pointers inside one document, and nothing else.
 //!
-//! Nothing is ever fetched (C8), so a reference that leaves its document is refused before anybody
-//! could try. For the same reason a part of a schema may not give itself another base with `$id`.
+//! Nothing is ever fetched (C8), so a reference that leaves its document is refused at once. For
+//! the same reason a part of a schema may not set another base with `$id`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 
 use super::bad::BadSchema;
 
-/// Keywords that say "as it stands over there".
+/// Keywords that refer to another schema.
 pub(super) const KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The names that parts of a schema have given themselves.
+/// The anchor names in a schema, with their pointers.
 #[derive(Default)]
 pub(super) struct Anchors(HashMap<String, String>);
 
 impl Anchors {
-    /// Learns the names of the schema object at `at`, whose draft calls its address `id`.
+    /// Collects the anchors of the schema object at `at`, whose draft calls its address `id`.
     pub(super) fn learn(
         &mut self,
         object: &Map<String, Value>,
@@ -54,7 +54,7 @@ impl Anchors {
         }
     }
 
-    /// The pointer a reference means. `at` is where the reference stands.
+    /// The pointer a reference means. `at` is the place of the reference.
     pub(super) fn target(&self, reference: &str, at: &str) -> Result<String, BadSchema> {
         let Some(fragment) = reference.strip_prefix('#') else {
             let why =
@@ -70,7 +70,7 @@ impl Anchors {
     }
 }
 
-/// One more step of a JSON pointer.
+/// A JSON pointer extended by one name.
 pub(super) fn step(at: &str, name: &str) -> String {
     let name: Cow<'_, str> = if name.contains(['~', '/']) {
         name.replace('~', "~0").replace('/', "~1").into()

@@ -1,11 +1,11 @@
-//! JSON as the validator wants it.
+//! Converts JSON to the form the validator reads.
 
 use serde_json::{Map, Number, Value};
 
 use crate::kit::ijson::{Json, Kind};
 
-/// The value of a JSON text; `None` when it holds a number that no double comes near, such as
-/// `1e400`, since nothing could be said about its size.
+/// The value of a JSON text; `None` if it holds a number outside the range of doubles, such as
+/// `1e400`, since its size could not be compared.
 pub(super) fn of(json: &Json<'_>) -> Option<Value> {
     Some(match json.kind() {
         Kind::Null => Value::Null,
@@ -24,7 +24,7 @@ fn number(digits: &str) -> Option<Number> {
     serde_json::from_str(digits).ok()
 }
 
-/// How many lists and objects stand inside each other.
+/// How deeply arrays and objects are nested.
 pub(super) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),

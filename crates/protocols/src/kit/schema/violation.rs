@@ -1,6 +1,6 @@
-//! Violations: what a value gets wrong, as sentences that begin with the place.
+//! Violations: what is wrong with a value, as sentences that begin with the place.
 //!
-//! They quote the schema, never the value: names of members are the only part of it that is shown.
+//! They quote the schema, never the value: member names are the only part of it that is shown.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use super::bad::cut;
 use super::path;
 use crate::kit::ijson::Json;
 
-/// One thing that is wrong.
+/// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Where, as in `trends[0].title`; empty for the value as a whole.
     pub path: String,
-    /// What, as it goes on after the path: `must be a string`.
+    /// What is wrong; it follows the path: `must be a string`.
     pub says: String,
 }
 
@@ -35,12 +35,12 @@ impl Violation {
     }
 }
 
-/// How many members are named that should not be there.
+/// How many unexpected members are named.
 const UNEXPECTED_MAX: usize = 5;
-/// Characters of what is quoted from a schema.
+/// The maximum length of a quote from a schema.
 const QUOTE_MAX: usize = 160;
 
-/// What the validator found, in words.
+/// The validator's error in our words.
 pub(super) fn of(error: &ValidationError<'_>, json: &Json<'_>, schema: &Value) -> Vec<Violation> {
     let path = path::readable(json, error.instance_path().as_str());
     let named = |name: &str, says: &str| Violation {
@@ -88,7 +88,7 @@ fn says(kind: &Kind, around: Option<&Value>) -> String {
         Kind::MinProperties { limit } => format!("must have at least {}", plural(*limit, "member")),
         Kind::MaxProperties { limit } => format!("must have at most {}", plural(*limit, "member")),
         Kind::UniqueItems => "must not have the same item twice".to_owned(),
-        Kind::Contains => "must have the items that its schema asks for".to_owned(),
+        Kind::Contains => "must contain the items that its schema requires".to_owned(),
         Kind::Pattern { pattern } => format!("must match the pattern {}", cut(pattern, QUOTE_MAX)),
         Kind::Enum { options } => match options.as_array().map(Vec::as_slice) {
             Some([only]) => format!("must be {}", cut(&only.to_string(), QUOTE_MAX)),
@@ -124,7 +124,7 @@ fn says(kind: &Kind, around: Option<&Value>) -> String {
     }
 }
 
-/// Both limits, where a schema has both: which of them was passed, the reader can see.
+/// Both limits, where a schema has both. The reader can see which one is violated.
 fn range(around: Option<&Value>) -> Option<String> {
     let (low, high) = (around?.get("minimum")?, around?.get("maximum")?);
     (low.is_number() && high.is_number()).then(|| format!("must be between {low} and {high}"))

@@ -58,7 +58,7 @@ pub async fn register(
     let Answer::Agent { agent, desk, new, .. } = ran.answer else {
         return Err(Failure::not_found());
     };
-    // A repeat after a crash finds the agent made, but the key it was made with is gone.
+    // A repeat after a crash finds the agent registered, but its key was not stored and is lost.
     let fresh = (new || rotated) && !ran.replayed;
     let body = Registered {
         status: "registered",
@@ -72,7 +72,7 @@ pub async fn register(
     Ok(json(if new { 201 } else { 200 }, &body))
 }
 
-/// The key that was presented, to be shown again to who already has it.
+/// The presented key, repeated to the caller that already has it.
 pub struct Shown(Option<String>);
 
 impl axum::extract::FromRequestParts<Floor> for Shown {
@@ -85,12 +85,12 @@ impl axum::extract::FromRequestParts<Floor> for Shown {
         let header = parts.headers.get(axum::http::header::AUTHORIZATION);
         let key =
             header.and_then(|value| value.to_str().ok()).and_then(rialto_engine::keys::bearer);
-        // An operator's key is nobody's api_key.
+        // An operator key is not an agent's api_key.
         Ok(Self(key.filter(|key| key.starts_with("rk_")).map(str::to_owned)))
     }
 }
 
-/// `GET /agents/{agent_id}`: what anybody may know about an agent.
+/// `GET /agents/{agent_id}`: an agent's public entry.
 pub async fn show(State(floor): State<Floor>, _: Anyone, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     let now = floor.engine.now();
@@ -102,7 +102,7 @@ pub async fn show(State(floor): State<Floor>, _: Anyone, Named(id): Named) -> An
     Ok(json(200, &entry.ok_or_else(Failure::not_found)?))
 }
 
-/// An agent of any protocol that is on the lists.
+/// A listed agent of any protocol.
 pub fn public(world: &rialto_core::world::World, name: &str) -> Option<AgentId> {
     let id = world.agent_named(ID, name)?;
     world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
@@ -114,7 +114,7 @@ struct Gone {
     agent_id: String,
 }
 
-/// `DELETE /agents/{agent_id}`: off the lists; the id stays reserved.
+/// `DELETE /agents/{agent_id}`: removes the agent from the lists; the id stays reserved.
 pub async fn unregister(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     let (agent, by_operator) = floor.engine.look(|world| {
@@ -136,7 +136,7 @@ struct Beaten {
     timestamp: String,
 }
 
-/// `POST /heartbeat`: the agent is there and will go on saying so.
+/// `POST /heartbeat`: the agent is online and will keep sending heartbeats.
 pub async fn heartbeat(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
     let whole = unread(examples::BEAT);
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
@@ -187,7 +187,7 @@ struct NotApplied {
     reason: &'static str,
 }
 
-/// `POST /reputation/{agent_id}/success` and `/failure`: answered, and nothing changes (D17).
+/// `POST /reputation/{agent_id}/success` and `/failure`: answered, but nothing changes (D17).
 pub async fn claim_reputation(State(floor): State<Floor>, _: Anyone, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     floor.engine.look(|world| {

@@ -1,6 +1,7 @@
-//! Discovery: who offers a skill, best first; and what skills there are.
+//! Discovery: which agents offer a skill, best first; and which skills exist.
 //!
-//! No key is needed. One that is shown is checked all the same, and is a sign of its agent's life.
+//! No key is needed. A key that is sent is checked all the same, and counts as activity of its
+//! agent.
 
 use std::collections::BTreeSet;
 
@@ -23,17 +24,17 @@ use crate::registry::proof::{Anyone, Sent};
 use crate::registry::shape;
 use crate::registry::wire::DECIMALS;
 
-/// Entries of one page at most, and when nothing is said.
+/// The maximum and the default number of entries per page.
 const LIMIT_MAX: i64 = 200;
 const LIMIT: i64 = 50;
-/// Skills listed at once.
+/// How many skills are listed at once.
 const SKILLS_MAX: usize = 10_000;
 
 #[derive(Serialize)]
 struct Found {
     agents: Vec<Box<RawValue>>,
     total: usize,
-    /// Where the next page begins, if there is one: a page ends early when it is long.
+    /// Where the next page begins, if there is one. A page ends early when it is large.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<usize>,
 }
@@ -71,7 +72,7 @@ pub async fn get(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQuery)
     Ok(find(&floor, &question))
 }
 
-/// `POST /discover`: the same names as JSON (D1).
+/// `POST /discover`: the same parameters as JSON (D1).
 pub async fn post(State(floor): State<Floor>, _: Anyone, sent: Sent) -> Answered {
     let whole = unread(examples::QUESTION);
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
@@ -97,7 +98,7 @@ pub async fn post(State(floor): State<Floor>, _: Anyone, sent: Sent) -> Answered
     Ok(find(&floor, &question))
 }
 
-/// The lowest score asked for, from a body.
+/// The lowest accepted score, from a body.
 fn min_reputation(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
     const NAME: &str = "min_reputation";
     let Some(given) = f.get(NAME) else { return Ok(0) };
@@ -110,11 +111,12 @@ fn min_reputation(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
 
 const NOT_A_SCORE: &str = "must be a number from 0 to 100";
 
-/// The lowest score, in millionths, that is no lower than the number.
+/// The lowest score, in millionths, that is not below the number.
 fn least_score(digits: &str) -> Option<i64> {
     let millionths = match Credits::parse(digits, 6) {
         Ok(exact) => exact.micros(),
-        // A computed bound such as 66.66666666666667 falls between two scores; the upper one counts.
+        // A computed bound such as 66.66666666666667 falls between two scores; the upper one is
+        // used.
         Err(NotMoney::TooFine { .. }) => (digits.parse::<f64>().ok()? * 1e6).ceil() as i64,
         Err(_) => return None,
     };
@@ -137,7 +139,7 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
     });
     let (mut agents, mut budget) = (Vec::new(), ByteBudget::default());
     for one in &found.page {
-        // One at a time: an entry may be long, and whoever writes waits for a reader of the world.
+        // One at a time: an entry may be large, and writers wait while the world is being read.
         let entry = floor.engine.look(|world| {
             let (agent, desk) = world.agent(one.agent).zip(world.desk(one.agent))?;
             Some(shape::entry(floor, world, (agent, desk), Some(&question.skill), now))
@@ -148,7 +150,7 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
     let next = question.offset.saturating_add(agents.len());
     let next_offset = (!agents.is_empty() && next < found.total).then_some(next);
     let mut answer = json(200, &Found { agents, total: found.total, next_offset });
-    // The index cannot count by jobs, so that everybody with the skill is looked at.
+    // The index cannot filter by the number of jobs, so every agent with the skill is read.
     if question.min_jobs > 0 {
         answer.extensions_mut().insert(RowsRead(candidates));
     }
@@ -159,7 +161,7 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
 struct Skills {
     skills: Vec<String>,
     total_agents: usize,
-    /// The last name listed, if there are more; `?after=` it lists those.
+    /// The last listed name, if there are more; `?after=` with it lists those.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<String>,
 }
@@ -174,7 +176,7 @@ pub async fn skills(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQue
     let (all, mut budget) = (names.len(), ByteBudget::default());
     let mut skills: Vec<String> = Vec::new();
     for name in names {
-        // As long as it is with every character escaped.
+        // The length with every character escaped.
         if skills.len() == SKILLS_MAX || !budget.take(name.len() * 6 + 2) {
             break;
         }
@@ -184,8 +186,8 @@ pub async fn skills(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQue
     Ok(json(200, &Skills { skills, total_agents, next_after }))
 }
 
-/// The first names after one, in order, and one more than are wanted if there are more. Only these are
-/// copied, however many there are.
+/// The first names after one, in order, and one more than requested if there are more. Only these
+/// are copied.
 fn first_names<'n>(
     names: impl Iterator<Item = &'n str>,
     after: &str,

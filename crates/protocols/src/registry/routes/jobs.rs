@@ -1,4 +1,4 @@
-//! Jobs: ask for one, look at it, call it off, fetch what was assigned.
+//! Jobs: request one, read it, cancel it, fetch assigned ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +25,15 @@ use crate::registry::shape::{self, Forwarded};
 use crate::registry::wire::{JobPost, path_uuid};
 use crate::registry::{ID, examples};
 
-/// Jobs given to a worker at once.
+/// How many jobs a worker gets at once.
 const FETCHED_MAX: usize = 50;
-/// Bytes of input given to a worker at once, unless the first job alone has more. It is several times
-/// what one job may bring, so that a worker can have several large ones in hand.
+/// How many bytes of input a worker gets at once, unless the first job alone has more. Several
+/// times the maximum of one job, so that a worker can have several large ones.
 const FETCHED_BYTES: usize = 8 << 20;
-/// The longest a caller may wait, in seconds.
+/// The longest wait of a caller, in seconds.
 const WAIT_MAX: i64 = 30;
 
-/// `POST /jobs`: the hub picks the worker, or the body names it.
+/// `POST /jobs`: the hub chooses the worker, or the body names it.
 pub async fn post(
     State(floor): State<Floor>,
     known: Known,
@@ -90,7 +90,8 @@ async fn open(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>
     let worker = match wire.agent_id {
         None => None,
         Some(id) => {
-            // Also one that has left: a repeat still gets its first answer, and a new job none.
+            // Includes agents that have unregistered: a repeat still gets its first answer, and a
+            // new job is refused.
             let found = floor.engine.look(|world| world.agent_named(ID, &id.to_string()));
             Some(found.ok_or_else(Failure::not_found)?)
         }
@@ -105,7 +106,7 @@ async fn open(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>
     settle(floor, opened.map_err(|failure| failed(failure, Context::Job))?, wait).await
 }
 
-/// Who asks: the key's agent, or on an open hub whoever the body says.
+/// The requester: the key's agent, or on an open hub the one the body names.
 fn requester(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Requester, Failure> {
     floor.engine.look(|world| match known.0.caller {
         Caller::Nobody | Caller::Former(_) => {
@@ -115,7 +116,7 @@ fn requester(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Reques
             match (native(world, &name), world.agent_named(ID, &name)) {
                 (Some(agent), _) => Ok(Requester::Agent(agent)),
                 (None, None) => Ok(Requester::Guest(named.to_owned())),
-                // An agent of another protocol, or one that has left, speaks with its own key only.
+                // An agent of another protocol, or one that has unregistered, needs its own key.
                 (None, Some(_)) => Err(differs()),
             }
         }
@@ -126,8 +127,8 @@ fn requester(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Reques
     })
 }
 
-/// Waits for the worker as long as the caller wants to wait, or else as long as callers are kept
-/// waiting, and answers with what there is.
+/// Waits for the worker as long as the caller asked, or for the default time, and answers with the
+/// current state.
 async fn settle(floor: &Floor, job: Arc<Job>, wait: Option<Duration>) -> Answered {
     let mut job = job;
     let usual = Duration::from_millis(floor.settings.registry.sync_wait.0.unsigned_abs());
@@ -143,7 +144,7 @@ async fn settle(floor: &Floor, job: Arc<Job>, wait: Option<Duration>) -> Answere
         let marked = floor.engine.run(Command::MarkPending { job: job.id }).await;
         match marked {
             Ok(Answer::Job { job: now, .. }) => job = now,
-            // It ended while we were about to say that it had not.
+            // It ended just before it was marked as pending.
             _ => {
                 let now = floor.engine.job(job.id).await;
                 let now = now.map_err(|failure| failed(failure, Context::Job))?;
@@ -169,7 +170,7 @@ async fn seen(floor: &Floor, known: &Known, id: &str) -> Result<Arc<Job>, Failur
     if allowed { Ok(job) } else { Err(Failure::not_found()) }
 }
 
-/// A job by the requester's id, or by the hub's own, which is what a bridged worker knows.
+/// A job by the requester's id, or by the hub's own, which is the one a bridged worker knows.
 pub async fn by_either_name(floor: &Floor, id: uuid::Uuid) -> Result<Arc<Job>, Failure> {
     let own = JobRef::Foreign { origin: ID, id: id.to_string() };
     for wanted in [own, JobRef::Uuid(id)] {
@@ -181,20 +182,20 @@ pub async fn by_either_name(floor: &Floor, id: uuid::Uuid) -> Result<Arc<Job>, F
     Err(Failure::not_found())
 }
 
-/// `GET /jobs/{job_id}`: how it stands, for its two parties.
+/// `GET /jobs/{job_id}`: the job's state, for its two parties.
 pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
     let job = seen(&floor, &known, &id).await?;
     let status = if job.state.is_final() { 200 } else { 202 };
     Ok(shape::answer(&floor, &job, status))
 }
 
-/// `POST /jobs/{job_id}/cancel`: called off before the worker has it.
+/// `POST /jobs/{job_id}/cancel`: cancels the job before its worker has it.
 pub async fn cancel(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
     let job = seen(&floor, &known, &id).await?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
-        // A guest has no key to show; on an open hub its word is enough.
+        // A guest has no key; on an open hub its claim is enough.
         (_, Requester::Guest(_)) => Canceller::Guest,
     };
     let command = Command::Cancel { job: JobRef::Id(job.id), by, reason: None };
@@ -210,7 +211,7 @@ struct Work {
     jobs: Vec<Forwarded>,
 }
 
-/// `GET /agents/{agent_id}/jobs`: what waits for the agent, at once or after a while.
+/// `GET /agents/{agent_id}/jobs`: the jobs that wait for the agent, at once or after a wait.
 pub async fn fetch(
     State(floor): State<Floor>,
     known: Known,
@@ -231,7 +232,7 @@ pub async fn fetch(
         let news = floor.engine.news_of(agent);
         let told = news.notified();
         tokio::pin!(told);
-        // From here on nothing can be missed, so looking comes after it.
+        // Register for the wake-up first and check for jobs afterwards, so that none is missed.
         told.as_mut().enable();
         let jobs = hand_over(&floor, agent).await?;
         if !jobs.is_empty() || tokio::time::timeout_at(until, told).await.is_err() {
@@ -240,13 +241,13 @@ pub async fn fetch(
     }
 }
 
-/// The oldest jobs in the agent's hands; those it has not seen are marked as handed over first.
+/// The oldest jobs assigned to the agent; new ones are marked as handed over first.
 async fn hand_over(floor: &Floor, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
     let mut budget = ByteBudget::new(FETCHED_BYTES);
     let jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
         let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
         let oldest = world.work_of(agent).filter(held).take(FETCHED_MAX);
-        // What does not fit any more is fetched once the first ones are reported.
+        // Jobs that no longer fit are fetched once the first ones are reported.
         oldest.take_while(|job| budget.take(job.input.len() + job.meta.len())).cloned().collect()
     });
     let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);

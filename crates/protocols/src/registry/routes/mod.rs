@@ -1,5 +1,5 @@
-//! Handlers: authenticate, translate, run, translate
-//! back. The table in `face` says where each one lives.
+//! Handlers: authenticate, translate, run, translate back. The table of operations lists their
+//! paths.
 
 pub mod agents;
 pub mod discover;
@@ -11,5 +11,5 @@ use axum::response::Response;
 
 use super::codes::Failure;
 
-/// What every handler gives.
+/// The result of every handler.
 pub type Answered = Result<Response, Failure>;

@@ -1,4 +1,4 @@
-//! Money: transfers, accounts, the audit list, the economy at large.
+//! Money: transfers, accounts, the audit list, totals of the economy.
 
 use std::collections::BTreeMap;
 
@@ -29,12 +29,12 @@ use crate::registry::wire::{
 };
 use crate::registry::{examples, translate};
 
-/// Transactions listed at once, at most and when nothing is said.
+/// The maximum and the default number of transactions per page.
 const AUDIT_MAX: i64 = 500;
 const AUDIT: i64 = 100;
-/// Lines of the ledger looked at for one answer.
+/// How many ledger entries are read for one answer.
 const LINES_MAX: usize = 2_000;
-/// Balances shown at once.
+/// How many balances are shown at once.
 const BALANCES_MAX: usize = 10_000;
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ struct Transferred {
     receiver_balance: Option<Box<RawValue>>,
 }
 
-/// `POST /transfer`: pay, or confirm what a job's hold has paid (§3.5).
+/// `POST /transfer`: pays, or confirms what a job's hold has paid (§3.5).
 pub async fn transfer(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
     let mut wire = TransferPost::read(&sent.0).map_err(unread(examples::TRANSFER))?;
     floor.engine.look(|world| {
@@ -102,7 +102,7 @@ impl<'a> Account<'a> {
     }
 }
 
-/// `POST /accounts`: an account, and for the operator a grant.
+/// `POST /accounts`: opens an account, or grants credits for the operator.
 pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
     let whole = unread(examples::ACCOUNT);
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
@@ -115,7 +115,7 @@ pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) 
         if !floor.engine.look(|world| known.speaks_for(world, &name)) {
             return Err(differs());
         }
-        // Nobody makes its own money: the amount is read and ignored.
+        // A caller cannot grant credits to itself: the amount is read and ignored.
         Command::OpenAccount { name }
     };
     let ran = floor.engine.run_once(command, known.0.once).await;
@@ -125,7 +125,7 @@ pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) 
     }
 }
 
-/// `GET /accounts/{owner_id}`: for its owner and the operator; to others it does not exist.
+/// `GET /accounts/{owner_id}`: for its owner and the operator; for others it does not exist.
 pub async fn account(State(floor): State<Floor>, known: Known, Named(name): Named) -> Answered {
     let name = owner_called(&floor, path_owner(&name)?.to_owned());
     let owner = floor.engine.look(|world| {
@@ -140,12 +140,12 @@ pub async fn account(State(floor): State<Floor>, known: Known, Named(name): Name
 struct Audit {
     transactions: Vec<TransferBody>,
     total: u64,
-    /// The line to go on from, if there are more: `?from=` it lists those.
+    /// The entry to continue from, if there are more: `?from=` with it lists those.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_from: Option<u64>,
 }
 
-/// `GET /audit`: payments, newest first or oldest first; one's own, or all for the operator.
+/// `GET /audit`: payments, newest or oldest first; the caller's own, or all for the operator.
 pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let limit = query.integer("limit", 1..=AUDIT_MAX)?.unwrap_or(AUDIT) as usize;
@@ -187,7 +187,7 @@ pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQ
     Ok(answer)
 }
 
-/// The job whose payments are looked for: by the requester's id, and by the hub's.
+/// The job whose payments are wanted: by the requester's id, and by the hub's.
 struct Sought {
     name: String,
     ids: Vec<JobId>,
@@ -203,7 +203,7 @@ impl Sought {
         Ok(Self { name, ids })
     }
 
-    /// Whether a payment was made by the job's hold, or by an order that names the job.
+    /// Whether a payment was made by the job's hold, or by a transfer that names the job.
     fn is_for(&self, reader: &mut dyn Reader, entry: &Entry) -> Result<bool, StoreError> {
         if let Some(job) = entry.job {
             return Ok(self.ids.contains(&job));
@@ -216,7 +216,7 @@ impl Sought {
     }
 }
 
-/// The way through the ledger, from a line on.
+/// A scan of the ledger, from an entry on.
 struct Walk {
     whose: Option<OwnerId>,
     newest: Option<EntryId>,
@@ -225,7 +225,7 @@ struct Walk {
     sought: Option<Sought>,
 }
 
-/// Payments, and the line to go on from if there are more.
+/// Payments, and the entry to continue from if there are more.
 struct Payments {
     entries: Vec<Entry>,
     next: Option<EntryId>,
@@ -233,14 +233,14 @@ struct Payments {
 }
 
 impl Walk {
-    /// The next payments, newest first. So many lines are looked at and no more, whatever is found.
+    /// The next payments, newest first. Reads at most [`LINES_MAX`] entries, whatever it finds.
     fn newest_first(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
-        // Nothing comes after the newest line, whatever the caller says.
+        // Nothing follows the newest entry, whatever position the caller sends.
         let at = self.from.map_or(self.newest, |from| self.newest.map(|newest| from.min(newest)));
         let (mut entries, mut at, mut looked_at) = (Vec::new(), at, 0);
         while let Some(id) = at.filter(|_| entries.len() < self.limit && looked_at < LINES_MAX) {
             looked_at += 1;
-            // A line to go on from may be anybody's invention, and leads nowhere then.
+            // The caller may send a position that does not exist.
             let Some(Row::Entry(entry)) = reader.load(Key::Entry(id))? else {
                 at = self.before(id, None);
                 continue;
@@ -257,8 +257,9 @@ impl Walk {
         Ok(Payments { entries, next: at, looked_at })
     }
 
-    /// The next payments, oldest first. Lines name only the one before them, so an owner's are found
-    /// from the newest back; of an owner with very many all lines of the ledger are gone through.
+    /// The next payments, oldest first. Each entry links only to the one before it, so an owner's
+    /// entries are collected from the newest back. For an owner with very many, the whole ledger is
+    /// scanned instead.
     fn oldest_first(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
         let from = self.from.unwrap_or(EntryId(1));
         let (mut own, mut at, mut looked_at) = (Vec::new(), self.newest, 0);
@@ -288,7 +289,7 @@ impl Walk {
         Ok(Payments { entries, next, looked_at: looked_at + seen })
     }
 
-    /// The first payments among these lines, and the line after them.
+    /// The first payments among these entries, and the entry after them.
     fn first_of(
         &self,
         reader: &mut dyn Reader,
@@ -308,12 +309,12 @@ impl Walk {
         Ok(Payments { entries, next, looked_at })
     }
 
-    /// Whether a line is one of those that may be shown.
+    /// Whether an entry may be shown.
     fn concerns(&self, entry: &Entry) -> bool {
         self.whose.is_none_or(|own| entry.from.owner == own || entry.to.owner == own)
     }
 
-    /// Whether a line is a payment, and one for the job that is looked for.
+    /// Whether an entry is a payment, and one for the wanted job.
     fn wants(&self, reader: &mut dyn Reader, entry: &Entry) -> Result<bool, StoreError> {
         match &self.sought {
             _ if !entry.kind.is_payment() => Ok(false),
@@ -322,7 +323,7 @@ impl Walk {
         }
     }
 
-    /// The line before one: the owner's own, or of all.
+    /// The previous entry: of the owner, or of the whole ledger.
     fn before(&self, id: EntryId, entry: Option<&Entry>) -> Option<EntryId> {
         match self.whose {
             Some(owner) => entry.and_then(|entry| entry.before(owner)),
@@ -331,7 +332,7 @@ impl Walk {
     }
 }
 
-/// Whose payments are listed: everybody's for the operator and on an open hub.
+/// The owner whose payments are listed: all owners for the operator and on an open hub.
 fn whose(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Option<OwnerId>, Failure> {
     floor.engine.look(|world| {
         let all = known.0.is_operator() || known.0.is_open();
@@ -372,7 +373,7 @@ struct Economy {
     all_balances: BTreeMap<String, Box<RawValue>>,
 }
 
-/// `GET /economy`: the sums, and the balances the caller may see.
+/// `GET /economy`: the totals, and the balances visible to the caller.
 pub async fn economy(State(floor): State<Floor>, known: Known) -> Answered {
     let (shown, mut body) = floor.engine.look(|world| {
         let all = known.0.is_operator() || known.0.caller == Caller::Nobody;
@@ -388,7 +389,7 @@ pub async fn economy(State(floor): State<Floor>, known: Known) -> Answered {
         };
         (shown.take(BALANCES_MAX).cloned().collect::<Vec<_>>(), body)
     });
-    // What is left out is told by `total_accounts`.
+    // `total_accounts` shows how many were left out.
     let mut budget = ByteBudget::default();
     for owner in shown {
         let balance = money(owner.available);

@@ -1,4 +1,4 @@
-//! Results: by the worker's key, or by the callback URL made for the job.
+//! Results: sent with the worker's key, or to the callback URL made for the job.
 
 use axum::extract::State;
 use rialto_core::answer::Answer;
@@ -28,7 +28,7 @@ struct Accepted<'a> {
     warnings: Vec<String>,
 }
 
-/// `POST /results`: the assigned agent's word about its job (§3.4).
+/// `POST /results`: the assigned agent reports its job's result (§3.4).
 pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
     let wire = ResultPost::read(&sent.0).map_err(unread(examples::RESULT))?;
     let missing =
@@ -40,7 +40,7 @@ pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answe
     accept(&floor, wire, &job, by, known.0.once).await
 }
 
-/// `POST /callbacks/{token}`: the same, from whoever holds the job's own address.
+/// `POST /callbacks/{token}`: the same, from the holder of the job's callback URL.
 pub async fn call_back(
     State(floor): State<Floor>,
     anyone: Anyone,
@@ -61,12 +61,12 @@ pub async fn call_back(
     }
     let own = [job.foreign.clone(), job.uuid.to_string()];
     if wire.job_id.is_some_and(|id| !own.contains(&id.to_string())) {
-        return Err(Failure::field("/job_id", "job_id is not the job this address was made for"));
+        return Err(Failure::field("/job_id", "job_id is not the job of this callback URL"));
     }
     accept(&floor, wire, &job, worker, anyone.once).await
 }
 
-/// One path for every result, however it came.
+/// All results are accepted here, whichever way they came.
 async fn accept(
     floor: &Floor,
     wire: ResultPost,

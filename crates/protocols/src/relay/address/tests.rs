@@ -1,4 +1,4 @@
-//! Who is who: spellings of one agent, look-alikes, and what is no address.
+//! Tests: spellings of one agent, confusable names, and invalid addresses.
 
 use super::*;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn an_address_is_shown_as_it_was_typed() {
     assert_eq!((short.shown(), short.canonical()), ("Alice@Hub", "alice@hub"));
 }
 
-/// `İ` folds to two characters, and at the edge that is one too many.
+/// `İ` folds to two characters, which exceeds the limit at the boundary.
 #[test]
 fn an_address_that_folding_makes_too_long_is_refused() {
     let at = |host: usize| format!("aİ@{}", "h".repeat(host));

@@ -25,9 +25,9 @@ use crate::relay::register::{By, Register};
 use crate::relay::shape::{self, text};
 use crate::relay::{Address, Bad, Code, Failure, ID, LOOKS, examples, record, skill};
 
-/// Agents on one page.
+/// How many agents one page has.
 const PAGE: i64 = 1_000;
-/// Agents looked at together, and for one page; a rare one is found a few pages on.
+/// How many agents are scanned at a time, and for one page; a rare match may be a few pages on.
 const SLICE: u64 = 1_024;
 const LOOKED_AT: u64 = 200_000;
 
@@ -46,7 +46,7 @@ pub async fn register(
     let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
     let enrolled = enrol(&floor, &body, By::Itself, actor, Some(&key), anyone.once).await?;
     let Enrolled { agent, created, fresh } = enrolled;
-    // The key that was presented stays; an operator's key is nobody's api_key (D17).
+    // The presented key stays valid; an operator key is not an agent's api_key (D17).
     let kept = shown.filter(|key| key.kind() != Kind::Operator);
     let key = if fresh { Some(key) } else { kept };
     let secret = (agent.liveness == Liveness::Reached)
@@ -82,9 +82,9 @@ pub async fn announce(State(floor): State<Floor>, by: AsOperator, Sent(body): Se
 
 struct Enrolled {
     agent: Arc<Agent>,
-    /// Whether it was not on the lists before: new, or back after it was unregistered.
+    /// Whether it was not listed before: new, or back after it was unregistered.
     created: bool,
-    /// Whether the key that came along is the agent's now.
+    /// Whether the generated key is now the agent's.
     fresh: bool,
 }
 
@@ -117,7 +117,7 @@ async fn enrol(
     let native = wire.address.canonical().to_owned();
     let newcomer = Newcomer { home: ID, native: &native, name: wire.address.name() };
     let mut names = aliases(&floor.engine, newcomer);
-    // Two names that look alike are one name to a reader (R20).
+    // Two confusable names are one name to a reader (R20).
     names.push((LOOKS, wire.address.skeleton()));
     if looks_like_another(floor, &wire.address) {
         return Err(taken(floor, failed(floor, Refusal::IdTaken.into())));
@@ -144,13 +144,13 @@ async fn enrol(
     let Answer::Agent { agent, new, returned, .. } = ran.answer else {
         return Err(failed(floor, rialto_engine::Failure::Fault));
     };
-    // A repeat after a crash finds the agent made, but the key it was made with is gone.
+    // A repeat after a crash finds the agent registered, but its key was not stored and is lost.
     let fresh = (new || rotate) && !ran.replayed;
     Ok(Enrolled { agent, created: new || returned, fresh })
 }
 
-/// Whether an address, as it is going to be shown, looks like that of another agent (R20). One that
-/// is shown like that already goes on as it is.
+/// Whether an address, as it will be displayed, is confusable with that of another agent (R20). One
+/// that is already displayed like that is kept.
 fn looks_like_another(floor: &Floor, address: &Address<'_>) -> bool {
     floor.engine.look(|world| {
         let own = world.agent_named(ID, address.canonical());
@@ -161,7 +161,7 @@ fn looks_like_another(floor: &Floor, address: &Address<'_>) -> bool {
     })
 }
 
-/// An id that is taken is told how it can be had.
+/// Adds to "id taken" how the id can be used.
 fn taken(floor: &Floor, refused: Refused) -> Refused {
     if refused.code() != Code::AgentIdTaken {
         return refused;
@@ -175,11 +175,11 @@ fn taken(floor: &Floor, refused: Refused) -> Refused {
     refuse(floor, Failure { hint: Some(hint.into()), ..failure })
 }
 
-/// `GET /agents`: everybody who is registered, through whatever protocol.
+/// `GET /agents`: all registered agents, of any protocol.
 pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuery) -> Answered {
     let query = query(&floor, raw.as_deref())?;
     let wanted = Wanted::read(&query).map_err(|bad| malformed(&floor, bad))?;
-    // Nobody comes after the newest agent, whatever a cursor says.
+    // No agent follows the newest one, whatever a cursor says.
     let after = wanted.after.min(floor.engine.look(|world| world.next.agent.0));
     let mut page = Page {
         data: Vec::from(b"["),
@@ -188,7 +188,7 @@ pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuer
         last: after,
         rest: Rest::Unseen,
     };
-    // In slices, so that whoever writes need not wait for a long list.
+    // In slices, so that writers need not wait for a long list.
     let last = after + LOOKED_AT;
     while page.rest == Rest::Unseen && page.last < last {
         page.extend(&floor, &wanted, by.caller);
@@ -203,28 +203,28 @@ pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuer
     Ok(answer)
 }
 
-/// A list in the making.
+/// A page being built.
 struct Page {
     data: Vec<u8>,
     found: usize,
     budget: ByteBudget,
-    /// The last agent that was looked at.
+    /// The last agent that was scanned.
     last: u64,
     rest: Rest,
 }
 
-/// What comes after a page.
+/// What follows a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
-    /// There may be more, and there is room for it.
+    /// There may be more, and the page has room.
     Unseen,
-    /// There is more, and no room for it.
+    /// There is more, and the page is full.
     Full,
     None,
 }
 
 impl Page {
-    /// Looks at the next few agents. Only who they are is found out while the world is held; cards are
+    /// Scans the next agents. Only their ids are collected while the world is locked; cards are
     /// read and records are written one at a time.
     fn extend(&mut self, floor: &Floor, wanted: &Wanted<'_>, caller: Caller) {
         let (candidates, last, end) = floor.engine.look(|world| {
@@ -254,7 +254,7 @@ impl Page {
     }
 }
 
-/// Which agents are asked for.
+/// The filter of a list request.
 struct Wanted<'q> {
     culture: Option<&'q str>,
     language: Option<&'q str>,
@@ -291,7 +291,7 @@ impl<'q> Wanted<'q> {
         })
     }
 
-    /// All that can be told without reading its card.
+    /// Everything that can be checked without reading the card.
     fn fits(&self, floor: &Floor, world: &World, agent: &Agent) -> bool {
         self.protocol.is_none_or(|protocol| agent.home.as_str() == protocol)
             && self.online.is_none_or(|on| record::is_online(&floor.engine, world, agent) == on)
@@ -301,7 +301,7 @@ impl<'q> Wanted<'q> {
             })
     }
 
-    /// Whether its card is in the language that is asked for.
+    /// Whether its card has the requested culture and language.
     fn speaks(&self, agent: &Agent) -> bool {
         if self.culture.is_none() && self.language.is_none() {
             return true;
@@ -316,7 +316,7 @@ impl<'q> Wanted<'q> {
     }
 }
 
-/// Where an agent is called is its own business, unless the hub shows everybody.
+/// An agent's endpoint is private, unless the hub shows all of them.
 fn sees_endpoint(floor: &Floor, caller: Caller, agent: &Agent) -> bool {
     floor.relay.settings.show_endpoints
         || caller == Caller::Operator
@@ -339,7 +339,7 @@ pub async fn show(State(floor): State<Floor>, by: Anyone, Named(id): Named) -> A
     }
 }
 
-/// `DELETE /agents/{id}`: off the lists; the id stays reserved.
+/// `DELETE /agents/{id}`: removes the agent from the lists; the id stays reserved.
 pub async fn unregister(State(floor): State<Floor>, by: AsEither, Named(id): Named) -> Answered {
     let found = floor.engine.look(|world| {
         let address = address(&floor, &id)?;
@@ -348,7 +348,7 @@ pub async fn unregister(State(floor): State<Floor>, by: AsEither, Named(id): Nam
         Some((agent.id, agent.home, record::address(world, agent).into_owned()))
     });
     let Some((agent, home, shown)) = found else { return Ok(gone(&floor, false, &id)) };
-    // Another's agent is not there to be deleted; an alias is deleted where it is at home.
+    // Another caller's agent does not exist for it; an alias is deleted in its home protocol.
     if by.agent.is_some_and(|own| own != agent) || home != ID {
         return Err(refuse(&floor, refusals::no_such_agent()));
     }
@@ -369,7 +369,7 @@ fn gone(floor: &Floor, deleted: bool, id: &str) -> Response {
     })
 }
 
-/// `POST /agents/{id}/key`: the operator mints a key; older ones run out.
+/// `POST /agents/{id}/key`: the operator mints a key; older ones expire.
 pub async fn mint(State(floor): State<Floor>, by: AsOperator, Named(id): Named) -> Answered {
     let found = floor.engine.look(|world| {
         let agent = world.agent(world.agent_named(ID, address(&floor, &id)?.canonical())?)?;
@@ -384,7 +384,7 @@ pub async fn mint(State(floor): State<Floor>, by: AsOperator, Named(id): Named) 
     Ok(done(&floor, 201, |out| {
         out.extend_from_slice(b"{\"agent_id\":");
         text(out, &shown);
-        // A repeat after a crash finds a key made that nobody knows any more.
+        // A repeat after a crash finds a key that was minted but not stored, and is lost.
         if !ran.replayed {
             out.extend_from_slice(b",\"api_key\":");
             text(out, key.expose());

@@ -1,4 +1,4 @@
-//! Whom an agent does not want to hear from (R90).
+//! Senders that an agent has blocked (R90).
 
 use axum::extract::State;
 use axum::response::Response;
@@ -21,13 +21,13 @@ pub async fn add(State(floor): State<Floor>, by: AsAgent, Named(id): Named) -> A
     set(&floor, by, &id, true).await
 }
 
-/// `DELETE /agent/blocks/{id}`: their messages are taken again.
+/// `DELETE /agent/blocks/{id}`: their messages are accepted again.
 pub async fn remove(State(floor): State<Floor>, by: AsAgent, Named(id): Named) -> Answered {
     set(&floor, by, &id, false).await
 }
 
 async fn set(floor: &Floor, by: AsAgent, id: &str, blocked_now: bool) -> Answered {
-    // One who has left may come back, so it can be blocked as well.
+    // An agent that has left may come back, so it can be blocked as well.
     let whom = address(floor, id)
         .and_then(|address| floor.engine.look(|world| world.agent_named(ID, address.canonical())));
     let whom = whom.ok_or_else(|| refuse(floor, refusals::no_such_agent()))?;

@@ -1,6 +1,6 @@
-//! `GET /agent/messages`: what an agent sent and received, oldest first.
+//! `GET /agent/messages`: the messages an agent sent and received, oldest first.
 //!
-//! A page ends where it is long enough. `metadata.next_cursor` then leads to what came later.
+//! A page ends when it is long enough. `metadata.next_cursor` then leads to later messages.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use crate::relay::shape::{self, text};
 use crate::relay::state::{self, State as Standing};
 use crate::relay::{record, refusals};
 
-/// Messages on one page.
+/// The default and the maximum number of messages on one page.
 const LIMIT: i64 = 100;
 const LIMIT_MAX: i64 = 500;
-/// Messages looked at for one page; whoever has more of them asks from a later moment.
+/// How many messages are read for one page. A reader with more of them asks from a later time.
 const WALK_MAX: usize = 20_000;
 
-/// What is asked for.
+/// The parameters of the request.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     agent: AgentId,
     since: Option<Timestamp>,
     after: Option<u64>,
-    /// The last message of the page before.
+    /// The last message of the previous page.
     from: Option<NoticeId>,
     limit: usize,
 }
@@ -52,7 +52,7 @@ impl Wanted {
         Ok(Self { agent, since, after, from, limit: limit as usize })
     }
 
-    /// Whether the newest messages are wanted, and not those from somewhere on.
+    /// Whether the newest messages are wanted, and not those from a given point on.
     fn newest(&self) -> bool {
         self.since.is_none() && self.after.is_none() && self.from.is_none()
     }
@@ -67,7 +67,7 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let (newest, sent) = (mailbox.newest, mailbox.sent);
     let found = floor.engine.read(move |reader| {
         let received = walk(reader, newest, &wanted, wanted.from, |notice| notice.before)?;
-        // What the agent wrote before the last message it has seen is not wanted either.
+        // What the agent sent before the last message it has seen is excluded too.
         let from = received.last_seen.max(wanted.from);
         let own = walk(reader, sent, &wanted, from, |notice| match notice.news {
             News::Message { follows, .. } => follows,
@@ -76,9 +76,9 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
         let left_out = [received.left_out, own.left_out].into_iter().flatten().min();
         let rows_read = received.rows_read + own.rows_read;
         let mut found = received.found;
-        // A message to oneself is in both walks.
+        // A message to oneself is in both chains.
         found.extend(own.found.into_iter().filter(|own| own.to != Some(wanted.agent)));
-        // Nothing is shown that is later than something left out: the cursor would lead past it.
+        // Nothing later than a left-out message is shown: the cursor would skip the latter.
         found.retain(|notice| left_out.is_none_or(|first| notice.id < first));
         found.sort_by_key(|notice| notice.id);
         let more = left_out.is_some() || found.len() > wanted.limit;
@@ -98,7 +98,7 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
         Ok((rows, more, rows_read))
     });
     let (mut found, more, rows_read) = found.await.map_err(|failure| failed(&floor, failure))?;
-    // Of the newest ones the last are kept, of others the first.
+    // Of the newest messages the last are kept, of others the first.
     if wanted.newest() {
         found.reverse();
     }
@@ -135,18 +135,18 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     Ok(answer)
 }
 
-/// What was found on the way back along a chain.
+/// The result of a walk back along a chain.
 struct Walk {
     found: Vec<Notice>,
-    /// The received message before the first wanted one, if the way ended there.
+    /// The received message before the first wanted one, if the walk ended there.
     last_seen: Option<NoticeId>,
-    /// The first of those that are left for the next page.
+    /// The first of those left for the next page.
     left_out: Option<NoticeId>,
     rows_read: usize,
 }
 
-/// Back along a chain of messages to the first wanted one, oldest first. Only as many are held as one
-/// page shows.
+/// Walks back along a chain of messages to the first wanted one; the result is oldest first. Holds
+/// no more than one page shows.
 fn walk(
     reader: &mut dyn Reader,
     mut at: Option<NoticeId>,
@@ -159,7 +159,7 @@ fn walk(
     while rows_read < WALK_MAX {
         let Some(id) = at.filter(|id| from.is_none_or(|from| *id > from)) else { break };
         let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
-            return Err(StoreError::Corrupt(format!("notice {id} is named and not there")));
+            return Err(StoreError::Corrupt(format!("notice {id} is referenced but missing")));
         };
         rows_read += 1;
         let received = notice.to == Some(wanted.agent);
@@ -178,7 +178,7 @@ fn walk(
         }
         bytes += notice.news.bytes();
         found.push_front(notice);
-        // Of what is wanted from somewhere on, the later ones are for the next page.
+        // When reading from a given point on, the later ones are left for the next page.
         let too_many = |found: &VecDeque<Notice>, bytes: usize| {
             found.len() > wanted.limit || bytes > ANSWER_BYTES && found.len() > 1
         };
@@ -191,7 +191,7 @@ fn walk(
     Ok(Walk { found: found.into(), last_seen, left_out, rows_read })
 }
 
-/// Whether it is a message, or told as one.
+/// Whether it is a message, or is shown as one.
 fn is_said(news: &News) -> bool {
     use News::*;
     matches!(news, Message { .. } | Assigned { .. } | TakenBack { .. } | Ended { .. })

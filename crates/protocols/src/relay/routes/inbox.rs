@@ -1,4 +1,4 @@
-//! The inbox: an open stream, and what its reader acknowledges.
+//! The inbox: its stream, and its reader's acknowledgements.
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -20,7 +20,7 @@ use crate::relay::proof::{AsAgent, Sent, Shown};
 use crate::relay::refusals::{self, Refused};
 use crate::relay::{Bad, examples};
 
-/// `GET /agent/inbox`: everything that comes, as it comes.
+/// `GET /agent/inbox`: all notices, as they come.
 pub async fn open(
     State(floor): State<Floor>,
     by: AsAgent,
@@ -34,16 +34,16 @@ pub async fn open(
     let from = from(&headers, &query).map_err(|bad| malformed(&floor, bad))?;
     let head = floor.engine.look(|world| world.mailbox(by.id).head);
     let from = match from {
-        // Who has seen it needs no acknowledging besides (R61).
+        // A reader that resumes from a position need not acknowledge it separately (R61).
         From::Position(position) if position <= head => {
             acked(&floor, by, position).await?;
             from
         }
-        // A position of another inbox says nothing about this one.
+        // A position beyond this inbox's head belongs to another inbox.
         From::Position(_) => From::Unread,
         other => other,
     };
-    // Who opens its inbox is there for others, and the pings keep it there.
+    // Opening the inbox counts as activity, and the pings keep the agent online.
     floor.engine.seen(by.id);
     let feed = Feed::new(floor, by.id, ByKey(key.hash()), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
@@ -57,7 +57,7 @@ pub async fn open(
     Ok(answer)
 }
 
-/// Where to begin: what the reader has, or what it says it wants.
+/// Where to start: after what the reader has, or where it asks to.
 fn from(headers: &HeaderMap, query: &Query) -> Result<From, Malformed> {
     let wrong = |field: &str| Malformed {
         field: field.to_owned(),
@@ -95,7 +95,7 @@ async fn acked(floor: &Floor, by: AsAgent, up_to: u64) -> Result<u64, Refused> {
     }
 }
 
-/// `POST /agent/inbox/ack`: everything up to here has arrived.
+/// `POST /agent/inbox/ack`: everything up to this position has arrived.
 pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let bad = |bad: Malformed| refuse(&floor, Bad::from(bad).with_example(examples::ACK));
     let json = ijson::read(&body).map_err(|unreadable| bad(unreadable.into()))?;

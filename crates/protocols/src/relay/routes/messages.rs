@@ -1,4 +1,4 @@
-//! Messages: sent, delivered as far as that is possible now, and looked up.
+//! Messages: sent, delivered as far as possible at once, and looked up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,8 @@ use crate::relay::{
     Bad, Code, Delivery, Failure, ID, Outcome, examples, hire, live, record, shape, stored, work,
 };
 
-/// How much longer than a call may take the ladder leaves the first try to the request that waits
-/// for it, so that nobody is called twice for one message.
+/// How much longer than a call the retry schedule leaves the first attempt to the waiting request,
+/// so that an endpoint is not called twice for one message.
 const SPARE: Duration = Duration::from_secs(15);
 
 /// `POST /messages`: durable before it is answered (R39, R44).
@@ -37,7 +37,7 @@ pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) ->
     accept(floor, by, body).await
 }
 
-/// The same by the express door.
+/// The same as a fast route, without the router.
 pub fn express(floor: Floor, head: Head, body: Reading) -> Answering {
     Box::pin(async move {
         let by = AsEither::of(&floor, &head);
@@ -70,8 +70,8 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
     }
     let to = parties.to;
     let heard = floor.engine.is_heard(to);
-    // What is held back goes where its receiver is when the delay is over: an open inbox still comes
-    // first.
+    // A held-back message keeps its endpoint: where it goes is decided after the delay, and an open
+    // inbox stream still takes precedence.
     let url = parties.endpoint.filter(|_| !heard || delay.is_some());
     if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.foreign.is_none() {
         return Ok(offline(&floor));
@@ -115,18 +115,18 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
     Ok(told(&floor, notice, outcome, false))
 }
 
-/// What a message turns out to be.
+/// What a message is about.
 struct Opened {
     from: AgentId,
-    /// The sender's own work, of which this is the result.
+    /// The sender's own job, if this is its result.
     work: Option<Arc<Job>>,
     parties: Result<Parties, Failure>,
 }
 
-/// Finds out who writes, to whom, and whether it is about the sender's own work. One look is enough
-/// for what agents of this protocol write each other.
+/// Finds the sender, the receiver, and whether the message is about the sender's own job. One read
+/// of the world is enough for messages within this protocol.
 async fn open(floor: &Floor, by: AsEither, send: &Send<'_>) -> Result<Opened, Refused> {
-    // Only the worker itself can give a result, and not the operator in its name.
+    // Only the worker itself can send a result, and not the operator in its name.
     let conversation = by.agent.and(work::conversation(&send.envelope));
     let opened = floor.engine.look(|world| {
         let from = sender(world, by, send)?;
@@ -139,7 +139,7 @@ async fn open(floor: &Floor, by: AsEither, send: &Send<'_>) -> Result<Opened, Re
     let mut opened = opened.map_err(|failure: Failure| refuse(floor, failure).rejected())?;
     let at_home = opened.parties.as_ref().is_ok_and(|parties| parties.foreign.is_none());
     if let Some(uuid) = conversation.filter(|_| opened.work.is_none() && !at_home) {
-        // Work that has ended is answered as such, and is no message to whoever wanted it.
+        // A message about ended work is answered as such, and not sent to the requester.
         let ended = floor.engine.find_job(&JobRef::Uuid(uuid)).await;
         let ended = ended.map_err(|failure| failed(floor, failure).rejected())?;
         let to = opened.parties.as_ref().ok().map(|parties| parties.to);
@@ -149,7 +149,7 @@ async fn open(floor: &Floor, by: AsEither, send: &Send<'_>) -> Result<Opened, Re
     Ok(opened)
 }
 
-/// The agent that writes, which is the key's own unless it is the operator's.
+/// The sending agent: the key's own, unless it is the operator's key.
 fn sender(world: &World, by: AsEither, send: &Send<'_>) -> Result<AgentId, Failure> {
     let Some(from) = listed(world, send.envelope.sender.canonical()) else {
         let text = "sender_id is not registered here; register it with POST /register";
@@ -165,7 +165,7 @@ fn sender(world: &World, by: AsEither, send: &Send<'_>) -> Result<AgentId, Failu
     Ok(from)
 }
 
-/// Whom a message is for, and how it is reached.
+/// The receiver of a message, and how it is reached.
 struct Parties {
     to: AgentId,
     endpoint: Option<String>,
@@ -180,7 +180,7 @@ impl Parties {
             field: Some("/receiver_id".into()),
             ..refusals::no_such_agent()
         })?;
-        // Before anything is slowed down or tried for somebody who is not wanted (R90).
+        // Before anything is delayed or attempted for a blocked sender (R90).
         if receiver.blocked.binary_search(&from).is_ok() {
             return Err(refusals::failed(rialto_core::refusal::Refusal::Blocked.into()));
         }
@@ -190,8 +190,8 @@ impl Parties {
     }
 }
 
-/// How long the loop guard holds the message back, if it does (R89). The sender is answered at once:
-/// only the delivery waits.
+/// How long the loop guard holds the message back, if it does (R89). The sender is answered at
+/// once: only the delivery waits.
 fn delay(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> Option<Millis> {
     let envelope = &send.envelope;
     let (conversation, now) = (envelope.conversation_id, floor.engine.now());
@@ -199,20 +199,20 @@ fn delay(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> Option<Mil
     floor.relay.loop_guard.delay(pair, said, now)
 }
 
-/// How long the first try is this request's own.
+/// How long the first attempt belongs to this request.
 fn first_try(floor: &Floor, stream: bool) -> Millis {
     let call = floor.egress.patience() + if stream { live::WHOLE } else { Duration::ZERO };
     Millis(i64::try_from((call + SPARE).as_millis()).unwrap_or(i64::MAX))
 }
 
-/// What makes a repeat of this message recognisable (R47).
+/// What identifies a repeat of this message (R47).
 fn turn(send: &Send<'_>) -> Option<Turn> {
     let (conversation, number) = send.envelope.conversation_id.zip(send.envelope.turn_number)?;
     let content = Digest::of(&[send.envelope.raw().as_bytes()]);
     Some(Turn { conversation: conversation.to_owned(), number, content })
 }
 
-/// A turn that was taken is told how to go on.
+/// Adds to "turn already used" how to continue.
 pub fn conflict(failure: Failure) -> Failure {
     if failure.code != Code::IdempotencyConflict {
         return failure;
@@ -222,13 +222,13 @@ pub fn conflict(failure: Failure) -> Failure {
     Failure { hint: Some(hint.into()), field, ..failure }
 }
 
-/// The first outcome of a message again; after a failure, one new try of it (R47).
+/// The first outcome of a message again; after a failure, one new attempt (R47).
 async fn again(floor: &Floor, notice: NoticeId) -> Answered {
     let message = crate::relay::state::message(floor, notice).await;
     let message = message.map_err(|failure| failed(floor, failure))?;
     let loop_guard = message.as_ref().is_some_and(|message| message.was_slowed());
     let lost = message.is_some_and(|message| message.lost_its_try(floor));
-    // The first one may still be at the receiver's endpoint: then its end is the answer.
+    // The first attempt may still be running: then its result is the answer.
     let joined = under_way(floor, notice).await;
     let state = crate::relay::state::of(floor, notice).await;
     let state = state.map_err(|failure| failed(floor, failure))?;
@@ -254,7 +254,7 @@ async fn again(floor: &Floor, notice: NoticeId) -> Answered {
     Ok(answer)
 }
 
-/// What became of a message, as its sender is told.
+/// The response to the sender of a message.
 pub fn told(floor: &Floor, notice: NoticeId, outcome: Outcome<'_>, loop_guard: bool) -> Response {
     floor.relay.tally.count(&outcome);
     let trace = floor.relay.traces.of(notice);
@@ -281,7 +281,7 @@ fn answered(floor: &Floor, delivery: &Delivery<'_>) -> Response {
     }
 }
 
-/// Nobody reads, and the hub is set to keep nothing (D11).
+/// The receiver cannot be reached, and the hub is configured not to store the message (D11).
 fn offline(floor: &Floor) -> Response {
     let detail = "the receiver has no open inbox and no endpoint; the message was not stored";
     let outcome = Outcome::Failed { code: Code::AgentUnreachable, detail };

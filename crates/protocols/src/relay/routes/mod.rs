@@ -1,4 +1,4 @@
-//! What each path does.
+//! The handlers of this protocol's operations.
 
 pub mod agents;
 pub mod blocks;
@@ -18,15 +18,15 @@ use crate::face::Floor;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
-/// What a handler gives back.
+/// The result of a handler.
 pub type Answered = Result<Response, Refused>;
 
-/// A refusal, now.
+/// An error response with the current time.
 pub fn refuse(floor: &Floor, failure: impl Into<Failure>) -> Refused {
     Refused::new(failure, floor.engine.now())
 }
 
-/// What the engine could not do.
+/// An engine failure as an error response.
 pub fn failed(floor: &Floor, failure: rialto_engine::Failure) -> Refused {
     refuse(floor, refusals::failed(failure))
 }
@@ -41,12 +41,12 @@ pub fn address<'a>(floor: &Floor, text: &'a str) -> Option<Address<'a>> {
     Address::read(text, &floor.relay.settings.host).ok()
 }
 
-/// The question of a URL.
+/// The query of a URL.
 pub fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
     Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(floor, bad))
 }
 
-/// What a body or a question has wrong.
+/// An error in a body or a query.
 pub fn malformed(floor: &Floor, bad: Malformed) -> Refused {
     refuse(floor, Bad::from(bad))
 }

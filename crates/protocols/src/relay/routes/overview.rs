@@ -1,4 +1,4 @@
-//! What anybody may know about the hub: where everything is, and how it is doing.
+//! Public information about the hub: its discovery document and its health.
 
 use std::num::NonZeroU64;
 
@@ -11,7 +11,7 @@ use crate::relay::discovery::Hub;
 use crate::relay::refusals;
 use crate::relay::{BODY_MAX, shape};
 
-/// `GET /.well-known/chorus.json`: the discovery document, bare (D15).
+/// `GET /.well-known/chorus.json`: the discovery document, without a response envelope (D15).
 pub async fn well_known(State(floor): State<Floor>) -> Response {
     let protocols: Vec<_> = crate::ALL.iter().map(|face| face.id()).collect();
     let protocols: Vec<_> = protocols.iter().map(|id| id.as_str()).collect();
@@ -25,7 +25,7 @@ pub async fn well_known(State(floor): State<Floor>) -> Response {
     refusals::json(200, hub.write())
 }
 
-/// `GET /health`: how the hub is doing.
+/// `GET /health`: the hub's health.
 pub async fn health(State(floor): State<Floor>) -> Response {
     let engine = &floor.engine;
     let agents = engine.look(|world| world.agents().filter(|agent| agent.active).count());

@@ -14,7 +14,7 @@ use crate::relay::event::Marks;
 use crate::relay::proof::{Named, Sent, listed};
 use crate::relay::{Bad, Code, Envelope, ID, receive, record, refusals, reply, stored};
 
-/// An envelope from a peer, whose word for who it is nobody can check.
+/// An envelope from a peer, whose identity cannot be checked.
 pub async fn post(
     State(floor): State<Floor>,
     Named(id): Named,
@@ -68,7 +68,7 @@ pub async fn post(
 /// The same turn of the same sender is one message (R55).
 fn turn(envelope: &Envelope<'_>) -> Option<Turn> {
     let (conversation, number) = envelope.conversation_id.zip(envelope.turn_number)?;
-    // The sender has no id here, so its name stands with the conversation's.
+    // The sender has no id here, so its address is stored with the conversation id.
     let conversation = format!("{}\n{conversation}", envelope.sender.canonical());
     let content = Digest::of(&[envelope.raw().as_bytes()]);
     Some(Turn { conversation, number, content })

@@ -1,4 +1,4 @@
-//! `GET /messages/{trace_id}`: how a message stands, for its sender and its receiver.
+//! `GET /messages/{trace_id}`: the state of a message, for its sender and its receiver.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::relay::refusals::Refused;
 use crate::relay::{Code, Failure, ID, state, wording};
 
 pub async fn show(State(floor): State<Floor>, by: AsAgent, Named(trace): Named) -> Answered {
-    let unknown = || refuse(&floor, Failure::new(Code::NotFound, "no such message"));
+    let unknown = || refuse(&floor, Failure::new(Code::NotFound, "message not found"));
     let Some(notice) = floor.relay.traces.read_text(&trace) else {
         let job = job(&floor, by.id, &trace).await?.ok_or_else(unknown)?;
         let shown = floor.engine.look(|world| written(world, &job));
@@ -31,7 +31,7 @@ pub async fn show(State(floor): State<Floor>, by: AsAgent, Named(trace): Named) 
     Ok(done(&floor, 200, |out| message.write(out, &floor, &trace, &state)))
 }
 
-/// A message that is work is traced by the job's own id, by the two it is about.
+/// A message that is work has the job's id as its trace id, for the job's two parties.
 async fn job(floor: &Floor, reader: AgentId, trace: &str) -> Result<Option<Arc<Job>>, Refused> {
     let Ok(uuid) = trace.parse::<Hyphenated>() else { return Ok(None) };
     let found = floor.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await;

@@ -1,4 +1,4 @@
-//! secp256k1 over the hash as Ethereum's wallets sign texts.
+//! secp256k1 over the hash, signed as a text message by Ethereum wallets.
 
 use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
 use sha3::{Digest, Keccak256};
@@ -13,7 +13,7 @@ pub fn verify(owner: &[u8], hash: &[u8; 48], signature: &[u8]) -> Result<(), Unp
     let [numbers @ .., v] = signature else { return Err(Unproven::BadSignature) };
     let signature = Signature::from_slice(numbers).map_err(|_| Unproven::BadSignature)?;
     let digest = Keccak256::new_with_prefix(PREFIX).chain_update(hash).finalize();
-    // The other of two values of s would be another signature of the same content.
+    // The other value of s would be a second signature of the same content.
     if signature.normalize_s() != signature {
         return Err(Unproven::Malleable);
     }

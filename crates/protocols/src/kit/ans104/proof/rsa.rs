@@ -1,7 +1,7 @@
 //! RSA-PSS with SHA-256 and a salt of any length.
 //!
-//! Wallets use two lengths, and those are checked at full speed. For any other the length is first read
-//! out of the signature, which the library cannot do, and then checked like the others.
+//! Wallets use two lengths, and those are checked at full speed. Any other length is first
+//! recovered from the signature, which the library cannot do, and then checked like the others.
 
 use aws_lc_rs::signature::{
     RSA_PSS_2048_8192_SHA256, RsaParameters, RsaPssSaltLength, RsaPublicKeyComponents,
@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 
 use crate::kit::ans104::bad::Unproven;
 
-/// The only exponent.
+/// The only allowed exponent.
 const EXPONENT: u32 = 65_537;
-/// Bytes of a key, a signature and a padded message.
+/// The size of a key, a signature and a padded message, in bytes.
 const LENGTH: usize = 512;
 const HASH: usize = 32;
-/// The longest salt, which Node's wallets use.
+/// The longest salt, which Node wallets use.
 const LONGEST: RsaParameters = RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
 
 pub fn verify(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Unproven> {
@@ -25,7 +25,8 @@ pub fn verify(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Unpr
     if !whole {
         return Err(Unproven::BadKey);
     }
-    // As a number below the modulus; both are as long, so comparing bytes compares numbers.
+    // Both have the same length, so comparing bytes compares the numbers: the signature must be
+    // below the modulus.
     if signature.len() != LENGTH || signature >= owner {
         return Err(Unproven::BadSignature);
     }
@@ -43,7 +44,7 @@ pub fn verify(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Unpr
     }
 }
 
-/// How long the salt is: what stands behind the zeros and the one of the unmasked block (RFC 8017,
+/// The length of the salt: the bytes after the zeros and the one of the unmasked block (RFC 8017,
 /// section 9.1.2).
 fn salt_length(owner: &[u8], signature: &[u8]) -> Option<u16> {
     let (modulus, number) = (BigUint::from_bytes_be(owner), BigUint::from_bytes_be(signature));
@@ -57,7 +58,7 @@ fn salt_length(owner: &[u8], signature: &[u8]) -> Option<u16> {
     }
     let mut plain: Vec<u8> =
         masked.iter().zip(mask(hash, masked.len())).map(|(byte, mask)| byte ^ mask).collect();
-    // One bit of the 4096 is not used.
+    // One of the 4096 bits is not used.
     plain[0] &= 0x7f;
     let one = plain.iter().position(|byte| *byte != 0)?;
     (plain[one] == 1).then(|| u16::try_from(plain.len() - one - 1).ok())?

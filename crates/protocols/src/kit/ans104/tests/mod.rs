@@ -1,4 +1,4 @@
-//! The published items, tampering, and bytes that are no items.
+//! Tests: the published items, tampering, and bytes that are not items.
 
 mod wallets;
 
@@ -65,7 +65,7 @@ fn every_invalid_item_is_refused() {
     }
 }
 
-/// A small item by a throw-away key.
+/// A small item signed by a test key.
 fn signed(kind: Kind, draft: &Draft<'_>) -> Vec<u8> {
     let key = SecretKey::from_seed(&[7; 32]);
     let owner = *key.public().as_bytes();
@@ -103,7 +103,7 @@ fn a_tampered_byte_anywhere_is_refused() {
 fn a_tampered_byte_of_an_rsa_item_is_refused() {
     let first = &vectors("valid")[0];
     let good = bytes(text(first, "hex"));
-    // Every part has its turn; a check costs too much to try all of them.
+    // Every part is covered. Trying every byte would take too long.
     for at in (0..good.len()).step_by(97).chain([0, 2, 513, 514, 1_025, 1_026, good.len() - 1]) {
         let mut bad = good.clone();
         bad[at] ^= 1;

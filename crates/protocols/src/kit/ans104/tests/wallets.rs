@@ -1,4 +1,4 @@
-//! Wallets made for the test: RSA with salts of any length, and Ethereum's.
+//! Tests with generated wallets: RSA with salts of any length, and Ethereum.
 
 use std::sync::LazyLock;
 
@@ -13,11 +13,11 @@ use sha3::{Digest, Keccak256};
 
 use super::{DRAFT, Item, Kind, Unproven};
 
-/// Made once: a key of 4096 bits takes a while.
+/// Generated once, since a key of 4096 bits takes a while.
 static RSA: LazyLock<KeyPair> =
     LazyLock::new(|| KeyPair::generate(KeySize::Rsa4096).expect("a key"));
 
-/// The modulus, which is the largest number in the public key.
+/// The modulus: the largest number in the public key.
 fn modulus(key: &KeyPair) -> Vec<u8> {
     let der = key.public_key().as_ref();
     // SEQUENCE { INTEGER 00 n, INTEGER e }: the integer's 513 bytes begin where its length ends.
@@ -56,7 +56,7 @@ fn a_signature_has_one_number_and_a_key_4096_bits() {
     let good = rsa_item(&RSA_PSS_SHA256);
     let item = Item::read(&good).expect("an item");
     let (signature, owner) = (item.signature, item.owner);
-    // The same number plus the modulus would be the same signature, if it fits at all.
+    // Adding the modulus would give the same signature, if the sum fits.
     let more = BigUint::from_bytes_be(signature) + BigUint::from_bytes_be(owner);
     let more = more.to_bytes_be();
     if more.len() == 512 {
@@ -74,7 +74,7 @@ fn a_signature_has_one_number_and_a_key_4096_bits() {
     }
 }
 
-/// An item by a throw-away Ethereum key, its signature changed.
+/// An item signed by a test Ethereum key, with a changed signature.
 fn ethereum_item(change: impl Fn(&mut [u8; 65])) -> Vec<u8> {
     let key = SigningKey::from_slice(&[0x42; 32]).expect("a key");
     let owner = key.verifying_key().to_sec1_point(false);
@@ -97,7 +97,7 @@ fn a_text_signed_by_an_ethereum_wallet_is_proven_in_one_form_only() {
     assert_eq!(verify(ethereum_item(|bytes| bytes[64] -= 27)), Err(Unproven::Malleable));
     assert_eq!(verify(ethereum_item(|bytes| bytes[64] ^= 0x07)), Err(Unproven::BadSignature));
     assert_eq!(verify(ethereum_item(|bytes| bytes[10] ^= 1)), Err(Unproven::BadSignature));
-    // The other s of the same signature: the order of the curve less this one.
+    // The other s of the same signature: the order of the curve minus this one.
     let order = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
     let order = BigUint::parse_bytes(order.as_bytes(), 16).expect("a number");
     let high = ethereum_item(|bytes| {
@@ -111,7 +111,7 @@ fn a_text_signed_by_an_ethereum_wallet_is_proven_in_one_form_only() {
 
 #[test]
 fn an_ethereum_address_has_its_checksum_in_its_case() {
-    // The key 1, whose address every wallet knows.
+    // The private key 1, whose address is well known.
     let mut one = [0; 32];
     one[31] = 1;
     let key = SigningKey::from_slice(&one).expect("a key");

@@ -1,4 +1,4 @@
-//! Sentences, references, limits and laws.
+//! Tests: violation texts, references, limits and laws.
 
 mod hostile;
 
@@ -133,8 +133,8 @@ fn references_work_inside_and_nowhere_else() {
             assert!(bad.why.contains("must stay inside this schema"), "{bad}");
         }
     }
-    assert!(refusal(r##"{"$ref":"#/nowhere"}"##).contains("points to nothing"));
-    assert!(refusal(r##"{"$ref":"#nobody"}"##).contains("names nothing"));
+    assert!(refusal(r##"{"$ref":"#/nowhere"}"##).contains("does not resolve"));
+    assert!(refusal(r##"{"$ref":"#nothing"}"##).contains("names nothing"));
     assert!(refusal(r#"{"allOf":[{"$id":"https://example.com/x"}]}"#).contains("has $id"));
     assert!(refusal(r##"{"allOf":[{"$anchor":"a"},{"$anchor":"a"}]}"##).contains("same name"));
     assert!(schema(r#"{"properties":{"$ref":{"type":"string"},"$id":{}}}"#).check("{}").is_ok());
@@ -172,11 +172,11 @@ fn trivial_schemas_say_so() {
     assert!(!schema("false").is_trivial() && !schema(r#"{"type":"object"}"#).is_trivial());
     assert_eq!(
         schema("{}").check("{"),
-        Err(vec![Violation::whole("cannot be read: unexpected end at byte 1")])
+        Err(vec![Violation::whole("is not valid JSON: unexpected end at byte 1")])
     );
 }
 
-/// Any JSON, small.
+/// Any small JSON value.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
