@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and the protocol adapter.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::face::{Background, Face, Floor, Listed, Newcomer, Reach, Route, Troub
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Openclaw;
 
 const TABLE: &[Route<Floor>] = &[
@@ -161,7 +161,7 @@ impl Face for Openclaw {
         say::refuse(floor, &refusals::trouble(&trouble))
     }
 
-    /// Identities are published under the prefix only.
+    /// Identities are published under the protocol's prefix only.
     fn claims_registration(&self, _: &Json<'_>) -> bool {
         false
     }
@@ -246,7 +246,7 @@ impl Words for Openclaw {
     }
 }
 
-/// A refusal where neither the hub's clock nor its ids are at hand.
+/// An error response where no hub context is available: without the hub's clock and ids.
 fn bare(failure: &Failure) -> Response {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
