@@ -83,7 +83,7 @@ impl Stream {
         let watcher = engine.watch(watched);
         let head = *engine.lines().borrow();
         let inbox_head = engine.look(|world| world.mailbox(agent).head);
-        // A position from another hub or stream lies past the head; it is ignored.
+        // A position past the head belongs to another stream; it is ignored.
         let from = from.filter(|from| from.position <= inbox_head && from.line <= head);
         let start = from.map_or(head, |from| from.line.max(head.saturating_sub(LOOK_BACK)));
         let line = Arc::new(AtomicU64::new(start));

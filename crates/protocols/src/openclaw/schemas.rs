@@ -1,4 +1,4 @@
-//! The spec's own six schemas, compiled once.
+//! The six schemas of the spec, compiled once.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use super::kind::Kind;
 use crate::kit::ijson;
 use crate::kit::schema::Schema;
 
-/// As they stand in the spec.
+/// The text as in the spec.
 const TEXT: &str = include_str!("fixtures/schemas.json");
 
 static ALL: LazyLock<Vec<Schema>> = LazyLock::new(|| {
