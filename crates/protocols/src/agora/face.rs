@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and the protocol adapter.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::face::route::{listed, router};
 use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble};
 use crate::kit::ijson::Json;
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Agora;
 
 const TABLE: &[Route<Floor>] = &[
@@ -92,7 +92,7 @@ impl Face for Agora {
         say::refuse(floor, &refusals::trouble(&trouble), None)
     }
 
-    /// Nobody registers here: a key is an agent from its first message on.
+    /// There is no registration: a key becomes an agent with its first message.
     fn claims_registration(&self, _: &Json<'_>) -> bool {
         false
     }
@@ -111,7 +111,7 @@ impl Face for Agora {
     }
 
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
-        // Two who are called the same there are two here, too.
+        // Two agents with the same name in their protocol stay two agents here.
         let spare = format!("{} again", new.native);
         let native = if taken { &spare } else { new.native };
         Some(held_key(secret, new.home, native).did().to_owned())

@@ -1,4 +1,4 @@
-//! What the rules, the engine and the edge refuse, as this protocol's errors.
+//! Maps refusals of the core, the engine and the edge to this protocol's errors.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::codes::Code;
 use super::failure::Failure;
 use crate::face::Trouble;
 
-/// What the engine could not do.
+/// The failure for an engine failure.
 pub fn failed(failure: &EngineFailure) -> Failure {
     match failure {
         EngineFailure::Refused(refusal) => refused(refusal),
@@ -26,10 +26,10 @@ pub fn failed(failure: &EngineFailure) -> Failure {
     }
 }
 
-/// Every refusal there is, so that a new one cannot slip past (B6).
+/// The match is exhaustive, so that a new refusal cannot be forgotten (B6).
 pub fn refused(refusal: &Refusal) -> Failure {
     let code = match refusal {
-        // Who is not a party and what does not exist are one answer (D19).
+        // A caller that is not a party gets the same answer as for an unknown request (D19).
         Refusal::NotYours => return not_a_party(),
         Refusal::NotAuthenticated
         | Refusal::Suspended
@@ -96,7 +96,7 @@ fn not_a_party() -> Failure {
     Failure::unauthorized("no request or offer with this id, or the sender is not a party of it")
 }
 
-/// The refusal in this protocol's own words, where the core's would puzzle its readers.
+/// The refusal's text in this protocol's terms, where the core's text would be unclear.
 fn text(refusal: &Refusal) -> Cow<'static, str> {
     match refusal {
         Refusal::WrongState { is: State::Expired } => "the request has timed out".into(),
@@ -138,7 +138,7 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
     })
 }
 
-/// Where a request is, in this protocol's words.
+/// The state of a request in this protocol's terms.
 pub fn state_of(state: State) -> super::thread::State {
     use super::thread::State as Shown;
     match state {
@@ -150,7 +150,7 @@ pub fn state_of(state: State) -> super::thread::State {
     }
 }
 
-/// What the edge refuses.
+/// The failure for a refusal of the edge.
 pub fn trouble(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::new(Code::NotFound, "no such path"),

@@ -184,7 +184,7 @@ async fn some(
     Ok(some)
 }
 
-/// Finished tasks, newest first, each linked to the one before it. Fewer while they are large.
+/// Finished tasks, newest first, by each job's link to the one before it. Stops at the size limit.
 fn history(
     reader: &mut dyn rialto_engine::store::Reader,
     from: Option<JobId>,
