@@ -126,7 +126,7 @@ fn version(f: &Fields<'_, '_>) -> Result<(), Failure> {
         return Err(failure);
     }
     Err(failure.with_hint(
-        "this is the envelope of another protocol; here it has protocol: \"agora/1.0\", id, \
+        "this is an envelope of another protocol; an Agora envelope has protocol: \"agora/1.0\", id, \
          timestamp, type, sender {id, signature} and payload",
     ))
 }
@@ -139,7 +139,7 @@ fn kind(f: &Fields<'_, '_>) -> Result<Kind, Failure> {
         let failure = Failure::from(f.fail("type", WANTED));
         match text {
             "DEBATE" => failure.with_hint(
-                "DEBATE is in some schemas and not in protocol: \"agora/1.0\"; say it in a REQUEST",
+                "DEBATE is in some schemas, but not in \"agora/1.0\"; send a REQUEST instead",
             ),
             _ => failure,
         }

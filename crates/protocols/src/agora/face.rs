@@ -24,7 +24,7 @@ use crate::kit::ijson::Json;
 pub struct Agora;
 
 const TABLE: &[Route<Floor>] = &[
-    Route::prefixed("GET", "", Reach::Public, "Hub key and endpoints", || get(overview::show)),
+    Route::prefixed("GET", "", Reach::Public, "Show hub key and endpoints", || get(overview::show)),
     Route::prefixed("POST", "", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
     Route::prefixed("POST", "/envelopes", Reach::Signed, "Send a signed envelope", || {
         post(envelopes::post)
@@ -32,7 +32,7 @@ const TABLE: &[Route<Floor>] = &[
     Route::prefixed("GET", "/agents", Reach::Public, "List agents and their capabilities", || {
         get(agents::list)
     }),
-    Route::prefixed("GET", "/agents/{id}", Reach::Public, "One agent's entry", || {
+    Route::prefixed("GET", "/agents/{id}", Reach::Public, "Show an agent's entry", || {
         get(agents::show)
     }),
     Route::prefixed(
@@ -46,7 +46,7 @@ const TABLE: &[Route<Floor>] = &[
         "GET",
         "/inbox",
         Reach::Inbox,
-        "The reader's inbox as a stream of events",
+        "Stream the events of the reader's inbox",
         || get(inbox::open),
     ),
     Route::prefixed(
@@ -56,13 +56,13 @@ const TABLE: &[Route<Floor>] = &[
         "Acknowledge everything up to a position",
         || post(inbox::ack),
     ),
-    Route::prefixed("GET", "/messages", Reach::Inbox, "A page of the reader's inbox", || {
+    Route::prefixed("GET", "/messages", Reach::Inbox, "List a page of the reader's inbox", || {
         get(inbox::page)
     }),
-    Route::prefixed("GET", "/requests/{id}", Reach::Inbox, "How a request stands", || {
+    Route::prefixed("GET", "/requests/{id}", Reach::Inbox, "Show the state of a request", || {
         get(requests::show)
     }),
-    Route::prefixed("GET", "/ws", Reach::Signed, "Envelopes both ways over a WebSocket", || {
+    Route::prefixed("GET", "/ws", Reach::Signed, "Exchange envelopes over a WebSocket", || {
         get(socket::open)
     }),
 ];

@@ -99,7 +99,7 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     let hub = floor.agora.hub.key();
     if proven.envelope.hub.is_some_and(|named| named != hub) {
         let text = "this envelope is signed for another hub: recipient.hub is not this one's key";
-        return Err(Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key"));
+        return Err(Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key"));
     }
     let is_greeting = proven.envelope.kind == Kind::Hello && proven.envelope.recipient == Some(hub);
     if way.greets && !is_greeting {
@@ -155,7 +155,7 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
 /// The error for a first frame that does not open a connection.
 pub fn not_a_greeting() -> Failure {
     let text = "the first frame must be a new HELLO whose signed recipient is the hub";
-    Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key")
+    Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key")
 }
 
 /// Whether the hub signs with this key, for itself or for a bridged agent.

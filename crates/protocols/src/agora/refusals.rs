@@ -131,7 +131,7 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
         Refusal::NotAuthenticated => "register again by sending a HELLO to the hub",
         Refusal::OtherCurrency => "leave budget.currency out, or set it to \"credits\"",
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
-            "GET /agora/agents?resource=… shows who supports what"
+            "GET /agora/agents?resource=… lists the agents that support a resource"
         }
         Refusal::InboxFull => "the receiver's inbox is full; retry later",
         _ => return None,
@@ -161,7 +161,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
             Failure { http: 421, ..Failure::bad_request("unknown Host header for this hub") }
         }
         Trouble::ForeignOrigin => {
-            let text = "web pages of other origins may not do this";
+            let text = "cross-origin requests are not allowed here";
             Failure { http: 403, ..Failure::unauthorized(text) }
         }
         Trouble::Encoded => Failure::encoded(),
@@ -171,7 +171,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
         }
         Trouble::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; wait a little", seconds)
+            Failure::too_many("too many messages; retry later", seconds)
         }
         Trouble::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");

@@ -31,7 +31,7 @@ pub fn sign_as(
     recipient: Option<PublicKey>,
 ) -> Signed {
     let draft = Draft { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
-    floor.agora.hub.sign(&draft).expect("what the hub writes itself is a payload")
+    floor.agora.hub.sign(&draft).expect("payloads that the hub writes are valid")
 }
 
 /// A receipt, signed now so that its reader finds it fresh.

@@ -208,7 +208,7 @@ fn about(id: &str, named: Option<Address>) -> Result<Named, Failure> {
         None | Some(Address::Hub) => None,
         Some(Address::Agent(agent)) => Some(agent),
         Some(Address::HubPath) => {
-            let text = "is missing, and the URL names the hub, which is no party of any request";
+            let text = "is missing, and the URL names the hub, which is not a party of any request";
             return Err(Failure::bad_field("/recipient", text));
         }
     };

@@ -152,12 +152,12 @@ pub fn refused(trouble: &Trouble) -> Failure {
         Trouble::NotFound => Failure::not_found(),
         Trouble::MethodNotAllowed => Failure::method(),
         Trouble::WrongHost => Failure::new(421, "unknown Host header for this hub"),
-        Trouble::ForeignOrigin => Failure::new(403, "web pages of other origins may not do this"),
+        Trouble::ForeignOrigin => Failure::new(403, "cross-origin requests are not allowed here"),
         Trouble::Encoded => Failure::encoded(),
         Trouble::TooLarge { .. } => Failure::too_large(),
         Trouble::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; wait a little", seconds)
+            Failure::too_many("too many messages; retry later", seconds)
         }
         Trouble::Overloaded => {
             let full = Failure::unavailable("the hub is overloaded");

@@ -45,7 +45,7 @@ pub fn version(json: &Json<'_>) -> Result<String, Failure> {
         return Err(Failure::violated(vec![wrong.to_owned()]).about(json));
     }
     if parts[0].trim_start_matches('0') != "1" {
-        let message = "protocol_version must be 1.x.y: no other major version is spoken here";
+        let message = "protocol_version must be 1.x.y: other major versions are not supported";
         return Err(Failure::new(Code::UnsupportedVersion, message).about(json));
     }
     Ok(given.to_owned())

@@ -107,7 +107,7 @@ fn taken_back(floor: &Floor, notice: &Notice, job: &Job) -> String {
         floor.engine.look(|world| world.name_of(to, ID).and_then(|name| name.parse().ok()))
     });
     let reason = match view::state(job) {
-        State::Rejected => "no answer came in time",
+        State::Rejected => "no response arrived in time",
         _ => "the work was assigned to another agent",
     };
     Output {

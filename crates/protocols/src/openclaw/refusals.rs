@@ -168,8 +168,8 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
         Refusal::TooFewCredits | Refusal::GuestCannotPay => {
             Ok(Rejection::insufficient_credits(LATER_SECONDS))
         }
-        Refusal::Blocked => no(PolicyViolation, "Agent takes no requests from this requester"),
-        Refusal::BridgeLoop { .. } => no(PolicyViolation, "An agent cannot ask itself"),
+        Refusal::Blocked => no(PolicyViolation, "Agent accepts no requests from this requester"),
+        Refusal::BridgeLoop { .. } => no(PolicyViolation, "An agent cannot send itself a request"),
         other => Err(refused(other)),
     }
 }
@@ -198,7 +198,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
             Failure { http: 421, ..Failure::invalid("unknown Host header for this hub") }
         }
         Trouble::ForeignOrigin => {
-            Failure::new(Code::Forbidden, "web pages of other origins may not do this")
+            Failure::new(Code::Forbidden, "cross-origin requests are not allowed here")
         }
         Trouble::Encoded => Failure::encoded(),
         Trouble::TooLarge { limit } => {
@@ -206,7 +206,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
         }
         Trouble::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; wait a little", seconds)
+            Failure::too_many("too many messages; retry later", seconds)
         }
         Trouble::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");

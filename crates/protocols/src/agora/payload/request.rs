@@ -65,7 +65,7 @@ impl<'a> Budget<'a> {
     fn read(f: &Fields<'_, 'a>) -> Result<Self, Malformed> {
         let (max, max_cost) = (amount(f, "max")?, amount(f, "max_cost")?);
         if max.is_some() && max_cost.is_some() && max != max_cost {
-            return Err(f.fail("max_cost", "must not differ from max, which says the same"));
+            return Err(f.fail("max_cost", "must equal max, because both mean the same"));
         }
         Ok(Self { max: max.or(max_cost), currency: f.text("currency")? })
     }

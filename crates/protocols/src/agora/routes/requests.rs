@@ -54,7 +54,7 @@ pub async fn show(
     let mut threads = threads.into_iter();
     let unknown = || {
         let text = "no request with this id, or you are not a party of it";
-        let hint = "of an id that several requesters used, ?requester=did:key:… shows one";
+        let hint = "if several requesters used this id, add ?requester=did:key:… to select one";
         Refused::new(&floor, Failure::new(Code::NotFound, text).with_hint(hint))
     };
     let mut first = threads.next().ok_or_else(unknown)?;

@@ -36,7 +36,7 @@ pub async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answered {
     let wrong = |_| {
-        let text = "this path speaks WebSocket: send Connection: Upgrade and Upgrade: websocket";
+        let text = "this is a WebSocket endpoint: send Connection: Upgrade and Upgrade: websocket";
         Refused::new(&floor, Failure { http: 426, ..Failure::bad_request(text) })
     };
     let upgrade = upgrade.map_err(wrong)?;

@@ -43,11 +43,11 @@ impl Notice<'_> {
     const fn sentence(self) -> &'static str {
         match self {
             Self::OfferReceived { .. } => "The offer is valid until the auction closes",
-            Self::OfferRejected { .. } => "Another offer was taken",
+            Self::OfferRejected { .. } => "Another offer was accepted",
             Self::QueryFailed => "No agent made an offer; the reward was released",
             Self::TaskQueued => "The task is queued for an agent; the reward stays held",
             Self::TaskUnassigned => "The agent declined the task; the reward was released",
-            Self::TaskFailed => "The agent could not do the task, and the reward is free again",
+            Self::TaskFailed => "The agent failed to do the task; the reward was released",
             Self::TaskExpired => "The task was not completed in time; the reward was released",
         }
     }

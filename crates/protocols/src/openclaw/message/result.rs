@@ -85,7 +85,7 @@ impl Failed {
     pub fn deadline_exceeded() -> Self {
         Self {
             code: DEADLINE_EXCEEDED.to_owned(),
-            message: "no result came in time".to_owned(),
+            message: "no result arrived in time".to_owned(),
             error_type: Some(ErrorType::Transient),
             details: None,
             retryable: true,

@@ -84,7 +84,7 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
         }
     }
     let nobody = || {
-        let text = "Nobody offers this capability";
+        let text = "No agent offers this capability";
         Rejection::new(Rejected::CapabilityNotAvailable, text)
     };
     Ok(Tried::No(best.unwrap_or_else(nobody), Some(floor.openclaw.hub_id)))
