@@ -1,8 +1,8 @@
 //! Envelopes: reads one signed message, checks its members and keeps its text.
 //!
-//! Reading does not verify the signature or the timestamp; `proof` does. The checks are in the
-//! order of R73: the JSON with its numbers, the members, then the key that they name. A missing
-//! member and `null` are the same, as everywhere in the hub.
+//! Reading does not verify the signature or the timestamp; the module `signature` does. The checks
+//! are in the order of R73: the JSON with its numbers, the members, then the key that they name. A
+//! missing member and `null` are the same, as everywhere in the hub.
 
 use rialto_core::time::Timestamp;
 

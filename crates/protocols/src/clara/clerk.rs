@@ -41,8 +41,8 @@ pub enum Reply {
     Offer { task_id: String, agent_id: String, fee: Credits, reward: Credits },
     /// The queued tasks were dispatched again.
     Dispatched,
-    /// An answer known before the order ran; whether it is public. `ask` is the query, if the
-    /// answer can be computed again.
+    /// An answer known before the order ran, and whether it is public. `query` is set if the answer
+    /// can be computed again.
     Known { messages: Vec<Outgoing>, shown: bool, ask: Option<Ask> },
     /// The order cannot succeed.
     Fault(Fault),

@@ -27,7 +27,7 @@ use crate::kit::ijson;
 use crate::kit::jcs;
 use crate::kit::object::Object;
 
-/// A request that still waits for its agent is rejected after this long.
+/// A request without a deadline ends after this long if it still waits for its agent.
 const LIFE: Millis = Millis::hours(30 * 24);
 
 /// The parts of a publication that only the hub knows.
