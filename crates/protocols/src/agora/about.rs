@@ -1,4 +1,4 @@
-//! `GET /agora`: which hub this is and where it listens.
+//! `GET /agora`: the hub's key and its endpoints.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ pub struct About {
     pub protocol: String,
     /// The hub's own key, as did:key.
     pub hub: String,
-    /// How far a timestamp may be from the hub's clock.
+    /// The largest difference between a timestamp and the hub's clock.
     pub window_ms: i64,
-    /// Paths by what they are for.
+    /// Paths by purpose.
     pub endpoints: BTreeMap<String, String>,
 }

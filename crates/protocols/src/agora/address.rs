@@ -1,4 +1,5 @@
-//! Whom an envelope is for: the URL's agent, else its `recipient`, else what its type says (R26–R29).
+//! Resolves the destination of an envelope: the URL's agent, else its `recipient`, else by its type
+//! (R26–R29).
 
 use rialto_core::id::AgentId;
 
@@ -9,7 +10,7 @@ use super::failure::Failure;
 use crate::face::Floor;
 use crate::kit::ed25519::PublicKey;
 
-/// Somebody named by its key.
+/// A destination that is named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// This hub, by the signed `recipient`.
@@ -19,7 +20,7 @@ pub enum Address {
     Agent(AgentId),
 }
 
-/// The key an envelope is addressed to; URL and `recipient` may not differ.
+/// The key that an envelope is addressed to. URL and `recipient` must not differ.
 pub fn named(
     envelope: &Envelope<'_>,
     url: Option<PublicKey>,
@@ -32,7 +33,7 @@ pub fn named(
     }
 }
 
-/// Who has that key, which an envelope or its URL names.
+/// The destination with that key, which the envelope or its URL names.
 pub fn resolve(floor: &Floor, envelope: &Envelope<'_>, key: PublicKey) -> Result<Address, Failure> {
     if key == floor.agora.hub.key() {
         let signed = envelope.recipient.is_some();

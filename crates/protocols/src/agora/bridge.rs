@@ -1,22 +1,22 @@
-//! The mark on what the hub signs for somebody who has no key of this protocol (R70).
+//! The mark on envelopes that the hub signs for an agent without a key of this protocol (R70).
 
 use crate::kit::ijson::{Json, Kind};
 use crate::kit::jcs;
 
-/// For whom an envelope was signed, and by whom.
+/// The agent for which an envelope was signed, and the hub that signed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bridge<'a> {
     /// The hub that holds the key, as did:key.
     pub hub: &'a str,
-    /// The protocol the agent speaks itself.
+    /// The agent's home protocol.
     pub protocol: &'a str,
-    /// What the agent is called there.
+    /// The agent's id in its home protocol.
     pub agent: &'a str,
 }
 
 impl<'a> Bridge<'a> {
-    /// Reads an envelope's `bridge`. Anybody may write anything there; it means something only in
-    /// an envelope whose sender the named hub says it holds.
+    /// Reads an envelope's `bridge`. Any sender can write this member. It is valid only if the
+    /// named hub confirms that it holds the sender's key.
     pub fn read(json: &'a Json<'_>) -> Option<Self> {
         let text = |name| match json.get(name)?.kind() {
             Kind::Text(text) => Some(text.as_ref()),

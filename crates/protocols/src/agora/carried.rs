@@ -1,7 +1,8 @@
-//! Values of other protocols in what is signed here: as they are, or as text where they cannot be signed.
+//! Values of other protocols in signed envelopes: as they are, or as text where they cannot be
+//! signed.
 //!
-//! Signing needs canonical JSON, which has no number beyond what every reader reads the same way, and no
-//! unlimited depth. Such values are carried as text, so that no work or result is lost.
+//! Signing needs canonical JSON, which limits numbers to those that every reader reads the same,
+//! and limits the depth. Other values are carried as text, so that no work or result is lost.
 
 use std::borrow::Cow;
 
@@ -9,13 +10,14 @@ use crate::kit::ijson;
 use crate::kit::jcs;
 use crate::kit::object::Object;
 
-/// What a value is called that is carried as text.
+/// The member that holds a value carried as text.
 const AS_TEXT: &str = "json";
-/// Levels and members that an envelope needs for itself.
+/// The levels of depth that an envelope needs for itself.
 const LEVELS: usize = 8;
 const MEMBERS: usize = 200;
 
-/// JSON as an object that can be signed; what is no object stands in one under a name.
+/// JSON as an object that can be signed. A value that is not an object is wrapped in one under
+/// `name`.
 pub fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
     if !is_signable(text) {
         return Object::new().text(AS_TEXT, text).finish().into();
@@ -26,7 +28,7 @@ pub fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
     }
 }
 
-/// JSON that can be signed: itself, or as an object that has it as text.
+/// JSON that can be signed: the value itself, or an object that contains it as text.
 pub fn value(text: &str) -> Cow<'_, str> {
     match is_signable(text) {
         true => text.into(),
@@ -34,7 +36,7 @@ pub fn value(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a value can stand in an envelope that is signed and read again.
+/// Whether a value can be part of an envelope that is signed and read again.
 fn is_signable(text: &str) -> bool {
     let (open, close) = ("[".repeat(LEVELS), "]".repeat(LEVELS));
     let inside = format!("[{open}{text}{close}{}]", ",0".repeat(MEMBERS));

@@ -1,23 +1,23 @@
 //! The eight codes of an ERROR (spec section 5).
 
-/// What went wrong, as a number HTTP knows too.
+/// An error code, with the numbers of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// 400: malformed, in the wrong state, or contradicting itself.
+    /// 400: malformed, in the wrong state, or contradictory.
     BadRequest,
-    /// 401: not proven, not fresh, blocked, or none of the sender's business.
+    /// 401: not proven, not fresh, blocked, or not a party.
     Unauthorized,
-    /// 402: too little money, or the wrong kind.
+    /// 402: too few credits, or another currency.
     PaymentRequired,
-    /// 404: nobody does that, or nobody is called that.
+    /// 404: no agent supports the resource, or no agent has the key.
     NotFound,
     /// 408: too late.
     Timeout,
-    /// 429: too much.
+    /// 429: too many requests.
     TooManyRequests,
-    /// 500: somebody broke.
+    /// 500: a party failed.
     Internal,
-    /// 503: somebody cannot now.
+    /// 503: a party is unavailable.
     Unavailable,
 }
 
@@ -34,7 +34,7 @@ impl Code {
         Self::Unavailable,
     ];
 
-    /// The code as it is written; also the HTTP status of a refusal (R68).
+    /// The number on the wire; also the HTTP status of an error (R68).
     pub const fn number(self) -> u16 {
         match self {
             Self::BadRequest => 400,
@@ -48,13 +48,13 @@ impl Code {
         }
     }
 
-    /// Whether trying again can help without changing anything but the envelope's id. After 500 it
-    /// is not known, so nobody is told to.
+    /// Whether a retry can succeed when only the envelope's id changes. For 500 this is unknown, so
+    /// the answer is no.
     pub const fn retryable(self) -> bool {
         matches!(self, Self::Timeout | Self::TooManyRequests | Self::Unavailable)
     }
 
-    /// The code with this number. Agents use others as well, and each of those means that they
+    /// The code with this number. Agents also use other numbers; each of those means that the agent
     /// failed (R59).
     pub fn read(number: i64) -> Self {
         let same = |code: &Self| i64::from(code.number()) == number;

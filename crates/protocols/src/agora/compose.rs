@@ -1,4 +1,4 @@
-//! Making envelopes: members in canonical order, signed, and sent as compactly as they were given.
+//! Signs envelopes: members in canonical order, the payload as compact as it was given.
 
 use rialto_core::time::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -11,38 +11,38 @@ use crate::kit::fields::{Fields, Malformed};
 use crate::kit::name::check_name;
 use crate::kit::{base64url, ijson, jcs, stamp};
 
-/// Room for what stands around payload and names.
+/// Space for the members around payload and ids.
 const AROUND: usize = 384;
 
-/// What is to be said.
+/// The content of an envelope before it is signed.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
-    /// The message's id, which its sender never used before.
+    /// The message's id, never used before by its sender.
     pub id: &'a str,
-    /// When it is said.
+    /// When it is sent.
     pub timestamp: Timestamp,
-    /// What it is for.
+    /// The message type.
     pub kind: Kind,
-    /// JSON text of an object, in any form.
+    /// JSON text of an object, in any formatting.
     pub payload: &'a str,
-    /// Whom it is for.
+    /// The recipient's key.
     pub recipient: Option<PublicKey>,
-    /// The one hub it may be acted on. Written beside the recipient, so not without one.
+    /// The only hub that may act on it. Written inside the recipient, so it needs one.
     pub hub: Option<PublicKey>,
-    /// For whom it is signed, if not for the signer itself.
+    /// The agent for which it is signed, if not the signer itself.
     pub bridge: Option<Bridge<'a>>,
 }
 
-/// An envelope ready to go.
+/// A signed envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// The whole envelope.
+    /// The JSON text of the envelope.
     pub text: String,
-    /// SHA-256 of what was signed, as receipts name it.
+    /// SHA-256 of the signed text, as receipts contain it.
     pub sha256: [u8; 32],
 }
 
-/// Somebody who sends envelopes.
+/// Signs envelopes with one key.
 #[derive(Clone, Debug)]
 pub struct Composer {
     secret: SecretKey,
@@ -51,7 +51,7 @@ pub struct Composer {
 }
 
 impl Composer {
-    /// Whoever has this key.
+    /// A signer with this key.
     pub fn new(secret: SecretKey) -> Self {
         let key = secret.public();
         Self { secret, key, did: key.did() }
@@ -67,7 +67,8 @@ impl Composer {
         &self.did
     }
 
-    /// Signs an envelope in the `""` form (R12). Refuses a payload or id that no reader would take.
+    /// Signs an envelope in the `""` form (R12). Refuses a payload or id that readers would not
+    /// accept.
     pub fn sign(&self, draft: &Draft<'_>) -> Result<Signed, Malformed> {
         let payload = ijson::read(draft.payload.as_bytes())?;
         Fields::of(&payload, "/payload")?;
@@ -79,12 +80,12 @@ impl Composer {
         let signed = self.written(draft, &canonical, "");
         let sha256 = Sha256::digest(&signed).into();
         let signature = base64url::encode(&self.secret.sign(signed.as_bytes()));
-        // The payload goes out as it was given: the canonical text of 1e20 is a whole number, which
-        // no strict reader takes any more (D17).
+        // The payload is sent as it was given: the canonical text of 1e20 is an integer, which
+        // strict readers do not accept (D17).
         Ok(Signed { text: self.written(draft, payload.raw(), &signature), sha256 })
     }
 
-    /// The envelope, its members in canonical order, so that there is nothing to sort.
+    /// The envelope with its members in canonical order, so that no sorting is needed.
     fn written(&self, draft: &Draft<'_>, payload: &str, signature: &str) -> String {
         let mut out = String::with_capacity(AROUND + payload.len());
         out.push('{');

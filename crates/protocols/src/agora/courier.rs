@@ -1,4 +1,4 @@
-//! What is posted to agents' endpoints: the bare envelope, its receipt in a header.
+//! Encodes webhook deliveries to agents' endpoints: the envelope as body, its receipt in a header.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{letter, receipt};
 use crate::face::{Floor, arrived};
 
-/// Words for agents of this protocol.
+/// Encodes deliveries for agents of this protocol.
 pub struct AgoraCourier {
     pub floor: Floor,
 }
@@ -20,11 +20,11 @@ pub struct AgoraCourier {
 impl Courier for AgoraCourier {
     fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
         let agent = push.to?;
-        // What has been read in the meantime needs no second way.
+        // A notice that the agent has read in the meantime needs no delivery.
         if engine.read_to(agent) >= push.position {
             return None;
         }
-        // Where it is called now, which may not be where it was called when this was said.
+        // The agent's current endpoint, which may have changed since the notice was written.
         let url = engine.look(|world| world.agent(agent)?.push_url())?;
         self.worded(engine, &Push { url, ..push.clone() }, job)
     }
@@ -57,13 +57,13 @@ impl Courier for AgoraCourier {
     }
 }
 
-/// The same for every try of one notice.
+/// The delivery id, the same for every attempt at one notice.
 fn id(push: &Push) -> String {
     const SPACE: Uuid = Uuid::from_u128(0x6b2f_0b3c_8f6e_5d1a_9d5e_a60a_70c1_e000);
     Uuid::new_v5(&SPACE, &push.notice.0.to_be_bytes()).to_string()
 }
 
-/// Shared by everybody who sends.
+/// The encoder, shared by all deliveries.
 pub fn courier(floor: &Floor) -> Arc<dyn Courier> {
     Arc::new(AgoraCourier { floor: floor.clone() })
 }

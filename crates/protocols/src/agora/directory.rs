@@ -1,4 +1,4 @@
-//! The directory: who is here and what they can do (section 2.6).
+//! The JSON of the directory: agents and their capabilities (section 2.6).
 
 use rialto_core::money::Credits;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,22 @@ use serde_json::value::RawValue;
 use super::DECIMALS;
 use crate::kit::{jcs, write};
 
-/// One agent, of this protocol or bridged into it.
+/// One agent, native or bridged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its key as did:key; for a bridged agent, the key the hub holds for it.
+    /// Its key as did:key; for a bridged agent, the key that the hub holds for it.
     pub id: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Vec<Listed>,
-    /// How it is doing: `idle`, `busy`, `error`, `maintenance` or `offline`.
+    /// Its status: `idle`, `busy`, `error`, `maintenance` or `offline`.
     pub status: String,
-    /// The protocol it speaks itself.
+    /// Its home protocol.
     pub protocol: String,
-    /// The hub that holds its key, as did:key; `null` for an agent with a key of its own.
+    /// The hub that holds its key, as did:key; `null` for an agent with its own key.
     pub held_by: Option<String>,
-    /// What a bridged agent is called in its own protocol.
+    /// For a bridged agent: its id in its home protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_id: Option<String>,
 }
@@ -34,7 +34,7 @@ pub struct Listed {
     pub resource: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<Box<RawValue>>,
-    /// What it is, for people.
+    /// Its description, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -45,18 +45,18 @@ impl Listed {
         Self { resource, price: price.map(|price| write::amount(price, 0)), description }
     }
 
-    /// What it costs; `None` if it has no price, or one that is no amount.
+    /// Its price; `None` if it has none, or if the price is not a valid amount.
     pub fn price(&self) -> Option<Credits> {
         let price = self.price.as_ref()?;
         Credits::parse(&jcs::token(price.get()).ok()?, DECIMALS).ok()
     }
 }
 
-/// `GET /agents`: one page of them.
+/// `GET /agents`: one page of agents.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Page {
     /// The agents.
     pub agents: Vec<Entry>,
-    /// Leads to the next page; `null` on the last.
+    /// The cursor of the next page; `null` on the last.
     pub next_cursor: Option<String>,
 }

@@ -1,8 +1,8 @@
-//! Envelopes: one signed message, checked member by member and kept as it came.
+//! Envelopes: reads one signed message, checks its members and keeps its text.
 //!
-//! Reading proves nothing: who really sent it, and when, is for `proof` to say. The order is that of
-//! R73: the JSON with its numbers, the members, then the key they name. Absent members and `null`
-//! are the same, as everywhere in the hub.
+//! Reading does not verify the signature or the timestamp; the module `signature` does. The checks
+//! are in the order of R73: the JSON with its numbers, the members, then the key that they name. A
+//! missing member and `null` are the same, as everywhere in the hub.
 
 use rialto_core::time::Timestamp;
 
@@ -15,41 +15,41 @@ use crate::kit::ijson::{self, Json};
 use crate::kit::jcs::{self, Edit};
 use crate::kit::stamp;
 
-/// Where the signature stands.
+/// The path of the signature.
 const SIGNATURE: &[&str] = &["sender", "signature"];
-/// Members of envelopes that call themselves by the same name and are of another kind (section 7).
+/// Members of envelopes of another protocol that has the same name (section 7).
 const OF_OTHERS: [&str; 3] = ["version", "ts", "sig"];
 
-/// A message whose form is right.
+/// A message whose form is valid. Its signature is not yet verified.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// Its sender's name for it.
+    /// The id that its sender gave it.
     pub id: &'a str,
-    /// When its sender says it was made.
+    /// When it was created, according to its sender.
     pub timestamp: Timestamp,
-    /// The same as it came.
+    /// The timestamp as it was received.
     pub timestamp_text: &'a str,
-    /// What it is for.
+    /// The message type.
     pub kind: Kind,
-    /// Who its sender says it is.
+    /// The sender's key, unproven.
     pub sender: PublicKey,
-    /// The same as it came: a did:key or a raw key.
+    /// The sender as it was received: a did:key or a raw key.
     pub sender_text: &'a str,
-    /// What is to prove that, as it came.
+    /// The signature as it was received.
     pub signature: &'a str,
-    /// What it says: an object.
+    /// The payload, an object.
     pub payload: &'a Json<'a>,
-    /// Whom it is for, if it says so.
+    /// The recipient's key, if it names one.
     pub recipient: Option<PublicKey>,
-    /// The one hub it may be acted on, if it says so.
+    /// The only hub that may act on it, if it names one.
     pub hub: Option<PublicKey>,
-    /// The mark of a hub that signs for somebody else; see [`super::Bridge`].
+    /// The mark of a hub that signs for another agent; see [`super::Bridge`].
     pub bridge: Option<&'a Json<'a>>,
     json: &'a Json<'a>,
     canonical: String,
 }
 
-/// Reads the bytes of an envelope as JSON; [`Envelope::read`] goes on from there.
+/// Parses the bytes of an envelope as JSON, for [`Envelope::read`].
 pub fn parse(bytes: &[u8]) -> Result<Json<'_>, Failure> {
     if bytes.len() > BODY_MAX {
         return Err(Failure::too_large());
@@ -60,7 +60,7 @@ pub fn parse(bytes: &[u8]) -> Result<Json<'_>, Failure> {
 impl<'a> Envelope<'a> {
     /// Reads an envelope.
     pub fn read(json: &'a Json<'_>) -> Result<Self, Failure> {
-        // First of all, since it finds the numbers that must not be there (R19).
+        // First, because this finds the numbers that are not allowed (R19).
         let canonical = jcs::canonical_with(json, Edit { path: SIGNATURE, to: Some("\"\"") })?;
         let f = Fields::of(json, "")?;
         version(&f)?;
@@ -93,22 +93,22 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// The whole envelope as it came.
+    /// The whole envelope as it was received.
     pub fn raw(&self) -> &'a str {
         self.json.raw()
     }
 
-    /// The whole envelope as a tree.
+    /// The whole envelope as a JSON tree.
     pub fn json(&self) -> &'a Json<'a> {
         self.json
     }
 
-    /// The canonical text with the signature empty: what it says, whatever it looked like.
+    /// The canonical text with an empty signature. It does not depend on formatting.
     pub fn canonical(&self) -> &str {
         &self.canonical
     }
 
-    /// The canonical text without any signature, which some sign instead (R12).
+    /// The canonical text without the signature member, which some clients sign instead (R12).
     pub(super) fn canonical_without_signature(&self) -> Result<String, Failure> {
         Ok(jcs::canonical_with(self.json, Edit { path: SIGNATURE, to: None })?)
     }
@@ -126,7 +126,7 @@ fn version(f: &Fields<'_, '_>) -> Result<(), Failure> {
         return Err(failure);
     }
     Err(failure.with_hint(
-        "this is the envelope of another protocol; here it has protocol: \"agora/1.0\", id, \
+        "this is an envelope of another protocol; an Agora envelope has protocol: \"agora/1.0\", id, \
          timestamp, type, sender {id, signature} and payload",
     ))
 }
@@ -139,19 +139,19 @@ fn kind(f: &Fields<'_, '_>) -> Result<Kind, Failure> {
         let failure = Failure::from(f.fail("type", WANTED));
         match text {
             "DEBATE" => failure.with_hint(
-                "DEBATE is in some schemas and not in protocol: \"agora/1.0\"; say it in a REQUEST",
+                "DEBATE is in some schemas, but not in \"agora/1.0\"; send a REQUEST instead",
             ),
             _ => failure,
         }
     })
 }
 
-/// Section 2.2 wants RFC 3339 with `Z` or `+00:00`. RFC 3339 would take `t` and `z` as well, and
-/// `-00:00` for a zone nobody knows; the spec says ISO 8601 UTC, which has none of the three, and
-/// whoever receives the envelope may hold its sender to that.
+/// Section 2.2 requires RFC 3339 with `Z` or `+00:00`. RFC 3339 also allows `t` and `z`, and
+/// `-00:00` for an unknown zone. The spec says ISO 8601 UTC, which has none of the three, and a
+/// receiver may reject them.
 fn utc(text: &str) -> Result<Timestamp, &'static str> {
     const WANTED: &str = "must be an ISO 8601 time in UTC like 2024-01-01T00:00:00Z";
-    /// No clock needs as many decimals as would fit into this.
+    /// Longer than any real timestamp with its decimals.
     const TEXT_MAX: usize = 64;
     let utc = text.ends_with('Z') || text.ends_with("+00:00");
     if !utc || text.len() > TEXT_MAX || text.as_bytes().get(10) != Some(&b'T') {
@@ -163,7 +163,7 @@ fn utc(text: &str) -> Result<Timestamp, &'static str> {
     })
 }
 
-/// Whom it is for, and the hub it may be acted on.
+/// The recipient and the hub that may act on it.
 fn recipient(f: &Fields<'_, '_>) -> Result<(Option<PublicKey>, Option<PublicKey>), Malformed> {
     let Some(given) = f.get("recipient") else { return Ok((None, None)) };
     let key =
@@ -178,7 +178,7 @@ fn recipient(f: &Fields<'_, '_>) -> Result<(Option<PublicKey>, Option<PublicKey>
     Ok((Some(id), hub))
 }
 
-/// Text that is no key is malformed (400); a good key of another type is nobody we can know (401).
+/// Text that is not a key is malformed (400). A valid key of another type cannot be verified (401).
 fn refused_key(sender: &Fields<'_, '_>, bad: BadKey) -> Failure {
     match bad {
         BadKey::Malformed => sender.fail("id", bad).into(),

@@ -1,19 +1,19 @@
-//! Evidence: the envelope that opened a job, kept with it word for word (B3).
+//! Evidence: the envelope that opened a job, stored with it unchanged (B3).
 //!
-//! A job keeps its input anyway, so of the envelope only what stands around that is kept.
+//! The job already stores its input, so only the text before and after it is stored here.
 
 use serde::{Deserialize, Serialize};
 
 use super::payload::Request;
 
-/// What a job of this protocol keeps besides the usual.
+/// The data that a job of this protocol stores in `meta`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// The envelope up to its params, and from there on.
+    /// The envelope before and after its params.
     envelope: (String, String),
 }
 
-/// The text to keep with the job.
+/// The text to store with the job.
 pub fn keep(envelope: &str, request: &Request<'_>) -> String {
     let start = (request.params.as_ptr() as usize).checked_sub(envelope.as_ptr() as usize);
     let around = start.and_then(|start| {
@@ -27,7 +27,7 @@ pub fn keep(envelope: &str, request: &Request<'_>) -> String {
     }
 }
 
-/// The envelope again; nothing for jobs that have kept none.
+/// Restores the envelope; `None` for jobs without a stored one.
 pub fn restore(kept: &str, input: &str) -> Option<String> {
     let Kept { envelope: (head, tail) } = serde_json::from_str(kept).ok()?;
     Some([&head, input, &tail].concat())

@@ -1,17 +1,17 @@
-//! Correct examples, shown to whoever got a field wrong. They have the right form; a signature can
-//! only be made by who has the key.
+//! Valid examples, shown in errors about a field. Their form is valid, but a signature can only be
+//! made with the key.
 
 /// A whole envelope: the first of the published vectors.
 pub const ENVELOPE: &str = r#"{"protocol":"agora/1.0","id":"11111111-1111-1111-1111-111111111111","timestamp":"2024-01-01T00:00:00Z","type":"REQUEST","sender":{"id":"OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y","signature":"jkGO8vJUoXiBmJyCt66-YXwFHLxJVraS9BFzoc6EMvVS6QiMIo88-99oKdbowynbqg7OmfkuZ0IEMb0Bn25nBw"},"payload":{"resource":"agora:search:v1","params":{"q":"weather tokyo","max_results":3},"budget":{"max":5},"timeout":10000}}"#;
-/// How a sender names itself.
+/// The member `sender`.
 const SENDER: &str = r#"{"sender":{"id":"did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s","signature":"jkGO8vJUoXiBmJyCt66-YXwFHLxJVraS9BFzoc6EMvVS6QiMIo88-99oKdbowynbqg7OmfkuZ0IEMb0Bn25nBw"}}"#;
-/// How somebody else is named.
+/// The member `recipient`.
 const RECIPIENT: &str =
     r#"{"recipient":{"id":"did:key:z6MkuXNzG7N3BdUfY3jPn8hkVYDrmV8scBpWfqMT7zytQyDP"}}"#;
-/// What an agent can do.
+/// The member `capabilities`.
 const CAPABILITIES: &str = r#"{"capabilities":[{"resource":"agora:search:v1","price":0.5,"description":"Searches the web."}]}"#;
 
-/// An example that repairs the named field, to be put where the field stands.
+/// An example for the named field, to be inserted at its place.
 pub fn of(field: &str) -> &'static str {
     match field {
         "/protocol" => r#"{"protocol":"agora/1.0"}"#,

@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and the protocol adapter.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::face::route::{listed, router};
 use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble};
 use crate::kit::ijson::Json;
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Agora;
 
 const TABLE: &[Route<Floor>] = &[
-    Route::prefixed("GET", "", Reach::Public, "Hub key and endpoints", || get(overview::show)),
+    Route::prefixed("GET", "", Reach::Public, "Show hub key and endpoints", || get(overview::show)),
     Route::prefixed("POST", "", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
     Route::prefixed("POST", "/envelopes", Reach::Signed, "Send a signed envelope", || {
         post(envelopes::post)
@@ -32,7 +32,7 @@ const TABLE: &[Route<Floor>] = &[
     Route::prefixed("GET", "/agents", Reach::Public, "List agents and their capabilities", || {
         get(agents::list)
     }),
-    Route::prefixed("GET", "/agents/{id}", Reach::Public, "One agent's entry", || {
+    Route::prefixed("GET", "/agents/{id}", Reach::Public, "Show an agent's entry", || {
         get(agents::show)
     }),
     Route::prefixed(
@@ -46,7 +46,7 @@ const TABLE: &[Route<Floor>] = &[
         "GET",
         "/inbox",
         Reach::Inbox,
-        "The reader's inbox as a stream of events",
+        "Stream the events of the reader's inbox",
         || get(inbox::open),
     ),
     Route::prefixed(
@@ -56,13 +56,13 @@ const TABLE: &[Route<Floor>] = &[
         "Acknowledge everything up to a position",
         || post(inbox::ack),
     ),
-    Route::prefixed("GET", "/messages", Reach::Inbox, "A page of the reader's inbox", || {
+    Route::prefixed("GET", "/messages", Reach::Inbox, "List a page of the reader's inbox", || {
         get(inbox::page)
     }),
-    Route::prefixed("GET", "/requests/{id}", Reach::Inbox, "How a request stands", || {
+    Route::prefixed("GET", "/requests/{id}", Reach::Inbox, "Show the state of a request", || {
         get(requests::show)
     }),
-    Route::prefixed("GET", "/ws", Reach::Signed, "Envelopes both ways over a WebSocket", || {
+    Route::prefixed("GET", "/ws", Reach::Signed, "Exchange envelopes over a WebSocket", || {
         get(socket::open)
     }),
 ];
@@ -92,7 +92,7 @@ impl Face for Agora {
         say::refuse(floor, &refusals::trouble(&trouble), None)
     }
 
-    /// Nobody registers here: a key is an agent from its first message on.
+    /// There is no registration: a key becomes an agent with its first message.
     fn claims_registration(&self, _: &Json<'_>) -> bool {
         false
     }
@@ -111,7 +111,7 @@ impl Face for Agora {
     }
 
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
-        // Two who are called the same there are two here, too.
+        // Two agents with the same name in their protocol stay two agents here.
         let spare = format!("{} again", new.native);
         let native = if taken { &spare } else { new.native };
         Some(held_key(secret, new.home, native).did().to_owned())

@@ -1,4 +1,4 @@
-//! A refusal: what the hub says when it does not do what an envelope asks.
+//! An error that the hub answers with when it does not execute an envelope.
 
 use std::borrow::Cow;
 
@@ -9,33 +9,33 @@ use crate::kit::ijson::Unreadable;
 use crate::kit::jcs::Uncanonical;
 use crate::kit::object::Object;
 
-/// Why something is not done. It becomes the payload of a hub ERROR.
+/// Why an envelope was not executed. It becomes the payload of an ERROR of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong.
+    /// The error code.
     pub code: Code,
-    /// The HTTP status: the code's own, but for 413, 415 and 507 (section 5).
+    /// The HTTP status: that of the code, except for 413, 415 and 507 (section 5).
     pub http: u16,
-    /// The same for people.
+    /// The error as text for people.
     pub message: Cow<'static, str>,
-    /// JSON pointer to what is wrong; empty for the body as a whole.
+    /// JSON pointer to the invalid member; empty for the whole body.
     pub field: Option<Box<str>>,
     /// What to do about it.
     pub hint: Option<Box<str>>,
-    /// JSON text that would have been right.
+    /// JSON text of a valid value.
     pub example: Option<&'static str>,
-    /// Whether trying again can help.
+    /// Whether a retry can succeed.
     pub retryable: bool,
-    /// When to come back.
+    /// How long to wait before a retry.
     pub retry_after_seconds: Option<u32>,
     /// The request it is about.
     pub request_id: Option<Box<str>>,
-    /// The message that was not taken.
+    /// The message that was not accepted.
     pub message_id: Option<Box<str>>,
 }
 
 impl Failure {
-    /// A failure with its code's status, and nothing but a message.
+    /// A failure with its code's status and a message only.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -51,12 +51,12 @@ impl Failure {
         }
     }
 
-    /// 400, for something that has no field of its own, such as a message in the wrong state.
+    /// 400 without a field, such as for a message in the wrong state.
     pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::BadRequest, message)
     }
 
-    /// 400 for one field: `message` goes on after the field's name, as in "must be a number".
+    /// 400 for one field. `message` follows the field's name, as in "must be a number".
     pub fn bad_field(pointer: &str, message: &str) -> Self {
         let name = pointer.rsplit('/').next().unwrap_or_default();
         Malformed { field: pointer.to_owned(), message: format!("{name} {message}") }.into()
@@ -67,54 +67,54 @@ impl Failure {
         Self::new(Code::Unauthorized, message)
     }
 
-    /// 400 to those who read the body, 413 to those who read the status.
+    /// Code 400 with HTTP status 413.
     pub fn too_large() -> Self {
         Self { http: 413, ..Self::bad_request("an envelope has at most 1048576 bytes") }
     }
 
-    /// 400 to those who read the body, 415 to those who read the status.
+    /// Code 400 with HTTP status 415.
     pub fn encoded() -> Self {
         let message = "encoded bodies are not supported; remove Content-Encoding";
         Self { http: 415, ..Self::bad_request(message) }
     }
 
-    /// 429: come back after some seconds.
+    /// 429 with the number of seconds to wait.
     pub fn too_many(message: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
         let retry_after_seconds = Some(retry_after_seconds);
         Self { retry_after_seconds, ..Self::new(Code::TooManyRequests, message) }
     }
 
-    /// 503 to those who read the body, 507 to those who read the status: the disk is full.
+    /// Code 503 with HTTP status 507: the disk is full.
     pub fn disk_full() -> Self {
         Self { http: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
     }
 
-    /// 500: the hub broke, and the log knows more under this id. Nothing happens twice, so that the
-    /// same envelope may be sent again (R25).
+    /// 500: an internal error. The log has the details under this id. Envelopes are executed at
+    /// most once, so the same envelope may be sent again (R25).
     pub fn fault(error_id: &str) -> Self {
         let message = format!("internal error: {error_id}");
         Self { retryable: true, ..Self::new(Code::Internal, message) }
     }
 
-    /// The same with a hint, unless there is one already.
+    /// The same failure with a hint, unless it already has one.
     pub fn with_hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint.get_or_insert_with(|| hint.into());
         self
     }
 
-    /// The same about one request.
+    /// The same failure, for one request.
     pub fn about(mut self, request_id: &str) -> Self {
         self.request_id = Some(request_id.into());
         self
     }
 
-    /// The same in answer to one message, so that it can be told from answers to others.
+    /// The same failure in answer to one message, so that it differs from answers to others.
     pub fn answering(mut self, message_id: &str) -> Self {
         self.message_id = Some(message_id.into());
         self
     }
 
-    /// The payload of the ERROR that says so.
+    /// The payload of the ERROR.
     pub fn payload(&self) -> String {
         Object::new()
             .whole("code", i64::from(self.code.number()))
@@ -130,8 +130,8 @@ impl Failure {
     }
 }
 
-/// What makes no sense is refused with everything that helps to make it right (C10). The message
-/// names the field the way people write it: `payload.cost`.
+/// An invalid value is refused with everything that helps to correct it (C10). The message names
+/// the field as people write it: `payload.cost`.
 impl From<Malformed> for Failure {
     fn from(bad: Malformed) -> Self {
         let last = bad.field.rsplit('/').next().unwrap_or_default();

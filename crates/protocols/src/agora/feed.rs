@@ -1,4 +1,4 @@
-//! The inbox of this protocol's readers, as events or as frames, and who may go on reading.
+//! Encodes the inbox as SSE events or WebSocket frames, and checks that the reader may still read.
 
 use bytes::Bytes;
 use rialto_core::id::AgentId;
@@ -12,10 +12,11 @@ use crate::face::feed::{Jobs, Wording};
 use crate::kit::object::Object;
 use crate::kit::sse;
 
-/// A reader with a token, to whom everything comes as an event.
+/// Encodes SSE events for a reader with a token.
 pub struct Events(pub Token);
 
-/// A reader on a socket it opened with a HELLO: lines of JSON, a receipt before each envelope.
+/// Encodes frames for a reader on a WebSocket that it opened with a HELLO: lines of JSON, a receipt
+/// before each envelope.
 pub struct Frames;
 
 fn is_listed(floor: &Floor, agent: AgentId) -> bool {
@@ -68,12 +69,12 @@ impl Wording for Frames {
         is_listed(floor, agent)
     }
 
-    /// The WELCOME was said before the inbox was opened.
+    /// The WELCOME was sent before the inbox was opened.
     fn hello(&self, _: &Floor, _: AgentId, _: u64) -> Bytes {
         Bytes::new()
     }
 
-    /// A socket has pings of its own.
+    /// A WebSocket has its own pings.
     fn ping(&self) -> Bytes {
         Bytes::new()
     }

@@ -1,6 +1,6 @@
-//! The inbox: envelopes as their senders signed them, each with the hub's receipt.
+//! The JSON of the inbox: envelopes as their senders signed them, each with the hub's receipt.
 //!
-//! Both are passed on as text, and no byte of them changes.
+//! Both are copied as text, byte for byte.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,38 +12,38 @@ use crate::kit::ijson::Json;
 /// `GET /messages`: one page of an inbox.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Messages<'a> {
-    /// What waits, oldest first.
+    /// The waiting envelopes, oldest first.
     #[serde(borrow)]
     pub messages: Vec<Message<'a>>,
-    /// The position to go on after.
+    /// The position after which the next page begins.
     pub next_after: u64,
 }
 
-/// One envelope and its place in the inbox.
+/// One envelope and its position in the inbox.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Message<'a> {
-    /// Its place, which never changes.
+    /// Its position, which never changes.
     pub position: u64,
-    /// The envelope as it came.
+    /// The envelope as it was received.
     #[serde(borrow)]
     pub envelope: &'a RawValue,
-    /// The hub's receipt; `null` for what the hub says itself.
+    /// The hub's receipt; `null` for envelopes of the hub itself.
     #[serde(borrow)]
     pub receipt: Option<&'a RawValue>,
 }
 
-/// The data of an SSE event `envelope`; its place is the event's id.
+/// The data of an SSE event `envelope`. The event's id is its position.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Event<'a> {
-    /// The envelope as it came.
+    /// The envelope as it was received.
     #[serde(borrow)]
     pub envelope: &'a RawValue,
-    /// The hub's receipt; `null` for what the hub says itself.
+    /// The hub's receipt; `null` for envelopes of the hub itself.
     #[serde(borrow)]
     pub receipt: Option<&'a RawValue>,
 }
 
-/// Writes the data of an SSE event from texts that are JSON already, without looking at them again.
+/// Writes the data of an SSE event from JSON texts, without parsing them again.
 pub fn event(envelope: &str, receipt: Option<&str>) -> String {
     ["{\"envelope\":", envelope, ",\"receipt\":", receipt.unwrap_or("null"), "}"].concat()
 }
@@ -62,7 +62,7 @@ pub fn messages(items: &[String], next_after: u64) -> String {
 /// The body of `POST /inbox/ack`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
-    /// The last position that was dealt with.
+    /// The last position that was processed.
     pub up_to: u64,
 }
 
@@ -78,11 +78,11 @@ impl Ack {
     }
 }
 
-/// The answer to it.
+/// The answer of `POST /inbox/ack`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acked {
-    /// The position up to which everything is dealt with.
+    /// The position up to which everything is acknowledged.
     pub acked_to: u64,
-    /// How many envelopes wait after it.
+    /// The number of envelopes after it.
     pub pending: u64,
 }

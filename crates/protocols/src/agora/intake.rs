@@ -25,40 +25,40 @@ use crate::face::fitting::{self, Wanted};
 use crate::face::{Floor, Signer, Trouble};
 use crate::kit::ed25519::PublicKey;
 
-/// An envelope that was taken, and the answer to it.
+/// An accepted envelope, and the answer to it.
 pub struct Taken {
     pub by: AgentId,
     pub key: PublicKey,
-    /// The answer, signed.
+    /// The signed answer.
     pub text: String,
     pub status: u16,
-    /// The request it is about, as its sender knows it.
+    /// The request it is about, by the id that its sender uses.
     pub request_id: Option<String>,
-    /// The hub's id of the job it opened.
+    /// The hub's id of the job that it opened.
     pub job: Option<Uuid>,
-    /// Whether an answer to it may come from somebody else.
+    /// Whether another agent may answer it.
     pub awaits: bool,
     pub repeated: bool,
-    /// Whether it was a HELLO that was signed for this hub.
+    /// Whether it was a HELLO signed for this hub.
     pub hello_to_hub: bool,
-    /// The newest place in the sender's inbox before it acted.
+    /// The newest position in the sender's inbox before the envelope was executed.
     pub head: u64,
 }
 
-/// What the way an envelope came by says about it.
+/// Where an envelope came from, and what that requires.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Way {
     /// The agent that the path names.
     pub to: Option<PublicKey>,
-    /// Whose connection it came over.
+    /// The key that owns the connection.
     pub from: Option<PublicKey>,
-    /// Where it came from.
+    /// The network address of the sender.
     pub peer: Option<SocketAddr>,
-    /// Whether it must be a new HELLO signed for this hub, since it opens a connection.
+    /// Whether it opens a connection and must therefore be a new HELLO signed for this hub.
     pub greets: bool,
 }
 
-/// Why an envelope was not taken, and who is told, if that was proven.
+/// Why an envelope was not accepted, and its sender's key if that was proven.
 pub struct Untaken {
     pub failure: Box<Failure>,
     pub to: Option<PublicKey>,
@@ -70,7 +70,7 @@ impl From<Failure> for Untaken {
     }
 }
 
-/// Takes an envelope, or says why not.
+/// Accepts an envelope, or returns why not.
 pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Untaken> {
     let json = envelope::parse(bytes)?;
     let envelope = Envelope::read(&json)?;
@@ -83,13 +83,14 @@ pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Untake
     taken.map_err(|failure| Untaken { to: Some(proof.key), ..about(failure).into() })
 }
 
-/// Does what a proven envelope says.
+/// Executes a proven envelope.
 async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     let (way, proof) = (proven.way, proven.proof);
     if way.from.is_some_and(|from| from != proof.key) {
         return Err(Failure::unauthorized("this connection belongs to another key"));
     }
-    // What the hub signed was said to somebody, and is nobody's to bring back (R24, R70).
+    // Envelopes that the hub signed were for other parties and cannot be sent back to it (R24,
+    // R70).
     if is_held(floor, proof.key) {
         return Err(Failure::unauthorized(
             "this key is held by the hub and cannot send envelopes to it",
@@ -98,13 +99,13 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     let hub = floor.agora.hub.key();
     if proven.envelope.hub.is_some_and(|named| named != hub) {
         let text = "this envelope is signed for another hub: recipient.hub is not this one's key";
-        return Err(Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key"));
+        return Err(Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key"));
     }
     let is_greeting = proven.envelope.kind == Kind::Hello && proven.envelope.recipient == Some(hub);
     if way.greets && !is_greeting {
         return Err(not_a_greeting());
     }
-    // Only what the hub signs for others carries its mark (R70).
+    // Only envelopes that the hub signs for others have this mark (R70).
     if proven.envelope.bridge.is_some() {
         return Err(Failure::bad_field("/bridge", "is reserved for the hub; remove it"));
     }
@@ -116,7 +117,7 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     let mut order = translate::order(floor, &proven);
     let ordered = deed(floor, &proven, hello.as_ref(), uuid).map(|deed| order.deed = deed);
     find_unfit(floor, &mut order.deed).await;
-    // Whoever is new counts as a registration from where it came.
+    // A new sender counts as a registration from its network address.
     let limited = limited.or_else(|| {
         order.newcomer.as_ref().and_then(|_| floor.writes.count_newcomer(way.peer).err())
     });
@@ -124,9 +125,9 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
         Some(trouble) => Some(too_often(floor, &proven, &trouble)),
         None => ordered.err(),
     };
-    // Whether it was said before comes first: then it is answered, or refused, for that (R73).
+    // An envelope that was sent before gets its earlier answer or refusal first (R73).
     let was_said = (hindrance.is_some() || way.greets) && was_said(floor, &order).await;
-    // A HELLO that somebody else may have seen opens no connection (R69).
+    // A HELLO that another party may have seen does not open a connection (R69).
     if way.greets && was_said {
         return Err(not_a_greeting());
     }
@@ -140,7 +141,7 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
         return Err(refusals::failed(&EngineFailure::Fault));
     };
     if known.is_none() {
-        // Its first envelope counts towards what it may write as the agent it has become.
+        // The first envelope also counts against the limit of the agent that was just registered.
         let _ = floor.writes.count(Signer::Agent(by));
     }
     floor.engine.seen(by);
@@ -151,13 +152,13 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     }
 }
 
-/// What opens no connection.
+/// The error for a first frame that does not open a connection.
 pub fn not_a_greeting() -> Failure {
     let text = "the first frame must be a new HELLO whose signed recipient is the hub";
-    Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key")
+    Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key")
 }
 
-/// Whether the hub signs with this key, for itself or for an agent of another protocol.
+/// Whether the hub signs with this key, for itself or for a bridged agent.
 fn is_held(floor: &Floor, key: PublicKey) -> bool {
     let of_another = |world: &World| {
         let agent = world.agent(world.agent_named(ID, &key.did())?)?;
@@ -166,7 +167,7 @@ fn is_held(floor: &Floor, key: PublicKey) -> bool {
     key == floor.agora.hub.key() || floor.engine.look(of_another) == Some(true)
 }
 
-/// What the core made of it.
+/// The core's answer to a signed order.
 struct Heard {
     by: AgentId,
     job: Option<JobId>,
@@ -175,7 +176,7 @@ struct Heard {
     uuid: Uuid,
 }
 
-/// Names the message and the request an error is about.
+/// Adds the ids of the message and the request that an error is about.
 fn concerning(failure: Failure, envelope: &Envelope<'_>) -> Failure {
     let failure = failure.answering(envelope.id);
     let payload = Payload::read(envelope).ok();
@@ -185,7 +186,7 @@ fn concerning(failure: Failure, envelope: &Envelope<'_>) -> Failure {
     }
 }
 
-/// The request an envelope says it is about.
+/// The request that an envelope refers to.
 pub fn request_id<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Option<&'a str> {
     match payload {
         Payload::Request(_) => Some(envelope.id),
@@ -196,13 +197,13 @@ pub fn request_id<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Option<
     }
 }
 
-/// Whether its sender has used its id; what is done about that is decided with everything else.
+/// Whether its sender has used this id before. The core decides what follows from that.
 async fn was_said(floor: &Floor, order: &Signed) -> bool {
     let name = claim::signed(order.home, &order.native, &order.id);
     floor.engine.claim(name).await.is_ok_and(|target| target.is_some())
 }
 
-/// What is ordered, once it is known whom it is for.
+/// The order of the envelope, after its destination is resolved.
 fn deed(
     floor: &Floor,
     proven: &Proven<'_>,
@@ -218,7 +219,7 @@ fn deed(
     translate::deed(floor, proven, named, uuid)
 }
 
-/// Notes who of another protocol could not use what it would be asked to.
+/// Records which agents of other protocols cannot accept the input.
 async fn find_unfit(floor: &Floor, deed: &mut Deed) {
     let Deed::Ask(ask) = deed else { return };
     let of = match ask.to {
@@ -229,7 +230,8 @@ async fn find_unfit(floor: &Floor, deed: &mut Deed) {
     ask.unfit = fitting::unfit(floor, &wanted).await;
 }
 
-/// Who sends too much is told to wait, unless that would not help: whom it writes to has blocked it.
+/// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
+/// waiting does not help.
 fn too_often(floor: &Floor, proven: &Proven<'_>, trouble: &Trouble) -> Failure {
     let to = proven.to().and_then(|to| translate::agent_of(floor, to));
     let by = translate::agent_of(floor, proven.proof.key);
@@ -243,7 +245,7 @@ fn too_often(floor: &Floor, proven: &Proven<'_>, trouble: &Trouble) -> Failure {
     }
 }
 
-/// A HELLO to the hub.
+/// The HELLO, if the envelope is one to the hub.
 fn hello<'a>(floor: &Floor, proven: &Proven<'a>) -> Result<Option<Hello<'a>>, Failure> {
     let to_hub = proven.to().is_none_or(|to| to == floor.agora.hub.key());
     if proven.envelope.kind != Kind::Hello || !to_hub {
@@ -252,7 +254,7 @@ fn hello<'a>(floor: &Floor, proven: &Proven<'a>) -> Result<Option<Hello<'a>>, Fa
     Hello::read(proven.envelope.payload).map(Some)
 }
 
-/// The answer to a HELLO. Secrets are for whoever says it first, and nobody who says it again (R69).
+/// The answer to a HELLO. Secrets are sent for the first HELLO only, never for a repeat (R69).
 fn welcome(floor: &Floor, proven: &Proven<'_>, hello: &Hello<'_>, heard: Heard) -> Taken {
     let envelope = proven.envelope;
     let hello_to_hub = envelope.recipient == Some(floor.agora.hub.key()) && !heard.repeated;
@@ -269,7 +271,7 @@ fn welcome(floor: &Floor, proven: &Proven<'_>, hello: &Hello<'_>, heard: Heard) 
         hello_id: Some(envelope.id),
         hello_sender: Some(&sender),
         inbox_token: token.as_deref(),
-        // Told on the clock that its reader has.
+        // In wall-clock time, which the reader shares.
         inbox_token_expires_at: token.as_ref().map(|_| floor.engine.wall().plus(LIVES)),
         hub: Some(floor.agora.hub.did()),
         webhook_secret: secret.as_deref(),
@@ -289,7 +291,7 @@ fn welcome(floor: &Floor, proven: &Proven<'_>, hello: &Hello<'_>, heard: Heard) 
     }
 }
 
-/// The answer to everything else.
+/// The answer to all other envelopes.
 async fn accepted(
     floor: &Floor,
     proven: &Proven<'_>,
@@ -299,7 +301,7 @@ async fn accepted(
     let envelope = proven.envelope;
     let asks = matches!(proven.payload, Payload::Request(_));
     let accepts = matches!(proven.payload, Payload::Accept(_));
-    // What only the job itself tells: the request an offer was for, and the id of a repeated one.
+    // Only the job has the request of an accepted offer, and the id of a repeated request.
     let job = match heard.job.filter(|_| accepts || heard.repeated) {
         Some(id) => floor.engine.job(id).await.map_err(|failure| refusals::failed(&failure))?,
         None => None,
@@ -327,15 +329,15 @@ async fn accepted(
     })
 }
 
-/// Whether whoever is named, if anybody is, has to do with a job: what was said about it to one of
-/// its parties is not said again to somebody else (R30).
+/// Whether the named party, if any, takes part in a job. A message about it to one party is not
+/// repeated to another agent (R30).
 fn concerns(floor: &Floor, job: &Job, named: Option<PublicKey>) -> bool {
     let Some(key) = named.filter(|key| *key != floor.agora.hub.key()) else { return true };
     let agent = translate::agent_of(floor, key);
     agent.is_some_and(|agent| job.asked_by(agent) || ask::concerns(job, agent))
 }
 
-/// What a request is called by those of this protocol who are part of it.
+/// The id of a request for its parties in this protocol.
 pub fn foreign_id(job: &Job) -> std::borrow::Cow<'_, str> {
     match job.origin == ID {
         true => job.foreign.split_once('/').map_or(&*job.foreign, |(_, id)| id).into(),

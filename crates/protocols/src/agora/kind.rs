@@ -1,25 +1,25 @@
-//! The eight types of messages.
+//! The eight message types.
 
 use std::fmt;
 
-/// What an envelope is for.
+/// The type of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Somebody is here.
+    /// An agent announces itself.
     Hello,
-    /// The answer to that.
+    /// The answer to a HELLO.
     Welcome,
-    /// How somebody is doing, or what became of a message.
+    /// The status of an agent, or of a message.
     Status,
-    /// Work is wanted.
+    /// Work is requested.
     Request,
-    /// Somebody would do it, on terms.
+    /// Terms for the requested work.
     Offer,
-    /// The terms are taken.
+    /// The terms are accepted.
     Accept,
-    /// The work.
+    /// The result of the work.
     Result,
-    /// There will be none.
+    /// There will be no result.
     Error,
 }
 
@@ -36,7 +36,7 @@ impl Kind {
         Self::Error,
     ];
 
-    /// The type as it is written.
+    /// The type on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hello => "HELLO",

@@ -1,8 +1,8 @@
 //! Notices as envelopes: signed by their sender, or by the hub for agents of other protocols.
 //!
-//! What the hub signs is the same however often it is read: its id and time are the notice's, so
-//! that no reader ever sees two messages under one id. Its receipt is made afresh and tells that it
-//! was on time.
+//! Reading a notice twice gives the same envelope: its id and time are the notice's, so no reader
+//! sees two messages under one id. The receipt is signed anew each time and states that the
+//! envelope was on time.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::kit::write;
 
-/// How long the hub says a listed price's work takes, when nobody said.
+/// The duration in an offer at a listed price, when the agent gave none.
 const ETA: Millis = Millis(0);
 
 /// An envelope and its receipt, both as text.
@@ -40,7 +40,7 @@ pub struct Letter<'n> {
     pub receipt: String,
 }
 
-/// A notice as an envelope; `None` for what is not said in this protocol.
+/// A notice as an envelope; `None` when this protocol has no message for it.
 pub fn of<'n>(floor: &Floor, notice: &'n Notice, job: Option<&Job>) -> Option<Letter<'n>> {
     let reader = notice.to?;
     let to = key_in(floor, reader);
@@ -64,12 +64,12 @@ pub fn of<'n>(floor: &Floor, notice: &'n Notice, job: Option<&Job>) -> Option<Le
     Some(Letter { envelope: signed.text.into(), receipt })
 }
 
-/// What an agent's key is here.
+/// An agent's key in this protocol.
 fn key_in(floor: &Floor, agent: AgentId) -> Option<PublicKey> {
     floor.engine.look(|world| PublicKey::parse(world.name_of(agent, ID)?).ok())
 }
 
-/// The hub, about to say something to somebody.
+/// Writes the envelope of one notice to its reader.
 #[derive(Clone, Copy)]
 struct Pen<'v> {
     floor: &'v Floor,
@@ -77,7 +77,7 @@ struct Pen<'v> {
     reader: AgentId,
 }
 
-/// The same, about a job the reader is part of.
+/// Writes the envelope of a notice about a job of the reader.
 struct Voice<'v> {
     pen: Pen<'v>,
     job: &'v Job,
@@ -86,8 +86,8 @@ struct Voice<'v> {
 type Said = (Signed, String, PublicKey);
 
 impl Pen<'_> {
-    /// What somebody of another protocol wrote, in that protocol's own form: nobody is left unheard
-    /// for want of a word.
+    /// A message from an agent of another protocol, in that protocol's own form. It is delivered
+    /// even though this protocol has no such message.
     fn message(&self, from: Option<AgentId>, words: Protocol, body: &str) -> Option<Said> {
         let payload = Object::new()
             .text("status", "message")
@@ -100,13 +100,13 @@ impl Pen<'_> {
         }
     }
 
-    /// A name of its own for what this notice becomes.
+    /// The id of the envelope of this notice.
     fn name(&self) -> String {
         const SPACE: Uuid = Uuid::from_u128(0x2f8d_2f4c_7d2e_5b0e_8c53_a60a_70c1_e001);
         Uuid::new_v5(&SPACE, &self.notice.id.0.to_be_bytes()).to_string()
     }
 
-    /// The hub's own words.
+    /// An envelope of the hub itself.
     fn own(&self, kind: Kind, payload: &str) -> Option<Said> {
         let (id, at) = (self.name(), self.notice.at);
         let to = key_in(self.floor, self.reader);
@@ -114,10 +114,11 @@ impl Pen<'_> {
         Some((signed, id, self.floor.agora.hub.key()))
     }
 
-    /// The words of somebody who has no key here, signed with the one the hub holds (R70).
+    /// An envelope of an agent without a key of this protocol, signed with the key that the hub
+    /// holds for it (R70).
     fn held(&self, by: AgentId, kind: Kind, id: String, payload: &str) -> Option<Said> {
         let agent = self.floor.engine.look(|world| world.agent(by).cloned())?;
-        // An agent's own key is nobody's but its own.
+        // The hub never signs for an agent that has its own key.
         if agent.home == ID {
             return None;
         }
@@ -167,8 +168,8 @@ impl Voice<'_> {
         }
     }
 
-    /// The price that was taken when the reader was asked for one: the lowest wins an auction, and a
-    /// requester that chooses takes the newest.
+    /// The reader's offer that was accepted: the lowest in an auction, the newest where the
+    /// requester chooses.
     fn winning(&self) -> Option<&Offer> {
         let own = |offer: &&Offer| offer.by == self.pen.reader && !offer.name.is_empty();
         let mut own = self.job.offers.iter().filter(own);
@@ -183,12 +184,13 @@ impl Voice<'_> {
         self.job.offers.get(usize::try_from(place).ok()?)
     }
 
-    /// Work of another protocol: the requester asks with the key the hub holds for it.
+    /// A REQUEST for a job of another protocol, signed with the key that the hub holds for the
+    /// requester.
     fn request(&self) -> Option<Said> {
         let job = self.job;
         let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
         let resource = self.resource();
-        // As long as its worker may be silent, and the same however often it is read.
+        // The time in which the worker must respond. The same each time the notice is read.
         let left = job.deadline.since(self.pen.notice.at).min(job.lease);
         let timeout = left.0.clamp(1, TIMEOUT_MAX.0);
         let bid = job.purse();
@@ -203,7 +205,7 @@ impl Voice<'_> {
         self.pen.held(requester, Kind::Request, job.uuid.to_string(), &payload)
     }
 
-    /// The skill as its reader listed it, else as others of the requester's protocol would be.
+    /// The resource of the reader's skill as it is listed, otherwise one made from the job's skill.
     fn resource(&self) -> String {
         let job = self.job;
         let listed = |world: &rialto_core::world::World| {
@@ -225,7 +227,7 @@ impl Voice<'_> {
         self.pen.held(offer.by, Kind::Offer, offer.name.clone(), &payload.write())
     }
 
-    /// The hub takes a price for a requester that has no word for it (B9).
+    /// The hub accepts a price for a requester whose protocol cannot do so (B9).
     fn accept(&self, offer: &Offer) -> Option<Said> {
         let rialto_core::job::Requester::Agent(requester) = self.job.requester else { return None };
         let payload = Object::new().text("offer_id", &offer.name).finish();
@@ -250,7 +252,7 @@ impl Voice<'_> {
         }
     }
 
-    /// Why nothing comes of the job, by the book's table of refusals.
+    /// Why the job has no result, by the book's table of refusals.
     fn failure(&self) -> Failure {
         let report = self.job.report.as_ref();
         let cause = report.and_then(|report| report.cause).unwrap_or(Cause::TimedOut);
@@ -274,7 +276,7 @@ impl Voice<'_> {
     }
 }
 
-/// A payload with what other protocols have no word for either (B11).
+/// Adds members of the other protocol that have no counterpart here as `meta` (B11).
 pub fn with_meta(payload: String, extras: Option<&str>) -> String {
     let Some(extras) = extras else { return payload };
     match ijson::read(payload.as_bytes()) {

@@ -1,8 +1,8 @@
-//! agora: Agora Protocol 1.0. Agents that are their keys ask, offer, accept and deliver in signed
-//! envelopes.
+//! agora: the adapter of Agora Protocol 1.0. Agents are identified by their keys and request,
+//! offer, accept and deliver work in signed envelopes.
 //!
-//! Here is the wire: how an envelope is read, proven and made, and what the hub's answers look like.
-//! Nothing here waits, stores or knows the time, so the hub and its clients share every rule.
+//! The wire modules read, verify and sign envelopes and define the hub's answers. They do not wait,
+//! store anything or read the clock, so the hub and its clients share every rule.
 
 pub mod about;
 pub mod bridge;
@@ -77,15 +77,15 @@ use rialto_core::time::Millis;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("agora");
-/// What every envelope says it is.
+/// The value of `protocol` in every envelope.
 pub const VERSION: &str = "agora/1.0";
-/// The longest envelope, in bytes (section 2.2).
+/// The largest envelope, in bytes (section 2.2).
 pub const BODY_MAX: usize = 1_048_576;
-/// Characters of an envelope's id.
+/// The most characters of an envelope's id.
 pub const ID_MAX: usize = 128;
-/// How far a timestamp may be from now, either way, unless the operator says otherwise (R5).
+/// The default of the largest difference between a timestamp and the clock, either way (R5).
 pub const WINDOW: Millis = Millis::seconds(60);
-/// Decimals of an amount, by value (R52).
+/// The most decimals of an amount, by value (R52).
 pub const DECIMALS: usize = 6;
-/// The one currency (R65).
+/// The only currency (R65).
 pub const CURRENCY: &str = "credits";

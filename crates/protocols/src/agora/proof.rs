@@ -1,7 +1,7 @@
-//! Proof: that the owner of the key sent this envelope, and sent it just now.
+//! Verification: the owner of the key sent this envelope, and sent it just now.
 //!
-//! "Now" is an argument. What nobody can know from the envelope alone (whether it was seen before,
-//! whether its sender is blocked) is for others to ask.
+//! The current time is an argument. What the envelope alone cannot show (whether it was seen
+//! before, whether its sender is blocked) is checked elsewhere.
 
 use rialto_core::time::{Millis, Timestamp};
 use sha2::{Digest as _, Sha256};
@@ -11,7 +11,7 @@ use super::failure::Failure;
 use crate::kit::ed25519::{PublicKey, SIGNATURE_LEN, Verifier};
 use crate::kit::{base64url, stamp};
 
-/// What the signature was made over (R12).
+/// The form that the signature covers (R12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The envelope with `sender.signature` set to `""`.
@@ -20,26 +20,27 @@ pub enum Form {
     Removed,
 }
 
-/// What is known of an envelope that was really sent by its sender.
+/// What is proven about an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// Who sent it.
+    /// The sender's key.
     pub key: PublicKey,
-    /// Which of the two forms was signed.
+    /// The signed form.
     pub form: Form,
-    /// SHA-256 of the canonical text that was signed: the one receipts speak of.
+    /// SHA-256 of the canonical text that was signed, as in receipts.
     pub canonical_sha256: [u8; 32],
-    /// SHA-256 of the canonical text with an empty signature, whichever form was signed: the same
-    /// message signed both ways is one message (R25).
+    /// SHA-256 of the canonical text with an empty signature, whichever form was signed. The same
+    /// message signed in both forms is one message (R25).
     pub content: [u8; 32],
 }
 
-/// Proves an envelope that arrives at `now`: its key, its time, its signature, in this order (R73).
+/// Verifies an envelope that arrives at `now`: its key, its time, its signature, in this order
+/// (R73).
 pub fn prove(envelope: &Envelope<'_>, now: Timestamp, window: Millis) -> Result<Proof, Failure> {
     prove_with(&verifier(envelope)?, envelope, now, window)
 }
 
-/// The same with a verifier that was kept.
+/// The same with a cached verifier.
 pub fn prove_with(
     verifier: &Verifier,
     envelope: &Envelope<'_>,
@@ -50,18 +51,18 @@ pub fn prove_with(
     verify_with(verifier, envelope)
 }
 
-/// The verifier of an envelope's sender; refuses keys that anybody could sign for (R22).
+/// The verifier of an envelope's sender. Refuses keys for which any party could sign (R22).
 pub fn verifier(envelope: &Envelope<'_>) -> Result<Verifier, Failure> {
     let weak = |bad| Failure::unauthorized(format!("sender.id {bad}"));
     Verifier::of(envelope.sender).map_err(weak)
 }
 
-/// Proves who sent an envelope, whenever that was: for envelopes that come with a receipt.
+/// Verifies the sender of an envelope at any later time, for envelopes with a receipt.
 pub fn verify(envelope: &Envelope<'_>) -> Result<Proof, Failure> {
     verify_with(&verifier(envelope)?, envelope)
 }
 
-/// Whether a time is near enough to now (R5): exactly the window is.
+/// Checks that a time is within the window around now (R5), limits included.
 pub fn fresh(timestamp: Timestamp, now: Timestamp, window: Millis) -> Result<(), Failure> {
     if is_near(timestamp, now, window) {
         return Ok(());
@@ -76,7 +77,7 @@ pub fn fresh(timestamp: Timestamp, now: Timestamp, window: Millis) -> Result<(),
     Err(Failure::unauthorized(message).with_hint(hint))
 }
 
-/// Whether two moments are at most the window apart.
+/// Whether two times are at most the window apart.
 pub(super) fn is_near(a: Timestamp, b: Timestamp, window: Millis) -> bool {
     a.0.abs_diff(b.0) <= window.0.max(0).unsigned_abs()
 }

@@ -1,8 +1,8 @@
-//! Receipts: the hub's word for when an envelope arrived and what it said then.
+//! Receipts: the hub's signed statement of when an envelope arrived, and its digest.
 //!
-//! An envelope must be at most a minute old, yet may wait in an inbox for days. Its receipt is a
-//! STATUS signed by the hub, by which a receiver can tell that it was fresh when the hub took it
-//! (section 2.5, D18).
+//! An envelope must be at most a minute old, but may wait in an inbox for days. Its receipt is a
+//! STATUS signed by the hub. It shows a receiver that the envelope was fresh when the hub accepted
+//! it (section 2.5, D18).
 
 use rialto_core::time::{Millis, Timestamp};
 
@@ -16,42 +16,42 @@ use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 use crate::kit::{base64url, stamp};
 
-/// The header of a pushed envelope that carries its receipt.
+/// The header of a webhook delivery that carries the receipt of its envelope.
 pub const HEADER: &str = "Agora-Receipt";
 /// The `status` of a receipt.
 const RECEIVED: &str = "received";
-/// The longest receipt worth reading in a header.
+/// The longest receipt that is read from a header.
 const HEADER_MAX: usize = 8_192;
 
-/// What a receipt says.
+/// The content of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt<'a> {
     /// The envelope's id.
     pub message_id: &'a str,
-    /// Who sent it.
+    /// The envelope's sender.
     pub message_sender: PublicKey,
-    /// When the hub had it.
+    /// When the hub received it.
     pub received_at: Timestamp,
     /// SHA-256 of the canonical text that its sender signed.
     pub sha256: [u8; 32],
 }
 
-/// Why a receipt does not vouch for an envelope.
+/// Why a receipt does not confirm an envelope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Untrusted {
-    /// The receipt is no valid envelope of anybody.
+    /// The receipt is not a valid envelope.
     #[error("the receipt cannot be trusted: {}", .0.message)]
     Receipt(Failure),
-    /// It was signed by somebody who is not the hub.
+    /// The receipt is not signed by the hub.
     #[error("the receipt is not signed by the hub")]
     NotTheHub,
-    /// It is a good envelope of the hub that says something else.
+    /// It is a valid envelope of the hub, but not a receipt.
     #[error("this is not a receipt")]
     NotAReceipt,
-    /// The envelope is not its sender's.
+    /// The signature of the envelope is not valid.
     #[error("the envelope cannot be trusted: {}", .0.message)]
     Envelope(Failure),
-    /// It is a receipt for something else.
+    /// It is the receipt of another envelope.
     #[error("the receipt is for another envelope")]
     Another,
     /// The envelope was not fresh when the hub received it.
@@ -60,7 +60,7 @@ pub enum Untrusted {
 }
 
 impl<'a> Receipt<'a> {
-    /// The receipt for an envelope that was proven.
+    /// The receipt of a verified envelope.
     pub fn of(envelope: &Envelope<'a>, proof: &Proof, received_at: Timestamp) -> Self {
         Self {
             message_id: envelope.id,
@@ -81,7 +81,7 @@ impl<'a> Receipt<'a> {
             .finish()
     }
 
-    /// Reads the payload of a STATUS; `None` if it is no receipt.
+    /// Reads the payload of a STATUS; `None` if it is not a receipt.
     pub fn read(payload: &'a Json<'_>) -> Option<Self> {
         let f = Fields::of(payload, "/payload").ok()?;
         let text = |name| f.text(name).ok().flatten();
@@ -97,8 +97,8 @@ impl<'a> Receipt<'a> {
     }
 }
 
-/// Checks that `hub` vouches for an envelope with this receipt: both are signed, they belong
-/// together, and the envelope was fresh when the hub had it. Says who sent it, and when it arrived.
+/// Checks that `hub` confirms an envelope with this receipt: both are signed, they belong together,
+/// and the envelope was fresh when the hub received it. Returns its sender and its time of arrival.
 pub fn check(
     receipt: &str,
     hub: PublicKey,
@@ -123,12 +123,12 @@ pub fn check(
     }
 }
 
-/// A receipt as it stands in the header of a push.
+/// A receipt as the value of the webhook header.
 pub fn to_header(receipt: &str) -> String {
     base64url::encode(receipt.as_bytes())
 }
 
-/// A receipt from the header of a push; `None` if that is none.
+/// Reads a receipt from the webhook header; `None` if the value is not one.
 pub fn from_header(value: &str) -> Option<String> {
     let bytes = (value.len() <= HEADER_MAX).then(|| base64url::decode(value).ok()).flatten()?;
     String::from_utf8(bytes).ok()

@@ -1,4 +1,4 @@
-//! An agent as the directory shows it.
+//! Directory entries of agents.
 
 use rialto_core::agent::presence::Stance;
 use rialto_core::agent::{Agent, Skill};
@@ -31,18 +31,18 @@ pub fn entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> Option<
     })
 }
 
-/// A skill of any protocol as a resource of this one: as its own agent calls it, or made of its name.
+/// The resource name of a skill: as its native agent names it, or made from the skill's name.
 pub fn resource(home: Protocol, skill: &Skill) -> String {
     let own = skill.sort.as_deref().filter(|_| home == ID);
     own.map_or_else(|| made(&skill.name), str::to_owned)
 }
 
-/// The resource that is made of a skill's name.
+/// The resource name made from a skill's name.
 pub fn made(skill: &str) -> String {
     format!("agora:{skill}:v1")
 }
 
-/// What everybody else calls a resource: only first versions have such a name.
+/// The skill name of a resource in other protocols. Only first versions have one.
 pub fn skill_name(resource: &str) -> &str {
     match named(resource) {
         Some((name, "1")) => name,
@@ -57,8 +57,8 @@ fn named(resource: &str) -> Option<(&str, &str)> {
     (counts && !name.is_empty()).then_some((name, version))
 }
 
-/// Skills under the names that everybody uses. A later version that has no first one beside it is found
-/// under the plain name as well, by others (docs/requirements.md, section 5).
+/// Skills under their common names. A later version without a first version beside it is also
+/// listed under the plain name for other protocols (docs/requirements.md, section 5).
 pub fn skills(listed: Vec<Skill>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = Vec::with_capacity(listed.len());
     for mut skill in listed {
@@ -79,7 +79,7 @@ pub fn skills(listed: Vec<Skill>) -> Vec<Skill> {
     skills
 }
 
-/// A skill of a later version as others look for it.
+/// A skill of a later version as other protocols look it up.
 fn later_version(skill: &Skill) -> Option<Skill> {
     let (name, version) = named(&skill.name)?;
     let stands_for = Some(skill.name.clone());
@@ -94,7 +94,7 @@ fn mood(world: &World, agent: &Agent, now: Timestamp) -> Mood {
         Stance::Offline => Mood::Offline,
         _ if !world.is_online(agent.id, now) => Mood::Offline,
         Stance::Busy => Mood::Busy,
-        // Agents of other protocols do not say so themselves.
+        // Agents of other protocols do not report this themselves.
         Stance::Idle if agent.home != ID && world.jobs_in_hand(agent.id) > 0 => Mood::Busy,
         Stance::Idle => Mood::Idle,
     }

@@ -1,4 +1,4 @@
-//! What the rules, the engine and the edge refuse, as this protocol's errors.
+//! Maps refusals of the core, the engine and the edge to this protocol's errors.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::codes::Code;
 use super::failure::Failure;
 use crate::face::Trouble;
 
-/// What the engine could not do.
+/// The failure for an engine failure.
 pub fn failed(failure: &EngineFailure) -> Failure {
     match failure {
         EngineFailure::Refused(refusal) => refused(refusal),
@@ -26,10 +26,10 @@ pub fn failed(failure: &EngineFailure) -> Failure {
     }
 }
 
-/// Every refusal there is, so that a new one cannot slip past (B6).
+/// The match is exhaustive, so that a new refusal cannot be forgotten (B6).
 pub fn refused(refusal: &Refusal) -> Failure {
     let code = match refusal {
-        // Who is not a party and what does not exist are one answer (D19).
+        // A caller that is not a party gets the same answer as for an unknown request (D19).
         Refusal::NotYours => return not_a_party(),
         Refusal::NotAuthenticated
         | Refusal::Suspended
@@ -96,7 +96,7 @@ fn not_a_party() -> Failure {
     Failure::unauthorized("no request or offer with this id, or the sender is not a party of it")
 }
 
-/// The refusal in this protocol's own words, where the core's would puzzle its readers.
+/// The refusal's text in this protocol's terms, where the core's text would be unclear.
 fn text(refusal: &Refusal) -> Cow<'static, str> {
     match refusal {
         Refusal::WrongState { is: State::Expired } => "the request has timed out".into(),
@@ -131,14 +131,14 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
         Refusal::NotAuthenticated => "register again by sending a HELLO to the hub",
         Refusal::OtherCurrency => "leave budget.currency out, or set it to \"credits\"",
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
-            "GET /agora/agents?resource=… shows who supports what"
+            "GET /agora/agents?resource=… lists the agents that support a resource"
         }
         Refusal::InboxFull => "the receiver's inbox is full; retry later",
         _ => return None,
     })
 }
 
-/// Where a request is, in this protocol's words.
+/// The state of a request in this protocol's terms.
 pub fn state_of(state: State) -> super::thread::State {
     use super::thread::State as Shown;
     match state {
@@ -150,7 +150,7 @@ pub fn state_of(state: State) -> super::thread::State {
     }
 }
 
-/// What the edge refuses.
+/// The failure for a refusal of the edge.
 pub fn trouble(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::new(Code::NotFound, "no such path"),
@@ -161,7 +161,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
             Failure { http: 421, ..Failure::bad_request("unknown Host header for this hub") }
         }
         Trouble::ForeignOrigin => {
-            let text = "web pages of other origins may not do this";
+            let text = "cross-origin requests are not allowed here";
             Failure { http: 403, ..Failure::unauthorized(text) }
         }
         Trouble::Encoded => Failure::encoded(),
@@ -171,7 +171,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
         }
         Trouble::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; wait a little", seconds)
+            Failure::too_many("too many messages; retry later", seconds)
         }
         Trouble::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");

@@ -1,4 +1,4 @@
-//! What this protocol keeps at hand while the hub runs: its own key, and keys it has checked.
+//! The state of this protocol in memory: the hub's key, and a cache of checked keys.
 
 use std::collections::HashMap;
 use std::sync::RwLock;
@@ -15,19 +15,20 @@ use super::token::Tokens;
 use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
 use rialto_core::time::Timestamp;
 
-/// The salt of every key the hub holds, its own included.
+/// The derivation label of every key that the hub holds, its own included.
 const KEYS: &str = "rialto agora alias v1";
-/// What the hub's own key is called there.
+/// The name of the hub's own key in that derivation.
 const OWN: &str = "hub";
-/// Keys kept ready for the next message of the same sender.
+/// The most cached verifiers.
 const KEPT_MAX: usize = 16_384;
 
-/// The protocol's own things, one set for all its routes.
+/// The state of the protocol, shared by all its operations.
 pub struct Room {
     pub settings: Settings,
     pub hub: Composer,
     pub tokens: Tokens,
-    /// Making one costs as much as a tenth of a check. Only senders that proved themselves are here.
+    /// Creating a verifier costs a tenth of a signature check. Only senders with a valid signature
+    /// are cached.
     kept: RwLock<HashMap<PublicKey, Verifier>>,
 }
 
@@ -41,7 +42,7 @@ impl Room {
         }
     }
 
-    /// Proves an envelope that arrives now.
+    /// Verifies an envelope that arrives now.
     pub fn prove(&self, envelope: &Envelope<'_>, now: Timestamp) -> Result<Proof, Failure> {
         let window = self.settings.window;
         let kept = self.kept.read().ok().and_then(|kept| kept.get(&envelope.sender).copied());
@@ -61,7 +62,7 @@ impl Room {
     }
 }
 
-/// The key the hub holds for an agent of another protocol (R70).
+/// The key that the hub holds for an agent of another protocol (R70).
 pub fn held_key(secret: &HubSecret, home: Protocol, native: &str) -> Composer {
     Composer::new(SecretKey::from_seed(&secret.derive(KEYS, &format!("{home}:{native}"))))
 }

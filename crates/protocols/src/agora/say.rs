@@ -1,4 +1,4 @@
-//! What the hub says itself, always signed.
+//! Envelopes and responses of the hub itself. Every envelope is signed.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,16 +12,16 @@ use super::receipt::Receipt;
 use crate::face::Floor;
 use crate::kit::ed25519::PublicKey;
 
-/// The header that tells which job an answer is about.
+/// The header with the id of the job that an answer is about.
 pub const JOB_HEADER: &str = "rialto-job";
 
-/// Signs something the hub says now.
+/// Signs an envelope of the hub with the current time.
 pub fn sign(floor: &Floor, kind: Kind, payload: &str, to: Option<PublicKey>) -> Signed {
     let id = floor.engine.ids().uuid().to_string();
     sign_as(floor, &id, floor.engine.wall(), kind, payload, to)
 }
 
-/// Signs something the hub says under a given name and time, the same every time.
+/// Signs an envelope of the hub with a given id and time, so that it is the same every time.
 pub fn sign_as(
     floor: &Floor,
     id: &str,
@@ -31,7 +31,7 @@ pub fn sign_as(
     recipient: Option<PublicKey>,
 ) -> Signed {
     let draft = Draft { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
-    floor.agora.hub.sign(&draft).expect("what the hub writes itself is a payload")
+    floor.agora.hub.sign(&draft).expect("payloads that the hub writes are valid")
 }
 
 /// A receipt, signed now so that its reader finds it fresh.
@@ -39,12 +39,12 @@ pub fn receipt(floor: &Floor, receipt: &Receipt<'_>, to: Option<PublicKey>) -> S
     sign(floor, Kind::Status, &receipt.write(), to).text
 }
 
-/// An ERROR that answers what could not be taken.
+/// An ERROR that answers an envelope that was not accepted.
 pub fn error(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> String {
     sign(floor, Kind::Error, &failure.payload(), to).text
 }
 
-/// A refusal as an answer.
+/// An error as a response.
 pub fn refuse(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> Response {
     let mut answer = json(failure.http, error(floor, failure, to));
     if let Some(seconds) = failure.retry_after_seconds {
@@ -53,7 +53,7 @@ pub fn refuse(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> Respon
     answer
 }
 
-/// JSON text as an answer.
+/// JSON text as a response.
 pub fn json(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];

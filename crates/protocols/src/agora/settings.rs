@@ -1,4 +1,4 @@
-//! What an operator may change.
+//! The settings that an operator may change.
 
 use rialto_core::time::Millis;
 
@@ -7,11 +7,11 @@ use super::WINDOW;
 /// The protocol's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How far a timestamp may be from the hub's clock, either way.
+    /// The largest difference between a timestamp and the hub's clock, either way.
     pub window: Millis,
-    /// How many are asked when a request with a budget names nobody.
+    /// How many agents are asked for offers when a request with a budget names none.
     pub fanout: usize,
-    /// How long a request may take that names no time.
+    /// The timeout of a request that has none.
     pub default_timeout: Millis,
 }
 

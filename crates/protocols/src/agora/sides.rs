@@ -1,4 +1,4 @@
-//! The two sides of a request, in this protocol's envelopes.
+//! The field map: which members of this protocol's envelopes carry which part of a job.
 
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::{Cause, Job};
@@ -53,12 +53,12 @@ const RESULT: Layout = &[
     ("/bridge", Part::Form),
 ];
 
-/// What stands where only a hub can sign.
+/// Placeholder for a signature that only the hub can make.
 const BY_HUB: &str = "(signed by the hub)";
-/// What stands for somebody whose key only a hub holds.
+/// Placeholder for the key that the hub holds for an agent.
 const ALIAS: &str = "did:key:(held by the hub)";
 
-/// This protocol's sides.
+/// The field map of this protocol.
 pub struct AgoraSides;
 
 impl Sides for AgoraSides {
@@ -70,7 +70,7 @@ impl Sides for AgoraSides {
     fn given(&self, shown: Shown<'_>) -> Option<Side> {
         let Shown { floor, job, .. } = shown;
         let turn = job.assignment?;
-        // Inside its own protocol an envelope is passed on as it came (B3).
+        // Within its own protocol, an envelope is forwarded unchanged (B3).
         if job.origin == ID {
             return Some(self.asked(shown));
         }
@@ -117,7 +117,7 @@ impl Sides for AgoraSides {
         let letter = shown.end.and_then(|end| letter::of(shown.floor, end, Some(job)));
         match letter {
             Some(letter) => Some(Side::of_json(ID, letter.envelope.into_owned(), RESULT)),
-            // What an agent of this protocol says comes to another one as it was signed.
+            // An envelope between agents of this protocol arrives as it was signed.
             None => self.made(shown),
         }
     }
@@ -177,7 +177,7 @@ impl Sides for AgoraSides {
     }
 }
 
-/// What a job that has kept no envelope tells of it.
+/// The envelope of a job that has no stored one, reconstructed from the job.
 fn bare(job: &Job) -> String {
     let payload =
         Object::new().text("resource", &record::made(&job.skill)).raw("params", &job.input);

@@ -1,4 +1,4 @@
-//! How an envelope is kept: as it came, beside what its receipt will say.
+//! The stored form of an envelope: its text, and the data of its receipt.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::receipt::Receipt;
 use crate::kit::ed25519::PublicKey;
 use rialto_core::time::Timestamp;
 
-/// A kept envelope.
+/// A stored envelope.
 #[derive(Serialize, Deserialize)]
 pub struct Stored<'a> {
     #[serde(borrow)]
@@ -20,14 +20,14 @@ pub struct Stored<'a> {
     sender: Cow<'a, str>,
     #[serde(borrow)]
     sha256: Cow<'a, str>,
-    /// Older ones have none; the hub's clock and the wall clock were taken for one then.
+    /// Missing in older rows, from when the hub's clock and the wall clock were the same.
     #[serde(default)]
     received_at: Option<i64>,
     #[serde(borrow)]
     envelope: &'a RawValue,
 }
 
-/// The text to keep.
+/// The text to store.
 pub fn write(envelope: &Envelope<'_>, proof: &Proof, received_at: Timestamp) -> String {
     use crate::kit::object::Object;
     Object::new()
@@ -40,17 +40,17 @@ pub fn write(envelope: &Envelope<'_>, proof: &Proof, received_at: Timestamp) -> 
 }
 
 impl<'a> Stored<'a> {
-    /// Reads a text that was kept.
+    /// Reads a stored text.
     pub fn read(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// The envelope as it came.
+    /// The envelope as it was received.
     pub fn envelope(&self) -> &'a str {
         self.envelope.get()
     }
 
-    /// Its receipt; `recorded_at` is when it was committed.
+    /// Its receipt. `recorded_at` is when it was committed.
     pub fn receipt(&self, recorded_at: Timestamp) -> Option<Receipt<'_>> {
         Some(Receipt {
             message_id: &self.id,

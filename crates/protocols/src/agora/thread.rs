@@ -1,4 +1,4 @@
-//! `GET /requests/{id}`: how a request stands, for those who are part of it.
+//! The JSON of `GET /requests/{id}`: the state of a request, for its parties.
 
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
@@ -8,19 +8,19 @@ use serde_json::value::RawValue;
 use super::DECIMALS;
 use crate::kit::{jcs, stamp, write};
 
-/// Where a request is on its way (section 2.7).
+/// The state of a request (section 2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum State {
-    /// Asked.
+    /// It was sent.
     Pending,
     /// There are offers.
     Negotiating,
-    /// Being worked on.
+    /// An agent is working on it.
     Processing,
-    /// Done.
+    /// The work is done.
     Completed,
-    /// Not done, and it will not be.
+    /// The work failed; this is final.
     Failed,
 }
 
@@ -29,7 +29,7 @@ impl State {
     pub const ALL: [Self; 5] =
         [Self::Pending, Self::Negotiating, Self::Processing, Self::Completed, Self::Failed];
 
-    /// The state as it is written.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "PENDING",
@@ -40,7 +40,7 @@ impl State {
         }
     }
 
-    /// The state with this text.
+    /// Reads the name on the wire.
     pub fn read(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
@@ -51,24 +51,24 @@ impl State {
 pub struct Thread {
     /// The id of the REQUEST.
     pub request_id: String,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// Who works on it, as did:key.
+    /// The agent that works on it, as did:key.
     pub provider: Option<String>,
-    /// What was offered, oldest first.
+    /// The offers, oldest first.
     pub offers: Vec<Offered>,
-    /// When it fails by itself, as RFC 3339.
+    /// When it times out, as RFC 3339.
     pub deadline: Option<String>,
-    /// Who asked, as did:key; said where several requesters use the id.
+    /// The requester, as did:key. Present where several requesters use the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<String>,
-    /// Requests of other requesters with the same id that the reader was asked for, too.
+    /// Requests of other requesters with the same id to the same reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Thread>,
 }
 
 impl Thread {
-    /// The request of a requester, of all that have this id.
+    /// Of all requests with this id, the one of this requester.
     pub fn of(self, requester: &str) -> Option<Self> {
         let Self { others, .. } = &self;
         let is_its = |thread: &Self| thread.requester.as_deref().is_none_or(|one| one == requester);
@@ -84,7 +84,7 @@ impl Thread {
 pub struct Offered {
     /// The id of the OFFER.
     pub offer_id: String,
-    /// Who made it, as did:key.
+    /// The agent that made it, as did:key.
     pub provider: String,
     cost: Box<RawValue>,
     /// How long the work would take, in milliseconds.
@@ -106,7 +106,7 @@ impl Offered {
         Self { offer_id, provider, cost, eta: eta.0, expires_at }
     }
 
-    /// What it would cost; `None` if that is no amount.
+    /// Its price; `None` if it is not a valid amount.
     pub fn cost(&self) -> Option<Credits> {
         Credits::parse(&jcs::token(self.cost.get()).ok()?, DECIMALS).ok()
     }

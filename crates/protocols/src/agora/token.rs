@@ -1,7 +1,7 @@
 //! Inbox tokens: for an hour, the right to read one agent's inbox and requests, and nothing else.
 //!
-//! A token says for whom and until when, under a seal only the hub can make. So none is stored, and
-//! all survive a restart.
+//! A token contains the agent and the expiry time, authenticated by the hub. So no token is stored,
+//! and all survive a restart.
 
 use hmac::{Hmac, KeyInit, Mac};
 use rialto_core::id::AgentId;
@@ -10,17 +10,17 @@ use sha2::Sha256;
 
 use crate::kit::base64url;
 
-/// How long a token works.
+/// The lifetime of a token.
 pub const LIVES: Millis = Millis::hours(1);
-/// What a token begins with.
+/// The prefix of a token.
 const PREFIX: &str = "at_";
 const SAID: usize = 16;
 const SEAL: usize = 32;
 
-/// Makes tokens and knows its own.
+/// Issues tokens and verifies them.
 pub struct Tokens([u8; 32]);
 
-/// Whom a token is for, and until when.
+/// The agent of a token, and its expiry time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     pub agent: AgentId,
@@ -39,7 +39,7 @@ impl Tokens {
         format!("{PREFIX}{}", base64url::encode(&[&said[..], &seal].concat()))
     }
 
-    /// Reads a token of ours that still works.
+    /// Reads a token of this hub that has not expired.
     pub fn read(&self, text: &str, now: Timestamp) -> Option<Token> {
         let text = text.strip_prefix(PREFIX)?;
         let bytes: [u8; SAID + SEAL] = base64url::decode_array(text).ok()?;

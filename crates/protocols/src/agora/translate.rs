@@ -1,4 +1,4 @@
-//! From a proven envelope to an order for the core.
+//! Translates a proven envelope into a signed order for the core.
 
 use rialto_core::agent::presence::Stance;
 use rialto_core::agent::{Liveness, Skill};
@@ -26,27 +26,27 @@ use super::{CURRENCY, ID, Kind, evidence, record, stored};
 use crate::face::{Floor, Newcomer, aliases};
 use crate::kit::ed25519::PublicKey;
 
-/// What an agent is called that did not say.
+/// The name of an agent that gave none.
 const NAMELESS: &str = "key";
 
-/// Everything known about an envelope when it is to be acted on.
+/// Everything known about an envelope before it is executed.
 pub struct Proven<'a> {
     pub envelope: &'a Envelope<'a>,
     pub proof: Proof,
-    /// When, on the clock that its own time was held against.
+    /// When it arrived, by the clock that its timestamp was checked against.
     pub received_at: Timestamp,
     pub payload: Payload<'a>,
     pub way: Way,
 }
 
 impl Proven<'_> {
-    /// Whom it names, whether or not there is anybody.
+    /// The key it is addressed to, whether or not an agent has it.
     pub fn to(&self) -> Option<PublicKey> {
         self.way.to.or(self.envelope.recipient)
     }
 }
 
-/// The order an envelope gives, but for what is ordered.
+/// The core's signed envelope, still without its order.
 pub fn order(floor: &Floor, proven: &Proven<'_>) -> Signed {
     let Proven { envelope, proof, received_at, .. } = proven;
     let native = proof.key.did();
@@ -63,7 +63,7 @@ pub fn order(floor: &Floor, proven: &Proven<'_>) -> Signed {
     }
 }
 
-/// Of what was said and to whom. Whoever is named where nobody else could be meant does not count.
+/// The digest of content and recipient. A recipient that follows from the content does not count.
 fn content(floor: &Floor, proven: &Proven<'_>) -> Digest {
     let (url, signed) = (proven.way.to, proven.envelope.recipient);
     let contradicts = url.is_some() && signed.is_some() && url != signed;
@@ -77,7 +77,7 @@ fn content(floor: &Floor, proven: &Proven<'_>) -> Digest {
     Digest::of(&[b"agora", &proven.proof.content, bound])
 }
 
-/// What a newcomer says it is called, with its first word.
+/// The name that a new agent gives in its first message.
 fn name<'p>(proven: &'p Proven<'_>) -> &'p str {
     let hello = proven.envelope.kind == Kind::Hello;
     let said = hello.then(|| Hello::read(proven.envelope.payload).ok()).flatten();
@@ -86,7 +86,7 @@ fn name<'p>(proven: &'p Proven<'_>) -> &'p str {
 
 fn newcomer(floor: &Floor, native: &str, name: &str) -> Enrol {
     Enrol {
-        // The key proves who owns what is called after it.
+        // The key proves the ownership of the id that is derived from it.
         actor: Actor::Open,
         home: ID,
         native: native.to_owned(),
@@ -113,7 +113,7 @@ fn binding(floor: &Floor, proven: &Proven<'_>) -> Binding {
     }
 }
 
-/// What is ordered of those it is for. `uuid` is the name of the job it may open.
+/// The order of an envelope to its destination. `uuid` is the id of the job that it may open.
 pub fn deed(
     floor: &Floor,
     proven: &Proven<'_>,
@@ -123,7 +123,7 @@ pub fn deed(
     Ok(match &proven.payload {
         Payload::Request(request) => {
             let meta = evidence::keep(proven.envelope.raw(), request);
-            // The path is not signed: whoever reposts the envelope chooses it.
+            // The path is not signed: a replay could choose another.
             let is_bound = proven.envelope.recipient.is_some();
             Deed::Ask(Box::new(Ask { meta, is_bound, ..ask(floor, request, named, uuid)? }))
         }
@@ -187,8 +187,8 @@ fn ask(
     })
 }
 
-/// What a resource is called by who is asked: agents of other protocols are listed here under
-/// resources that are made of their skills.
+/// The skill name of a resource for the agent that is asked. Agents of other protocols are listed
+/// under resources made from their skills.
 fn skill(floor: &Floor, resource: &str, to: Whom) -> String {
     let native = |world: &World| {
         let Whom::Agent(id) = to else { return None };
@@ -201,21 +201,21 @@ fn skill(floor: &Floor, resource: &str, to: Whom) -> String {
     floor.engine.look(native).unwrap_or_else(|| record::skill_name(resource).to_owned())
 }
 
-/// The thing an id names, and the other party if the envelope is addressed.
+/// The thing that an id names, and the other party if the envelope is addressed to one.
 fn about(id: &str, named: Option<Address>) -> Result<Named, Failure> {
     let with = match named {
-        // Signed for this hub, and the id says the rest.
+        // Signed for this hub; the id is enough.
         None | Some(Address::Hub) => None,
         Some(Address::Agent(agent)) => Some(agent),
         Some(Address::HubPath) => {
-            let text = "is missing, and the URL names the hub, which is no party of any request";
+            let text = "is missing, and the URL names the hub, which is not a party of any request";
             return Err(Failure::bad_field("/recipient", text));
         }
     };
     Ok(Named { id: id.to_owned(), with })
 }
 
-/// What has no other address than the one it carries (R29).
+/// A message that can only go to the agent it is addressed to (R29).
 fn write(named: Option<Address>, what: &str) -> Result<Deed, Failure> {
     match named {
         Some(Address::Agent(to)) => Ok(Deed::Write { to }),
@@ -232,7 +232,7 @@ fn introduce(hello: Hello<'_>) -> Deed {
         name: hello.name.map(str::to_owned),
         skills: hello.capabilities.map(skills),
         endpoint: hello.endpoint.map(str::to_owned),
-        // Whoever says hello is there.
+        // An agent that sends a HELLO is available.
         stance: Some(Stance::Idle),
     }))
 }
@@ -272,7 +272,7 @@ fn stance(mood: Mood) -> Stance {
     }
 }
 
-/// Which codes say that the work was never begun (R66), and what the others say went wrong.
+/// Which codes mean that the work was never started (R66), and the cause for the others.
 fn give_up(request: Named, failed: &Failed<'_>) -> GiveUp {
     let (cause, refused) = match failed.code() {
         Code::BadRequest | Code::Unauthorized => (Cause::Policy, true),
@@ -285,7 +285,7 @@ fn give_up(request: Named, failed: &Failed<'_>) -> GiveUp {
     GiveUp { request, cause, refused, text: failed.message.to_owned() }
 }
 
-/// The agent behind a key, registered or not.
+/// The agent of a key, registered or not.
 pub fn agent_of(floor: &Floor, key: PublicKey) -> Option<AgentId> {
     floor.engine.look(|world| world.agent_named(ID, &key.did()))
 }

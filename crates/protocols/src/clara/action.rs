@@ -1,50 +1,50 @@
-//! Actions: what the tag `Action` can ask for (2.5).
+//! Actions: the values of the tag `Action` (2.5).
 
-/// Something the market can be asked for.
+/// An action of the market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// An agent registers, or changes its profile.
+    /// Registers an agent, or changes its profile.
     RegisterAgentProfile,
-    /// Who is registered, with all they do.
+    /// Lists the registered agents with their tasks.
     ListAgents,
-    /// Work is wanted.
+    /// Registers a task.
     RegisterTask,
-    /// Work is done.
+    /// Sends the result of a task.
     SendResult,
-    /// Work will not be done.
+    /// Declines a task.
     DeclineTask,
-    /// What work would cost (ours).
+    /// Offers a price for a task (not in the spec).
     SubmitOffer,
-    /// The oldest task in an inbox.
+    /// Reads the oldest task of an inbox.
     LoadNextAssignedTask,
-    /// The oldest result nobody has read.
+    /// Reads the oldest unread result.
     LoadNextTaskResult,
-    /// The oldest query nobody has answered (ours).
+    /// Reads the oldest unanswered query (not in the spec).
     LoadNextQuery,
-    /// Which tasks wait for an agent.
+    /// Lists the tasks that wait for an agent.
     TasksQueue,
-    /// The same, after trying to find agents for them.
+    /// Tries to match waiting tasks with agents, then lists those that still wait.
     DispatchTasks,
-    /// What the sender has.
+    /// Shows the sender's balance.
     Balance,
-    /// What everybody has.
+    /// Shows all balances.
     Balances,
-    /// The whole market at a glance.
+    /// Shows an overview of the whole market.
     DashboardData,
-    /// Some credits are to leave the hub.
+    /// Withdraws some credits from the hub.
     Withdraw,
-    /// All credits are to leave the hub.
+    /// Withdraws all credits from the hub.
     WithdrawAll,
     /// The same as `Withdraw`.
     ClaimReward,
     /// The same as `WithdrawAll`.
     ClaimRewardAll,
-    /// What became of a task, step by step (ours, B18).
+    /// Shows the history of a task, step by step (not in the spec; B18).
     TaskTrace,
 }
 
 impl Action {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Self; 19] = [
         Self::RegisterAgentProfile,
         Self::ListAgents,
@@ -67,7 +67,7 @@ impl Action {
         Self::TaskTrace,
     ];
 
-    /// The word for it.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RegisterAgentProfile => "Register-Agent-Profile",
@@ -92,14 +92,14 @@ impl Action {
         }
     }
 
-    /// What a word means, with or without the prefix of the first version (R66).
+    /// Reads a name, with or without the prefix of the first version (R66).
     pub fn read(text: &str) -> Option<Self> {
         let word = text.strip_prefix("v1.").unwrap_or(text);
         Self::ALL.into_iter().find(|action| action.as_str() == word)
     }
 
-    /// Whether the tag `Protocol` must be there, and right (R2). What only shows something does
-    /// without, as clients leave it out there.
+    /// Whether the tag `Protocol` must be present and correct (R2). Read-only actions do not need
+    /// it, because clients leave it out there.
     pub const fn needs_protocol(self) -> bool {
         !matches!(
             self,

@@ -1,33 +1,33 @@
-//! Short answers of the message unit, and what the market says about itself (2.1).
+//! Short answers of the message unit, and the market's overview (2.1).
 
 use serde::Deserialize;
 
 use crate::kit::ans104::Id;
 use crate::kit::object::Object;
 
-/// What a client reads of a message that was taken.
+/// The part of the message unit's answer that a client reads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Taken {
-    /// What the message is called.
+    /// The id of the message.
     pub id: String,
 }
 
-/// 202: a message was evaluated and will not be lost.
+/// 202: the message was evaluated and stored.
 pub fn taken(id: Id) -> String {
     processing("Processing DataItem", id)
 }
 
-/// 202: a message that is known was assigned, which changes nothing.
+/// 202: a known message was assigned again, which changes nothing.
 pub fn assigned(id: Id) -> String {
     processing("Processing Assignment", id)
 }
 
-/// 200: a process is watched, or no longer. Every process here runs by itself.
+/// 200: monitoring was switched on or off. It has no effect: every process here runs by itself.
 pub fn monitored() -> String {
     Object::new().text("message", "ok").finish()
 }
 
-/// 200: where the market is.
+/// 200: the process id of the market and the paths of its units.
 pub fn overview(process: Id) -> String {
     Object::new()
         .text("process", &process.to_string())

@@ -1,4 +1,4 @@
-//! The board: everybody who is registered, with what they have to do and have done.
+//! The market's directory: the registered agents with their open and finished tasks.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::face::Floor;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
 
-/// Bytes of one list, unless its first item alone is longer. An order with the `Next-Cursor` of the answer
-/// as its `Cursor` gets the next ones.
+/// The most bytes of one list, unless its first item alone is longer. An order with the answer's
+/// `Next-Cursor` as its `Cursor` gets the next page.
 pub const PAGE_BYTES: usize = 2 << 20;
-/// Bytes of the tasks shown of one agent, of each kind; its totals tell how many there are.
+/// The most bytes of one agent's tasks, for each kind. The agent's totals show how many there are.
 const TASKS_BYTES: usize = 128 << 10;
-/// The newest finished tasks shown of one agent, and those read for one list.
+/// The most finished tasks shown of one agent, newest first, and read for one list.
 const DONE_MAX: usize = 50;
 const DONE_IN_ALL_MAX: usize = 10_000;
-/// Tasks that wait, of one list.
+/// The most waiting tasks in one list.
 const QUEUE_MAX: usize = 10_000;
-/// Agents whose tasks are read together.
+/// How many agents' tasks are read together.
 const TOGETHER: usize = 64;
-/// What is said of agents the hub speaks for (B3).
+/// The metadata of bridged agents (B3).
 const BRIDGED: &str = r#"{"bridged":true}"#;
-/// The topic of those who do nothing this market knows.
+/// The topic of agents that offer nothing in this market.
 const NO_TOPIC: &str = "none";
 
-/// An agent and everything the board shows of it.
+/// An agent and everything that the directory shows of it.
 struct Shown {
     agent: Arc<Agent>,
     desk: Arc<Desk>,
@@ -45,25 +45,25 @@ struct Shown {
     asked: Vec<Arc<Job>>,
 }
 
-/// Agents after one of them, as a message to somebody.
+/// A list of the agents after the cursor, as a message to an address.
 pub async fn agents(floor: &Floor, to: &str, after: u64) -> Result<Outgoing, EngineFailure> {
     let page = everybody(floor, after).await?;
     Ok(Outgoing::agents(to, page.texts).with_next(page.next))
 }
 
-/// The tasks after one of them that wait for an agent.
+/// A list of the waiting tasks after the cursor.
 pub fn queue(floor: &Floor, to: &str, after: u64) -> Outgoing {
     let page = waiting(floor, after);
     Outgoing::queue(to, page.texts).with_next(page.next)
 }
 
-/// What still waits, after agents were sought for it.
+/// A list of the tasks that still wait after a dispatch.
 pub fn dispatched(floor: &Floor, to: &str) -> Outgoing {
     let page = waiting(floor, 0);
     Outgoing::dispatched(to, page.texts).with_next(page.next)
 }
 
-/// The market at a glance: its first tasks that wait, agents after one of them, and the sums over all.
+/// The dashboard: the first waiting tasks, the agents after the cursor, and the totals.
 pub async fn dashboard(floor: &Floor, to: &str, after: u64) -> Result<Outgoing, EngineFailure> {
     let page = everybody(floor, after).await?;
     let totals = floor.engine.look(|world| {
@@ -80,7 +80,7 @@ pub async fn dashboard(floor: &Floor, to: &str, after: u64) -> Result<Outgoing, 
     Ok(Outgoing::dashboard(to, queue, page.texts, &totals).with_next(page.next))
 }
 
-/// Part of a list, as it was written, and the last one of it if there are more.
+/// One page of a list as JSON texts, and the cursor of the next page if there is one.
 struct Page {
     texts: Vec<String>,
     next: Option<u64>,
@@ -103,7 +103,7 @@ fn waiting(floor: &Floor, after: u64) -> Page {
     Page { texts, next: None }
 }
 
-/// Those after one of them who have something to offer, in the order they came.
+/// The listed agents after the cursor, in the order of registration.
 async fn everybody(floor: &Floor, after: u64) -> Result<Page, EngineFailure> {
     let ids: Vec<AgentId> = floor.engine.look(|world| {
         let ids = (after.saturating_add(1)..world.next.agent.0).map(AgentId);
@@ -134,7 +134,7 @@ async fn everybody(floor: &Floor, after: u64) -> Result<Page, EngineFailure> {
     Ok(Page { texts, next: None })
 }
 
-/// Some agents with their tasks; fewer of them while the tasks are long, and at least one.
+/// Some agents with their tasks: fewer agents while the tasks are large, but at least one.
 async fn some(
     floor: &Floor,
     ids: &[AgentId],
@@ -184,7 +184,7 @@ async fn some(
     Ok(some)
 }
 
-/// Finished tasks, newest first, from one to the one before it; fewer while they are long.
+/// Finished tasks, newest first, by each job's link to the one before it. Stops at the size limit.
 fn history(
     reader: &mut dyn rialto_engine::store::Reader,
     from: Option<JobId>,
@@ -207,12 +207,12 @@ fn history(
     Ok(found)
 }
 
-/// What an agent of another protocol does for others of its own is nobody's business here (R20).
+/// Jobs of a bridged agent for requesters of its own protocol are not shown here (R20).
 fn is_public(agent: &Agent, job: &Job) -> bool {
     agent.home == ID || job.origin == ID
 }
 
-/// What an agent would not do; whether it will bid is seen by nobody before the end (R77).
+/// The tasks that an agent declined. Until an auction closes, its declines are secret (R77).
 fn declined<'d>(world: &World, desk: &'d Desk) -> impl Iterator<Item = &'d String> {
     desk.declined.iter().filter(|name| {
         let job = world.job_by_name(ID, name);
@@ -220,8 +220,8 @@ fn declined<'d>(world: &World, desk: &'d Desk) -> impl Iterator<Item = &'d Strin
     })
 }
 
-/// Wallets that only ask, and agents of other protocols without anything to offer, are not on the
-/// board. Agents that registered here are, also those that only post tasks.
+/// Wallets that only request, and bridged agents that offer nothing, are not listed. Agents that
+/// registered here are, including those that only post tasks.
 fn is_shown(agent: &Agent) -> bool {
     let own = agent.home == ID && !agent.native.starts_with(WALLET);
     agent.active && (own || agent.home != ID && !agent.skills.is_empty())
@@ -233,7 +233,7 @@ fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<recor
     let (fee, topic) = match offered(agent, bridged) {
         Some((skill, topic)) if own => (skill.price, topic),
         Some((skill, topic)) => (price::fee_of(skill.price), topic),
-        // A fee is at least 1, also that of somebody who only posts.
+        // A fee is at least 1, even for an agent that only posts tasks.
         None => (price::fee_of(Credits::ZERO), NO_TOPIC.to_owned()),
     };
     let tally = desk.tally;
@@ -265,8 +265,8 @@ fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<recor
     })
 }
 
-/// What an agent is listed for: its topic, and the skill that has it. Agents of other protocols may do
-/// many things, and the first with a topic counts (docs/requirements.md, section 5).
+/// The topic and skill that an agent is listed for. A bridged agent may have many skills; the first
+/// with a topic counts (docs/requirements.md, section 5).
 fn offered(agent: &Agent, bridged: &Bridged) -> Option<(Skill, String)> {
     let first = agent.skills.first()?;
     if agent.home == ID {

@@ -1,4 +1,4 @@
-//! Writes the public records: the result of every order and the market's own messages.
+//! Writes the public market records: the result of every order, and the market's own messages.
 
 use rialto_core::job::{Job, State};
 use rialto_core::market::{Scribe, Step, Written};
@@ -12,39 +12,39 @@ use super::question::{Ask, KEPT_MAX, Question};
 use super::{board, result, task, word};
 use crate::kit::budget::ByteBudget;
 
-/// Writes what happens without an order.
+/// Writes the records of events that no order caused.
 #[derive(Clone, Copy, Debug)]
 pub struct Board;
 
-/// Writes what came of one order.
+/// Writes the record of one order.
 #[derive(Clone, Debug)]
 pub struct Clerk {
-    /// The address of whoever sent it.
+    /// The sender's address.
     pub from: String,
     pub reply: Reply,
-    /// Whether what is written will be kept; a dry-run's is not, so all of it is written.
+    /// Whether the record is stored. A dry-run's is not, so its answer is written in full.
     pub kept: bool,
 }
 
-/// What an order is answered with if it is carried out.
+/// How an order is answered if it succeeds.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// An agent is registered.
+    /// An agent was registered.
     Registered { agent_id: String },
-    /// A task is somebody's, or being auctioned.
+    /// A task was assigned, or its auction opened.
     Task,
-    /// A result is passed on.
+    /// A result was delivered.
     Result { task_id: String },
-    /// A task is declined.
+    /// A task was declined.
     Declined { task_id: String, agent_id: String },
-    /// An offer counts.
+    /// An offer was accepted into the auction.
     Offer { task_id: String, agent_id: String, fee: Credits, reward: Credits },
-    /// What is queued was tried again.
+    /// The queued tasks were dispatched again.
     Dispatched,
-    /// Words that were known before; whether everybody may read them, and whether they are only said
-    /// if the order is carried out. What was asked, if the answer can be worked out again.
+    /// An answer known before the order ran, and whether it is public. `query` is set if the answer
+    /// can be computed again.
     Known { messages: Vec<Outgoing>, shown: bool, ask: Option<Ask> },
-    /// Nothing can come of it.
+    /// The order cannot succeed.
     Fault(Fault),
 }
 
@@ -63,7 +63,7 @@ impl Scribe for Clerk {
     }
 }
 
-/// The result of an order whose answer was known before, without the step it belongs to.
+/// The result of an order whose answer is known in advance, without a market step.
 pub fn known(messages: &[Outgoing], first_message: u64) -> String {
     result::sent(&numbered(messages, first_message))
 }
@@ -78,7 +78,7 @@ fn written(step: &Step<'_, '_>, messages: Vec<Outgoing>, shown: bool) -> Written
     Written { text: result::sent(&texts), messages: texts.len() as u64, shown, question: None }
 }
 
-/// Whether a task's auction is still held after the step.
+/// Whether a task's auction is still open after the step.
 fn is_open(step: &Step<'_, '_>, task_id: &str) -> bool {
     let is_it = |job: &&Job| task::id(job) == task_id;
     let touched = step.draft.touched_jobs().find(is_it);
@@ -90,7 +90,7 @@ fn failed(text: &str) -> Written {
 }
 
 impl Clerk {
-    /// The reply first, then what others are told (D24).
+    /// Writes the reply first, then the messages to others (D24).
     fn done(&self, step: &Step<'_, '_>) -> Written {
         let to = &self.from;
         let mut ask = None;
@@ -98,13 +98,13 @@ impl Clerk {
             Reply::Registered { agent_id } => (vec![Outgoing::registered(to, agent_id)], true),
             Reply::Task | Reply::Result { .. } => (Vec::new(), true),
             Reply::Declined { task_id, agent_id } => {
-                // Who will not bid is seen by nobody before the end (R77).
+                // Until the auction closes, a decline is secret (R77).
                 let shown = !is_open(step, task_id);
                 (vec![Outgoing::task_declined(to, task_id, agent_id)], shown)
             }
             Reply::Offer { task_id, agent_id, .. } => {
                 let word = Notice::OfferReceived { agent_id };
-                // Who bids is seen by nobody (R77).
+                // Offers are secret (R77).
                 (vec![Outgoing::notice(to, task_id, word)], false)
             }
             Reply::Dispatched => {
@@ -127,7 +127,7 @@ impl Clerk {
         written(step, messages, shown)
     }
 
-    /// What others are told, and in place of a long reply what was asked.
+    /// Writes the messages to others, and stores the query in place of a long reply.
     fn without_reply(
         &self,
         step: &Step<'_, '_>,
@@ -143,7 +143,7 @@ impl Clerk {
         Written { text, messages: messages + 1, shown, question }
     }
 
-    /// What still waits, after agents were sought for it.
+    /// The list of tasks that still wait after the dispatch.
     fn dispatched(&self, step: &Step<'_, '_>) -> Outgoing {
         let draft = step.draft;
         let ours = |job: &&Job| job.state == State::Queued && job.origin == super::ID;
@@ -162,7 +162,7 @@ impl Clerk {
 
     fn refused(&self, step: &Step<'_, '_>, refusal: &Refusal) -> Written {
         if let Reply::Known { .. } = &self.reply {
-            // Somebody else has read it: there is nothing left to say.
+            // Another request has read it meanwhile, so there is nothing left to return.
             return written(step, Vec::new(), false);
         }
         match self.fault(step, refusal) {
@@ -171,7 +171,7 @@ impl Clerk {
         }
     }
 
-    /// The refusal in this market's words, as the order it answers wants them.
+    /// The error text of the market for a refusal, depending on the order.
     fn fault(&self, step: &Step<'_, '_>, refusal: &Refusal) -> Option<Fault> {
         let address = self.from.clone();
         match (&self.reply, refusal) {
@@ -222,7 +222,7 @@ impl Clerk {
     fn funds(&self, step: &Step<'_, '_>) -> Credits {
         let name = people::owner_name(&self.from);
         let owner = step.draft.owner_named(&name).and_then(|id| step.draft.owner(id));
-        // Whoever comes with this very order has what everybody gets who comes.
+        // An owner who registers with this very order will have the welcome grant.
         owner.map_or(step.draft.world.rules.welcome_grant, |owner| owner.available)
     }
 }

@@ -1,4 +1,4 @@
-//! The compute unit's side: what came of a message, and pages of all results.
+//! The compute unit: the result of one message, and pages of all results.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use super::{ID, question, result};
 use crate::face::Floor;
 use crate::kit::ijson::{self, Json};
 
-/// How much longer than its window an auction is waited for (2.7).
+/// How long after its window the result of an auction is awaited (2.7).
 const GRACE: Duration = Duration::from_secs(1);
-/// How often it is looked whether an auction has closed.
+/// How often to check whether an auction has closed.
 const LOOK: Duration = Duration::from_millis(20);
-/// A page of results is not longer than this, unless its first one is.
+/// The most bytes of a page of results, unless its first result alone is longer.
 const PAGE_BYTES: usize = 4 << 20;
-/// Postings read at a time for a page of results: few, since each may be long.
+/// Market records read at a time for a page of results. Few, because each may be large.
 const STEP: usize = 8;
-/// Behind every posting.
+/// An id past every market record.
 const LAST: PostingId = PostingId(u64::MAX >> 1);
 
-/// Get the result of a message; `None` if there was none. An auction is waited for.
+/// The result of a message; `None` if there is none. Waits for an open auction to close.
 pub async fn result(floor: &Floor, id: &str) -> Result<Option<String>, EngineFailure> {
     let Some(posting) = posted(floor, claim::posted(ID, id)).await? else { return Ok(None) };
     let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
@@ -53,7 +53,7 @@ async fn posted(
     })
 }
 
-/// The final result of an auction: the outcome first, then who was asked (2.7).
+/// The final result of an auction: the outcome first, then the queries to agents (2.7).
 async fn closed(
     floor: &Floor,
     id: &str,
@@ -79,7 +79,7 @@ async fn closed(
     }
 }
 
-/// Whether an auction's outcome tells its requester that nobody made an offer.
+/// Whether an auction's outcome tells its requester that there was no offer.
 fn has_failed(outcome: &str, task_id: &str) -> bool {
     let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
     said.iter().any(|message| {
@@ -87,8 +87,8 @@ fn has_failed(outcome: &str, task_id: &str) -> bool {
     })
 }
 
-/// What came of an auction and who was asked, as one result. The step that ended it may have told
-/// more, of other tasks.
+/// The outcome of an auction and the queries to agents as one result. The step that closed the
+/// auction may also contain messages about other tasks; they are left out.
 fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
     let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
     let outcome = ijson::read(outcome.as_bytes()).ok();
@@ -101,7 +101,7 @@ fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
     result::sent(&all)
 }
 
-/// A page of results, and how many postings were looked at for it.
+/// A page of results, and how many market records were read for it.
 pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), EngineFailure> {
     let newest_first = paging.sort == Sort::Descending;
     let mut looked_at = 0;
@@ -130,7 +130,7 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), 
             if !posting.shown || !paging.contains(cursor) {
                 continue;
             }
-            // There is always one, however long it is.
+            // A page has at least one result, however large.
             let full = bytes + posting.text.len() > PAGE_BYTES && !found.is_empty();
             if full || found.len() >= paging.limit {
                 return Ok((result::page(&found, true), looked_at));
@@ -144,8 +144,8 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), 
     }
 }
 
-/// The last posting that is not later than a mark. Postings are in the order of their time, so a time is
-/// found by halving.
+/// The last market record that is not later than a mark. Records are ordered by time, so a binary
+/// search finds it.
 async fn place(
     floor: &Floor,
     mark: Mark,
@@ -156,7 +156,8 @@ async fn place(
         Mark::Time(time) => time,
     };
     let (mut low, mut high) = (0, floor.engine.look(|world| world.next.posting.0));
-    // What is at `low` is not later; what is at `high` is, or is not there yet.
+    // The record at `low` is not later than the mark. The one at `high` is later or does not exist
+    // yet.
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         let after = PostingId(middle - 1);

@@ -1,4 +1,4 @@
-//! From this market's orders to what the hub is asked to do, and what is answered then.
+//! Translates the market's orders into market orders of the core, each with its reply.
 
 use std::sync::Arc;
 
@@ -29,20 +29,20 @@ use crate::face::fitting::{self, Wanted};
 use crate::face::{Floor, Newcomer, aliases};
 use crate::kit::ans104::Id;
 
-/// How many copies of one task there may be.
+/// The most copies of one task.
 const COPIES_MAX: usize = 1_024;
-/// What all who are told of one task may be told together.
+/// The most bytes sent to all recipients of one task together.
 const AUDIENCE_BYTES_MAX: usize = 8 << 20;
 
-/// Fees and rewards are whole credits, and nothing is free.
+/// Fees and rewards are whole credits, and at least 1.
 const GRAIN: Grain = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
 
-/// What is to be done, and what is then said.
+/// The market order for the core, and the reply if it succeeds.
 pub type Plan = (Deed, Reply);
 
 /// Why there is no plan.
 pub enum NoPlan {
-    /// The order makes no sense here.
+    /// The order is invalid.
     Fault(Fault),
     Failed(EngineFailure),
 }
@@ -59,7 +59,7 @@ impl From<EngineFailure> for NoPlan {
     }
 }
 
-/// Plans what a message orders.
+/// Plans the order of a message.
 pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Result<Plan, NoPlan> {
     let order = Order::read(message, &floor.clara.topics, dialect)?;
     let from = message.from.as_ref();
@@ -72,7 +72,7 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
         Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order).await?),
         Order::SendResult(order) => result(floor, from, &order).await,
         Order::Decline(order) => decline(floor, message, &order).await,
-        // Whether somebody has offered is nobody's business before the end (R77).
+        // Until the auction closes, whether an agent has made an offer is secret (R77).
         Order::SubmitOffer(_) if !message.signed => Err(Fault::SignToRead.into()),
         Order::SubmitOffer(order) => offer(floor, from, &order).await,
         Order::DispatchTasks => Ok((Deed::Dispatch, Reply::Dispatched)),
@@ -83,7 +83,7 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
     }
 }
 
-/// An agent of the sender's by its id.
+/// Finds an agent of the sender by its id.
 pub fn own(world: &World, from: &str, agent_id: &str) -> Result<AgentId, Fault> {
     let found = world.agent_named(ID, agent_id).and_then(|id| world.agent(id));
     let owner = world.owner_named(&people::owner_name(from));
@@ -100,12 +100,12 @@ fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan
     if named(WALLET) {
         return Err(Fault::ReservedAgentId("wallet"));
     }
-    // Whoever was called so before this was asked stays.
+    // An agent that registered such an id before this rule existed keeps it.
     let new = || floor.engine.look(|world| world.agent_named(ID, order.id).is_none());
     if let Some(first) = people::imitated(order.id).filter(|_| new()) {
         return Err(Fault::ReservedAgentId(first));
     }
-    // Somebody else's address is what its wallet is known by.
+    // Another sender's address is the name of that sender's wallet.
     if order.id != from && Id::read(order.id).is_some() {
         return Err(Fault::AddressAsId);
     }
@@ -132,7 +132,8 @@ fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan
     Ok((Deed::Enrol(Box::new(enrol)), reply))
 }
 
-/// Somebody of this address, who reads the board when it likes.
+/// The registration of an agent or wallet of this address. It polls, so it counts as always
+/// reachable.
 fn somebody(floor: &Floor, from: &str, native: String, newcomer: Newcomer<'_>) -> Enrol {
     Enrol {
         actor: Actor::Owner,
@@ -152,7 +153,7 @@ fn somebody(floor: &Floor, from: &str, native: String, newcomer: Newcomer<'_>) -
     }
 }
 
-/// Who asks: an agent of the sender's if it names one, else its wallet (R27).
+/// The requester: the sender's agent if the order names one, otherwise its wallet (R27).
 fn requester(
     floor: &Floor,
     from: &str,
@@ -167,7 +168,7 @@ fn requester(
     Ok(match known {
         Some(agent) => (Requester::Agent(agent), None),
         None => {
-            // Others know the wallet by its address.
+            // The wallet is listed under its address.
             let newcomer = Newcomer { home: ID, native: from, name: from };
             let enrol = somebody(floor, from, native, newcomer);
             (Requester::Guest(from.to_owned()), Some(enrol))
@@ -188,7 +189,7 @@ async fn open(
         Selection::Direct(agent) => (true, Some(agent)),
         _ => (false, None),
     };
-    // Prices that only steer this market's choice are still prices elsewhere (R80).
+    // Prices that only guide the choice in this market are real prices in other protocols (R80).
     let elsewhere = floor.engine.look(|world| {
         let named = of.and_then(|agent| world.agent(agent));
         named.is_some_and(|agent| agent.home != ID)
@@ -211,7 +212,7 @@ async fn open(
         deployed: dialect == Dialect::Deployed,
         item: message.item.filter(|_| crosses).and_then(|item| Around::of(item, order.payload)),
     };
-    // A dry-run may claim to be anybody, so it must not show what somebody can pay (R74).
+    // A dry-run can claim any sender, so it must not reveal what a sender can pay (R74).
     let unpaid = !settings.payments && !elsewhere || !message.signed;
     let open = OpenJob {
         uuid: floor.engine.ids().uuid(),
@@ -240,8 +241,8 @@ async fn open(
     Ok((Deed::Open(Box::new(Opening { order: open, newcomer })), Reply::Task))
 }
 
-/// What becomes of a task that its first agent does not do: one for anybody goes on, one for somebody or
-/// for everybody does not.
+/// What happens when the first agent does not do the task. A task for any agent goes to the next
+/// one. A task for a named agent or for all agents does not.
 fn policy(selection: Selection, settings: &Settings) -> Policy {
     let named = matches!(selection, Selection::Direct(_));
     let goes_on = !named && !matches!(selection, Selection::Broadcast | Selection::Everybody);
@@ -250,13 +251,13 @@ fn policy(selection: Selection, settings: &Settings) -> Policy {
         next_when_failed: goes_on,
         queue_unmatched: settings.queue_unmatched && goes_on,
         queue_later: goes_on,
-        // Whoever is named reads it when it comes, as agents of this market do.
+        // A named agent may be offline: agents of this market read their tasks when they poll.
         absent_too: named,
         ..Policy::default()
     }
 }
 
-/// Whether what is to be told to many is not too much for all of them together.
+/// Checks that the payload is not too large for all of its recipients together.
 fn audience(
     floor: &Floor,
     selection: Selection,
@@ -282,7 +283,7 @@ fn audience(
     Ok(())
 }
 
-/// How the agent is chosen, and what it must be able to do.
+/// How the agent is chosen, and the skill it needs.
 fn choice(floor: &Floor, order: &RegisterTask<'_>) -> Result<(Selection, String), Fault> {
     if let Some(named) = order.target_agent_id {
         let found = floor.engine.look(|world| {
@@ -306,7 +307,8 @@ fn choice(floor: &Floor, order: &RegisterTask<'_>) -> Result<(Selection, String)
     Ok((selection, task::skill(order.topic)))
 }
 
-/// The job an agent means by a task's id: the copy that is or was its own, if there are several.
+/// The job that an agent means by a task id. If there are several copies, the one assigned to that
+/// agent.
 pub async fn meant(
     floor: &Floor,
     agent: AgentId,
@@ -345,14 +347,14 @@ async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Pla
         ok: true,
         silent: false,
         output: Some(order.result.to_owned()),
-        // What is paid is the fee that was agreed on.
+        // The agreed fee is paid.
         cost: Credits::MAX,
         took: Millis(0),
         cause: None,
         text: None,
-        // Only this market's own requesters read it.
+        // Only requesters of this market read it.
         words: order.recipient.filter(|_| job.origin == ID).map(task::recipient_words),
-        // Every message is another one, so a second result is never the first again (R49).
+        // Every message is unique, so a second result never counts as a repeat of the first (R49).
         content: Digest::of(&[floor.engine.ids().uuid().as_bytes()]),
     }));
     Ok((deed, Reply::Result { task_id: order.task_id.to_owned() }))
@@ -365,7 +367,7 @@ async fn decline(
 ) -> Result<Plan, NoPlan> {
     let by = floor.engine.look(|world| own(world, &message.from, order.agent_id))?;
     let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
-    // Who would be next, and for how much, tells what others have bid (R77).
+    // The next agent and its fee would reveal the bids of others (R77).
     if !message.signed && matches!(job.selection, Selection::Auction { .. }) {
         return Err(Fault::SignToRead.into());
     }

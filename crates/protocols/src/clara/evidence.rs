@@ -1,7 +1,7 @@
-//! Evidence: the signed item that registered a task, kept with it where an agent of another protocol
-//! may do it (B3).
+//! Evidence: the signed item that registered a task. It is stored with the job if an agent of
+//! another protocol may do the task (B3).
 //!
-//! A job keeps its payload anyway, so of the item only what stands around that is kept.
+//! The job already stores the payload, so only the bytes before and after it are stored here.
 
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
@@ -13,15 +13,15 @@ use super::task::{self, Meta};
 use crate::kit::ans104::Item;
 use crate::kit::base64url;
 
-/// Agents looked at for a task that names nobody.
+/// The most agents considered for a task that names none.
 const LOOKED_AT_MAX: usize = 4_096;
 
-/// What stands around the payload of an item, in base64url.
+/// The bytes of an item before and after its payload, in base64url.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Around(String, String);
 
 impl Around {
-    /// Of an item, and the part of its data that the job keeps.
+    /// Splits an item around its payload, which the job stores.
     pub fn of(item: &[u8], payload: &str) -> Option<Self> {
         let start = (payload.as_ptr() as usize).checked_sub(item.as_ptr() as usize)?;
         let (head, tail) = (item.get(..start)?, item.get(start..)?);
@@ -35,15 +35,15 @@ impl Around {
     }
 }
 
-/// The item a task was registered with, byte for byte; nothing for tasks that have kept none.
+/// The item that registered a task, byte for byte; `None` for tasks without a stored item.
 pub fn item(job: &Job) -> Option<Vec<u8>> {
     let bytes = Meta::of(job)?.item?.whole(&job.input)?;
     let is_it = |item: Item<'_>| item.id().to_string() == task::plain(&job.foreign);
     Item::read(&bytes).is_ok_and(is_it).then_some(bytes)
 }
 
-/// Whether an agent of another protocol may get a task: the one that is named, or one of those who
-/// offer what is wanted.
+/// Whether an agent of another protocol may get the task: the named one, or any that offers the
+/// skill.
 pub fn may_cross(world: &World, of: Option<AgentId>, names: &[&str]) -> bool {
     let foreign = |id: AgentId| world.agent(id).is_some_and(|agent| agent.home != ID);
     match of {

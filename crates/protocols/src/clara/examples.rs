@@ -1,15 +1,15 @@
-//! The messages of the spec's examples: what a client hands to be signed or asked.
+//! The messages of the spec's examples, as a client passes them to be signed or evaluated.
 
 /// Tags and data of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// Names and values, in order.
+    /// Tag names and values, in order.
     pub tags: &'static [(&'static str, &'static str)],
-    /// What it carries; `None` where the client puts something of its own.
+    /// The data; `None` where the client inserts its own.
     pub data: Option<&'static str>,
 }
 
-/// An agent registers.
+/// Registers an agent.
 pub const REGISTER_AGENT: Example = Example {
     tags: &[
         ("Action", "Register-Agent-Profile"),
@@ -21,10 +21,10 @@ pub const REGISTER_AGENT: Example = Example {
     data: Some(r#"{"image":"duh","description":"the best","url":"https://ppe.agent"}"#),
 };
 
-/// Somebody looks who is there.
+/// Lists the agents.
 pub const LIST_AGENTS: Example = Example { tags: &[("Action", "List-Agents")], data: None };
 
-/// Work is wanted.
+/// Registers a task.
 pub const REGISTER_TASK: Example = Example {
     tags: &[
         ("Action", "Register-Task"),
@@ -36,7 +36,7 @@ pub const REGISTER_TASK: Example = Example {
     data: Some(r#"{"prompt":"Foo bar"}"#),
 };
 
-/// Work is done.
+/// Sends a result.
 pub const SEND_RESULT: Example = Example {
     tags: &[
         ("Action", "Send-Result"),
@@ -47,7 +47,7 @@ pub const SEND_RESULT: Example = Example {
     data: Some(r#"{"result":"whatever"}"#),
 };
 
-/// Work will not be done.
+/// Declines a task.
 pub const DECLINE_TASK: Example = Example {
     tags: &[
         ("Action", "Decline-Task"),
@@ -58,6 +58,6 @@ pub const DECLINE_TASK: Example = Example {
     data: None,
 };
 
-/// All of them, in the spec's order.
+/// All examples, in the spec's order.
 pub const ALL: [Example; 5] =
     [REGISTER_AGENT, LIST_AGENTS, REGISTER_TASK, SEND_RESULT, DECLINE_TASK];

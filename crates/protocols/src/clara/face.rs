@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and the protocol adapter.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, arrived, naming};
 use crate::kit::ijson::Json;
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Clara;
 
-/// Everything is served under the units' own names and under the prefix itself, and clients whose
-/// base ends in a slash ask with two of them.
+/// Every operation is served under its unit's name and directly under the prefix. Clients whose
+/// base URL ends in a slash send two slashes, so those paths are served, too.
 const TABLE: &[Route<Floor>] = &[
     Route::prefixed(
         "GET",
         "",
         Reach::Public,
-        "Which process this is and where its units are",
+        "Show the process id and the paths of its units",
         || get(messages::overview),
     ),
     Route::prefixed("POST", "", Reach::Signed, "Post a signed message", || post(messages::post)),
@@ -82,14 +82,14 @@ const TABLE: &[Route<Floor>] = &[
         "GET",
         "/cu/results/{process}",
         Reach::Public,
-        "All results, page by page",
+        "List results page by page",
         || get(compute::results),
     ),
     Route::prefixed(
         "GET",
         "/results/{process}",
         Reach::Public,
-        "All results, page by page",
+        "List results page by page",
         || get(compute::results),
     ),
     Route::prefixed(

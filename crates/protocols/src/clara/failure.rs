@@ -1,5 +1,6 @@
-//! What the message unit and the compute unit say when they do not take a request at all. The status
-//! is read at the first only; both have a JSON body, since clients read nothing else.
+//! Errors of the message unit and the compute unit for requests that they do not accept. Clients
+//! read the status from the message unit only. Both units send a JSON body, because clients read
+//! nothing else.
 
 use std::borrow::Cow;
 
@@ -8,19 +9,19 @@ use crate::kit::fields::Malformed;
 use crate::kit::ijson::Unreadable;
 use crate::kit::object::Object;
 
-/// A request that is not taken.
+/// A request that was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The HTTP status.
     pub status: u16,
-    /// Why, for people.
+    /// The reason as text for people.
     pub text: Cow<'static, str>,
-    /// When to come back.
+    /// How long to wait before a retry.
     pub retry_after_seconds: Option<u32>,
 }
 
 impl Failure {
-    /// A failure with nothing but a status and a text.
+    /// A failure with a status and a text only.
     pub fn new(status: u16, text: impl Into<Cow<'static, str>>) -> Self {
         Self { status, text: text.into(), retry_after_seconds: None }
     }
@@ -30,32 +31,32 @@ impl Failure {
         Self::new(400, text)
     }
 
-    /// 400: there is one process here, and no other can be made.
+    /// 400: the hub has one process, and no other can be spawned.
     pub fn spawn() -> Self {
         Self::bad_request("spawn is not supported")
     }
 
-    /// 400: data that is no text cannot be shown to any handler.
+    /// 400: data that is not text cannot be passed to a handler.
     pub fn not_text() -> Self {
         Self::bad_request("the data of a message must be UTF-8 text")
     }
 
-    /// 404: the message is for somebody else (R67).
+    /// 404: the message is for another process (R67).
     pub fn unknown_process() -> Self {
         Self::new(404, "unknown process")
     }
 
-    /// 404: no such message has arrived.
+    /// 404: no message with this id has arrived.
     pub fn unknown_message() -> Self {
         Self::new(404, "unknown message")
     }
 
-    /// 404: nothing is at this path.
+    /// 404: there is no operation at this path.
     pub fn not_found() -> Self {
         Self::new(404, "not found; the message unit is at /clara/mu, the compute unit at /clara/cu")
     }
 
-    /// 405: the path has other methods.
+    /// 405: the path does not allow this method.
     pub fn method() -> Self {
         Self::new(405, "method not allowed for this path")
     }
@@ -70,12 +71,12 @@ impl Failure {
         Self::new(415, "encoded bodies are not supported; remove Content-Encoding")
     }
 
-    /// 429: come back after some seconds.
+    /// 429 with the number of seconds to wait.
     pub fn too_many(text: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
         Self { retry_after_seconds: Some(retry_after_seconds), ..Self::new(429, text) }
     }
 
-    /// 500: the hub broke, and the log knows more under this id.
+    /// 500: an internal error. The log has the details under this id.
     pub fn fault(error_id: &str) -> Self {
         Self::new(500, format!("internal error: {error_id}"))
     }
@@ -90,12 +91,12 @@ impl Failure {
         Self::new(507, "the hub's disk is full")
     }
 
-    /// Whether the same request can be taken later.
+    /// Whether the same request can be accepted later.
     pub const fn retryable(&self) -> bool {
         matches!(self.status, 429 | 503 | 507)
     }
 
-    /// The body.
+    /// The JSON body.
     pub fn body(&self) -> String {
         Object::new().text("error", &self.text).finish()
     }

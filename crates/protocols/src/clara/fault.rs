@@ -1,4 +1,4 @@
-//! What the `Error` of a result says: the message arrived, and nothing came of it (section 5).
+//! The `Error` of a result: the message arrived but had no effect (section 5).
 
 use rialto_core::money::Credits;
 
@@ -7,66 +7,66 @@ use super::{AGENT_ID_MAX, METADATA_MAX, PROTOCOL};
 use crate::kit::ans104::Id;
 use crate::kit::name::BadName;
 
-/// Why a message changed nothing. Its text is what the sender reads.
+/// Why a message had no effect. The sender reads the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// `Protocol` is another or missing (R2).
+    /// `Protocol` is missing or has another value (R2).
     #[error("Unknown protocol {}, supported: {PROTOCOL}", or_nil(.0))]
     UnknownProtocol(Option<String>),
-    /// The topic is none of this market's, or missing (R3, R22).
+    /// The topic is missing or not one of this market's (R3, R22).
     #[error("Unknown Topic {}", or_nil(.0))]
     UnknownTopic(Option<String>),
-    /// The way to match is none there is (R25).
+    /// The matching strategy is unknown (R25).
     #[error("Unknown strategy {0}")]
     UnknownStrategy(String),
-    /// A fee that is none (R4).
+    /// The fee is not valid (R4).
     #[error("Value Agent-Fee must be positive integer")]
     BadFee,
-    /// A reward that is none (R24).
+    /// The reward is not valid (R24).
     #[error("Value Agent-Reward must be positive integer")]
     BadReward,
-    /// An id that no agent may have (R5).
+    /// The id is not allowed for an agent (R5).
     #[error("Value Agent-Id must be 1 to {AGENT_ID_MAX} visible characters: it {0}")]
     BadAgentId(BadName),
-    /// An id under which only agents of other protocols are listed (R5).
+    /// The id has a prefix reserved for agents of other protocols (R5).
     #[error("Value Agent-Id must not start with {0}/")]
     ReservedAgentId(&'static str),
-    /// An id that is another's address: its wallet goes by that.
+    /// The id is the address of another sender, which names that sender's wallet.
     #[error("Value Agent-Id must not be an address other than the sender's")]
     AddressAsId,
-    /// A task that many are told of, with more than all of them may be told together.
+    /// The task has many recipients and is too large for all of them together.
     #[error("Data is too large for {agents} agents: at most {bytes} bytes")]
     TooLargeForAll {
-        /// How many would be told.
+        /// The number of recipients.
         agents: usize,
-        /// What each of them could be told.
+        /// The most bytes for each recipient.
         bytes: usize,
     },
-    /// More copies of one task than there may be.
+    /// The task would have too many copies.
     #[error(
         "Broadcast goes to at most {max} agents, and there are {agents}: name a topic or an agent"
     )]
     TooManyAgents {
-        /// How many there are.
+        /// The number of agents.
         agents: usize,
-        /// How many there may be.
+        /// The most copies.
         max: usize,
     },
-    /// More about an agent than is kept.
+    /// The metadata of an agent is too large.
     #[error("Data must have at most {METADATA_MAX} bytes")]
     MetadataTooLarge,
-    /// The data is no JSON (R6, R26, R44).
+    /// The data is not valid JSON (R6, R26, R44).
     #[error("Data must be valid JSON")]
     BadData,
     /// A tag is missing (R44, R53).
     #[error("Tag {0} is required")]
     TagRequired(&'static str),
-    /// The agent is somebody else's (R10).
+    /// The agent belongs to another owner (R10).
     #[error("{address} does not own {agent}")]
     NotOwner {
-        /// Who sent the message.
+        /// The sender's address.
         address: String,
-        /// Whose agent it is not.
+        /// The agent that the sender does not own.
         agent: String,
     },
     /// The sender has no such agent (R27, R45).
@@ -74,64 +74,64 @@ pub enum Fault {
     NotRegistered {
         /// The agent that was named.
         agent: String,
-        /// Who sent the message.
+        /// The sender's address.
         address: String,
     },
-    /// Nobody can do the task (R36).
+    /// No agent can do the task (R36).
     #[error("No agents to choose from")]
     NoAgents,
-    /// The requester cannot pay for it (R43).
+    /// The requester has too few credits for the task (R43).
     #[error("Requesting agent ({address}) funds ({}) are insufficient", whole(*.funds))]
     Insufficient {
-        /// Who would have to pay.
+        /// The address that would have to pay.
         address: String,
-        /// What is there.
+        /// The available credits.
         funds: Credits,
     },
-    /// The task is unknown, or not this agent's (R45, R58).
+    /// The task is unknown, or not assigned to this agent (R45, R58).
     #[error("Agent was not assigned to task")]
     NotAssigned,
-    /// The task is done (R49).
+    /// The task already has a result (R49).
     #[error("Already sent result for task {0}")]
     AlreadySent(String),
-    /// The auction ended with nobody in it (2.7).
+    /// The auction ended without an offer (2.7).
     #[error("No offers for task {0}")]
     NoOffers(String),
-    /// The offer came too late (2.7).
+    /// The offer arrived after the auction closed (2.7).
     #[error("Auction for task {0} is closed")]
     AuctionClosed(String),
-    /// The offer is more than the requester would pay (2.7).
+    /// The offer is above the reward (2.7).
     #[error("Offer {} exceeds reward {}", whole(*.offer), whole(*.reward))]
     OfferTooHigh {
-        /// What was offered.
+        /// The offered fee.
         offer: Credits,
-        /// What would be paid.
+        /// The reward.
         reward: Credits,
     },
-    /// Offers are binding, so there is one (2.7).
+    /// Offers are binding, so each agent may make only one (2.7).
     #[error("Already offered for task {0}")]
     AlreadyOffered(String),
-    /// A `Cursor` that no answer has given.
+    /// The `Cursor` does not come from an earlier answer.
     #[error("Value Cursor must be the Next-Cursor of an earlier answer")]
     BadCursor,
-    /// The order moves money, and its signed bytes do not say on which hub.
+    /// The order moves money, but the signed bytes do not name this hub's process.
     #[error(
         "This process id is shared by many hubs, where the same signed order could be replayed: \
          send it to {own}"
     )]
     SharedProcess {
-        /// The hub's own process.
+        /// This hub's own process.
         own: Id,
     },
-    /// Only who signs may know this, and only about itself (R78).
+    /// Only the signer may read this, and only about itself (R78).
     #[error("Sign this message to read it")]
     SignToRead,
-    /// The answer was only for its signer, long, and a day ago.
+    /// The answer was private to its signer, too long to store, and is more than a day old.
     #[error("This answer expired after a day: sign a new message to read it again")]
     NotKept,
 }
 
-/// What a tag says, in the word of the real processes' language when there is no such tag.
+/// The value of a tag, or `nil` (the word of the real processes' language) when it is missing.
 fn or_nil(given: &Option<String>) -> &str {
     given.as_deref().unwrap_or("nil")
 }

@@ -1,4 +1,5 @@
-//! The message unit's side: an item is read, proven, carried out once, and only then acknowledged.
+//! The message unit: reads an item, verifies its signature, executes it once, and then acknowledges
+//! it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use super::{ID, query};
 use crate::face::{Floor, Signer, Trouble};
 use crate::kit::ans104::{Id, Item};
 
-/// Items that are proven at the same time; more wait, and the request loop goes on (R75).
+/// The most items verified at the same time; more wait, without blocking the request loop (R75).
 static PROVING: Semaphore = Semaphore::const_new(4);
 
-/// An item that was taken in.
+/// An item that was accepted.
 pub struct Taken {
     pub id: Id,
-    /// The hub's id of the job it opened, if it did; of many copies the first's.
+    /// The hub's id of the job that the item opened, if any. With many copies, that of the first.
     pub job: Option<Uuid>,
 }
 
-/// Takes an item in.
+/// Accepts an item.
 pub async fn take(floor: &Floor, body: Bytes, from: Option<SocketAddr>) -> Result<Taken, Failure> {
     let item = Item::read(&body)?;
     let (id, target) = (item.id(), Message::of(&item)?.target);
@@ -56,14 +57,14 @@ pub async fn take(floor: &Floor, body: Bytes, from: Option<SocketAddr>) -> Resul
     Ok(Taken { id, job })
 }
 
-/// The job that an item opened, now or when it came first.
+/// The job that an item opened, now or when it first arrived.
 async fn opened(floor: &Floor, id: Id) -> Result<Option<Uuid>, Failure> {
     let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
     let job = floor.engine.find_job(&wanted).await.map_err(|failure| failed(&failure))?;
     Ok(job.map(|job| job.uuid))
 }
 
-/// Checks the signature where it holds up nobody.
+/// Verifies the signature on the blocking pool.
 async fn prove(body: Bytes) -> Result<(), Failure> {
     let Ok(_turn) = PROVING.acquire().await else { return Err(Failure::fault("proof")) };
     let proven = tokio::task::spawn_blocking(move || Item::read(&body).map(|item| item.verify()));
@@ -75,7 +76,7 @@ async fn prove(body: Bytes) -> Result<(), Failure> {
     }
 }
 
-/// Known senders are counted by their address, others by where they come from.
+/// Counts known senders by their address, others by their network address.
 fn count(floor: &Floor, address: &str, from: Option<SocketAddr>) -> Result<(), Failure> {
     let name = super::people::owner_name(address);
     let known = floor.engine.look(|world| world.owner_named(&name).is_some());
@@ -86,10 +87,10 @@ fn count(floor: &Floor, address: &str, from: Option<SocketAddr>) -> Result<(), F
     counted.map_err(|trouble| refused(&trouble))
 }
 
-/// Dry-runs that are decided at the same time; more wait.
+/// The most dry-runs decided at the same time; more wait.
 static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
-/// Evaluate a message without storing it: decided like any other, and then forgotten (R19).
+/// Evaluates a message without storing it: decided like any other, then discarded (R19).
 pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Failure> {
     let process = query::process(raw)?;
     let dialect = floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
@@ -101,16 +102,16 @@ pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Fa
         Err(NoPlan::Fault(fault)) => (Deed::Nothing, Reply::Fault(fault)),
         Err(NoPlan::Failed(failure)) => return Err(failed(&failure)),
     };
-    // What only reads is answered without the world: nothing has to be decided for it.
+    // A read-only order needs no decision, so it is answered directly.
     if let (Deed::Nothing, Reply::Known { messages, .. }) = (&deed, &reply) {
         let first = floor.engine.look(|world| world.next.sent);
         return Ok(clerk::known(messages, first));
     }
-    // An id no item can have.
+    // An id that no item can have.
     let id = format!("dry-run {}", floor.engine.ids().uuid());
     let scribe = Arc::new(Clerk { from: message.from.to_string(), reply, kept: false });
     let post = Command::Post(Box::new(Post { market: ID, id, deed, scribe }));
-    // What it takes to decide depends on who is registered, so it is done where nobody waits for it.
+    // The cost of the decision depends on the number of agents, so it runs on the blocking pool.
     let floor = floor.clone();
     let decide = move || {
         let now = floor.engine.now();
@@ -123,7 +124,7 @@ pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Fa
     decided.unwrap_or_else(|_| Err(Failure::fault("dry-run")))
 }
 
-/// What the engine could not do.
+/// The failure for an engine failure.
 pub fn failed(failure: &EngineFailure) -> Failure {
     match failure {
         EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
@@ -145,18 +146,18 @@ pub fn failed(failure: &EngineFailure) -> Failure {
     }
 }
 
-/// What the edge refuses.
+/// The failure for a refusal of the edge.
 pub fn refused(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::not_found(),
         Trouble::MethodNotAllowed => Failure::method(),
         Trouble::WrongHost => Failure::new(421, "unknown Host header for this hub"),
-        Trouble::ForeignOrigin => Failure::new(403, "web pages of other origins may not do this"),
+        Trouble::ForeignOrigin => Failure::new(403, "cross-origin requests are not allowed here"),
         Trouble::Encoded => Failure::encoded(),
         Trouble::TooLarge { .. } => Failure::too_large(),
         Trouble::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; wait a little", seconds)
+            Failure::too_many("too many messages; retry later", seconds)
         }
         Trouble::Overloaded => {
             let full = Failure::unavailable("the hub is overloaded");

@@ -1,25 +1,25 @@
-//! Which tag, and which member of a record, is about what.
+//! Which part of a job each tag and each record member carries.
 
 use crate::face::fidelity::{Layout, Part};
 
-/// The fields of one kind of message.
+/// The field parts of one kind of message.
 #[derive(Clone, Copy, Debug)]
 pub struct Tags {
     tags: &'static [(&'static str, Part)],
-    /// What the data is about as a whole, where it is no record of the market's.
+    /// The part that the data carries as a whole, where it is not a record of the market.
     pub data: Option<Part>,
     pub record: Layout,
 }
 
 impl Tags {
-    /// What a tag is about.
+    /// The part that a tag carries.
     pub fn tag(&self, name: &str) -> Part {
         let found = self.tags.iter().chain(USUAL).find(|(known, _)| *known == name);
         found.map_or(Part::Extra, |(_, part)| *part)
     }
 }
 
-/// Tags of every message.
+/// The tags of every message.
 const USUAL: &[(&str, Part)] = &[
     ("Action", Part::Form),
     ("Protocol", Part::Form),
@@ -28,7 +28,7 @@ const USUAL: &[(&str, Part)] = &[
     ("Type", Part::Form),
 ];
 
-/// Work is wanted.
+/// A task is registered.
 pub const REGISTER_TASK: Tags = Tags {
     tags: &[
         ("/Id", Part::Id),
@@ -45,7 +45,7 @@ pub const REGISTER_TASK: Tags = Tags {
     record: &[],
 };
 
-/// Somebody gets it.
+/// A task is assigned.
 pub const ASSIGNMENT: Tags = Tags {
     tags: &[
         ("/Target", Part::Worker),
@@ -74,14 +74,14 @@ pub const ASSIGNMENT: Tags = Tags {
     ],
 };
 
-/// Work is done, or will not be.
+/// A result is sent, or the task declined.
 pub const SEND_RESULT: Tags = Tags {
     tags: &[("RedStone-Agent-Id", Part::Worker), ("RedStone-Task-Id", Part::Id)],
     data: Some(Part::Output),
     record: &[],
 };
 
-/// What came of it, or that nothing did.
+/// The result of a task, or the notice that there is none.
 pub const TASK_RESULT: Tags = Tags {
     tags: &[
         ("/Target", Part::Requester),

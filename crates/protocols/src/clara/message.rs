@@ -1,8 +1,8 @@
-//! What a handler sees of a message (2.3): who sends it, its tags and its data.
+//! An incoming message as its handler sees it (2.3): sender, tags and data.
 //!
-//! A message is a signed item, or the JSON of a dry-run in which everything is only claimed. When it
-//! arrived and how many came before is for the hub to say. The anchor only makes items unlike each
-//! other, so nobody here reads it.
+//! A message is a signed item, or the JSON of a dry-run, whose contents are all unproven. The hub
+//! determines the arrival time and the number of earlier messages. The anchor only makes items
+//! distinct and is not read.
 
 use std::borrow::Cow;
 
@@ -12,32 +12,32 @@ use crate::kit::ans104::{Id, Item, TAG_BYTES_MAX, Tag};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json};
 
-/// Tags that say who somebody is: nobody is believed them (R74).
+/// Tags that state an identity. They are never trusted (R74).
 const DROPPED: [&str; 3] = ["From", "Owner", "From-Process"];
-/// Tags of a dry-run. An item cannot have more: each takes two bytes at least.
+/// The most tags of a dry-run. An item cannot have more: each takes at least two bytes.
 const TAGS_MAX: usize = TAG_BYTES_MAX / 2;
 
 /// A message to the market.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What it is called: by its signature, or as a dry-run claims.
+    /// Its id: derived from its signature, or as a dry-run claims.
     pub id: Cow<'a, str>,
-    /// Who sends it: the address of the signer, or the owner a dry-run claims.
+    /// The sender: the signer's address, or the owner that a dry-run claims.
     pub from: Cow<'a, str>,
-    /// Whether an item stands behind it. Nothing that is not public is for anybody else (R74).
+    /// Whether it is a signed item. Private data is only for signers (R74).
     pub signed: bool,
-    /// The process it is for.
+    /// The process it is addressed to.
     pub target: Id,
-    /// Its tags, without those that say who somebody is.
+    /// Its tags, without those that state an identity.
     pub tags: Vec<Tag<'a>>,
-    /// What it carries.
+    /// Its data.
     pub data: &'a str,
-    /// The item as it came, where somebody may want to see it again.
+    /// The item as received, for storage as evidence.
     pub item: Option<&'a [u8]>,
 }
 
 impl<'a> Message<'a> {
-    /// The message in an item. Whether it is signed is for [`Item::verify`] to say.
+    /// Reads the message of an item. [`Item::verify`] checks the signature.
     pub fn of(item: &Item<'a>) -> Result<Self, Failure> {
         if item.tag("Type") == Some("Process") {
             return Err(Failure::spawn());
@@ -56,8 +56,8 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The message a dry-run to `process` would send. A missing target is that process, another one
-    /// is a mistake; missing claims and data are empty.
+    /// Reads the message of a dry-run to `process`. A missing target means that process; another
+    /// one is an error. Missing claims and data are empty.
     pub fn dry_run(json: &'a Json<'_>, process: Id) -> Result<Self, Failure> {
         let f = Fields::of(json, "")?;
         let target = f.text("Target")?;
@@ -75,13 +75,13 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The first tag of that name; case matters.
+    /// The first tag of that name. Names are case-sensitive.
     pub fn tag(&self, name: &str) -> Option<&'a str> {
         self.tags.iter().find(|tag| tag.name == name).map(|tag| tag.value)
     }
 }
 
-/// Reads the body of a dry-run as JSON; [`Message::dry_run`] goes on from there.
+/// Parses the body of a dry-run as JSON, for [`Message::dry_run`].
 pub fn parse(body: &[u8]) -> Result<Json<'_>, Failure> {
     if body.len() > BODY_MAX {
         return Err(Failure::too_large());
@@ -101,7 +101,7 @@ fn claim<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
     }
 }
 
-/// The tags of a dry-run, which may be as long as those of an item.
+/// The tags of a dry-run, with the same size limit as those of an item.
 fn tags<'b>(f: &Fields<'_, 'b>) -> Result<Vec<Tag<'b>>, Malformed> {
     const NAME: &str = "Tags";
     let mut read = Vec::new();

@@ -1,9 +1,10 @@
-//! clara: C.L.A.R.A. Marketplace on the AO wire. Agents register with a topic and a fee, requesters
-//! register tasks with a reward, and the market picks who does them.
+//! clara: the adapter of the C.L.A.R.A. Marketplace on the AO wire. Agents register with a topic
+//! and a fee, requesters register tasks with a reward, and the market chooses the agent for each
+//! task.
 //!
-//! Here is the wire: what a message orders, what the market sends, and how its results are written
-//! and read. Nothing here waits, stores or knows the time, so the hub and its clients share every
-//! rule. Signed items themselves are read and proven by [`crate::kit::ans104`].
+//! The wire modules read orders from messages, write the market's messages, and write and read its
+//! results. They do not wait, store anything or read the clock, so the hub and its clients share
+//! every rule. [`crate::kit::ans104`] reads and verifies the signed items.
 
 pub mod action;
 pub mod answers;
@@ -79,31 +80,31 @@ use crate::kit::ans104;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("clara");
-/// The process the market was published as. Many hubs answer to it, so that orders that move money
-/// need a hub's own (R67).
+/// The process id under which the market was published. Many hubs answer to it, so orders that move
+/// money need a hub's own process id (R67).
 pub const PROCESS: &str = "CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
-/// What the tag `Protocol` says (R2).
+/// The value of the tag `Protocol` (R2).
 pub const PROTOCOL: &str = "C.L.A.R.A.";
-/// The longest body, in bytes: an item or a dry-run.
+/// The largest body in bytes, of an item or a dry-run.
 pub const BODY_MAX: usize = ans104::ITEM_MAX;
-/// Characters of an agent's id (R5).
+/// The most characters of an agent's id (R5).
 pub const AGENT_ID_MAX: usize = 128;
-/// Bytes of an agent's metadata: the hub keeps them in memory.
+/// The most bytes of an agent's metadata, because the hub keeps it in memory.
 pub const METADATA_MAX: usize = 64 << 10;
-/// Characters of the id and the owner a dry-run claims.
+/// The most characters of the id and the owner that a dry-run claims.
 pub const CLAIM_MAX: usize = 128;
 /// The largest fee or reward, in credits (R4).
 pub const PRICE_MAX: i64 = 1_000_000_000;
-/// The topics agents can always have (R3).
+/// The topics that agents can always have (R3).
 pub const TOPICS: [&str; 4] = ["tweet", "discord", "telegram", "nft"];
-/// The topic of tasks that are for everybody (R34).
+/// The topic of tasks for all agents (R34).
 pub const BROADCAST: &str = "broadcast";
-/// Topics that are also known where the deployed processes' dialect is spoken.
+/// The topics that are also known in the dialect of the deployed processes.
 pub const TOPICS_DEPLOYED: [&str; 2] = ["chat", "none"];
-/// Results on a page, unless asked otherwise.
+/// The default number of results on a page.
 pub const PAGE: usize = 25;
-/// Results on the largest page.
+/// The most results on a page.
 pub const PAGE_MAX: usize = 1_000;
-/// The protocols of the hub: no agent's id starts with one of them and a slash, since that is how
-/// agents of other protocols are listed (R5, R79).
+/// The protocols of the hub. An agent's id must not start with one of them and a slash, because
+/// agents of other protocols are listed that way (R5, R79).
 pub const PROTOCOLS: [&str; 5] = ["registry", "relay", "openclaw", "clara", "agora"];

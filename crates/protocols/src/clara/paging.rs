@@ -1,4 +1,4 @@
-//! Which results are asked for (`GET /clara/cu/results/{pid}`), and where each of them stands.
+//! The paging of results (`GET /clara/cu/results/{pid}`), and the position of each result.
 
 use rialto_core::time::Timestamp;
 
@@ -10,50 +10,50 @@ use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::kit::query::Query;
 
-/// The longest cursor worth reading.
+/// The longest cursor that is read.
 const CURSOR_MAX: usize = 256;
-/// What may stand at a border.
+/// The error about an invalid `from` or `to`.
 const MARK: &str = "must be a cursor or milliseconds since 1970";
 
-/// The place of a result among all others. Its text has the form the real compute units give theirs,
-/// so a client's old cursor from one of them is understood as well as ours.
+/// The position of a result among all others. Its text has the form that real compute units use, so
+/// their cursors are accepted as well as the hub's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {
-    /// When the result came to be.
+    /// When the result was created.
     pub at: Timestamp,
-    /// How many came before; this alone decides.
+    /// The sequence number. Only this decides the order.
     pub place: u64,
 }
 
-/// A border of the results asked for.
+/// A limit of the requested range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// A result.
+    /// The position of a result.
     Cursor(Cursor),
     /// A time.
     Time(Timestamp),
 }
 
-/// Which comes first.
+/// The sort order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// The oldest.
+    /// Oldest first.
     #[default]
     Ascending,
-    /// The newest.
+    /// Newest first.
     Descending,
 }
 
-/// Which results are asked for. The borders are the same in both orders.
+/// The requested range. Its limits mean the same in both sort orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
-    /// Only what is later than this.
+    /// Only results later than this.
     pub from: Option<Mark>,
-    /// Nothing that is later than this.
+    /// No results later than this.
     pub to: Option<Mark>,
-    /// Which comes first.
+    /// The sort order.
     pub sort: Sort,
-    /// How many at most.
+    /// The most results on the page.
     pub limit: usize,
 }
 
@@ -64,7 +64,7 @@ impl Default for Paging {
 }
 
 impl Cursor {
-    /// Writes the place. The last two members are always the same: they only complete the form.
+    /// Writes the cursor. The last two members are constant; they only complete the form.
     pub fn write(&self) -> String {
         let text = Object::new()
             .whole("timestamp", self.at.0)
@@ -74,7 +74,7 @@ impl Cursor {
         base64url::encode(text.finish().as_bytes())
     }
 
-    /// Reads a place; `None` if the text is none.
+    /// Reads a cursor; `None` if the text is not one.
     pub fn read(text: &str) -> Option<Self> {
         let bytes = (text.len() <= CURSOR_MAX).then(|| base64url::decode(text).ok()).flatten()?;
         let json = ijson::read(&bytes).ok()?;
@@ -94,7 +94,7 @@ impl Mark {
         }
     }
 
-    /// Whether a result stands after this border.
+    /// Whether a result is later than this mark.
     fn is_before(self, result: Cursor) -> bool {
         match self {
             Self::Cursor(cursor) => cursor.place < result.place,
@@ -104,7 +104,7 @@ impl Mark {
 }
 
 impl Paging {
-    /// Reads what stands after the `?`. A border without a value is none.
+    /// Reads the query string. A limit without a value is ignored.
     pub fn read(raw: &str) -> Result<Self, Failure> {
         let query = Query::read(raw)?;
         let mark = |name| match query.text(name).filter(|text| !text.is_empty()) {
@@ -126,14 +126,14 @@ impl Paging {
         Ok(Self { from: mark("from")?, to: mark("to")?, sort, limit })
     }
 
-    /// Whether a result is among those asked for, page by page.
+    /// Whether a result is in the requested range.
     pub fn contains(&self, result: Cursor) -> bool {
         self.from.is_none_or(|from| from.is_before(result))
             && self.to.is_none_or(|to| !to.is_before(result))
     }
 }
 
-/// Digits and nothing else.
+/// Reads a number of digits only.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

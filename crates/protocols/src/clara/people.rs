@@ -1,4 +1,5 @@
-//! Addresses, owners and wallets: an address owns agents; a wallet without agent is registered as one.
+//! Addresses, owners and wallets. An address owns agents; a wallet without an agent is registered
+//! as one.
 
 use rialto_core::agent::Agent;
 use rialto_core::draft::Draft;
@@ -10,21 +11,20 @@ use sha2::{Digest, Sha256};
 use super::{ID, PROTOCOLS};
 use crate::kit::{base64url, looks};
 
-/// What stands before the address of a wallet that has no agent of its own name. No agent can be
-/// called so.
+/// The prefix of the id of a wallet without an agent. No agent may have such an id.
 pub const WALLET: &str = "wallet/";
 
-/// The ledger's name for an address.
+/// The owner name of an address.
 pub fn owner_name(address: &str) -> String {
     format!("{ID}:{address}")
 }
 
-/// The hub's own name for a wallet that asks for work without an agent.
+/// The hub's id for a wallet that requests work without an agent.
 pub fn wallet(address: &str) -> String {
     format!("{WALLET}{address}")
 }
 
-/// What an agent's id looks like. A wallet is known by its address, which nobody chooses.
+/// The confusable forms of an agent's id. A wallet has none: its address cannot be chosen.
 pub fn looks(native: &str) -> Vec<String> {
     match native.starts_with(WALLET) {
         true => Vec::new(),
@@ -32,7 +32,7 @@ pub fn looks(native: &str) -> Vec<String> {
     }
 }
 
-/// What an id seems to begin with that no agent's may, to a reader who does not look closely.
+/// The reserved prefix that an id imitates, judged by confusable characters.
 pub fn imitated(id: &str) -> Option<&'static str> {
     let looks = looks::of(id);
     let begins = |first: &&str| {
@@ -42,11 +42,11 @@ pub fn imitated(id: &str) -> Option<&'static str> {
     PROTOCOLS.into_iter().chain(["wallet"]).find(begins)
 }
 
-/// Where people are looked up: in what is committed, or in a step that is being decided.
+/// A source of agents and owners: the committed state, or a step that is being decided.
 pub trait People {
     fn agent(&self, id: AgentId) -> Option<&Agent>;
     fn owner(&self, id: OwnerId) -> Option<&Owner>;
-    /// What an agent of another protocol is called here.
+    /// The name of a bridged agent in this market.
     fn alias(&self, id: AgentId) -> Option<&str>;
 }
 
@@ -78,7 +78,7 @@ impl People for Draft<'_> {
     }
 }
 
-/// The address of an agent: its owner's, or one the hub made, for which no key exists
+/// The address of an agent: its owner's, or one that the hub made up, for which no key exists
 /// (docs/requirements.md, section 4).
 pub fn address(people: &impl People, id: AgentId) -> String {
     let Some(agent) = people.agent(id) else { return String::new() };
@@ -91,7 +91,7 @@ pub fn address(people: &impl People, id: AgentId) -> String {
     base64url::encode(&Sha256::digest(name.as_bytes()))
 }
 
-/// What an agent is called on the board; a wallet is no agent there.
+/// An agent's id in the directory; `None` for a wallet.
 pub fn agent_id(people: &impl People, id: AgentId) -> Option<String> {
     let agent = people.agent(id)?;
     match agent.home == ID {

@@ -13,7 +13,7 @@ pub fn read(text: &str) -> Option<Credits> {
     whole(text).filter(|credits| limits.contains(&credits.micros()))
 }
 
-/// Reads whole credits of any size, such as a sum; nothing at all is `0`.
+/// Reads whole credits of any size, such as a total. Zero is `0`.
 pub fn whole(text: &str) -> Option<Credits> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let padded = text.len() > 1 && text.starts_with('0');
@@ -21,12 +21,12 @@ pub fn whole(text: &str) -> Option<Credits> {
     count.checked_mul(CREDIT).map(Credits::from_micros)
 }
 
-/// Writes whole credits; what is finer is cut off (2.5).
+/// Writes whole credits; fractions are cut off (2.5).
 pub fn text(credits: Credits) -> String {
     credits.floor(0).text(0)
 }
 
-/// The fee under which a price of another protocol is listed: rounded up, and at least 1 (R79).
+/// The fee at which a price of another protocol is listed: rounded up, and at least 1 (R79).
 pub fn fee_of(price: Credits) -> Credits {
     let most = Credits::from_micros(PRICE_MAX * CREDIT);
     let rounded = price.ceil(0).unwrap_or(most);

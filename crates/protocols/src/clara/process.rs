@@ -1,30 +1,30 @@
-//! The processes the market answers as, and the dialect each speaks.
+//! The process ids that the market answers to, and the dialect of each.
 
 use super::PROCESS;
 use crate::kit::ans104::Id;
 
-/// How the market words what it sends (D1).
+/// The format of the market's messages (D1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// As the spec does.
+    /// As in the spec.
     #[default]
     Spec,
-    /// As the processes do that are really deployed.
+    /// As the deployed processes do it.
     Deployed,
 }
 
-/// The ids of the one market. Every hub also answers to the published one ([`PROCESS`]), but moves no
-/// money for orders to it: the same signed order would be good on all of them.
+/// The process ids of the market. Every hub also answers to the published one ([`PROCESS`]), but
+/// moves no money for orders to it: the same signed order would be valid on all hubs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processes {
-    /// This hub's own, which speaks as the spec does.
+    /// This hub's own process, in the spec's dialect.
     pub spec: Id,
-    /// The one that speaks as deployed processes do, if the operator wants one.
+    /// The process in the deployed dialect, if the operator configured one.
     pub deployed: Option<Id>,
 }
 
 impl Processes {
-    /// How a process speaks; `None` if it is not the market (R67).
+    /// The dialect of a process; `None` if it is not the market (R67).
     pub fn dialect(&self, process: Id) -> Option<Dialect> {
         if process == self.spec {
             return Some(Dialect::Spec);
@@ -35,7 +35,8 @@ impl Processes {
         (Id::read(PROCESS) == Some(process)).then_some(Dialect::Spec)
     }
 
-    /// Whether orders to a process may move money: it is this hub's own, or the operator's choice.
+    /// Whether orders to a process may move money: it is this hub's own, or the operator configured
+    /// it.
     pub fn may_pay(&self, process: Id) -> bool {
         process == self.spec || Some(process) == self.deployed
     }

@@ -1,11 +1,11 @@
-//! What stands after the `?` of the other requests: processes, and messages to be assigned.
+//! The query strings of the other operations: processes, and messages to assign.
 
 use super::failure::Failure;
 use crate::kit::ans104::Id;
 use crate::kit::query::Query;
 
-/// `assign`: a message is to be shown to a process once more. `base-layer` and `exclude` are not
-/// read, since nothing comes of it.
+/// `assign`: a message is to be assigned to a process again. `base-layer` and `exclude` are not
+/// read, because the assignment has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assign {
     /// The process.
@@ -14,12 +14,12 @@ pub struct Assign {
     pub message: Id,
 }
 
-/// The process a result or a dry-run is asked of.
+/// The process of a result or a dry-run request.
 pub fn process(raw: &str) -> Result<Id, Failure> {
     process_of(&Query::read(raw)?)
 }
 
-/// Whether a message unit is asked to assign a message, and which.
+/// The assignment that a request to the message unit asks for, if any.
 pub fn assign(raw: &str) -> Result<Option<Assign>, Failure> {
     let query = Query::read(raw)?;
     let Some(message) = query.text("assign") else { return Ok(None) };

@@ -1,6 +1,5 @@
-//! Questions: what a signed order asked that only reads. Its answer may be long and is nobody's history, so
-//! a long one is not kept. The posting says what was asked, and whoever fetches the result gets the
-//! answer as it is then.
+//! Stored queries of signed read-only orders. A long answer is not stored: the market record keeps
+//! the query, and fetching the result computes the current answer.
 
 use rialto_core::time::Millis;
 use rialto_engine::Failure as EngineFailure;
@@ -14,13 +13,13 @@ use crate::face::Floor;
 use crate::kit::ijson;
 use rialto_core::market::Posting;
 
-/// The longest data of an answer that is kept as it was.
+/// The most bytes of data in an answer that is stored.
 pub const KEPT_MAX: usize = 1 << 10;
-/// How long an answer that only its signer should read is worked out again: whoever knows a message's id may
-/// fetch its result, and must not follow an agent's inbox with it for ever.
+/// How long a private answer can be computed again. A result can be fetched by anyone who knows its
+/// message's id, who must not be able to follow an agent's inbox that way for ever.
 const PRIVATE_FOR: Millis = Millis::hours(24);
 
-/// What was asked, by whom, and the number of the message that answers it.
+/// A query, its sender, and the number of the message that answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     pub from: String,
@@ -28,7 +27,7 @@ pub struct Question {
     pub ask: Ask,
 }
 
-/// An order that only reads.
+/// A read-only order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
     Agents {
@@ -40,7 +39,7 @@ pub enum Ask {
     Dashboard {
         after: u64,
     },
-    /// What still waits after agents were sought for it.
+    /// The tasks that still wait after a dispatch.
     Dispatched,
     Task {
         agent_id: String,
@@ -55,7 +54,8 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// What an order asks, if its answer may be long and it does nothing else; and where a list goes on.
+    /// The query of an order, if its answer may be long and it has no other effect. `after` is the
+    /// cursor of a list.
     pub fn of(order: &Order<'_>, after: u64) -> Option<Self> {
         Some(match order {
             Order::ListAgents => Self::Agents { after },
@@ -89,7 +89,7 @@ impl Ask {
         }
     }
 
-    /// Where a list goes on.
+    /// The cursor of a list.
     fn after(&self) -> u64 {
         match self {
             Self::Agents { after } | Self::Queue { after } | Self::Dashboard { after } => *after,
@@ -97,7 +97,7 @@ impl Ask {
         }
     }
 
-    /// Whether everybody may read the answer.
+    /// Whether the answer is public.
     fn is_public(&self) -> bool {
         match self {
             Self::Agents { .. }
@@ -109,7 +109,7 @@ impl Ask {
     }
 }
 
-/// The result a posting stands for: its text, and before it the answer that is not kept.
+/// The result of a market record: its text, preceded by the answer if that was not stored.
 pub async fn answered(floor: &Floor, posting: Posting) -> Result<String, EngineFailure> {
     let Some(question) = &posting.question else { return Ok(posting.text) };
     let Ok(question) = serde_json::from_str::<Question>(question) else {

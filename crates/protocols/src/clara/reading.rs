@@ -1,4 +1,4 @@
-//! Orders that only read: their answer is known before they are posted.
+//! Read-only orders: their answer is computed before they are submitted.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::face::fidelity::{self, Eyes, Members};
 use crate::face::{Floor, shown};
 use crate::kit::object::Object;
 
-/// Agents of one sender that a trace is looked up for, unless it names one.
+/// The most agents of one sender for which a trace is looked up, unless the order names one.
 const READERS_MAX: usize = 64;
-/// Notices looked at at a time for the next result.
+/// Notices read at a time to find the next result.
 const PAGE: usize = 64;
 
-/// What a reading order is answered with.
+/// The plan for a read-only order.
 pub async fn plan(
     floor: &Floor,
     message: &Message<'_>,
@@ -36,7 +36,7 @@ pub async fn plan(
     dialect: Dialect,
 ) -> Result<Plan, NoPlan> {
     let after = match order {
-        // Whom a dry-run claims to be, it may not be (R74).
+        // A dry-run only claims its sender, so it reads nothing private (R74).
         Order::LoadNext(LoadNext::Result { agent_id }) if message.signed => {
             return next_result(floor, &message.from, agent_id, dialect).await;
         }
@@ -46,7 +46,8 @@ pub async fn plan(
     planned(floor, (&message.from, message.signed), order, after).await
 }
 
-/// The message that answers an order which only reads, as things are now; `after` is where a list goes on.
+/// The message that answers a read-only order from the current state. `after` is the cursor of a
+/// list.
 pub async fn answer(
     floor: &Floor,
     from: &str,
@@ -73,7 +74,7 @@ async fn planned(
         Order::ListAgents => said(vec![board::agents(floor, from, after).await?], true),
         Order::TasksQueue => said(vec![board::queue(floor, from, after)], true),
         Order::Dashboard => said(vec![board::dashboard(floor, from, after).await?], true),
-        // Whom a dry-run claims to be, it may not be (R74).
+        // A dry-run only claims its sender, so it reads nothing private (R74).
         Order::LoadNext(_) | Order::Claim if !signed => {
             return Err(Fault::SignToRead.into());
         }
@@ -90,7 +91,7 @@ async fn planned(
     })
 }
 
-/// Where a list goes on.
+/// The cursor of a list.
 fn cursor(message: &Message<'_>) -> Result<u64, Fault> {
     message.tag("Cursor").map_or(Ok(0), |text| text.parse().map_err(|_| Fault::BadCursor))
 }
@@ -105,7 +106,7 @@ fn balance(floor: &Floor, address: &str) -> Credits {
         .unwrap_or(Credits::ZERO)
 }
 
-/// The oldest task of an inbox; it stays there.
+/// The oldest task of an inbox. It stays there.
 async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
     let agent = floor.engine.look(|world| own(world, from, agent_id))?;
     let oldest = floor.engine.look(|world| {
@@ -119,7 +120,7 @@ async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<O
     Ok(oldest.map(told))
 }
 
-/// The oldest auction the agent was asked into and has not answered.
+/// The oldest auction to which the agent was invited and has not responded.
 async fn next_query(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
     let agent = floor.engine.look(|world| own(world, from, agent_id))?;
     shown::note_fetch(floor, agent, []).await;
@@ -141,7 +142,7 @@ fn is_asked(job: &Job, agent: AgentId) -> bool {
     job.state == State::Negotiating && job.asked.contains(&agent) && !answered
 }
 
-/// The oldest result for the sender that nobody has read.
+/// The oldest unread result for the sender.
 async fn next_result(
     floor: &Floor,
     from: &str,
@@ -177,7 +178,7 @@ async fn next_result(
     Ok((deed, Reply::Known { messages, shown: false, ask: None }))
 }
 
-/// The first result in an inbox after what was read.
+/// The first result in an inbox after the read position.
 async fn unread(
     floor: &Floor,
     reader: AgentId,
@@ -197,7 +198,7 @@ async fn unread(
     }
 }
 
-/// A task from the asking to the settling, for those who take part in it (B18).
+/// The trace of a task from request to payment, for its parties (B18).
 async fn trace(floor: &Floor, from: &str, order: &Trace<'_>) -> Result<Outgoing, NoPlan> {
     let readers: Vec<AgentId> = floor.engine.look(|world| {
         let owner = world.owner_named(&people::owner_name(from));
@@ -220,7 +221,7 @@ async fn trace(floor: &Floor, from: &str, order: &Trace<'_>) -> Result<Outgoing,
     Err(Fault::NotAssigned.into())
 }
 
-/// A trace with what it is called and when it was in this market's own words.
+/// A trace, with ids and times in this market's format.
 fn traced(task_id: &str, job: &Job, trace: &str) -> String {
     let own = Object::new()
         .text("id", task_id)

@@ -1,4 +1,4 @@
-//! Results: what came of a message (2.4), and pages of them (2.1).
+//! Results of messages (2.4), and pages of them (2.1).
 
 use serde::Deserialize;
 
@@ -6,10 +6,10 @@ use super::paging::Cursor;
 use crate::kit::ijson::{Json, Kind};
 use crate::kit::object::Object;
 
-/// What a result has that is never anything else here.
+/// The members of a result that are constant here.
 const OUTPUT: &str = r#"{"data":"","prompt":"","print":false}"#;
 
-/// Writes the result of a message that was done, from what the market sent; see
+/// Writes the result of a successful message from the messages that the market sent; see
 /// [`super::Outgoing::write`].
 pub fn sent(messages: &[impl AsRef<str>]) -> String {
     let messages: Vec<&str> = messages.iter().map(AsRef::as_ref).collect();
@@ -22,7 +22,7 @@ pub fn sent(messages: &[impl AsRef<str>]) -> String {
         .finish()
 }
 
-/// Writes the result of a message that changed nothing; the text is a [`super::Fault`]'s.
+/// Writes the result of a message that had no effect. The text is that of a [`super::Fault`].
 pub fn error(text: &str) -> String {
     Object::new()
         .text("Error", text)
@@ -33,7 +33,7 @@ pub fn error(text: &str) -> String {
         .finish()
 }
 
-/// The messages of a result that was written.
+/// The messages in an encoded result.
 pub fn messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
     match result.get("Messages").map(Json::kind) {
         Some(Kind::List(items)) => items,
@@ -41,7 +41,7 @@ pub fn messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
     }
 }
 
-/// Writes a page of results, each with its place.
+/// Writes a page of results, each with its cursor.
 pub fn page(results: &[(impl AsRef<str>, Cursor)], more: bool) -> String {
     let edges: Vec<String> = results
         .iter()
@@ -59,10 +59,10 @@ pub fn page(results: &[(impl AsRef<str>, Cursor)], more: bool) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Evaluated {
-    /// What the market sent; a reply to the sender comes first (D24).
+    /// The messages that the market sent; the reply to the sender is first (D24).
     #[serde(default)]
     pub messages: Vec<Sent>,
-    /// Why nothing was done.
+    /// Why the message had no effect.
     pub error: Option<String>,
 }
 
@@ -70,12 +70,12 @@ pub struct Evaluated {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Sent {
-    /// Whom it is for.
+    /// The recipient's address.
     pub target: String,
     /// Its number, padded with zeros.
     #[serde(default)]
     pub anchor: String,
-    /// What it carries.
+    /// Its data.
     pub data: Option<String>,
     /// Its tags, in order.
     pub tags: Vec<Pair>,
@@ -94,13 +94,13 @@ pub struct Pair {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Page {
-    /// Whether there is more.
+    /// Whether there is a next page.
     pub page_info: PageInfo,
     /// The results.
     pub edges: Vec<Edge>,
 }
 
-/// What is known about a page.
+/// Information about a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PageInfo {
@@ -113,11 +113,11 @@ pub struct PageInfo {
 pub struct Edge {
     /// The result.
     pub node: Evaluated,
-    /// Its place, to be given back as it came.
+    /// Its cursor, to be sent back unchanged.
     pub cursor: String,
 }
 
-/// Why an answer could not be read.
+/// An answer that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer cannot be read: {0}")]
 pub struct Unreadable(#[from] serde_json::Error);

@@ -1,4 +1,4 @@
-//! What an operator may change.
+//! The settings that an operator may change.
 
 use rialto_core::time::Millis;
 
@@ -10,27 +10,27 @@ use rialto_engine::secret::HubSecret;
 /// The protocol's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The ids the market answers to.
+    /// The process ids that the market answers to.
     pub processes: Processes,
-    /// What agents may register for.
+    /// The topics that agents may register for.
     pub topics: Topics,
-    /// Which capabilities of other protocols have a topic here.
+    /// Which skills of other protocols have a topic here.
     pub bridged: Bridged,
-    /// Whether a task nobody fits waits instead of being refused (R36).
+    /// Whether a task without a suitable agent is queued instead of refused (R36).
     pub queue_unmatched: bool,
     /// Whether fees and rewards move credits (R80).
     pub payments: bool,
-    /// How long a task may stay unfinished (R62).
+    /// How long a task may remain unfinished (R62).
     pub task_ttl: Millis,
-    /// How long an assigned agent may be silent (R62).
+    /// How long an assigned agent may take to respond (R62).
     pub lease: Millis,
-    /// How long offers are taken (2.7).
+    /// How long an auction accepts offers (2.7).
     pub auction_window: Millis,
 }
 
 impl Settings {
-    /// The usual settings of a hub: its process id is derived from its secret, so that no other hub
-    /// has the same and it stays the same over restarts.
+    /// The default settings of a hub. The process id is derived from the hub's secret, so it is
+    /// unique to the hub and stays the same across restarts.
     pub fn of(secret: &HubSecret) -> Self {
         let spec = Id(secret.derive("rialto clara process v1", "hub"));
         Self {
@@ -68,7 +68,7 @@ mod tests {
         let usual = process(1);
         assert_eq!(usual.dialect(published), Some(Dialect::Spec));
         assert!(usual.may_pay(usual.spec) && !usual.may_pay(published));
-        // Unless the operator says that it is this hub's.
+        // Unless the operator assigned the published process to this hub.
         let chosen = Processes { spec: published, deployed: None };
         assert!(chosen.may_pay(published));
         assert_eq!(chosen.dialect(usual.spec), None);

@@ -1,4 +1,4 @@
-//! The two sides of a task, in this market's messages.
+//! The field map: which parts of this market's messages carry which part of a job.
 
 use std::collections::HashSet;
 
@@ -25,10 +25,10 @@ use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::kit::write;
 
-/// What stands for whoever only a hub can name.
+/// Placeholder for an id that only the hub can assign.
 const BY_HUB: &str = "(named by the hub)";
 
-/// This protocol's sides.
+/// The field map of this protocol.
 pub struct ClaraSides;
 
 impl Sides for ClaraSides {
@@ -37,8 +37,8 @@ impl Sides for ClaraSides {
         signed.unwrap_or_else(|| bare(shown))
     }
 
-    /// The assignment, with the payload as its agent loads it: on the board it stands only if the
-    /// task was registered here (R20).
+    /// The assignment, with the payload as its agent loads it. The directory shows the payload only
+    /// if the task was registered here (R20).
     fn given(&self, shown: Shown<'_>) -> Option<Side> {
         let Shown { floor, job, .. } = shown;
         let worker = job.worker()?;
@@ -110,7 +110,7 @@ impl Sides for ClaraSides {
             id: BY_HUB.into(),
             agent_id: None,
             requester: BY_HUB.into(),
-            // A bid is written in whole credits, what is finer cut off (B9).
+            // A bid is in whole credits; fractions are cut off (B9).
             reward: wanted.budget.unwrap_or_default(),
             strategy: Strategy::default(),
             payload: Some(&wanted.input),
@@ -124,7 +124,7 @@ impl Sides for ClaraSides {
     }
 }
 
-/// A request that is not yet posted.
+/// Reads a request that has not been submitted.
 fn read(message: &Message<'_>) -> Result<(Side, Wanted), String> {
     let order = Order::read(message, &Topics::default(), Dialect::Deployed);
     let Order::RegisterTask(order) = order.map_err(|fault| fault.to_string())? else {
@@ -155,7 +155,7 @@ fn posted(message: &Message<'_>) -> Side {
     written(&around, &tags, message.data, REGISTER_TASK)
 }
 
-/// What a task that has kept no item tells of it.
+/// The fields of a task that has no stored item.
 fn bare(shown: Shown<'_>) -> Side {
     let Shown { floor, job, .. } = shown;
     let meta = Meta::of(job).unwrap_or_default();
@@ -185,14 +185,14 @@ fn bare(shown: Shown<'_>) -> Side {
     written(&[("Id", &id), ("Owner", &owner)], &tags, &job.input, REGISTER_TASK)
 }
 
-/// A message of the market, but for its number in the market's own order.
+/// A message of the market, without its number.
 fn sent(message: &Outgoing, layout: Tags) -> Side {
     let tags: Vec<_> = message.tags.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let data = message.data.as_deref().unwrap_or_default();
     written(&[("Target", &message.target)], &tags, data, layout)
 }
 
-/// A message of names and values, and its fields: members of the data where that is a record.
+/// A message of tags and data, and its fields. Where the data is a record, its members are fields.
 fn written(around: &[(&str, &str)], tags: &[(&str, &str)], data: &str, layout: Tags) -> Side {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let tag = |(name, value): &(&str, &str)| Field {
@@ -207,7 +207,7 @@ fn written(around: &[(&str, &str)], tags: &[(&str, &str)], data: &str, layout: T
     };
     let mut found: Vec<Field> = around.iter().map(head).chain(tags.iter().map(tag)).collect();
     found.extend(data_fields(data, layout));
-    // Of several tags with one name the first is the one that counts.
+    // Of several tags with the same name, the first counts.
     let mut named = HashSet::new();
     found.retain(|field| named.insert(field.name.clone()));
     let pairs: Vec<String> = tags
@@ -223,7 +223,7 @@ fn written(around: &[(&str, &str)], tags: &[(&str, &str)], data: &str, layout: T
 fn data_fields(data: &str, layout: Tags) -> Vec<Field> {
     const DATA: &str = "/Data";
     let whole = |part| {
-        // What is no JSON is a sentence for people.
+        // Data that is not valid JSON is text for people.
         let value = write::verbatim(data.trim()).get().to_owned();
         vec![Field { name: DATA.to_owned(), part, value }]
     };

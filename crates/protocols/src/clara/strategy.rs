@@ -1,30 +1,30 @@
-//! How the market picks who does a task (R25).
+//! How the market chooses the agent for a task (R25).
 
 use serde::Deserialize;
 
-/// A way to pick.
+/// A matching strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
-    /// Whoever's turn it is. Also what is meant when nothing is said (D16).
+    /// Round robin. Also the default (D16).
     #[default]
     RoundRobin,
     /// The lowest fee.
     Cheapest,
-    /// Whoever offers to do it for least, in a sealed auction.
+    /// The lowest bid in a sealed auction.
     Query,
-    /// Whoever has least to do.
+    /// The agent with the fewest open tasks.
     LeastOccupied,
-    /// Everybody who can.
+    /// All agents that can do it.
     Broadcast,
 }
 
 impl Strategy {
-    /// All of them: the spec's first, then ours.
+    /// All strategies: the spec's first, then the hub's own.
     pub const ALL: [Self; 5] =
         [Self::RoundRobin, Self::Cheapest, Self::Query, Self::LeastOccupied, Self::Broadcast];
 
-    /// The word for it.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RoundRobin => "roundRobin",
@@ -35,7 +35,7 @@ impl Strategy {
         }
     }
 
-    /// What a word means.
+    /// Reads the name on the wire.
     pub fn read(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|strategy| strategy.as_str() == text)
     }

@@ -1,4 +1,4 @@
-//! A job as this market's tasks, results and queries.
+//! Jobs as tasks, results and queries of this market.
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection};
@@ -12,7 +12,7 @@ use super::strategy::Strategy;
 pub use super::topics::SKILL;
 use super::{Dialect, ID};
 
-/// What only this protocol knows of a task; kept with the job.
+/// Task data that only this protocol uses; stored with the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,16 +21,16 @@ pub struct Meta {
     pub requester_id: Option<String>,
     pub strategy: String,
     pub topic: String,
-    /// It came through the process that speaks as the deployed ones do.
+    /// Whether it arrived through the process with the deployed dialect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deployed: bool,
-    /// What its requester signed, if somebody else than the market's own agents may do it.
+    /// The item that its requester signed, if an agent of another protocol may do the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<Around>,
 }
 
 impl Meta {
-    /// Of a job of this market; of any other nothing is known.
+    /// Reads the data of a job of this market; `None` for other jobs.
     pub fn of(job: &Job) -> Option<Self> {
         (job.origin == ID).then(|| serde_json::from_str(&job.meta).ok()).flatten()
     }
@@ -40,7 +40,7 @@ impl Meta {
     }
 }
 
-/// What everybody calls the task: copies of one share its id (D22).
+/// The public id of the task. Copies of one task share it (D22).
 pub fn id(job: &Job) -> String {
     match job.origin == ID {
         true => plain(&job.foreign).to_owned(),
@@ -48,17 +48,17 @@ pub fn id(job: &Job) -> String {
     }
 }
 
-/// A task's id without the number of its copy.
+/// A task's id without its copy number.
 pub fn plain(name: &str) -> &str {
     name.split('#').next().unwrap_or(name)
 }
 
-/// How the market words what it says about a job.
+/// The dialect of messages about a job.
 pub fn dialect(job: &Job) -> Dialect {
     Meta::of(job).map_or(Dialect::Spec, |meta| meta.dialect())
 }
 
-/// The task as it is shown. Payloads of other protocols' jobs are for their agent alone (R20).
+/// The task as it is shown. Payloads of jobs from other protocols are only for their agent (R20).
 pub fn task<'j>(people: &impl People, job: &'j Job, open: bool) -> Task<'j> {
     let meta = Meta::of(job).unwrap_or_default();
     let id = id(job);
@@ -87,17 +87,17 @@ pub fn task<'j>(people: &impl People, job: &'j Job, open: bool) -> Task<'j> {
     }
 }
 
-/// The topic of what an agent can do.
+/// The topic of a skill.
 pub fn topic(skill: &str) -> &str {
     skill.strip_prefix(SKILL).unwrap_or("none")
 }
 
-/// The hub's name for what agents of a topic can do.
+/// The hub's skill name for a topic.
 pub fn skill(topic: &str) -> String {
     format!("{SKILL}{topic}")
 }
 
-/// The address of whoever wants it.
+/// The requester's address.
 pub fn requester(people: &impl People, job: &Job) -> String {
     match &job.requester {
         Requester::Agent(agent) => people::address(people, *agent),
@@ -105,19 +105,19 @@ pub fn requester(people: &impl People, job: &Job) -> String {
     }
 }
 
-/// What only this protocol knows of a result; kept with the job's report.
+/// Result data that only this protocol uses; stored with the job's result.
 #[derive(Serialize, Deserialize)]
 struct Words {
     recipient: String,
 }
 
-/// Whom a result's sender says it is for, as it is kept.
+/// The recipient that a result's sender named, in stored form.
 pub fn recipient_words(recipient: &str) -> String {
     let words = Words { recipient: recipient.to_owned() };
     serde_json::to_string(&words).unwrap_or_default()
 }
 
-/// Whom a result is shown to be for: as its sender said, else its requester.
+/// The recipient shown for a result: the one its sender named, otherwise its requester.
 fn recipient(people: &impl People, job: &Job) -> String {
     let words = job.report.as_ref().and_then(|report| report.words.as_deref());
     let words = words.filter(|_| job.origin == ID);
@@ -125,7 +125,7 @@ fn recipient(people: &impl People, job: &Job) -> String {
     said.map_or_else(|| requester(people, job), |words| words.recipient)
 }
 
-/// What came of a task.
+/// The result of a task.
 pub fn done<'j>(people: &impl People, job: &'j Job) -> Option<Done<'j>> {
     let worker = job.worker()?;
     let output = job.report.as_ref()?.output.as_deref();
@@ -140,7 +140,7 @@ pub fn done<'j>(people: &impl People, job: &'j Job) -> Option<Done<'j>> {
     })
 }
 
-/// The question an agent is asked in an auction.
+/// The query to an agent in an auction.
 pub fn query<'j>(
     people: &impl People,
     job: &'j Job,
@@ -161,7 +161,7 @@ pub fn query<'j>(
     })
 }
 
-/// Whether the task went to many.
+/// Whether the task went to many agents.
 pub fn is_for_many(job: &Job) -> bool {
     matches!(job.selection, Selection::Broadcast | Selection::Everybody)
 }

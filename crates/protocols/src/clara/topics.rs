@@ -1,27 +1,26 @@
-//! Topics: what agents can do and tasks are about. The list is closed but for what the operator adds
-//! (D13) and what the deployed dialect knows.
+//! Topics of agents and tasks. The list is closed, except for what the operator adds (D13) and what
+//! the deployed dialect knows.
 
 use super::process::Dialect;
 use super::{BROADCAST, TOPICS, TOPICS_DEPLOYED};
 
-/// What stands before a topic in the hub's name for what an agent can do
-/// (docs/requirements.md, section 5).
+/// The prefix of a topic in the hub's skill name (docs/requirements.md, section 5).
 pub const SKILL: &str = "clara.";
 
-/// The topics of what agents of other protocols can do (docs/requirements.md, section 5).
+/// The topics of skills of other protocols (docs/requirements.md, section 5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bridged {
-    /// A capability's name, and the topic an operator says it has.
+    /// Skill names and the topics that an operator assigned to them.
     map: Vec<(String, String)>,
 }
 
 impl Bridged {
-    /// The operator's map, beside what names say themselves.
+    /// With the operator's map, in addition to the topics that names imply.
     pub fn with(map: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { map: map.into_iter().collect() }
     }
 
-    /// The topic of a capability of another protocol.
+    /// The topic of a skill of another protocol.
     pub fn topic_of<'n>(&'n self, capability: &'n str) -> Option<&'n str> {
         let mapped = self.map.iter().find(|(name, _)| name == capability);
         let mapped = mapped.map(|(_, topic)| topic.as_str());
@@ -29,7 +28,7 @@ impl Bridged {
         mapped.or_else(own).or_else(|| capability.strip_prefix(SKILL))
     }
 
-    /// What a topic's capabilities may be called elsewhere, besides the hub's own name of it.
+    /// The skill names that a topic may have elsewhere, besides the hub's own.
     pub fn names_of(&self, topic: &str) -> Vec<String> {
         let mapped = self.map.iter().filter(|(_, of)| of == topic).map(|(name, _)| name.clone());
         let own = TOPICS.contains(&topic).then(|| topic.to_owned());
@@ -45,19 +44,20 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// The spec's four and these.
+    /// The spec's four topics and these.
     pub fn with(extra: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { extra: extra.into_iter().map(Into::into).collect() }
     }
 
-    /// Whether an agent may have it. No agent's topic is `broadcast`, whatever the operator adds.
+    /// Whether an agent may have the topic. `broadcast` is never allowed, whatever the operator
+    /// adds.
     pub fn for_agent(&self, topic: &str, dialect: Dialect) -> bool {
         let deployed = dialect == Dialect::Deployed && TOPICS_DEPLOYED.contains(&topic);
         let known = TOPICS.contains(&topic) || self.extra.iter().any(|extra| extra == topic);
         topic != BROADCAST && (known || deployed)
     }
 
-    /// Whether a task may have it.
+    /// Whether a task may have the topic.
     pub fn for_task(&self, topic: &str, dialect: Dialect) -> bool {
         topic == BROADCAST || self.for_agent(topic, dialect)
     }

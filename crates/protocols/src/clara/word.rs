@@ -1,4 +1,4 @@
-//! What agents and wallets of this market are told, as its messages.
+//! Notices to agents and wallets as this market's messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::outgoing::{Notice as Word, Outgoing};
 use super::people::{self, People};
 use super::task;
 
-/// All of it, in the order it was told.
+/// All notices as messages, in their order.
 pub fn of_all(draft: &Draft<'_>, notices: &[Arc<Notice>]) -> Vec<Outgoing> {
     let copies = copies(draft, notices);
     notices.iter().filter_map(|notice| of(draft, notice, &copies)).collect()
 }
 
-/// How many copies of each task are given out.
+/// How many copies of each task were assigned.
 fn copies<'d>(draft: &'d Draft<'_>, notices: &[Arc<Notice>]) -> HashMap<&'d str, usize> {
     let mut copies = HashMap::new();
     for notice in notices {
@@ -30,7 +30,7 @@ fn copies<'d>(draft: &'d Draft<'_>, notices: &[Arc<Notice>]) -> HashMap<&'d str,
     copies
 }
 
-/// One of them; `None` for what this market does not say.
+/// One notice as a message; `None` when this market has no message for it.
 fn of(draft: &Draft<'_>, notice: &Notice, copies: &HashMap<&str, usize>) -> Option<Outgoing> {
     let reader = notice.to?;
     let job = draft.job(notice.news.job()?)?;
@@ -61,7 +61,7 @@ fn of(draft: &Draft<'_>, notice: &Notice, copies: &HashMap<&str, usize>) -> Opti
     }
 }
 
-/// The end, to whoever wanted it.
+/// The message that ends a task, to its requester.
 pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
     let id = task::id(job);
     let cause = job.report.as_ref().and_then(|report| report.cause);
@@ -74,14 +74,14 @@ pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
             let message = Outgoing::task_result(task::dialect(job), &done, &shown, fee?);
             return Some(message);
         }
-        // A copy that is declined is nobody's news (R61).
+        // A declined copy is not reported (R61).
         _ if task::is_for_many(job) => return None,
         State::Failed if matches!(job.selection, Selection::Auction { .. }) && job.epoch == 0 => {
             Word::QueryFailed
         }
         State::Failed if is_named(job) && was_refused(job, cause) => Word::TaskUnassigned,
         State::Failed if cause == Some(Cause::Policy) => Word::TaskUnassigned,
-        // Silence is a no as well, and there was nobody else to ask (R42, R62).
+        // No response counts as a decline, and there is no other agent to ask (R42, R62).
         State::Expired if is_named(job) && job.ended_at.is_some_and(|at| at < job.deadline) => {
             Word::TaskUnassigned
         }
@@ -89,18 +89,18 @@ pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
         State::Failed | State::Expired | State::Cancelled => Word::TaskExpired,
         _ => return None,
     };
-    // What its agent said itself is passed on (B7).
+    // The agent's own text is included (B7).
     let said = job.report.as_ref().and_then(|report| report.text.as_deref());
     Some(Outgoing::notice(to, &id, word).because(said))
 }
 
-/// Whether its agent never took it on, for whatever reason.
+/// Whether its agent never started the task, whatever the reason.
 fn was_refused(job: &Job, cause: Option<Cause>) -> bool {
     let blamed = cause.is_some_and(Cause::blames_worker);
     job.worker().is_none() || !blamed && cause != Some(Cause::Cancelled)
 }
 
-/// Whether one agent and no other was to do it.
+/// Whether the task was for one named agent.
 fn is_named(job: &Job) -> bool {
     matches!(job.selection, Selection::Direct(_))
 }

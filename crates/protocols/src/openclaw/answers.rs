@@ -1,7 +1,7 @@
-//! What the hub answers when it has done something (sections 2.2 and 2.4).
+//! The hub's answers to successful operations (sections 2.2 and 2.4).
 //!
-//! The hub writes them and clients read them, by the same types. Every one has the three common
-//! members as its own: serde cannot flatten them next to numbers that are kept as text.
+//! The hub writes these types and clients read them. Each type declares the three common members
+//! itself: serde cannot flatten them next to numbers that are kept as text.
 
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,23 +12,23 @@ use super::common::Common;
 use super::score::Score;
 use crate::kit::stamp;
 
-/// Makes a type of answer with the three common members.
+/// Defines an answer type with the three common members.
 macro_rules! answer {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $field:ident: $type:ty,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Debug, Serialize, Deserialize)]
         pub struct $name {
             $($(#[$each])* pub $field: $type,)+
-            /// The version of the answer.
+            /// The protocol version of the answer.
             pub protocol_version: String,
-            /// What it answers.
+            /// The correlation id of the message it answers.
             pub correlation_id: String,
-            /// When it was written.
+            /// When the answer was written.
             pub timestamp: String,
         }
 
         impl $name {
-            /// The answer.
+            /// Builds the answer.
             #[allow(clippy::too_many_arguments)]
             pub fn new(common: Common, $($field: $type,)+) -> Self {
                 let [protocol_version, correlation_id, timestamp] = texts(common);
@@ -40,75 +40,75 @@ macro_rules! answer {
 
 pub(super) use answer;
 
-/// The three common members as they are written.
+/// The three common members as JSON strings.
 pub(super) fn texts(common: Common) -> [String; 3] {
     [VERSION.to_owned(), common.correlation_id.to_string(), stamp::millis(common.timestamp)]
 }
 
 answer! {
-    /// An identity was published.
+    /// `POST /identity`: an identity was published.
     Published {
         /// `published`.
         status: String,
-        /// Who.
+        /// The id of the published agent.
         agent_id: String,
-        /// Its key, shown once; absent when it has one.
+        /// The agent's API key, shown once. Absent when the agent already has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         api_key: Option<String>,
-        /// What its pushes are signed with, shown once.
+        /// The secret that signs webhook deliveries to the agent, shown once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         webhook_secret: Option<String>,
-        /// When, by the hub's clock.
+        /// When it was published, by the hub's clock.
         published_at: String,
     }
 }
 
 answer! {
-    /// A status update was taken.
+    /// A status update was accepted.
     StatusTaken {
         /// `accepted`.
         status: String,
-        /// Whose.
+        /// The agent the update is about.
         agent_id: String,
-        /// Whether it is the newest; an older one changes nothing (R37).
+        /// Whether the update is the newest. An older one changes nothing (R37).
         applied: bool,
-        /// Whether it was told too late (R32).
+        /// Whether the update arrived too late (R32).
         late: bool,
-        /// What was strange about it.
+        /// What in the update contradicts the hub's own data.
         warnings: Vec<String>,
     }
 }
 
 answer! {
-    /// A reputation update was taken for what it is.
+    /// A reputation update was recorded as the agent's claim.
     ClaimRecorded {
         /// `recorded_as_claim`.
         status: String,
-        /// Whose.
+        /// The agent the claim is about.
         agent_id: String,
-        /// What the agent says.
+        /// The score that the agent claims.
         claimed_score: Box<RawValue>,
-        /// What the hub says; `null` before the first finished collaboration (R87).
+        /// The hub's own score; `null` before the first finished collaboration (R87).
         hub_score: Option<Box<RawValue>>,
-        /// Whether the two are far apart.
+        /// Whether the two scores differ by more than the tolerance.
         differs: bool,
     }
 }
 
 answer! {
-    /// A result was taken.
+    /// A result was accepted.
     ResultPublished {
         /// `published`.
         status: String,
-        /// Of what.
+        /// The collaboration the result belongs to.
         collaboration_id: String,
-        /// Whether the output fits its schema (R60).
+        /// Whether the output conforms to its schema (R60).
         output_valid: bool,
     }
 }
 
 answer! {
-    /// A response was passed on, or a request approved or refused: the status says which.
+    /// A response was delivered, or a request approved or refused. `status` says which.
     Done {
         /// `delivered`, `approved` or `refused`.
         status: String,
@@ -116,47 +116,47 @@ answer! {
 }
 
 answer! {
-    /// An agent is gone.
+    /// An agent was unregistered.
     Unregistered {
         /// `unregistered`.
         status: String,
-        /// Who.
+        /// The id of the unregistered agent.
         agent_id: String,
     }
 }
 
 answer! {
-    /// The hub is here.
+    /// The hub is up.
     Health {
         /// `ok`.
         status: String,
         /// The hub's own id.
         hub_id: String,
-        /// How many agents it has.
+        /// The number of registered agents.
         agents: u64,
     }
 }
 
 impl Published {
-    /// The status of this answer.
+    /// The `status` of this answer.
     pub const STATUS: &str = "published";
 
-    /// When, by the hub's clock, as it is written.
+    /// Formats a time of the hub's clock.
     pub fn at(time: Timestamp) -> String {
         stamp::millis(time)
     }
 }
 
 impl StatusTaken {
-    /// The status of this answer.
+    /// The `status` of this answer.
     pub const STATUS: &str = "accepted";
 }
 
 impl ClaimRecorded {
-    /// The status of this answer.
+    /// The `status` of this answer.
     pub const STATUS: &str = "recorded_as_claim";
 
-    /// The answer to a claim, `claimed` as it was written.
+    /// The answer to a claim; `claimed` is written as the agent wrote it.
     pub fn of(common: Common, agent_id: String, claimed: Score, hub: Option<Score>) -> Self {
         let differs = hub.is_some_and(|hub| hub.differs(claimed));
         let hub = hub.map(Score::json);
@@ -165,25 +165,25 @@ impl ClaimRecorded {
 }
 
 impl ResultPublished {
-    /// The status of this answer.
+    /// The `status` of this answer.
     pub const STATUS: &str = "published";
 }
 
 impl Done {
-    /// A response was passed on.
+    /// A response was delivered to the requester.
     pub const DELIVERED: &str = "delivered";
-    /// A request may be served.
+    /// The request was approved.
     pub const APPROVED: &str = "approved";
-    /// It may not.
+    /// The request was refused.
     pub const REFUSED: &str = "refused";
 }
 
 impl Unregistered {
-    /// The status of this answer.
+    /// The `status` of this answer.
     pub const STATUS: &str = "unregistered";
 }
 
 impl Health {
-    /// The status of this answer.
+    /// The `status` of this answer.
     pub const STATUS: &str = "ok";
 }

@@ -1,4 +1,4 @@
-//! What the hub publishes about agents: how they are, and how well they do.
+//! Status and reputation updates that the hub publishes about agents.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::{ID, record, view};
 use crate::face::Floor;
 use crate::kit::ijson;
 
-/// How often a reputation is told even if nothing happened (R45).
+/// How often a reputation update is published when nothing has changed (R45).
 const PERIOD: Millis = Millis::hours(24);
 
-/// An event: what happened, and the message that tells it.
+/// An event's name and its message body.
 pub type Told = (Event, String);
 
-/// What a line of the history says about watched agents.
+/// The updates about watched agents in one history line.
 pub async fn of_line(floor: &Floor, line: &Line, watched: &Watched) -> Vec<Told> {
     let mut told = Vec::new();
     for fact in &line.events {
@@ -39,7 +39,7 @@ pub async fn of_line(floor: &Floor, line: &Line, watched: &Watched) -> Vec<Told>
     told
 }
 
-/// In the agent's own words, unless it has said something else since.
+/// The agent's own status message, unless the agent has reported a newer one since.
 fn stood(floor: &Floor, agent: AgentId, at: Timestamp) -> Option<Told> {
     let words = floor.engine.look(|world| {
         let said = world.desk(agent)?.said.clone()?;
@@ -49,7 +49,7 @@ fn stood(floor: &Floor, agent: AgentId, at: Timestamp) -> Option<Told> {
     Some((Event::Status, stream::message(&json)))
 }
 
-/// The hub saw it begin or end its work (R68).
+/// The hub saw the agent start or finish its work (R68).
 fn turned(floor: &Floor, agent: AgentId, line: &Line, status: Status) -> Option<Told> {
     floor.engine.look(|world| {
         let agent = world.agent(agent)?;
@@ -71,7 +71,7 @@ fn turned(floor: &Floor, agent: AgentId, line: &Line, status: Status) -> Option<
     })
 }
 
-/// How an agent is, told because it is time to (R33).
+/// A periodic status update about a bridged agent (R33).
 pub fn hosted(floor: &Floor, agent: &Agent, now: Timestamp) -> Option<Told> {
     floor.engine.look(|world| {
         let update = StatusUpdate {
@@ -93,7 +93,7 @@ async fn judged(floor: &Floor, agent: AgentId, job: JobId, ok: bool, line: &Line
     Some((Event::Reputation, reputation(floor, agent, &why)?.write()))
 }
 
-/// An agent's reputation once more, if a day of its has ended since the last look.
+/// The daily reputation update of an agent, if one of its days ended since `last`.
 pub fn periodic(
     floor: &Floor,
     agent: &Arc<Agent>,
@@ -108,14 +108,14 @@ pub fn periodic(
     Some((Event::Reputation, reputation(floor, agent.id, &why)?.write()))
 }
 
-/// Why a reputation is told.
+/// Why and when a reputation update is published.
 struct Why {
     update_type: UpdateType,
     collaboration_id: Option<Uuid>,
     at: Timestamp,
 }
 
-/// The hub's figures as an update; none before the first finished collaboration (R87).
+/// The hub's figures as an update; `None` before the first finished collaboration (R87).
 fn reputation(floor: &Floor, agent: AgentId, why: &Why) -> Option<Reputation> {
     let scale = floor.openclaw.settings.response_scale;
     floor.engine.look(|world| {
@@ -133,7 +133,7 @@ fn reputation(floor: &Floor, agent: AgentId, why: &Why) -> Option<Reputation> {
     })
 }
 
-/// The last reputation update about an agent: after its last collaboration, or of its last day.
+/// The last reputation update about an agent: of its last collaboration, or of its last full day.
 pub async fn last_reputation(floor: &Floor, agent: &Arc<Agent>) -> Option<Reputation> {
     let now = floor.engine.now();
     let newest = floor.engine.look(|world| world.desk(agent.id)?.last_outcome);
@@ -152,7 +152,8 @@ pub async fn last_reputation(floor: &Floor, agent: &Arc<Agent>) -> Option<Reputa
     reputation(floor, agent.id, &why)
 }
 
-/// A correlation id for what nobody asked for: the same however often it is told.
+/// The correlation id of an update that answers no request. It is the same each time the update is
+/// sent.
 pub fn name(agent: AgentId, number: u64) -> Uuid {
     const SPACE: Uuid = Uuid::from_u128(0x3c1d_55a8_9f6e_5a0b_8d1c_a60a_70c1_e002);
     let mut bytes = agent.0.to_be_bytes().to_vec();

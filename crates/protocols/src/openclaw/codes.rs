@@ -1,41 +1,41 @@
-//! Every code of section 5: errors with their HTTP status, and rejections, each with whether trying
-//! again can help.
+//! Every error code of section 5 with its HTTP status, and every rejection code, each with whether
+//! a retry can succeed.
 
 use super::words::words;
 
 words! {
-    /// Why a message could not be answered in the protocol's own messages.
+    /// The code of an error answer.
     Code {
-        /// It breaks its schema or a condition, is of no kind, or is no JSON.
+        /// The message violates its schema or a condition, is of no known kind, or is not valid
+        /// JSON.
         Validation = "VALIDATION_ERROR",
-        /// It is of another major version.
+        /// The message has another major version.
         UnsupportedVersion = "UNSUPPORTED_PROTOCOL_VERSION",
         /// The key is missing, unknown or revoked.
         Unauthorized = "UNAUTHORIZED",
         /// The body names another agent than the key.
         Forbidden = "FORBIDDEN",
-        /// Unknown, or not yours.
+        /// The thing is unknown, or belongs to another caller.
         NotFound = "NOT_FOUND",
-        /// The path has other methods.
+        /// The path does not allow this method.
         MethodNotAllowed = "METHOD_NOT_ALLOWED",
-        /// The id is taken, or it is too late for this.
+        /// The id is taken, or the state no longer allows this.
         Conflict = "CONFLICT",
-        /// The same id or key with other content.
+        /// The id or key was used before with other content.
         IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
-        /// The body is too long.
+        /// The body is too large.
         TooLarge = "TOO_LARGE",
         /// The body is compressed.
         UnsupportedEncoding = "UNSUPPORTED_ENCODING",
         /// Too many requests.
         RateLimited = "RATE_LIMITED",
-        /// The hub cannot write now.
+        /// The hub cannot accept writes now.
         Unavailable = "UNAVAILABLE",
     }
 }
 
 impl Code {
-    /// The HTTP status. A full disk has one of its own (507) under the code of a store that cannot
-    /// write.
+    /// The HTTP status. A full disk uses status 507 with the code `UNAVAILABLE`.
     pub const fn http(self) -> u16 {
         match self {
             Self::Validation | Self::UnsupportedVersion => 400,
@@ -52,8 +52,8 @@ impl Code {
         }
     }
 
-    /// Whether the same request can succeed later. A conflict with something that still runs can,
-    /// and says so itself.
+    /// Whether the same request can succeed later. A conflict with something that is still running
+    /// can; its error says so itself.
     pub const fn retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Unavailable)
     }
@@ -62,15 +62,15 @@ impl Code {
 words! {
     /// Why a request is rejected.
     Rejected {
-        /// No such agent or capability, or broken for good.
+        /// No such agent or capability, or the agent is in a permanent error state.
         CapabilityNotAvailable = "capability_not_available",
-        /// The input breaks its schema.
+        /// The input violates its schema.
         InvalidInput = "invalid_input",
-        /// Too much to do, not heard of, or no credits.
+        /// The agent is at capacity or unreachable, or the requester has too few credits.
         ResourceExhausted = "resource_exhausted",
-        /// Not approved, or too little offered.
+        /// Not approved, or the budget is too low.
         PolicyViolation = "policy_violation",
-        /// It cannot be done by then.
+        /// The work cannot be done by the deadline.
         DeadlineTooSoon = "deadline_too_soon",
     }
 }
@@ -82,7 +82,7 @@ impl Rejected {
     }
 }
 
-/// The code of a result that never came (R82).
+/// The error code of a result that did not arrive in time (R82).
 pub const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Collaborations as their two parties see them (section 2.4).
+//! The JSON of collaborations, as their two parties see them (section 2.4).
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -10,11 +10,11 @@ use super::state::State;
 answer! {
     /// `GET /collaborations/{id}`.
     View {
-        /// Its id; none before it is accepted.
+        /// Its id; `null` before it is accepted.
         collaboration_id: Option<String>,
-        /// How it stands.
+        /// Its current state.
         state: State,
-        /// The request, as it came.
+        /// The request as it was received.
         request: Box<RawValue>,
         /// The last response, if there is one.
         response: Option<Box<RawValue>>,
@@ -23,14 +23,14 @@ answer! {
     }
 }
 
-/// One of a list.
+/// One entry of the list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listed {
-    /// Its id; none before it is accepted.
+    /// Its id; `null` before it is accepted.
     pub collaboration_id: Option<String>,
-    /// How it stands.
+    /// Its current state.
     pub state: State,
-    /// The request, as it came.
+    /// The request as it was received.
     pub request: Box<RawValue>,
     /// The last response, if there is one.
     pub response: Option<Box<RawValue>>,
@@ -39,11 +39,11 @@ pub struct Listed {
 }
 
 answer! {
-    /// `GET /collaborations`: one page of the caller's own.
+    /// `GET /collaborations`: one page of the caller's own collaborations.
     Page {
         /// The collaborations.
         collaborations: Vec<Listed>,
-        /// Leads to the next page; `null` on the last.
+        /// The cursor of the next page; `null` on the last.
         next_cursor: Option<String>,
     }
 }

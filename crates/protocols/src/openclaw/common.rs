@@ -1,4 +1,4 @@
-//! What every message may carry: version, correlation id and time.
+//! The members that every message may have: version, correlation id and time.
 
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
@@ -10,17 +10,17 @@ use super::failure::Failure;
 use crate::kit::ijson::{Json, Kind};
 use crate::kit::object::Object;
 
-/// The three members of every body we send.
+/// The three members of every body that the hub sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Common {
-    /// The request's own, or one the hub made (R4).
+    /// The request's correlation id, or one that the hub generated (R4).
     pub correlation_id: Uuid,
-    /// When it was written.
+    /// When the body was written.
     pub timestamp: Timestamp,
 }
 
 impl Common {
-    /// The object with the three members.
+    /// Adds the three members to an object.
     pub fn on(self, object: Object) -> Object {
         object
             .text("protocol_version", VERSION)
@@ -29,7 +29,7 @@ impl Common {
     }
 }
 
-/// The version a message says it is; ours when it says nothing (R75).
+/// The version that a message declares; ours when it declares none (R75).
 pub fn version(json: &Json<'_>) -> Result<String, Failure> {
     let given = match json.get("protocol_version").map(Json::kind) {
         None => return Ok(VERSION.to_owned()),
@@ -45,18 +45,18 @@ pub fn version(json: &Json<'_>) -> Result<String, Failure> {
         return Err(Failure::violated(vec![wrong.to_owned()]).about(json));
     }
     if parts[0].trim_start_matches('0') != "1" {
-        let message = "protocol_version must be 1.x.y: no other major version is spoken here";
+        let message = "protocol_version must be 1.x.y: other major versions are not supported";
         return Err(Failure::new(Code::UnsupportedVersion, message).about(json));
     }
     Ok(given.to_owned())
 }
 
-/// The correlation id of a message, however little else of it makes sense (R81).
+/// The correlation id of a message, even when the rest of it is invalid (R81).
 pub fn correlation_id(json: &Json<'_>) -> Option<Uuid> {
     uuid(json.get("correlation_id")?)
 }
 
-/// A UUID in its hyphenated form.
+/// Reads a UUID in its hyphenated form.
 pub(super) fn uuid(json: &Json<'_>) -> Option<Uuid> {
     let Kind::Text(text) = json.kind() else { return None };
     text.parse::<Hyphenated>().ok().map(Hyphenated::into_uuid)

@@ -1,4 +1,4 @@
-//! What is posted to agents' endpoints: the same bodies as on the stream.
+//! Encodes webhook deliveries to agents' endpoints: the same bodies as on the stream.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::letter;
 use crate::face::{Floor, arrived};
 
-/// The header that tells which event a body is.
+/// The header that names the event of a body.
 pub const EVENT_HEADER: &str = "rialto-event";
 
-/// Words for agents of this protocol.
+/// Encodes deliveries for agents of this protocol.
 pub struct OpenclawCourier {
     pub floor: Floor,
 }
@@ -23,11 +23,11 @@ pub struct OpenclawCourier {
 impl Courier for OpenclawCourier {
     fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
         let agent = push.to?;
-        // What has been read in the meantime needs no second way.
+        // A notice that the agent has read in the meantime needs no delivery.
         if engine.read_to(agent) >= push.position {
             return None;
         }
-        // Where it is called now, which may not be where it was called when this was said.
+        // The agent's current endpoint, which may have changed since the notice was written.
         let url = engine.look(|world| world.agent(agent)?.push_url())?;
         self.worded(engine, &Push { url, ..push.clone() }, job)
     }
@@ -43,7 +43,7 @@ impl Courier for OpenclawCourier {
         true
     }
 
-    /// Whatever goes wrong on the way is no message of anybody (R78): it is tried again.
+    /// A failed delivery is never reported as a message of an agent (R78). It is retried.
     fn verdict(
         &self,
         _engine: &Engine,
@@ -55,13 +55,13 @@ impl Courier for OpenclawCourier {
     }
 }
 
-/// The same for every try of one notice.
+/// The delivery id, the same for every attempt at one notice.
 fn id(push: &Push) -> String {
     const SPACE: Uuid = Uuid::from_u128(0x7a41_90e2_3b7c_5f55_a1a4_a60a_70c1_e003);
     Uuid::new_v5(&SPACE, &push.notice.0.to_be_bytes()).to_string()
 }
 
-/// Shared by everybody who sends.
+/// The encoder, shared by all deliveries.
 pub fn courier(floor: &Floor) -> Arc<dyn Courier> {
     Arc::new(OpenclawCourier { floor: floor.clone() })
 }

@@ -1,22 +1,23 @@
-//! Where a page of an agent's own collaborations begins, as a text that its reader brings back.
+//! The cursor of the caller's own collaborations, as the text that clients send back.
 
 use rialto_core::id::JobId;
 
 use super::state::Role;
 
-/// Where a page begins: which list, and where in it. A list is read to its end before the next.
+/// Where a page begins: which list, and the position in it. A list is read to its end before the
+/// next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// What the caller has in hand, after this urgency and job.
+    /// Jobs assigned to the caller, after this priority and job.
     Work(u8, JobId),
-    /// What the caller did, from this job on; from the newest for none.
+    /// Jobs that the caller worked on, from this job on; `None` starts at the newest.
     Worked(Option<JobId>),
-    /// What the caller asked for, likewise.
+    /// Jobs that the caller requested, from this job on; `None` starts at the newest.
     Asked(Option<JobId>),
 }
 
 impl At {
-    /// As it is given out.
+    /// The cursor as text.
     pub fn write(self) -> String {
         let from = |job: Option<JobId>| job.map_or_else(String::new, |job| job.to_string());
         match self {
@@ -26,7 +27,7 @@ impl At {
         }
     }
 
-    /// `None` for what is none.
+    /// Reads a cursor; `None` if the text is not one.
     pub fn read(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_at_checked(1)?;
         let job = |text: &str| match text {
@@ -44,7 +45,7 @@ impl At {
         }
     }
 
-    /// The list that follows, for who wants both sides.
+    /// The list that follows this one, when the caller asked for both roles.
     pub fn next(self, role: Option<Role>) -> Option<Self> {
         match self {
             Self::Work(..) => Some(Self::Worked(None)),

@@ -1,4 +1,5 @@
-//! The directory: who is here, as published, with what the hub knows better (section 2.4).
+//! Directory entries: the published identities, with the members that the hub replaces by its own
+//! data (section 2.4).
 
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,28 +15,28 @@ use super::state::Status;
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 
-/// What the hub knows of an agent.
+/// What the hub knows about an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing<'a> {
-    /// How it last said it is; as published when nothing newer is known.
+    /// The last status the agent reported; `None` means as published.
     pub report: Option<Report>,
-    /// How it counts, work and silence considered.
+    /// The status that counts, with running work and silence taken into account.
     pub effective_status: Status,
-    /// Whether it has been silent for too long (R33).
+    /// Whether the agent has not reported for too long (R33).
     pub stale: bool,
-    /// How many collaborations run.
+    /// The number of running collaborations.
     pub active_collaborations: u64,
-    /// The hub's own score; none before the first finished collaboration (R87).
+    /// The hub's own score; `None` before the first finished collaboration (R87).
     pub score: Option<Score>,
-    /// What the score is made of.
+    /// The figures the score is calculated from.
     pub metrics: Metrics,
-    /// The hub's time of publishing (R23).
+    /// When the agent was published, by the hub's clock (R23).
     pub registered_at: Timestamp,
-    /// For a bridged agent: the protocol it speaks itself and its id there (B1).
+    /// For a bridged agent: its home protocol and its id there (B1).
     pub native: Option<(&'a str, &'a str)>,
 }
 
-/// Members of an identity that the hub answers for.
+/// Members of an identity that the hub replaces by its own data.
 const REPLACED: [&str; 12] = [
     "trust_signals",
     "claimed_trust_signals",
@@ -51,8 +52,8 @@ const REPLACED: [&str; 12] = [
     "status",
 ];
 
-/// An identity as the hub shows it: the agent's own words but where the hub knows better. Nobody is
-/// shown where it is pushed to.
+/// An identity as the hub shows it: the agent's own text, except for the members that the hub
+/// replaces. The endpoint is never shown.
 pub fn entry(identity: &Json<'_>, standing: &Standing<'_>) -> Object {
     let mut but = REPLACED.to_vec();
     but.push("endpoint");
@@ -80,8 +81,8 @@ pub fn shown(identity: &Json<'_>, standing: &Standing<'_>, common: Common) -> St
     common.on(entry(identity, standing)).finish()
 }
 
-/// `GET /agents/{id}/reputation`: the hub's last update, if there was one, and the agent's own last one
-/// as `claimed`.
+/// `GET /agents/{id}/reputation`: the hub's last update, if there is one, and the agent's own last
+/// update as `claimed`.
 pub fn reputation(update: &Json<'_>, claimed: Option<&Json<'_>>) -> String {
     Object::copy(update, &["claimed", "protocol_version"])
         .raw("claimed", claimed.map_or("null", Json::raw))
@@ -92,7 +93,7 @@ pub fn reputation(update: &Json<'_>, claimed: Option<&Json<'_>>) -> String {
 fn trust(standing: &Standing<'_>) -> String {
     let Metrics { total_collaborations, success_rate, average_response_time_ms, .. } =
         &standing.metrics;
-    // The schema knows no null: without a score the member is left out.
+    // The schema does not allow null, so without a score the member is left out.
     Object::new()
         .maybe_raw("reputation_score", standing.score.map(Score::text).as_deref())
         .whole("total_collaborations", total_collaborations.unwrap_or(0))
@@ -106,53 +107,53 @@ answer! {
     Page {
         /// The agents; [`Entry`] reads one.
         agents: Vec<Box<RawValue>>,
-        /// Leads to the next page; `null` on the last.
+        /// The cursor of the next page; `null` on the last.
         next_cursor: Option<String>,
     }
 }
 
-/// What a client wants to know of an agent.
+/// The members of an entry that a client reads.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Entry {
     /// Its id.
     pub agent_id: Uuid,
     /// Its name.
     pub agent_name: String,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Offered,
-    /// How it counts.
+    /// The status that counts.
     pub effective_status: Status,
-    /// Whether it has been silent for too long.
+    /// Whether the agent has not reported for too long.
     pub stale: bool,
-    /// How many collaborations run.
+    /// The number of running collaborations.
     pub active_collaborations: u64,
     /// The hub's figures.
     pub trust_signals: TrustSignals,
-    /// For a bridged agent: the protocol it speaks itself.
+    /// For a bridged agent: its home protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// For a bridged agent: its id there.
+    /// For a bridged agent: its id in that protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_id: Option<String>,
 }
 
-/// What an agent can do.
+/// The capabilities of an agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Offered {
-    /// One entry each.
+    /// One entry for each capability.
     pub advertised_capabilities: Vec<Advertised>,
 }
 
-/// One thing an agent can do.
+/// One capability of an agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Advertised {
     /// Its id.
     pub capability_id: String,
     /// Its name.
     pub capability_name: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// What it costs.
+    /// Its price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Box<RawValue>>,
 }
@@ -160,9 +161,9 @@ pub struct Advertised {
 /// The hub's figures about an agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TrustSignals {
-    /// The score; none before the first finished collaboration.
+    /// The score; `None` before the first finished collaboration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reputation_score: Option<Box<RawValue>>,
-    /// All collaborations ever.
+    /// The number of all collaborations so far.
     pub total_collaborations: u64,
 }

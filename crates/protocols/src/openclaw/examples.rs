@@ -1,9 +1,9 @@
-//! Correct messages, shown to whoever got one wrong (C10).
+//! Valid example messages, shown in errors about invalid ones (C10).
 
 use super::kind::Kind;
 
 impl Kind {
-    /// A short message of this kind that is right.
+    /// A short valid message of this kind.
     pub const fn example(self) -> &'static str {
         match self {
             Self::Identity => {

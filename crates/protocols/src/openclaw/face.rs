@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and the protocol adapter.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::face::{Background, Face, Floor, Listed, Newcomer, Reach, Route, Troub
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Openclaw;
 
 const TABLE: &[Route<Floor>] = &[
@@ -40,34 +40,34 @@ const TABLE: &[Route<Floor>] = &[
         "Publish an identity, or update it with its key",
         || post(identity::post),
     ),
-    Route::prefixed("POST", "/status", Reach::Agent, "Tell how an agent is", || {
+    Route::prefixed("POST", "/status", Reach::Agent, "Report an agent's status", || {
         post(reports::post_status)
     }),
-    Route::prefixed("POST", "/reputation", Reach::Agent, "Claim how well an agent does", || {
+    Route::prefixed("POST", "/reputation", Reach::Agent, "Report a claimed reputation", || {
         post(reports::post_reputation)
     }),
-    Route::prefixed("POST", "/collaborations", Reach::AnyAgent, "Ask for a collaboration", || {
+    Route::prefixed("POST", "/collaborations", Reach::AnyAgent, "Request a collaboration", || {
         post(ask::post)
     }),
     Route::prefixed(
         "GET",
         "/collaborations",
         Reach::AnyAgent,
-        "The caller's own collaborations",
+        "List the caller's collaborations",
         || get(list::list),
     ),
     Route::prefixed(
         "POST",
         "/agents/{agent_id}/collaborations",
         Reach::AnyAgent,
-        "Ask this agent for a collaboration",
+        "Request a collaboration with this agent",
         || post(ask::post_to),
     ),
     Route::prefixed(
         "GET",
         "/collaborations/{id}",
         Reach::Party,
-        "How a collaboration stands",
+        "Show a collaboration's state",
         || get(collaborations::show),
     ),
     Route::prefixed(
@@ -81,7 +81,7 @@ const TABLE: &[Route<Floor>] = &[
         "POST",
         "/collaborations/{id}/approve",
         Reach::WorkerOrOperator,
-        "Agree to a request that needs it, or refuse",
+        "Approve or refuse a request that needs approval",
         || post(answers::approve),
     ),
     Route::prefixed(
@@ -98,13 +98,13 @@ const TABLE: &[Route<Floor>] = &[
         "Cancel a collaboration",
         || post(answers::cancel),
     ),
-    Route::prefixed("POST", "/messages", Reach::AnyAgent, "Any of the six messages", || {
+    Route::prefixed("POST", "/messages", Reach::AnyAgent, "Send any of the six messages", || {
         post(messages::post)
     }),
     Route::prefixed("GET", "/agents", Reach::Public, "List agents and their capabilities", || {
         get(agents::list)
     }),
-    Route::prefixed("GET", "/agents/{agent_id}", Reach::Public, "One agent's identity", || {
+    Route::prefixed("GET", "/agents/{agent_id}", Reach::Public, "Show an agent's identity", || {
         get(agents::show)
     }),
     Route::prefixed(
@@ -114,20 +114,20 @@ const TABLE: &[Route<Floor>] = &[
         "Unregister an agent",
         || delete(agents::remove),
     ),
-    Route::prefixed("GET", "/agents/{agent_id}/status", Reach::Public, "How an agent is", || {
+    Route::prefixed("GET", "/agents/{agent_id}/status", Reach::Public, "Show agent status", || {
         get(agents::status)
     }),
     Route::prefixed(
         "GET",
         "/agents/{agent_id}/reputation",
         Reach::Public,
-        "How well an agent does",
+        "Show an agent's reputation",
         || get(agents::reputation),
     ),
-    Route::prefixed("GET", "/stream", Reach::AnyAgent, "Stream of the caller's events", || {
+    Route::prefixed("GET", "/stream", Reach::AnyAgent, "Stream the caller's events", || {
         get(stream::open)
     }),
-    Route::prefixed("GET", "/health", Reach::Public, "Whether the hub is here", || {
+    Route::prefixed("GET", "/health", Reach::Public, "Check that the hub is up", || {
         get(overview::health)
     }),
 ];
@@ -161,7 +161,7 @@ impl Face for Openclaw {
         say::refuse(floor, &refusals::trouble(&trouble))
     }
 
-    /// Identities are published under the prefix only.
+    /// Identities are published under the protocol's prefix only.
     fn claims_registration(&self, _: &Json<'_>) -> bool {
         false
     }
@@ -246,7 +246,7 @@ impl Words for Openclaw {
     }
 }
 
-/// A refusal where neither the hub's clock nor its ids are at hand.
+/// An error response where no hub context is available: without the hub's clock and ids.
 fn bare(failure: &Failure) -> Response {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));

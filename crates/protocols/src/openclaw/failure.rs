@@ -1,4 +1,4 @@
-//! A refusal: what the hub says when it cannot answer in one of the protocol's own messages.
+//! An error that the hub answers with where no message of the protocol fits.
 
 use std::borrow::Cow;
 
@@ -9,29 +9,29 @@ use super::common;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{Json, Unreadable};
 
-/// Why something is not done. [`super::shape`] writes it.
+/// Why an operation failed. [`super::shape`] writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong.
+    /// The error code.
     pub code: Code,
-    /// The HTTP status: the code's own, but for a full disk and the hub's own mistakes.
+    /// The HTTP status: that of the code, except for a full disk and internal errors.
     pub http: u16,
-    /// The same for people.
+    /// The error as text for people.
     pub message: Cow<'static, str>,
-    /// Whether trying again can help.
+    /// Whether a retry can succeed.
     pub retryable: bool,
-    /// When to come back.
+    /// How long to wait before a retry.
     pub retry_after_seconds: Option<u32>,
-    /// Everything that is wrong with the message, a sentence each.
+    /// Everything that is wrong with the message, one sentence each.
     pub violations: Vec<String>,
-    /// JSON text that would have been right.
+    /// JSON text of a valid message.
     pub example: Option<&'static str>,
-    /// The correlation id of the message, when it had one.
+    /// The correlation id of the message, if it has one.
     pub correlation_id: Option<Uuid>,
 }
 
 impl Failure {
-    /// A failure with its code's status, and nothing but a message.
+    /// A failure with its code's status and a message only.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -45,12 +45,12 @@ impl Failure {
         }
     }
 
-    /// 400 without a list.
+    /// 400 without a list of violations.
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::Validation, message)
     }
 
-    /// 400 with everything that is wrong (R77).
+    /// 400 with every violation (R77).
     pub fn violated(violations: Vec<String>) -> Self {
         let message = match violations.as_slice() {
             [only] => only.clone(),
@@ -60,12 +60,12 @@ impl Failure {
         Self { violations, ..Self::invalid(message) }
     }
 
-    /// 404: unknown and not yours are the same (C4).
+    /// 404: unknown, or owned by another caller; the answer is the same (C4).
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("no such {what}"))
     }
 
-    /// 409 with something that is still running.
+    /// 409: the conflict is with something that is still running.
     pub fn still_running(message: impl Into<Cow<'static, str>>) -> Self {
         Self { retryable: true, ..Self::new(Code::Conflict, message) }
     }
@@ -81,30 +81,30 @@ impl Failure {
         Self::new(Code::UnsupportedEncoding, message)
     }
 
-    /// 429: come back after some seconds.
+    /// 429 with the number of seconds to wait.
     pub fn too_many(message: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
         let retry_after_seconds = Some(retry_after_seconds);
         Self { retry_after_seconds, ..Self::new(Code::RateLimited, message) }
     }
 
-    /// 507 to those who read the status: the disk is full.
+    /// HTTP status 507: the disk is full.
     pub fn disk_full() -> Self {
         Self { http: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
     }
 
-    /// 500 to those who read the status: the hub broke, and the log knows more under this id.
+    /// HTTP status 500: an internal error. The log has the details under this id.
     pub fn fault(error_id: &str) -> Self {
         let message = format!("internal error: {error_id}");
         Self { http: 500, ..Self::new(Code::Unavailable, message) }
     }
 
-    /// The same in answer to a message.
+    /// The same failure, with the correlation id of the message it answers.
     pub fn about(mut self, json: &Json<'_>) -> Self {
         self.correlation_id = common::correlation_id(json);
         self
     }
 
-    /// The same with an example, unless there is one.
+    /// The same failure with an example, unless it already has one.
     pub fn with_example(mut self, example: &'static str) -> Self {
         self.example.get_or_insert(example);
         self

@@ -1,7 +1,7 @@
-//! An open stream: what comes to an agent, and what the hub publishes about those it watches.
+//! An open event stream: the agent's inbox, and updates about the agents it watches.
 //!
-//! Two things are told in one stream, so an event's id names a place in both: the position in the
-//! agent's inbox, and the line of the hub's history.
+//! One stream carries both, so an event's id is a position in both: in the agent's inbox and in the
+//! hub's history.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,25 +30,25 @@ use crate::face::feed::{Feed, From, Jobs, Wording};
 use crate::face::stopping::Stopping;
 use crate::kit::sse;
 
-/// How often a stream looks whether it is time to tell something.
+/// How often a stream checks for periodic updates.
 const LOOK: Duration = Duration::from_secs(15);
-/// Agents of other protocols are told about this often. R33 wants it once a minute at least, and a stream
-/// only looks every 15 s.
+/// How often updates about bridged agents are sent. R33 requires one per minute, and a stream
+/// checks every 15 s.
 const HOSTED: Millis = Millis::seconds(30);
-/// How many of them at a time.
+/// The most bridged agents in one round.
 const HOSTED_MAX: usize = 1_000;
-/// Lines of the history read at once, and how far back a reader may have left off.
+/// History lines read at once, and how far back a reader may resume.
 const PAGE: usize = 256;
 const LOOK_BACK: u64 = 20_000;
 
-/// Who reads: a key that has to go on working, or on an open hub nothing but its word.
+/// The reader of a stream. Its key must stay valid; on an open hub there may be no key.
 #[derive(Clone, Copy)]
 pub struct Reader {
     pub agent: AgentId,
     pub key: Option<KeyHash>,
 }
 
-/// How the inbox is worded.
+/// Encodes the notices of the inbox as events.
 struct Events {
     reader: Reader,
     line: Arc<AtomicU64>,
@@ -61,9 +61,9 @@ pub struct Stream {
     inbox: Feed<Events>,
     bell: Arc<Notify>,
     watcher: Watcher,
-    /// The last line that has been looked at.
+    /// The last history line that was processed.
     line: Arc<AtomicU64>,
-    /// The line up to which the history has to be read.
+    /// The history is read up to this line.
     behind_to: u64,
     look_at: Instant,
     looked: Timestamp,
@@ -83,7 +83,7 @@ impl Stream {
         let watcher = engine.watch(watched);
         let head = *engine.lines().borrow();
         let inbox_head = engine.look(|world| world.mailbox(agent).head);
-        // A place of another stream says nothing about this one.
+        // A position past the head belongs to another stream; it is ignored.
         let from = from.filter(|from| from.position <= inbox_head && from.line <= head);
         let start = from.map_or(head, |from| from.line.max(head.saturating_sub(LOOK_BACK)));
         let line = Arc::new(AtomicU64::new(start));
@@ -114,9 +114,9 @@ impl Stream {
             let bell = self.bell.clone();
             let rung = bell.notified();
             tokio::pin!(rung);
-            // From here on nothing can be missed, so looking comes after it.
+            // From here on no notification is missed, so the state is checked after this.
             rung.as_mut().enable();
-            // Who may no longer read is given no more work either.
+            // A reader that lost its access gets no more work either.
             if self.inbox.is_over() {
                 return None;
             }
@@ -124,7 +124,7 @@ impl Stream {
             if let Some(bytes) = self.bulletins().await {
                 return Some(bytes);
             }
-            // What is dropped here half-way has not been given out yet.
+            // A future that is dropped here has not yet returned any bytes, so nothing is lost.
             tokio::select! {
                 bytes = self.inbox.next() => return bytes,
                 () = rung => {}
@@ -134,7 +134,7 @@ impl Stream {
         }
     }
 
-    /// Work that waits for the reader is told now, the most urgent first (R93).
+    /// Hands over the work that waits for the reader, most urgent first (R93).
     async fn hand_over(&self) {
         let fresh = |job: &&Arc<Job>| {
             let held = matches!(job.state, State::Assigned | State::Running);
@@ -161,21 +161,22 @@ impl Stream {
         }
     }
 
-    /// What there is to say about watched agents.
+    /// The updates about watched agents that are due.
     async fn bulletins(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
-        // Read before what has come: whatever is in the head has come by then.
+        // The head is read before the watcher's queue, so every line up to the head is in that
+        // queue.
         let head = *self.floor.engine.lines().borrow();
         let news = self.watcher.take();
         let at = self.line.load(Ordering::Relaxed);
-        // What came while the history is being read is read there, too.
+        // Lines that arrive while the history is being read are read from the history, too.
         if news.missed || at < self.behind_to && !news.lines.is_empty() {
             self.behind_to = head;
         }
         match at < self.behind_to {
             true => {
                 let mut at = at;
-                // Most of the history is about others.
+                // Most history lines are about other agents, so one page may contain no update.
                 while at < self.behind_to && out.is_empty() {
                     self.catch_up(&mut out, at).await;
                     at = self.line.load(Ordering::Relaxed);
@@ -192,7 +193,7 @@ impl Stream {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// A page of the history, for a reader that was away or slow.
+    /// Reads one page of the history, for a reader that was disconnected or slow.
     async fn catch_up(&mut self, out: &mut Vec<u8>, after: u64) {
         let page = Page::Lines { after: EventId(after), limit: PAGE };
         let rows = self.floor.engine.page(page).await.unwrap_or_default();
@@ -209,7 +210,8 @@ impl Stream {
     async fn tell(&self, out: &mut Vec<u8>, line: &Line) {
         let told = bulletin::of_line(&self.floor, line, self.watcher.watched()).await;
         self.line.fetch_max(line.id.0, Ordering::Relaxed);
-        // Who has only some events of a line has to get it again, so the last one bears its number.
+        // A reader that got only some events of a line must get the line again, so only its last
+        // event has the line's number.
         let last = told.len().saturating_sub(1);
         for (place, (event, body)) in told.into_iter().enumerate() {
             let line = line.id.0 - u64::from(place < last);
@@ -217,7 +219,7 @@ impl Stream {
         }
     }
 
-    /// What is told because it is time to.
+    /// Sends the periodic updates that are due.
     fn tell_by_time(&mut self, out: &mut Vec<u8>) {
         let now = self.floor.engine.now();
         let due = Instant::now() >= self.look_at;
@@ -264,7 +266,7 @@ impl Stream {
     }
 }
 
-/// Whom a stream watches: its own agent, and whom it names.
+/// The agents that a stream watches: its own agent and those it names.
 pub fn watched(own: AgentId, others: Vec<AgentId>) -> Watched {
     let mut agents: HashSet<AgentId> = others.into_iter().collect();
     agents.insert(own);

@@ -1,4 +1,4 @@
-//! Whether an input is what an agent says it takes, whichever protocol either comes from.
+//! Checks an input against a capability's schema, whatever the home protocol of either agent.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{ID, record};
 use crate::face::Floor;
 use crate::kit::schema::{Schema, Violation};
 
-/// What an input breaks of the schema under which a capability is listed; may be slow.
+/// The violations of the schema under which a capability is listed. May be slow.
 pub fn violations(floor: &Floor, agent: &Arc<Agent>, capability: &str, input: &str) -> Vec<String> {
     let checked = match agent.home == ID {
         true => native(floor, agent, capability, input),
@@ -17,7 +17,7 @@ pub fn violations(floor: &Floor, agent: &Arc<Agent>, capability: &str, input: &s
     checked.unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// By the schema the agent published.
+/// Checks against the schema that the agent published.
 fn native(
     floor: &Floor,
     agent: &Arc<Agent>,
@@ -28,7 +28,7 @@ fn native(
     identity.capability(capability)?.input.as_ref()?.check(input).err()
 }
 
-/// By the schema that is shown for an agent of another protocol; they are small.
+/// Checks against the schema shown for a bridged agent. These schemas are small.
 fn listed(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
     let schema = record::schema(&agent.skill(capability)?.input);
     Schema::compile(&schema).ok()?.check(input).err()

@@ -1,29 +1,29 @@
-//! The six kinds of messages, told apart by their members (R90).
+//! The six kinds of messages, which their members tell apart (R90).
 
 use super::failure::Failure;
 use super::words::words;
 use crate::kit::ijson::Json;
 
 words! {
-    /// What a message is; the word names its schema.
+    /// The kind of a message. The string is the name of its schema.
     Kind {
-        /// An agent and what it can do.
+        /// An agent and its capabilities.
         Identity = "identity",
-        /// How it is doing.
+        /// The status of an agent.
         Status = "status_update",
-        /// How well it says it does.
+        /// The reputation that an agent claims.
         Reputation = "reputation_update",
-        /// Work is wanted.
+        /// Work is requested.
         Request = "collaboration_request",
-        /// Whether it will be done.
+        /// Whether the work is accepted.
         Response = "collaboration_response",
-        /// What came of it.
+        /// The result of the work.
         Result = "collaboration_result",
     }
 }
 
 impl Kind {
-    /// The members that make a message one of this kind.
+    /// The members that identify a message of this kind.
     pub const fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Identity => &["capabilities", "agent_name"],
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a message. It must be one, and only one.
+    /// The kind of a message. Its members must match exactly one kind.
     pub fn tell(json: &Json<'_>) -> Result<Self, Failure> {
         let is = |kind: &Self| kind.keys().iter().all(|key| json.get(key).is_some());
         let mut kinds = Self::ALL.iter().copied().filter(is);

@@ -1,4 +1,4 @@
-//! A notice as an event of the stream: its name, and the message it carries.
+//! Notices as events of the stream: the event's name and the message it carries.
 
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::notice::{News, Notice};
@@ -12,16 +12,16 @@ use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::kit::write;
 
-/// What other protocols' messages are called here, where nothing like them is known.
+/// The event name for messages of other protocols. This protocol has no such message.
 pub const MESSAGE: &str = "message";
 
-/// An event: what happened, and the body that tells it.
+/// An event: its name and its body.
 pub struct Letter {
     pub event: &'static str,
     pub body: String,
 }
 
-/// A notice as an event; `None` for what is not said in this protocol.
+/// A notice as an event; `None` when this protocol has no event for it.
 pub fn of(floor: &Floor, notice: &Notice, job: Option<&Job>) -> Option<Letter> {
     if let News::Message { words, body, .. } = &notice.news {
         let said = write::verbatim(body);
@@ -53,7 +53,7 @@ fn letter(event: Event, body: String) -> Letter {
     Letter { event: event.as_str(), body }
 }
 
-/// Work, if it is still this turn's.
+/// Assigned work, if the assignment of this epoch still holds.
 fn assigned(floor: &Floor, job: &Job, epoch: u32) -> Option<Letter> {
     let theirs = matches!(job.state, JobState::Assigned | JobState::Running) && job.epoch == epoch;
     theirs.then(|| {
@@ -62,7 +62,7 @@ fn assigned(floor: &Floor, job: &Job, epoch: u32) -> Option<Letter> {
     })
 }
 
-/// Work as its responder gets it.
+/// A request as its responder receives it.
 pub fn requested(floor: &Floor, job: &Job, accepted: bool) -> String {
     let request = view::request(floor, job);
     let collaboration_id = Some(view::ids(job).collaboration_id);
@@ -72,7 +72,7 @@ pub fn requested(floor: &Floor, job: &Job, accepted: bool) -> String {
     }
 }
 
-/// Work that somebody has to agree to first.
+/// A request that needs approval first.
 fn approval(floor: &Floor, job: &Job) -> Option<Letter> {
     let JobState::Deferred { until } = job.state else { return None };
     job.waits_for.filter(|waits| waits.approval)?;
@@ -84,7 +84,8 @@ fn approval(floor: &Floor, job: &Job) -> Option<Letter> {
     Some(letter(Event::Request, body.finish()))
 }
 
-/// The end: a result, or the last word on a request that was never accepted.
+/// The end of a collaboration: its result, or the final response to a request that was never
+/// accepted.
 fn ended(floor: &Floor, notice: &Notice, job: &Job) -> Option<Letter> {
     match view::state(job) {
         State::Rejected => {
@@ -96,7 +97,7 @@ fn ended(floor: &Floor, notice: &Notice, job: &Job) -> Option<Letter> {
     }
 }
 
-/// The work is not the reader's any more.
+/// The work is no longer assigned to the reader.
 fn taken_back(floor: &Floor, notice: &Notice, job: &Job) -> String {
     if let Some(result) = view::result(floor, job) {
         return result;
@@ -106,7 +107,7 @@ fn taken_back(floor: &Floor, notice: &Notice, job: &Job) -> String {
         floor.engine.look(|world| world.name_of(to, ID).and_then(|name| name.parse().ok()))
     });
     let reason = match view::state(job) {
-        State::Rejected => "no answer came in time",
+        State::Rejected => "no response arrived in time",
         _ => "the work was assigned to another agent",
     };
     Output {

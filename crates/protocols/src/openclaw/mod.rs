@@ -1,9 +1,8 @@
-//! openclaw: Chimera–OpenClaw integration 1.0.0. Content agents announce capabilities with schemas,
-//! report how they are, and take requests with deadlines.
+//! openclaw: the adapter of Chimera–OpenClaw integration 1.0.0. Content agents publish capabilities
+//! with schemas, report their status, and accept requests with deadlines.
 //!
-//! Here is the wire: how the six messages are told apart, read and written, and what the hub's
-//! answers look like. Nothing here waits, stores or knows the time, so the hub and its clients share
-//! every rule.
+//! The wire modules read and write the six messages and define the hub's answers. They do not wait,
+//! store anything or read the clock, so the hub and its clients share every rule.
 
 pub mod answers;
 pub mod codes;
@@ -77,23 +76,25 @@ use rialto_core::time::Millis;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("openclaw");
-/// The version every message of ours says it is (R75).
+/// The version that every message of the hub declares (R75).
 pub const VERSION: &str = "1.0.0";
-/// The longest body, in bytes (C1).
+/// The largest body, in bytes (C1).
 pub const BODY_MAX: usize = 1_048_576;
-/// Decimals of a price or budget, by value (C6).
+/// The most decimals of a price or budget, by value (C6).
 pub const DECIMALS: usize = 6;
-/// Characters of a name or of the id of a capability. The spec has no limit; the hub needs one.
+/// The most characters of a name or a capability id. The spec has no limit; the hub needs one.
 pub const NAME_MAX: usize = 256;
-/// Characters of an idempotency key.
+/// The most characters of an idempotency key.
 pub const KEY_MAX: usize = 256;
-/// Characters of a reason, an error's message or code.
+/// The most characters of a reason, an error message or an error code.
 pub const TEXT_MAX: usize = 10_000;
-/// Bytes of a status or a reputation, and of a request or result besides input and output.
+/// The most bytes of a status or reputation message, and of a request or result without its input
+/// or output.
 pub const WORDS_MAX: usize = 65_536;
-/// Bytes of an identity: the hub keeps it in memory. One schema of the largest size fits.
+/// The most bytes of an identity, because the hub keeps it in memory. One schema of the largest
+/// size fits.
 pub const IDENTITY_MAX: usize = 96 << 10;
-/// A status told later than this after it changed is late (R32).
+/// A status update is late if it is written more than this after the status changed (R32).
 pub const LATE_AFTER: Millis = Millis::seconds(5);
-/// What a request without a priority has.
+/// The priority of a request that has none.
 pub const PRIORITY: u8 = 5;

@@ -1,4 +1,4 @@
-//! The two small bodies that are none of the six messages: approving and calling off.
+//! The two small bodies that are not messages of the protocol: approve and cancel.
 
 use uuid::Uuid;
 
@@ -11,18 +11,18 @@ use crate::kit::ijson;
 /// `POST …/approve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Approve {
-    /// Whether the work may be done.
+    /// Whether the work is approved.
     pub approved: bool,
-    /// Traces it.
+    /// The id that traces the request.
     pub correlation_id: Option<Uuid>,
 }
 
 /// `POST …/cancel`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cancel {
-    /// Why.
+    /// Why it is cancelled.
     pub reason: Option<String>,
-    /// Traces it.
+    /// The id that traces the request.
     pub correlation_id: Option<Uuid>,
 }
 
@@ -41,7 +41,7 @@ impl Approve {
 }
 
 impl Cancel {
-    /// Reads the body; an empty one gives no reason.
+    /// Reads the body. An empty body gives no reason.
     pub fn read(body: &[u8]) -> Result<Self, Failure> {
         const EXAMPLE: &str = r#"{"reason":"no longer needed"}"#;
         if body.is_empty() {

@@ -1,15 +1,15 @@
-//! How far a reader has got: in its own inbox, and in what is told to everybody.
+//! The position of a stream reader: in its own inbox and in the hub's history.
 
 use std::fmt;
 
 use crate::kit::last_event_id::position;
 
-/// Where a reader has got to. An event's id is one of these.
+/// A reader's position. It is the id of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// In its inbox.
+    /// The position in the inbox.
     pub position: u64,
-    /// In the history of the hub.
+    /// The line of the hub's history.
     pub line: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Who may speak as whom. Identity comes from the key; an open hub takes the message's word, but only
-//! for agents native to this protocol.
+//! Authentication: which agent a caller may act for. The key decides. An open hub also trusts the
+//! agent id in the message, but only for agents native to this protocol.
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
@@ -22,17 +22,17 @@ use crate::face::caller::{BadKey, Caller};
 use crate::face::once::{Once, principal};
 use crate::face::{Floor, sent};
 
-/// Any caller, with a good key or none; a bad key is refused before the body is read.
+/// Any caller, with a valid key or with none. An invalid key is refused before the body is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Anyone {
     pub caller: Caller,
     open: bool,
     pub once: Option<Idempotency>,
-    /// Whose share of kept answers its requests count against.
+    /// Where the caller's idempotency records are counted.
     pub principal: Principal,
 }
 
-/// A caller that is known, or whose word is taken.
+/// A caller with a key, or on an open hub without one.
 #[derive(Clone, Copy, Debug)]
 pub struct Known(pub Anyone);
 
@@ -64,7 +64,7 @@ impl FromRequestParts<Floor> for Known {
 }
 
 impl Anyone {
-    /// The same as somebody known, which nobody without a key is but on an open hub.
+    /// The caller, if it has a key or the hub is open.
     pub fn known(self) -> Result<Known, Failure> {
         match self.caller {
             Caller::Nobody if !self.open => Err(unauthorized()),
@@ -73,7 +73,7 @@ impl Anyone {
         }
     }
 
-    /// The caller of a publication.
+    /// The actor that publishes an identity.
     pub fn actor(&self) -> Actor {
         match self.caller {
             Caller::Nobody if self.open => Actor::Open,
@@ -85,7 +85,7 @@ impl Anyone {
 }
 
 impl Known {
-    /// The agent that acts: the key's own, which the message must not contradict (R85).
+    /// The agent that acts: the key's agent, which the message must not contradict (R85).
     pub fn agent(&self, world: &World, named: Uuid) -> Result<AgentId, Failure> {
         let name = named.to_string();
         match self.0.caller {
@@ -98,11 +98,11 @@ impl Known {
         }
     }
 
-    /// Who asks: the key's own agent, or on an open hub whoever the request says.
+    /// The requester: the key's agent, or on an open hub the one that the request names.
     pub fn requester(&self, world: &World, named: Uuid) -> Result<Requester, Failure> {
         match (self.0.caller, native(world, named)) {
             (Caller::Nobody | Caller::Former(_), Some(agent)) => Ok(Requester::Agent(agent)),
-            // An agent of another protocol, or one that has left, speaks with its own key only.
+            // An agent of another protocol, or one that was unregistered, needs its own key.
             (Caller::Nobody | Caller::Former(_), None) => {
                 match world.agent_named(ID, &named.to_string()) {
                     None => Ok(Requester::Guest(named.to_string())),
@@ -113,7 +113,7 @@ impl Known {
         }
     }
 
-    /// The caller itself, where nothing else names it; an open hub asks for `agent_id`.
+    /// The caller's own agent, where the message names none. An open hub requires `agent_id`.
     pub fn own(&self, world: &World, named: Option<&str>) -> Result<AgentId, Failure> {
         let named = match named {
             Some(text) => Some(uuid(text, "agent_id")?),
@@ -131,26 +131,26 @@ impl Known {
     }
 }
 
-/// An agent that is at home in this protocol and registered now.
+/// A registered agent whose home is this protocol.
 pub fn native(world: &World, named: Uuid) -> Option<AgentId> {
     let id = world.agent_named(ID, &named.to_string())?;
     world.agent(id).filter(|agent| agent.home == ID && agent.active).map(|agent| agent.id)
 }
 
-/// An agent of any protocol that is on the lists.
+/// A listed agent of any protocol.
 pub fn listed(world: &World, named: Uuid) -> Option<AgentId> {
     let id = world.agent_named(ID, &named.to_string())?;
     world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
 }
 
-/// An id in a path or a query.
+/// Reads an id from a path or a query.
 pub fn uuid(text: &str, name: &str) -> Result<Uuid, Failure> {
     let wrong = || format!("{name} must be a UUID like 550e8400-e29b-41d4-a716-446655440000");
     let id = text.parse::<Hyphenated>().map(Hyphenated::into_uuid);
     id.map_err(|_| Failure::violated(vec![wrong()]))
 }
 
-/// Missing, unknown and revoked keys are one answer.
+/// A missing, an unknown and a revoked key get the same answer.
 fn unauthorized() -> Failure {
     let text = "authentication required: send Authorization: Bearer rk_…";
     Failure::new(Code::Unauthorized, text)
@@ -164,7 +164,7 @@ fn no_operator() -> Failure {
     Failure::new(Code::Forbidden, "an operator key cannot act for an agent")
 }
 
-/// The body, read whole.
+/// The whole body.
 pub struct Sent(pub Bytes);
 
 impl FromRequest<Floor> for Sent {
@@ -178,7 +178,7 @@ impl FromRequest<Floor> for Sent {
     }
 }
 
-/// The part of the path that names something: what is no UUID names nothing.
+/// The id in the path; `None` if it is not a UUID.
 pub struct Named(pub Option<Uuid>);
 
 impl FromRequestParts<Floor> for Named {

@@ -1,4 +1,4 @@
-//! An agent as the directory shows it, whichever protocol it is at home in.
+//! Directory entries of agents, whatever their home protocol.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ use crate::face::naming;
 use crate::kit::ijson;
 use crate::kit::object::Object;
 
-/// What agents without a finished collaboration are ranked as (R87).
+/// The rank of agents without a finished collaboration (R87).
 const UNKNOWN: i64 = 500_000;
 
-/// The hub's own score of an agent; none before the first finished collaboration.
+/// The hub's own score of an agent; `None` before the first finished collaboration.
 pub fn score(desk: &Desk, scale: Millis) -> Option<Score> {
     let millionths = desk.window.score(scale)?;
     u32::try_from(millionths).ok().and_then(Score::new)
 }
 
-/// What an agent is ranked by.
+/// The value by which agents are ranked.
 pub fn rank(desk: &Desk, scale: Millis) -> i64 {
     desk.window.score(scale).unwrap_or(UNKNOWN)
 }
 
-/// What the score is made of: rates over the last hundred, counts over a life (R44).
+/// The figures of the score: rates over the last hundred collaborations, counts over all (R44).
 pub fn metrics(desk: &Desk) -> Metrics {
     let whole = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
     let rates = desk.window.rates();
@@ -46,7 +46,7 @@ pub fn metrics(desk: &Desk) -> Metrics {
     }
 }
 
-/// How an agent counts, its work considered.
+/// The status that counts, with running work taken into account.
 pub fn effective(world: &World, agent: &Agent) -> Status {
     let stance = world.desk(agent.id).map_or(Stance::Idle, |desk| desk.presence.stance);
     let works = world.work_of(agent.id).any(|job| job.is_worked_on());
@@ -54,25 +54,25 @@ pub fn effective(world: &World, agent: &Agent) -> Status {
         Stance::Error | Stance::Broken if agent.home == ID => Status::Error,
         Stance::Maintenance if agent.home == ID => Status::Maintenance,
         Stance::Busy => Status::Busy,
-        // Errors and maintenance of other protocols are never invented here (docs/requirements.md,
-        // section 7).
+        // An error or maintenance is never invented for agents of other protocols
+        // (docs/requirements.md, section 7).
         _ if works => Status::Busy,
         _ => Status::Idle,
     }
 }
 
-/// Whether an agent that should be heard has not been (R33).
+/// Whether an agent that must report has not done so in time (R33).
 pub fn is_stale(world: &World, agent: &Agent, now: Timestamp) -> bool {
     let away = matches!(effective(world, agent), Status::Error | Status::Maintenance);
     !away && !world.is_online(agent.id, now)
 }
 
-/// How many of its collaborations run.
+/// The number of running collaborations of an agent.
 pub fn active(world: &World, agent: &Agent) -> u64 {
     world.work_of(agent.id).filter(|job| job.is_worked_on()).count() as u64
 }
 
-/// How an agent is, as the hub would say it.
+/// An agent's status as the hub reports it.
 pub fn report(world: &World, agent: &Agent, since: Timestamp) -> Report {
     let status = effective(world, agent);
     let busy = (status == Status::Busy).then(|| active(world, agent).max(1));
@@ -81,21 +81,21 @@ pub fn report(world: &World, agent: &Agent, since: Timestamp) -> Report {
     Report { status, at: since, details }
 }
 
-/// How an agent last said it is.
+/// The last status that the agent reported.
 pub fn said(desk: &Desk) -> Option<Report> {
     let words = &desk.said.as_ref()?.words;
     let update = super::message::read::<StatusUpdate>(words.as_bytes()).ok()?;
     Some(update.said.report)
 }
 
-/// An agent as it stands at one moment; reading what it wrote can wait until nobody else does.
+/// An agent's data at one moment. Its own text is parsed later, without holding a lock.
 pub struct Glimpse {
     pub agent: Arc<Agent>,
     desk: Arc<Desk>,
     effective: Status,
     stale: bool,
     active: u64,
-    /// How the hub would say how it is.
+    /// The status as the hub reports it.
     report: Report,
     name: String,
 }
@@ -117,7 +117,7 @@ impl Glimpse {
         })
     }
 
-    /// What the hub knows of it.
+    /// What the hub knows about the agent.
     pub fn standing(&self, scale: Millis) -> Standing<'_> {
         let last = said(&self.desk).filter(|report| report.status == self.effective);
         let Agent { home, native, .. } = &*self.agent;
@@ -133,18 +133,18 @@ impl Glimpse {
         }
     }
 
-    /// What it published, or what it would have if it were at home here.
+    /// The published identity, or for a bridged agent an equivalent one.
     pub fn identity(&self) -> String {
         identity(&self.agent, &self.name)
     }
 }
 
-/// Whether an agent can be shown as an identity, which has at least one capability (R12).
+/// Whether an agent can be shown as an identity, which needs at least one capability (R12).
 pub fn has_identity(agent: &Agent) -> bool {
     agent.home == ID || agent.skills_for_others().next().is_some()
 }
 
-/// The identity of an agent: what it published, or what it would have if it were at home here.
+/// The identity of an agent: as published, or for a bridged agent an equivalent one.
 fn identity(agent: &Agent, id: &str) -> String {
     if agent.home == ID && agent.card.len() > 2 {
         return agent.card.clone();
@@ -184,13 +184,13 @@ fn capability(skill: &Skill) -> String {
         .finish()
 }
 
-/// What sort of thing a skill is: as its agent says, or as its name does.
+/// The category of a skill: as its agent states it, or guessed from its name.
 pub fn category_of(skill: &Skill) -> Category {
     let said = skill.sort.as_deref().and_then(Category::read);
     said.unwrap_or_else(|| Category::of_name(&skill.name))
 }
 
-/// A schema that only names types, as a JSON Schema; what is one already stays.
+/// Turns a schema that only names types into a JSON Schema. A JSON Schema stays as it is.
 pub fn schema(given: &str) -> String {
     let Ok(json) = ijson::read(given.as_bytes()) else { return "{}".to_owned() };
     let ijson::Kind::Object(members) = json.kind() else { return "{}".to_owned() };

@@ -1,4 +1,4 @@
-//! What the rules, the engine and the edge refuse: as errors, or as rejections of a request.
+//! Maps refusals of the core, the engine and the edge to errors, or to rejections of a request.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ use super::failure::Failure;
 use super::message::Rejection;
 use crate::face::Trouble;
 
-/// When to ask again somebody who is silent or broken (R72).
+/// When to retry an agent that is silent or in error (R72).
 const AWAY_SECONDS: u32 = 60;
-/// When a full agent or an empty purse may be looked at again.
+/// When to retry an agent at capacity, or a requester with too few credits.
 const LATER_SECONDS: u32 = 30;
 
-/// What the engine could not do.
+/// The error for an engine failure.
 pub fn failed(failure: &EngineFailure) -> Failure {
     match failure {
         EngineFailure::Refused(refusal) => refused(refusal),
@@ -37,7 +37,7 @@ pub fn failed(failure: &EngineFailure) -> Failure {
     }
 }
 
-/// Every refusal there is, so that a new one cannot slip past (B6).
+/// The match is exhaustive, so that a new refusal cannot be forgotten (B6).
 pub fn refused(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotYours => return Failure::not_found("collaboration"),
@@ -95,7 +95,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
     failure
 }
 
-/// The refusal in this protocol's own words, where the core's would puzzle its readers.
+/// The refusal's text in this protocol's terms, where the core's text would be unclear.
 fn words(refusal: &Refusal) -> Cow<'static, str> {
     match refusal {
         Refusal::WrongState { is } => match is {
@@ -129,7 +129,7 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
     }
 }
 
-/// Of whom something was asked, and when: what a rejection tells about that.
+/// The agent that was asked, and when: the context of a rejection.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub world: &'a World,
@@ -137,7 +137,7 @@ pub struct Asked<'a> {
     pub now: Timestamp,
 }
 
-/// A refusal as the rejection of a request; what is no answer to a request is an error.
+/// A refusal as the rejection of a request. A refusal that does not answer a request is an error.
 pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failure> {
     use Rejected::*;
     let no = |code, text: &str| Ok(Rejection::new(code, text));
@@ -168,17 +168,17 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
         Refusal::TooFewCredits | Refusal::GuestCannotPay => {
             Ok(Rejection::insufficient_credits(LATER_SECONDS))
         }
-        Refusal::Blocked => no(PolicyViolation, "Agent takes no requests from this requester"),
-        Refusal::BridgeLoop { .. } => no(PolicyViolation, "An agent cannot ask itself"),
+        Refusal::Blocked => no(PolicyViolation, "Agent accepts no requests from this requester"),
+        Refusal::BridgeLoop { .. } => no(PolicyViolation, "An agent cannot send itself a request"),
         other => Err(refused(other)),
     }
 }
 
-/// As much as it takes already (R71).
+/// The agent is at capacity (R71).
 fn full(asked: Asked<'_>) -> Rejection {
     let max = asked.agent.and_then(|agent| agent.terms.at_once).map_or(1, u64::from);
     let has = asked.agent.map_or(0, |agent| asked.world.jobs_in_hand(agent.id));
-    // What finished in between does not make the answer contradict itself.
+    // A job that finished in between must not make the figures contradict the rejection.
     Rejection::at_capacity((has as u64).max(max), max, LATER_SECONDS)
 }
 
@@ -187,7 +187,7 @@ fn seconds(millis: i64) -> u32 {
     u32::try_from(millis.max(1).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
-/// What the edge refuses.
+/// The error for a refusal of the edge.
 pub fn trouble(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::not_found("path"),
@@ -198,7 +198,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
             Failure { http: 421, ..Failure::invalid("unknown Host header for this hub") }
         }
         Trouble::ForeignOrigin => {
-            Failure::new(Code::Forbidden, "web pages of other origins may not do this")
+            Failure::new(Code::Forbidden, "cross-origin requests are not allowed here")
         }
         Trouble::Encoded => Failure::encoded(),
         Trouble::TooLarge { limit } => {
@@ -206,7 +206,7 @@ pub fn trouble(trouble: &Trouble) -> Failure {
         }
         Trouble::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; wait a little", seconds)
+            Failure::too_many("too many messages; retry later", seconds)
         }
         Trouble::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");

@@ -1,4 +1,4 @@
-//! What this protocol keeps at hand while the hub runs: its own id, and identities that are compiled.
+//! The state of this protocol in memory: the hub's own id, and a cache of compiled identities.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -12,15 +12,16 @@ use super::ID;
 use super::message::{self, Identity};
 use super::settings::Settings;
 
-/// Bytes of all identities that are kept compiled, which takes some forty times as much; a pattern may
-/// take more, and counts for itself.
+/// The most bytes of all cached identities. Compiled, they take about forty times as much. A
+/// pattern may take more, so it is counted separately.
 const WEIGHT_MAX: usize = 4 << 20;
 const PATTERN_WEIGHT: usize = 2_048;
 
-/// The protocol's own things, one set for all its routes.
+/// The state of the protocol, shared by all its operations.
 pub struct Room {
     pub settings: Settings,
-    /// Who answers when nobody could be found (R84): the same for as long as the hub has its secret.
+    /// The responder's id when no agent could be found (R84). It stays the same as long as the hub
+    /// has the same secret.
     pub hub_id: Uuid,
     kept: RwLock<Kept>,
 }
@@ -39,8 +40,8 @@ impl Room {
         Self { settings, hub_id, kept: RwLock::default() }
     }
 
-    /// The identity an agent of this protocol published, its schemas compiled. `None` for anybody
-    /// else.
+    /// The published identity of an agent of this protocol, with its schemas compiled. `None` for
+    /// agents of other protocols.
     pub fn identity(&self, agent: &Arc<Agent>) -> Option<Arc<Identity>> {
         if agent.home != ID {
             return None;

@@ -1,4 +1,4 @@
-//! Answers as they leave the hub.
+//! HTTP responses of this protocol.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -10,13 +10,13 @@ use super::common::Common;
 use super::failure::Failure;
 use crate::face::Floor;
 
-/// The header that tells which job an answer is about (B18).
+/// The header with the id of the job that an answer is about (B18).
 pub const JOB_HEADER: &str = "rialto-job";
 
-/// A refusal, to be written with the hub's time and, where it answers nothing, an id of its own.
+/// An error response. It gets the hub's time and, if it answers no message, a new correlation id.
 pub struct Refused(Floor, Box<Failure>);
 
-/// What a handler gives back.
+/// The return type of a handler.
 pub type Answered = Result<Response, Refused>;
 
 impl Refused {
@@ -31,7 +31,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// A refusal as an answer.
+/// An error as a response.
 pub fn refuse(floor: &Floor, failure: &Failure) -> Response {
     let engine = &floor.engine;
     let mut answer = text(failure.http, failure.write(engine.ids().uuid(), engine.now()));
@@ -41,18 +41,18 @@ pub fn refuse(floor: &Floor, failure: &Failure) -> Response {
     answer
 }
 
-/// The three members of an answer to something with that correlation id, or with none.
+/// The three common members of an answer to a message with this correlation id, if any.
 pub fn common(floor: &Floor, correlation_id: Option<Uuid>) -> Common {
     let correlation_id = correlation_id.unwrap_or_else(|| floor.engine.ids().uuid());
     Common { correlation_id, timestamp: floor.engine.now() }
 }
 
-/// A value as an answer.
+/// A value as a JSON response.
 pub fn json(status: u16, body: &impl Serialize) -> Response {
     text(status, serde_json::to_string(body).unwrap_or_default())
 }
 
-/// JSON text as an answer.
+/// JSON text as a response.
 pub fn text(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];

@@ -1,4 +1,4 @@
-//! The spec's own six schemas, compiled once.
+//! The six schemas of the spec, compiled once.
 
 use std::sync::LazyLock;
 
@@ -6,15 +6,15 @@ use super::kind::Kind;
 use crate::kit::ijson;
 use crate::kit::schema::Schema;
 
-/// As they stand in the spec.
+/// The text as in the spec.
 const TEXT: &str = include_str!("fixtures/schemas.json");
 
 static ALL: LazyLock<Vec<Schema>> = LazyLock::new(|| {
-    let all = ijson::read(TEXT.as_bytes()).expect("the file is part of the program and tested");
+    let all = ijson::read(TEXT.as_bytes()).expect("the embedded file is valid; tests check it");
     let one = |kind: &Kind| {
         let schema = all.get("schemas").and_then(|schemas| schemas.get(kind.as_str()));
-        let schema = schema.expect("the file has the six schemas, by the names of the kinds");
-        Schema::of(schema).expect("the spec's schemas are sound, which a test proves")
+        let schema = schema.expect("the file has a schema for each kind, by name");
+        Schema::of(schema).expect("the spec's schemas are valid, which a test checks")
     };
     Kind::ALL.iter().map(one).collect()
 });

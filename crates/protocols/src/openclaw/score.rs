@@ -1,20 +1,20 @@
-//! Scores from 0 to 1, as exact decimals. What they are made of is decided in core.
+//! Scores from 0 to 1 as exact decimals. The core calculates them.
 
 use rialto_core::money::Credits;
 use serde_json::value::RawValue;
 
 use crate::kit::write;
 
-/// A score or rate, counted in millionths.
+/// A score or rate in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Score(u32);
 
 impl Score {
-    /// The best.
+    /// The best score.
     pub const ONE: Self = Self(1_000_000);
-    /// The worst.
+    /// The worst score.
     pub const ZERO: Self = Self(0);
-    /// How far a claim may be off before it differs (R48).
+    /// How far a claim may be from the hub's score before it counts as different (R48).
     const TOLERANCE: u32 = 10_000;
 
     /// A score from millionths; `None` above one.
@@ -22,14 +22,14 @@ impl Score {
         if millionths <= Self::ONE.0 { Some(Self(millionths)) } else { None }
     }
 
-    /// The millionths inside.
+    /// The score in millionths.
     pub const fn millionths(self) -> u32 {
         self.0
     }
 
     /// Reads a JSON number from 0 to 1. Decimals past the sixth are cut off.
     pub fn parse(digits: &str) -> Option<Self> {
-        // Not money, but the same thing to read: decimal text into exact millionths.
+        // Not money, but the same parser reads decimal text into exact millionths.
         let exact = Credits::parse(digits, 6).ok().map(Credits::micros);
         let millionths = exact.or_else(|| {
             let near: f64 = digits.parse().ok()?;
@@ -43,7 +43,7 @@ impl Score {
         Credits::from_micros(i64::from(self.0)).text(1)
     }
 
-    /// The same for serde.
+    /// The JSON number as a serde value.
     pub fn json(self) -> Box<RawValue> {
         write::verbatim(&self.text())
     }

@@ -1,15 +1,15 @@
-//! What an operator may change.
+//! The settings that an operator may change.
 
 use rialto_core::time::Millis;
 
 /// The protocol's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether callers without a key are taken at their word, as agents of this protocol.
+    /// Whether callers without a key may act for agents of this protocol.
     pub open: bool,
-    /// The response time that is worth nothing any more (R43).
+    /// The response time that scores zero (R43).
     pub response_scale: Millis,
-    /// How long accepted work may take that has neither deadline nor estimate (R82).
+    /// How long accepted work may take that has neither a deadline nor an estimate (R82).
     pub lease: Millis,
 }
 

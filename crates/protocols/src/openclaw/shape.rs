@@ -1,4 +1,5 @@
-//! The error object (section 2.4): the one form of every refusal, made here and read by clients.
+//! The error object (section 2.4): the one form of every error, written by the hub and read by
+//! clients.
 
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,48 +11,48 @@ use super::failure::Failure;
 use super::state::ErrorType;
 use crate::kit::object::{Object, texts};
 
-/// A refusal as it is read.
+/// An error body as a client reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Refused {
-    /// The version of the answer.
+    /// The protocol version of the answer.
     pub protocol_version: String,
-    /// What it answers.
+    /// The correlation id of the message it answers.
     pub correlation_id: String,
-    /// When it was written.
+    /// When the answer was written.
     pub timestamp: String,
-    /// What went wrong.
+    /// The error.
     pub error: ErrorObject,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ErrorObject {
-    /// One of [`super::Code`]; other hubs may have others.
+    /// One of [`super::Code`]; other hubs may use other codes.
     pub code: String,
-    /// The same for people.
+    /// The error as text for people.
     pub message: String,
-    /// Whether it passes.
+    /// Whether the error is transient.
     pub error_type: ErrorType,
-    /// Whether trying again can help.
+    /// Whether a retry can succeed.
     pub retryable: bool,
-    /// When.
+    /// How long to wait before a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u32>,
-    /// More, such as [`Details`].
+    /// Details such as [`Details`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<RawValue>>,
 }
 
-/// The details of a message that is not valid.
+/// The details of an invalid message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Details {
-    /// Everything that is wrong, a sentence each.
+    /// Every violation, one sentence each.
     #[serde(default)]
     pub validation_errors: Vec<String>,
 }
 
 impl ErrorObject {
-    /// The violations a 400 lists; none for anything else.
+    /// The violations that a 400 lists; empty for other errors.
     pub fn violations(&self) -> Vec<String> {
         let details = self.details.as_ref().map(|raw| serde_json::from_str::<Details>(raw.get()));
         details.and_then(Result::ok).unwrap_or_default().validation_errors

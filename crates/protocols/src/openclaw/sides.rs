@@ -1,4 +1,4 @@
-//! The two sides of a collaboration, in this protocol's words.
+//! The field map: which members of this protocol's messages carry which part of a job.
 
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
@@ -13,7 +13,7 @@ use crate::face::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
 use crate::kit::ijson;
 use crate::kit::object::Object;
 
-/// A request, as it is sent and as its responder gets it.
+/// A request, as it is sent and as its responder receives it.
 const REQUEST: Layout = &[
     ("/request_id", Part::Id),
     ("/collaboration_id", Part::Id),
@@ -32,7 +32,7 @@ const REQUEST: Layout = &[
     ("/bridge", Part::Form),
 ];
 
-/// A result, or the response that there will be none.
+/// A result, or the response that rejects the request.
 const RESULT: Layout = &[
     ("/request_id", Part::Id),
     ("/collaboration_id", Part::Id),
@@ -52,7 +52,7 @@ const RESULT: Layout = &[
     ("/protocol_version", Part::Form),
 ];
 
-/// This protocol's sides.
+/// The field map of this protocol.
 pub struct OpenclawSides;
 
 impl Sides for OpenclawSides {
@@ -71,7 +71,7 @@ impl Sides for OpenclawSides {
     fn made(&self, shown: Shown<'_>) -> Option<Side> {
         let report = shown.job.report.as_ref()?;
         let said = ijson::read(report.words.as_deref()?.as_bytes()).ok()?;
-        // A refusal is kept as its reason alone.
+        // A rejection is stored as its reason alone.
         let whole = match said.get("result_status") {
             Some(_) => Object::copy(&said, &[]).maybe_raw("output_data", report.output.as_deref()),
             None => Object::new()
@@ -96,8 +96,8 @@ impl Sides for OpenclawSides {
     fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a> {
         Box::pin(async move {
             let Ok(id) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
-            // The store was asked for this very id before, by whoever looks in all protocols; if it
-            // could not answer, that was told then.
+            // The lookup across all protocols already asked the store for this id, and reported a
+            // store error then.
             Ok(collaborations::find(floor, Some(by), id.into()).await.ok().flatten())
         })
     }

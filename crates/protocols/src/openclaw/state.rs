@@ -1,59 +1,59 @@
-//! The protocol's words for how agents and collaborations stand.
+//! The protocol's string enums for agents and collaborations.
 
 use super::words::words;
 
 words! {
-    /// How an agent is doing.
+    /// The status of an agent.
     Status {
-        /// Nothing to do.
+        /// It has no work.
         Idle = "idle",
-        /// At work.
+        /// It is working.
         Busy = "busy",
-        /// Something broke.
+        /// It has an error.
         Error = "error",
-        /// Away until a time.
+        /// It is in maintenance until a given time.
         Maintenance = "maintenance",
     }
 }
 
 words! {
-    /// Whether an error passes.
+    /// Whether an error is transient.
     ErrorType {
-        /// It does: try again.
+        /// A retry can succeed.
         Transient = "transient",
-        /// It does not.
+        /// A retry cannot succeed.
         Permanent = "permanent",
     }
 }
 
 impl ErrorType {
-    /// Whether trying again can help (section 6).
+    /// Whether a retry can succeed (section 6).
     pub const fn retryable(self) -> bool {
         matches!(self, Self::Transient)
     }
 
-    /// The type of an error that is worth another try, or not.
+    /// The type of an error that is, or is not, retryable.
     pub const fn of(retryable: bool) -> Self {
         if retryable { Self::Transient } else { Self::Permanent }
     }
 }
 
 words! {
-    /// What sort of thing a capability does.
+    /// The category of a capability.
     Category {
-        /// Takes trends in.
+        /// Consumes trends.
         TrendConsumption = "trend_consumption",
-        /// Makes content.
+        /// Generates content.
         ContentGeneration = "content_generation",
-        /// Checks content.
+        /// Validates content.
         ContentValidation = "content_validation",
-        /// Looks at trends.
+        /// Analyses trends.
         TrendAnalysis = "trend_analysis",
     }
 }
 
 impl Category {
-    /// What sort of thing something does that does not say so itself, by words in its name.
+    /// Guesses the category from the words in a name, for skills that do not state one.
     pub fn of_name(name: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
         if has(&["trend"]) {
@@ -69,9 +69,9 @@ impl Category {
 }
 
 words! {
-    /// Who answers requests for an agent (ours).
+    /// Who responds to requests for an agent (not in the spec).
     Mode {
-        /// The hub, by what it knows.
+        /// The hub, from what it knows.
         Auto = "auto",
         /// The agent itself, within nine seconds.
         Ask = "ask",
@@ -79,50 +79,50 @@ words! {
 }
 
 words! {
-    /// How a collaboration stands (section 2.4).
+    /// The state of a collaboration (section 2.4).
     State {
-        /// To be looked at again later.
+        /// The decision comes later.
         Deferred = "deferred",
-        /// Waiting for an agent that answers for itself.
+        /// Waiting for an agent that responds itself.
         AwaitingResponse = "awaiting_response",
-        /// Accepted.
+        /// Accepted and running.
         Running = "running",
-        /// Done.
+        /// The work is done.
         Completed = "completed",
-        /// Not done.
+        /// The work failed.
         Failed = "failed",
-        /// Called off.
+        /// A party cancelled it.
         Cancelled = "cancelled",
-        /// Never begun.
+        /// It was never accepted.
         Rejected = "rejected",
     }
 }
 
 impl State {
-    /// Whether it stays so for ever.
+    /// Whether the state is final.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::Rejected)
     }
 }
 
 words! {
-    /// Which side of a collaboration somebody is on; `role=` of the list.
+    /// The side of a collaboration that an agent is on; `role=` of the list.
     Role {
-        /// Asked for it.
+        /// The agent that requested it.
         Requester = "requester",
-        /// Does it.
+        /// The agent that does the work.
         Responder = "responder",
     }
 }
 
 words! {
-    /// Why a reputation is told.
+    /// Why a reputation update is sent.
     UpdateType {
         /// A collaboration was completed.
         Completed = "collaboration_completed",
         /// A collaboration failed.
         Failed = "collaboration_failed",
-        /// It was time to.
+        /// The period has passed.
         Periodic = "periodic_update",
     }
 }

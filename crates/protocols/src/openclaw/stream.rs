@@ -1,4 +1,4 @@
-//! The stream: the names of its events and the bodies that are no plain message (section 2.3).
+//! The event stream: event names, and the bodies that are not plain messages (section 2.3).
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -12,27 +12,27 @@ use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 
 words! {
-    /// What happened.
+    /// The name of an event.
     Event {
         /// The stream is open.
         Connected = "connected",
-        /// Somebody wants something.
+        /// Work is requested.
         Request = "collaboration_request",
-        /// Somebody answered.
+        /// A request was answered.
         Response = "collaboration_response",
-        /// Somebody is done.
+        /// A result arrived.
         Result = "collaboration_result",
-        /// The other party called it off.
+        /// The other party cancelled.
         Cancelled = "collaboration_cancelled",
-        /// Somebody is doing otherwise.
+        /// The status of an agent changed.
         Status = "status_update",
-        /// Somebody does better, or worse.
+        /// The reputation of an agent changed.
         Reputation = "reputation_update",
     }
 }
 
 impl Event {
-    /// The event that carries a message; an identity has none.
+    /// The event that carries a message of this kind; an identity has none.
     pub const fn carrying(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Identity => None,
@@ -46,22 +46,22 @@ impl Event {
 }
 
 answer! {
-    /// The first event.
+    /// The first event of a stream.
     Connected {
         /// `connected`.
         status: String,
-        /// Who listens.
+        /// The agent that reads the stream.
         agent_id: String,
     }
 }
 
 impl Connected {
-    /// The status of this event.
+    /// The `status` of this event.
     pub const STATUS: &str = "connected";
 }
 
-/// A request as its responder gets it: the requester's own words, what the work is called, and
-/// whether the hub has accepted it already (`accepted` false: it waits for the agent's response).
+/// A request as its responder receives it: the requester's own text, the collaboration id, and
+/// whether the hub has already accepted it (`accepted` false: it waits for the agent's response).
 pub fn request(request: &Json<'_>, collaboration_id: Option<Uuid>, accepted: bool) -> String {
     const OURS: [&str; 5] =
         ["collaboration_id", "accepted", "awaiting_approval", "deferred_until", "protocol_version"];
@@ -72,7 +72,7 @@ pub fn request(request: &Json<'_>, collaboration_id: Option<Uuid>, accepted: boo
         .finish()
 }
 
-/// A message as it is passed on: its own words, in a version that is said (R75).
+/// A message as it is forwarded: its own text, with the version always present (R75).
 pub fn message(json: &Json<'_>) -> String {
     Object::copy(json, &["protocol_version"]).text("protocol_version", VERSION).finish()
 }

@@ -1,4 +1,4 @@
-//! From this protocol's words to commands.
+//! Translates this protocol's messages into commands of the core.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::kit::ijson;
 use crate::kit::jcs;
 use crate::kit::object::Object;
 
-/// A request that waits for its agent is given up after this long.
+/// A request without a deadline ends after this long if it still waits for its agent.
 const LIFE: Millis = Millis::hours(30 * 24);
 
-/// What only the hub knows about a publication.
+/// The parts of a publication that only the hub knows.
 pub struct Publication {
     pub actor: Actor,
     pub aliases: Vec<(Protocol, String)>,
@@ -43,7 +43,8 @@ pub fn enrol(message: &Message<Identity>, by: Publication) -> Command {
     let identity = &message.said;
     let native = identity.agent_id.to_string();
     let limit = |n: Option<i64>| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    // An identity need not say whether its error passes (D8), an update must: until it does, it may.
+    // An identity need not have an error type (D8), but a status update must. Until the agent
+    // reports one, its error counts as transient.
     let mut report = identity.report.clone();
     if report.status == Status::Error {
         report.details.error_type.get_or_insert(ErrorType::Transient);
@@ -97,7 +98,7 @@ fn skill(capability: &Capability) -> Skill {
     }
 }
 
-/// How an agent says it is doing.
+/// The availability that an agent reports.
 pub fn condition(report: &Report, words: Arc<str>) -> Condition {
     let stance = match (report.status, report.details.error_type) {
         (Status::Idle, _) => Stance::Idle,
@@ -110,30 +111,30 @@ pub fn condition(report: &Report, words: Arc<str>) -> Condition {
     Condition { stance, until, words: Some((report.at, words)) }
 }
 
-/// A request that is about to be given to somebody.
+/// A request that is about to be assigned to an agent.
 pub struct Order<'r> {
     pub request: &'r Message<Request>,
-    /// What makes it the same as a repeat of it.
+    /// The digest by which repeats are recognized.
     pub content: Digest,
-    /// It is only tried whether the rules would have it, for which what it says does not matter.
+    /// Only tests whether the core would accept it. The content does not matter then.
     pub probe: bool,
     pub requester: Requester,
     pub worker: AgentId,
-    /// How long the worker says it takes.
+    /// How long the worker estimates that it takes.
     pub takes: Option<Millis>,
-    /// Whether it asks nothing for it; then nothing is held, whatever is offered (R88).
+    /// Whether the worker charges nothing. Then nothing is held, whatever the budget is (R88).
     pub free: bool,
-    /// What the hub calls it.
+    /// The hub's id of the job.
     pub uuid: Uuid,
-    /// What the requester calls it.
+    /// The requester's name for the job.
     pub name: String,
-    /// Why it will be rejected once its worker is back.
+    /// Why the request will be rejected once its worker is back.
     pub flaw: Option<&'r Rejection>,
 }
 
 pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Command {
     let said = &order.request.said;
-    // With a deadline there is nothing else to wait for; without, the work has its own time.
+    // With a deadline, nothing else limits the work. Without one, the lease does.
     let (deadline, lease) = match (said.deadline, order.takes) {
         (Some(deadline), _) => (deadline, deadline.since(now)),
         (None, Some(takes)) => {
@@ -170,13 +171,13 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
     }))
 }
 
-/// A message without one of its members, the rest as it came.
+/// A message without one of its members, the rest unchanged.
 fn without(raw: &str, member: &str) -> String {
     let json = ijson::read(raw.as_bytes());
     json.map_or_else(|_| "{}".to_owned(), |json| Object::copy(&json, &[member]).finish())
 }
 
-/// What makes two requests the same: all that is asked, and nothing of when and under which name.
+/// The digest by which requests are the same: all that is requested, but not its time and ids.
 pub fn content(said: &Request) -> Digest {
     let input = canonical(&said.input_data);
     let text = |id: Option<Uuid>| id.map_or_else(String::new, |id| id.to_string());
@@ -191,14 +192,14 @@ pub fn content(said: &Request) -> Digest {
     ])
 }
 
-/// JSON as it compares: the order of members and the spelling of numbers say nothing.
+/// JSON in canonical form: the order of members and the spelling of numbers do not matter.
 fn canonical(raw: &str) -> String {
     let json = ijson::read(raw.as_bytes());
     let canonical = json.ok().and_then(|json| jcs::canonical(&json).ok());
     canonical.unwrap_or_else(|| raw.to_owned())
 }
 
-/// What a responder says to a request.
+/// The command for a responder's response.
 pub fn respond(said: &Response, job: &Job, by: AgentId) -> Command {
     let said = match &said.answer {
         Answer::Accepted { collaboration_id, estimated_completion } => command::Response::Accept {
@@ -225,7 +226,7 @@ fn cause(code: Rejected) -> Cause {
     }
 }
 
-/// What a responder says came of it. `unfit` is what is wrong with the output, if anything is (R60).
+/// The command for a responder's result. `unfit` lists the violations of the output schema (R60).
 pub fn report(message: &Message<Output>, job: &Job, by: AgentId, unfit: &[String]) -> Command {
     let job = JobRef::Id(job.id);
     let Output { outcome, execution_duration_ms, .. } = &message.said;
@@ -251,7 +252,7 @@ pub fn report(message: &Message<Output>, job: &Job, by: AgentId, unfit: &[String
         ok,
         silent: false,
         output,
-        // What is paid is the price that was agreed on.
+        // The agreed price is paid.
         cost: Credits::MAX,
         took: Millis(execution_duration_ms.unwrap_or(0)),
         cause,
@@ -261,7 +262,7 @@ pub fn report(message: &Message<Output>, job: &Job, by: AgentId, unfit: &[String
     }))
 }
 
-/// What makes two results the same.
+/// The digest by which results are the same.
 fn result_content(outcome: &Outcome) -> Digest {
     match outcome {
         Outcome::Completed { output_data } => {

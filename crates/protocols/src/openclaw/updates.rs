@@ -1,9 +1,9 @@
-//! Status and reputation updates for agents at an endpoint, posted while no stream of theirs is open.
+//! Posts status and reputation updates to agents with an endpoint while they have no open stream.
 //!
-//! An update tells how an agent is now, so only the newest of each kind matters. None is stored: one
-//! that cannot be delivered is dropped after a few attempts, and the state it told can be read at
-//! any time. So a dead endpoint leaves nothing behind in the queue of deliveries or in an inbox
-//! (ADR 32).
+//! An update is about the current state, so only the newest of each kind matters. Updates are not
+//! stored: one that cannot be delivered is dropped after a few attempts, and the state can be read
+//! at any time. So a dead endpoint leaves nothing behind in the delivery queue or in an inbox (ADR
+//! 32).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,57 +26,57 @@ use super::stream::Event;
 use super::{ID, bulletin};
 use crate::face::{Floor, arrived};
 
-/// Posts under way at once, of all agents together.
+/// The most concurrent posts, for all agents together.
 const UNDER_WAY_MAX: usize = 64;
-/// Agents with an update to post. Updates of more agents than that are dropped.
+/// The most agents with pending updates. Updates for further agents are dropped.
 const AGENTS_MAX: usize = 10_000;
-/// An agent gets at most one update in this time; what happens meanwhile is told by the next one.
+/// The least time between two updates to one agent; changes in between are in the next one.
 const GAP: Duration = Duration::from_secs(1);
-/// How often a post is attempted, and how long after a failure it is attempted again.
+/// The most attempts at one post, and the delay before the next attempt.
 const ATTEMPTS_MAX: u32 = 3;
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// How often the daily reputation updates are looked for.
+/// How often the daily reputation updates are checked.
 const LOOK: Millis = Millis::minutes(1);
 const TICK: Duration = Duration::from_secs(15);
-/// Lines of the history read at once.
+/// History lines read at once.
 const PAGE: usize = 256;
 
-/// What is told.
+/// An update that is to be posted.
 #[derive(Clone)]
 enum Update {
-    /// What a line of the history says.
+    /// From a history line.
     Line(Arc<Line>),
-    /// The reputation of a day, as it is worded.
+    /// A daily reputation update with its body.
     Daily { at: Timestamp, body: String },
 }
 
-/// What an agent has yet to be told: the newest of each kind.
+/// The updates that an agent has not received yet: the newest of each kind.
 #[derive(Default)]
 struct Pending {
     status: Option<Update>,
     reputation: Option<Update>,
-    /// Attempts in a row that failed.
+    /// Failed attempts in a row.
     failures: u32,
     under_way: bool,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 enum Attempt {
-    /// It was delivered, or there was nothing to say any more.
+    /// It was delivered, or there is nothing left to deliver.
     Done,
     Failed(Event, Update),
 }
 
-/// The updates of all agents at an endpoint.
+/// Posts updates to all agents with an endpoint.
 pub struct Updates {
     floor: Floor,
     watcher: Watcher,
-    /// The last line that has been looked at.
+    /// The last history line that was processed.
     line: u64,
     looked: Timestamp,
     pending: HashMap<AgentId, Pending>,
     attempts: JoinSet<Attempt>,
-    /// Whose attempt a task is.
+    /// The agent of each attempt's task.
     tasks: HashMap<Id, AgentId>,
     slots: Arc<Semaphore>,
 }
@@ -117,7 +117,7 @@ impl Updates {
         }
     }
 
-    /// Takes in what has happened since the last look.
+    /// Queues what has happened since the last check.
     async fn look(&mut self) {
         let news = self.watcher.take();
         if news.missed {
@@ -132,7 +132,7 @@ impl Updates {
         }
     }
 
-    /// Reads what did not fit the watcher's queue from the history.
+    /// Reads the lines that did not fit the watcher's queue from the history.
     async fn catch_up(&mut self) {
         loop {
             let page = Page::Lines { after: EventId(self.line), limit: PAGE };
@@ -156,7 +156,7 @@ impl Updates {
         self.line = line.id.0;
         for fact in &line.events {
             let Some(agent) = fact.watched() else { continue };
-            // Registering alone makes the hub call nobody.
+            // A registration alone must not cause a call to the new endpoint.
             let is_enrolment =
                 |one: &Fact| matches!(one, Fact::AgentEnrolled { agent: new, .. } if *new == agent);
             if line.events.iter().any(is_enrolment) || !self.is_posted_to(agent) {
@@ -190,7 +190,7 @@ impl Updates {
         engine.look(|world| endpoint(world, agent).is_some()) && !engine.is_heard(agent)
     }
 
-    /// The newest update of its kind takes the place of an older one.
+    /// Queues an update. It replaces an older one of its kind.
     fn add(&mut self, agent: AgentId, event: Event, update: Update) {
         if self.pending.len() >= AGENTS_MAX && !self.pending.contains_key(&agent) {
             return;
@@ -200,7 +200,7 @@ impl Updates {
         self.attempt(agent);
     }
 
-    /// Posts what an agent has yet to be told, unless that is being done.
+    /// Posts an agent's pending update, unless one is under way.
     fn attempt(&mut self, agent: AgentId) {
         let Some(pending) = self.pending.get_mut(&agent).filter(|one| !one.under_way) else {
             return;
@@ -235,7 +235,7 @@ impl Updates {
                     self.pending.remove(&agent);
                     return;
                 }
-                // Unless there is a newer one.
+                // Kept for the next attempt, unless there is a newer one.
                 pending.place(event).get_or_insert(update);
             }
         }
@@ -257,13 +257,13 @@ impl Pending {
     }
 }
 
-/// Where an agent of this protocol is posted to.
+/// The endpoint of an agent of this protocol.
 fn endpoint(world: &World, agent: AgentId) -> Option<String> {
     let agent = world.agent(agent).filter(|agent| agent.active && agent.home == ID)?;
     agent.push_url()
 }
 
-/// Posts an update once, in the same words as a stream has it.
+/// Posts an update once, with the same body as on a stream.
 async fn post(
     floor: &Floor,
     slots: &Semaphore,
@@ -286,7 +286,7 @@ async fn post(
         }
         Update::Daily { at, body } => (at.0.unsigned_abs(), body.clone()),
     };
-    // A host that has had its calls of this minute is called later.
+    // A host that has used up its calls for this minute is called later.
     if egress.take_turn(&url, engine.now()).is_err() {
         return Attempt::Failed(event, update);
     }
@@ -303,7 +303,7 @@ async fn post(
     }
 }
 
-/// The same for every attempt at one update.
+/// The delivery id, the same for every attempt at one update.
 fn id(agent: AgentId, event: Event, number: u64) -> String {
     const SPACE: Uuid = Uuid::from_u128(0x5d0f_8a5e_6c1b_5e0c_9b52_a60a_70c1_e004);
     let mut bytes = event.as_str().as_bytes().to_vec();

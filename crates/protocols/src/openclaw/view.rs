@@ -1,4 +1,4 @@
-//! A job as this protocol's messages: what was asked, what was answered, what came of it.
+//! A job as messages of this protocol: request, response and result.
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection, State as JobState};
@@ -15,10 +15,10 @@ use crate::face::{Floor, fidelity, mark};
 use crate::kit::ijson;
 use crate::kit::object::{Object, texts};
 
-/// When somebody who gave no answer may be asked again.
+/// When to retry an agent that did not answer.
 const RETRY_SECONDS: u32 = 60;
 
-/// What a collaboration is called.
+/// The ids of a collaboration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ids {
     pub request_id: Uuid,
@@ -26,7 +26,7 @@ pub struct Ids {
     pub collaboration_id: Uuid,
 }
 
-/// The names of a job here. One of another protocol has the hub's own (B10).
+/// The ids of a job. A job from another protocol uses the hub's own (B10).
 pub fn ids(job: &Job) -> Ids {
     let collaboration_id = job.called.unwrap_or(job.uuid);
     let own = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
@@ -38,7 +38,7 @@ pub fn ids(job: &Job) -> Ids {
     }
 }
 
-/// How it stands.
+/// The state of a collaboration.
 pub fn state(job: &Job) -> State {
     let accepted = job.accepted_at.is_some();
     match job.state {
@@ -54,14 +54,14 @@ pub fn state(job: &Job) -> State {
     }
 }
 
-/// Who does it, or would; the hub if it is nobody.
+/// The responder's id; the hub's if there is none.
 pub fn responder(floor: &Floor, job: &Job) -> Uuid {
     let agent = responder_agent(job);
     let named = |world: &World| world.name_of(agent?, ID)?.parse().ok();
     floor.engine.look(named).unwrap_or(floor.openclaw.hub_id)
 }
 
-/// The agent it is or was asked of.
+/// The agent that is or was asked.
 pub fn responder_agent(job: &Job) -> Option<AgentId> {
     job.for_whom().or(match job.selection {
         Selection::Direct(agent) => Some(agent),
@@ -69,12 +69,12 @@ pub fn responder_agent(job: &Job) -> Option<AgentId> {
     })
 }
 
-/// Whether an agent is the one it is or was asked of.
+/// Whether this agent is or was asked.
 pub fn is_responder(job: &Job, agent: AgentId) -> bool {
     responder_agent(job) == Some(agent)
 }
 
-/// The request, as its requester wrote it, or as it would have here.
+/// The request as its requester wrote it, or for another protocol an equivalent one.
 pub fn request(floor: &Floor, job: &Job) -> String {
     if job.origin == ID
         && let Ok(meta) = ijson::read(job.meta.as_bytes())
@@ -107,7 +107,7 @@ pub fn request(floor: &Floor, job: &Job) -> String {
     with_meta(joined(&request.write(), &bridge), fidelity::extras(job).as_deref())
 }
 
-/// A message with what other protocols have no word for either (B11).
+/// Adds members of the other protocol that have no counterpart here as `meta` (B11).
 pub fn with_meta(message: String, extras: Option<&str>) -> String {
     match extras {
         Some(extras) => joined(&message, &Object::new().raw("meta", extras).finish()),
@@ -115,7 +115,7 @@ pub fn with_meta(message: String, extras: Option<&str>) -> String {
     }
 }
 
-/// What its responder calls what is wanted.
+/// The capability id that its responder uses.
 pub fn capability_id(floor: &Floor, job: &Job) -> String {
     let own = |world: &World| {
         let agent = world.agent(responder_agent(job)?)?;
@@ -124,7 +124,7 @@ pub fn capability_id(floor: &Floor, job: &Job) -> String {
     floor.engine.look(own).unwrap_or_else(|| job.skill.clone())
 }
 
-/// JSON that is no object, as one.
+/// Wraps JSON that is not an object in one.
 pub fn object(json: &str, name: &str) -> String {
     match json.trim_start().starts_with('{') {
         true => json.to_owned(),
@@ -132,7 +132,7 @@ pub fn object(json: &str, name: &str) -> String {
     }
 }
 
-/// The last response; none while it is awaited.
+/// The last response; `None` while it is awaited.
 pub fn response(floor: &Floor, job: &Job, at: Timestamp) -> Option<Response> {
     let Ids { request_id, correlation_id, collaboration_id } = ids(job);
     let accepted = || Answer::Accepted {
@@ -156,7 +156,7 @@ pub fn response(floor: &Floor, job: &Job, at: Timestamp) -> Option<Response> {
     Some(Response { request_id, responder_agent_id, answer, correlation_id, timestamp, result })
 }
 
-/// When it is likely to be done: as its worker said, else by how long the capability takes.
+/// The expected time of completion: from the worker, or else from the capability's duration.
 fn estimated_completion(floor: &Floor, job: &Job) -> Option<Timestamp> {
     if job.ready_at.is_some() || job.promised != job.wanted {
         return job.ready_at.or(job.promised);
@@ -167,7 +167,7 @@ fn estimated_completion(floor: &Floor, job: &Job) -> Option<Timestamp> {
     Some(accepted_at.plus(takes))
 }
 
-/// Why it was rejected: in its responder's words, or by what the hub knows.
+/// Why the request was rejected: as the responder wrote it, or from what the hub knows.
 pub fn rejection(job: &Job) -> Rejection {
     let report = job.report.as_ref();
     let words = report.and_then(|report| report.words.as_deref());
@@ -188,7 +188,7 @@ pub fn rejection(job: &Job) -> Rejection {
     Rejection { retry_after_seconds, ..Rejection::new(code, text) }
 }
 
-/// Members of a result that the hub answers for; the others are passed on.
+/// Members of a result that the hub writes; the others are copied.
 const OWN: [&str; 11] = [
     "collaboration_id",
     "request_id",
@@ -203,7 +203,7 @@ const OWN: [&str; 11] = [
     "protocol_version",
 ];
 
-/// What came of it, as a message; nothing while it runs and for what was never accepted.
+/// The result as a message; `None` while it runs, and for requests that were never accepted.
 pub fn result(floor: &Floor, job: &Job) -> Option<String> {
     let outcome = match state(job) {
         State::Completed => {
@@ -220,7 +220,7 @@ pub fn result(floor: &Floor, job: &Job) -> Option<String> {
     };
     let words = job.report.as_ref().and_then(|report| report.words.as_deref());
     let said = words.and_then(|words| ijson::read(words.as_bytes()).ok());
-    // A worker of another protocol may have words of its own there.
+    // A worker of another protocol may have stored its own format there.
     let said = said.filter(|said| said.get("result_status").is_some());
     let says_when = said.as_ref().is_some_and(|said| said.get("completed_at").is_some());
     let Ids { request_id, correlation_id, collaboration_id } = ids(job);
@@ -244,13 +244,13 @@ pub fn result(floor: &Floor, job: &Job) -> Option<String> {
     Some(parts.fold(message.write(), |whole, part| joined(&whole, &part)))
 }
 
-/// Output that breaks its schema: it counts as failed, and its requester gets it all the same (R60).
+/// Output that violates its schema. It counts as failed, but the requester still gets it (R60).
 fn unfit_output(job: &Job) -> Option<&str> {
     let report = job.report.as_ref()?;
     report.output.as_deref().filter(|_| report.cause == Some(Cause::Unusable))
 }
 
-/// One object with the members of two.
+/// One object with the members of both.
 fn joined(one: &str, other: &str) -> String {
     match (one.strip_suffix('}'), other.strip_prefix('{')) {
         (Some(head), Some(tail)) if tail != "}" => format!("{head},{tail}"),

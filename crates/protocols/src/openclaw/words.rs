@@ -1,6 +1,6 @@
-//! Closed sets of words, each an enum that can be written and read.
+//! A macro for closed sets of strings as enums that can be written and read.
 
-/// Makes an enum of words with `ALL`, `as_str`, `read`, `Display` and serde by the word.
+/// Defines a string enum with `ALL`, `as_str`, `read`, `Display` and serde.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $word:ident = $text:literal,)+ }) => {
         $(#[$about])*
@@ -10,17 +10,17 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in the spec's order.
+            /// All variants, in the spec's order.
             pub const ALL: &'static [Self] = &[$(Self::$word,)+];
 
-            /// The word as it is written.
+            /// The string on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$word => $text,)+
                 }
             }
 
-            /// What a word means.
+            /// Reads the string on the wire.
             pub fn read(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|word| word.as_str() == text)
             }

@@ -1,16 +1,16 @@
-//! ACCEPT: the terms of an offer are taken.
+//! ACCEPT: the terms of an offer are accepted.
 
 use super::{fields, id};
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 
-/// Terms taken.
+/// Accepted terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept<'a> {
-    /// The OFFER whose terms they are.
+    /// The OFFER that is accepted.
     pub offer_id: &'a str,
-    /// Something about a payment made elsewhere; it is passed on and means nothing here (R63).
+    /// Proof of a payment made elsewhere. It is passed on and has no effect here (R63).
     pub payment_proof: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent says it can do: a resource, and perhaps its price.
+//! The capabilities of an agent: a resource and an optional price.
 
 use std::collections::HashSet;
 
@@ -11,28 +11,28 @@ use crate::kit::ijson::{Json, Kind};
 use crate::kit::name::check_name;
 use crate::kit::object::Object;
 
-/// Capabilities of one agent.
+/// The most capabilities of one agent.
 pub const CAPABILITIES_MAX: usize = 100;
-/// Bytes of all of them together: the hub keeps them in memory.
+/// The most bytes of all of them together, because the hub keeps them in memory.
 pub const CAPABILITIES_BYTES_MAX: usize = 64 << 10;
-/// Characters of a description.
+/// The most characters of a description.
 pub const DESCRIPTION_MAX: usize = 1_024;
 
-/// One thing an agent can do.
+/// One capability of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability<'a> {
     /// Its name, such as `agora:search:v1`.
     pub resource: &'a str,
-    /// What it costs where nobody negotiates.
+    /// Its price where none is negotiated.
     pub price: Option<Credits>,
-    /// What it is, for people.
+    /// Its description, for people.
     pub description: Option<&'a str>,
 }
 
 impl<'a> Capability<'a> {
-    /// Reads the member `capabilities`: resources, or objects with more to say. A resource stands
-    /// there once, since it has one price. A list of something else, or no list, is passed over: the
-    /// spec says nothing about it (R60).
+    /// Reads the member `capabilities`: resources, or objects with more members. A resource may
+    /// occur only once, because it has one price. A list of other values, or a value that is not a
+    /// list, is ignored: the spec does not define it (R60).
     pub fn list(f: &Fields<'_, 'a>) -> Result<Option<Vec<Self>>, Malformed> {
         const NAME: &str = "capabilities";
         let Some(Kind::List(items)) = f.get(NAME).map(Json::kind) else { return Ok(None) };
@@ -89,7 +89,7 @@ impl<'a> Capability<'a> {
     }
 }
 
-/// Whether an item has one of the two shapes that are read.
+/// Whether an item has one of the two known shapes.
 fn is_known(item: &Json<'_>) -> bool {
     let is_text = |json: &Json<'_>| matches!(json.kind(), Kind::Text(_));
     is_text(item) || item.get("resource").is_some_and(is_text)

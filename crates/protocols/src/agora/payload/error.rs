@@ -7,24 +7,24 @@ use crate::agora::failure::Failure;
 use crate::kit::ijson::{Json, Kind};
 use crate::kit::object::Object;
 
-/// What went wrong, as its sender tells it.
+/// The content of an ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed<'a> {
-    /// The number, which may be none of the eight.
+    /// The number, which may not be one of the eight codes.
     pub number: i64,
-    /// What people are told.
+    /// The error as text for people.
     pub message: &'a str,
     /// The REQUEST it is about.
     pub request_id: Option<&'a str>,
-    /// Whether the hub says that trying again can help.
+    /// Whether a retry can succeed, according to the hub.
     pub retryable: Option<bool>,
-    /// What the hub says to do.
+    /// What to do, according to the hub.
     pub hint: Option<&'a str>,
 }
 
 impl<'a> Failed<'a> {
-    /// Reads a payload. The hub's own members are told to people only, so that nobody is refused
-    /// for using their names otherwise.
+    /// Reads a payload. The hub's own members are only shown to people, so other uses of their
+    /// names are not refused.
     pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
         let f = fields(payload)?;
         let retryable = match f.get("retryable").map(Json::kind) {
@@ -40,12 +40,12 @@ impl<'a> Failed<'a> {
         })
     }
 
-    /// What the number means; one that is none of the eight is 500 (R59).
+    /// The code of the number. A number that is not one of the eight counts as 500 (R59).
     pub fn code(&self) -> Code {
         Code::read(self.number)
     }
 
-    /// Writes the payload an agent sends; the hub's comes from [`Failure::payload`].
+    /// Writes the payload of an agent's ERROR; [`Failure::payload`] writes the hub's.
     pub fn write(&self) -> String {
         Object::new()
             .whole("code", self.number)

@@ -1,9 +1,10 @@
-//! HELLO to the hub: who is here, what it can do, and where it wants to hear from us.
+//! HELLO to the hub: an agent announces itself, its capabilities and its endpoint.
 //!
-//! The spec gives HELLO no payload (R60, D11), so any object is taken, and the hub reads only what is
-//! addressed to it and has the shape it knows. Members of another type, and capabilities of another
-//! shape, are somebody else's: they are kept in the envelope and passed over. What has the right shape
-//! and a wrong value (a price below zero, an endpoint that is no URL) is refused by name.
+//! The spec defines no payload for HELLO (R60, D11), so any object is accepted. The hub reads it
+//! only if it is addressed to the hub, and only members of the known shape. Members of another type
+//! and capabilities of another shape are ignored; they stay in the envelope. A member of the right
+//! shape with an invalid value (a price below zero, an endpoint that is not a URL) is refused by
+//! name.
 
 use super::capability::{CAPABILITIES_BYTES_MAX, Capability};
 use super::fields;
@@ -13,26 +14,26 @@ use crate::kit::ijson::Json;
 use crate::kit::name::check_name;
 use crate::kit::object::Object;
 
-/// Characters of a nonce.
+/// The most characters of a nonce.
 pub const NONCE_MAX: usize = 256;
-/// Characters of a name.
+/// The most characters of a name.
 pub const NAME_MAX: usize = 128;
-/// Bytes of an endpoint.
+/// The most bytes of an endpoint.
 pub const ENDPOINT_MAX: usize = 2_048;
 
-/// Somebody is here.
+/// The content of a HELLO.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// To be found again in the WELCOME.
+    /// Returned in the WELCOME.
     pub nonce: Option<&'a str>,
-    /// What to call the agent.
+    /// The agent's name.
     pub name: Option<&'a str>,
-    /// What it can do; `None` leaves what it said before.
+    /// Its capabilities; `None` leaves the earlier ones.
     pub capabilities: Option<Vec<Capability<'a>>>,
-    /// Where envelopes are posted when no stream is open. Whether it may be called is for others to
-    /// check.
+    /// Where envelopes are delivered when no stream is open. Whether the hub may call this URL is
+    /// checked elsewhere.
     pub endpoint: Option<&'a str>,
-    /// Whether it wants an inbox token.
+    /// Whether the agent asks for an inbox token.
     pub inbox: bool,
 }
 

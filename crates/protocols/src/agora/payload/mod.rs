@@ -1,8 +1,7 @@
-//! Payloads: what each type of message says (section 2.4), read and written by the same types on
-//! both sides.
+//! Payloads of each message type (section 2.4), read and written by the same types on both sides.
 //!
-//! Numbers are read from their canonical text (R20): `10000.0` and `1e4` have the signature of
-//! `10000`, so they are the same timeout. Members nobody knows are let through unread.
+//! Numbers are read from their canonical text (R20): `10000.0` and `1e4` have the same signature as
+//! `10000`, so they are the same timeout. Unknown members are ignored.
 
 pub mod accept;
 pub mod capability;
@@ -34,20 +33,20 @@ use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json};
 use crate::kit::jcs;
 
-/// What a message of the negotiation says.
+/// The payload of a message, by its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload<'a> {
-    /// Work is wanted.
+    /// Requested work.
     Request(Request<'a>),
-    /// Terms.
+    /// Terms for the work.
     Offer(Offer<'a>),
-    /// Terms taken.
+    /// Accepted terms.
     Accept(Accept<'a>),
-    /// Work done.
+    /// A result.
     Result(Output<'a>),
-    /// Work not done.
+    /// There will be no result.
     Error(Failed<'a>),
-    /// HELLO, WELCOME and STATUS: any object is one (R60). Whom it is addressed to reads it with
+    /// HELLO, WELCOME and STATUS: any object is valid (R60). The receiver reads it with
     /// [`Hello::read`], [`Welcome::read`], [`Heard::read`] or [`Notice::read`].
     Open,
 }
@@ -72,13 +71,13 @@ fn fields<'a, 'b>(payload: &'b Json<'a>) -> Result<Fields<'a, 'b>, Malformed> {
     Fields::of(payload, "/payload")
 }
 
-/// An amount, from the number that was signed.
+/// An amount, read from the signed number.
 fn amount(f: &Fields<'_, '_>, name: &str) -> Result<Option<Credits>, Malformed> {
     let Some(number) = number(f, name, "must be a number")? else { return Ok(None) };
     Credits::parse(&number, DECIMALS).map(Some).map_err(|bad| f.fail(name, bad))
 }
 
-/// A whole number, from the number that was signed.
+/// An integer, read from the signed number.
 fn whole(f: &Fields<'_, '_>, name: &str) -> Result<Option<i64>, Malformed> {
     const WANTED: &str = "must be a whole number";
     let Some(number) = number(f, name, WANTED)? else { return Ok(None) };
@@ -101,7 +100,7 @@ fn id<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
     f.required_name(name, ID_MAX)
 }
 
-/// The text of an object that is passed on as it came.
+/// The exact text of an object.
 fn object_text<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
     f.required(name, f.object(name)?)?;
     Ok(f.get(name).map_or("{}", Json::raw))

@@ -1,4 +1,4 @@
-//! OFFER: the terms on which somebody would do a request.
+//! OFFER: the terms on which an agent would do a request.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
@@ -8,14 +8,14 @@ use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 
-/// Terms.
+/// The content of an OFFER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer<'a> {
-    /// The REQUEST they are for.
+    /// The REQUEST it is for.
     pub request_id: &'a str,
-    /// What it would cost.
+    /// The price.
     pub cost: Credits,
-    /// How long they stand, from when the hub received them.
+    /// How long the offer is valid, from when the hub received it.
     pub ttl: Millis,
     /// How long the work would take.
     pub eta: Millis,

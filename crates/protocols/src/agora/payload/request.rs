@@ -1,4 +1,4 @@
-//! REQUEST: what is wanted, with what input, and what it may cost.
+//! REQUEST: the requested resource, its input and the budget.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
@@ -9,31 +9,31 @@ use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 
-/// Characters of a resource.
+/// The most characters of a resource.
 pub const RESOURCE_MAX: usize = 256;
-/// The longest time a request may be given: a day.
+/// The longest timeout of a request: a day.
 pub const TIMEOUT_MAX: Millis = Millis::hours(24);
 
-/// Work that is wanted.
+/// The content of a REQUEST.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The capability that is asked for, such as `agora:search:v1`.
+    /// The requested capability, such as `agora:search:v1`.
     pub resource: &'a str,
     /// The input: JSON text of an object.
     pub params: &'a str,
-    /// That money is offered, and how much.
+    /// The budget, if the requester offers money.
     pub budget: Option<Budget<'a>>,
     /// How long the work may take.
     pub timeout: Option<Millis>,
 }
 
-/// What work may cost.
+/// The budget of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget<'a> {
-    /// The most that will be paid. The spec leaves a budget's members open, so that one without a
-    /// maximum is a budget: offers are welcome, and none is too high to be made.
+    /// The highest price. The spec does not define the members of a budget, so one without a
+    /// maximum is valid: it invites offers at any price.
     pub max: Option<Credits>,
-    /// The currency as it was given; none means credits.
+    /// The currency as given; `None` means credits.
     pub currency: Option<&'a str>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Budget<'a> {
     fn read(f: &Fields<'_, 'a>) -> Result<Self, Malformed> {
         let (max, max_cost) = (amount(f, "max")?, amount(f, "max_cost")?);
         if max.is_some() && max_cost.is_some() && max != max_cost {
-            return Err(f.fail("max_cost", "must not differ from max, which says the same"));
+            return Err(f.fail("max_cost", "must equal max, because both mean the same"));
         }
         Ok(Self { max: max.or(max_cost), currency: f.text("currency")? })
     }

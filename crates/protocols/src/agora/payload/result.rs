@@ -1,34 +1,34 @@
-//! RESULT: work done, or a part of it.
+//! RESULT: the result of a request, or a part of it.
 
 use super::{fields, id, object_text};
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 
-/// Work done.
+/// The content of a RESULT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output<'a> {
     /// The REQUEST it is for.
     pub request_id: &'a str,
-    /// Whether it is the whole of it.
+    /// Whether it is complete.
     pub status: Status,
-    /// The work: JSON text of an object.
+    /// The result: JSON text of an object.
     pub data: &'a str,
 }
 
-/// How much of the work this is.
+/// Whether a result is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// All of it.
+    /// The whole result.
     Success,
-    /// Some; more will come.
+    /// A part; more will follow.
     Partial,
-    /// Some, and no more will come: `partial` with `final` (R42).
+    /// The last part: `partial` with `final` (R42).
     LastPartial,
 }
 
 impl Status {
-    /// Whether the request is over with this.
+    /// Whether this ends the request.
     pub fn completes(self) -> bool {
         self != Self::Partial
     }

@@ -1,7 +1,7 @@
-//! STATUS: how an agent is doing, or what the hub did with a message.
+//! STATUS: the status of an agent, or what the hub did with a message.
 //!
-//! The spec gives it no payload either: what an agent says in words of its own is passed over.
-//! Receipts have a file of their own.
+//! The spec defines no payload for STATUS. Unknown values from agents are ignored. Receipts are in
+//! their own file.
 
 use super::capability::Capability;
 use super::fields;
@@ -10,27 +10,27 @@ use crate::agora::thread::State;
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 
-/// How an agent is doing.
+/// The status of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mood {
-    /// It has nothing to do.
+    /// It has no work.
     Idle,
-    /// It has enough to do.
+    /// It is working.
     Busy,
-    /// It is broken.
+    /// It has an error.
     Error,
-    /// It is being worked on.
+    /// It is in maintenance.
     Maintenance,
-    /// It is leaving.
+    /// It is going offline.
     Offline,
 }
 
 impl Mood {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 5] =
         [Self::Idle, Self::Busy, Self::Error, Self::Maintenance, Self::Offline];
 
-    /// The word for it.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -41,18 +41,18 @@ impl Mood {
         }
     }
 
-    /// The one with this word.
+    /// Reads the name on the wire.
     pub fn read(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mood| mood.as_str() == text)
     }
 }
 
-/// What an agent says about itself.
+/// What an agent reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard<'a> {
-    /// How it is doing, if it used one of the five words.
+    /// Its status, if it is one of the five names.
     pub status: Option<Mood>,
-    /// What it can do from now on.
+    /// Its capabilities from now on.
     pub capabilities: Option<Vec<Capability<'a>>>,
 }
 
@@ -74,33 +74,33 @@ impl<'a> Heard<'a> {
     }
 }
 
-/// What the hub did with a message: `accepted` it, or closed an offer because another was taken.
+/// What the hub did with a message: `accepted` it, or closed an offer because another was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice<'a> {
     /// `accepted`, `received` or `offer_closed`.
     pub status: &'a str,
     /// The message it is about; for `offer_closed` the OFFER.
     pub message_id: Option<&'a str>,
-    /// The request that message belongs to.
+    /// The request that the message belongs to.
     pub request_id: Option<&'a str>,
-    /// How that request stands.
+    /// The state of that request.
     pub state: Option<State>,
 }
 
 impl<'a> Notice<'a> {
-    /// A message was taken; what belongs to a request is told how that stands.
+    /// A message was accepted. If it belongs to a request, includes the request's state.
     pub fn accepted(message_id: &'a str, request: Option<(&'a str, State)>) -> Self {
         let (request_id, state) = request.unzip();
         Self { status: "accepted", message_id: Some(message_id), request_id, state }
     }
 
-    /// An offer was not taken, since another one was (R45).
+    /// An offer was closed because another one was accepted (R45).
     pub fn offer_closed(offer_id: &'a str, request_id: &'a str) -> Self {
         let (message_id, request_id) = (Some(offer_id), Some(request_id));
         Self { status: "offer_closed", message_id, request_id, state: None }
     }
 
-    /// Reads the payload of a STATUS of the hub; `None` if it is none of the hub's.
+    /// Reads the payload of a STATUS of the hub; `None` if it is not one.
     pub fn read(payload: &'a Json<'_>) -> Option<Self> {
         let f = fields(payload).ok()?;
         let text = |name| f.text(name).ok().flatten();

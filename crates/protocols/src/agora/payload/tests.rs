@@ -1,4 +1,4 @@
-//! Each payload: what it must have, what it may have, and that what is written is read.
+//! Tests of each payload: required members, optional members, and writing then reading.
 
 use rialto_core::time::{Millis, Timestamp};
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use super::*;
 use crate::agora::codes::Code;
 use crate::agora::thread::State;
 
-/// Reads a text with one of the readers and looks at what it is about.
+/// Reads a text with one of the readers and checks the result.
 fn reading<T>(text: &str, read: impl FnOnce(&Json<'_>) -> T) -> T {
     read(&ijson::read(text.as_bytes()).expect(text))
 }
 
-/// What foreign clients write as payloads of a type; the fixture says which clients.
+/// Recorded payloads of a type from foreign clients. The fixture names the clients.
 fn foreign(kind: &str) -> Vec<String> {
     let all = ijson::read(include_bytes!("../fixtures/clients.json")).expect("JSON");
     match all.get(kind).map(Json::kind) {
@@ -98,7 +98,7 @@ fn numbers_are_read_as_they_were_signed() {
         let terms = (Credits::from_micros(5_000_000), Millis(60_000), Millis(10_000));
         assert_eq!(reading(&text, read), terms, "{text}");
     }
-    // A double cannot hold all of these digits: what was signed is the amount that counts.
+    // A double cannot hold all of these digits. The signed amount counts.
     let text = r#"{"request_id":"r","cost":0.10000000000000000001,"ttl":1,"eta":0}"#;
     let cost = reading(text, |json| Offer::read(json).map(|offer| offer.cost));
     assert_eq!(cost, Ok(Credits::from_micros(100_000)));
@@ -277,7 +277,7 @@ fn members_of_another_shape_are_passed_over() {
         known.iter().map(|one| one.resource.to_owned()).collect::<Vec<_>>()
     });
     assert_eq!(read, ["a", "b"]);
-    // To have nothing to offer any more is a shape that is known.
+    // An empty list is a known shape: the agent offers nothing any more.
     assert!(reading(r#"{"capabilities":[]}"#, |json| {
         Hello::read(json).expect("a hello").capabilities == Some(Vec::new())
     }));

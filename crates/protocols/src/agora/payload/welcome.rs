@@ -1,4 +1,4 @@
-//! WELCOME: the answer to a HELLO, which proves that it was heard by whom it was meant for.
+//! WELCOME: the answer to a HELLO. It proves that the intended receiver got it.
 
 use rialto_core::time::Timestamp;
 
@@ -8,27 +8,27 @@ use crate::kit::ijson::Json;
 use crate::kit::object::Object;
 use crate::kit::stamp;
 
-/// Somebody was heard. Peers that are no hub leave out what they do not know.
+/// The content of a WELCOME. Peers that are not a hub leave out what they do not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Welcome<'a> {
     /// The nonce of the HELLO.
     pub nonce: Option<&'a str>,
     /// The id of the HELLO.
     pub hello_id: Option<&'a str>,
-    /// Who said it, as did:key.
+    /// The sender of the HELLO, as did:key.
     pub hello_sender: Option<&'a str>,
-    /// A token for reading one's inbox.
+    /// A token to read the agent's inbox.
     pub inbox_token: Option<&'a str>,
-    /// Until when it can be used.
+    /// When the token expires.
     pub inbox_token_expires_at: Option<Timestamp>,
     /// The hub, as did:key.
     pub hub: Option<&'a str>,
-    /// What pushes to the endpoint are signed with.
+    /// The secret that signs webhook deliveries to the endpoint.
     pub webhook_secret: Option<&'a str>,
 }
 
 impl<'a> Welcome<'a> {
-    /// Reads a payload; members of another type are not ours and are passed over (R60).
+    /// Reads a payload. Members of another type are ignored (R60).
     pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
         let f = fields(payload)?;
         let text = |name| f.text(name).ok().flatten();

@@ -1,4 +1,4 @@
-//! The directory.
+//! Directory operations.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::face::Floor;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ed25519::PublicKey;
 
-/// Agents on one page.
+/// The default number of agents on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
-/// Bytes of one page, unless its first entry alone is longer.
+/// The most bytes of one page, unless its first entry alone is longer.
 const PAGE_BYTES: usize = 256 << 10;
-/// Agents looked at for one page; a directory with gaps still answers in time.
+/// The most agents scanned for one page, so that a sparse directory still answers in time.
 const SCAN_MAX: u64 = 10_000;
 
-/// `GET /agents`: everybody, or everybody who supports a resource, the best first.
+/// `GET /agents`: all agents, or those that support a resource, best first.
 pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
     let query = query(&floor, raw.as_deref())?;
     let bad = |bad| malformed(&floor, bad);
@@ -38,7 +38,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     let (mut agents, mut budget, mut next, mut last) =
         (Vec::new(), ByteBudget::new(PAGE_BYTES), rest, cursor);
     for (place, id) in found {
-        // One at a time, so that whoever writes need not wait for a long list.
+        // One at a time, so that writers do not wait for a long list.
         let entry = floor.engine.look(|world| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
             record::entry(world, agent, hub, now)
@@ -56,7 +56,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     Ok(say::json(200, serde_json::to_string(&page).unwrap_or_default()))
 }
 
-/// Agents with their places in a list, and the last place looked at if there are more.
+/// Agents with their positions in a list, and the last position scanned if there are more.
 type Places = (Vec<(u64, AgentId)>, Option<u64>);
 
 fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> Places {
@@ -69,7 +69,7 @@ fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> Place
         world.agent(*id).is_some_and(is_it)
     };
     let all = || world.skills.by_merit(record::skill_name(resource)).filter(listed);
-    // Those whose own words these are come first.
+    // Agents that use this name natively come first.
     let of_others = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.home != ID);
     let own = all().filter(|id| !of_others(id));
     let found = own.chain(all().filter(of_others)).skip(skip).take(limit.saturating_add(1));
@@ -80,7 +80,7 @@ fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> Place
     (found, last)
 }
 
-/// In the order they came, which never changes.
+/// All agents in the order of registration, which never changes.
 fn everybody(world: &World, cursor: u64, limit: usize) -> Places {
     let (mut found, mut at) = (Vec::new(), cursor);
     let end = world.next.agent.0;
@@ -96,7 +96,7 @@ fn everybody(world: &World, cursor: u64, limit: usize) -> Places {
     (found, (at.saturating_add(1) < end).then_some(at))
 }
 
-/// About how many bytes an entry takes.
+/// The approximate size of an entry in bytes.
 fn size(entry: &Entry) -> usize {
     let each = |listed: &Listed| {
         64 + listed.resource.len() + listed.description.as_ref().map_or(0, String::len)

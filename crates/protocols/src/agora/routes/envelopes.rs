@@ -1,4 +1,4 @@
-//! Posting envelopes, and waiting for the answer if that is wanted.
+//! Accepts envelopes, and optionally waits for the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::kit::ed25519::PublicKey;
 
 /// The longest wait.
 const WAIT_MS_MAX: i64 = 30_000;
-/// How far back a repeated question looks for its answer.
+/// How many notices a repeated request searches for its answer.
 const LOOK_BACK: u64 = 256;
 const PAGE: usize = 64;
 
@@ -57,12 +57,12 @@ pub async fn post_to(
     answer(&floor, raw.as_deref(), stopping, &body, way).await
 }
 
-/// What names nobody.
+/// The error for a key that no agent has.
 pub fn no_such_agent() -> Failure {
     Failure::new(Code::NotFound, "no agent has that key")
 }
 
-/// The short way for envelopes that want no waiting.
+/// The fast path for envelopes without a wait.
 pub fn express(floor: Floor, head: Head, body: Reading) -> Answering {
     Box::pin(async move {
         let way = Way { peer: head.peer, ..Way::default() };
@@ -110,14 +110,14 @@ fn shown(taken: Taken) -> Response {
     answer
 }
 
-/// Tells the hub's own id of the job that was opened (B18).
+/// Adds the hub's id of the opened job (B18).
 fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
     if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
         answer.headers_mut().insert(say::JOB_HEADER, value);
     }
 }
 
-/// The first envelope that answers, as it was signed; it stays in the inbox as well.
+/// The first envelope that answers, as it was signed. It also stays in the inbox.
 async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<String> {
     let request_id = taken.request_id.as_deref()?;
     let asks = taken.job.is_some();
@@ -130,7 +130,7 @@ async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<S
     loop {
         let told = bell.notified();
         tokio::pin!(told);
-        // From here on nothing can be missed, so looking comes after it.
+        // From here on no notification is missed, so the state is checked after this.
         told.as_mut().enable();
         while let page = floor.engine.notices_of(taken.by, after, PAGE).await.ok()?
             && let Some(last) = page.last()
@@ -147,7 +147,7 @@ async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<S
     }
 }
 
-/// The request to which its requester gave this id.
+/// The request with the id that its requester gave it.
 async fn own_job(floor: &Floor, by: AgentId, id: &str) -> Option<Arc<Job>> {
     let (origin, id) = floor.engine.look(|world| ask::own_name(world, by, id))?;
     floor.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
@@ -163,7 +163,7 @@ async fn answering(
     let page: Vec<_> = page.into_iter().map(Arc::new).collect();
     let jobs = jobs_of(&floor.engine, &page).await.ok()?;
     page.iter().find_map(|notice| {
-        // Somebody else may use the same id for something else.
+        // Another requester may use the same id for another request.
         let concerns = match &notice.news {
             News::Message { from, .. } => from.is_some_and(|from| ask::concerns(own, from)),
             news => news.job() == Some(own.id),
@@ -176,7 +176,7 @@ async fn answering(
         let json = envelope::parse(letter.envelope.as_bytes()).ok()?;
         let envelope = Envelope::read(&json).ok()?;
         let answers = match envelope.kind {
-            // Whoever accepts has had its offers.
+            // A party that accepts has already received its offers.
             Kind::Offer => asks,
             kind => matches!(kind, Kind::Result | Kind::Error),
         };

@@ -1,4 +1,4 @@
-//! The inbox: an open stream, pages of it, and what its reader acknowledges.
+//! Inbox operations: an open stream, pages, and acknowledgements.
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -19,14 +19,14 @@ use crate::face::feed::{Feed, From, jobs_of};
 use crate::face::stopping::Stopping;
 use crate::kit::last_event_id;
 
-/// Envelopes on one page.
+/// The default number of envelopes on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
-/// A page ends with the envelope that fills this many bytes; few are read at a time until then.
+/// A page ends with the envelope that reaches this many bytes; until then a few are read at a time.
 const PAGE_BYTES: usize = 1 << 20;
 const STEP: usize = 8;
 
-/// `GET /inbox`: everything that comes, as it comes.
+/// `GET /inbox`: streams envelopes as they arrive.
 pub async fn open(
     State(floor): State<Floor>,
     Reader(token): Reader,
@@ -36,7 +36,7 @@ pub async fn open(
     let from = from(&headers).map_err(|failure| Refused::new(&floor, failure))?;
     let head = floor.engine.look(|world| world.mailbox(token.agent).head);
     let from = match from {
-        // A position of another inbox says nothing about this one.
+        // A position past the head belongs to another inbox; it is ignored.
         From::Position(position) if position > head => From::Unacknowledged,
         other => other,
     };
@@ -52,7 +52,8 @@ pub async fn open(
     Ok(answer)
 }
 
-/// Where to begin: after what the reader has, else with what it never acknowledged.
+/// The position to start at: after the reader's last event, or at the first unacknowledged
+/// envelope.
 fn from(headers: &HeaderMap) -> Result<From, Failure> {
     let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
     let had = last_event_id::read(header, last_event_id::position);
@@ -98,14 +99,14 @@ pub async fn page(
             break;
         }
     }
-    // Looking beyond the end is not reading what stands before it.
+    // Reading past the end does not mark what comes before it as read.
     if read {
         floor.engine.presented(token.agent, after);
     }
     Ok(say::json(200, inbox::messages(&items, after)))
 }
 
-/// `POST /inbox/ack`: everything up to here has been dealt with.
+/// `POST /inbox/ack`: acknowledges everything up to a position.
 pub async fn ack(State(floor): State<Floor>, Reader(token): Reader, Sent(body): Sent) -> Answered {
     let read = |body| Ack::read(&envelope::parse(body)?);
     let Ack { up_to } = read(&body).map_err(|failure| Refused::new(&floor, failure))?;

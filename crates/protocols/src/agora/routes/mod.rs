@@ -1,4 +1,4 @@
-//! What each path does.
+//! The operations of the protocol, and helpers that they share.
 
 pub mod agents;
 pub mod envelopes;
@@ -24,10 +24,10 @@ use crate::face::{Floor, sent};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
-/// A refusal, to be signed and answered.
+/// An error that is signed and sent as a response.
 pub struct Refused(Floor, Untaken);
 
-/// What a handler gives back.
+/// The return type of a handler.
 pub type Answered = Result<Response, Refused>;
 
 impl Refused {
@@ -35,7 +35,7 @@ impl Refused {
         Self(floor.clone(), failure.into())
     }
 
-    /// An envelope that was not taken.
+    /// The error response for an envelope that was not accepted.
     pub fn untaken(floor: &Floor, untaken: Untaken) -> Self {
         Self(floor.clone(), untaken)
     }
@@ -47,7 +47,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// An agent that reads, by its inbox token.
+/// An agent that reads, identified by its inbox token.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader(pub Token);
 
@@ -67,7 +67,7 @@ impl FromRequestParts<Floor> for Reader {
     }
 }
 
-/// A token of ours, of an agent that is registered, suspended or not. Every other text is one answer.
+/// A valid token of a registered agent, suspended or not. All other texts get the same answer.
 pub fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(bearer)?;
     let token = floor.agora.tokens.read(text, floor.engine.now())?;
@@ -77,14 +77,14 @@ pub fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
             .is_some_and(|agent| agent.active)
             .then(|| world.is_suspended(token.agent))
     });
-    // A call of a suspended agent is refused, and no sign of life.
+    // A call of a suspended agent is refused and does not count as activity.
     if !known? {
         floor.engine.seen(token.agent);
     }
     Some(token)
 }
 
-/// The body, read whole.
+/// The whole body.
 pub struct Sent(pub Bytes);
 
 impl FromRequest<Floor> for Sent {
@@ -98,20 +98,20 @@ impl FromRequest<Floor> for Sent {
     }
 }
 
-/// The part of the path that names something.
+/// The name in the path.
 pub struct Named(pub String);
 
 impl FromRequestParts<Floor> for Named {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
-        // Bytes that are no text name nobody and nothing.
+        // A path that is not valid UTF-8 matches no name.
         let name = Path::<String>::from_request_parts(parts, floor).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
     }
 }
 
-/// The question of a URL.
+/// The query of a URL.
 fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
     Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(floor, bad))
 }

@@ -1,4 +1,4 @@
-//! `GET /agora`: which hub this is and where it listens.
+//! `GET /agora`: the hub's key and its endpoints.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -7,7 +7,7 @@ use crate::agora::about::About;
 use crate::agora::{VERSION, say};
 use crate::face::Floor;
 
-/// What is where, relative to the hub's own address.
+/// Paths relative to the hub's address.
 const ENDPOINTS: [(&str, &str); 7] = [
     ("envelopes", "/agora/envelopes"),
     ("agents", "/agora/agents"),
@@ -18,10 +18,10 @@ const ENDPOINTS: [(&str, &str); 7] = [
     (WEBSOCKET, "/agora/ws"),
 ];
 
-/// The endpoint that is reached with another scheme.
+/// The endpoint that has another scheme.
 const WEBSOCKET: &str = "websocket";
 
-/// A hub's address as clients of WebSocket write it: `ws://` for `http://`, `wss://` for `https://`.
+/// The hub's address with the scheme of WebSocket: `ws://` for `http://`, `wss://` for `https://`.
 fn websocket(hub_url: &str) -> String {
     match hub_url.strip_prefix("http") {
         Some(rest) => format!("ws{rest}"),
@@ -29,7 +29,7 @@ fn websocket(hub_url: &str) -> String {
     }
 }
 
-/// Says so.
+/// Shows the hub's key and its endpoints.
 pub async fn show(State(floor): State<Floor>) -> Response {
     let url = |(name, path): (&str, &str)| {
         let base =

@@ -1,4 +1,4 @@
-//! `GET /requests/{id}`: how a request stands, for those who are part of it.
+//! `GET /requests/{id}`: the state of a request, for its parties.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::face::Floor;
 use crate::kit::ed25519::PublicKey;
 use crate::kit::stamp;
 
-/// How many requests of one id are shown at most.
+/// The most requests shown for one id.
 const LISTED_MAX: usize = 16;
 
-/// Shows it. Of several requesters' equal ids `?requester=` picks one; else all that are not over
-/// are shown, the oldest first.
+/// Shows a request. If several requesters used the id, `?requester=` selects one. Without it, all
+/// unfinished ones are shown, oldest first.
 pub async fn show(
     State(floor): State<Floor>,
     Reader(token): Reader,
@@ -54,7 +54,7 @@ pub async fn show(
     let mut threads = threads.into_iter();
     let unknown = || {
         let text = "no request with this id, or you are not a party of it";
-        let hint = "of an id that several requesters used, ?requester=did:key:… shows one";
+        let hint = "if several requesters used this id, add ?requester=did:key:… to select one";
         Refused::new(&floor, Failure::new(Code::NotFound, text).with_hint(hint))
     };
     let mut first = threads.next().ok_or_else(unknown)?;
@@ -62,7 +62,7 @@ pub async fn show(
     Ok(say::json(200, serde_json::to_string(&first).unwrap_or_default()))
 }
 
-/// The request of that id that a certain requester made of the reader.
+/// The request with that id from a given requester to the reader.
 async fn asked_by(
     floor: &Floor,
     reader: AgentId,
@@ -79,12 +79,12 @@ async fn asked_by(
     Ok(job.filter(concerns).into_iter().collect())
 }
 
-/// The live requests of an id that a reader was asked for, oldest first.
+/// The unfinished requests with that id to the reader, oldest first.
 fn all_live(world: &World, reader: AgentId, id: &str) -> Vec<Arc<Job>> {
     ask::all_called(world, reader, id).take(LISTED_MAX).cloned().collect()
 }
 
-/// The request an agent made, else one it was asked for, else work it has from elsewhere.
+/// The request that an agent made, else one made to it, else a job from another protocol.
 pub async fn find(
     floor: &Floor,
     agent: AgentId,
@@ -106,7 +106,7 @@ pub async fn find(
     Ok(job.filter(|job| job.worker() == Some(agent)))
 }
 
-/// The request as one of its parties may see it: offers are between who made them and who asked.
+/// The request as one party may see it. An offer is visible only to its maker and the requester.
 fn thread(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> Thread {
     let did = |agent| world.name_of(agent, ID).unwrap_or_default().to_owned();
     let shown = job.offers.iter().filter(|offer| job.asked_by(reader) || offer.by == reader);

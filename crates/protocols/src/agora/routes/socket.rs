@@ -1,4 +1,5 @@
-//! `GET /ws`: envelopes both ways over one connection, which belongs to whoever says HELLO first.
+//! `GET /ws`: envelopes in both directions over one WebSocket. The first HELLO decides whose
+//! connection it is.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,12 +20,12 @@ use crate::face::feed::{Feed, From};
 use crate::face::peer::Peer;
 use crate::face::stopping::Stopping;
 
-/// How long a connection may be nobody's.
+/// How long a connection may stay without a HELLO.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// How long a frame may take to be taken; who is slower comes back and resumes.
+/// How long sending one frame may take. A slower reader must reconnect and resume.
 const FRAME_WITHIN: Duration = Duration::from_secs(30);
 
-/// Frames that prove nothing, after which a connection is closed.
+/// The number of unverifiable frames after which a connection is closed.
 const BAD_MAX: u32 = 16;
 
 /// Opens the connection.
@@ -35,7 +36,7 @@ pub async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answered {
     let wrong = |_| {
-        let text = "this path speaks WebSocket: send Connection: Upgrade and Upgrade: websocket";
+        let text = "this is a WebSocket endpoint: send Connection: Upgrade and Upgrade: websocket";
         Refused::new(&floor, Failure { http: 426, ..Failure::bad_request(text) })
     };
     let upgrade = upgrade.map_err(wrong)?;
@@ -50,11 +51,11 @@ struct Line {
     floor: Floor,
     socket: WebSocket,
     peer: Option<SocketAddr>,
-    /// Frames that proved nothing.
+    /// Unverifiable frames so far.
     bad: u32,
 }
 
-/// It is over.
+/// The connection is closed.
 struct Gone;
 
 impl Line {
@@ -66,7 +67,8 @@ impl Line {
         let _ = tokio::time::timeout(FRAME_WITHIN, self.socket.send(Message::Close(None))).await;
     }
 
-    /// The first frame says whose connection this is: a HELLO signed for this hub, never seen before.
+    /// The first frame decides whose connection it is: a HELLO signed for this hub, never seen
+    /// before.
     async fn hello(&mut self) -> Result<Taken, Gone> {
         loop {
             let text = match self.socket.recv().await {
@@ -81,7 +83,7 @@ impl Line {
             let way = Way { peer: self.peer, greets: true, ..Way::default() };
             let taken = match self.take(text.as_bytes(), way).await {
                 Ok(taken) if taken.hello_to_hub => taken,
-                // Said on two connections at once, it opens the first.
+                // The same HELLO on two connections at once opens only the first.
                 Ok(_) => {
                     self.refuse(intake::not_a_greeting().into()).await?;
                     return Err(Gone);
@@ -96,7 +98,7 @@ impl Line {
         }
     }
 
-    /// What comes in is answered, and what comes for the agent is passed on.
+    /// Answers incoming envelopes and forwards the agent's inbox.
     async fn talk(&mut self, hello: Taken, stopping: Stopping) -> Result<(), Gone> {
         let (floor, from) = (self.floor.clone(), From::Unacknowledged);
         let mut feed = Feed::new(floor, hello.by, Frames, from, stopping);
@@ -126,7 +128,7 @@ impl Line {
         }
     }
 
-    /// A frame costs what a posted envelope costs: checking its signature counts by address.
+    /// A frame counts like a posted envelope: signature checks are limited by network address.
     async fn take(&mut self, bytes: &[u8], way: Way) -> Result<Taken, Untaken> {
         let counted = self.floor.writes.count_check(self.peer);
         counted.map_err(|trouble| Untaken::from(refusals::trouble(&trouble)))?;
@@ -143,8 +145,8 @@ impl Line {
         Ok(())
     }
 
-    /// Who sends nothing but what proves nothing costs a check and a signature each time, and is
-    /// counted by nobody else; so it may do that a few times only.
+    /// Each unverifiable frame costs a signature check and a signed answer, and counts against no
+    /// other limit, so only a few are allowed.
     async fn refuse(&mut self, untaken: Untaken) -> Result<(), Gone> {
         self.bad += u32::from(untaken.to.is_none());
         self.say(say::error(&self.floor, &untaken.failure, untaken.to)).await?;

@@ -1,4 +1,4 @@
-//! What the hub answers: the very texts of the book, and that a client reads them back.
+//! Tests of the hub's answers: the exact texts of the book, and that a client can read them.
 
 use super::*;
 use crate::agora::about::About;

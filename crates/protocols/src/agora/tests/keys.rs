@@ -1,4 +1,4 @@
-//! Whose signature it is: one key spelled three ways, and keys that prove nothing.
+//! Tests of keys: one key in three spellings, and keys that prove nothing.
 
 use super::*;
 use crate::agora::proof::{prove_with, verifier};
@@ -45,7 +45,7 @@ fn keys_that_anybody_could_sign_for_are_refused() {
         (bytes[0], bytes[31]) = (first, last);
         weak.push(bytes);
     }
-    // With the identity as R and 0 as S, a lax verifier would take this for all of them.
+    // With the identity as R and 0 as S, a lax verifier would accept this for all of them.
     let mut forged = [0; 64];
     forged[0] = 1;
     for bytes in weak {

@@ -1,4 +1,4 @@
-//! What holds for every envelope and for every sequence of bytes.
+//! Property tests that hold for every envelope and every sequence of bytes.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object with the members payloads have, and others, and values that mostly do not fit.
+/// An object with known and unknown members, whose values mostly do not fit.
 fn any_payload() -> impl Strategy<Value = Value> {
     const NAMES: [&str; 22] = [
         "resource",
@@ -65,7 +65,7 @@ fn any_payload() -> impl Strategy<Value = Value> {
         .prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// Every reader there is, one after the other.
+/// Runs every reader.
 fn read_everything(bytes: &[u8]) {
     let Ok(json) = parse(bytes) else { return };
     let _ = (Request::read(&json), Offer::read(&json), Accept::read(&json), Output::read(&json));

@@ -1,4 +1,4 @@
-//! Envelopes we make: canonical as they stand, and good by our own rules (R24).
+//! Tests of signed envelopes: they are canonical, and valid by our own rules (R24).
 
 use super::*;
 use crate::agora::{Bridge, Composer, Draft, Kind};

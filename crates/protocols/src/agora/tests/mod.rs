@@ -1,5 +1,5 @@
-//! The wire as a whole: the published vectors, what is refused and at which field, what tampering
-//! does, and the laws that hold for every envelope.
+//! Tests of the wire: the published vectors, refusals and their fields, tampering, and property
+//! tests of all envelopes.
 
 mod answers;
 mod keys;
@@ -30,7 +30,7 @@ fn bob() -> SecretKey {
     SecretKey::from_seed(&[2; 32])
 }
 
-/// A whole envelope of Alice's without a signature, with something of every kind in it.
+/// An unsigned envelope of Alice with a value of every kind.
 fn draft() -> Value {
     json!({
         "protocol": "agora/1.0",
@@ -49,7 +49,7 @@ fn draft() -> Value {
     })
 }
 
-/// Signs an envelope in one of the two forms and puts the signature in.
+/// Signs an envelope in one of the two forms and inserts the signature.
 fn signed(mut envelope: Value, secret: &SecretKey, form: Form) -> Value {
     envelope["sender"]["signature"] = json!("");
     let mut signing = envelope.clone();
@@ -62,7 +62,7 @@ fn signed(mut envelope: Value, secret: &SecretKey, form: Form) -> Value {
     envelope
 }
 
-/// Reads and proves an envelope that arrives now.
+/// Reads and verifies an envelope that arrives now.
 fn arrive(text: &str) -> Result<Proof, Failure> {
     arrive_at(text.as_bytes(), NOW)
 }
@@ -72,7 +72,7 @@ fn arrive_at(bytes: &[u8], now: Timestamp) -> Result<Proof, Failure> {
     prove(&Envelope::read(&json)?, now, WINDOW)
 }
 
-/// Code and field of a refusal.
+/// The code and the field of a refusal.
 fn refused(text: &str) -> (u16, String) {
     let failure = arrive(text).expect_err(text);
     (failure.code.number(), failure.field.unwrap_or_default().into())

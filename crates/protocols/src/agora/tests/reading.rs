@@ -1,9 +1,9 @@
-//! What is refused before anybody looks at the signature, and at which field.
+//! Tests of refusals before the signature is checked, and their fields.
 
 use super::*;
 use crate::agora::kind::Kind;
 
-/// Alice's draft with one member changed; `null` takes it away.
+/// Alice's draft with one member changed; `null` removes it.
 fn with(pointer: &str, value: Value) -> String {
     let mut envelope = draft();
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");

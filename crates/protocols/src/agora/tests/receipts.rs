@@ -1,4 +1,4 @@
-//! Receipts: what the hub vouches for, and what it does not.
+//! Tests of receipts: what the hub confirms, and what it does not.
 
 use super::*;
 use crate::agora::receipt::{Receipt, Untrusted, check, from_header, to_header};

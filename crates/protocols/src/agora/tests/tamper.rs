@@ -1,9 +1,9 @@
-//! Changing anything that was said breaks the signature; changing how it is written does not.
+//! Changing the content breaks the signature; changing the formatting does not.
 
 use super::vectors::{all, now};
 use super::*;
 
-/// JSON pointers to everything in a value, itself included.
+/// JSON pointers to every value, the root included.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
@@ -20,7 +20,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The good envelopes: the vectors, and one of Alice's in both forms.
+/// Valid envelopes: the vectors, and one of Alice's in both forms.
 fn good() -> Vec<(Value, Timestamp)> {
     let ours = [Form::Empty, Form::Removed].map(|form| (signed(draft(), &alice(), form), NOW));
     let published = all().into_iter().map(|(vector, _)| (vector["envelope"].clone(), now(&vector)));

@@ -10,7 +10,7 @@ use rialto_core::time::Millis;
 const VECTORS: &str = include_str!("../fixtures/vectors.json");
 const PRINTED: &str = include_str!("../fixtures/envelope.txt");
 
-/// The vectors as (all that is known of one, its envelope's own text).
+/// The vectors as (the whole vector, the text of its envelope).
 pub(super) fn all() -> Vec<(Value, String)> {
     let file = ijson::read(VECTORS.as_bytes()).expect("JSON");
     let known: Value = serde_json::from_str(VECTORS).expect("JSON");

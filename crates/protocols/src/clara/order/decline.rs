@@ -1,20 +1,20 @@
-//! `Decline-Task`: an agent will not do a task, or makes no offer for it. The data is not read.
+//! `Decline-Task`: an agent declines a task, or declines to make an offer. The data is not read.
 
 use super::agent_and_task;
 use crate::clara::fault::Fault;
 use crate::clara::message::Message;
 
-/// A no.
+/// A declined task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decline<'a> {
-    /// Who says it.
+    /// The agent that declines.
     pub agent_id: &'a str,
-    /// To what.
+    /// The task.
     pub task_id: &'a str,
 }
 
 impl<'a> Decline<'a> {
-    /// Reads a message.
+    /// Reads the order from a message.
     pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
         let (agent_id, task_id) = agent_and_task(message)?;
         Ok(Self { agent_id, task_id })

@@ -1,25 +1,25 @@
-//! `Load-Next-…`: the oldest thing that waits for an agent, one at a time.
+//! `Load-Next-…`: reads the oldest waiting entry of an agent, one at a time.
 
 use super::{AGENT_ID, required};
 use crate::clara::fault::Fault;
 use crate::clara::message::Message;
 
-/// What is to be loaded.
+/// What to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadNext<'a> {
-    /// A task from the inbox of this agent; it stays there.
+    /// A task from the inbox of this agent. It stays there.
     Task {
-        /// Whose inbox.
+        /// The agent that owns the inbox.
         agent_id: &'a str,
     },
-    /// A result for the sender that was not read before.
+    /// The oldest unread result for the sender.
     Result {
-        /// Whose tasks, if only those of one agent are meant.
+        /// Limits the results to tasks of one agent.
         agent_id: Option<&'a str>,
     },
-    /// A query this agent has not answered.
+    /// A query that this agent has not answered.
     Query {
-        /// Who was queried.
+        /// The agent that was queried.
         agent_id: &'a str,
     },
 }

@@ -1,9 +1,9 @@
-//! Orders: what a message asks of the market, checked.
+//! Orders: what a message asks of the market, validated.
 //!
-//! The checks come in one order: `Protocol`; then the tags that name an agent or a task; then the
-//! values in the order of the spec's tables; the data at last. So a message with many mistakes always
-//! has the same Error. Topics, fees and rewards that are missing are as wrong as any other: their
-//! own texts say so (R3, R4). Whether agents and tasks exist, and whose they are, is not known here.
+//! The checks have a fixed sequence: `Protocol`; then the tags that name an agent or a task; then
+//! the values in the order of the spec's tables; the data last. So a message with several errors
+//! always gets the same Error. A missing topic, fee or reward gets the same text as an invalid one
+//! (R3, R4). Whether agents and tasks exist, and who owns them, is checked elsewhere.
 
 pub mod balance;
 pub mod decline;
@@ -30,58 +30,58 @@ use super::process::Dialect;
 use super::topics::Topics;
 use crate::kit::ijson;
 
-/// The tag with the id of an agent.
+/// The tag with an agent's id.
 const AGENT_ID: &str = "RedStone-Agent-Id";
-/// The tag with the id of a task.
+/// The tag with a task's id.
 const TASK_ID: &str = "RedStone-Task-Id";
 /// The tag with a topic.
 const TOPIC: &str = "RedStone-Agent-Topic";
 /// The tag with a fee.
 const FEE: &str = "RedStone-Agent-Fee";
-/// Characters of a message's id.
+/// The length of a message's id, in characters.
 const ID_LEN: usize = 43;
 
-/// What is asked.
+/// A validated order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order<'a> {
-    /// An agent registers, or changes its profile.
+    /// Registers an agent, or changes its profile.
     RegisterAgent(RegisterAgent<'a>),
-    /// Who is registered.
+    /// Lists the registered agents.
     ListAgents,
-    /// Work is wanted.
+    /// Registers a task.
     RegisterTask(RegisterTask<'a>),
-    /// Work is done.
+    /// Sends the result of a task.
     SendResult(SendResult<'a>),
-    /// Work will not be done.
+    /// Declines a task.
     Decline(Decline<'a>),
-    /// What work would cost.
+    /// Offers a price for a task.
     SubmitOffer(SubmitOffer<'a>),
-    /// The oldest task, result or query.
+    /// Reads the oldest task, result or query.
     LoadNext(LoadNext<'a>),
-    /// Which tasks wait for an agent.
+    /// Lists the tasks that wait for an agent.
     TasksQueue,
-    /// The same, after trying to find agents for them.
+    /// Tries to match waiting tasks with agents, then lists those that still wait.
     DispatchTasks,
-    /// What the signer has: nobody is told about others (R78).
+    /// Shows the signer's balance. Other accounts are never shown (R78).
     Balance,
-    /// The market at a glance.
+    /// Shows an overview of the market.
     Dashboard,
-    /// Credits are to leave the hub. They never do, so nothing else is read.
+    /// Withdraws credits. This is never possible, so nothing else is read.
     Claim,
-    /// What became of a task.
+    /// Shows the history of a task.
     Trace(Trace<'a>),
-    /// Something the market does not know, or nothing: no Error, and nothing happens (R64).
+    /// An unknown action, or none: no Error and no effect (R64).
     Unknown,
 }
 
 impl<'a> Order<'a> {
-    /// Whether carrying it out may hold or move money, or bind somebody to a price.
+    /// Whether the order may hold or move money, or bind an agent to a price.
     pub const fn moves_money(&self) -> bool {
         matches!(self, Self::RegisterTask(_) | Self::SendResult(_) | Self::SubmitOffer(_))
     }
 
-    /// Reads the order of a message to a market with these topics, in the dialect of the process it
-    /// is for.
+    /// Reads the order of a message, with the market's topics, in the dialect of the process it is
+    /// addressed to.
     pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {
         let Some(action) = message.tag("Action").and_then(Action::read) else {
             return Ok(Self::Unknown);
@@ -128,8 +128,8 @@ fn required<'a>(message: &Message<'a>, name: &'static str) -> Result<&'a str, Fa
     message.tag(name).ok_or(Fault::TagRequired(name))
 }
 
-/// The agent and the task a message is about. Deployed processes call a task by its id, a `_` and its
-/// agent; both names are understood (R52).
+/// The agent and the task of a message. Deployed processes name a task by its id, a `_` and its
+/// agent; both forms are accepted (R52).
 fn agent_and_task<'a>(message: &Message<'a>) -> Result<(&'a str, &'a str), Fault> {
     let agent = required(message, AGENT_ID)?;
     let task = required(message, TASK_ID)?;
@@ -137,7 +137,7 @@ fn agent_and_task<'a>(message: &Message<'a>) -> Result<(&'a str, &'a str), Fault
 }
 
 fn task_of<'a>(task: &'a str, agent: &str) -> &'a str {
-    // An id of a message may itself end in a `_` and some agent's name.
+    // A message's id may itself end in a `_` and the name of an agent.
     if task.len() == ID_LEN {
         return task;
     }
@@ -145,7 +145,7 @@ fn task_of<'a>(task: &'a str, agent: &str) -> &'a str {
     plain.unwrap_or(task)
 }
 
-/// The exact text of the JSON a message carries.
+/// The exact JSON text of the data.
 fn json<'a>(message: &Message<'a>) -> Result<&'a str, Fault> {
     ijson::read(message.data.as_bytes()).map(|json| json.raw()).map_err(|_| Fault::BadData)
 }

@@ -1,4 +1,4 @@
-//! `Register-Agent-Profile`: an agent, what it can do and for how much.
+//! `Register-Agent-Profile`: an agent, its topic and its fee.
 
 use rialto_core::money::Credits;
 
@@ -11,38 +11,38 @@ use crate::clara::{AGENT_ID_MAX, METADATA_MAX, PROTOCOLS, price};
 use crate::kit::ijson;
 use crate::kit::name::check_name;
 
-/// Characters of a name.
+/// The most characters of a name.
 const NAME_MAX: usize = 128;
 
 /// An agent's profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterAgent<'a> {
-    /// Its name, which nobody else has.
+    /// Its unique id.
     pub id: &'a str,
-    /// What it can do, and the least it works for; `None` if it only posts tasks.
+    /// Its topic and lowest fee; `None` if it only posts tasks.
     pub service: Option<Service<'a>>,
-    /// JSON text with more about it.
+    /// JSON text with its metadata.
     pub metadata: &'a str,
 }
 
-/// What an agent does for others.
+/// The service that an agent offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service<'a> {
-    /// What it is about.
+    /// Its topic.
     pub topic: &'a str,
-    /// The least it is done for.
+    /// The lowest fee.
     pub fee: Credits,
 }
 
 impl<'a> RegisterAgent<'a> {
-    /// Reads a message.
+    /// Reads the order from a message.
     pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {
         let id = required(message, AGENT_ID)?;
         let topic = message.tag(TOPIC).filter(|topic| !topic.is_empty());
         if let Some(topic) = topic.filter(|topic| !topics.for_agent(topic, dialect)) {
             return Err(Fault::UnknownTopic(Some(topic.to_owned())));
         }
-        // Who does nothing for others may leave out its fee, but not write nonsense there.
+        // An agent without a service may leave out its fee, but an invalid fee is still an error.
         let fee = match message.tag(FEE) {
             None if topic.is_none() => None,
             fee => Some(fee.and_then(price::read).ok_or(Fault::BadFee)?),
@@ -56,7 +56,7 @@ impl<'a> RegisterAgent<'a> {
         Ok(Self { id, service, metadata })
     }
 
-    /// What the agent is called: its metadata's `name` if that is one, else its id.
+    /// The agent's display name: a valid `name` in its metadata, otherwise its id.
     pub fn name(&self) -> String {
         let metadata = ijson::read(self.metadata.as_bytes()).ok();
         let name = metadata.as_ref().and_then(|metadata| match metadata.get("name")?.kind() {
@@ -68,7 +68,7 @@ impl<'a> RegisterAgent<'a> {
     }
 }
 
-/// Whether an agent may be called so (R5).
+/// Checks whether an agent may have this id (R5).
 fn check_id(id: &str) -> Result<(), Fault> {
     check_name(id, AGENT_ID_MAX).map_err(Fault::BadAgentId)?;
     let reserved = |protocol: &&str| {

@@ -1,4 +1,4 @@
-//! `Register-Task`: work that is wanted, and the most that is paid for it.
+//! `Register-Task`: requested work and the highest reward for it.
 
 use rialto_core::money::Credits;
 
@@ -10,29 +10,29 @@ use crate::clara::strategy::Strategy;
 use crate::clara::topics::Topics;
 use crate::clara::{BROADCAST, price};
 
-/// A task as its requester wants it.
+/// A task as its requester registers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterTask<'a> {
-    /// What an agent must be able to do.
+    /// The topic that an agent must have.
     pub topic: &'a str,
-    /// The most that is paid.
+    /// The highest reward.
     pub reward: Credits,
-    /// How to pick an agent; has no meaning for the topic `broadcast` (D9).
+    /// How to choose an agent. Ignored for the topic `broadcast` (D9).
     pub strategy: Strategy,
-    /// The requester's own agent, which is not picked (R33).
+    /// The requester's own agent, which is never chosen (R33).
     pub agent_id: Option<&'a str>,
-    /// The requester's name for what the task belongs to.
+    /// The requester's id for the context of the task.
     pub context_id: Option<&'a str>,
-    /// The one agent that is to do it (R42).
+    /// The only agent that may do it (R42).
     pub target_agent_id: Option<&'a str>,
-    /// What that agent is to do, if it can do more than one thing (B19).
+    /// The skill of that agent, if it has several (B19).
     pub capability: Option<&'a str>,
     /// JSON text for the agent.
     pub payload: &'a str,
 }
 
 impl<'a> RegisterTask<'a> {
-    /// Reads a message.
+    /// Reads the order from a message.
     pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {
         let topic = message.tag(TOPIC);
         let topic = topic
@@ -55,7 +55,7 @@ impl<'a> RegisterTask<'a> {
         })
     }
 
-    /// Whether the topic sends it to every registered agent (R34).
+    /// Whether the topic sends the task to every registered agent (R34).
     pub fn is_for_everybody(&self) -> bool {
         self.topic == BROADCAST
     }

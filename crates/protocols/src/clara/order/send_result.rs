@@ -1,5 +1,5 @@
-//! `Send-Result`: what came of a task. A tag that names a recipient is shown and diverts nothing: the
-//! result goes to the requester (D6).
+//! `Send-Result`: the result of a task. A recipient tag is shown but does not redirect it: the
+//! result always goes to the requester (D6).
 
 use super::{agent_and_task, json};
 use crate::clara::fault::Fault;
@@ -8,18 +8,18 @@ use crate::clara::message::Message;
 /// A result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendResult<'a> {
-    /// Who did it.
+    /// The agent that did the task.
     pub agent_id: &'a str,
-    /// What was done.
+    /// The task.
     pub task_id: &'a str,
     /// JSON text for the requester.
     pub result: &'a str,
-    /// Whom its sender says it is for.
+    /// The recipient that the sender names.
     pub recipient: Option<&'a str>,
 }
 
 impl<'a> SendResult<'a> {
-    /// Reads a message.
+    /// Reads the order from a message.
     pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
         let (agent_id, task_id) = agent_and_task(message)?;
         let recipient = message.tag("RedStone-Task-Recipient").filter(|given| !given.is_empty());

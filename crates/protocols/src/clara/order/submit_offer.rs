@@ -1,4 +1,4 @@
-//! `Submit-Offer`: for how much an agent would do a task that is put to auction (2.7).
+//! `Submit-Offer`: an agent's price for a task in an auction (2.7).
 
 use rialto_core::money::Credits;
 
@@ -10,16 +10,16 @@ use crate::clara::price;
 /// A binding offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubmitOffer<'a> {
-    /// Who makes it.
+    /// The agent that makes the offer.
     pub agent_id: &'a str,
-    /// For what.
+    /// The task.
     pub task_id: &'a str,
-    /// For how much.
+    /// The offered fee.
     pub fee: Credits,
 }
 
 impl<'a> SubmitOffer<'a> {
-    /// Reads a message.
+    /// Reads the order from a message.
     pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
         let (agent_id, task_id) = agent_and_task(message)?;
         let fee = message.tag(FEE).and_then(price::read).ok_or(Fault::BadFee)?;

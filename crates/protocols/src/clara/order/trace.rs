@@ -1,20 +1,20 @@
-//! `Task-Trace`: every step of a task, for those who take part in it (B18).
+//! `Task-Trace`: every step of a task, for its parties (B18).
 
 use super::{AGENT_ID, TASK_ID, required, task_of};
 use crate::clara::fault::Fault;
 use crate::clara::message::Message;
 
-/// The task somebody wants to see through.
+/// The task to trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trace<'a> {
-    /// Which.
+    /// The task's id.
     pub task_id: &'a str,
-    /// As which agent, if the sender says so.
+    /// The agent as which the sender asks, if it names one.
     pub agent_id: Option<&'a str>,
 }
 
 impl<'a> Trace<'a> {
-    /// Reads a message. Traces are not public.
+    /// Reads the order from a message. Traces are not public.
     pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
         let (task, agent_id) = (required(message, TASK_ID)?, message.tag(AGENT_ID));
         if !message.signed {

@@ -1,4 +1,4 @@
-//! Messages about the market as a whole, and about accounts.
+//! Messages about the whole market, and about accounts.
 
 use rialto_core::money::Credits;
 
@@ -8,37 +8,37 @@ use crate::clara::record::{Totals, list};
 use crate::kit::object::Object;
 
 impl Outgoing {
-    /// To who registered an agent: so it is.
+    /// To the owner: the agent was registered.
     pub fn registered(to: &str, agent_id: &str) -> Self {
         Self::new(to, "Registered").data(format!("Agent {agent_id} registered in Market"))
     }
 
-    /// Agents, as they were written.
+    /// A list of agents, already encoded.
     pub fn agents(to: &str, agents: impl IntoIterator<Item = String>) -> Self {
         Self::new(to, "List-Agents").data(list(agents))
     }
 
-    /// The tasks that wait for an agent, as they were written.
+    /// A list of the tasks that wait for an agent, already encoded.
     pub fn queue(to: &str, tasks: impl IntoIterator<Item = String>) -> Self {
         Self::new(to, "Tasks-Queue").data(list(tasks))
     }
 
-    /// The same, of which there are more: an order with this `Cursor` gets them.
+    /// Adds the cursor of the next page, if there is one.
     pub fn with_next(self, cursor: Option<u64>) -> Self {
         self.maybe_tag("Next-Cursor", cursor.map(|cursor| cursor.to_string()).as_deref())
     }
 
-    /// The tasks that still wait, after agents were sought for them.
+    /// A list of the tasks that still wait after a dispatch.
     pub fn dispatched(to: &str, tasks: impl IntoIterator<Item = String>) -> Self {
         Self::new(to, "Tasks-Dispatched").data(list(tasks))
     }
 
-    /// What an account has, in whole credits.
+    /// The balance of an account, in whole credits.
     pub fn balance(to: &str, balance: Credits) -> Self {
         Self::new(to, "Balance").tag("Balance", price::text(balance)).tag("Account", to)
     }
 
-    /// The market at a glance.
+    /// The overview of the market.
     pub fn dashboard(
         to: &str,
         queue: impl IntoIterator<Item = String>,
@@ -52,7 +52,7 @@ impl Outgoing {
         Self::new(to, "Dashboard-Data").data(data.finish())
     }
 
-    /// Credits do not leave the hub.
+    /// A withdrawal failed: credits cannot leave the hub.
     pub fn claim_failed(to: &str, balance: Credits) -> Self {
         let data = Object::new().text("error", "credits cannot be withdrawn from the hub").finish();
         Self::new(to, "Claim-Reward-Failed").tag("Balance", price::text(balance)).data(data)

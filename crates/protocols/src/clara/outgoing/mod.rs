@@ -1,5 +1,6 @@
-//! What the market sends (2.4, 2.5). A message has tags in their printed order, and data only if there
-//! is some. Its number is given when it is written: one more for every message ever sent.
+//! Messages that the market sends (2.4, 2.5). Tags are in their printed order, and data is
+//! optional. A message gets its number when it is written; numbers increase by one for every
+//! message ever sent.
 
 mod board;
 mod notice;
@@ -13,16 +14,16 @@ use crate::kit::object::Object;
 /// A message of the market.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Whom it is for: an address.
+    /// The recipient's address.
     pub target: String,
-    /// Names and values, from `Action` on.
+    /// Tag names and values, from `Action` on.
     pub tags: Vec<(&'static str, String)>,
-    /// What it carries.
+    /// Its data.
     pub data: Option<String>,
 }
 
 impl Outgoing {
-    /// A message without data. Every one says that it is the market's.
+    /// A message without data, with the tags that all messages of the market have.
     fn new(target: &str, action: &str) -> Self {
         let tags = vec![("Action", action.to_owned()), ("Protocol", PROTOCOL.to_owned())];
         Self { target: target.to_owned(), tags, data: None }
@@ -40,7 +41,7 @@ impl Outgoing {
         }
     }
 
-    /// The same about a task, under the names the spec and the deployed processes have for it (D1).
+    /// Adds the task id, under the tag names of the spec and of the deployed processes (D1).
     fn about(self, task_id: &str) -> Self {
         self.tag("TaskId", task_id).tag("Task-Id", task_id)
     }
@@ -50,7 +51,7 @@ impl Outgoing {
         self
     }
 
-    /// Writes the message as the market's `reference`th.
+    /// Writes the message with the number `reference`.
     pub fn write(&self, reference: u64) -> String {
         let number = reference.to_string();
         let usual = [

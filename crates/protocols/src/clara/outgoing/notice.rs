@@ -1,28 +1,28 @@
-//! Notices of ours, which the spec does not have: a word on how a task or an offer stands, and a
-//! sentence for people.
+//! Notices that the spec does not have: the state of a task or an offer, with a sentence for
+//! people.
 
 use super::Outgoing;
 
-/// Something a bidder or a requester is told.
+/// A notice to a bidder or a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice<'a> {
-    /// To a bidder: the offer counts.
+    /// To a bidder: the offer was received.
     OfferReceived {
-        /// Whose offer.
+        /// The bidding agent.
         agent_id: &'a str,
     },
-    /// To a bidder: another offer was taken.
+    /// To a bidder: another offer was accepted.
     OfferRejected {
-        /// Whose offer.
+        /// The bidding agent.
         agent_id: &'a str,
     },
-    /// To the requester: nobody made an offer.
+    /// To the requester: there was no offer.
     QueryFailed,
     /// To the requester: the task waits for an agent (R56).
     TaskQueued,
-    /// To the requester: the one agent that was to do it will not (R42).
+    /// To the requester: the named agent declined (R42).
     TaskUnassigned,
-    /// To the requester: the one agent that was to do it could not.
+    /// To the requester: the named agent failed.
     TaskFailed,
     /// To the requester: the deadline passed (R62).
     TaskExpired,
@@ -43,11 +43,11 @@ impl Notice<'_> {
     const fn sentence(self) -> &'static str {
         match self {
             Self::OfferReceived { .. } => "The offer is valid until the auction closes",
-            Self::OfferRejected { .. } => "Another offer was taken",
+            Self::OfferRejected { .. } => "Another offer was accepted",
             Self::QueryFailed => "No agent made an offer; the reward was released",
             Self::TaskQueued => "The task is queued for an agent; the reward stays held",
             Self::TaskUnassigned => "The agent declined the task; the reward was released",
-            Self::TaskFailed => "The agent could not do the task, and the reward is free again",
+            Self::TaskFailed => "The agent failed to do the task; the reward was released",
             Self::TaskExpired => "The task was not completed in time; the reward was released",
         }
     }
@@ -73,7 +73,7 @@ impl Outgoing {
             .data(notice.sentence())
     }
 
-    /// The same with why, in the words of whoever said so.
+    /// Adds the reason, as its author wrote it.
     pub fn because(self, reason: Option<&str>) -> Self {
         self.maybe_tag("Reason", reason)
     }

@@ -1,4 +1,4 @@
-//! Messages about one task: who is to do it, what came of it, and what waits.
+//! Messages about one task: assignment, result, decline, query, and what waits.
 
 use rialto_core::money::Credits;
 
@@ -8,7 +8,7 @@ use crate::clara::process::Dialect;
 use crate::clara::record::{Done, Query, Task};
 
 impl Outgoing {
-    /// A task for the agent at this address, one of so many that get it.
+    /// A task for the agent at this address, and the number of agents that get a copy.
     pub fn assignment(dialect: Dialect, to: &str, task: &Task<'_>, agents: usize) -> Self {
         let action = match dialect {
             Dialect::Spec => "Agent-Task-Assignment",
@@ -24,7 +24,7 @@ impl Outgoing {
             .data(task.write())
     }
 
-    /// A result for who wanted it. The deployed dialect says which task it answers.
+    /// A result for its requester. The deployed dialect includes the task.
     pub fn task_result(dialect: Dialect, done: &Done<'_>, task: &Task<'_>, fee: Credits) -> Self {
         Self::new(&task.requester, "Task-Result")
             .about(&done.id)
@@ -34,12 +34,12 @@ impl Outgoing {
             .data(result_data(dialect, done, task))
     }
 
-    /// To who declined: so it is.
+    /// Confirms a decline to its sender.
     pub fn task_declined(to: &str, task_id: &str, agent_id: &str) -> Self {
         Self::new(to, "Task-Declined").about(task_id).tag("Agent-Id", agent_id)
     }
 
-    /// A question to the agent at this address: for how much?
+    /// A query to the agent at this address: asks for an offer.
     pub fn query(to: &str, query: &Query<'_>) -> Self {
         Self::new(to, "Agent-Task-Query")
             .about(&query.id)
@@ -54,17 +54,17 @@ impl Outgoing {
         Self::new(to, "Load-Next-Assigned-Task-Result").data(task.write())
     }
 
-    /// The oldest result that was not read. The deployed dialect says which task it answers.
+    /// The oldest unread result. The deployed dialect includes the task.
     pub fn next_result(dialect: Dialect, to: &str, done: &Done<'_>, task: &Task<'_>) -> Self {
         Self::new(to, "Load-Next-Task-Result-Response").data(result_data(dialect, done, task))
     }
 
-    /// The oldest query that was not answered.
+    /// The oldest unanswered query.
     pub fn next_query(to: &str, query: &Query<'_>) -> Self {
         Self::new(to, "Load-Next-Query-Result").data(query.write())
     }
 
-    /// What became of a task: JSON text of the hub's.
+    /// The trace of a task, as the hub's JSON text.
     pub fn trace(to: &str, task_id: &str, trace: String) -> Self {
         Self::new(to, "Task-Trace").about(task_id).data(trace)
     }

@@ -1,4 +1,4 @@
-//! An agent: its profile, and everything it has to do and has done.
+//! Agent records: the profile, and all tasks of the agent.
 
 use std::borrow::Cow;
 
@@ -15,22 +15,22 @@ use crate::kit::object::{Object, texts};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Agent<'a> {
-    /// Its name.
+    /// Its id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// Whose it is: the address that registered it.
+    /// Its owner: the address that registered it.
     #[serde(borrow)]
     pub profile_address: Cow<'a, str>,
-    /// What it can do.
+    /// Its topic.
     #[serde(borrow)]
     pub topic: Cow<'a, str>,
-    /// The least it works for.
+    /// Its lowest fee.
     #[serde(deserialize_with = "read::price")]
     pub fee: Credits,
-    /// JSON text with more about it.
+    /// JSON text with its metadata.
     #[serde(borrow, deserialize_with = "read::raw")]
     pub metadata: &'a str,
-    /// The protocol it is at home in, and its name there, for agents of others.
+    /// For bridged agents: the home protocol and the id there.
     #[serde(borrow, default)]
     pub protocol: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ pub struct Agent<'a> {
     /// Its tasks.
     #[serde(borrow)]
     pub tasks: Tasks<'a>,
-    /// Its counts.
+    /// Its totals.
     #[serde(default)]
     pub totals: Totals,
 }
@@ -46,30 +46,30 @@ pub struct Agent<'a> {
 /// The tasks of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Tasks<'a> {
-    /// What it has to do.
+    /// Tasks assigned to it.
     #[serde(borrow, deserialize_with = "read::keyed")]
     pub inbox: Vec<Task<'a>>,
-    /// What it has done.
+    /// Tasks that it has completed.
     #[serde(borrow, deserialize_with = "read::keyed")]
     pub outbox: Vec<Done<'a>>,
-    /// The ids of those it will not do.
+    /// The ids of the tasks that it declined.
     #[serde(default)]
     pub declined: Vec<Cow<'a, str>>,
-    /// What others have done for it.
+    /// Results of tasks that it requested.
     #[serde(borrow, default, deserialize_with = "read::keyed")]
     pub results: Vec<Done<'a>>,
 }
 
-/// The counts of an agent, or of the whole market.
+/// The totals of an agent, or of the whole market.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Totals {
-    /// Tasks it has registered.
+    /// Tasks that it registered.
     pub requested: u64,
-    /// Tasks it was given.
+    /// Tasks that were assigned to it.
     pub assigned: u64,
-    /// Tasks it has done.
+    /// Tasks that it completed.
     pub done: u64,
-    /// What it was paid for them.
+    /// Its total earnings.
     #[serde(deserialize_with = "read::sum")]
     pub rewards: Credits,
 }
@@ -103,7 +103,7 @@ impl Tasks<'_> {
 }
 
 impl Totals {
-    /// Writes the counts.
+    /// Writes the totals.
     pub fn write(&self) -> String {
         Object::new()
             .raw("requested", &self.requested.to_string())

@@ -1,4 +1,4 @@
-//! A task that is done: what stands in an outbox, and the data of `Task-Result`.
+//! Result records: the entries of an outbox, and the data of `Task-Result`.
 
 use std::borrow::Cow;
 
@@ -9,28 +9,28 @@ use super::task::Task;
 use super::{Entry, read};
 use crate::kit::object::Object;
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Done<'a> {
-    /// The task.
+    /// The task's id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// Who did it.
+    /// The agent that did it.
     #[serde(borrow)]
     pub agent_id: Cow<'a, str>,
-    /// Its address.
+    /// The agent's address.
     #[serde(borrow)]
     pub sender: Cow<'a, str>,
-    /// The address of who wanted it (R48).
+    /// The requester's address (R48).
     #[serde(borrow)]
     pub recipient: Cow<'a, str>,
-    /// JSON text for the requester; left out where it is not public (R20).
+    /// JSON text for the requester. Left out where it is not public (R20).
     #[serde(borrow, default, deserialize_with = "read::maybe_raw")]
     pub result: Option<&'a str>,
-    /// When it came.
+    /// When the result arrived.
     pub timestamp: Timestamp,
-    /// How many messages the market had seen then.
+    /// The number of messages that the market had received by then.
     pub block: u64,
 }
 
@@ -40,7 +40,7 @@ impl Done<'_> {
         self.object().finish()
     }
 
-    /// Writes the record as deployed processes do, with the task it answers.
+    /// Writes the record as deployed processes do, including the task.
     pub fn write_with(&self, task: &Task<'_>) -> String {
         self.object().text("agentAddress", &self.sender).raw("originalTask", &task.write()).finish()
     }

@@ -1,8 +1,8 @@
-//! Records: agents, tasks, results and queries as the board shows them (2.6, 2.7).
+//! Records: agents, tasks, results and queries as the directory shows them (2.6, 2.7).
 //!
-//! Written member by member, so that what agents wrote as JSON stays exactly what it was; read back
-//! by clients, also from processes that leave members out. Raw texts are taken to be JSON: orders
-//! have checked them.
+//! They are written member by member, so that JSON from agents is copied exactly. Clients read
+//! them, also from processes that leave out members. Raw texts are known to be valid JSON, because
+//! orders have checked them.
 
 pub mod agent;
 pub mod done;
@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use crate::kit::jcs;
 
-/// Why a record could not be read.
+/// A record that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the record cannot be read: {0}")]
 pub struct Unreadable(#[from] serde_json::Error);
@@ -31,25 +31,25 @@ pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// Writes a list of records that are written already.
+/// Writes a list of encoded records.
 pub fn list(records: impl IntoIterator<Item = String>) -> String {
     let records: Vec<String> = records.into_iter().collect();
     format!("[{}]", records.join(","))
 }
 
-/// What stands in a map of tasks.
+/// An entry in a map of tasks.
 trait Entry {
     /// The id of its task.
     fn id(&self) -> &str;
-    /// The agent it is about.
+    /// The agent of the entry.
     fn agent_id(&self) -> &str;
-    /// Its text.
+    /// Its JSON text.
     fn write(&self) -> String;
 }
 
-/// Writes an object keyed by task id, which is `[]` when it is empty, as Lua does it (R17). The
-/// copies of a task that went to many agents share its id (D22), and no member stands twice: from
-/// the second on they are called by id, `_` and agent.
+/// Writes an object keyed by task id. An empty one is `[]`, as in Lua (R17). The copies of a task
+/// for many agents share its id (D22), but keys must be unique: from the second copy on, the key is
+/// id, `_` and agent.
 fn keyed<T: Entry>(entries: &[T]) -> String {
     if entries.is_empty() {
         return "[]".to_owned();

@@ -1,4 +1,4 @@
-//! A task that is put to auction: the data of `Agent-Task-Query` (2.7).
+//! Query records: a task in an auction, the data of `Agent-Task-Query` (2.7).
 
 use std::borrow::Cow;
 
@@ -11,33 +11,33 @@ use crate::clara::price;
 use crate::clara::strategy::Strategy;
 use crate::kit::object::Object;
 
-/// What an agent is asked to make an offer for.
+/// A query that asks an agent for an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Query<'a> {
-    /// The task.
+    /// The task's id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// Who is asked.
+    /// The agent that is asked.
     #[serde(borrow)]
     pub agent_id: Cow<'a, str>,
-    /// Who wants it: an address.
+    /// The requester's address.
     #[serde(borrow)]
     pub requester: Cow<'a, str>,
-    /// The most that is paid.
+    /// The highest reward.
     #[serde(deserialize_with = "read::price")]
     pub max_reward: Credits,
-    /// JSON text for the agent; left out where it is not public (R20).
+    /// JSON text for the agent. Left out where it is not public (R20).
     #[serde(borrow, default, deserialize_with = "read::maybe_raw")]
     pub payload: Option<&'a str>,
-    /// What an agent must be able to do.
+    /// The topic that an agent must have.
     #[serde(borrow)]
     pub topic: Cow<'a, str>,
     /// When the task was registered.
     pub timestamp: Timestamp,
-    /// How many messages the market had seen then.
+    /// The number of messages that the market had received by then.
     pub block: u64,
-    /// Until when offers are taken.
+    /// When the auction closes.
     pub closes_at: Timestamp,
 }
 

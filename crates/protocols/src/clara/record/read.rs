@@ -1,5 +1,5 @@
-//! How members are read that JSON has no type for: raw JSON, prices, and maps that are lists when
-//! they are empty.
+//! Deserializers for members that serde does not cover: raw JSON, prices, and maps that are lists
+//! when empty.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ pub fn raw<'de, D: Deserializer<'de>>(from: D) -> Result<&'de str, D::Error> {
     <&RawValue>::deserialize(from).map(RawValue::get)
 }
 
-/// The exact text of a member that may be left out; `null` is not left out.
+/// The exact text of an optional member. `null` counts as present.
 pub fn maybe_raw<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de str>, D::Error> {
     raw(from).map(Some)
 }
@@ -28,7 +28,7 @@ pub fn price<'de, D: Deserializer<'de>>(from: D) -> Result<Credits, D::Error> {
     price::read(&text).ok_or_else(|| D::Error::custom("a price must be digits in a string"))
 }
 
-/// A sum, which may be nothing.
+/// A total, which may be zero.
 pub fn sum<'de, D: Deserializer<'de>>(from: D) -> Result<Credits, D::Error> {
     let text = Cow::<str>::deserialize(from)?;
     price::whole(&text).ok_or_else(|| D::Error::custom("a sum must be digits in a string"))

@@ -1,4 +1,4 @@
-//! A task: the data of an assignment, and what stands in an inbox.
+//! Task records: the data of an assignment, and the entries of an inbox.
 
 use std::borrow::Cow;
 
@@ -16,31 +16,31 @@ use crate::kit::object::Object;
 pub struct Task<'a> {
     /// The id of the message that registered it.
     pub id: Cow<'a, str>,
-    /// Who does it; nobody while it waits in the queue.
+    /// The agent that does it; `None` while it is queued.
     pub agent_id: Option<Cow<'a, str>>,
-    /// Who wants it: an address.
+    /// The requester's address.
     pub requester: Cow<'a, str>,
-    /// What is paid: the fee of the agent (R38), or the most that is offered while there is none.
+    /// The agent's fee (R38), or the highest reward while no agent is assigned.
     pub reward: Credits,
-    /// How the agent was picked.
+    /// How the agent was chosen.
     pub strategy: Strategy,
-    /// JSON text for the agent; left out where it is not public (R20).
+    /// JSON text for the agent. Left out where it is not public (R20).
     pub payload: Option<&'a str>,
     /// When it was registered.
     pub timestamp: Timestamp,
-    /// How many messages the market had seen then.
+    /// The number of messages that the market had received by then.
     pub block: u64,
-    /// What an agent must be able to do.
+    /// The topic that an agent must have.
     pub topic: Cow<'a, str>,
-    /// What it belongs to: what the requester said, or its own id.
+    /// The context id that the requester gave, or the task's own id.
     pub context_id: Cow<'a, str>,
-    /// The requester's own agent, if it named one.
+    /// The requester's own agent, if the order named one.
     pub requester_id: Option<Cow<'a, str>>,
 }
 
 impl Task<'_> {
-    /// Writes the record. How the agent was picked stands there twice: the spec's text and its sample
-    /// differ in the name (D5).
+    /// Writes the record. The strategy appears twice: the spec's text and its sample use different
+    /// names (D5).
     pub fn write(&self) -> String {
         Object::new()
             .text("id", &self.id)
@@ -73,7 +73,7 @@ impl Entry for Task<'_> {
     }
 }
 
-/// What processes print: some leave out the topic, and some say the strategy once.
+/// The members that processes write. Some leave out the topic, and some write the strategy once.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Printed<'a> {

@@ -1,4 +1,4 @@
-//! The compute unit.
+//! The operations of the compute unit.
 
 use axum::extract::{RawQuery, State};
 

@@ -1,4 +1,4 @@
-//! The message unit.
+//! The operations of the message unit.
 
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderValue;
@@ -11,10 +11,10 @@ use crate::face::peer::Peer;
 use crate::kit::ans104::Id;
 use rialto_core::alias::claim;
 
-/// The header that tells which job an answer is about (B18).
+/// The header with the id of the job that an answer is about (B18).
 const JOB_HEADER: &str = "rialto-job";
 
-/// `POST /mu`: a signed item, or with a query the assignment of a message that is known.
+/// `POST /mu`: a signed item, or with a query the assignment of a known message.
 pub async fn post(
     State(floor): State<Floor>,
     Peer(peer): Peer,
@@ -32,7 +32,7 @@ pub async fn post(
     Ok(answer)
 }
 
-/// A message that is known is assigned to the process it was for anyway.
+/// A known message can only be assigned to the process it was sent to.
 async fn assigned(floor: &Floor, message: Id, process: Id) -> Answered {
     floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
     let known = floor.engine.claim(claim::posted(ID, &message.to_string())).await;
@@ -42,14 +42,14 @@ async fn assigned(floor: &Floor, message: Id, process: Id) -> Answered {
     }
 }
 
-/// `POST` and `DELETE /mu/monitor/{process}`: every process here runs by itself.
+/// `POST` and `DELETE /mu/monitor/{process}`: no effect, because every process here runs by itself.
 pub async fn monitor(State(floor): State<Floor>, Named(process): Named) -> Answered {
     let known = Id::read(&process).and_then(|process| floor.clara.processes.dialect(process));
     known.ok_or_else(Failure::unknown_process)?;
     Ok(text(200, answers::monitored()))
 }
 
-/// `GET /clara`: where the market is.
+/// `GET /clara`: the market's process id and the paths of its units.
 pub async fn overview(State(floor): State<Floor>) -> Answered {
     Ok(text(200, answers::overview(floor.clara.processes.spec)))
 }

@@ -1,4 +1,4 @@
-//! What each path does.
+//! The operations of the protocol, and helpers that they share.
 
 pub mod compute;
 pub mod messages;
@@ -14,10 +14,10 @@ use super::failure::Failure;
 use super::{BODY_MAX, intake};
 use crate::face::{Floor, sent};
 
-/// What a handler gives back.
+/// The return type of a handler.
 pub type Answered = Result<Response, Failure>;
 
-/// JSON text as an answer.
+/// JSON text as a response.
 pub fn text(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
@@ -34,7 +34,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// The body, read whole.
+/// The whole body.
 pub struct Sent(pub Bytes);
 
 impl FromRequest<Floor> for Sent {
@@ -48,14 +48,14 @@ impl FromRequest<Floor> for Sent {
     }
 }
 
-/// The part of the path that names something.
+/// The name in the path.
 pub struct Named(pub String);
 
 impl FromRequestParts<Floor> for Named {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
-        // Bytes that are no text name nobody and nothing.
+        // A path that is not valid UTF-8 matches no name.
         let name = Path::<String>::from_request_parts(parts, floor).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
     }

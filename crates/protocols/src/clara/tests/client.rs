@@ -1,4 +1,4 @@
-//! The requests of the real client, in the order it makes them.
+//! Tests with the recorded requests of the real client, in its order.
 
 use super::*;
 use crate::clara::failure::Failure;
@@ -21,7 +21,7 @@ fn request(number: usize) -> Value {
     request
 }
 
-/// Its body; `None` where it was left out.
+/// Its body; `None` where the recording has none.
 fn body(number: usize) -> Option<Vec<u8>> {
     let request = request(number);
     let hex = request["body_hex"].as_str()?;
@@ -29,7 +29,7 @@ fn body(number: usize) -> Option<Vec<u8>> {
     Some(hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect())
 }
 
-/// What stands in its path before and after the `?`.
+/// Its path and its query string.
 fn path(number: usize) -> (String, String) {
     let request = request(number);
     let path = request["path"].as_str().expect("a path");
@@ -37,7 +37,7 @@ fn path(number: usize) -> (String, String) {
     (path.to_owned(), query.to_owned())
 }
 
-/// What the signed item in its body orders.
+/// Reads the order of the signed item in its body.
 fn ordered(number: usize, then: impl FnOnce(&Message<'_>, Result<Order<'_>, Fault>)) {
     let bytes = body(number).expect("a body");
     let item = Item::read(&bytes).expect("an item");

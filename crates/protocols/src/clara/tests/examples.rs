@@ -1,4 +1,4 @@
-//! The spec's examples are read as what they are.
+//! The spec's examples are read correctly.
 
 use super::*;
 use crate::clara::action::Action;

@@ -1,4 +1,4 @@
-//! Every Error text by its cause.
+//! Tests of every Error text.
 
 use super::*;
 use crate::kit::name::BadName;

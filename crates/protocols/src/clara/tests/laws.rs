@@ -1,4 +1,4 @@
-//! What holds for every message, whoever makes it.
+//! Property tests that hold for every message.
 
 use super::messages::signed;
 use super::*;
@@ -14,7 +14,7 @@ use crate::kit::ijson;
 use proptest::prelude::*;
 use rialto_core::time::Timestamp;
 
-/// Names that mean something, and some that do not.
+/// Known tag names and some unknown ones.
 fn name() -> impl Strategy<Value = String> {
     const KNOWN: [&str; 9] = [
         "Protocol",
@@ -30,7 +30,7 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof![4 => prop::sample::select(&KNOWN[..]).prop_map(str::to_owned), 1 => "\\PC{0,8}"]
 }
 
-/// Values that may be right.
+/// Values that may be valid.
 fn value() -> impl Strategy<Value = String> {
     const KNOWN: [&str; 6] = ["C.L.A.R.A.", "tweet", "50", "A1", TASK, "cheapest"];
     prop_oneof![4 => prop::sample::select(&KNOWN[..]).prop_map(str::to_owned), 1 => "\\PC{0,60}"]

@@ -1,4 +1,4 @@
-//! What is seen of items and dry-runs.
+//! Tests of reading items and dry-runs.
 
 use super::*;
 use crate::clara::failure::Failure;
@@ -8,7 +8,7 @@ use crate::clara::{BODY_MAX, answers, query};
 use crate::kit::ans104::{BadItem, Draft, Item, Kind, Unproven};
 use crate::kit::ed25519::SecretKey;
 
-/// An item by a throw-away key.
+/// An item signed with a throw-away key.
 pub fn signed(draft: &Draft<'_>) -> Vec<u8> {
     let key = SecretKey::from_seed(&[7; 32]);
     let owner = *key.public().as_bytes();
@@ -21,7 +21,7 @@ fn dry(body: &str, then: impl FnOnce(Message<'_>)) -> Result<(), Failure> {
     Message::dry_run(&json, process()).map(then)
 }
 
-/// Why a dry-run is not taken.
+/// The error of a dry-run that is not accepted.
 fn refused(body: &str) -> (u16, String) {
     let failure = dry(body, |message| panic!("{message:?}")).expect_err(body);
     (failure.status, failure.text.into_owned())

@@ -1,5 +1,5 @@
-//! The real client's requests, the spec's examples, and what becomes of messages that are almost
-//! right.
+//! Tests with the real client's requests, with the spec's examples, and with messages that are
+//! slightly wrong.
 
 mod client;
 mod examples;
@@ -25,12 +25,12 @@ use rialto_core::money::Credits;
 
 /// The first test wallet.
 const ALICE: &str = "mjP2droAo5EfDd9GbW0oVRhG_bRK1IF1xm3iiR2GwcY";
-/// The second.
+/// The second test wallet.
 const BOB: &str = "-SMm_voAstPnLTpM5pRdKH7YPqDdGDKm0iV2WsC4_xE";
-/// A task.
+/// The id of a task.
 const TASK: &str = "iwJQJ7GBCuc4xTdVE1b0v2dH3kqeCZcIihvQgY-KFKA";
 
-/// Tags to be spoilt.
+/// Tags to change.
 type Tags<'a> = Vec<(&'a str, &'a str)>;
 
 fn process() -> Id {
@@ -41,7 +41,7 @@ fn credits(whole: i64) -> Credits {
     Credits::from_micros(whole * 1_000_000)
 }
 
-/// A signed message of Alice's.
+/// A signed message from Alice.
 fn message<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Message<'a> {
     Message {
         id: TASK.into(),
@@ -54,17 +54,17 @@ fn message<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Message<'a> {
     }
 }
 
-/// What a message of Alice's orders from a market as the spec has it.
+/// The order of a message from Alice, to a market with the spec's topics.
 fn order<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Result<Order<'a>, Fault> {
     Order::read(&message(tags, data), &Topics::default(), Dialect::Spec)
 }
 
-/// The same as text, for what is wrong with it.
+/// The Error text of an invalid message from Alice.
 fn fault(tags: &[(&str, &str)], data: &str) -> String {
     order(tags, data).expect_err("something is wrong").to_string()
 }
 
-/// An example's tags with one of them changed, or added.
+/// An example's tags with one changed or added.
 fn with<'a>(example: Example, name: &'a str, value: &'a str) -> Tags<'a> {
     let mut tags = example.tags.to_vec();
     match tags.iter_mut().find(|(given, _)| *given == name) {

@@ -1,11 +1,11 @@
-//! What messages order when they say more, or less, than the examples do.
+//! Tests of orders with more or fewer tags than the examples have.
 
 use super::*;
 use crate::clara::BROADCAST;
 use crate::clara::order::{Decline, LoadNext, SubmitOffer, Trace};
 use crate::clara::strategy::Strategy;
 
-/// Tags of an action of the market.
+/// The tags of an action.
 fn asks<'a>(action: &'a str, more: &[(&'a str, &'a str)]) -> Tags<'a> {
     [&[("Action", action), ("Protocol", "C.L.A.R.A.")], more].concat()
 }
@@ -67,7 +67,8 @@ fn a_task_is_also_called_by_its_id_and_its_agent() {
     };
     assert_eq!(declined(&format!("{TASK}_AO_Agent_1"), "AO_Agent_1"), TASK);
     assert_eq!(declined(TASK, "AO_Agent_1"), TASK);
-    // Another agent's copy is not this agent's task, and no part of an id is taken for a name.
+    // Another agent's copy is not this agent's task, and no part of an id is taken for an agent's
+    // name.
     let others = format!("{TASK}_AO_Agent_2");
     assert_eq!(declined(&others, "AO_Agent_1"), others);
     let ending = "iwJQJ7GBCuc4xTdVE1b0v2dH3kqeCZcIihvQgY-K_A1";

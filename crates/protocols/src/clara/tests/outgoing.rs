@@ -1,11 +1,11 @@
-//! What the market sends, to the byte where the book prints it.
+//! Tests of the market's messages, byte for byte where the book prints them.
 
 use super::records::{done, query, task};
 use super::*;
 use crate::clara::outgoing::{Notice, Outgoing};
 use crate::clara::record::{Agent, Task, Totals};
 
-/// The tags after the four every message has.
+/// The tags after the four that every message has.
 fn tags(outgoing: &Outgoing) -> Tags<'_> {
     outgoing.tags.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }

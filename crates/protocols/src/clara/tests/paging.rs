@@ -1,4 +1,4 @@
-//! Which results are asked for.
+//! Tests of paging.
 
 use crate::clara::paging::{Cursor, Mark, Paging, Sort};
 use crate::kit::base64url;

@@ -1,9 +1,9 @@
-//! Fees and rewards as text.
+//! Tests of fees and rewards as text.
 
 use super::*;
 use crate::clara::price;
 
-/// What is no fee and no reward (R4).
+/// Texts that are neither a fee nor a reward (R4).
 pub const WRONG: [&str; 19] = [
     "0",
     "-1",

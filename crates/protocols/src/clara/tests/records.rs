@@ -1,11 +1,11 @@
-//! Records as they are written, and as others write them.
+//! Tests of records as the hub and as others write them.
 
 use super::*;
 use crate::clara::record::{self, Agent, Done, Query, Task, Tasks, Totals};
 use crate::clara::strategy::Strategy;
 use rialto_core::time::Timestamp;
 
-/// A task with everything.
+/// A task with all members.
 pub fn task() -> Task<'static> {
     Task {
         id: TASK.into(),
@@ -22,12 +22,12 @@ pub fn task() -> Task<'static> {
     }
 }
 
-/// A task of somebody without an agent.
+/// A task of a requester without an agent.
 pub fn plain_task() -> Task<'static> {
     Task { context_id: TASK.into(), requester_id: None, ..task() }
 }
 
-/// A task that nobody does yet.
+/// A task without an agent.
 pub fn queued_task() -> Task<'static> {
     Task { agent_id: None, reward: credits(50), ..plain_task() }
 }
@@ -75,7 +75,7 @@ pub fn new_agent() -> Agent<'static> {
     }
 }
 
-/// An agent with something everywhere.
+/// An agent with all members.
 pub fn agent() -> Agent<'static> {
     let tasks = Tasks {
         inbox: vec![task()],

@@ -1,4 +1,4 @@
-//! Results and pages as they are written and read.
+//! Tests of writing and reading results and pages.
 
 use super::*;
 use crate::clara::outgoing::Outgoing;

@@ -1,4 +1,4 @@
-//! Capabilities: what an agent can do, and the schemas of what goes in and comes out.
+//! Capabilities: what an agent offers, and the schemas of its input and output.
 
 use rialto_core::money::Credits;
 
@@ -9,36 +9,36 @@ use crate::kit::schema::Schema;
 use crate::openclaw::state::Category;
 use crate::openclaw::{NAME_MAX, TEXT_MAX};
 
-/// Patterns of all schemas of one agent together. They are what schemas hold most memory with.
+/// Patterns in all schemas of one agent together. Patterns take most of the memory of a schema.
 const PATTERNS_MAX: usize = 128;
 
 /// Capabilities of one agent. The spec has no limit; the hub needs one.
 const CAPABILITIES_MAX: usize = 128;
 
-/// One thing an agent can do.
+/// One capability of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capability {
     /// Its id.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// What sort of thing it is.
+    /// Its category.
     pub category: Category,
-    /// How long it takes.
+    /// The estimated duration.
     pub estimated_duration_ms: Option<i64>,
-    /// Whether a person must agree first.
+    /// Whether a person must approve each request.
     pub requires_approval: bool,
-    /// What it costs (ours).
+    /// Its price (not in the spec).
     pub price: Option<Credits>,
-    /// What the input must be; any object without (R26).
+    /// The schema of the input; without one, any object is valid (R26).
     pub input: Option<Schema>,
-    /// What the output must be; any object without.
+    /// The schema of the output; without one, any object is valid.
     pub output: Option<Schema>,
 }
 
-/// All capabilities of an identity; `None` when one of them is not whole.
+/// All capabilities of an identity; `None` when one of them is incomplete.
 pub(super) fn find_all(r: &mut Reader<'_, '_>, from: &Part<'_, '_>) -> Option<Vec<Capability>> {
     let mut patterns = 0;
     let inputs = schemas(r, &from.part("input_schemas"), &mut patterns);
@@ -94,8 +94,8 @@ fn capability(
     })
 }
 
-/// Every schema of a map, compiled, whether a capability has its name or not (R18). A reference to a
-/// schema elsewhere is a text like others and never followed (D22).
+/// Every schema of a map, compiled, whether or not a capability has its name (R18). A reference to
+/// a schema elsewhere is treated as plain text and never followed (D22).
 fn schemas<'b>(
     r: &mut Reader<'_, '_>,
     map: &Part<'_, 'b>,

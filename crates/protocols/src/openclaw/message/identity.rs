@@ -1,4 +1,4 @@
-//! Identities: an agent, what it can do, and under which schemas.
+//! Identities: an agent, its capabilities and their schemas.
 
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
@@ -15,12 +15,12 @@ use crate::openclaw::score::Score;
 use crate::openclaw::state::Mode;
 use crate::openclaw::{NAME_MAX, VERSION};
 
-/// The only type of agent there is (R9).
+/// The only agent type in the spec (R9).
 pub const AGENT_TYPE: &str = "autonomous_content_node";
-/// Characters of an endpoint.
+/// The most characters of an endpoint.
 const ENDPOINT_MAX: usize = 2_048;
 
-/// What an identity says.
+/// The content of an identity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
     /// Its id.
@@ -31,43 +31,43 @@ pub struct Identity {
     pub version: String,
     /// The version of the specifications it follows.
     pub spec_version: Option<String>,
-    /// What it can do; each id stands once.
+    /// Its capabilities, each id at most once.
     pub capabilities: Vec<Capability>,
-    /// How it is.
+    /// Its status.
     pub report: Report,
-    /// How well it says it does.
+    /// The reputation that it claims.
     pub trust_signals: Option<Trust>,
-    /// How much it can take.
+    /// Its capacity limits.
     pub limits: Limits,
-    /// When it says it was published.
+    /// When it was published, as the agent reports it.
     pub published_at: Option<Timestamp>,
-    /// Where pushes go (ours); whether they may is for the hub to say.
+    /// Where webhook deliveries go (not in the spec). The hub decides whether it allows this URL.
     pub endpoint: Option<String>,
-    /// Who answers requests for it (ours).
+    /// Who responds to requests for the agent (not in the spec).
     pub response_mode: Mode,
 }
 
-/// How well an agent says it does.
+/// The reputation that an agent claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// Its score.
     pub reputation_score: Option<Score>,
-    /// All collaborations ever.
+    /// The number of all collaborations so far.
     pub total_collaborations: Option<i64>,
-    /// The share of completed ones.
+    /// The share of completed collaborations.
     pub success_rate: Option<Score>,
-    /// From acceptance to result.
+    /// The average time from acceptance to result.
     pub average_response_time_ms: Option<i64>,
 }
 
-/// How much an agent can take.
+/// The capacity limits of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// At the same time.
+    /// The most tasks at the same time.
     pub max_concurrent_tasks: Option<i64>,
-    /// What it says it is doing.
+    /// The number of tasks that it reports as running.
     pub current_task_count: Option<i64>,
-    /// New ones in any 60 seconds.
+    /// The most new tasks in any 60 seconds.
     pub rate_limit_per_minute: Option<i64>,
 }
 
@@ -124,13 +124,13 @@ impl Identity {
         self.capabilities.iter().find(|capability| capability.id == id)
     }
 
-    /// How many patterns all its schemas have.
+    /// The number of patterns in all its schemas.
     pub fn patterns(&self) -> usize {
         let schemas = self.capabilities.iter().flat_map(|one| [&one.input, &one.output]);
         schemas.flatten().map(Schema::patterns).sum()
     }
 
-    /// The message. An identity has no time and no correlation id of its own.
+    /// The JSON text of the message. An identity has no timestamp and no correlation id of its own.
     pub fn write(&self) -> String {
         let list: Vec<_> = self.capabilities.iter().map(Capability::write).collect();
         let map = |of: fn(&Capability) -> Option<&Schema>| {

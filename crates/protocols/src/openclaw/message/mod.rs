@@ -1,8 +1,8 @@
-//! The six messages: read strictly, with everything that is wrong told at once, and written.
+//! The six messages: reads them strictly, reports all violations at once, and writes them.
 //!
-//! Each is checked against the spec's own schema and then against the conditions the spec gives only
-//! in prose (D7). What the hub uses becomes a value; the text itself is kept, with every member
-//! nobody here knows.
+//! A message is checked against the spec's own schema, then against the conditions that the spec
+//! gives only in prose (D7). The members that the hub uses become typed values. The text itself is
+//! kept, with all unknown members.
 
 pub mod capability;
 pub mod identity;
@@ -31,36 +31,36 @@ use super::failure::Failure;
 use super::kind::Kind;
 use crate::kit::ijson::{self, Json};
 
-/// A message as it came.
+/// A message as it was received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message<T> {
-    /// What it says.
+    /// Its typed content.
     pub said: T,
     /// Its exact text.
     pub raw: Box<str>,
-    /// The version it says it is; ours when it says none.
+    /// The version it declares; ours when it declares none.
     pub version: String,
-    /// Its correlation id; only an identity may have none.
+    /// Its correlation id; only an identity may lack one.
     pub correlation_id: Option<Uuid>,
 }
 
-/// What can be said in a message.
+/// The content of one kind of message.
 pub trait Said: Sized {
-    /// Which kind of message says it.
+    /// The kind of message that has this content.
     const KIND: Kind;
 
-    /// Looks at all of it, notes what is wrong, and is `None` when a part is missing.
+    /// Reads all members and records every violation. `None` when a required part is missing.
     fn find(reader: &mut Reader<'_, '_>) -> Option<Self>;
 }
 
-/// Reads the body of a request.
+/// Reads a message from the body of a request.
 pub fn read<T: Said>(body: &[u8]) -> Result<Message<T>, Failure> {
     let json =
         ijson::read(body).map_err(|bad| Failure::from(bad).with_example(T::KIND.example()))?;
     of(&json)
 }
 
-/// Reads a message that is JSON already.
+/// Reads a message from parsed JSON.
 pub fn of<T: Said>(json: &Json<'_>) -> Result<Message<T>, Failure> {
     let version = common::version(json)?;
     let mut reader = Reader::of(T::KIND, json);
@@ -70,25 +70,25 @@ pub fn of<T: Said>(json: &Json<'_>) -> Result<Message<T>, Failure> {
     Ok(Message { said, raw: json.raw().into(), version, correlation_id })
 }
 
-/// Any of the six (`POST /messages`).
+/// A message of any of the six kinds (`POST /messages`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Any {
-    /// An agent.
+    /// An agent and its capabilities.
     Identity(Box<Message<Identity>>),
-    /// How it is.
+    /// Its status.
     Status(Message<StatusUpdate>),
-    /// How well it says it does.
+    /// The reputation that it claims.
     Reputation(Message<Reputation>),
-    /// Work wanted.
+    /// Requested work.
     Request(Message<Request>),
-    /// An answer to that.
+    /// A response to a request.
     Response(Message<Response>),
-    /// What came of it.
+    /// The result of a collaboration.
     Result(Message<Output>),
 }
 
 impl Any {
-    /// Reads a body of whichever kind it is (R90).
+    /// Reads a body and detects its kind (R90).
     pub fn read(body: &[u8]) -> Result<Self, Failure> {
         let json = ijson::read(body)?;
         Ok(match Kind::tell(&json).map_err(|bad| bad.about(&json))? {
@@ -102,12 +102,13 @@ impl Any {
     }
 }
 
-/// Whether a response or result belongs to a request: both ids must be the request's (R55, R59).
+/// Checks that a response or result belongs to a request: both ids must be the request's (R55,
+/// R59).
 pub fn belongs(request: &Request, request_id: Uuid, correlation_id: Uuid) -> Result<(), Failure> {
     belongs_to((request.request_id, request.correlation_id), request_id, correlation_id)
 }
 
-/// The same for a request of which only the ids are at hand: its own, then its correlation id.
+/// The same check when only the request's id and its correlation id are known, in this order.
 pub fn belongs_to(
     request: (Uuid, Uuid),
     request_id: Uuid,

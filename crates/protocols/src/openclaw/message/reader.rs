@@ -1,4 +1,4 @@
-//! Reading a message whole: every wrong member is noted, and the first does not hide the others.
+//! Reads a whole message and records every invalid member, not only the first.
 
 use rialto_core::money::Credits;
 use rialto_core::number;
@@ -13,10 +13,10 @@ use crate::openclaw::kind::Kind;
 use crate::openclaw::score::Score;
 use crate::openclaw::{DECIMALS, common, schemas};
 
-/// How many things may be told to be wrong with one message.
+/// The most violations reported for one message.
 const VIOLATIONS_MAX: usize = 500;
 
-/// A message that is being read, and what is wrong with it so far.
+/// A message that is being read, and its violations so far.
 #[derive(Debug)]
 pub struct Reader<'a, 'b> {
     kind: Kind,
@@ -24,7 +24,7 @@ pub struct Reader<'a, 'b> {
     found: Vec<String>,
 }
 
-/// An object inside a message, and where it stands.
+/// An object inside a message, and its path.
 #[derive(Clone, Debug)]
 pub struct Part<'a, 'b> {
     json: Option<&'b Json<'a>>,
@@ -32,12 +32,12 @@ pub struct Part<'a, 'b> {
 }
 
 impl<'a, 'b> Part<'a, 'b> {
-    /// The object called `name` inside this one; without members if there is none.
+    /// The object in member `name`; one without members if there is none.
     pub fn part(&self, name: &str) -> Self {
         Self { json: self.get(name), at: self.at(name) }
     }
 
-    /// The items of a list, each an object; none if there is no list.
+    /// The items of a list as objects; empty if there is no list.
     pub fn items(&self, name: &str) -> Vec<Self> {
         let Some(Is::List(items)) = self.get(name).map(Json::kind) else { return Vec::new() };
         let at = self.at(name);
@@ -50,7 +50,7 @@ impl<'a, 'b> Part<'a, 'b> {
         self.json?.get(name).filter(|value| !matches!(value.kind(), Is::Null))
     }
 
-    /// The text of a member that is one.
+    /// The value of a member that is a string.
     pub fn text(&self, name: &str) -> Option<&'b str> {
         match self.get(name)?.kind() {
             Is::Text(text) => Some(text),
@@ -64,17 +64,17 @@ impl<'a, 'b> Part<'a, 'b> {
         matches!(value.kind(), Is::Object(_)).then(|| value.raw().into())
     }
 
-    /// What stands here.
+    /// The JSON value at this path.
     pub fn json(&self) -> Option<&'b Json<'a>> {
         self.json
     }
 
-    /// Whether there is such an object at all.
+    /// Whether there is an object at this path.
     pub fn is_there(&self) -> bool {
         self.json.is_some()
     }
 
-    /// How a member is called in a sentence.
+    /// The path of a member, for use in a sentence.
     pub fn at(&self, name: &str) -> String {
         if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
     }
@@ -92,7 +92,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         Self { kind, json, found: told.iter().map(sentence).collect() }
     }
 
-    /// A part of a message that was checked when it came.
+    /// A part of a message that was already checked when it was received.
     pub(super) fn bare(kind: Kind, json: &'b Json<'a>) -> Self {
         Self { kind, json, found: Vec::new() }
     }
@@ -102,7 +102,8 @@ impl<'a, 'b> Reader<'a, 'b> {
         Part { json: Some(self.json), at: String::new() }
     }
 
-    /// Notes that a member is wrong, unless that is known: the first sentence about it is enough.
+    /// Records that a member is invalid, unless it already has a violation: one per member is
+    /// enough.
     pub fn wrong(&mut self, part: &Part<'_, '_>, name: &str, says: impl std::fmt::Display) {
         let at = part.at(name);
         let known =
@@ -112,7 +113,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
     }
 
-    /// Notes that a member is missing which must be there `when` something is so.
+    /// Records that a member is missing that is required `when` a condition holds.
     pub fn need(&mut self, part: &Part<'_, '_>, name: &str, when: &str) {
         if part.get(name).is_none() {
             self.wrong(part, name, format_args!("is required when {when}"));
@@ -136,7 +137,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
     }
 
-    /// A whole number by value, as schemas count: `3.0` is 3.
+    /// An integer by value, as JSON Schema counts: `3.0` is 3.
     pub fn number(&mut self, part: &Part<'_, '_>, name: &str) -> Option<i64> {
         self.made(
             part,
@@ -160,7 +161,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         })
     }
 
-    /// An amount (ours: no schema knows it).
+    /// An amount (not in the spec, so no schema checks it).
     pub fn amount(&mut self, part: &Part<'_, '_>, name: &str) -> Option<Credits> {
         let Is::Number(digits) = part.get(name)?.kind() else {
             self.wrong(part, name, "must be a number");
@@ -183,7 +184,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         })
     }
 
-    /// A name or id of at most `max` characters that can all be seen (C14).
+    /// A name or id of at most `max` characters, all of them visible (C14).
     pub fn name(&mut self, part: &Part<'_, '_>, name: &str, max: usize) -> Option<String> {
         let text = part.text(name)?;
         match check_name(text, max) {
@@ -195,7 +196,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
     }
 
-    /// A text of at most `max` characters.
+    /// A string of at most `max` characters.
     pub fn bounded(&mut self, part: &Part<'_, '_>, name: &str, max: usize) -> Option<String> {
         let wrong = format!("must be a string of at most {max} characters");
         self.made(part, name, &wrong, |json| match json.kind() {
@@ -204,7 +205,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         })
     }
 
-    /// What `make` makes of a member; noted as wrong when it makes nothing.
+    /// Converts a member with `make`; records a violation when the result is `None`.
     pub fn made<T>(
         &mut self,
         part: &Part<'_, '_>,
@@ -219,7 +220,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         made
     }
 
-    /// What was made, if nothing was wrong.
+    /// The finished value if there are no violations.
     pub(super) fn finish<T>(self, made: Option<T>) -> Result<T, Failure> {
         match made {
             Some(made) if self.found.is_empty() => Ok(made),

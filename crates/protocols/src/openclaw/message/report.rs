@@ -1,4 +1,4 @@
-//! How an agent is doing, as identities and status updates both say it.
+//! The status of an agent, as identities and status updates contain it.
 
 use rialto_core::time::Timestamp;
 
@@ -7,36 +7,37 @@ use crate::kit::object::Object;
 use crate::openclaw::TEXT_MAX;
 use crate::openclaw::state::{ErrorType, Status};
 
-/// A status and since when.
+/// A status and the time since which it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// How it is.
+    /// The status.
     pub status: Status,
-    /// Since when.
+    /// Since when it holds.
     pub at: Timestamp,
-    /// More about it.
+    /// Details of the status.
     pub details: Details,
 }
 
-/// What is said besides; which of it must be there depends on the status.
+/// The details of a status. Which of them are required depends on the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
-    /// How much it is doing.
+    /// The number of running tasks.
     pub active_tasks: Option<i64>,
-    /// What broke.
+    /// The code of the error.
     pub error_code: Option<String>,
-    /// The same for people.
+    /// The error as text for people.
     pub error_message: Option<String>,
-    /// Whether that passes.
+    /// Whether the error is transient.
     pub error_type: Option<ErrorType>,
-    /// When it is back.
+    /// When the maintenance ends.
     pub maintenance_until: Option<Timestamp>,
-    /// Why it is away.
+    /// Why the agent is in maintenance.
     pub maintenance_reason: Option<String>,
 }
 
 impl Report {
-    /// Reads the object that holds it. An update about an error must also say its type (D8).
+    /// Reads the object that contains the status. An update about an error must have an error type
+    /// (D8).
     pub(super) fn find(r: &mut Reader<'_, '_>, from: &Part<'_, '_>, update: bool) -> Option<Self> {
         let status = from.text("current_status").and_then(Status::read);
         let details = from.part("status_details");
@@ -61,7 +62,7 @@ impl Report {
         Some(Self { status: status?, at: at?, details })
     }
 
-    /// The members, on an object.
+    /// Adds the members to an object.
     pub fn on(&self, object: Object) -> Object {
         let object =
             object.text("current_status", self.status.as_str()).time("status_timestamp", self.at);

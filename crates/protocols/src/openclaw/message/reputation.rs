@@ -1,4 +1,4 @@
-//! Reputation updates: an agent claims how well it does, or the hub tells how well it did.
+//! Reputation updates: what an agent claims about itself, or what the hub measured.
 
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
@@ -11,41 +11,41 @@ use crate::openclaw::kind::Kind;
 use crate::openclaw::score::Score;
 use crate::openclaw::state::UpdateType;
 
-/// What a reputation update says.
+/// The content of a reputation update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reputation {
-    /// Whose.
+    /// The agent it is about.
     pub agent_id: Uuid,
-    /// Why now.
+    /// Why it was sent.
     pub update_type: UpdateType,
     /// The score.
     pub score: Score,
     /// When it was calculated.
     pub at: Timestamp,
-    /// What it was calculated from.
+    /// The figures it was calculated from.
     pub metrics: Option<Metrics>,
-    /// The collaboration that changed it.
+    /// The collaboration that changed the score.
     pub collaboration_id: Option<Uuid>,
-    /// Traces it.
+    /// The id that traces the message.
     pub correlation_id: Uuid,
-    /// When it was written.
+    /// When the message was written.
     pub timestamp: Timestamp,
 }
 
-/// What a score is calculated from.
+/// The figures that a score is calculated from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// All collaborations ever (D4).
+    /// The number of all collaborations so far (D4).
     pub total_collaborations: Option<i64>,
-    /// Those that were completed.
+    /// The number of completed collaborations.
     pub successful_collaborations: Option<i64>,
-    /// Those that failed.
+    /// The number of failed collaborations.
     pub failed_collaborations: Option<i64>,
-    /// The share of completed ones.
+    /// The share of completed collaborations.
     pub success_rate: Option<Score>,
-    /// From acceptance to result.
+    /// The average time from acceptance to result.
     pub average_response_time_ms: Option<i64>,
-    /// The share of those in time.
+    /// The share of collaborations completed in time.
     pub on_time_completion_rate: Option<Score>,
 }
 
@@ -103,7 +103,7 @@ impl Metrics {
 }
 
 impl Reputation {
-    /// The message.
+    /// The JSON text of the message.
     pub fn write(&self) -> String {
         let update = Object::new()
             .text("update_type", self.update_type.as_str())

@@ -1,4 +1,4 @@
-//! Collaboration requests: work is wanted.
+//! Collaboration requests.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
@@ -11,30 +11,30 @@ use crate::openclaw::common::Common;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::{KEY_MAX, NAME_MAX, PRIORITY};
 
-/// What a request says.
+/// The content of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The requester's own id for it.
+    /// The id that the requester gave it.
     pub request_id: Uuid,
-    /// Who asks.
+    /// The agent that requests the work.
     pub requester_agent_id: Uuid,
-    /// What for.
+    /// The requested capability.
     pub capability_id: String,
     /// The exact JSON text of the input, an object.
     pub input_data: Box<str>,
-    /// Makes repeats the same request.
+    /// Marks repeats as the same request.
     pub idempotency_key: Option<String>,
-    /// By when.
+    /// The latest time for the result.
     pub deadline: Option<Timestamp>,
     /// 1 is the most urgent, 10 the least.
     pub priority: Option<u8>,
-    /// Whom (ours); otherwise the path or the hub says.
+    /// The agent that is asked (not in the spec). Without it, the path or the hub decides.
     pub responder_agent_id: Option<Uuid>,
-    /// What it may cost at most (ours).
+    /// The highest price that the requester pays (not in the spec).
     pub budget: Option<Credits>,
-    /// Traces it and everything that comes of it.
+    /// The id that traces the request and all that follows from it.
     pub correlation_id: Uuid,
-    /// When it was written.
+    /// When the message was written.
     pub timestamp: Timestamp,
 }
 
@@ -70,12 +70,12 @@ impl Said for Request {
 }
 
 impl Request {
-    /// How urgent it is.
+    /// The priority, or the default.
     pub fn priority(&self) -> u8 {
         self.priority.unwrap_or(PRIORITY)
     }
 
-    /// The message.
+    /// The JSON text of the message.
     pub fn write(&self) -> String {
         let object = Object::new()
             .id("request_id", self.request_id)

@@ -1,4 +1,4 @@
-//! Collaboration responses: whether a request will be served.
+//! Collaboration responses: whether a request is accepted.
 
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
@@ -13,83 +13,83 @@ use crate::openclaw::kind::Kind;
 use crate::openclaw::{TEXT_MAX, words::words};
 
 words! {
-    /// The three ways to answer.
+    /// The three responses.
     ResponseStatus {
-        /// It will be done.
+        /// The work will be done.
         Accepted = "accepted",
-        /// It will not.
+        /// The work will not be done.
         Rejected = "rejected",
-        /// Perhaps, later.
+        /// The decision comes later.
         Deferred = "deferred",
     }
 }
 
-/// What a response says.
+/// The content of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Which request it answers.
+    /// The request it answers.
     pub request_id: Uuid,
-    /// Who answers; the hub when nobody could be found (R84).
+    /// The agent that responds; the hub's id when no agent could be found (R84).
     pub responder_agent_id: Uuid,
     /// The answer.
     pub answer: Answer,
-    /// The request's own.
+    /// The request's correlation id.
     pub correlation_id: Uuid,
-    /// When it was written.
+    /// When the message was written.
     pub timestamp: Timestamp,
-    /// The result, once there is one: the exact text of the message (R64).
+    /// The result, once there is one, as the exact text of its message (R64).
     pub result: Option<Box<str>>,
 }
 
-/// The answer.
+/// The answer with its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It will be done.
+    /// The work will be done.
     Accepted {
-        /// What the work is called from now on.
+        /// The id of the collaboration.
         collaboration_id: Uuid,
-        /// When it is likely to be done.
+        /// When the result is expected.
         estimated_completion: Option<Timestamp>,
     },
-    /// It will not be done.
+    /// The work will not be done.
     Rejected(Rejection),
-    /// It will be looked at again.
+    /// The decision comes later.
     Deferred {
-        /// When.
+        /// When the request is decided again.
         until: Timestamp,
     },
 }
 
-/// Why not.
+/// Why a request was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// In one word.
+    /// The code of the reason.
     pub code: Rejected,
-    /// For people.
+    /// The reason as text for people.
     pub message: String,
-    /// More: the exact JSON text of an object.
+    /// Details: the exact JSON text of an object.
     pub details: Option<Box<str>>,
-    /// Whether asking again can help.
+    /// Whether a repeated request can be accepted.
     pub retryable: bool,
-    /// When.
+    /// How long to wait before a repeat.
     pub retry_after_seconds: Option<u32>,
 }
 
 impl Rejection {
-    /// A rejection that says nothing more than its code does.
+    /// A rejection with a code and a message only.
     pub fn new(code: Rejected, message: impl Into<String>) -> Self {
         let (retryable, message) = (code.retryable(), message.into());
         Self { code, message, details: None, retryable, retry_after_seconds: None }
     }
 
-    /// Input that breaks the capability's schema, and all that is wrong with it (R62).
+    /// The input violates the capability's schema; lists every violation (R62).
     pub fn invalid_input<'t>(violations: impl IntoIterator<Item = &'t str>) -> Self {
         let details = Object::new().raw("validation_errors", &texts(violations)).finish();
         let message = "Input data does not conform to the capability's input schema";
         Self { details: Some(details.into()), ..Self::new(Rejected::InvalidInput, message) }
     }
 
-    /// Too much to do already (R71).
+    /// The agent is at capacity (R71).
     pub fn at_capacity(current_tasks: u64, max_tasks: u64, retry_after_seconds: u32) -> Self {
         let details = format!(r#"{{"current_tasks":{current_tasks},"max_tasks":{max_tasks}}}"#);
         let message = "Agent is at maximum concurrent task capacity";
@@ -100,7 +100,7 @@ impl Rejection {
         }
     }
 
-    /// The requester cannot pay (R88).
+    /// The requester has too few credits (R88).
     pub fn insufficient_credits(retry_after_seconds: u32) -> Self {
         Self {
             details: Some(r#"{"reason":"insufficient_credits"}"#.into()),
@@ -186,7 +186,7 @@ impl Said for Response {
 }
 
 impl Response {
-    /// How it answers.
+    /// Its `response_status`.
     pub fn status(&self) -> ResponseStatus {
         match self.answer {
             Answer::Accepted { .. } => ResponseStatus::Accepted,
@@ -195,7 +195,7 @@ impl Response {
         }
     }
 
-    /// The message.
+    /// The JSON text of the message.
     pub fn write(&self) -> String {
         let object = Object::new()
             .id("request_id", self.request_id)

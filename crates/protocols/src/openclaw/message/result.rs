@@ -1,4 +1,4 @@
-//! Collaboration results: what came of it.
+//! Collaboration results.
 
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
@@ -14,51 +14,51 @@ use crate::openclaw::state::ErrorType;
 use crate::openclaw::{TEXT_MAX, words::words};
 
 words! {
-    /// The three ways to end.
+    /// The three outcomes.
     ResultStatus {
-        /// Done.
+        /// The work is done.
         Completed = "completed",
-        /// Not done.
+        /// The work failed.
         Failed = "failed",
-        /// Called off.
+        /// The collaboration was cancelled.
         Cancelled = "cancelled",
     }
 }
 
-/// What a result says.
+/// The content of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Of which collaboration.
+    /// The collaboration it belongs to.
     pub collaboration_id: Uuid,
-    /// Of which request.
+    /// The request it belongs to.
     pub request_id: Uuid,
-    /// By whom.
+    /// The agent that did the work.
     pub responder_agent_id: Uuid,
-    /// What came of it.
+    /// The outcome with its details.
     pub outcome: Outcome,
-    /// How long it took.
+    /// How long the work took.
     pub execution_duration_ms: Option<i64>,
-    /// When it was done.
+    /// When the work was done.
     pub completed_at: Option<Timestamp>,
-    /// The request's own.
+    /// The request's correlation id.
     pub correlation_id: Uuid,
-    /// When it was written.
+    /// When the message was written.
     pub timestamp: Timestamp,
 }
 
-/// What came of it.
+/// The outcome of a collaboration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The output: the exact JSON text of an object.
+    /// The work is done. The output is the exact JSON text of an object.
     Completed {
-        /// The text.
+        /// The JSON text of the output.
         output_data: Box<str>,
     },
-    /// Nothing, because of an error.
+    /// There is no output because of an error.
     Failed(Failed),
-    /// Nothing, because somebody called it off.
+    /// There is no output because a party cancelled.
     Cancelled {
-        /// Why (ours).
+        /// Why it was cancelled (not in the spec).
         reason: Option<String>,
     },
 }
@@ -66,26 +66,26 @@ pub enum Outcome {
 /// Why there is no output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// In one word.
+    /// The code of the error.
     pub code: String,
-    /// For people.
+    /// The error as text for people.
     pub message: String,
-    /// Whether it passes.
+    /// Whether the error is transient.
     pub error_type: Option<ErrorType>,
-    /// More: the exact JSON text of an object.
+    /// Details: the exact JSON text of an object.
     pub details: Option<Box<str>>,
-    /// Whether asking again can help; as the type says when it is not said.
+    /// Whether a repeated request can succeed. Follows from the error type when it is missing.
     pub retryable: bool,
-    /// When.
+    /// How long to wait before a repeat.
     pub retry_after_seconds: Option<u32>,
 }
 
 impl Failed {
-    /// The result of work that was not done in time (R82).
+    /// The error of work that was not done in time (R82).
     pub fn deadline_exceeded() -> Self {
         Self {
             code: DEADLINE_EXCEEDED.to_owned(),
-            message: "no result came in time".to_owned(),
+            message: "no result arrived in time".to_owned(),
             error_type: Some(ErrorType::Transient),
             details: None,
             retryable: true,
@@ -93,7 +93,7 @@ impl Failed {
         }
     }
 
-    /// Reads the error of a result that is kept as JSON text.
+    /// Reads the error from the stored JSON text of a result.
     pub fn read(result: &str) -> Option<Self> {
         let json = ijson::read(result.as_bytes()).ok()?;
         let mut reader = Reader::bare(Kind::Result, &json);
@@ -173,7 +173,7 @@ impl Said for Output {
 }
 
 impl Output {
-    /// How it ended.
+    /// Its `result_status`.
     pub fn status(&self) -> ResultStatus {
         match self.outcome {
             Outcome::Completed { .. } => ResultStatus::Completed,
@@ -182,7 +182,7 @@ impl Output {
         }
     }
 
-    /// The message.
+    /// The JSON text of the message.
     pub fn write(&self) -> String {
         let object = Object::new()
             .id("collaboration_id", self.collaboration_id)

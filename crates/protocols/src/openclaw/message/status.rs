@@ -1,4 +1,4 @@
-//! Status updates: an agent tells how it is.
+//! Status updates: an agent reports its status.
 
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
@@ -12,18 +12,18 @@ use crate::openclaw::common::Common;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::state::Status;
 
-/// What a status update says.
+/// The content of a status update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusUpdate {
-    /// Who.
+    /// The agent it is about.
     pub agent_id: Uuid,
-    /// How it is now.
+    /// The current status.
     pub report: Report,
-    /// How it was.
+    /// The previous status.
     pub previous: Option<Status>,
-    /// Traces it.
+    /// The id that traces the message.
     pub correlation_id: Uuid,
-    /// When it was written.
+    /// When the message was written.
     pub timestamp: Timestamp,
 }
 
@@ -48,12 +48,12 @@ impl Said for StatusUpdate {
 }
 
 impl StatusUpdate {
-    /// Whether it was told too long after it became so (R32).
+    /// Whether the update was written too long after the status changed (R32).
     pub fn is_late(&self) -> bool {
         self.timestamp.since(self.report.at) > LATE_AFTER
     }
 
-    /// The message.
+    /// The JSON text of the message.
     pub fn write(&self) -> String {
         let update = self.report.on(Object::new());
         let update = update.maybe_text("previous_status", self.previous.map(Status::as_str));

@@ -1,4 +1,4 @@
-//! The directory: everybody, one agent, how it is, how well it does; and leaving.
+//! Directory operations: list agents, show one with its status or reputation, and unregister.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use crate::openclaw::say::{self, Answered, Refused};
 use crate::openclaw::state::{Category, Status};
 use crate::openclaw::{ID, VERSION, bulletin, record, stream};
 
-/// Agents on one page.
+/// The default number of agents on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
-/// Agents looked at for one page; a directory with gaps still answers in time.
+/// The most agents scanned for one page, so that a sparse directory still answers in time.
 const SCAN_MAX: usize = 5_000;
 
-/// What is looked for.
+/// The filter of a list.
 struct Wanted {
     category: Option<Category>,
     status: Option<Status>,
@@ -71,14 +71,14 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
             let places = (cursor + 1..).zip(found);
             gather(world, &wanted, places, limit, floor.engine.now())
         }
-        // In the order they came, which never changes.
+        // In the order of registration, which never changes.
         None => {
             let all = cursor + 1..world.next.agent.0;
             let places = all.map(|id| (id, AgentId(id)));
             gather(world, &wanted, places, limit, floor.engine.now())
         }
     });
-    // What agents wrote is read here, where it holds up nobody.
+    // The agents' own text is parsed here, without holding a lock.
     let (mut agents, mut budget, mut next) = (Vec::new(), ByteBudget::default(), rest);
     let mut last = cursor;
     for (place, glimpse) in &found {
@@ -94,7 +94,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     Ok(say::json(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
 }
 
-/// Those who are wanted, each with its place, and the last place looked at if there are more.
+/// The agents that match, each with its position, and the last position scanned if there are more.
 fn gather(
     world: &World,
     wanted: &Wanted,
@@ -198,7 +198,7 @@ pub async fn status(State(floor): State<Floor>, Named(id): Named) -> Answered {
     Ok(say::text(200, shown))
 }
 
-/// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last word as a claim.
+/// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as a claim.
 pub async fn reputation(State(floor): State<Floor>, Named(id): Named) -> Answered {
     let agent = known_agent(&floor, id)?;
     let claimed = floor.engine.look(|world| world.desk(agent.id)?.claim.clone());
@@ -220,7 +220,7 @@ fn unscored(floor: &Floor, agent: &Agent) -> String {
     say::common(floor, None).on(object).finish()
 }
 
-/// `DELETE /agents/{id}`: off the lists; the id stays reserved.
+/// `DELETE /agents/{id}`: removes the agent from the directory. Its id stays reserved.
 pub async fn remove(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
     let unknown = || about(&floor, Failure::not_found("agent"), None);
     let id = id.ok_or_else(unknown)?;
@@ -230,7 +230,7 @@ pub async fn remove(State(floor): State<Floor>, known: Known, Named(id): Named) 
             let agent = native(world, id)?;
             match known.0.caller {
                 Caller::Operator => Some((agent, true)),
-                // To others it does not exist as something to be taken away.
+                // Other callers get the same answer as for an unknown agent.
                 Caller::Agent(own) => (own == agent).then_some((agent, false)),
                 Caller::Nobody | Caller::Former(_) => Some((agent, false)),
             }

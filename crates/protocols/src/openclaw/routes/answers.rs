@@ -1,4 +1,4 @@
-//! What a responder says: whether it does it, what came of it, and whether it may.
+//! Operations on a collaboration: response, result, approval and cancellation.
 
 use std::sync::Arc;
 
@@ -50,12 +50,12 @@ pub async fn post_result(
     result(&floor, known, id, &message).await
 }
 
-/// What is no id names nothing.
+/// The collaboration id of the path; 404 if it is not a UUID.
 fn named(floor: &Floor, id: Option<Uuid>, about_id: Option<Uuid>) -> Result<Uuid, Refused> {
     id.ok_or_else(|| about(floor, Failure::not_found("collaboration"), about_id))
 }
 
-/// The collaboration and its responder, if that is who calls; to others it does not exist (R61).
+/// The collaboration and its responder, if the responder calls. For others it does not exist (R61).
 async fn worked_on(
     floor: &Floor,
     known: Known,
@@ -70,7 +70,7 @@ async fn worked_on(
     }
 }
 
-/// An agent that answers for itself says whether it takes a request.
+/// Handles the response of an agent that accepts or rejects requests itself.
 pub async fn respond(
     floor: &Floor,
     known: Known,
@@ -86,7 +86,7 @@ pub async fn respond(
     let command = translate::respond(said, &job, agent);
     let ran = floor.engine.run_once(command, known.0.once).await;
     ran.map_err(|failure| match failure {
-        // The id it chose is somebody else's.
+        // The collaboration id that the agent chose is already in use.
         EngineFailure::Refused(Refusal::IdTaken) => {
             let wrong = "collaboration_id is taken; choose another or use the one it came with";
             refuse(Failure::violated(vec![wrong.to_owned()]))
@@ -101,14 +101,14 @@ pub async fn respond(
     Ok(say::json(200, &Done::new(common, Done::DELIVERED.to_owned())))
 }
 
-/// Whether what is said is about this job's request (R55, R59).
+/// Checks that a message belongs to this job's request (R55, R59).
 fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Failure> {
     let ids = view::ids(job);
     message::belongs_to((ids.request_id, ids.correlation_id), request_id, correlation_id)
 }
 
-/// Whether the responder has it now, or had it to the end. What it only waits for, or was asked for in
-/// vain, is its own and yet nothing to speak about.
+/// Checks that the job is or was assigned to the agent. A job that it still waits for, or that was
+/// never assigned to it, does not allow messages.
 fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
     match job.worker() == Some(agent) {
         true => Ok(()),
@@ -116,7 +116,7 @@ fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
     }
 }
 
-/// The responder says what came of it.
+/// Handles the result of a collaboration.
 pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Output>) -> Answered {
     let (said, correlation_id) = (&message.said, message.correlation_id);
     let refuse = |failure| about(floor, failure, correlation_id);
@@ -137,7 +137,7 @@ pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Out
         return Err(refuse(Failure::violated(vec![wrong])));
     }
     let unfit = unfit(floor, &job, agent, &said.outcome).await;
-    // Called off is called off, however often it is said (R61).
+    // A repeated cancellation succeeds and changes nothing (R61).
     let repeated =
         job.state == JobState::Cancelled && matches!(said.outcome, Outcome::Cancelled { .. });
     if !repeated {
@@ -150,7 +150,7 @@ pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Out
     Ok(say::json(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
 }
 
-/// What the output breaks of the capability's schema (R60).
+/// The violations of the capability's output schema (R60).
 async fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> Vec<String> {
     let Outcome::Completed { output_data } = outcome else { return Vec::new() };
     let agent = floor.engine.look(|world| world.agent(agent).cloned());
@@ -165,7 +165,7 @@ async fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> V
     violations.iter().map(ToString::to_string).collect()
 }
 
-/// `POST /collaborations/{id}/approve`: by the responder, or the operator (R73).
+/// `POST /collaborations/{id}/approve`: for the responder and the operator (R73).
 pub async fn approve(
     State(floor): State<Floor>,
     known: Known,
@@ -183,7 +183,7 @@ pub async fn approve(
         }
         (Some(agent), _) => Approver::Agent(agent),
         (None, _) if known.0.caller == Caller::Operator => Approver::Operator,
-        // An open hub takes its word for agents of this protocol.
+        // An open hub trusts a caller without a key to act for agents of this protocol.
         (None, Some(worker)) if is_native(&floor, worker) => Approver::Agent(worker),
         (None, _) => return Err(refuse(Failure::not_found("collaboration"))),
     };
@@ -198,7 +198,7 @@ pub async fn approve(
     Ok(say::json(200, &Done::new(common, status.to_owned())))
 }
 
-/// A collaboration as far as the caller may see it, and the agent its key stands for.
+/// A collaboration that the caller may see, and the agent of the caller's key.
 async fn seen(
     floor: &Floor,
     known: Known,
@@ -216,7 +216,7 @@ fn is_native(floor: &Floor, agent: AgentId) -> bool {
     floor.engine.look(|world| world.agent(agent).is_some_and(|agent| agent.home == ID))
 }
 
-/// `POST /collaborations/{id}/cancel`: by either party, until there is a result (R89).
+/// `POST /collaborations/{id}/cancel`: for either party, until there is a result (R89).
 pub async fn cancel(
     State(floor): State<Floor>,
     known: Known,
@@ -230,7 +230,7 @@ pub async fn cancel(
     let (job, _) = seen(&floor, known, id).await.map_err(refuse)?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
-        // An operator has a way of its own, where it is logged.
+        // An operator cancels with the hub's own API, which logs it.
         (Caller::Operator, _) => return Err(refuse(Failure::not_found("collaboration"))),
         (_, Requester::Agent(agent)) if is_native(&floor, *agent) => Canceller::Agent(*agent),
         (_, Requester::Guest(_)) => Canceller::Guest,
@@ -239,7 +239,7 @@ pub async fn cancel(
     let command = Command::Cancel { job: JobRef::Id(job.id), by, reason };
     let ran = floor.engine.run_once(command, known.0.once).await;
     let ran = ran.map_err(|failure| match failure {
-        // It is the caller's, but its requester's protocol lets nobody else call it off.
+        // The caller is a party, but the requester's protocol allows only the requester to cancel.
         EngineFailure::Refused(Refusal::NotYours) => {
             let text = "only the requester may cancel this collaboration";
             refuse(Failure::new(Code::Conflict, text))

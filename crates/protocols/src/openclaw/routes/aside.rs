@@ -2,10 +2,10 @@
 
 use tokio::sync::Semaphore;
 
-/// Schemas that are compiled or checked at the same time; more wait.
+/// The most schemas compiled or checked at the same time; more wait.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
-/// Does it aside; `None` if it broke.
+/// Runs the work on the blocking pool; `None` if it panicked.
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let _turn = AT_ONCE.acquire().await.ok()?;
     tokio::task::spawn_blocking(work).await.ok()

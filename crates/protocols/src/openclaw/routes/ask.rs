@@ -1,4 +1,4 @@
-//! Asking for a collaboration: the checks in their order, and the answer in time.
+//! Operations that request a collaboration: the checks in order, and the answer in time.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::openclaw::proof::{Known, Named, Sent};
 use crate::openclaw::say::{Answered, Refused};
 use crate::openclaw::{ID, WORDS_MAX, refusals, translate};
 
-/// How many times one key may be used again for something that could not be done before.
+/// The most retries under one idempotency key after retryable rejections.
 const TRIES_MAX: usize = 1_000;
 
 /// `POST /collaborations`.
@@ -41,30 +41,30 @@ pub async fn post_to(
     ask(&floor, known, message, Some(responder)).await
 }
 
-/// Whether a request says that the hub wrote it for somebody.
+/// Whether the request has the member that marks a request as written by the hub for another agent.
 fn is_marked(raw: &str) -> bool {
     raw.contains(mark::MEMBER)
         && ijson::read(raw.as_bytes()).is_ok_and(|json| json.get(mark::MEMBER).is_some())
 }
 
-/// A request on its way.
+/// A request that is being handled.
 pub struct Asking {
     pub message: Arc<Message<Request>>,
     pub requester: Requester,
     pub once: Idempotency,
-    /// What the requester calls it.
+    /// The requester's name for the job.
     pub name: String,
 }
 
-/// What is answered.
+/// The outcome of a request.
 pub enum Reply {
-    /// There is a collaboration, now or since an earlier request.
+    /// There is a collaboration, from this request or an earlier one.
     Job(Arc<Job>),
-    /// There is none, and why; by whom.
+    /// There is none: why, and who rejected it.
     No(Rejection, Option<Uuid>),
 }
 
-/// Takes a request and answers it.
+/// Handles a request and answers it.
 pub async fn ask(
     floor: &Floor,
     known: Known,
@@ -120,7 +120,7 @@ pub async fn ask(
             return Err(about(floor, failure, id));
         }
         let reply = match reply {
-            // What could not be done then may be done now; it is asked under a name that follows.
+            // A retryable rejection is tried again, under a scope derived from the earlier one.
             Some(Reply::Job(job)) if repeat::may_be_asked_again(&job) => {
                 scope = Digest::of(&[b"again", &scope.0, job.uuid.as_bytes()]);
                 continue;
@@ -128,7 +128,7 @@ pub async fn ask(
             Some(reply) => reply,
             None => match named_anew(floor, &asking).await? {
                 Some(reply) => reply,
-                // Somebody else was faster with the same key.
+                // Another request with the same key was faster.
                 None => continue,
             },
         };
@@ -137,7 +137,7 @@ pub async fn ask(
     Err(failed(floor, &EngineFailure::StillRunning, id))
 }
 
-/// Asks under the request's own name, or if that was used before, under one that follows from it.
+/// Asks under the request's own name. If that was used before, under a new name derived from it.
 async fn named_anew(floor: &Floor, asking: &Asking) -> Result<Option<Reply>, Refused> {
     let id = asking.message.correlation_id;
     let used = floor.engine.claim(claim::job(ID, &asking.name)).await;
@@ -156,7 +156,7 @@ async fn named_anew(floor: &Floor, asking: &Asking) -> Result<Option<Reply>, Ref
     }
 }
 
-/// Asks whoever is named, or whoever the hub finds. `None` when the same was asked meanwhile.
+/// Asks the named agent, or one that the hub chooses. `None` when the same was asked meanwhile.
 async fn fresh(floor: &Floor, asking: &Asking) -> Result<Option<Reply>, Refused> {
     let id = asking.message.correlation_id;
     let tried = match asking.message.said.responder_agent_id {
@@ -166,7 +166,7 @@ async fn fresh(floor: &Floor, asking: &Asking) -> Result<Option<Reply>, Refused>
     match tried {
         Ok(Tried::Job(job)) => Ok(Some(Reply::Job(job))),
         Ok(Tried::No(rejection, by)) => {
-            // A rejection that stands is told again for a day; one that passes is not (D12).
+            // A final rejection is repeated for a day; a retryable one is not (D12).
             if !rejection.code.retryable() {
                 repeat::remember(floor, asking, &rejection, by).await;
             }

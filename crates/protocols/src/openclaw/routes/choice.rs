@@ -1,4 +1,4 @@
-//! The hub's choice, where a request names nobody (R84).
+//! Chooses an agent for a request that names none (R84).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -20,13 +20,14 @@ use crate::openclaw::message::Rejection;
 use crate::openclaw::record;
 use crate::openclaw::state::Status;
 
-/// Agents looked at for one request, agents really asked, and how long that may take.
+/// The most agents considered for one request, the most agents asked, and the time limit for
+/// asking.
 const LOOKED_AT_MAX: usize = 1_024;
 const ASKED_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks the best agent that can do it now; else the best that could if somebody agreed; else whoever is
-/// first back from maintenance, as if it had been named.
+/// Asks the best agent that can start now. If there is none, asks the best that needs approval,
+/// then the one that returns first from maintenance, as if it had been named.
 pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failure> {
     let mut best: Option<Rejection> = None;
     let (mut now, mut agreed, mut refused) = (Vec::new(), Vec::new(), Vec::new());
@@ -42,7 +43,7 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
             Err(Misfit::Unasked(Unasked::Failed(failure))) => return Err(failure),
             Err(Misfit::Unasked(Unasked::Rejected(why))) => hope(&mut best, why),
         }
-        // More than will be asked need not be looked for.
+        // No more candidates are needed than can be asked.
         if now.len() >= ASKED_MAX {
             break;
         }
@@ -56,17 +57,18 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
             Ok(job) => return Ok(Tried::Job(job)),
             Err(Unasked::Known) => return Ok(Tried::Known),
             Err(Unasked::Failed(failure)) => return Err(failure),
-            // Its schema does not have the input, or somebody else was faster: the next one.
+            // The input violates its schema, or its capacity was taken meanwhile: try the next
+            // agent.
             Err(Unasked::Rejected(why)) => hope(&mut best, why),
         }
     }
     for (place, (agent, why)) in refused.into_iter().enumerate() {
-        // The input is looked at before what the rules refuse (R83).
+        // Violations of the input schema take precedence over refusals of the core (R83).
         let looked_at = place < ASKED_MAX && Instant::now() < until;
         let flaw = if looked_at { offering::flaw(floor, asking, &agent).await } else { None };
         hope(&mut best, flaw.unwrap_or(why));
     }
-    // Whoever may be asked again before anybody is back is told that instead.
+    // If a retry can succeed before the first agent returns, the rejection says so instead.
     later.sort_by_key(|(until, _)| *until);
     for (back, agent) in later.into_iter().take(ASKED_MAX) {
         let seconds = seconds_to(back, floor.engine.now());
@@ -82,13 +84,13 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
         }
     }
     let nobody = || {
-        let text = "Nobody offers this capability";
+        let text = "No agent offers this capability";
         Rejection::new(Rejected::CapabilityNotAvailable, text)
     };
     Ok(Tried::No(best.unwrap_or_else(nobody), Some(floor.openclaw.hub_id)))
 }
 
-/// Keeps the more hopeful of two rejections.
+/// Keeps the rejection that is easier to overcome.
 fn hope(best: &mut Option<Rejection>, other: Rejection) {
     let better = best.as_ref().is_none_or(|best| hopeful(&other) < hopeful(best));
     if better {
@@ -96,7 +98,7 @@ fn hope(best: &mut Option<Rejection>, other: Rejection) {
     }
 }
 
-/// The lower the more hopeful: what passes by itself, then what a changed request gets round.
+/// Lower is easier to overcome: first what passes by itself, then what a changed request avoids.
 fn hopeful(rejection: &Rejection) -> (u8, u32) {
     let place = match rejection.code {
         Rejected::ResourceExhausted => 0,
@@ -112,24 +114,25 @@ fn seconds_to(at: Timestamp, now: Timestamp) -> u32 {
     u32::try_from(at.since(now).0.max(0).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
-/// When an agent could take a request on.
+/// When an agent can start on a request.
 enum Fit {
     Now,
     Approved,
-    /// When it is back from maintenance.
+    /// When it returns from maintenance.
     Later(Timestamp),
 }
 
-/// Why an agent cannot take a request on.
+/// Why an agent cannot accept a request.
 enum Misfit {
-    /// It has not the capability, or is not there.
+    /// It does not have the capability, or is not available.
     Away(Rejection),
-    /// The rules refuse.
+    /// The core refuses.
     Refused(Rejection),
     Unasked(Unasked),
 }
 
-/// Whether the rules would give it the request as things are, without asking the lane.
+/// Checks on a snapshot, without the commit lane, whether the core would assign the request to this
+/// agent.
 fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, Misfit> {
     offering::presence(floor, asking, agent).map_err(|unasked| match unasked {
         Unasked::Rejected(why) => Misfit::Away(why),
@@ -152,7 +155,7 @@ fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, 
     }
 }
 
-/// Everybody with the capability: idle before busy, the better score first, then who came first.
+/// All agents with the capability: idle before busy, then by score, then by registration.
 fn ranked(floor: &Floor, capability: &str) -> Vec<Arc<Agent>> {
     let scale = floor.openclaw.settings.response_scale;
     floor.engine.look(|world| {

@@ -1,4 +1,4 @@
-//! Looking at one collaboration, for its two parties.
+//! Shows one collaboration to its two parties.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) ->
     let unknown = || refuse(Failure::not_found("collaboration"));
     let own = match known.0.caller {
         Caller::Agent(agent) => Some(agent),
-        // Input and output are for the two parties only (R91).
+        // Only the two parties may read input and output (R91).
         Caller::Operator => return Err(unknown()),
         Caller::Nobody | Caller::Former(_) => None,
     };
@@ -43,7 +43,7 @@ pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) ->
     Ok(say::json(200, &shown))
 }
 
-/// Whether nobody needs a key to see it, on a hub that takes everybody's word.
+/// Whether the collaboration can be read without a key, on an open hub.
 fn is_open(floor: &Floor, job: &Job) -> bool {
     let home = |world: &World, agent: AgentId| world.agent(agent).map(|agent| agent.home);
     let ours = |world: &World| job.for_whom().is_none_or(|agent| home(world, agent) == Some(ID));
@@ -64,7 +64,7 @@ pub fn listed(floor: &Floor, job: &Job) -> Listed {
     }
 }
 
-/// A collaboration by its own id or by the request's; `own` sees only its own.
+/// A collaboration by its own id or its request's id. With `own`, only those of that agent.
 pub async fn find(
     floor: &Floor,
     own: Option<AgentId>,
@@ -80,8 +80,8 @@ pub async fn find(
     let text = id.to_string();
     let named = |job: &&Arc<Job>| job.origin == ID && request_of(&job.foreign) == Some(&text);
     let Some(own) = own else {
-        // An operator, or anybody on an open hub: two requesters may use one id, which then says
-        // nothing.
+        // For an operator, or any caller on an open hub. Two requesters may use the same request
+        // id, which is then ambiguous.
         let live = floor.engine.look(|world| {
             let mut live = world.live_jobs().filter(named);
             live.next().filter(|_| live.next().is_none()).cloned()
@@ -102,8 +102,8 @@ pub async fn find(
     if let Some(job) = by_request(floor, &text).await?.filter(party) {
         return Ok(Some(job));
     }
-    // Where another requester uses the same id, and for requests from before ids led to them, the
-    // name that a requester gave its own still does.
+    // The requester's own name for the job still finds it when another requester uses the same id,
+    // and for requests from before the id index existed.
     let name = floor.engine.look(|world| world.name_of(own, ID).map(|name| format!("{name}/{id}")));
     let Some(name) = name else { return Ok(None) };
     let wanted = JobRef::Foreign { origin: ID, id: name };
@@ -111,7 +111,7 @@ pub async fn find(
     Ok(found.filter(|job| job.asked_by(own)))
 }
 
-/// The job that the id of a request leads to, also when it has ended.
+/// The job that a request id leads to, including ended jobs.
 async fn by_request(floor: &Floor, id: &str) -> Result<Option<Arc<Job>>, Failure> {
     let failed = |failure| refusals::failed(&failure);
     let found = floor.engine.claim(claim::request(ID, id)).await.map_err(failed)?;
@@ -120,7 +120,7 @@ async fn by_request(floor: &Floor, id: &str) -> Result<Option<Arc<Job>>, Failure
     Ok(job.filter(|job| job.state != JobState::Withdrawn))
 }
 
-/// The request's own id in the name its requester gave it.
+/// The request id inside the requester's name for the job.
 fn request_of(name: &str) -> Option<&str> {
     let (_, request) = name.split_once('/')?;
     request.split('#').next()

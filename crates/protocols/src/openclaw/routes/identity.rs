@@ -1,4 +1,4 @@
-//! Publishing an identity.
+//! Publishes identities.
 
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ pub async fn post(State(floor): State<Floor>, anyone: Anyone, Sent(body): Sent) 
     publish(&floor, anyone, &message).await
 }
 
-/// The same from a path where anything may be posted: somebody new is counted as such.
+/// The same from `POST /messages`. A new agent counts against the registration limits.
 pub async fn post_among_others(
     floor: &Floor,
     anyone: Anyone,
@@ -45,7 +45,7 @@ pub async fn post_among_others(
     publish(floor, anyone, message).await
 }
 
-/// A new agent, or a new word from a known one (R24).
+/// Registers a new agent, or updates a known one (R24).
 async fn publish(floor: &Floor, anyone: Anyone, message: &Message<Identity>) -> Answered {
     let correlation_id = message.correlation_id;
     if message.raw.len() > IDENTITY_MAX {
@@ -78,13 +78,13 @@ async fn publish(floor: &Floor, anyone: Anyone, message: &Message<Identity>) -> 
     let Answer::Agent { agent, new, .. } = ran.answer else {
         return Err(about(floor, Failure::not_found("agent"), correlation_id));
     };
-    // A repeat after a crash finds the agent made, but the key it was made with is gone.
+    // After a crash, a repeat finds the agent registered, but its key can no longer be shown.
     let api_key = (new && !ran.replayed).then(|| key.expose().to_owned());
     let webhook_secret = (agent.liveness == Liveness::Reached)
         .then(|| engine.secret().webhook_secret(agent.id, agent.secret_generation).text());
     let status = Published::STATUS.to_owned();
     let common = Common { timestamp: engine.now(), ..common };
-    // The moment the directory shows for it as well (R23).
+    // The same time as in the directory (R23).
     let at = Published::at(if new { agent.registered_at } else { common.timestamp });
     let body = Published::new(common, status, native, api_key, webhook_secret, at);
     let answer: Response = say::json(if new { 201 } else { 200 }, &body);

@@ -1,5 +1,4 @@
-//! The caller's own collaborations, a page at a time: those at work the most urgent first, the others
-//! newest first.
+//! Lists the caller's own collaborations by page: running ones by urgency, the others newest first.
 
 use std::sync::Arc;
 
@@ -20,16 +19,16 @@ use crate::openclaw::say::{self, Answered, Refused};
 use crate::openclaw::state::{Role, State as Stands};
 use crate::openclaw::view;
 
-/// Collaborations on one page.
+/// The default number of collaborations on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
-/// A page ends with the one that fills this many bytes.
+/// A page ends with the collaboration that reaches this many bytes.
 const PAGE_BYTES: usize = 1 << 20;
-/// Jobs looked at for one page, wanted or not.
+/// The most jobs scanned for one page, whether they match or not.
 const LOOKED_AT_MAX: usize = 2_000;
 const STEP: usize = 50;
 
-/// What is wanted.
+/// The query of a list.
 struct Wanted {
     agent: AgentId,
     role: Option<Role>,
@@ -80,7 +79,7 @@ fn wanted(query: &Query, agent: AgentId) -> Result<Wanted, Failure> {
     Ok(Wanted { agent, role, state, limit: usize::try_from(limit).unwrap_or(1), at })
 }
 
-/// A page, and where the next one begins.
+/// One page, and the cursor of the next.
 async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>), Refused> {
     let (mut rows, mut bytes, mut looked) = (Vec::new(), 0, 0);
     let mut seen = Vec::new();
@@ -112,7 +111,7 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
     Ok((rows, at))
 }
 
-/// Who lists what it asked for has not asked for its work.
+/// Records that the agent has seen its work. Listing the requester role only does not count.
 async fn note(floor: &Floor, wanted: &Wanted, seen: &[Arc<Job>]) {
     if wanted.role != Some(Role::Requester) {
         shown::note_fetch(floor, wanted.agent, seen).await;
@@ -121,7 +120,8 @@ async fn note(floor: &Floor, wanted: &Wanted, seen: &[Arc<Job>]) {
 
 type Step = (Vec<(Arc<Job>, Option<At>)>, Option<At>);
 
-/// Some jobs of one list, each with the place after it, and where that list goes on.
+/// The next jobs of one list, each with the cursor after it, and the cursor where the list
+/// continues.
 async fn step(floor: &Floor, agent: AgentId, at: At) -> Result<Step, Refused> {
     match at {
         At::Work(priority, after) => Ok(work(floor, agent, (priority, after))),
@@ -136,7 +136,7 @@ async fn step(floor: &Floor, agent: AgentId, at: At) -> Result<Step, Refused> {
     }
 }
 
-/// What the agent has in hand or will have, the most urgent first.
+/// The jobs assigned to the agent, or waiting for it, most urgent first.
 fn work(floor: &Floor, agent: AgentId, after: (u8, JobId)) -> Step {
     let mut jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
         let all = world.work_of(agent).chain(world.waiting_for(agent));
@@ -151,7 +151,7 @@ fn work(floor: &Floor, agent: AgentId, after: (u8, JobId)) -> Step {
     (jobs.into_iter().map(placed).collect(), None)
 }
 
-/// What was asked for or done, newest first.
+/// The jobs that the agent requested or worked on, newest first.
 async fn past(
     floor: &Floor,
     agent: AgentId,
@@ -168,7 +168,7 @@ async fn past(
         Side::Asked => job.before_asked,
         Side::Worked => job.before_worked,
     };
-    // A place is anybody's invention; only the caller's own jobs are shown.
+    // A cursor can be forged, so only the caller's own jobs are shown.
     let own = |job: &Arc<Job>| match side {
         Side::Asked => job.asked_by(agent),
         Side::Worked => job.worker() == Some(agent),

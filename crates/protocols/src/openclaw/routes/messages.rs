@@ -1,4 +1,4 @@
-//! Any of the six messages at one path, told apart by their members (R90).
+//! Accepts any of the six messages at one path; their members tell them apart (R90).
 
 use axum::extract::State;
 

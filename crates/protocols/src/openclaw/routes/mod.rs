@@ -1,4 +1,4 @@
-//! What each path does.
+//! The operations of the protocol, and helpers that they share.
 
 pub mod agents;
 pub mod answers;
@@ -25,19 +25,19 @@ use super::say::Refused;
 use crate::face::Floor;
 use crate::kit::query::Query;
 
-/// The question of a URL.
+/// The query of a URL.
 fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
     let query = Query::read(raw.unwrap_or_default());
     query.map_err(|bad| Refused::new(floor, bad.into()))
 }
 
-/// A refusal in answer to a message with that correlation id.
+/// An error in answer to a message with that correlation id.
 fn about(floor: &Floor, failure: Failure, correlation_id: Option<Uuid>) -> Refused {
     let correlation_id = failure.correlation_id.or(correlation_id);
     Refused::new(floor, Failure { correlation_id, ..failure })
 }
 
-/// What the engine could not do, in answer to a message with that correlation id.
+/// The error for an engine failure, in answer to a message with that correlation id.
 fn failed(floor: &Floor, failure: &EngineFailure, correlation_id: Option<Uuid>) -> Refused {
     about(floor, refusals::failed(failure), correlation_id)
 }

@@ -1,4 +1,4 @@
-//! Asking an agent: capability, status and input are looked at here, the rest is for the rules (R83).
+//! Asks one agent: capability, status and input are checked here, the rest by the core (R83).
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::openclaw::refusals::{self, Asked};
 use crate::openclaw::translate::{self, Order};
 use crate::openclaw::{ID, fitting};
 
-/// What came of asking somebody.
+/// The outcome of asking an agent.
 pub enum Tried {
     Job(Arc<Job>),
     No(Rejection, Option<Uuid>),
-    /// It was asked already.
+    /// The same request was already made.
     Known,
 }
 
@@ -51,14 +51,15 @@ fn no(floor: &Floor, refusal: &Refusal, by: Option<Uuid>) -> Result<Tried, Failu
     Ok(Tried::No(rejection, by))
 }
 
-/// Why somebody was not asked.
+/// Why an agent was not asked.
 pub enum Unasked {
     Rejected(Rejection),
     Known,
     Failed(Failure),
 }
 
-/// Gives a request to an agent: capability, status and input here, the rest by the rules (R83).
+/// Assigns a request to an agent. Capability, status and input are checked here, the rest by the
+/// core (R83).
 pub async fn offer(
     floor: &Floor,
     asking: &Asking,
@@ -66,7 +67,7 @@ pub async fn offer(
 ) -> Result<Arc<Job>, Unasked> {
     let away = presence(floor, asking, agent)?;
     let flaw = flaw(floor, asking, agent).await;
-    // Whoever is away is asked later, and what is wrong with the input is told then.
+    // An agent in maintenance is asked later, and violations of the input are reported then.
     if let (Some(flaw), None) = (&flaw, away) {
         return Err(Unasked::Rejected(flaw.clone()));
     }
@@ -90,7 +91,7 @@ pub async fn offer(
     })
 }
 
-/// Whether the agent has the capability and is there; if it is away, until when.
+/// Checks that the agent has the capability and is available; if it is in maintenance, until when.
 pub fn presence(
     floor: &Floor,
     asking: &Asking,
@@ -107,7 +108,7 @@ pub fn presence(
     away.map_err(|refusal| because(floor, agent, &refusal))
 }
 
-/// The order that gives a request to an agent, or only tries whether the rules would have it.
+/// The command that assigns a request to an agent, or only tests whether the core would accept it.
 pub fn order(
     floor: &Floor,
     asking: &Asking,
@@ -131,7 +132,7 @@ pub fn order(
     translate::open_job(order, &floor.openclaw.settings, floor.engine.now())
 }
 
-/// What the input breaks of the capability's schema (R62).
+/// The violations of the capability's input schema (R62).
 pub async fn flaw(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Option<Rejection> {
     let (floor, agent, message) = (floor.clone(), agent.clone(), asking.message.clone());
     let checked = aside(move || {
@@ -142,7 +143,7 @@ pub async fn flaw(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Option<
     checked.await.flatten()
 }
 
-/// A refusal by the rules, as far as it answers a request.
+/// A refusal of the core, as the answer to a request where possible.
 pub fn because(floor: &Floor, agent: &Agent, refusal: &Refusal) -> Unasked {
     let now = floor.engine.now();
     let asked = |world: &_| refusals::rejection(refusal, Asked { world, agent: Some(agent), now });

@@ -1,4 +1,4 @@
-//! Whether the hub is here.
+//! Health check.
 
 use axum::extract::State;
 

@@ -1,4 +1,4 @@
-//! Repeats: what makes a request one, and what was answered before (R64–R66).
+//! Idempotent requests: which requests are repeats, and the saved answer (R64–R66).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::openclaw::say::Refused;
 use crate::openclaw::state::State as Stands;
 use crate::openclaw::{ID, common, view};
 
-/// What makes a repeat one: the key, or without a key the request's own id (R64, R66).
+/// The idempotency scope: the key, or without a key the request's own id (R64, R66).
 pub fn scope(requester: &Requester, said: &Request) -> Digest {
     let who = match requester {
         Requester::Agent(agent) => agent.0.to_string(),
@@ -31,13 +31,12 @@ pub fn scope(requester: &Requester, said: &Request) -> Digest {
     }
 }
 
-/// Whether the repeat of a request starts anew: it was rejected for want of something that comes
-/// back (D12).
+/// Whether a repeat starts anew: the earlier rejection was for a lack that can pass (D12).
 pub fn may_be_asked_again(job: &Job) -> bool {
     view::state(job) == Stands::Rejected && view::rejection(job).code.retryable()
 }
 
-/// What was answered before; nothing if that could not be told again.
+/// The saved outcome; `None` if it can no longer be produced.
 pub async fn again(
     floor: &Floor,
     memory: &Memory,
@@ -60,7 +59,7 @@ pub async fn again(
     })
 }
 
-/// A job under the request's own id, from before what is remembered.
+/// A job under the request's own id that is older than the idempotency records.
 pub async fn known_by_name(
     floor: &Floor,
     asking: &Asking,
@@ -75,8 +74,8 @@ pub async fn known_by_name(
     Ok(found.filter(|job| job.requester == asking.requester))
 }
 
-/// Writes a rejection down, for repeats. The effect of a request that was rejected is nothing, so
-/// nothing is lost if this is.
+/// Saves a rejection for repeats. A rejected request has no effect, so losing the record is
+/// harmless.
 pub async fn remember(floor: &Floor, asking: &Asking, rejection: &Rejection, by: Option<Uuid>) {
     let body =
         Object::new().raw("rejection_reason", &rejection.write()).maybe_id("by", by).finish();

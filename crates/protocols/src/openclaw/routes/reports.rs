@@ -1,4 +1,4 @@
-//! What agents report about themselves: how they are, and how well they say they do.
+//! Accepts what agents report about themselves: status and claimed reputation.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub async fn post_reputation(
     reputation(&floor, known, &message).await
 }
 
-/// What is kept with an agent and told to whoever watches it must be short.
+/// A report is kept in memory and sent to all watchers, so its size is limited.
 fn short(raw: &str) -> Result<(), Failure> {
     match raw.len() > WORDS_MAX {
         true => {
@@ -45,7 +45,7 @@ fn short(raw: &str) -> Result<(), Failure> {
     }
 }
 
-/// Who reports: an agent that exists (R37), and nobody in its name.
+/// The reporting agent: it must be registered (R37), and only it may report for itself.
 fn reporter(floor: &Floor, known: Known, named: uuid::Uuid) -> Result<AgentId, Failure> {
     floor.engine.look(|world| {
         listed(world, named).ok_or_else(|| Failure::not_found("agent"))?;
@@ -53,7 +53,7 @@ fn reporter(floor: &Floor, known: Known, named: uuid::Uuid) -> Result<AgentId, F
     })
 }
 
-/// An agent tells how it is.
+/// Handles a status update.
 pub async fn status(floor: &Floor, known: Known, message: &Message<StatusUpdate>) -> Answered {
     let (said, id) = (&message.said, message.correlation_id);
     short(&message.raw).map_err(|bad| about(floor, bad, id))?;
@@ -73,7 +73,7 @@ pub async fn status(floor: &Floor, known: Known, message: &Message<StatusUpdate>
     Ok(say::json(200, &taken))
 }
 
-/// What does not fit what the hub holds (R36).
+/// Contradictions to the hub's own data (R36).
 fn strange(floor: &Floor, agent: AgentId, previous: Option<Status>) -> Vec<String> {
     let Some(previous) = previous else { return Vec::new() };
     let held = floor.engine.look(|world| {
@@ -89,7 +89,7 @@ fn strange(floor: &Floor, agent: AgentId, previous: Option<Status>) -> Vec<Strin
     }
 }
 
-/// An agent tells how well it does, which is kept as what it is: a claim (R48).
+/// Handles a reputation update. It is kept as a claim of the agent (R48).
 pub async fn reputation(floor: &Floor, known: Known, message: &Message<Reputation>) -> Answered {
     let (said, id) = (&message.said, message.correlation_id);
     short(&message.raw).map_err(|bad| about(floor, bad, id))?;

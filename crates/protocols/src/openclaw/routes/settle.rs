@@ -1,4 +1,4 @@
-//! The answer to a request, within 10 seconds: what the job says, or why there is none.
+//! Answers a request within 10 seconds: from the job's state, or with the rejection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::openclaw::say::{self, Answered};
 use crate::openclaw::state::State as Stands;
 use crate::openclaw::view;
 
-/// An agent that answers for itself has 9 s, and the requester its answer within 10 (R63).
+/// An agent that responds itself has 9 s, and the requester gets its answer within 10 s (R63).
 const ANSWER_WAIT: Duration = Duration::from_millis(9_700);
-/// A missed hint costs at most this long.
+/// The longest delay caused by a missed notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// Tells that a key was used before, with another body (R65).
+/// Signals that the idempotency key was used before with another body (R65).
 const MISMATCH: &str = "idempotency-mismatch";
 
-/// The answer: the response under the repeat's own ids, with the result once there is one.
+/// The response, with the ids of the repeat, and with the result once there is one.
 pub async fn answer(floor: &Floor, asking: &Asking, reply: Reply, other: bool) -> Answered {
     let said = &asking.message.said;
     let now = floor.engine.now();
@@ -83,7 +83,7 @@ fn mark(answer: &mut Http, job: Option<Uuid>, other: bool) {
     }
 }
 
-/// Waits for an agent that answers for itself; the rules end the waiting after 9 s.
+/// Waits for an agent that responds itself. The core ends the wait after 9 s.
 async fn settled(
     floor: &Floor,
     mut job: Arc<Job>,
@@ -98,7 +98,7 @@ async fn settled(
         let bell = floor.engine.news_of(listener.unwrap_or(AgentId(0)));
         let told = bell.notified();
         tokio::pin!(told);
-        // From here on nothing can be missed, so looking comes after it.
+        // From here on no notification is missed, so the state is checked after this.
         told.as_mut().enable();
         job = floor.engine.job(job.id).await?.unwrap_or(job);
         if view::state(&job) == Stands::AwaitingResponse {

@@ -1,4 +1,4 @@
-//! Opening a stream.
+//! Opens a stream.
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -19,7 +19,7 @@ use crate::openclaw::place::Place;
 use crate::openclaw::proof::{Known, listed, uuid};
 use crate::openclaw::say::Answered;
 
-/// How many agents one stream may name.
+/// The most agents that one stream may name.
 const WATCHED_MAX: usize = 100;
 
 /// `GET /stream?watch=`.
@@ -51,7 +51,7 @@ pub async fn open(
     Ok(answer)
 }
 
-/// Whom the stream watches besides its own agent.
+/// The agents that the stream watches besides its own.
 fn watches(floor: &Floor, own: AgentId, text: Option<&str>) -> Result<Watched, Failure> {
     let text = text.unwrap_or_default();
     if text == "all" {
@@ -74,7 +74,7 @@ fn watches(floor: &Floor, own: AgentId, text: Option<&str>) -> Result<Watched, F
     Ok(watched(own, others))
 }
 
-/// Where to begin: after what the reader has, else with what nobody was handed.
+/// The position to start at: after the reader's last event, or at the first unread notice.
 fn from(headers: &HeaderMap) -> Result<Option<Place>, Failure> {
     let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
     let wrong = "Last-Event-ID must be the id of an event of this stream, such as 7-42";

@@ -1,4 +1,4 @@
-//! What the hub says: errors, answers, views and events.
+//! Tests of what the hub writes: errors, answers, views and events.
 
 use super::*;
 use crate::kit::write;
@@ -102,7 +102,7 @@ fn answers_are_written_as_the_book_shows_them() {
     );
 }
 
-/// Serde without its types.
+/// Serialization with the types erased.
 mod erased {
     pub trait Json {
         fn text(&self) -> String;

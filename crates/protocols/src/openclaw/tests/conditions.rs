@@ -1,4 +1,4 @@
-//! The conditions that the spec gives only in prose, one by one.
+//! Tests of the conditions that the spec gives only in prose, one by one.
 
 use super::*;
 use serde_json::json;
@@ -29,7 +29,7 @@ fn a_status_needs_its_details() {
             assert!(read_as(kind, &full.to_string()).is_ok(), "{status}");
             for member in *needed {
                 let less = without(full.clone(), &format!("/{at}/status_details/{member}"));
-                // D8: an identity need not say whether its error passes.
+                // D8: an identity need not have an error type.
                 if kind == Kind::Identity && *member == "error_type" {
                     assert!(read_as(kind, &less.to_string()).is_ok());
                     continue;

@@ -1,4 +1,4 @@
-//! The thirteen documents pass, unchanged.
+//! The spec's thirteen example documents are accepted unchanged.
 
 use super::*;
 use crate::openclaw::message::{Answer, Message, Outcome, Said, of};
@@ -31,7 +31,7 @@ fn each_is_told_apart_and_keeps_its_text() {
     }
 }
 
-/// Reads what was written of what was read.
+/// Writes a message and reads it again.
 fn again<T: Said + PartialEq + std::fmt::Debug>(message: &Message<T>, written: &str) {
     let back: Message<T> = message::read(written.as_bytes()).expect(written);
     assert_eq!(back.said, message.said, "{written}");
@@ -67,7 +67,7 @@ fn the_identity_is_understood() {
     assert_eq!(said.limits.max_concurrent_tasks, Some(5));
     let trends = said.capability("consume_trends").expect("consume_trends");
     assert_eq!(trends.estimated_duration_ms, Some(5_000));
-    // R26: its second capability has no schemas.
+    // R26: the second capability has no schemas.
     let plan = said.capability("generate_content_plan").expect("generate_content_plan");
     assert!(plan.input.is_none() && plan.output.is_none());
     let request = example("collaboration_request: Example");

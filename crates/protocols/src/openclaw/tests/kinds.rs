@@ -1,4 +1,4 @@
-//! One kind at a time.
+//! Tests of detecting the kind of a message.
 
 use super::*;
 use crate::openclaw::Code;

@@ -1,4 +1,4 @@
-//! What holds for every message.
+//! Property tests that hold for every message.
 
 use super::*;
 use crate::openclaw::message::Request;
@@ -27,7 +27,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every place of a document, as a JSON pointer.
+/// Every value of a document, as a JSON pointer.
 fn places(value: &Value, at: String, all: &mut Vec<String>) {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! The spec's examples, and what becomes of messages that are almost right.
+//! Tests with the spec's examples and with messages that are slightly wrong.
 
 mod answers;
 mod conditions;
@@ -35,7 +35,7 @@ fn examples() -> Vec<(String, Kind, String)> {
     all.iter().map(one).collect()
 }
 
-/// The first example whose name ends so, as a value to be spoilt.
+/// The first example whose name ends with `end`, as a value to change.
 fn example(end: &str) -> Value {
     let all = examples();
     let (_, _, text) = all.iter().find(|(name, ..)| name.ends_with(end)).expect(end);
@@ -55,19 +55,19 @@ fn read_as(kind: Kind, text: &str) -> Result<Any, Failure> {
     })
 }
 
-/// What is wrong with a body of a kind.
+/// The violations of a body read as a kind.
 fn wrong(kind: Kind, body: &Value) -> Vec<String> {
     read_as(kind, &body.to_string()).expect_err("something is wrong").violations
 }
 
-/// Puts a value at a JSON pointer, making the member if need be.
+/// Sets the value at a JSON pointer, adding the member if it is missing.
 fn with(mut body: Value, pointer: &str, value: Value) -> Value {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
     body.pointer_mut(parent).expect(pointer)[name] = value;
     body
 }
 
-/// Takes away what stands at a JSON pointer.
+/// Removes the value at a JSON pointer.
 fn without(mut body: Value, pointer: &str) -> Value {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
     let parent = body.pointer_mut(parent).expect(pointer).as_object_mut().expect("an object");

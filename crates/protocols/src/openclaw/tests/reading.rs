@@ -1,4 +1,4 @@
-//! Each member missing, each of the wrong type, each out of its range.
+//! Tests with each member missing, of the wrong type, or out of range.
 
 use super::*;
 use serde_json::json;
@@ -134,7 +134,7 @@ fn each_required_member_has_its_type_and_is_not_null() {
     }
 }
 
-/// One spoilt value and the sentence it gets.
+/// Changes one value and expects the given sentence.
 fn spoilt(kind: Kind, name: &str, pointer: &str, value: Value) -> String {
     let told = wrong(kind, &with(example(name), pointer, value.clone()));
     assert_eq!(told.len(), 1, "{pointer} {value}: {told:?}");

@@ -1,4 +1,4 @@
-//! Members nobody knows, and how much of anything there may be.
+//! Tests of unknown members and of size limits.
 
 use super::*;
 use crate::openclaw::TEXT_MAX;

@@ -1,4 +1,4 @@
-//! Versions, and the ids that trace a message.
+//! Tests of versions and correlation ids.
 
 use super::*;
 use crate::openclaw::Code;
