@@ -158,7 +158,7 @@ async fn a_typed_peer_hires_and_is_told_no_in_words() {
     assert!(refused.to_string().contains("0.05"), "{refused}");
 }
 
-/// Stands between a peer and an agent, and keeps the first answer for itself.
+/// A proxy between a peer and an agent that drops the first response.
 async fn lossy(agent: &Stand) -> String {
     let to = agent.url.trim_start_matches("http://").to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -1,4 +1,4 @@
-//! Programs that are run once for each job.
+//! Programs that run once per job.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn a_run_that_was_begun_is_waited_for_and_not_begun_again() {
         gate.display()
     );
     let begin = || exec(&command, &at.path().join("jobs"));
-    // Killed in the middle: nobody is left who knows of the run, and nobody ended it.
+    // The agent is aborted while the job runs; the run itself continues.
     let first = begin();
     let begun = tokio::spawn(async move { first.work(job("a", "{}")).await });
     while !runs.exists() {
@@ -99,11 +99,11 @@ async fn a_run_that_was_begun_is_waited_for_and_not_begun_again() {
     let wanted = Outcome::Done(r#"{"n":1}"#.to_owned());
     assert_eq!(again.await.expect("no panic"), wanted);
     assert_eq!(begun.await.expect("no panic"), wanted);
-    // And what has ended is not begun again either.
+    // A finished run is not started again either.
     assert!(directory.join("status").exists());
     assert_eq!(begin().work(job("a", "{}")).await, wanted);
     assert_eq!(std::fs::read_to_string(&runs).expect("a file"), "run\n");
-    // Another turn, or the same id from somebody else, is another job.
+    // Another assignment, or the same id from another requester, is another job.
     assert_eq!(begin().work(Job { turn: 2, ..job("a", "{}") }).await, wanted);
     let stranger = Job { requester: "stranger".to_owned(), ..job("a", "{}") };
     assert_eq!(begin().work(stranger).await, wanted);
@@ -120,7 +120,7 @@ async fn a_program_that_writes_without_end_is_ended() {
         let outcome = exec(command, at.path()).work(job(id, "{}")).await;
         assert_eq!(outcome, failed(&format!("the {what}")), "{id}");
     }
-    // And it is not begun again.
+    // It is not started again.
     let again = exec("echo '{}'", at.path()).work(job("out", "{}")).await;
     assert_eq!(again, failed(&format!("the output is longer than {OUTPUT_MAX} bytes")));
 }
@@ -176,7 +176,7 @@ async fn the_order_of_a_peer_that_was_sent_back_is_tried_again() {
     assert_eq!((work(0).await, work(1).await), (declined.clone(), declined.clone()));
     std::fs::write(&gate, "").expect("a file");
     assert!(work(0).await.is_done());
-    // A hub gives it out again as another turn.
+    // The hub would assign it again with a new epoch.
     assert_eq!(work(1).await, declined);
 }
 
@@ -191,12 +191,12 @@ async fn a_run_that_is_found_again_has_no_more_time_than_it_was_given() {
     };
     let first = begin(Duration::from_secs(600));
     eventually(|| runs.exists()).await;
-    // As if it had begun long ago.
+    // As if it had started long ago.
     let directory = std::fs::read_dir(&jobs).expect("jobs").next().expect("one").expect("one");
     std::fs::write(directory.path().join("until"), "1000").expect("written");
     let again = begin(Duration::from_secs(500));
     assert_eq!(again.await.expect("no panic"), failed("it took longer than 500 s"));
-    // Nobody takes it for a run that was broken off, and begins it once more.
+    // It does not count as interrupted, so it is not started again.
     assert_eq!(
         begin(Duration::from_secs(5)).await.expect("no panic"),
         failed("it took longer than 5 s")

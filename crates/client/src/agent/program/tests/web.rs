@@ -1,4 +1,4 @@
-//! Servers of one's own.
+//! Your own HTTP servers as handlers.
 
 use super::super::web::key;
 use super::job;
