@@ -11,7 +11,7 @@ use crate::agora::{Agent, Answered, Mood, Order, Profile, Retry, Server, Skill, 
 use crate::clock;
 use crate::testing::{Stage, answer};
 
-/// A stage that says who it is, and answers each post with what it is told to.
+/// A test server that describes itself and answers each POST as the test specifies.
 async fn stage(post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static) -> (Stage, Agent) {
     let about = json!({"protocol": "agora/1.0", "hub": identity(100).did(),
         "window_ms": 60_000, "endpoints": {}});

@@ -53,7 +53,7 @@ fn ask(hub: &Hub, resource: &str) -> String {
     hub.put(&identity(2), Kind::Request, &payload)
 }
 
-/// Runs a provider until `done` is told.
+/// Runs a provider until `done` fires.
 async fn run(
     react: impl Fn(&Hub, &Value) -> bool + Send + Sync + 'static,
     first: &[&str],
@@ -70,7 +70,7 @@ async fn run(
     let first: Vec<_> = first.iter().map(|resource| (*resource).to_owned()).collect();
     let worker = Arc::clone(&clerk);
     let serve = agent.serve(Workplace::default(), worker, async move {
-        // After the inbox is open, so that nothing of it is taken for a leftover.
+        // After the inbox is open, so that nothing in it counts as from before.
         tokio::time::sleep(Duration::from_millis(100)).await;
         for resource in &first {
             ask(&inbox, resource);
@@ -130,7 +130,7 @@ async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
         }
     })
     .await;
-    // Longer than what else the provider does meanwhile takes turns at.
+    // Longer than the interval of the provider's other tasks.
     hub.comes_back_after.store(1_500, Ordering::Relaxed);
     let inbox = Arc::clone(&hub);
     let serve = agent.serve(Workplace::default(), Arc::clone(&clerk), async move {
