@@ -1,4 +1,4 @@
-//! An account at a market that says what its test tells it to.
+//! A wallet at a test market that sends what the test specifies.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn what_the_unit_does_not_take_is_not_sent_again() {
     assert!(matches!(unfit, CallError::Refused { status: 400, .. }));
 }
 
-/// A page with messages to somebody about a task, behind a place.
+/// A results page with messages to an address about a task, after a cursor.
 fn page(cursor: &str, target: &str, task: &str, action: &str) -> String {
     let done = format!(
         r#"{{\"id\":\"{task}\",\"agentId\":\"A\",\"sender\":\"s\",\"recipient\":\"r\",\"result\":{{\"x\":1}},\"timestamp\":5,\"block\":1}}"#
