@@ -49,7 +49,7 @@ impl Handler for Clerk {
     }
 }
 
-/// Serves until the hub has what `done` wants.
+/// Serves until the hub has what `done` checks for.
 async fn run(
     react: impl Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync + 'static,
     concurrency: usize,
@@ -131,7 +131,7 @@ async fn nothing_is_done_twice_however_often_it_is_told() {
     let listed = json!({"collaboration_id": Uuid::from_u128(2_005), "state": "running",
         "request": request(5, "echo"), "response": null, "result": null});
     let list = move |hub: &Hub, ask: &Ask| {
-        // The list always says that it runs, as one that was on its way would.
+        // The listing always shows it as running, as an outdated one would.
         if ask.path.starts_with("/stream") {
             *hub.running.lock().expect("sound") = vec![listed.clone()];
         }
