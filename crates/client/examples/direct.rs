@@ -36,7 +36,7 @@ async fn headline(input: Text, shouter: String) -> Result<Text, Box<dyn Error + 
     let order = Order::new("shout", about).budget(Credits::parse("0.05", 2)?);
     match Peer::new(&shouter)?.hire(&order.draw_up()?).await?.outcome {
         Outcome::Done(output) => Ok(serde_json::from_str(&output)?),
-        other => Err(format!("nobody shouts: {other:?}").into()),
+        other => Err(format!("not done: {other:?}").into()),
     }
 }
 

@@ -36,7 +36,7 @@ pub fn shouter() -> Result<Agent, BadSkill> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     shouter()?.at_hub(hub).tell(|told| println!("{told:?}")).run(told_to_stop()).await?;
     Ok(())
 }

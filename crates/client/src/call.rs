@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(said, "the key contains characters that are not allowed in a header");
         let hub = Hub::new("nowhere").expect("a client");
         let said = hub.get("/x").await.expect_err("refused").to_string();
-        assert_eq!(said, "\"nowhere/x\" is no URL");
+        assert_eq!(said, "\"nowhere/x\" is not a URL");
         assert!(stage.heard().is_empty());
     }
 

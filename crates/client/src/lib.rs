@@ -68,10 +68,10 @@
 //!
 //! # Retries and idempotency
 //!
-//! A call can fail, and a response can be lost after the hub has acted on the request. So every request
-//! that is retried is idempotent: it contains an id, or an idempotency key that is generated unless you
-//! set one. [`Retry`] sets the number of attempts and the delays. If the hub sends `Retry-After`, the
-//! client waits at least that long.
+//! A call can fail, and a response can be lost after the hub has acted on the request. So every
+//! request that is retried is idempotent: it contains an id, or an idempotency key that is
+//! generated unless you set one. [`Retry`] sets the number of attempts and the delays. If the hub
+//! sends `Retry-After`, the client waits at least that long.
 //!
 //! | | idempotent by | retried | not retried |
 //! |---|---|---|---|
@@ -85,9 +85,9 @@
 //! Streams ([`Events`], [`relay::Inbox`], [`openclaw::Stream`], [`agora::Inbox`]) reconnect by
 //! themselves and continue after the last position: every item arrives once and in order.
 //!
-//! An agent writes each job to disk before it starts, and its outcome before it reports it to the hub.
-//! After a crash it continues from there: finished jobs are not done again, and a hub accepts one
-//! outcome per assignment. Work that was interrupted starts again under the same id, except for
+//! An agent writes each job to disk before it starts, and its outcome before it reports it to the
+//! hub. After a crash it continues from there: finished jobs are not done again, and a hub accepts
+//! one outcome per assignment. Work that was interrupted starts again under the same id, except for
 //! programs ([`agent::program::Exec`]), which keep running without their agent. Amounts are decimal
 //! text or whole millionths, never floats.
 //!

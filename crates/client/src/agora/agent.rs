@@ -125,7 +125,7 @@ impl Agent {
         }
         let welcomed = self.hello(&Profile::default(), true).await?;
         let token = welcomed.token.map(|token| token.key);
-        token.ok_or_else(|| CallError::Unreadable("it gives no inbox token".to_owned()))
+        token.ok_or_else(|| CallError::Unreadable("it contains no inbox token".to_owned()))
     }
 
     /// Drops a token that was refused, so that the next use gets a new one.

@@ -55,7 +55,7 @@ impl Posted {
         if !status.is_success() {
             return Err(refusal(status, after, &body));
         }
-        let wrong = |_| CallError::Unreadable("it is no text".to_owned());
+        let wrong = |_| CallError::Unreadable("it is not valid UTF-8".to_owned());
         Ok(Self { text: String::from_utf8(body).map_err(wrong)?, job })
     }
 

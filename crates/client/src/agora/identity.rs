@@ -82,7 +82,7 @@ impl Identity {
     ) -> Result<Sealed, CallError> {
         let draft = Draft { id, timestamp, kind, payload, recipient, hub, bridge: None };
         let signed = self.composer.sign(&draft).map_err(|bad| {
-            let hint = format!("the payload of {kind} is a JSON object; see {}", bad.field);
+            let hint = format!("the payload of {kind} must be a JSON object; see {}", bad.field);
             CallError::invalid(bad.message, Some(hint))
         })?;
         Ok(Sealed {

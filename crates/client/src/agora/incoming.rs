@@ -41,7 +41,7 @@ pub enum NotTrusted {
     #[error("{0}")]
     Receipt(Box<Untrusted>),
     /// There is no receipt.
-    #[error("the envelope has no receipt of the hub")]
+    #[error("the envelope has no receipt from the hub")]
     NoReceipt,
     /// It is signed for another receiver.
     #[error("the envelope is addressed to another recipient")]

@@ -94,7 +94,7 @@ impl Talks<'_, '_> {
                 Err(_) if Instant::now() < self.until => {}
                 Err(_) => {
                     if self.taken.is_none() {
-                        self.withdraw(Code::Timeout, "nobody answered in time").await;
+                        self.withdraw(Code::Timeout, "no agent answered in time").await;
                     }
                     return Ok(Outcome::TimedOut { request_id: self.request_id.clone() });
                 }
@@ -113,7 +113,7 @@ impl Talks<'_, '_> {
     async fn take_one(&mut self) -> Result<Option<Outcome>, CallError> {
         let chosen = (self.how.choose)(&self.offers).filter(|place| *place < self.offers.len());
         let Some(place) = chosen else {
-            self.withdraw(Code::PaymentRequired, "none of the offers was taken").await;
+            self.withdraw(Code::PaymentRequired, "none of the offers was accepted").await;
             let (request_id, offers) = (self.request_id.clone(), std::mem::take(&mut self.offers));
             return Ok(Some(Outcome::NoDeal { request_id, offers }));
         };

@@ -6,7 +6,7 @@ use crate::call::CallError;
 
 /// Refuses text that is not a single object, because it could add other members.
 pub(super) fn check(name: &str, text: &str) -> Result<(), CallError> {
-    let hint = || Some(format!("{name} is JSON text of an object, such as {{\"text\":\"hi\"}}"));
+    let hint = || Some(format!("{name} must be a JSON object, such as {{\"text\":\"hi\"}}"));
     match ijson::read(text.as_bytes()).as_ref().map(ijson::Json::kind) {
         Ok(Kind::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid(format!("{name} is not an object"), hint())),

@@ -61,7 +61,7 @@ impl Server {
         let request = line.request(Method::GET, base.clone())?;
         let about: About = ask(request, DOCUMENT_BYTES_MAX).await?;
         if about.protocol != VERSION {
-            let told = format!("{base} speaks {:?}, not {VERSION}", about.protocol);
+            let told = format!("{base} uses {:?}, not {VERSION}", about.protocol);
             return Err(CallError::Unreadable(told));
         }
         let wrong = |bad| CallError::Unreadable(format!("its key {bad}"));

@@ -22,7 +22,7 @@ impl Identity {
     pub fn sign_envelope(&self, text: &str) -> Result<String, CallError> {
         let json = ijson::read(text.as_bytes()).map_err(refuse)?;
         let Kind::Object(members) = json.kind() else {
-            return Err(CallError::invalid("an envelope is a JSON object", None));
+            return Err(CallError::invalid("an envelope must be a JSON object", None));
         };
         let own = |name: &str| matches!(name, "protocol" | "id" | "timestamp" | "sender");
         let given = |name: &str| json.get(name).filter(|value| *value.kind() != Kind::Null);
@@ -107,7 +107,7 @@ pub fn canonical(text: &str) -> Result<String, CallError> {
 
 fn refuse(bad: ijson::Unreadable) -> CallError {
     let hint = "give one JSON value in UTF-8, without duplicate names".to_owned();
-    CallError::invalid(format!("this is no JSON to sign: {bad}"), Some(hint))
+    CallError::invalid(format!("not valid JSON to sign: {bad}"), Some(hint))
 }
 
 fn quoted(text: &str) -> String {

@@ -148,5 +148,5 @@ fn is_receipt(text: &str, agent: &Agent) -> bool {
 }
 
 fn broken(error: tokio_tungstenite::tungstenite::Error) -> CallError {
-    CallError::Unreadable(format!("the WebSocket broke: {error}"))
+    CallError::Unreadable(format!("the WebSocket connection failed: {error}"))
 }

@@ -102,7 +102,7 @@ impl Account {
     pub async fn balance(&self) -> Result<Credits, CallError> {
         let said = self.act(Action::Balance, &[], "").await?;
         let balance = said.tag("Balance").and_then(price::whole);
-        balance.ok_or_else(|| CallError::Unreadable("it says no balance".to_owned()))
+        balance.ok_or_else(|| CallError::Unreadable("it contains no balance".to_owned()))
     }
 
     /// An overview of the market: JSON text with `queue`, `agents` and `totals`.

@@ -28,7 +28,7 @@ pub(super) struct RsaKey {
 
 impl RsaKey {
     pub(super) fn generate() -> Result<Self, CallError> {
-        let broken = || CallError::Unreadable("no RSA key could be made".to_owned());
+        let broken = || CallError::Unreadable("the RSA key could not be generated".to_owned());
         let pair = KeyPair::generate(KeySize::Rsa4096).map_err(|_| broken())?;
         Self::of(pair).ok_or_else(broken)
     }
@@ -57,7 +57,7 @@ impl RsaKey {
         let signed = self.pair.sign(&SALTED, &SystemRandom::new(), message, &mut signature);
         match signed {
             Ok(()) => Ok(signature),
-            Err(_) => Err(CallError::Unreadable("the RSA key does not sign".to_owned())),
+            Err(_) => Err(CallError::Unreadable("signing with the RSA key failed".to_owned())),
         }
     }
 }

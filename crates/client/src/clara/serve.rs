@@ -80,7 +80,7 @@ impl Account {
                 _ = ticks.tick() => {}
             }
             if let Err(error) = desk.look(how.sweep).await {
-                desk.turn.mishap(None, "the market could not be asked", error.to_string());
+                desk.turn.mishap(None, "the market could not be polled", error.to_string());
             }
         }
         // A task that does not finish in time is dropped with the dispatcher.

@@ -50,7 +50,7 @@ impl Server {
         let body = ask(line.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
         let about: About = read(&body)?;
         let process = Id::read(&about.process)
-            .ok_or_else(|| CallError::Unreadable(format!("{:?} is no process", about.process)))?;
+            .ok_or_else(|| CallError::Unreadable(format!("{:?} is not an id", about.process)))?;
         Ok(Self { line, base, process, retry: Retry::default() })
     }
 
@@ -132,7 +132,7 @@ impl Server {
 
     /// Fetches the list that an action returns; a hub sends a long one in parts.
     async fn shown(&self, action: Action) -> Result<String, CallError> {
-        let nothing = || CallError::Unreadable(format!("{} shows nothing", action.as_str()));
+        let nothing = || CallError::Unreadable(format!("{} returned no list", action.as_str()));
         let (mut parts, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PARTS_MAX {
             let next = cursor.as_deref().map(|cursor| ("Cursor", cursor));

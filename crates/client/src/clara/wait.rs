@@ -57,7 +57,7 @@ impl Wait {
                 Ok(Some(ending)) => return Ok(ending),
                 Err(error) if hope(&error).is_none() => return Err(error),
                 _ if Instant::now() >= until => {
-                    let what = format!("what becomes of task {}", self.task_id);
+                    let what = format!("task {}", self.task_id);
                     return Err(CallError::TimedOut { url: what });
                 }
                 _ => sleep_until((Instant::now() + LOOK).min(until)).await,

@@ -40,7 +40,7 @@ pub enum NotAWallet {
     #[error("the JWK member {0:?} is missing or invalid")]
     BadMember(&'static str),
     /// The numbers are not a 4096-bit key.
-    #[error("the JWK is no RSA key of 4096 bits with the exponent 65537")]
+    #[error("the JWK is not a 4096-bit RSA key with the exponent 65537")]
     BadKey,
 }
 

@@ -34,7 +34,7 @@ impl Answer {
         if !status.is_success() {
             return Err(refusal(status, after, &body));
         }
-        let wrong = |_| CallError::Unreadable("it is no text".to_owned());
+        let wrong = |_| CallError::Unreadable("it is not valid UTF-8".to_owned());
         let text = String::from_utf8(body).map_err(wrong)?;
         Ok(Self { status: status.as_u16(), text, mismatch })
     }

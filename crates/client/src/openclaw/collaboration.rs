@@ -96,7 +96,8 @@ impl Collaboration {
     fn read(listed: Listed) -> Result<Self, CallError> {
         let id = listed.collaboration_id.map(|id| id.parse()).transpose();
         Ok(Self {
-            collaboration_id: id.map_err(|_| CallError::Unreadable("an id is none".to_owned()))?,
+            collaboration_id: id
+                .map_err(|_| CallError::Unreadable("collaboration_id is not a UUID".to_owned()))?,
             state: listed.state,
             request: answer::said(listed.request.get())?,
             response: listed.response.map(|raw| answer::said(raw.get())).transpose()?,

@@ -78,7 +78,7 @@ impl Incoming {
         let (accepted, awaiting_approval) = (flag("accepted"), flag("awaiting_approval"));
         let collaboration_id = id(json, "collaboration_id");
         if accepted && collaboration_id.is_none() {
-            return Err(Failure::invalid("accepted work has a collaboration_id"));
+            return Err(Failure::invalid("accepted work must have a collaboration_id"));
         }
         Ok(Self { request, collaboration_id, accepted, awaiting_approval })
     }

@@ -95,7 +95,7 @@ impl Order {
 
 /// Refuses text that is not a single object, because it could add other members.
 pub(super) fn check_object(text: &str) -> Result<(), CallError> {
-    let hint = || Some("write JSON text of an object, such as {\"text\":\"hi\"}".to_owned());
+    let hint = || Some("write a JSON object, such as {\"text\":\"hi\"}".to_owned());
     match ijson::read(text.as_bytes()).as_ref().map(ijson::Json::kind) {
         Ok(Kind::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid("the data is not an object", hint())),

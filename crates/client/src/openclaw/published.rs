@@ -37,7 +37,7 @@ impl Published {
         let server = key.as_ref().map_or(server.clone(), |key| server.with_key(key.clone()));
         let secret = said.webhook_secret.as_deref().map(WebhookSecret::read);
         if secret == Some(None) {
-            return Err(CallError::Unreadable("its webhook secret makes no sense".to_owned()));
+            return Err(CallError::Unreadable("its webhook secret is not valid".to_owned()));
         }
         Ok(Self {
             agent: Agent::at(server, id),

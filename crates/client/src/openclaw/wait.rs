@@ -123,7 +123,7 @@ impl End {
             (State::Rejected, Some(Answer::Rejected(why))) => Ok(Some(Self::Rejected(why.clone()))),
             (State::Cancelled, _) => Ok(Some(Self::Withdrawn)),
             (state, _) if state.is_over() => {
-                Err(CallError::Unreadable(format!("it is {state} and does not say how")))
+                Err(CallError::Unreadable(format!("it is {state} but has no result")))
             }
             _ => Ok(None),
         }

@@ -6,7 +6,7 @@ use crate::call::CallError;
 
 /// Refuses text that is not a single object.
 pub(super) fn check(what: &str, text: &str) -> Result<(), CallError> {
-    let hint = || Some("write JSON text of an object, such as {\"text\":\"hi\"}".to_owned());
+    let hint = || Some("write a JSON object, such as {\"text\":\"hi\"}".to_owned());
     match ijson::read(text.as_bytes()).as_ref().map(Json::kind) {
         Ok(Kind::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid(format!("{what} is not an object"), hint())),

@@ -141,8 +141,8 @@ impl Registration {
 
     fn write(&self) -> Result<String, CallError> {
         for offer in &self.offers {
-            object::check("what it takes", &offer.input)?;
-            object::check("what it gives", &offer.output)?;
+            object::check("the input schema", &offer.input)?;
+            object::check("the output schema", &offer.output)?;
         }
         let offers: Vec<_> = self.offers.iter().map(Offer::write).collect();
         let body = Object::new()

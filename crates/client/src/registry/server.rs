@@ -145,7 +145,7 @@ impl Reply {
     pub(super) fn refusal(&self) -> CallError {
         match reqwest::StatusCode::from_u16(self.status) {
             Ok(status) => line::refusal_of(status, self.after, &self.body),
-            Err(_) => CallError::Unreadable(format!("{} is no status", self.status)),
+            Err(_) => CallError::Unreadable(format!("{} is not an HTTP status", self.status)),
         }
     }
 }

@@ -87,7 +87,7 @@ impl Announcement {
 impl Registered {
     pub(super) fn read(wire: Wire) -> Result<Self, CallError> {
         let secret = wire.webhook_secret.as_deref().map(|text| {
-            let unreadable = || CallError::Unreadable("webhook_secret is none".to_owned());
+            let unreadable = || CallError::Unreadable("webhook_secret is not valid".to_owned());
             WebhookSecret::read(text).ok_or_else(unreadable)
         });
         Ok(Self {

@@ -162,7 +162,7 @@ impl Server {
 
     /// The URL of a path in the document.
     pub(super) fn at(&self, path: &str) -> Result<Url, CallError> {
-        let wrong = |_| CallError::Unreadable(format!("{path:?} is no path"));
+        let wrong = |_| CallError::Unreadable(format!("{path:?} is not a valid path"));
         self.base.join(path).map_err(wrong)
     }
 

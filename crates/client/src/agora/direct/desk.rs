@@ -168,7 +168,7 @@ impl<H: Handler> Desk<H> {
             return Err(about(Failure::bad_field("/recipient", why)));
         }
         if to.or(envelope.recipient).is_some_and(|key| key != me) {
-            let hint = format!("only {} is here", self.identity.did());
+            let hint = format!("the agent here is {}", self.identity.did());
             let unknown = Failure::new(Code::NotFound, "no agent has that key");
             return Err(about(unknown.with_hint(hint)));
         }
@@ -244,7 +244,7 @@ impl<H: Handler> Desk<H> {
             }
             Said::Request { .. } => match Job::of(incoming) {
                 Some(job) => self.asked(Job { direct: true, ..job }, trail).await,
-                None => Err(Failure::bad_request("this is no REQUEST")),
+                None => Err(Failure::bad_request("this is not a REQUEST")),
             },
             Said::Accept { offer_id, .. } => {
                 let job = lock(&self.offers).take(offer_id, incoming.sender, clock::now())?;
@@ -279,7 +279,7 @@ impl<H: Handler> Desk<H> {
             return Err(Failure::new(Code::Unavailable, "too many open offers"));
         }
         let payload = payload::Offer { request_id: &id, cost, ttl, eta }.write();
-        let no_name = |_| Failure::new(Code::Internal, "no randomness for an id");
+        let no_name = |_| Failure::new(Code::Internal, "the random number generator failed");
         let offer_id = fresh_id().map_err(no_name)?;
         trail.offer = Some(lock(&self.offers).make(offer_id.clone(), job, ttl, now));
         Ok(Words { kind: Kind::Offer, payload, id: Some(offer_id) })
@@ -291,7 +291,7 @@ impl<H: Handler> Desk<H> {
         let work = self.handler.work(job, Progress::none());
         match tokio::time::timeout(limit, work).await {
             Ok(Ok(data)) => {
-                let unusable = |_| Failure::new(Code::Internal, "the work is no JSON object");
+                let unusable = |_| Failure::new(Code::Internal, "the result is not a JSON object");
                 object::check("data", &data).map_err(unusable)?;
                 let output = Output { request_id: &id, status: Status::Success, data: &data };
                 Ok(Words::new(Kind::Result, output.write()))

@@ -105,7 +105,7 @@ impl Peer {
         let offer_id = answer.id;
         let offer = Proposal { offer_id, provider: self.key(), cost, eta, until };
         if order.max().is_some_and(|max| offer.cost > max) || !agree(&offer) {
-            let why = "the offer was not taken";
+            let why = "the offer was not accepted";
             let code = rialto_protocols::agora::Code::PaymentRequired;
             // If this does not arrive, the offer expires.
             let _ = self.agent.error(Some(self.key()), Some(&id), code, why).await;
@@ -119,7 +119,7 @@ impl Peer {
     fn answered(&self, id: &str, answered: Answered) -> Result<Box<Incoming>, CallError> {
         let wrong = |why: &str| Err(CallError::Unreadable(why.to_owned()));
         match answered {
-            Answered::Accepted(_) => wrong("the peer took the order and did not answer it"),
+            Answered::Accepted(_) => wrong("the peer accepted the request without an answer"),
             Answered::By(answer) if answer.sender != self.key() => {
                 wrong("the answer is not signed by the peer")
             }
@@ -137,7 +137,7 @@ fn finished(
     offer: Option<&Proposal>,
 ) -> Result<Outcome, CallError> {
     let Said::Result { status, data, .. } = answer.said else {
-        return Err(CallError::Unreadable(format!("{} is no answer", answer.kind)));
+        return Err(CallError::Unreadable(format!("{} is not an answer", answer.kind)));
     };
     let whole = status == Status::Success;
     let (provider, cost) = (answer.sender, offer.map(|offer| offer.cost));

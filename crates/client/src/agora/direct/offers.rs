@@ -120,7 +120,7 @@ impl Offers {
         let offer = self.0.get_mut(id).filter(|offer| offer.job.requester == by);
         let offer = offer.ok_or_else(|| Failure::unauthorized("no offer to you has this id"))?;
         if offer.taken {
-            return Err(Failure::bad_request("the offer was taken already"));
+            return Err(Failure::bad_request("the offer was already accepted"));
         }
         // R53: at the exact end it has expired. R54: so has the time for the work.
         if now >= offer.until || now >= offer.deadline {

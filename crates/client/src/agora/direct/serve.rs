@@ -56,7 +56,7 @@ pub(super) async fn route<H: Handler>(
         return about(desk.identity());
     }
     if head.method != Method::POST {
-        let failure = Failure { http: 405, ..Failure::bad_request("envelopes come with POST") };
+        let failure = Failure { http: 405, ..Failure::bad_request("envelopes are sent with POST") };
         let allow = Some(if path == "/agora" { "GET, POST" } else { "POST" });
         return Answer { allow, ..desk.refuse(&failure, None) };
     }

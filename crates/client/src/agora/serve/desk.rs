@@ -192,7 +192,7 @@ impl<H: Handler> Desk<H> {
             let why = Broken::new(Code::Unavailable, "the provider is shutting down");
             match turn::fail(&self.agent, &paper.job, why).await {
                 Ended::Unsent(error) => {
-                    self.mishap(Some(paper.job.request_id), "a job was not given back", error);
+                    self.mishap(Some(paper.job.request_id), "a job was not returned", error);
                 }
                 _ => self.put_away(&paper),
             }

@@ -107,7 +107,7 @@ async fn what_is_declined_or_breaks_ends_with_its_error() {
         hub.said("ERROR").iter().map(|said| said["payload"]["code"].as_u64()).collect();
     codes.sort_unstable();
     assert_eq!(codes, [Some(404), Some(500), Some(503)]);
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler broke"]);
+    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler panicked"]);
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ impl<H: Handler> Turn<H> {
         loop {
             let Err(error) = self.account.send(&signed).await else { return Ok(()) };
             let Some(pause) = hope(&error) else { return Err(error) };
-            self.mishap(Some(task_id), "a result has to be sent again", error.to_string());
+            self.mishap(Some(task_id), "a result could not be sent; retrying", error.to_string());
             sleep(pause.max(PAUSE)).await;
         }
     }

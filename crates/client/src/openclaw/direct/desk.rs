@@ -91,7 +91,7 @@ impl Desk {
             }
         };
         let collaboration = Arc::new(Collaboration {
-            id: fresh::id().map_err(|_| Failure::fault("no randomness"))?,
+            id: fresh::id().map_err(|_| Failure::fault("the random number generator failed"))?,
             name,
             responder: self.node_id,
             request,
@@ -216,8 +216,7 @@ impl Desk {
     pub(super) fn cancel(&self, id: Uuid, reason: Option<String>) -> Result<Over, Failure> {
         let found = lock(&self.book).find(id, clock::now());
         let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
-        let over =
-            || Failure::new(Code::Conflict, "the collaboration already has a result already");
+        let over = || Failure::new(Code::Conflict, "the collaboration already has a result");
         let over = collaboration.cancel(reason).ok_or_else(over)?;
         // If this write fails, a restart runs the work again; the caller still gets the
         // cancellation.

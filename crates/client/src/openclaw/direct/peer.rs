@@ -58,7 +58,7 @@ impl Peer {
             Answer::Accepted { collaboration_id, .. } => *collaboration_id,
             Answer::Rejected(why) => return Ok(End::Rejected(why.clone())),
             Answer::Deferred { .. } => {
-                return Err(CallError::Unreadable("a node that is asked itself defers".to_owned()));
+                return Err(CallError::Unreadable("a direct node must not defer".to_owned()));
             }
         };
         let until = Instant::now() + within;

@@ -161,7 +161,8 @@ fn misplaced(path: &[&str]) -> Failure {
 }
 
 fn said(text: Result<impl Into<Vec<u8>>, CallError>) -> Answered {
-    text.map(|text| Answer::new(200, text)).map_err(|_| Failure::fault("no randomness"))
+    text.map(|text| Answer::new(200, text))
+        .map_err(|_| Failure::fault("the random number generator failed"))
 }
 
 /// A refusal in the protocol's format.

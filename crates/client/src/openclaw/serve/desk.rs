@@ -115,14 +115,14 @@ impl<'a, H: Handler> Desk<'a, H> {
             return;
         }
         if self.papers.len() >= PAPERS_MAX {
-            return self.mishap(incoming.collaboration_id, "a request was not taken", "too many");
+            return self.mishap(incoming.collaboration_id, "a request was dropped", "too many");
         }
         // Without a collaboration id, the hub uses the request id. An agent that responds manually
         // may choose the collaboration id.
         let known_as = incoming.collaboration_id.unwrap_or(incoming.request.request_id);
         let collaboration_id = match incoming.collaboration_id.map_or_else(fresh::id, Ok) {
             Ok(id) => id,
-            Err(error) => return self.mishap(None, "a request was not taken", error),
+            Err(error) => return self.mishap(None, "a request was dropped", error),
         };
         let clerk = self.clerk.clone();
         let names = Names {
@@ -205,7 +205,7 @@ impl<'a, H: Handler> Desk<'a, H> {
             Ok(Ended::Undelivered(id, error)) => {
                 // A second run would end the same way.
                 self.over.insert(id);
-                self.mishap(about, "a result was not taken", error);
+                self.mishap(about, "a result was refused", error);
             }
             Ok(Ended::Unsent(what, error)) => self.mishap(about, what, error),
             Ok(Ended::Found(look, _)) if look != self.look => {}

@@ -67,7 +67,7 @@ impl<H: Handler> Clerk<H> {
         };
         match persist(|| self.agent.approve(id, approved)).await {
             Ok(()) => Ended::Nothing,
-            Err(error) => Ended::Unsent("an approval was not taken", error),
+            Err(error) => Ended::Unsent("an approval was refused", error),
         }
     }
 
@@ -92,7 +92,7 @@ impl<H: Handler> Clerk<H> {
             Ok(()) => Ended::Nothing,
             // An earlier attempt may have been accepted, with only its response lost.
             Err(_) if accepts && self.is_ours(&job).await => self.work(job, promised).await,
-            Err(error) => Ended::Unsent("a response was not taken", error),
+            Err(error) => Ended::Unsent("a response was refused", error),
         }
     }
 
@@ -100,7 +100,7 @@ impl<H: Handler> Clerk<H> {
     pub(super) async fn reject(self, known_as: Uuid, job: Job, why: Rejection) -> Ended {
         match self.respond(known_as, &job, Answer::Rejected(why)).await {
             Ok(()) => Ended::Nothing,
-            Err(error) => Ended::Unsent("a response was not taken", error),
+            Err(error) => Ended::Unsent("a response was refused", error),
         }
     }
 
@@ -183,7 +183,7 @@ impl<H: Handler> Clerk<H> {
     async fn caught<T>(&self, about: Option<Uuid>, said: impl Future<Output = T>) -> Option<T> {
         let said = AssertUnwindSafe(said).catch_unwind().await;
         if said.is_err() {
-            let (what, why) = ("the handler broke", "it panicked".to_owned());
+            let (what, why) = ("the handler failed", "it panicked".to_owned());
             self.handler.mishap(&Mishap { collaboration_id: about, what, why });
         }
         said.ok()

@@ -122,7 +122,7 @@ async fn what_breaks_ends_with_its_error() {
         ("INVALID_OUTPUT", "permanent"),
     ];
     assert_eq!(told, wanted.map(|(code, kind)| (code.to_owned(), kind.to_owned())));
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler broke"]);
+    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler failed"]);
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_result_is_posted_until_the_hub_answers() {
     let results = hub.posted("/result");
     assert_eq!(results.len(), 3);
     assert!(results.iter().all(|result| *result == results[0]), "all the same");
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["a result was not taken"]);
+    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["a result was refused"]);
     let claimed = hub.posted("/reputation").len();
     assert_eq!(claimed, 1, "the periodic one; nothing was finished");
 }

@@ -69,7 +69,7 @@ impl Paper {
         let orchestrator = self.orchestrator.clone();
         let note = Note { job_id, orchestrator, result: result.map(str::to_owned) };
         Entry {
-            // One id is one job here, whoever sends it (R38).
+            // One id is one job here, regardless of its sender (R38).
             scope: Scope::of("registry", "", &job_id.to_string()).0,
             content: self.content,
             until: now.plus(LIFE),

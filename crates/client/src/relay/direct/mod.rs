@@ -82,7 +82,7 @@ impl Peer {
                 Ok(Reply { said: reply.said().clone(), raw: reply.raw().to_owned() })
             }
             None if status.is_success() => {
-                Err(CallError::Unreadable("the reply is no JSON object".to_owned()))
+                Err(CallError::Unreadable("the reply is not a JSON object".to_owned()))
             }
             _ => Err(line::refusal_of(status, after, &body)),
         }

@@ -46,7 +46,7 @@ pub(super) fn unread(why: NoBody) -> Answer {
         NoBody::TooLong => {
             Answer::unusable(413, &format!("the body has more than {BODY_BYTES_MAX} bytes"))
         }
-        NoBody::BrokeOff => Answer::unusable(400, "the body broke off"),
+        NoBody::BrokeOff => Answer::unusable(400, "the body is incomplete"),
         NoBody::TooSlow => Answer::unusable(408, "the body took too long"),
     }
 }

@@ -217,7 +217,7 @@ impl Desk {
         let names =
             || shop.skills().map(|skill| skill.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(name) = named {
-            let unknown = || cannot(&format!("{}: there are {}", Refused::NoSkill, names()));
+            let unknown = || cannot(&format!("{}; its skills are {}", Refused::NoSkill, names()));
             return shop.skill(name).ok_or_else(unknown);
         }
         let mut all = shop.skills();

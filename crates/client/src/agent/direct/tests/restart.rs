@@ -148,7 +148,7 @@ async fn what_was_begun_is_begun_again_under_the_same_id() {
     first.kill().await;
     works.gate.add_permits(8);
     let second = stand(&dir, &works).await;
-    assert_eq!(second.get(&format!("/jobs/{ID}")).await.status, 404, "nobody is at it");
+    assert_eq!(second.get(&format!("/jobs/{ID}")).await.status, 404, "it is not running");
     let other = orders.registry.replace(r#""text":"hi""#, r#""text":"ho""#);
     assert_eq!(second.post("/jobs", other).await.status, 422);
     let (job, message) = stand_two(&second, &orders).await;

@@ -138,7 +138,7 @@ impl Handler for Persistent {
             Some(_) => {}
             None => {
                 return Outcome::Declined(
-                    "the program still works on a job of the same id".to_owned(),
+                    "the program still works on a job with the same id".to_owned(),
                 );
             }
         }

@@ -115,7 +115,8 @@ async fn two_jobs_of_one_name_never_get_each_others_results() {
     eventually(|| at.path().join("starts").exists()).await;
     let second = begin(&stays, job("same", "{}"));
     let hasty = Job { time_limit: Duration::from_millis(100), ..job("same", "{}") };
-    let declined = Outcome::Declined("the program still works on a job of the same id".to_owned());
+    let declined =
+        Outcome::Declined("the program still works on a job with the same id".to_owned());
     assert_eq!(stays.work(hasty).await, declined);
     std::fs::write(at.path().join("gate"), "").expect("a file");
     assert_eq!(first.await.expect("no panic"), counted(1));
@@ -135,7 +136,7 @@ async fn the_deadline_of_one_requester_costs_the_others_nothing() {
     let hasty = begin(&stays, hasty);
     eventually(|| at.path().join("starts").exists()).await;
     let other = begin(&stays, job("other", "{}"));
-    assert_eq!(hasty.await.expect("no panic"), failed("it took longer than 0.3 s"));
+    assert_eq!(hasty.await.expect("no panic"), failed("the job exceeded its time limit of 0.3 s"));
     std::fs::write(at.path().join("gate"), "").expect("a file");
     // The late reply is ignored, and the program is still the same.
     assert_eq!(other.await.expect("no panic"), counted(2));
@@ -150,7 +151,7 @@ async fn a_program_that_takes_longer_than_its_skill_allows_is_restarted() {
     let slow = begin(&stays, slow);
     eventually(|| at.path().join("starts").exists()).await;
     let other = begin(&stays, job("other", "{}"));
-    assert_eq!(slow.await.expect("no panic"), failed("it took longer than 3 s"));
+    assert_eq!(slow.await.expect("no panic"), failed("the job exceeded its time limit of 3 s"));
     let declined = Outcome::Declined("the program was restarted".to_owned());
     assert_eq!(other.await.expect("no panic"), declined);
     assert_eq!(stays.work(job("next", "{}")).await, counted(1));
@@ -166,7 +167,7 @@ async fn a_program_that_fell_silent_is_restarted_although_only_deadlines_passed(
         time_limit: Duration::from_millis(100),
         ..job("hasty", r#""slow""#)
     };
-    assert_eq!(stays.work(hasty).await, failed("it took longer than 0.1 s"));
+    assert_eq!(stays.work(hasty).await, failed("the job exceeded its time limit of 0.1 s"));
     tokio::time::sleep(limit).await;
     assert_eq!(stays.work(job("next", "{}")).await, counted(1));
 }
