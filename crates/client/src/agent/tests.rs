@@ -14,7 +14,7 @@ fn job(skill: &str, input: &str) -> Job {
         turn: 1,
         skill: skill.to_owned(),
         input: input.to_owned(),
-        requester: "somebody".to_owned(),
+        requester: "alice".to_owned(),
         budget: Credits::parse("0.10", 2).expect("an amount"),
         deadline: None,
         time_limit: Duration::MAX,
@@ -135,7 +135,7 @@ fn a_program_reads_one_line_with_the_six_members() {
     let document = job.document();
     assert_eq!(
         document,
-        r#"{"job_id":"j1","skill":"shout","input":{  "text": 1.50},"requester":"somebody","budget":0.10,"deadline":"2026-03-08T20:00:00.123Z"}"#
+        r#"{"job_id":"j1","skill":"shout","input":{  "text": 1.50},"requester":"alice","budget":0.10,"deadline":"2026-03-08T20:00:00.123Z"}"#
     );
 }
 

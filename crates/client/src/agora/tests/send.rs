@@ -115,7 +115,7 @@ async fn a_welcome_must_be_the_hubs_and_about_our_hello() {
     let did = me.did().to_owned();
     for (what, by, good_nonce, good_id, good_sender) in [
         ("good", 100, true, true, true),
-        ("of somebody else", 7, true, true, true),
+        ("from another agent", 7, true, true, true),
         ("another nonce", 100, false, true, true),
         ("another id", 100, true, false, true),
         ("another sender", 100, true, true, false),

@@ -91,7 +91,7 @@ async fn a_provider_offers_works_and_delivers() {
         said["type"] == "RESULT" && said["payload"]["status"] == "success"
     };
     let (hub, clerk) = run(react, &["search"]).await;
-    assert_eq!(*clerk.worked.lock().expect("sound"), ["search"], "a stranger accepts nothing");
+    assert_eq!(*clerk.worked.lock().expect("sound"), ["search"], "only the requester can accept");
     let (offer, results) = (&hub.said("OFFER")[0], hub.said("RESULT"));
     assert_eq!(offer["recipient"]["id"], identity(2).did());
     assert_eq!(results[0]["payload"]["status"], "partial");

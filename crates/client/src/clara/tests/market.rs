@@ -105,7 +105,7 @@ async fn a_requester_finds_its_own_result_among_all_others() {
             _ if heard.method == "POST" => "{}".to_owned(),
             None if heard.target.contains("DESC") => nothing.to_owned(),
             None if number == 0 => nothing.to_owned(),
-            None => page("c1", "somebody", &task, "Task-Result"),
+            None => page("c1", "another-address", &task, "Task-Result"),
             Some("c1") => page("c2", &me, "another", "Task-Result"),
             Some("c2") => page("c3", &me, &task, "Task-Queued"),
             Some("c3") => page("c4", &me, &task, "Task-Result"),

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(beat.due(&away(), start), Some(start + rhythm.gather));
         assert!(rhythm.gather < 5 * S && rhythm.heartbeat < 60 * S);
         beat.worked(away(), start);
-        assert_eq!(beat.due(&away(), start), None, "nobody waits for who is away");
+        assert_eq!(beat.due(&away(), start), None, "no heartbeat is expected during maintenance");
     }
 
     #[test]

@@ -100,7 +100,7 @@ async fn accepted_work_is_done_delivered_and_told() {
     assert_eq!(claim["collaboration_id"], json!(Uuid::from_u128(2_005)));
     let told: Vec<_> = hub.posted("/status");
     assert!(told.iter().any(|told| told["status_update"]["current_status"] == "busy"));
-    assert_eq!(told.last().expect("told")["status_update"]["current_status"], "idle");
+    assert_eq!(told.last().expect("reported")["status_update"]["current_status"], "idle");
     assert!(clerk.mishaps.lock().expect("sound").is_empty());
 }
 

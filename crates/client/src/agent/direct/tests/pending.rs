@@ -72,7 +72,7 @@ async fn who_can_be_called_back_is_told_to_wait_and_then_told_the_result() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(stage.heard().len(), 2, "told again after a failure, and then no more");
+    assert_eq!(stage.heard().len(), 2, "retried after a failure, and then not again");
 }
 
 #[tokio::test(start_paused = true)]

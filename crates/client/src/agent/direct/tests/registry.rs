@@ -122,7 +122,7 @@ async fn a_job_is_done_once_however_often_it_is_sent() {
     assert_eq!((&later.text, &looked.text), (&one.text, &one.text));
     let other = stand.post("/jobs", job("held", json!({"a": 2}), "1")).await;
     assert_refused(&other, 422, "IDEMPOTENCY_CONFLICT", true);
-    let stranger = stand.post("/jobs", body().replace(ASKER, "somebody-else")).await;
+    let stranger = stand.post("/jobs", body().replace(ASKER, "another-requester")).await;
     assert_refused(&stranger, 409, "CONFLICT", true);
     assert_eq!(stand.works.begun(), 1);
 }

@@ -24,7 +24,7 @@ async fn seat(dir: &TempDir) -> Seat {
             taken => return taken.expect("a seat"),
         }
     }
-    panic!("the seat stays taken");
+    panic!("the state directory stays locked");
 }
 
 async fn stand(dir: &TempDir, works: &Works) -> Stand {

@@ -18,7 +18,7 @@ fn job(id: &str, input: &str) -> Job {
         turn: 1,
         skill: "try".to_owned(),
         input: input.to_owned(),
-        requester: "somebody".to_owned(),
+        requester: "alice".to_owned(),
         budget: Credits::ZERO,
         deadline: None,
         time_limit: Duration::from_secs(60),
