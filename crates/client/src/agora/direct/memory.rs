@@ -57,7 +57,7 @@ pub(super) struct Memory {
     answered: VecDeque<Scope>,
     bytes: usize,
     senders: HashMap<PublicKey, Share>,
-    /// Used ids of messages that have expired. Without them the messages could be signed again.
+    /// Used ids of expired messages, so that a message signed again under one is refused.
     spent: HashSet<Scope>,
     spent_first: VecDeque<Scope>,
 }

@@ -69,7 +69,7 @@ pub async fn request(
 }
 
 impl Peer {
-    /// Connects to the agent at a URL. Its answers may take as long as `patience`.
+    /// Connects to the agent at a URL, with a timeout for its answers.
     pub async fn find(
         url: &str,
         identity: Identity,
