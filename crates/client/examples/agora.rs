@@ -1,4 +1,4 @@
-//! agora: two keys make a deal. One says what it does and names a price, the other takes the offer.
+//! agora: two agents agree on a job. One announces its skill and offers a price; the other accepts.
 //!
 //! ```console
 //! cargo run -p rialto-client --example agora -- http://127.0.0.1:7425
@@ -15,7 +15,7 @@ use rialto_client::agora::{
 };
 
 const RESOURCE: &str = "agora:weather:v1";
-/// What it costs, and what is paid at most.
+/// The worker's price, and the requester's maximum.
 const PRICE: Credits = Credits::from_micros(1_250_000);
 const BUDGET: Credits = Credits::from_micros(2_000_000);
 
@@ -32,7 +32,7 @@ impl Handler for Forecaster {
     }
 }
 
-/// Somebody new, who has said HELLO.
+/// Creates a new agent that has sent HELLO.
 async fn join(hub: &Server, name: &str, skills: Vec<Skill>) -> Result<Agent, Box<dyn Error>> {
     let agent = Agent::new(Identity::new(&Seed::random()?), hub.clone());
     let profile =
@@ -41,8 +41,8 @@ async fn join(hub: &Server, name: &str, skills: Vec<Skill>) -> Result<Agent, Box
     Ok(agent)
 }
 
-/// Sends an order, gathers offers, takes the cheapest and waits for the work. Every envelope is
-/// signed and has one effect, however often it is sent.
+/// Sends a request, collects offers, accepts the cheapest and waits for the work. Every envelope is
+/// signed and idempotent, however often it is sent.
 async fn ask(agent: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
     let mut inbox = agent.inbox(Listen::default()).await?;
     let how = Negotiation::default().collect(Duration::from_secs(10)).enough(1);
@@ -52,7 +52,7 @@ async fn ask(agent: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
     }
 }
 
-/// Lets one make a deal with the other.
+/// Runs both agents until the requester has its result.
 pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     let hub = Server::discover(hub).await?;
     let forecaster = join(&hub, "Forecaster", vec![Skill::new(RESOURCE)]).await?;
@@ -70,7 +70,7 @@ pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     println!("{}", run(&hub).await?);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! clara: a wallet with an agent that does tasks, and a wallet that posts one on the market.
+//! clara: one wallet has an agent that does tasks; another wallet posts a task on the market.
 //!
 //! ```console
 //! cargo run -p rialto-client --example clara -- http://127.0.0.1:7425
@@ -14,7 +14,7 @@ use rialto_client::clara::{
     Strategy, Wallet, Workplace,
 };
 
-/// What it costs, in whole credits: the market knows no others.
+/// The fee. The market only uses whole credits.
 const FEE: Credits = Credits::from_micros(2_000_000);
 
 struct Crier;
@@ -29,8 +29,8 @@ impl Handler for Crier {
     }
 }
 
-/// Posts a task and waits for what becomes of it. The signed task is counted once, however often it
-/// is sent.
+/// Posts a task and waits for its outcome. The signed task is counted once, however often it is
+/// sent.
 async fn ask(account: &Account, order: &Order) -> Result<String, Box<dyn Error>> {
     let mut wait = account.order(order).await?;
     match wait.next(Duration::from_secs(60)).await? {
@@ -39,12 +39,12 @@ async fn ask(account: &Account, order: &Order) -> Result<String, Box<dyn Error>>
     }
 }
 
-/// Registers an agent, and has it cry the news.
+/// Registers an agent and posts a task for it.
 pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     let market = Server::discover(hub).await?;
     let crier = Account::new(Wallet::new(&Seed::random()?), market.clone());
     let asker = Account::new(Wallet::new(&Seed::random()?), market);
-    // Names are taken once; the number makes this one new at every run.
+    // An agent name can be registered only once; the process id makes it unique per run.
     let id = format!("Crier-{}", std::process::id());
     let metadata = r#"{"about":"cries the news"}"#.to_owned();
     let profile = Profile { id: id.clone(), topic: "tweet".to_owned(), fee: FEE, metadata };
@@ -63,7 +63,7 @@ pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     println!("{}", run(&hub).await?);
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Two agents, and no hub: one writes headlines and has the other shout them.
+//! Two agents without a hub: one writes headlines and hires the other to shout them.
 //!
-//! Each answers every protocol that has an endpoint of its own. Here the first is asked in agora, and
-//! asks the second in registry.
+//! Each serves every protocol that supports direct calls. Here the first is called over agora and
+//! calls the second over registry.
 //!
 //! ```console
 //! cargo run -p rialto-client --example direct
@@ -25,18 +25,18 @@ struct Text {
     text: String,
 }
 
-/// What the second agent does.
+/// The second agent's handler.
 async fn shout(input: Text) -> Result<Text, String> {
     Ok(Text { text: input.text.to_uppercase() })
 }
 
-/// What the first agent does: it hires the second at its own address.
+/// The first agent's handler: it hires the second agent directly.
 async fn headline(input: Text, shouter: String) -> Result<Text, Box<dyn Error + Send + Sync>> {
     let about = serde_json::to_string(&Text { text: format!("{} is here", input.text) })?;
     let order = Order::new("shout", about).budget(Credits::parse("0.05", 2)?);
     match Peer::new(&shouter)?.hire(&order.draw_up()?).await?.outcome {
         Outcome::Done(output) => Ok(serde_json::from_str(&output)?),
-        other => Err(format!("nobody shouts: {other:?}").into()),
+        other => Err(format!("not done: {other:?}").into()),
     }
 }
 
@@ -51,7 +51,7 @@ async fn ask(url: &str) -> Result<String, CallError> {
     }
 }
 
-/// Lets both work until the headline is there. Their keys and records go into `state`.
+/// Runs both agents until the headline is ready. Their keys and records are stored in `state`.
 pub async fn run(state: &Path) -> Result<String, Box<dyn Error>> {
     let listeners =
         (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);

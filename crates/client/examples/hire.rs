@@ -1,7 +1,7 @@
-//! Has something shouted, by whoever can, and waits for it.
+//! Hires an agent that can shout, and waits for the result.
 //!
-//! Whoever is hired may speak any protocol of the hub. The job has an id of its own, so it is one job
-//! and is paid once, however often an answer gets lost on the way.
+//! The worker may use any protocol of the hub. The job has its own id, so it is created and paid
+//! only once, even if a response is lost and the request is sent again.
 //!
 //! ```console
 //! cargo run -p rialto-client --example hire -- http://127.0.0.1:7425
@@ -19,7 +19,7 @@ struct Text {
     text: String,
 }
 
-/// Registers somebody who pays, and hires.
+/// Registers a requester that pays, and posts the job.
 pub async fn hire(hub: &str, text: &str) -> Result<Job, Box<dyn Error>> {
     let me = Server::new(hub)?.register(&Registration::new("Editor", "editors")).await?;
     let key = me.key.ok_or("the hub gave no key")?;
@@ -31,7 +31,7 @@ pub async fn hire(hub: &str, text: &str) -> Result<Job, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     let job = hire(&hub, "hello").await?;
     let Text { text } = job.output()?;
     println!("{text} for {}", job.paid());

@@ -1,4 +1,4 @@
-//! openclaw: publish what an agent can do, serve requests on duty, and ask for a collaboration.
+//! openclaw: publish an agent's skills, serve requests while online, and request a collaboration.
 //!
 //! ```console
 //! cargo run -p rialto-client --example openclaw -- http://127.0.0.1:7425
@@ -29,8 +29,8 @@ impl Handler for Shouter {
     }
 }
 
-/// Asks, and waits for the result. The request has a key of its own, under which it is asked again
-/// as long as the protocol says that this can help.
+/// Sends a request and waits for the result. The request has its own idempotency key and is retried
+/// with it as long as the protocol says that a retry can help.
 async fn ask(asker: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
     let asked = asker.request(order).await?;
     match asker.result(asked.errand(), Duration::from_secs(60)).await? {
@@ -42,7 +42,7 @@ async fn ask(asker: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
     }
 }
 
-/// Publishes both, and lets one work for the other.
+/// Publishes two agents and lets one work for the other.
 pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     let server = Server::new(hub)?;
     let skill = |id| Skill::new(id, Category::ContentGeneration, "Says it louder").input(TAKES);
@@ -63,7 +63,7 @@ pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     println!("{}", run(&hub).await?);
     Ok(())
 }

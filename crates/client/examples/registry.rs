@@ -12,7 +12,7 @@ use rialto_client::registry::{
 };
 use serde_json::{Value, json};
 
-/// Fetches its work, does it, and reports.
+/// Fetches the worker's jobs, does them, and reports the results.
 async fn work(worker: &Registered) -> Result<(), Box<dyn Error>> {
     let agent = Agent::new(&worker.server, worker.agent_id);
     for job in agent.fetch(30).await? {
@@ -24,7 +24,7 @@ async fn work(worker: &Registered) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Everything from the first registration to the result.
+/// Runs everything from the first registration to the result.
 pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     let (hub, price) = (Server::new(hub)?, Credits::parse("0.05", 2)?);
     let offer = Offer::new("shout", price).about("Says it louder").takes(r#"{"text":"string"}"#);
@@ -34,7 +34,7 @@ pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     println!("{} can shout", found.agents.len());
     let order = Order::new("shout", r#"{"text":"hello"}"#).budget(price).of(worker.agent_id);
     let job = order.draw_up()?;
-    // The job has its id now: sent again after a lost answer, it is still one job.
+    // The job already has its id: sent again after a lost response, it is still one job.
     let hired = editor.server.hire(&job, Duration::from_secs(60));
     let (standing, worked) = tokio::join!(hired, work(&worker));
     worked?;
@@ -47,7 +47,7 @@ pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     println!("{}", run(&hub).await?);
     Ok(())
 }

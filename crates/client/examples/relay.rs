@@ -1,5 +1,5 @@
-//! relay: two agents write to each other. One listens to its inbox and answers, over a line that may
-//! break as often as it likes.
+//! relay: two agents exchange messages. One listens to its inbox, which reconnects by itself, and
+//! answers.
 //!
 //! ```console
 //! cargo run -p rialto-client --example relay -- http://127.0.0.1:7425
@@ -10,7 +10,7 @@ use std::error::Error;
 use rialto_client::CallError;
 use rialto_client::relay::{Announcement, Draft, Inbox, Listen, Message, Order, Server};
 
-/// An agent with its key, and its inbox.
+/// An agent with its key and its inbox.
 struct Writer {
     server: Server,
     address: String,
@@ -19,7 +19,7 @@ struct Writer {
 
 impl Writer {
     async fn join(server: &Server, name: &str) -> Result<Self, CallError> {
-        // Names are taken once; the number makes this one new at every run.
+        // An agent name can be registered only once; the process id makes it unique per run.
         let name = format!("{name}-{}", std::process::id());
         let card = Announcement::new(name, "en", &["en".to_owned()]);
         let registered = server.register(&card).await?;
@@ -28,8 +28,8 @@ impl Writer {
         Ok(Self { server, address: registered.agent_id, inbox })
     }
 
-    /// Says something in a conversation. The client makes up an idempotency key: tried again, it is
-    /// still one message.
+    /// Sends a message in a conversation. The client generates an idempotency key, so that a retry
+    /// does not create a second message.
     async fn say(&self, to: &str, turn: u64, text: &str) -> Result<(), CallError> {
         let mut draft = Draft::new(&self.address, "en", text);
         draft.conversation_id = Some("greetings".to_owned());
@@ -44,7 +44,7 @@ impl Writer {
     }
 }
 
-/// One says something, the other says it louder.
+/// One agent sends a message; the other returns it in capitals.
 pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     let server = Server::discover(hub).await?;
     let mut alice = Writer::join(&server, "alice").await?;
@@ -58,7 +58,7 @@ pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     println!("{}", run(&hub).await?);
     Ok(())
 }

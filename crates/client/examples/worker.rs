@@ -1,4 +1,4 @@
-//! An agent with one typed handler: it shouts for 0.05.
+//! An agent with one typed handler that shouts for 0.05.
 //!
 //! ```console
 //! rialto dev
@@ -17,7 +17,7 @@ struct Text {
     text: String,
 }
 
-/// The work itself. What it does not give is a failure, and its text is what the requester reads.
+/// The handler. An `Err` fails the job, and the requester reads its text.
 async fn shout(input: Text) -> Result<Text, String> {
     match input.text.is_empty() {
         true => Err("there is nothing to shout".to_owned()),
@@ -25,7 +25,7 @@ async fn shout(input: Text) -> Result<Text, String> {
     }
 }
 
-/// The agent; where it works is for whoever runs it to say.
+/// Builds the agent. The caller chooses where it runs.
 pub fn shouter() -> Result<Agent, BadSkill> {
     let skill = Skill::new("shout", "0.05")?.about("Says it louder").takes(
         r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#,
@@ -36,7 +36,7 @@ pub fn shouter() -> Result<Agent, BadSkill> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
-    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
     shouter()?.at_hub(hub).tell(|told| println!("{told:?}")).run(told_to_stop()).await?;
     Ok(())
 }

@@ -8,15 +8,15 @@ use crate::call::CallError;
 use crate::retry::Retry;
 
 impl CallError {
-    /// The shortest wait after which the same call can succeed; `None` if it cannot.
+    /// The minimum wait before the same call can succeed, or `None` if it cannot.
     ///
-    /// The call may have had its effect before the answer was lost, so only what has one effect
-    /// however often it is sent may be tried again.
+    /// The call may have taken effect before the response was lost. Retry only calls that are
+    /// idempotent.
     pub fn may_pass_after(&self) -> Option<Duration> {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => Some(Duration::ZERO),
             Self::Refused { status: 429 | 502..=504, code, retryable, retry_after, .. } => {
-                // A proxy between us and the hub does not use the hub's error codes.
+                // A proxy between the client and the hub does not use the hub's error codes.
                 let hopeful = *retryable || retry_after.is_some() || code == "unknown";
                 hopeful.then(|| retry_after.unwrap_or_default())
             }
@@ -26,17 +26,18 @@ impl CallError {
 }
 
 impl Retry {
-    /// How long to wait after so many failures in a row, the last of which was this; `None` if it
-    /// is permanent, or if the requested wait exceeds the maximum. Attempts are not counted here.
+    /// How long to wait after this many failures in a row, the last of which is `error`. `None` if
+    /// the error is permanent or the requested wait exceeds the maximum. Attempts are not counted
+    /// here.
     pub fn pause_after(&self, error: &CallError, failures: u32) -> Option<Duration> {
         let at_least = error.may_pass_after().filter(|wait| *wait <= self.longest)?;
         Some(self.pause(failures).max(at_least))
     }
 
-    /// Makes a call until it works, fails for good, or was made often enough.
+    /// Repeats a call until it succeeds, fails permanently, or has used up its attempts.
     pub async fn call<T, W: Future<Output = Result<T, CallError>>>(
         &self,
-        // No `AsyncFnMut`: whether its future may go to another thread cannot be told from outside.
+        // Not `AsyncFnMut`: a caller cannot require its future to be `Send`.
         mut call: impl FnMut() -> W,
     ) -> Result<T, CallError> {
         let mut tries = 0;

@@ -1,4 +1,4 @@
-//! Calling a hub: one HTTP client, one way to fail.
+//! HTTP calls to a hub, with one client and one error type.
 
 use std::time::Duration;
 
@@ -7,52 +7,52 @@ use reqwest::{Method, StatusCode};
 use rialto_core::refusal::Refusal;
 use serde_json::Value;
 
-/// The longest a call may take; polls wait up to half a minute on purpose.
+/// Timeout of a call. Long polls take up to half a minute.
 const CALL_TIME_MAX: Duration = Duration::from_secs(45);
-/// The longest answer that is read: more than the longest page a hub gives.
+/// Maximum response size in bytes. Larger than the longest page a hub returns.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The hub answered, and the answer is no.
+    /// The hub refused the request.
     #[error("{message}{}", told_by(*status, code))]
     Refused {
-        /// The HTTP status; 400 for what was not even sent.
+        /// The HTTP status; 400 for a request that was never sent.
         status: u16,
-        /// The hub's own code; empty for what was not even sent.
+        /// The hub's error code; empty for a request that was never sent.
         code: String,
-        /// The error message for people.
+        /// The error message, for people to read.
         message: String,
-        /// Whether the hub says that the same may succeed later.
+        /// Whether the hub says that the same request may succeed later.
         retryable: bool,
-        /// What the hub says to do about it.
+        /// The hub's advice on what to do.
         hint: Option<String>,
-        /// When the hub says to come back.
+        /// The `Retry-After` the hub sent.
         retry_after: Option<Duration>,
     },
     /// The hub could not be reached.
     #[error("cannot reach {url}: {}", cause(error))]
     Unreachable {
-        /// What was called.
+        /// The URL that was called.
         url: String,
-        /// Why.
+        /// The transport error.
         error: reqwest::Error,
     },
-    /// The hub did not answer in time.
+    /// The hub did not respond in time.
     #[error("{url} did not answer before the timeout")]
     TimedOut {
-        /// What was called.
+        /// The URL that was called.
         url: String,
     },
-    /// The answer was not what was expected.
+    /// The response was not in the expected form.
     #[error("cannot read the hub's answer: {0}")]
     Unreadable(String),
 }
 
 impl CallError {
-    /// Whether the hub's operator has suspended the caller: the same call works once it is resumed.
-    /// The published protocols have no code for this, so that there the text tells.
+    /// Whether the hub's operator has suspended the caller. The same call works after the caller is
+    /// resumed. The published protocols have no code for this, so the text is checked for them.
     pub fn is_suspended(&self) -> bool {
         match self {
             Self::Refused { status: 403, code, message, .. } => {
@@ -62,7 +62,7 @@ impl CallError {
         }
     }
 
-    /// A request that is not worth sending: no hub was asked, so there is no code of one.
+    /// A request that is invalid and was not sent, so there is no error code from a hub.
     pub(crate) fn invalid(message: impl Into<String>, hint: Option<String>) -> Self {
         Self::Refused {
             status: 400,
@@ -75,7 +75,7 @@ impl CallError {
     }
 }
 
-/// A hub and, if there is one, the key to show it.
+/// A hub and, optionally, the key to authenticate with.
 #[derive(Clone, Debug)]
 pub struct Hub {
     http: reqwest::Client,
@@ -108,7 +108,7 @@ impl Hub {
         &self.base
     }
 
-    /// The key that is shown.
+    /// The key sent with each call.
     pub(crate) fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
@@ -123,7 +123,7 @@ impl Hub {
         self.call(Method::POST, path, Some(body)).await.map(|(_, body)| body)
     }
 
-    /// Any call; the status and the body of a 2xx answer.
+    /// Makes any call. Returns the status and the body of a 2xx response.
     pub async fn call(
         &self,
         method: Method,
@@ -135,7 +135,7 @@ impl Hub {
         Ok((status, body.map_err(|error| CallError::Unreadable(error.to_string()))?))
     }
 
-    /// The same with both bodies as text, for amounts whose digits matter.
+    /// Like `call`, with both bodies as text, for amounts whose digits must not change.
     pub async fn call_text(
         &self,
         method: Method,
@@ -171,7 +171,7 @@ impl Hub {
 
 /// Maps a transport error to a `CallError`.
 fn failed(url: &str, error: reqwest::Error) -> CallError {
-    // What cannot be built was never sent: it is not the hub that is to blame.
+    // A request that cannot be built was never sent, so this is not the hub's error.
     if error.is_builder() {
         return match reqwest::Url::parse(url) {
             Ok(_) => CallError::invalid(
@@ -190,7 +190,7 @@ fn failed(url: &str, error: reqwest::Error) -> CallError {
     }
 }
 
-/// Why a connection did not come about, without the layers between: `connection refused`.
+/// The root cause of a failed connection, without the layers in between: `connection refused`.
 pub fn cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
@@ -204,12 +204,12 @@ pub fn cause(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// The hub's own words for a refusal, where there was a hub.
+/// The status and code of a refusal, if it came from a hub.
 fn told_by(status: u16, code: &str) -> String {
     if code.is_empty() { String::new() } else { format!(" (HTTP {status}, {code})") }
 }
 
-/// Reads the code and text of a refusal in any of the hub's shapes.
+/// Reads the code and text of a refusal in any of the hub's formats.
 pub(crate) fn refused(status: StatusCode, retry_after: Option<Duration>, text: &str) -> CallError {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     let pick = |paths: &[&str]| {
@@ -230,7 +230,7 @@ pub(crate) fn refused(status: StatusCode, retry_after: Option<Duration>, text: &
     }
 }
 
-/// When to come back. Of the two forms of the header only seconds are read: hubs write those.
+/// Reads `Retry-After`. Only the form in seconds is read, because hubs send that one.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     seconds.parse().ok().map(Duration::from_secs)
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(said, "the key contains characters that are not allowed in a header");
         let hub = Hub::new("nowhere").expect("a client");
         let said = hub.get("/x").await.expect_err("refused").to_string();
-        assert_eq!(said, "\"nowhere/x\" is no URL");
+        assert_eq!(said, "\"nowhere/x\" is not a URL");
         assert!(stage.heard().is_empty());
     }
 

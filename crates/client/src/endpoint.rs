@@ -1,5 +1,5 @@
-//! A small HTTP server for agents that are called: it reads what arrives and leaves the rest to its
-//! caller.
+//! A small HTTP server for agents that receive calls. It reads requests and passes them to a
+//! handler.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,11 +24,11 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum number of connections; further ones wait in the accept queue.
 const CONNECTIONS_MAX: usize = 256;
-/// How long a caller may take for the head of a request, and then for its body.
+/// Timeout for the head of a request, and then for its body.
 const READ_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long what runs may go on after the end.
+/// How long running requests may continue after shutdown.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long to wait after a failed accept: out of file descriptors, most likely.
+/// How long to wait after a failed accept, which most likely means no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a body could not be read.
@@ -43,32 +43,32 @@ pub(crate) enum NoBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller(pub(crate) IpAddr);
 
-/// What the caller is answered: a status and JSON text.
+/// An HTTP response: a status and JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    /// Methods a 405 names.
+    /// The `Allow` header of a 405.
     pub(crate) allow: Option<&'static str>,
     pub(crate) retry_after_seconds: Option<u32>,
-    /// A header of the protocol's own.
+    /// A header that is specific to the protocol.
     pub(crate) header: Option<(&'static str, &'static str)>,
 }
 
 impl Answer {
-    /// A status and JSON text, and nothing else.
+    /// A response with a status and JSON text only.
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, body: body.into(), ..Self::default() }
     }
 }
 
-/// Whether a body would have to be unpacked before it is read.
+/// Whether the body has a content encoding.
 pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
 }
 
-/// Answers every request that comes to `listener` until `stop`; then what runs may finish. A caller
-/// that hangs up takes its answer's making with it.
+/// Handles every request that arrives at `listener` until `stop`; running requests may then finish.
+/// If a caller disconnects, its request handler is dropped.
 pub(crate) async fn serve<A, F>(
     listener: TcpListener,
     body_max: usize,
@@ -132,7 +132,7 @@ fn written(answer: Answer) -> Response<Full<Bytes>> {
     response
 }
 
-/// The whole body of a request, unless it is too long or too slow.
+/// Reads the whole body of a request, unless it is too long or too slow.
 async fn whole(body: Incoming, max: usize) -> Result<Bytes, NoBody> {
     match timeout(READ_TIME_MAX, Limited::new(body, max).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -1,9 +1,8 @@
-//! The hub's events (`/v1/events`): every notice of an inbox once and in order, however often the
-//! line breaks.
+//! The hub's events (`/v1/events`): every notice of an inbox, once and in order, across reconnects.
 //!
-//! What was read is known by its position. After a break the stream connects again by itself, asks
-//! for what comes after the last position, and drops what it has had already. Nothing is
-//! acknowledged by reading; [`Events::ack`] does that.
+//! The stream tracks the position of the last notice. After a disconnect it reconnects, asks for
+//! what follows that position, and drops notices it already returned. Reading does not acknowledge
+//! a notice; [`Events::ack`] does.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,22 +19,22 @@ use crate::key::Key;
 use crate::line::{self, Line};
 use crate::retry::Retry;
 
-/// The longest event that is read: one message, and what belongs to it.
+/// Maximum event size in bytes: one message and its metadata.
 const EVENT_BYTES_MAX: usize = 2 << 20;
-/// The longest refusal that is read.
+/// Maximum size of a refusal in bytes.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
-/// The shortest and the longest wait before connecting again, whatever the hub wishes.
+/// Minimum and maximum wait before a reconnect, whatever the hub asks for.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// One notice of an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Its place in the inbox.
+    /// Its position in the inbox.
     pub position: u64,
-    /// What kind of news it is.
+    /// The kind of notice.
     pub kind: String,
-    /// The notice itself: JSON text, as the hub wrote it.
+    /// The notice as JSON text, exactly as the hub wrote it.
     pub data: String,
 }
 
@@ -45,7 +44,7 @@ pub struct Events {
     hub: Hub,
     line: Line,
     url: Url,
-    /// The position of the last notice that was given out or lies ready.
+    /// The position of the last notice that was returned or is buffered.
     heard_to: Option<u64>,
     stream: Option<Stream>,
     ready: VecDeque<Notice>,
@@ -60,8 +59,9 @@ struct Stream {
 }
 
 impl Events {
-    /// Opens the inbox of whoever has the hub's key, where its reader left off: with what was not
-    /// acknowledged. Unlike later, a hub that cannot be reached now is an error.
+    /// Opens the inbox of the agent that holds the hub's key, starting with the first notice that
+    /// is not acknowledged. Fails if the hub cannot be reached now; later the stream reconnects
+    /// instead.
     pub async fn open(hub: &Hub) -> Result<Self, CallError> {
         let url = line::http_url(&format!("{}/v1/events", hub.base()))?;
         let line = Line::new(&url)?;
@@ -84,8 +84,8 @@ impl Events {
         Ok(events)
     }
 
-    /// The next notice, waiting for it as long as it takes. An error is the end: the key is no
-    /// longer good, or what comes cannot be read.
+    /// Waits for the next notice. An error ends the stream: the key is no longer valid, or the data
+    /// cannot be read.
     pub async fn next(&mut self) -> Result<Notice, CallError> {
         loop {
             if let Some(notice) = self.ready.pop_front() {
@@ -95,14 +95,14 @@ impl Events {
         }
     }
 
-    /// Acknowledges every notice up to a position: it does not come again.
+    /// Acknowledges every notice up to a position, so that they are not sent again.
     pub async fn ack(&self, up_to: u64) -> Result<(), CallError> {
         let body = json!({"up_to": up_to});
         let retry = Retry { tries_max: u32::MAX, ..Retry::default() };
         retry.call(async || self.hub.post("/v1/inbox/ack", &body).await).await.map(drop)
     }
 
-    /// Hears what comes next, or connects again.
+    /// Reads the next part of the stream, or reconnects.
     async fn listen(&mut self) -> Result<(), CallError> {
         let Some(stream) = &mut self.stream else {
             sleep(self.wait()).await;
@@ -116,7 +116,8 @@ impl Events {
             };
         };
         let Ok(Some(bytes)) = stream.answer.chunk().await else {
-            // What was left of an unfinished event goes with the stream; it comes again.
+            // The rest of an unfinished event is dropped with the connection; the hub sends it
+            // again.
             self.stream = None;
             return Ok(());
         };
@@ -128,7 +129,7 @@ impl Events {
         for event in events {
             self.hear(event);
         }
-        // The same event would come again and again.
+        // A reconnect would only return the same event.
         pushed.map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
@@ -149,7 +150,7 @@ impl Events {
     fn hear(&mut self, event: Event) {
         self.failures = 0;
         let Some(position) = event.id.as_deref().and_then(|id| id.parse::<u64>().ok()) else {
-            // Words of the stream about itself.
+            // Events about the stream itself.
             return;
         };
         if self.heard_to.is_none_or(|heard| position > heard) {
@@ -158,15 +159,15 @@ impl Events {
         }
     }
 
-    /// How long to wait before the next connection: what the hub wishes, and longer with every
-    /// failure in a row.
+    /// How long to wait before the next connection: at least what the hub asks for, and longer with
+    /// each failure in a row.
     fn wait(&self) -> Duration {
         let retry = Retry { tries_max: u32::MAX, first: self.retry_wait, longest: WAIT_MAX };
         retry.pause(self.failures.saturating_add(1))
     }
 }
 
-/// Whether a hub that answered so will never give this stream to this reader.
+/// Whether this error means that the hub will never serve this stream to this reader.
 fn is_final(error: &CallError) -> bool {
     match error {
         _ if error.is_suspended() => false,
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
     use crate::testing::{Stage, answer, stream};
 
-    /// A frame of the stream.
+    /// One frame of the stream.
     fn frame(position: u64) -> String {
         format!("id: {position}\nevent: ended\ndata: {{\"position\":{position}}}\n\n")
     }

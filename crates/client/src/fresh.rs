@@ -1,4 +1,4 @@
-//! New ids, each a UUID nobody has used.
+//! New random ids (UUIDs).
 
 use uuid::{Builder, Uuid};
 

@@ -15,14 +15,14 @@ use crate::call::{CallError, Hub};
 use crate::fresh;
 use crate::retry::Retry;
 
-/// Decimals of a budget.
+/// Number of decimals in a budget.
 const DECIMALS: usize = 2;
-/// The longest the hub is asked to wait at once, in seconds.
+/// The longest wait in one long poll, in seconds.
 const WAIT_MAX: u64 = 30;
-/// States that nothing comes after.
+/// Terminal states.
 const ENDED: [&str; 4] = ["completed", "failed", "expired", "cancelled"];
 
-/// Work that is wanted: one job, however often it is sent.
+/// A job to post. It has an id, so sending it again does not create a second job.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     id: Uuid,
@@ -33,12 +33,12 @@ pub struct Wanted {
     cheapest: bool,
 }
 
-/// A job as it stands.
+/// The current state of a job.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Job {
-    /// What it is called.
+    /// The job's id.
     pub id: String,
-    /// How it stands: `completed`, `failed`, `expired` and `cancelled` are the end.
+    /// The state. `completed`, `failed`, `expired` and `cancelled` are terminal.
     pub state: String,
     result: Option<Made>,
     paid: Option<Box<RawValue>>,
@@ -63,7 +63,7 @@ struct Wire<'a> {
 }
 
 impl Wanted {
-    /// Work of a kind, with its input, for at most so much: decimal text such as `0.10`.
+    /// A job for a skill, with its input and a maximum price as decimal text such as `0.10`.
     pub fn new(skill: &str, input: &impl Serialize, budget: &str) -> Result<Self, CallError> {
         let wrong = |why: String| CallError::invalid(why, None);
         let budget = Credits::parse(budget, DECIMALS);
@@ -78,19 +78,19 @@ impl Wanted {
         })
     }
 
-    /// The same under an id of your own. Without, all of them differ.
+    /// Sets the job's id. By default each job gets a new one.
     pub fn id(mut self, id: Uuid) -> Self {
         self.id = id;
         self
     }
 
-    /// The same of one agent, by any of its names. Without, the hub picks one.
+    /// Assigns the job to one agent, by any of its names. By default the hub picks an agent.
     pub fn of(mut self, agent: impl Into<String>) -> Self {
         self.to = Some(agent.into());
         self
     }
 
-    /// The same of whoever takes least, rather than of whoever is best.
+    /// Lets the hub pick the cheapest agent instead of the best one.
     pub fn of_the_cheapest(mut self) -> Self {
         self.cheapest = true;
         self
@@ -110,13 +110,13 @@ impl Wanted {
 }
 
 impl Job {
-    /// Whether nothing comes after this.
+    /// Whether the job is in a terminal state.
     pub fn has_ended(&self) -> bool {
         ENDED.contains(&self.state.as_str())
     }
 
-    /// The output as a type of one's own; why there is none otherwise. The worker's text of a
-    /// failure stands in it.
+    /// The output, parsed as `T`. If there is none, the error contains the reason, including the
+    /// worker's own text for a failure.
     pub fn output<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         let output = self.result.as_ref().and_then(|made| made.output.as_deref());
         match output {
@@ -132,20 +132,20 @@ impl Job {
         }
     }
 
-    /// The worker's or the hub's reason why the job failed, if there is one.
+    /// Why the job failed, as reported by the worker or the hub.
     pub fn why(&self) -> Option<&str> {
         self.result.as_ref().and_then(|made| made.text.as_deref())
     }
 
-    /// What was paid for it, in decimal text.
+    /// The price paid, as decimal text.
     pub fn paid(&self) -> &str {
         self.paid.as_deref().map_or("0.00", RawValue::get)
     }
 }
 
 impl Hub {
-    /// Posts a job, with the key of whoever pays. It is one job however often its answer is lost and
-    /// it is sent again.
+    /// Posts a job; the hub's key is the payer's. Retries create no second job if a response is
+    /// lost.
     pub async fn post_job(&self, wanted: &Wanted) -> Result<Job, CallError> {
         let body = wanted.body()?;
         let send = async || self.call_text(Method::POST, "/v1/jobs", Some(body.clone())).await;
@@ -153,19 +153,19 @@ impl Hub {
         read(&text)
     }
 
-    /// The same, and waits for its end; after `within` it is told as it stands.
+    /// Posts a job and waits until it ends. After `within`, returns the job in its current state.
     pub async fn hire(&self, wanted: &Wanted, within: Duration) -> Result<Job, CallError> {
         let until = Instant::now() + within;
         let mut job = self.post_job(wanted).await?;
         while !job.has_ended() && Instant::now() < until {
-            // Whole seconds: the last look may come a little late, but never without a wait.
+            // Whole seconds: the last poll may end a little late, but never polls without a wait.
             let wait = (until - Instant::now()).as_secs().saturating_add(1).min(WAIT_MAX);
             job = self.look(&job.id, wait).await?;
         }
         Ok(job)
     }
 
-    /// How a job stands, for its two parties.
+    /// The current state of a job. Only its two parties may read it.
     pub async fn job(&self, id: &str) -> Result<Job, CallError> {
         self.look(id, 0).await
     }

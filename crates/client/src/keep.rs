@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Makes a directory, and those above it, that only its owner may enter.
+/// Creates a directory and its parents, accessible only to the owner.
 pub(crate) fn directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -12,14 +12,14 @@ pub(crate) fn directory(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Writes a file, or replaces it: whoever reads meanwhile has the old text or the new one.
+/// Writes or replaces a file atomically: a concurrent reader sees either the old or the new text.
 pub(crate) fn file(path: &Path, text: &str) -> io::Result<()> {
-    // A link keeps pointing where it points.
+    // If the path is a symlink, replace its target and keep the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let above = target.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new("."));
     let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-    // Two programs that write at once do not write into the same file.
+    // The process id keeps two programs from writing the same temporary file.
     let new = above.join(format!(".{}.{}.new", name.to_string_lossy(), std::process::id()));
     let written = fill(&new, text).and_then(|()| fs::rename(&new, &target));
     if written.is_err() {
@@ -29,7 +29,7 @@ pub(crate) fn file(path: &Path, text: &str) -> io::Result<()> {
     settled(above)
 }
 
-/// How to make a file that only its owner may read, whatever the umask is.
+/// Options to create a file that only the owner can read, whatever the umask is.
 pub(crate) fn own() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! A key: what proves to a server who is calling. Never printed by accident.
+//! A key, which authenticates a caller to a server. `Debug` does not print it.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Key(String);
 
 impl Key {
-    /// The key with this text.
+    /// Creates a key from its text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The key itself, for whoever keeps it or shows it to its server.
+    /// The key's text, to store it or send it to its server.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! Key files: an agent's key on the first line, and on the lines after it what belongs to it.
+//! Key files: an agent's key on the first line, related data on the following lines.
 //!
-//! The key stands alone on its line, so that `head -n 1` is all another program needs. A file with
-//! nothing but a key is a key file as well. `rialto` writes and reads the same files.
+//! The key is alone on its line, so that other programs can read it with `head -n 1`. A file that
+//! contains only a key is valid too. The `rialto` command reads and writes the same files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,29 +11,29 @@ use crate::keep;
 use crate::key::Key;
 use crate::signature::WebhookSecret;
 
-/// The longest file that is read.
+/// Maximum file size in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// What a key file holds.
+/// The contents of a key file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFile {
     /// The key.
     pub key: Key,
-    /// Whose key it is.
+    /// The id of the agent the key belongs to.
     pub agent_id: Option<String>,
     /// The server it is for.
     pub hub: Option<String>,
-    /// What that server signs its calls with.
+    /// The secret with which that server signs its webhooks.
     pub webhook_secret: Option<WebhookSecret>,
 }
 
 impl KeyFile {
-    /// A key of which nothing else is known.
+    /// A key without related data.
     pub fn of(key: &str) -> Self {
         Self { key: Key::new(key), agent_id: None, hub: None, webhook_secret: None }
     }
 
-    /// Reads a file; `InvalidData` if there is the first line is not a key.
+    /// Reads a file. Returns `InvalidData` if the first line is not a key.
     pub fn load(path: &Path) -> io::Result<Self> {
         let mut text = String::new();
         File::open(path)?.take(BYTES_MAX).read_to_string(&mut text)?;
@@ -41,12 +41,12 @@ impl KeyFile {
         Self::read(&text).ok_or_else(none)
     }
 
-    /// Writes the key to a file that only its owner may read, in the place of what was there.
+    /// Writes the key to a file that only its owner can read, replacing the previous contents.
     pub fn replace(&self, path: &Path) -> io::Result<()> {
         keep::file(path, &self.text())
     }
 
-    /// Reads the text of a file; `None` if there is the first line is not a key.
+    /// Reads the text of a file. Returns `None` if the first line is not a key.
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let key = lines.next()?.trim();
@@ -59,14 +59,14 @@ impl KeyFile {
                 "agent_id" => file.agent_id = Some(value.to_owned()),
                 "hub" => file.hub = Some(value.to_owned()),
                 "webhook_secret" => file.webhook_secret = WebhookSecret::read(value),
-                // For readers to come.
+                // Ignored, so that later versions can add lines.
                 _ => {}
             }
         }
         Some(file)
     }
 
-    /// The text of the file, with the key in it.
+    /// The text of the file, including the key.
     pub fn text(&self) -> String {
         let secret = self.webhook_secret.as_ref().map(WebhookSecret::reveal);
         let mut text = format!("{}\n", self.key.reveal());

@@ -1,10 +1,10 @@
-//! The client side of Rialto: be an agent, hire one, or speak any of its protocols, with a hub or
-//! without.
+//! The Rialto client library: run an agent, hire agents, or use any of Rialto's protocols directly,
+//! with or without a hub.
 //!
-//! # Be an agent
+//! # Run an agent
 //!
-//! An [`Agent`] has a name, skills with handlers, and a hub or a listener. A handler may be a
-//! function of one's own types:
+//! An [`Agent`] has a name, skills with handlers, and a hub or a listener. A handler can be a
+//! function over your own types:
 //!
 //! ```no_run
 //! use rialto_client::Agent;
@@ -29,7 +29,7 @@
 //! # }
 //! ```
 //!
-//! # Hire one
+//! # Hire an agent
 //!
 //! [`Hub::hire`] posts a job to a suitable agent of any protocol and waits for the result:
 //!
@@ -54,47 +54,47 @@
 //! # }
 //! ```
 //!
-//! # Which module for what
+//! # Modules
 //!
 //! | To | use |
 //! |---|---|
-//! | sell a skill, at a hub, to peers or both | [`Agent`], [`agent`] |
-//! | have a program or a URL do the work | [`agent::program`] |
-//! | post jobs, and read them | [`Hub::hire`], [`Hub::post_job`], [`Hub::job`], [`Wanted`] |
-//! | call anything else of a hub's own API | [`Hub`] |
+//! | offer a skill at a hub, to peers, or both | [`Agent`], [`agent`] |
+//! | let an external program or a URL do the work | [`agent::program`] |
+//! | post jobs and read their state | [`Hub::hire`], [`Hub::post_job`], [`Hub::job`], [`Wanted`] |
+//! | call any other part of a hub's own API | [`Hub`] |
 //! | read notices in order and without gaps | [`Events`] |
-//! | speak one protocol, as requester or as worker | [`registry`], [`relay`], [`openclaw`], [`clara`], [`agora`] |
-//! | do without a hub | [`agent::direct`], and `direct` in each protocol but clara, which has none |
+//! | use one protocol, as requester or worker | [`registry`], [`relay`], [`openclaw`], [`clara`], [`agora`] |
+//! | work without a hub | [`agent::direct`], and `direct` in each protocol except clara, which has none |
 //!
 //! # Retries and idempotency
 //!
-//! Calls fail, and answers get lost after the hub has done what was asked. So everything that is tried
-//! again has one effect however often it arrives, by an id in it or an idempotency key that is made up
-//! unless one is given. How often and how long is a [`Retry`], and a hub that says when to come back
-//! (`Retry-After`) is asked no sooner.
+//! A call can fail, and a response can be lost after the hub has acted on the request. So every
+//! request that is retried is idempotent: it contains an id, or an idempotency key that is
+//! generated unless you set one. [`Retry`] sets the number of attempts and the delays. If the hub
+//! sends `Retry-After`, the client waits at least that long.
 //!
-//! | | one effect by | tried again | not tried again |
+//! | | idempotent by | retried | not retried |
 //! |---|---|---|---|
-//! | jobs ([`Hub::hire`]) | the job's id | no answer; 429, 502–504 that say so | any other refusal |
-//! | registry | `job_id`, `transfer_id`, `Idempotency-Key` | no answer; whatever is `retryable` | registering: a key is shown once |
-//! | relay | `Idempotency-Key` | a receiver out of reach or too slow; 429 and 503 that say when; whatever only looks | a send without an answer, as not every server knows the key; listening to the receiver at work |
-//! | openclaw | the request's `idempotency_key` | no answer; whatever is `retryable`, as [`openclaw::Patience`] says | publishing: a key is shown once |
-//! | clara | the item's signature | no answer, 429, 5xx: the same bytes | what the market refused |
-//! | agora | the envelope's id | no answer, 429, 5xx that pass: the same envelope, signed anew as it grows old | any other ERROR |
+//! | jobs ([`Hub::hire`]) | the job's id | no response; 429, 502–504 marked as retryable | any other refusal |
+//! | registry | `job_id`, `transfer_id`, `Idempotency-Key` | no response; any `retryable` error | registration: a key is returned only once |
+//! | relay | `Idempotency-Key` | a receiver that is unreachable or too slow; 429 and 503 with `Retry-After`; any read | a send without a response, because not every server supports the key; streaming replies |
+//! | openclaw | the request's `idempotency_key` | no response; any `retryable` error, according to [`openclaw::Patience`] | publishing: a key is returned only once |
+//! | clara | the item's signature | no response, 429, 5xx: the same bytes | what the market refused |
+//! | agora | the envelope's id | no response, 429, temporary 5xx: the same envelope, signed again when it gets old | any other ERROR |
 //!
-//! Streams ([`Events`], [`relay::Inbox`], [`openclaw::Stream`], [`agora::Inbox`]) connect again by
-//! themselves and go on after the last position: everything comes once and in order.
+//! Streams ([`Events`], [`relay::Inbox`], [`openclaw::Stream`], [`agora::Inbox`]) reconnect by
+//! themselves and continue after the last position: every item arrives once and in order.
 //!
-//! An agent writes every job down before it begins and its outcome before it tells the hub. After a
-//! crash it goes on where it was: what had ended is not done again, and a hub takes one outcome for each
-//! turn of a job. Work that was cut off in the middle is begun anew under the same id, but for programs
-//! ([`agent::program::Exec`]), which outlive their agent. Amounts are decimal text or whole
-//! millionths, never floats.
+//! An agent writes each job to disk before it starts, and its outcome before it reports it to the
+//! hub. After a crash it continues from there: finished jobs are not done again, and a hub accepts
+//! one outcome per assignment. Work that was interrupted starts again under the same id, except for
+//! programs ([`agent::program::Exec`]), which keep running without their agent. Amounts are decimal
+//! text or whole millionths, never floats.
 //!
 //! # Examples
 //!
 //! The crate's `examples` are complete programs, and all of them run in its tests: `worker`, `hire`,
-//! `direct`, and one for each protocol.
+//! `direct`, and one per protocol.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! An HTTP client bound to one origin, with its key and its timeouts.
 //!
-//! Nothing sent over a line leaves the origin it was made for: redirects are not followed, and
-//! every URL is checked before the key goes along.
+//! Requests never leave the origin: redirects are not followed, and every URL is checked before the
+//! key is attached.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use url::{Origin, Url};
 use crate::call::{CallError, refused, retry_after};
 use crate::key::Key;
 
-/// The longest wait for a connection.
+/// Connect timeout.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// The longest a call may take; a server may itself wait half a minute for a receiver.
+/// Timeout of a call. A server may itself wait half a minute for a receiver.
 const CALL_TIME_MAX: Duration = Duration::from_secs(45);
 /// Idle timeout of an open stream. Servers send a heartbeat every 15 to 30 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 
-/// One server, reached with or without a key.
+/// One server, with or without a key.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     http: reqwest::Client,
@@ -27,12 +27,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A line to the origin of `url`.
+    /// A client for the origin of `url`.
     pub(super) fn new(url: &Url) -> Result<Self, CallError> {
         Self::silent_for(url, SILENCE_MAX)
     }
 
-    /// The same with another idle timeout.
+    /// Like `new`, with a different idle timeout.
     pub(super) fn silent_for(url: &Url, silence: Duration) -> Result<Self, CallError> {
         let built = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME_MAX)
@@ -46,17 +46,17 @@ impl Line {
         }
     }
 
-    /// The same line with a key.
+    /// The same client with a key.
     pub(super) fn with_key(&self, key: Key) -> Self {
         Self { key: Some(key), ..self.clone() }
     }
 
-    /// A request that ends in time.
+    /// A request with a total timeout.
     pub(super) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, CallError> {
         self.stream(method, url).map(|request| request.timeout(CALL_TIME_MAX))
     }
 
-    /// A request whose answer may go on for as long as it does not fall silent.
+    /// A request whose response may go on as long as it does not exceed the idle timeout.
     pub(super) fn stream(&self, method: Method, url: Url) -> Result<RequestBuilder, CallError> {
         if url.origin() != self.origin {
             return Err(CallError::Unreadable(format!(
@@ -71,12 +71,12 @@ impl Line {
     }
 }
 
-/// Sends a request and waits for the head of its answer.
+/// Sends a request and waits for the head of the response.
 pub(super) async fn send(request: RequestBuilder) -> Result<Response, CallError> {
     request.send().await.map_err(failed)
 }
 
-/// The whole body of an answer, which may have `max` bytes.
+/// Reads the whole body of a response, up to `max` bytes.
 pub(super) async fn body(answer: &mut Response, max: usize) -> Result<Vec<u8>, CallError> {
     let mut body = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(failed)? {
@@ -88,7 +88,7 @@ pub(super) async fn body(answer: &mut Response, max: usize) -> Result<Vec<u8>, C
     Ok(body)
 }
 
-/// What an answer refuses, with its body read.
+/// Reads the body of a refusal and converts it to an error.
 pub(super) async fn refusal(mut answer: Response, max: usize) -> CallError {
     let (status, after) = (answer.status(), retry_after(answer.headers()));
     match body(&mut answer, max).await {
@@ -97,12 +97,12 @@ pub(super) async fn refusal(mut answer: Response, max: usize) -> CallError {
     }
 }
 
-/// What a body refuses.
+/// Converts the body of a refusal to an error.
 pub(super) fn refusal_of(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
     refused(status, after, &String::from_utf8_lossy(body))
 }
 
-/// Why nothing, or not everything, came back.
+/// Converts a transport error: the response is missing or incomplete.
 pub(super) fn failed(error: reqwest::Error) -> CallError {
     let url = error.url().map(Url::to_string).unwrap_or_default();
     if error.is_builder() {
@@ -114,7 +114,7 @@ pub(super) fn failed(error: reqwest::Error) -> CallError {
     }
 }
 
-/// Reads the URL of a server or an endpoint.
+/// Parses the URL of a server or an endpoint.
 pub(super) fn http_url(text: &str) -> Result<Url, CallError> {
     let example = || Some("write it like http://127.0.0.1:7425".to_owned());
     let no_url = |_| CallError::invalid(format!("{text:?} is not a URL"), example());
@@ -131,7 +131,7 @@ pub(super) fn http_url(text: &str) -> Result<Url, CallError> {
     Ok(url)
 }
 
-/// The URL with a protocol's own segment at its end, and nothing after it.
+/// Appends a protocol's path segment to the URL and drops everything after it.
 pub(super) fn mounted(mut url: Url, mount: &str) -> Url {
     url.set_query(None);
     url.set_fragment(None);
@@ -146,7 +146,7 @@ pub(super) fn mounted(mut url: Url, mount: &str) -> Url {
     url
 }
 
-/// The URL of a path below another.
+/// The URL of a path below another URL.
 pub(super) fn below(base: &Url, path: &[&str]) -> Url {
     let mut url = base.clone();
     if let Ok(mut segments) = url.path_segments_mut() {

@@ -1,15 +1,15 @@
-//! How patient a sender is: how often it tries again, and after how long.
+//! Retry policy: how often a call is retried, and after how long.
 
 use std::time::Duration;
 
-/// How patient a sender is.
+/// How often a call is retried, and after how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// How often a message is sent at most; 1 is never again.
+    /// Maximum number of attempts; 1 means no retries.
     pub tries_max: u32,
-    /// About how long the first wait is; each further one is twice as long.
+    /// The approximate first delay. Each further delay is twice as long.
     pub first: Duration,
-    /// The longest wait.
+    /// The longest delay.
     pub longest: Duration,
 }
 
@@ -20,13 +20,14 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The wait after so many failures in a row.
+    /// The delay after this many failures in a row.
     pub fn pause(&self, failures: u32) -> Duration {
         self.backoff(failures, random())
     }
 
-    /// The wait after so many failures: doubled with each, and then between half and all of that,
-    /// so that those who failed together do not come back together.
+    /// The delay after this many failures. It doubles with each failure, then a random value
+    /// between half and all of it is taken, so that clients that failed together do not retry
+    /// together.
     pub(crate) fn backoff(&self, failures: u32, random: u32) -> Duration {
         let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(16));
         let half = doubled.min(self.longest) / 2;
@@ -34,7 +35,7 @@ impl Retry {
     }
 }
 
-/// Any number. Without randomness waits are only less spread.
+/// A random number. If the OS provides no randomness, delays are only less spread out.
 pub(crate) fn random() -> u32 {
     getrandom::u32().unwrap_or(u32::MAX / 2)
 }

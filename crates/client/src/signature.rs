@@ -1,6 +1,8 @@
-//! Signatures on what a server delivers, checked as the Standard Webhooks specification has it.
+//! Verifies the signatures of webhook deliveries, as defined by the Standard Webhooks
+//! specification.
 //!
-//! A delivery that verifies comes from the server the secret came from, is unchanged, and is recent.
+//! A delivery that verifies was sent by the server that issued the secret, is unchanged, and is
+//! recent.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,53 +14,53 @@ use http::HeaderMap;
 use rialto_core::time::Timestamp;
 use sha2::Sha256;
 
-/// Header with the id of a delivery: the same over all its tries.
+/// Header with the id of a delivery. All attempts of a delivery have the same id.
 pub(super) const ID_HEADER: &str = "webhook-id";
-/// Header with the time of a try, in whole seconds.
+/// Header with the time of an attempt, in whole seconds.
 const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 /// Header with one or more signatures.
 const SIGNATURE_HEADER: &str = "webhook-signature";
 
-/// How a secret begins when people see it.
+/// Prefix of a secret in text form.
 const SECRET_PREFIX: &str = "whsec_";
-/// How a symmetric signature begins.
+/// Prefix of a symmetric signature.
 const SIGNATURE_PREFIX: &str = "v1,";
-/// How far a timestamp may be off, either way: the tolerance of the reference libraries.
+/// Maximum clock skew in either direction; the same as in the reference libraries.
 const CLOCK_SKEW_S_MAX: u64 = 300;
-/// Bytes a secret may have by the specification.
+/// The length of a secret in bytes, according to the specification.
 const SECRET_BYTES: RangeInclusive<usize> = 24..=64;
 
-/// What a server and one receiver share.
+/// The secret shared by a server and one receiver.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(Vec<u8>);
 
-/// Why a delivery is not to be believed.
+/// Why a delivery does not verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
     /// A header is missing or cannot be read.
     #[error("a webhook header is missing or malformed")]
     Headers,
-    /// Too old or too far ahead.
+    /// The timestamp is too old or too far ahead.
     #[error("the webhook timestamp differs from this clock by more than {CLOCK_SKEW_S_MAX} s")]
     Stale,
-    /// No signature fits.
+    /// No signature matches.
     #[error("no webhook signature matches")]
     Signature,
 }
 
 impl WebhookSecret {
-    /// Reads a secret as it is shown at registration: `whsec_` and base64.
+    /// Parses a secret in the form returned at registration: `whsec_` and base64.
     pub fn read(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.strip_prefix(SECRET_PREFIX)?).ok()?;
         SECRET_BYTES.contains(&bytes.len()).then_some(Self(bytes))
     }
 
-    /// The secret itself, for whoever keeps it.
+    /// The secret's text, to store it.
     pub fn reveal(&self) -> String {
         format!("{SECRET_PREFIX}{}", STANDARD.encode(&self.0))
     }
 
-    /// Checks a delivery: its headers, its body as it arrived, and the time.
+    /// Verifies a delivery by its headers, its body exactly as received, and the current time.
     pub fn verify(
         &self,
         headers: &HeaderMap,
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    /// The example that circulates with the specification.
+    /// The commonly used example of the specification.
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const BODY: &[u8] = br#"{"test": 2432232314}"#;
     const AT: Timestamp = Timestamp(1_614_265_330_000);

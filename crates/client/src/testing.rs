@@ -1,4 +1,4 @@
-//! Small servers for tests: each says what its test tells it to, byte for byte.
+//! Small test servers that send exactly the bytes a test specifies.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -7,26 +7,26 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Longer than anything takes on a machine that others keep busy.
+/// Longer than any step takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What is waited for, unless it takes so long that it will never come.
+/// Awaits a future; panics if it takes so long that it will never finish.
 pub(super) async fn in_time<T>(waited: impl Future<Output = T>) -> T {
     tokio::time::timeout(LONG, waited).await.expect("it comes in time")
 }
 
-/// A client to which a server that hangs is an error.
+/// A client with a timeout, so that a server that hangs causes an error.
 pub(super) fn http() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().timeout(LONG).build().expect("a client")
 }
 
-/// A server on a port of its own, and what it heard.
+/// A server on its own port that records its requests.
 pub(super) struct Stage {
     pub(super) url: String,
     heard: Arc<Mutex<Vec<Heard>>>,
 }
 
-/// One request.
+/// One recorded request.
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
     pub(super) method: String,
@@ -46,8 +46,8 @@ impl Heard {
 }
 
 impl Stage {
-    /// Answers every request with what `answer` makes of it and of its number among those with the
-    /// same target, from 0.
+    /// Answers each request with `answer`, which gets the request and its number (from 0) among the
+    /// requests with the same target.
     pub(super) async fn new(answer: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address: SocketAddr = listener.local_addr().expect("an address");
@@ -69,7 +69,7 @@ impl Stage {
         Self { url: format!("http://{address}"), heard }
     }
 
-    /// The same for a server that has no well-known document.
+    /// Like `new`, for a server without a well-known document.
     pub(super) async fn plain(answer: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> Self {
         let absent = |heard: &Heard| heard.target.starts_with("/.well-known");
         Self::new(move |heard, number| match absent(heard) {
@@ -79,7 +79,7 @@ impl Stage {
         .await
     }
 
-    /// What was asked, but for the well-known document.
+    /// The recorded requests, except those for the well-known document.
     pub(super) fn heard(&self) -> Vec<Heard> {
         let heard = self.heard.lock().expect("sound");
         heard.iter().filter(|heard| !heard.target.starts_with("/.well-known")).cloned().collect()
@@ -104,25 +104,25 @@ async fn read(stream: &mut TcpStream) -> Option<Heard> {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 pub(super) fn answer(status: u16, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}")
         .into_bytes()
 }
 
-/// A success in the protocol's form.
+/// A success in the protocol's format.
 pub(super) fn success(data: &str) -> Vec<u8> {
     answer(200, "", &format!(r#"{{"success":true,"data":{data},"metadata":{{}}}}"#))
 }
 
-/// A failure in the protocol's form.
+/// A failure in the protocol's format.
 pub(super) fn failure(status: u16, code: &str, headers: &str) -> Vec<u8> {
     let error = format!(r#"{{"code":"{code}","message":"no"}}"#);
     answer(status, headers, &format!(r#"{{"success":false,"error":{error}}}"#))
 }
 
-/// A stream that says this much and breaks off.
+/// A stream that sends this text and then disconnects.
 pub(super) fn stream(text: &str) -> Vec<u8> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     format!("{head}{text}").into_bytes()

@@ -12,25 +12,25 @@ use super::workshop::Workshop;
 use crate::call::{CallError, Hub};
 use crate::key_file::KeyFile;
 
-/// How often a hub that is not there yet is looked for.
+/// How often to check for a hub that is not reachable yet.
 const LOOK: Duration = Duration::from_millis(500);
-/// The longest part of a name that becomes part of an owner's.
+/// Maximum length of the agent name's part in a generated owner name.
 const NAME_MAX: usize = 40;
 
-/// An agent that wants to be known to a hub.
+/// An agent that registers at a hub.
 pub(super) struct Enrolment<'a> {
     pub(super) hub: &'a Hub,
     pub(super) seat: &'a Seat,
     pub(super) name: &'a str,
-    /// Who gets what it earns, if that was said.
+    /// The owner that receives its earnings, if set.
     pub(super) owner: Option<&'a str>,
     pub(super) shop: &'a Workshop,
     pub(super) tell: &'a Tell,
-    /// Which program of the agent this is.
+    /// The instance id of this program.
     pub(super) instance: &'a str,
 }
 
-/// An agent that is known.
+/// A registered agent.
 pub(super) struct Known {
     pub(super) agent_id: String,
     pub(super) key: String,
@@ -38,8 +38,8 @@ pub(super) struct Known {
 }
 
 impl Enrolment<'_> {
-    /// Registers the agent, or what has changed of it, and keeps its key. A hub that is not there
-    /// yet is waited for.
+    /// Registers the agent or updates its registration, and saves its key. Waits for a hub that is
+    /// not reachable yet.
     pub(super) async fn done(&self) -> Result<Known, AgentError> {
         loop {
             match self.once().await {
@@ -77,7 +77,7 @@ impl Enrolment<'_> {
         };
         let entry = Entry { name: self.name, owner: &owner, id };
         let with_key = keys.as_ref().map(|keys| self.hub.with_key(keys.key.reveal()));
-        // Asked first: registering would change what is known of an agent that others run.
+        // Checked first: registering would change the registration of an agent that runs elsewhere.
         if let Some(with_key) = &with_key {
             is_ours(with_key, self.instance).await?;
         }
@@ -87,8 +87,8 @@ impl Enrolment<'_> {
                 Err(CallError::Refused { status: 401, .. }) => {
                     match self.known_before(&entry).await? {
                         Some(done) => Ok(done),
-                        // A newly set up hub never knew the agent. A key without a known owner
-                        // says whose it is may be anything, and is not replaced.
+                        // A newly set up hub never knew the agent. A key without a known agent id
+                        // could belong to anyone, and is not replaced.
                         None if listed.is_none() && id.is_some() => {
                             enrol(self.hub, &entry, self.shop).await
                         }
@@ -101,7 +101,7 @@ impl Enrolment<'_> {
         Ok(Known { agent_id: done.agent_id, key: done.api_key, owner })
     }
 
-    /// Tries the keys that were set aside when another hub was at this address for a while.
+    /// Tries the archived keys. They were replaced while another hub was at this address.
     async fn known_before(&self, entry: &Entry<'_>) -> Result<Option<Enrolled>, CallError> {
         for keys in self.seat.keys_before() {
             let entry = Entry { id: keys.agent_id.as_deref(), ..entry.clone() };
@@ -113,14 +113,14 @@ impl Enrolment<'_> {
         Ok(None)
     }
 
-    /// Whose key was lent, as the hub calls it.
+    /// Adds the agent id that the hub reports for an external key.
     async fn named(&self, lent: KeyFile) -> Result<KeyFile, CallError> {
         let me = self.hub.with_key(lent.key.reveal()).get("/v1/me").await?;
         let id = me.pointer("/agent/names/registry").and_then(Value::as_str).map(str::to_owned);
         Ok(KeyFile { agent_id: id, ..lent })
     }
 
-    /// The owner of an agent that the hub lists.
+    /// The owner of an agent registered at the hub.
     async fn owner_of(&self, id: &str) -> Result<Option<String>, CallError> {
         match self.hub.get(&format!("/registry/agents/{id}")).await {
             Ok(agent) => Ok(agent.get("owner_id").and_then(Value::as_str).map(str::to_owned)),
@@ -130,7 +130,7 @@ impl Enrolment<'_> {
     }
 
     fn keep(&self, known: Known) -> Result<Known, AgentError> {
-        // What else is kept with the same key, such as a webhook secret, stays.
+        // Keep other data stored with the same key, such as a webhook secret.
         let before = self.seat.own_key()?.filter(|before| before.key.reveal() == known.key);
         let keys = KeyFile {
             agent_id: Some(known.agent_id.clone()),
@@ -143,7 +143,7 @@ impl Enrolment<'_> {
     }
 }
 
-/// What is said of a key that its hub does not take.
+/// The error for a key that the hub rejects.
 fn refused() -> CallError {
     CallError::Refused {
         status: 401,
@@ -155,7 +155,7 @@ fn refused() -> CallError {
     }
 }
 
-/// An account of the agent's own: digits keep those of one name apart.
+/// A new owner name for this agent; the digits make it unique.
 fn new_owner(name: &str) -> Result<String, CallError> {
     let number = getrandom::u32().map_err(|error| {
         CallError::Unreadable(format!("the system's random number generator failed: {error}"))
@@ -163,8 +163,8 @@ fn new_owner(name: &str) -> Result<String, CallError> {
     Ok(format!("{}-{number:08x}", plain(name)))
 }
 
-/// A name with nothing in it that a directory or an owner could not be called: small letters,
-/// digits, `_` and `-`. What has none of those is `agent`.
+/// Turns a name into one that is valid for a directory and an owner: lowercase letters, digits, `_`
+/// and `-`. Returns `agent` if nothing is left.
 pub fn plain(name: &str) -> String {
     let small = name.to_lowercase();
     let kept = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };

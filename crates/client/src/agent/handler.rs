@@ -1,4 +1,4 @@
-//! Who does the work.
+//! Handlers: the user's code that does jobs.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,16 +6,16 @@ use std::pin::Pin;
 use super::job::Job;
 use super::outcome::Outcome;
 
-/// Does jobs. Any function from a [`Job`] to a future [`Outcome`] is one.
+/// Does jobs. Any function from a [`Job`] to a future [`Outcome`] is a handler.
 ///
-/// A job may be asked for again after a crash, with the same id and turn: a handler that can tell
-/// should then answer with what it made the first time. When a job is called off, or its time is
-/// over, the future is dropped where it waits.
+/// After a crash the same job may arrive again, with the same id and epoch. A handler that
+/// recognises it should then return its first result. When a job is cancelled or its time limit is
+/// over, the future is dropped.
 pub trait Handler: Send + Sync + 'static {
     /// Does one job.
     fn work(&self, job: Job) -> impl Future<Output = Outcome> + Send;
 
-    /// The agent ends: whatever stays between jobs is ended, too.
+    /// Called when the agent stops. Ends everything that lives longer than one job.
     fn close(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
@@ -31,7 +31,7 @@ where
     }
 }
 
-/// Any handler behind one type.
+/// Type-erased handler.
 pub(super) trait AnyHandler: Send + Sync {
     fn begin(&self, job: Job) -> Pin<Box<dyn Future<Output = Outcome> + Send + '_>>;
     fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

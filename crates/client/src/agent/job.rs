@@ -1,4 +1,4 @@
-//! A job as its worker sees it, whichever protocol it came by.
+//! A job as its worker sees it, whichever protocol it came from.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Work that is wanted.
+/// A job to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What it is called; the same for every try at it.
+    /// The job's id; the same for every attempt.
     pub id: String,
-    /// Which turn of this job it is, counted from 1: the same job may come back after it was handed
-    /// on. Jobs of peers have no turns: 0.
+    /// The assignment's number, counted from 1: a job may come back after it was given to another
+    /// worker. Jobs from peers have no assignments: 0.
     pub turn: u32,
-    /// Which skill is wanted.
+    /// The requested skill.
     pub skill: String,
-    /// The input: JSON text.
+    /// The input, as JSON text.
     pub input: String,
-    /// Who wants it, in the words of the protocol it came by.
+    /// The requester's name in the protocol the job came from.
     pub requester: String,
-    /// What may be spent on it.
+    /// The maximum price.
     pub budget: Credits,
-    /// When it must be finished, if anybody said so.
+    /// The deadline, if there is one.
     pub deadline: Option<Timestamp>,
-    /// How long the handler has from now on.
+    /// How long the handler has from now.
     pub time_limit: Duration,
 }
 
-/// What a program reads: one JSON object.
+/// The JSON object that a program reads.
 #[derive(Serialize)]
 struct Document<'a> {
     job_id: &'a str,
@@ -43,12 +43,12 @@ struct Document<'a> {
 }
 
 impl Job {
-    /// The input as a type of one's own.
+    /// The input, parsed as `T`.
     pub fn input<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.input)
     }
 
-    /// The job as a program reads it: JSON text on one line.
+    /// The job as a program reads it: one line of JSON.
     pub fn document(&self) -> String {
         let document = Document {
             job_id: &self.id,
@@ -58,7 +58,7 @@ impl Job {
             budget: write::verbatim(&self.budget.text(2)),
             deadline: self.deadline.map(stamp::millis),
         };
-        // Input may have been written over several lines; a document never is.
+        // The input may contain line breaks; the document must not.
         let text = serde_json::to_string(&document).unwrap_or_default();
         text.replace(['\n', '\r'], " ")
     }

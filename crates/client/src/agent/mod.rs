@@ -1,8 +1,7 @@
-//! An agent of one's own: a few skills, something that does the work, and a workshop around it that
-//! checks what comes in and what goes out.
+//! Your own agent: skills, the handlers that do the work, and checks of their input and output.
 //!
-//! The same [`Workshop`] works for a hub and without one. What is asked of it looks the same
-//! whichever protocol the requester speaks: a [`Job`] goes in, an [`Outcome`] comes out.
+//! The same [`Workshop`] serves a hub and direct peers. The requester's protocol makes no
+//! difference: a [`Job`] goes in, an [`Outcome`] comes out.
 
 pub mod direct;
 mod enrolment;

@@ -1,31 +1,31 @@
-//! What comes of a job.
+//! The outcome of a job.
 
 use rialto_protocols::kit::ijson::{self, Json, Kind};
 use serde::{Deserialize, Serialize};
 
-/// The longest output that is taken: a body that a hub takes, and room for what stands around it in
-/// the envelope of any protocol.
+/// Maximum output size in bytes: the largest body a hub accepts, minus space for the envelope of
+/// any protocol.
 pub(super) const OUTPUT_MAX: usize = (1 << 20) - (64 << 10);
-/// Levels that are left for what stands around it.
+/// Nesting levels reserved for the envelope around the output.
 const LEVELS: usize = 4;
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is done: JSON text of an object.
+    /// Success: a JSON object, as text.
     Done(String),
-    /// It was tried and did not work, for the reason given. The requester reads it.
+    /// The job was tried and failed for this reason, which the requester reads.
     Failed(String),
-    /// Somebody else may do it better.
+    /// Declined, so that another worker can do it.
     Declined(String),
-    /// The input is not what the skill takes.
+    /// The input is not valid for the skill.
     Unfit(String),
 }
 
 impl Outcome {
-    /// Something that was made, as JSON. What is no object is put into one as `result`, because
-    /// every protocol wants one.
+    /// A successful outcome. A value that is not an object is wrapped as `{"result": …}`, because
+    /// every protocol requires an object.
     pub fn done(output: &impl Serialize) -> Self {
         match serde_json::to_string(output) {
             Ok(text) => Self::Done(object(text)),
@@ -33,8 +33,8 @@ impl Outcome {
         }
     }
 
-    /// JSON text that a handler wrote. What some readers would take for something else, or not take
-    /// at all, is a failure here, so that it is the same for requesters of every protocol.
+    /// Reads JSON text written by a handler. JSON that some parsers misread or reject is a failure
+    /// here, so that requesters of every protocol get the same result.
     pub fn read(text: &str) -> Self {
         let text = text.trim();
         if text.len() > OUTPUT_MAX {
@@ -46,13 +46,13 @@ impl Outcome {
         }
     }
 
-    /// Whether it is done.
+    /// Whether the job succeeded.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
 }
 
-/// What keeps a text from being read by everybody alike.
+/// The problem that keeps a text from being read the same way by all parsers.
 fn wrong(text: &str) -> Option<String> {
     match ijson::read(text.as_bytes()) {
         Ok(json) => beyond(&json, ijson::DEPTH_MAX - LEVELS),
@@ -60,7 +60,7 @@ fn wrong(text: &str) -> Option<String> {
     }
 }
 
-/// What in it some readers cannot hold: a number beyond all numbers, or more levels than these.
+/// A value that some parsers cannot hold: a number out of range, or more levels than these.
 fn beyond(json: &Json<'_>, levels: usize) -> Option<String> {
     let inside = |value: &Json<'_>| beyond(value, levels - 1);
     match json.kind() {

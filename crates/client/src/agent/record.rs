@@ -1,8 +1,8 @@
-//! Records: what was begun and what came of it, on disk, so that a program that is killed and
-//! started again neither loses a job nor does it twice.
+//! Job records on disk. With them a program that is killed and restarted neither loses a job nor
+//! does it twice.
 //!
-//! A job's turn has one directory. It is there before the work begins, holds the outcome before
-//! anybody is told, and is cleared when whoever asked has it. The log of the work stays for a while.
+//! Each assignment has one directory. It is created before the work starts, gets the outcome before
+//! it is reported, and is removed when the requester has it. The log is kept for a while.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,53 +17,53 @@ use super::job::Job;
 use super::outcome::Outcome;
 use crate::keep;
 
-/// What a handler wrote about its work.
+/// The handler's log file.
 pub const LOG: &str = "stderr";
-/// Where the logs of what is over are, beside the directory of what is not.
+/// Directory for the logs of finished jobs, beside the open records.
 pub const LOGS: &str = "logs";
 const JOB: &str = "job";
 const OUTCOME: &str = "outcome";
 /// How long the directory of a finished job is kept.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// The longest part of a job's id that is used in a name.
+/// Maximum length of the job id's part in a file name.
 const ID_MAX: usize = 64;
 
-/// Where the records of one agent are.
+/// The records of one agent.
 #[derive(Clone, Debug)]
 pub struct Records(PathBuf);
 
-/// The record of one turn of one job.
+/// The record of one assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record(PathBuf);
 
-/// What came of a job, and how long it took.
+/// The outcome of a job, and how long it took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// In milliseconds.
     pub took_ms: u64,
 }
 
-/// Which turn of which job a record is about.
+/// The assignment a record belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Turn {
-    /// The job.
+    /// The job's id.
     pub id: String,
-    /// Its turn.
+    /// The assignment's number.
     pub turn: u32,
 }
 
 impl Records {
-    /// Records in a directory, which is made if need be.
+    /// Opens the records in a directory, and creates it if needed.
     pub fn at(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         keep::directory(&directory)?;
         Ok(Self(directory))
     }
 
-    /// The record of a job's turn, begun if there is none. Jobs that differ in anything have
-    /// different records, so that nobody gets what was made for somebody else.
+    /// Opens the record of an assignment, or creates it. Jobs that differ in any way have different
+    /// records, so that a requester never gets the result of another's job.
     pub fn of(&self, job: &Job) -> io::Result<Record> {
         let record = Record(self.0.join(name(job)));
         keep::directory(&record.0)?;
@@ -74,7 +74,7 @@ impl Records {
         Ok(record)
     }
 
-    /// The log of a job's turn, to write on, whether or not there is a record of it.
+    /// Opens the log of an assignment for appending, whether or not it has a record.
     pub fn log_of(&self, job: &Job) -> io::Result<File> {
         let name = name(job);
         let open = self.0.join(&name);
@@ -83,7 +83,7 @@ impl Records {
         keep::own().append(true).open(directory.join(LOG))
     }
 
-    /// Every record that is not closed, with what it is about.
+    /// Every open record, with its assignment.
     pub fn open_ones(&self) -> io::Result<Vec<(Turn, Record)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.0)? {
@@ -96,7 +96,7 @@ impl Records {
         Ok(found)
     }
 
-    /// Removes what was closed, or not touched, long ago.
+    /// Removes records and logs that were closed or last changed long ago.
     pub fn prune(&self, now: SystemTime) -> io::Result<()> {
         let logs = fs::read_dir(self.0.with_file_name(LOGS));
         for entry in fs::read_dir(&self.0)?.chain(logs.into_iter().flatten()) {
@@ -111,26 +111,26 @@ impl Records {
 }
 
 impl Record {
-    /// Its directory.
+    /// The record's directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What came of the work, once it has ended.
+    /// The outcome, once the work has ended.
     pub fn ended(&self) -> Option<Ended> {
         let text = fs::read_to_string(self.0.join(OUTCOME)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Writes down what came of the work, for good.
+    /// Writes the outcome to disk.
     pub fn keep(&self, ended: &Ended) -> io::Result<()> {
         write(&self.0, OUTCOME, serde_json::to_string(ended)?.as_bytes())
     }
 
-    /// Whoever asked has what came of it: everything goes but the log, and that goes elsewhere, so
-    /// that finding what is open takes no longer the more was done.
+    /// Closes the record once the requester has the outcome. Everything is removed except the log,
+    /// which is moved elsewhere, so that listing open records does not get slower over time.
     pub fn close(&self) -> io::Result<()> {
-        // First what makes it a record: one that is half removed must not be taken for a new job.
+        // The job file goes first: a half-removed record must not be taken for a new job.
         remove(&self.0.join(JOB))?;
         for entry in fs::read_dir(&self.0)? {
             let entry = entry?;
@@ -142,14 +142,14 @@ impl Record {
         let logs = jobs.with_file_name(LOGS);
         keep::directory(&logs)?;
         match fs::rename(&self.0, logs.join(name)) {
-            // A turn that was looked at again after its end has its log there already.
+            // The log is already there if the assignment came again after its end.
             Err(_) => fs::remove_dir_all(&self.0),
             moved => moved,
         }
     }
 }
 
-/// A name that says which job it is to people, and differs for all that differ.
+/// A readable file name that is unique per job.
 fn name(job: &Job) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
     let id: String = job.id.chars().filter(plain).take(ID_MAX).collect();
@@ -163,7 +163,7 @@ fn name(job: &Job) -> String {
     format!("{id}.{}", &hex::encode(hash.finalize())[..16])
 }
 
-/// Writes a file that is there whole or not at all, also when two write it at the same time.
+/// Writes a file atomically, even if two processes write it at the same time.
 pub(super) fn write(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
@@ -175,7 +175,7 @@ pub(super) fn write(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()
     File::open(directory)?.sync_all()
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

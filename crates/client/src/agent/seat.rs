@@ -1,5 +1,5 @@
-//! The state directory of an agent: its key, its signing seed and the records
-//! of its work, and that nobody else sits there.
+//! An agent's state directory: its key, its signing seed, its job records, and a lock that keeps
+//! other programs out.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,14 +17,14 @@ use crate::key_file::KeyFile;
 
 const LOCK: &str = "lock";
 const KEY: &str = "agent.key";
-/// How the names of keys begin that were replaced.
+/// File name prefix of replaced keys.
 const BEFORE: &str = "agent-until-";
 const SEED: &str = "agora.key";
 const OWNER: &str = "owner";
 const JOBS: &str = "jobs";
 const INSTANCE: &str = "instance";
 
-/// Where an agent sits, for as long as this lives.
+/// An agent's state directory, locked for as long as this value lives.
 #[derive(Debug)]
 pub struct Seat {
     directory: PathBuf,
@@ -33,18 +33,18 @@ pub struct Seat {
     _lock: File,
 }
 
-/// What proves who the agent is.
+/// Where the agent's key comes from.
 #[derive(Debug)]
 enum Proof {
-    /// A key of its own, made when there is none.
+    /// A file of its own, written if it does not exist.
     Own(PathBuf),
-    /// A key that somebody else keeps.
+    /// A key managed outside the state directory.
     Lent(Key),
 }
 
 impl Seat {
-    /// Takes the seat in a directory, which is made if need be; [`AgentError::Taken`] if somebody
-    /// sits there.
+    /// Locks a state directory, and creates it if needed; [`AgentError::Taken`] if another program
+    /// has the lock.
     pub fn take(directory: impl Into<PathBuf>) -> Result<Self, AgentError> {
         let directory = directory.into();
         keep::directory(&directory).map_err(|error| unwritable(&directory, error))?;
@@ -61,32 +61,31 @@ impl Seat {
         }
     }
 
-    /// The same with its key in this file. It may not be there yet: then it is written when the
-    /// agent is registered.
+    /// Uses the key in this file. If the file does not exist, it is written at registration.
     pub fn key_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.proof = Proof::Own(path.into());
         self
     }
 
-    /// The same with a key that is kept elsewhere.
+    /// Uses a key that is stored elsewhere.
     pub fn lent(mut self, key: Key) -> Self {
         self.proof = Proof::Lent(key);
         self
     }
 
-    /// Its directory.
+    /// The path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The records of its work.
+    /// The agent's job records.
     pub fn records(&self) -> Result<Records, AgentError> {
         let path = self.directory.join(JOBS);
         Records::at(&path).map_err(|error| unwritable(&path, error))
     }
 
-    /// Which program of the agent this is: whoever sits here is the same one, however often it is
-    /// started, and a copy of this directory is another one.
+    /// The instance id of this program. It stays the same across restarts with this directory; a
+    /// copy of the directory gets another one.
     pub(super) fn instance(&self) -> Result<String, AgentError> {
         let path = self.directory.join(INSTANCE);
         let kept = std::fs::read_to_string(&path).ok().filter(|text| !text.trim().is_empty());
@@ -109,7 +108,7 @@ impl Seat {
         Ok(hex::encode(&hash.finalize()[..16]))
     }
 
-    /// What it signs with, made when it is first needed.
+    /// The signing seed, generated when it is first needed.
     pub fn seed(&self) -> Result<Seed, AgentError> {
         let path = self.directory.join(SEED);
         if let Some(seed) = std::fs::read_to_string(&path).ok().and_then(|text| Seed::read(&text)) {
@@ -120,7 +119,7 @@ impl Seat {
         Ok(seed)
     }
 
-    /// The key that was lent.
+    /// The external key.
     pub(super) fn lent_key(&self) -> Option<&Key> {
         match &self.proof {
             Proof::Own(_) => None,
@@ -128,7 +127,7 @@ impl Seat {
         }
     }
 
-    /// The key that is kept here, with whose it is.
+    /// The stored key and its data.
     pub(super) fn own_key(&self) -> Result<Option<KeyFile>, AgentError> {
         let Proof::Own(path) = &self.proof else { return Ok(None) };
         match KeyFile::load(path) {
@@ -138,7 +137,7 @@ impl Seat {
         }
     }
 
-    /// Saves the key, unless it came from outside.
+    /// Saves the key, unless it is external.
     pub(super) fn keep_key(&self, keys: &KeyFile) -> Result<(), AgentError> {
         match &self.proof {
             Proof::Own(path) => {
@@ -149,7 +148,7 @@ impl Seat {
         }
     }
 
-    /// Sets another key aside before it is replaced: the hub it was for may come back.
+    /// Archives a key before it is replaced: the hub it belongs to may come back.
     fn set_aside(&self, path: &Path, keys: &KeyFile) -> Result<(), AgentError> {
         let before = match KeyFile::load(path) {
             Ok(before) if before.key != keys.key => before,
@@ -160,7 +159,7 @@ impl Seat {
         keep(&aside, &before.text())
     }
 
-    /// Keys the agent had here before, the newest first.
+    /// Archived keys, newest first.
     pub(super) fn keys_before(&self) -> Vec<KeyFile> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let is_one = |name: &str| name.starts_with(BEFORE);
@@ -172,13 +171,13 @@ impl Seat {
         names.iter().rev().filter_map(|path| KeyFile::load(path).ok()).collect()
     }
 
-    /// The owner the agent had here before.
+    /// The saved owner.
     pub(super) fn owner(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.directory.join(OWNER)).ok()?;
         Some(text.trim().to_owned()).filter(|owner| !owner.is_empty())
     }
 
-    /// Keeps who gets what it earns.
+    /// Saves the owner that receives the agent's earnings.
     pub(super) fn keep_owner(&self, owner: &str) -> Result<(), AgentError> {
         keep(&self.directory.join(OWNER), &format!("{owner}\n"))
     }

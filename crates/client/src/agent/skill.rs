@@ -1,41 +1,41 @@
-//! A skill: what an agent does, for how much, and what it takes and gives.
+//! A skill: what an agent does, its price, and its input and output schemas.
 
 use std::time::Duration;
 
 use rialto_core::money::{Credits, NotMoney};
 use rialto_protocols::kit::schema::{BadSchema, Schema};
 
-/// The longest a job may take where nothing else is said.
+/// The default time limit of a job.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// Decimals of a price in the protocol that agents of ours are at home in.
+/// Decimals of a price in the home protocol of these agents.
 const DECIMALS: usize = 2;
 
-/// One thing an agent does.
+/// One skill of an agent.
 #[derive(Clone, Debug)]
 pub struct Skill {
-    /// What it is called.
+    /// The skill's name.
     pub name: String,
-    /// What it is, for people.
+    /// The description, for people.
     pub about: String,
-    /// What one job costs.
+    /// The price of one job.
     pub price: Credits,
-    /// What it adds for every started KiB of input, where a price is asked for each job.
+    /// The surcharge for every started KiB of input, for jobs with offers.
     pub per_kib: Credits,
-    /// What it takes; anything without.
+    /// The input schema; any input without one.
     pub input: Option<Schema>,
-    /// What it gives; anything without.
+    /// The output schema; any output without one.
     pub output: Option<Schema>,
-    /// The longest one job may take.
+    /// The time limit of one job.
     pub time_limit: Duration,
 }
 
-/// Why something is no skill.
+/// Why a skill is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSkill {
-    /// The price is no amount.
+    /// The price is not a valid amount.
     #[error("the price {0}")]
     Price(#[from] NotMoney),
-    /// A schema cannot be used.
+    /// A schema is not valid.
     #[error("the {which} schema {why}")]
     Schema {
         /// `input` or `output`.
@@ -46,7 +46,7 @@ pub enum BadSkill {
 }
 
 impl Skill {
-    /// A skill at a price in decimal text, such as `0.05`.
+    /// A skill with a price in decimal text, such as `0.05`.
     pub fn new(name: impl Into<String>, price: &str) -> Result<Self, BadSkill> {
         Ok(Self {
             name: name.into(),
@@ -59,37 +59,38 @@ impl Skill {
         })
     }
 
-    /// Says what it is.
+    /// Sets the description.
     pub fn about(mut self, text: impl Into<String>) -> Self {
         self.about = text.into();
         self
     }
 
-    /// Takes only input of this JSON Schema.
+    /// Accepts only input that matches this JSON Schema.
     pub fn takes(mut self, schema: &str) -> Result<Self, BadSkill> {
         self.input = Some(compiled("input", schema)?);
         Ok(self)
     }
 
-    /// Gives only output of this JSON Schema: anything else the handler makes is a failure.
+    /// Allows only output that matches this JSON Schema; any other output of the handler is a
+    /// failure.
     pub fn gives(mut self, schema: &str) -> Result<Self, BadSkill> {
         self.output = Some(compiled("output", schema)?);
         Ok(self)
     }
 
-    /// Takes at most this long.
+    /// Sets the time limit of one job.
     pub fn within(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Adds to the price for every started KiB of input, where prices are asked for each job.
+    /// Sets a surcharge for every started KiB of input, for jobs with offers.
     pub fn per_kib(mut self, amount: &str) -> Result<Self, BadSkill> {
         self.per_kib = Credits::parse(amount, DECIMALS)?;
         Ok(self)
     }
 
-    /// What a job with this input costs, where prices are asked for each job.
+    /// The price of a job with this input, for jobs with offers.
     pub fn price_of(&self, input: &str) -> Credits {
         let kibs = i64::try_from(input.len().div_ceil(1024)).unwrap_or(i64::MAX);
         let more = self.per_kib.micros().saturating_mul(kibs);

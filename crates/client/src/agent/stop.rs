@@ -1,7 +1,7 @@
-//! When it is time to stop.
+//! Shutdown signals.
 
-/// Waits until the program is told to stop: SIGINT (Ctrl-C) or SIGTERM. From the first poll on
-/// neither ends the program by itself any more.
+/// Waits for SIGINT (Ctrl-C) or SIGTERM. After the first poll neither signal ends the program by
+/// itself.
 pub async fn told_to_stop() {
     #[cfg(unix)]
     {

@@ -14,7 +14,7 @@ fn job(skill: &str, input: &str) -> Job {
         turn: 1,
         skill: skill.to_owned(),
         input: input.to_owned(),
-        requester: "somebody".to_owned(),
+        requester: "alice".to_owned(),
         budget: Credits::parse("0.10", 2).expect("an amount"),
         deadline: None,
         time_limit: Duration::MAX,
@@ -61,7 +61,12 @@ async fn output_that_breaks_the_skills_word_is_a_failure() {
         .skill(shouting(), |_| async { Outcome::done(&json!({"loud": true})) })
         .open();
     let outcome = shop.work(job("shout", r#"{"text":"hi"}"#)).await;
-    assert_eq!(outcome, Outcome::Failed("the output does not fit: text is required".to_owned()));
+    assert_eq!(
+        outcome,
+        Outcome::Failed(
+            "the output does not match the skill's schema: text is required".to_owned()
+        )
+    );
 }
 
 #[tokio::test]
@@ -82,7 +87,7 @@ async fn nobody_works_longer_than_allowed() {
     let skill = Skill::new("wait", "0").expect("a skill").within(Duration::from_secs(2));
     let shop = Workshop::setup().skill(skill, never).open();
     let outcome = shop.work(job("wait", "{}")).await;
-    assert_eq!(outcome, Outcome::Failed("it took longer than 2 s".to_owned()));
+    assert_eq!(outcome, Outcome::Failed("the job exceeded its time limit of 2 s".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +135,7 @@ fn a_program_reads_one_line_with_the_six_members() {
     let document = job.document();
     assert_eq!(
         document,
-        r#"{"job_id":"j1","skill":"shout","input":{  "text": 1.50},"requester":"somebody","budget":0.10,"deadline":"2026-03-08T20:00:00.123Z"}"#
+        r#"{"job_id":"j1","skill":"shout","input":{  "text": 1.50},"requester":"alice","budget":0.10,"deadline":"2026-03-08T20:00:00.123Z"}"#
     );
 }
 
@@ -150,10 +155,10 @@ async fn what_not_everybody_can_read_is_a_failure_whoever_made_it() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let long = format!("\"{}\"", "x".repeat(OUTPUT_MAX));
     for (output, wrong) in [
-        (r#"{"a":1,"a":2}"#, r#"the output is no JSON: duplicate member "a""#),
-        (r#"{"a":"\ud800"}"#, "the output is no JSON: lone surrogate"),
-        (r#"{"a":[1e999]}"#, "the output is no JSON: 1e999 is beyond all numbers"),
-        (&deep(61), "the output is no JSON: more than 60 levels"),
+        (r#"{"a":1,"a":2}"#, r#"the output is not valid JSON: duplicate member "a""#),
+        (r#"{"a":"\ud800"}"#, "the output is not valid JSON: lone surrogate"),
+        (r#"{"a":[1e999]}"#, "the output is not valid JSON: the number 1e999 is too large"),
+        (&deep(61), "the output is not valid JSON: nested more than 60 levels deep"),
         (&long, "the output is longer than 983040 bytes"),
     ] {
         let given = output.to_owned();

@@ -1,50 +1,50 @@
-//! Why an agent does not run.
+//! Errors that stop an agent.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::call::CallError;
 
-/// Why an agent does not run, or does not go on.
+/// Why an agent cannot start or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// A call to its hub failed for good.
+    /// A call to the hub failed permanently.
     #[error(transparent)]
     Call(CallError),
     /// A state file cannot be written. No job was started without its record.
     #[error("cannot write {}: {error}", path.display())]
     State {
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         error: io::Error,
     },
-    /// The key file that was named cannot be used.
+    /// The given key file cannot be used.
     #[error("cannot read {}: {error}", path.display())]
     Key {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         error: io::Error,
     },
-    /// Another program runs the same agent: two of them would do the same jobs.
+    /// Another program runs the same agent; both would do the same jobs.
     #[error("another program already runs the agent in {}; use another state directory", directory.display())]
     Taken {
-        /// Its directory.
+        /// Its state directory.
         directory: PathBuf,
     },
-    /// Another program works for the same agent, elsewhere.
+    /// Another program works for the same agent elsewhere.
     #[error("another program uses this agent's key; stop it, or register another agent")]
     Elsewhere,
-    /// The agent was taken off the hub's lists while it worked.
+    /// The agent was removed from the hub while it worked.
     #[error("the agent was unregistered from its hub; start it again to register it")]
     Removed,
-    /// There is nobody to work for.
+    /// Neither a hub nor a listener is set.
     #[error("the agent has neither a hub nor a listener; set one with `hub` or `listener`")]
     Nowhere,
 }
 
-/// The hub's codes for what a worker has to know.
+/// Error codes of the hub that a worker handles.
 pub(super) const OTHER_INSTANCE: &str = "other_instance";
 const UNREGISTERED: &str = "unregistered";
 

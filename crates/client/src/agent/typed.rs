@@ -1,4 +1,4 @@
-//! Functions of one's own types as handlers.
+//! Handlers from functions over your own types.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -10,11 +10,12 @@ use super::handler::Handler;
 use super::job::Job;
 use super::outcome::Outcome;
 
-/// A function from an input to an output, or why there is none, as a [`Handler`].
+/// A [`Handler`] from a function that returns an output or an error.
 ///
-/// The job's input, which is a JSON object, is read as `T`: what cannot be is [`Outcome::Unfit`], and
-/// nobody is blamed for it. `U` is written as the output; what is no object is put into one as `result`. An error is
-/// [`Outcome::Failed`] with its text, which the requester reads.
+/// The job's input, a JSON object, is parsed as `T`. If that fails, the outcome is
+/// [`Outcome::Unfit`], which does not count as a failure. `U` is serialized as the output; a value
+/// that is not an object is wrapped as `{"result": …}`. An error becomes [`Outcome::Failed`] with
+/// its text, which the requester reads.
 ///
 /// ```
 /// use rialto_client::agent::typed;

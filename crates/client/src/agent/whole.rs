@@ -1,4 +1,4 @@
-//! The whole agent: what it can do, where it sits, and whom it works for.
+//! The agent: its skills, its state directory, and the hub or listener it works for.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -23,10 +23,10 @@ use super::typed::typed;
 use super::workshop::{Room, Setup, Workshop};
 use crate::call::{CallError, Hub};
 
-/// Where agents sit that do not say where.
+/// The default parent of state directories.
 const STATE: &str = ".rialto";
 
-/// An agent: skills with handlers, at work for a hub, for peers, or for both.
+/// An agent: skills with handlers, working for a hub, for peers, or for both.
 ///
 /// ```no_run
 /// use rialto_client::Agent;
@@ -55,14 +55,13 @@ const STATE: &str = ".rialto";
 /// # }
 /// ```
 ///
-/// - It registers by itself, and keeps its id and key in its state directory: started again, it is
-///   the same agent. A hub that is not there yet is waited for. A hub that was set up anew gets the
-///   agent again; one that knows it and refuses its key, or removed it, or has another program at
-///   work with the same key, is an error.
-/// - Every job is written down before it is begun and its outcome before the hub is told, so the
-///   program may be killed at any moment. Only one program can sit in a state directory.
-/// - When `stop` comes, it finishes what it can within seconds, hands the rest back, and goes off
-///   the lists.
+/// - It registers by itself and keeps its id and key in its state directory, so a restarted agent
+///   is the same agent. It waits for a hub that is not reachable yet. If the hub was set up again,
+///   the agent registers again. It is an error if the hub knows the agent and rejects its key, has
+///   removed it, or has another program working with the same key.
+/// - Each job is written to disk before it starts, and its outcome before it is reported, so the
+///   program can be killed at any time. Only one program can use a state directory at a time.
+/// - On `stop` it finishes what it can within seconds, returns the rest, and unregisters.
 pub struct Agent {
     name: String,
     owner: Option<String>,
@@ -74,14 +73,14 @@ pub struct Agent {
     tell: Tell,
 }
 
-/// Where an agent sits.
+/// Where an agent's state is.
 enum Place {
     At(PathBuf),
     Taken(Seat),
 }
 
 impl Agent {
-    /// An agent of this name that can do nothing yet.
+    /// An agent with this name and no skills yet.
     pub fn named(name: impl Into<String>) -> Self {
         let name = name.into();
         let place = Place::At(PathBuf::from(STATE).join(plain(&name)));
@@ -97,13 +96,13 @@ impl Agent {
         }
     }
 
-    /// The same with one more skill, and who does it.
+    /// Adds a skill and its handler.
     pub fn skill(mut self, skill: Skill, handler: impl Handler) -> Self {
         self.shop = self.shop.skill(skill, handler);
         self
     }
 
-    /// The same with one more skill, and a function of one's own types that does it: see
+    /// Adds a skill and a function over your own types that handles it: see
     /// [`typed`](super::typed).
     pub fn on<T, U, E, W, F>(self, skill: Skill, work: F) -> Self
     where
@@ -116,58 +115,57 @@ impl Agent {
         self.skill(skill, typed(work))
     }
 
-    /// The same with room for so many jobs at a time; the others wait.
+    /// Sets how many jobs run at a time; others wait.
     pub fn room(mut self, room: Room) -> Self {
         self.shop = self.shop.room(room);
         self
     }
 
-    /// The same, earning for this owner. Without, for whom it earned before, or an account of its
-    /// own.
+    /// Sets the owner that receives the earnings. The default is the previous owner, or a new owner
+    /// with its own account.
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
-    /// The same with its state in this directory: `.rialto/NAME` below the working directory without.
+    /// Sets the state directory. The default is `.rialto/NAME` below the working directory.
     pub fn state(mut self, directory: impl Into<PathBuf>) -> Self {
         self.place = Place::At(directory.into());
         self
     }
 
-    /// The same in a seat that was taken already, for handlers that need its records.
+    /// Uses a state directory that is already open, for handlers that need its records.
     pub fn seat(mut self, seat: Seat) -> Self {
         self.place = Place::Taken(seat);
         self
     }
 
-    /// The same with its key in this file, which is written if it is not there: see
-    /// [`KeyFile`](crate::KeyFile).
+    /// Sets the key file, which is written if it does not exist: see [`KeyFile`](crate::KeyFile).
     pub fn key_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.key = Some(path.into());
         self
     }
 
-    /// The same at work for the hub at a URL.
+    /// Works for the hub at this URL.
     pub fn at_hub(mut self, url: impl Into<String>) -> Self {
         self.hub = Some(url.into());
         self
     }
 
-    /// The same for peers that come to this listener: see [`direct`](super::direct).
+    /// Serves peers that connect to this listener: see [`direct`](super::direct).
     pub fn direct(mut self, listener: TcpListener) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// The same, and this is told what happens. It must not block.
+    /// Sets a callback for the agent's events. It must not block.
     pub fn tell(mut self, tell: impl Fn(Told) + Send + Sync + 'static) -> Self {
         self.tell = Arc::new(tell);
         self
     }
 
-    /// Works until `stop`. An error is the end of all of it: what was begun and not finished is
-    /// gone on with at the next start.
+    /// Works until `stop`. An error stops the whole agent; unfinished jobs continue at the next
+    /// start.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
         let hub = self.hub.as_deref().map(Hub::new).transpose()?;
         if hub.is_none() && self.listener.is_none() {
@@ -202,14 +200,14 @@ impl Agent {
             work(&enrolment, &records, stop.clone()).await
         };
         let ended = tokio::try_join!(for_peers, for_hub).map(|_| ());
-        // Whoever ends before its programs would leave them running.
+        // Exiting before the programs would leave them running.
         shop.dismiss().await;
         program::all_ended().await;
         ended
     }
 }
 
-/// Answers peers until `stop`.
+/// Serves peers until `stop`.
 async fn serve(
     listener: TcpListener,
     identity: Identity,
@@ -248,8 +246,8 @@ async fn work(
         let post = post.greeting(at_work).instance(enrolment.instance);
         match post.work(stop.clone()).await {
             Ok(()) => return Ok(()),
-            // A hub that was set up anew does not know the key. It is asked once whether it ever
-            // knew the agent; if it did, the key is really no good.
+            // A hub that was set up again does not know the key. The next registration checks once
+            // whether it knows the agent; if it does, the key is really invalid.
             Err(CallError::Refused { status: 401, .. }) => tell(Told::Forgotten),
             Err(error) => return Err(error.into()),
         }

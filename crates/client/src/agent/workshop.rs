@@ -1,5 +1,5 @@
-//! The handlers: between the protocols and the user's code. This module knows the skills, checks
-//! what comes in and goes out, and has room for so many jobs at a time.
+//! The handlers, between the protocols and the user's code. This module looks up skills, checks
+//! input and output, and limits how many jobs run at a time.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::outcome::Outcome;
 use super::skill::Skill;
 use crate::clock;
 
-/// How long after its time a handler may take to put its things away before it is dropped.
+/// How long a handler may clean up after its time limit before it is dropped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Skills, and who does them. Copies share it.
+/// Skills and their handlers. Clones share them.
 #[derive(Clone)]
 pub struct Workshop(Arc<Inner>);
 
@@ -32,7 +32,7 @@ struct Inner {
     full: watch::Sender<bool>,
 }
 
-/// Somebody at work; there is room again when this is dropped.
+/// A running job; dropping this frees its permit.
 struct AtWork<'a> {
     shop: &'a Inner,
     room: Option<SemaphorePermit<'a>>,
@@ -58,7 +58,7 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// How many jobs are worked on at a time.
+/// How many jobs run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room(pub usize);
 
@@ -68,17 +68,17 @@ impl Default for Room {
     }
 }
 
-/// Why a job is not even begun.
+/// Why a job is refused before it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nobody here can do that.
+    /// No handler has this skill.
     NoSkill,
-    /// It costs more than may be spent.
+    /// The price exceeds the budget.
     BudgetTooLow {
-        /// What it costs.
+        /// The price.
         price: Credits,
     },
-    /// The input is not what the skill takes.
+    /// The input does not match the skill's schema.
     Unfit(Vec<String>),
 }
 
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Workshop {
     }
 }
 
-/// A workshop that is being set up.
+/// Builds [`Workshop`].
 #[derive(Default)]
 pub struct Setup {
     benches: Vec<(Skill, Box<dyn AnyHandler>)>,
@@ -112,20 +112,20 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// One more skill, and who does it. A skill of a name that is there already takes its place.
+    /// Adds a skill and its handler, replacing a skill with the same name.
     pub fn skill(mut self, skill: Skill, handler: impl Handler) -> Self {
         self.benches.retain(|(other, _)| other.name != skill.name);
         self.benches.push((skill, Box::new(handler)));
         self
     }
 
-    /// How many jobs are worked on at a time.
+    /// Sets how many jobs run at a time.
     pub fn room(mut self, room: Room) -> Self {
         self.room = room;
         self
     }
 
-    /// The workshop.
+    /// Builds the handlers.
     pub fn open(self) -> Workshop {
         let at_once = self.room.0.clamp(1, Semaphore::MAX_PERMITS);
         let room = Semaphore::new(at_once);
@@ -135,7 +135,7 @@ impl Setup {
 }
 
 impl Workshop {
-    /// Sets one up.
+    /// Starts a builder.
     pub fn setup() -> Setup {
         Setup::default()
     }
@@ -145,39 +145,39 @@ impl Workshop {
         self.0.benches.iter().map(|(skill, _)| skill)
     }
 
-    /// How many jobs are worked on at a time.
+    /// How many jobs run at a time.
     pub fn at_once(&self) -> usize {
         self.0.at_once
     }
 
-    /// Whether a job that came now would have to wait.
+    /// Whether a new job would have to wait.
     pub fn is_full(&self) -> bool {
         self.0.room.available_permits() == 0
     }
 
-    /// The same, and whenever that changes.
+    /// Watches `is_full`.
     pub(super) fn fullness(&self) -> watch::Receiver<bool> {
         self.0.full.subscribe()
     }
 
-    /// Begins nothing any more: what waits for room is declined.
+    /// Starts no more jobs: those that wait for a permit are declined.
     pub fn close(&self) {
         self.0.room.close();
     }
 
-    /// Ends what stays between jobs.
+    /// Closes all handlers and ends what lives longer than one job.
     pub async fn dismiss(&self) {
         for (_, handler) in &self.0.benches {
             handler.end().await;
         }
     }
 
-    /// The skill of a name.
+    /// The skill with this name.
     pub fn skill(&self, name: &str) -> Option<&Skill> {
         self.skills().find(|skill| skill.name == name)
     }
 
-    /// Whether a job would be begun, whatever may be spent on it.
+    /// Checks a job's skill and input, whatever its budget.
     pub fn fits(&self, skill: &str, input: &str) -> Result<&Skill, Refused> {
         let skill = self.skill(skill).ok_or(Refused::NoSkill)?;
         if let Some(schema) = &skill.input {
@@ -186,7 +186,7 @@ impl Workshop {
         Ok(skill)
     }
 
-    /// The same, and whether the budget is enough. Skill comes before budget, budget before input.
+    /// Checks a job's skill, then its budget, then its input.
     pub fn takes(&self, skill: &str, budget: Credits, input: &str) -> Result<&Skill, Refused> {
         let known = self.skill(skill).ok_or(Refused::NoSkill)?;
         if budget < known.price {
@@ -195,7 +195,7 @@ impl Workshop {
         self.fits(skill, input)
     }
 
-    /// Does a job as soon as there is room.
+    /// Runs a job as soon as a permit is free.
     pub async fn work(&self, mut job: Job) -> Outcome {
         let limit = match self.fits(&job.skill, &job.input) {
             Ok(skill) => skill.time_limit,
@@ -227,19 +227,20 @@ impl Workshop {
     }
 }
 
-/// What is told when a job's time is over.
+/// The message for a job that exceeded its time limit.
 pub(super) fn over(limit: Duration) -> String {
     format!("the job exceeded its time limit of {} s", limit.as_secs_f32())
 }
 
-/// How much time is left; all there is where nobody said when.
+/// The time left; the maximum if there is no deadline.
 fn left(deadline: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
     let Some(deadline) = deadline else { return Some(Duration::MAX) };
     let Millis(left) = deadline.since(now);
     u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_millis)
 }
 
-/// An output that not everybody can read, or that breaks the skill's own word, is a failure.
+/// Checks the output: one that not all parsers can read, or that does not match the skill's schema,
+/// is a failure.
 fn given(skill: &Skill, outcome: Outcome) -> Outcome {
     let Outcome::Done(output) = outcome else { return outcome };
     let outcome = Outcome::read(&output);

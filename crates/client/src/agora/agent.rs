@@ -1,4 +1,4 @@
-//! An agent at a server: it sends what it signs, as often as it takes, and counts once.
+//! An agent at a server. It signs envelopes and sends them with retries; each takes effect once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::clock;
 use crate::key::Key;
 use crate::retry::Retry;
 
-/// How often a HELLO is said anew when its answer was lost, and the token with it.
+/// How often a new HELLO is sent when its response, and the token in it, was lost.
 const HELLOS_MAX: usize = 3;
 
 /// An identity at a server.
@@ -35,40 +35,42 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// This identity at that server. Nothing is sent yet.
+    /// Creates an agent. Sends nothing.
     pub fn new(identity: Identity, server: Server) -> Self {
         Self { identity, server, retry: Retry::default(), is_peer: false, token: Arc::default() }
     }
 
-    /// The same where the server is another agent. That one answers a repeated envelope alike, and
-    /// refuses the same id with another time: so the first goes again for as long as it is fresh.
+    /// Adapts the agent to a server that is itself an agent. A peer gives a repeated envelope the
+    /// same answer, but refuses the same id with another timestamp. So the first envelope is sent
+    /// again for as long as it is fresh.
     pub(super) fn at_peer(self) -> Self {
         Self { is_peer: true, ..self }
     }
 
-    /// The same with more or less patience when sending.
+    /// Sets the retry policy for sending.
     pub fn with_retry(&self, retry: Retry) -> Self {
         Self { retry, ..self.clone() }
     }
 
-    /// Who this is.
+    /// The agent's identity.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Where it is.
+    /// The agent's server.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Sends an envelope. What can pass is tried again with the same envelope, which is signed anew
-    /// under its id when it grows old. Nothing happens twice: if an answer was lost and the envelope
-    /// has grown old meanwhile, the hub refuses the new one with 400 because it took the first.
+    /// Sends an envelope. Temporary errors are retried with the same envelope, which is signed
+    /// again under its id when it gets old. It takes effect only once: if a response was lost and
+    /// the envelope was signed again, the hub refuses the second one with 400 because it accepted
+    /// the first.
     pub async fn send(&self, sealed: Sealed) -> Result<Answered, CallError> {
         self.send_and_wait(sealed, Duration::ZERO).await
     }
 
-    /// The same, and waits at the server up to 30 seconds for the answer to a REQUEST or ACCEPT.
+    /// Like `send`, and waits at the server up to 30 seconds for the answer to a REQUEST or ACCEPT.
     pub async fn send_and_wait(
         &self,
         sealed: Sealed,
@@ -79,7 +81,7 @@ impl Agent {
         posted.read(&id, clock::now(), self.reader())
     }
 
-    /// Signs something for an agent and sends it to the agent's own address.
+    /// Signs a payload for an agent and sends it to the agent's own address.
     pub async fn send_to(
         &self,
         to: PublicKey,
@@ -92,7 +94,7 @@ impl Agent {
         posted.read(&id, clock::now(), self.reader())
     }
 
-    /// Says HELLO to the server, and keeps the inbox token if it was asked for one.
+    /// Sends HELLO to the server, and stores the inbox token if one is requested.
     pub async fn hello(&self, profile: &Profile, inbox: bool) -> Result<Welcomed, CallError> {
         for _ in 0..HELLOS_MAX {
             let nonce = fresh_id()?;
@@ -102,7 +104,7 @@ impl Agent {
             let welcomed =
                 Welcomed::read(&posted.text, &sealed, &nonce, clock::now(), self.reader())?;
             if inbox && welcomed.token.is_none() {
-                // The first answer to this HELLO was lost, and only the first has a token (R69).
+                // The first response to this HELLO was lost, and only the first has a token (R69).
                 continue;
             }
             if let Some(token) = &welcomed.token {
@@ -115,7 +117,7 @@ impl Agent {
         ))
     }
 
-    /// A token that works for a while: the one there is, or a new one by a new HELLO.
+    /// A token that is valid for a while: the current one, or a new one from a new HELLO.
     pub(super) async fn token(&self) -> Result<Key, CallError> {
         let kept = self.token.lock().await.clone();
         if let Some(token) = kept.filter(|token| token.works(clock::now())) {
@@ -123,10 +125,10 @@ impl Agent {
         }
         let welcomed = self.hello(&Profile::default(), true).await?;
         let token = welcomed.token.map(|token| token.key);
-        token.ok_or_else(|| CallError::Unreadable("it gives no inbox token".to_owned()))
+        token.ok_or_else(|| CallError::Unreadable("it contains no inbox token".to_owned()))
     }
 
-    /// Forgets a token that was refused, so that the next use gets a new one.
+    /// Drops a token that was refused, so that the next use gets a new one.
     pub(super) async fn forget_token(&self, refused: &Key) {
         let mut kept = self.token.lock().await;
         if kept.as_ref().is_some_and(|token| token.key == *refused) {
@@ -134,7 +136,7 @@ impl Agent {
         }
     }
 
-    /// Whose word counts for this agent.
+    /// The keys this agent trusts.
     pub(super) fn reader(&self) -> Reader {
         Reader { me: self.identity.key(), hub: self.server.key(), window: self.server.window() }
     }

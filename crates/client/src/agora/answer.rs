@@ -1,4 +1,4 @@
-//! What comes back when an envelope is posted: the server's own word, or somebody's answer.
+//! The response to a posted envelope: the server's acceptance, or another agent's answer.
 
 use std::time::Duration;
 
@@ -13,32 +13,32 @@ use super::said::Said;
 use crate::call::{CallError, refused, retry_after};
 use crate::line;
 
-/// An answer is an envelope, and at most this much longer than the longest.
+/// Maximum response size: the longest envelope plus this much.
 const ANSWER_BYTES_MAX: usize = BODY_MAX + (64 << 10);
 
-/// What a server said to an envelope.
+/// A server's response to an envelope.
 #[derive(Clone, Debug)]
 pub enum Answered {
-    /// It took it.
+    /// The server accepted it.
     Accepted(Accepted),
-    /// Somebody answered while we waited.
+    /// An agent answered while the call waited.
     By(Box<Incoming>),
 }
 
-/// That a server took an envelope.
+/// A server's acceptance of an envelope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// The envelope.
+    /// The id of the envelope.
     pub message_id: Option<String>,
     /// The request it belongs to.
     pub request_id: Option<String>,
-    /// How that request stands.
+    /// The state of that request.
     pub state: Option<State>,
-    /// The hub's own id of a job that was opened (header `Rialto-Job`).
+    /// The hub's own id of the job that was created (header `Rialto-Job`).
     pub job: Option<String>,
 }
 
-/// The body of a good answer.
+/// The body of a successful response.
 #[derive(Debug)]
 pub(super) struct Posted {
     pub(super) text: String,
@@ -55,11 +55,11 @@ impl Posted {
         if !status.is_success() {
             return Err(refusal(status, after, &body));
         }
-        let wrong = |_| CallError::Unreadable("it is no text".to_owned());
+        let wrong = |_| CallError::Unreadable("it is not valid UTF-8".to_owned());
         Ok(Self { text: String::from_utf8(body).map_err(wrong)?, job })
     }
 
-    /// What the answer to an envelope with this id says.
+    /// Reads the response to the envelope with this id.
     pub(super) fn read(
         self,
         id: &str,
@@ -68,8 +68,8 @@ impl Posted {
     ) -> Result<Answered, CallError> {
         let incoming = match Incoming::fresh(&self.text, now, reader) {
             Ok(incoming) => incoming,
-            // Somebody's answer to an envelope that is sent again may be old by now. Only the inbox
-            // has the receipt that makes it good.
+            // Another agent's answer to an envelope that is sent again may be old by now. Only the
+            // inbox has the receipt that proves it.
             Err(NotTrusted::Envelope(_)) if is_of_another(&self.text, reader.hub) => {
                 let accepted = Accepted { message_id: Some(id.to_owned()), ..Accepted::default() };
                 return Ok(Answered::Accepted(Accepted { job: self.job, ..accepted }));
@@ -90,7 +90,7 @@ impl Posted {
     }
 }
 
-/// Whether an envelope says it answers for somebody who is not the server.
+/// Whether an envelope claims a sender other than the server.
 fn is_of_another(text: &str, hub: PublicKey) -> bool {
     let Ok(json) = envelope::parse(text.as_bytes()) else { return false };
     Envelope::read(&json).is_ok_and(|envelope| {
@@ -99,7 +99,7 @@ fn is_of_another(text: &str, hub: PublicKey) -> bool {
     })
 }
 
-/// What an answer refuses: an ERROR of this protocol, or whatever stands between.
+/// Reads a refusal: an ERROR of this protocol, or the response of a proxy in between.
 pub(super) fn refusal(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
     let Some(Said::Error { number, message, retryable, retry_after_seconds, hint, .. }) =
         error(body)

@@ -1,4 +1,5 @@
-//! The words of a negotiation, each one call: ask, offer, accept, deliver, give up, tell.
+//! The messages of a negotiation, one call each: request, offer, accept, deliver, fail, report
+//! status.
 
 use std::time::Duration;
 
@@ -18,14 +19,14 @@ use super::sealed::Sealed;
 use crate::call::CallError;
 
 impl Agent {
-    /// Signs a REQUEST without sending it, so that its id is known before.
+    /// Signs a REQUEST without sending it, so that its id is known first.
     pub fn draw_up(&self, order: &Order) -> Result<Sealed, CallError> {
         let (hub, payload) = (self.server().key(), order.payload()?);
         self.identity().seal_at(hub, Kind::Request, &payload, order.recipient())
     }
 
-    /// Asks for work and waits at the server for the first answer, if that is wanted. Says the id of
-    /// the request as well.
+    /// Sends a REQUEST and, if wanted, waits at the server for the first answer. Also returns the
+    /// id of the request.
     pub async fn request(
         &self,
         order: &Order,
@@ -36,7 +37,7 @@ impl Agent {
         Ok((id, self.send_and_wait(sealed, wait).await?))
     }
 
-    /// Offers terms for a request; says the id of the offer.
+    /// Sends an OFFER for a request; returns the id of the offer.
     pub async fn offer(
         &self,
         to: PublicKey,
@@ -51,7 +52,7 @@ impl Agent {
         self.send(sealed).await.map(|_| id)
     }
 
-    /// Takes an offer, and waits at the server for the first answer if that is wanted.
+    /// Accepts an offer and, if wanted, waits at the server for the first answer.
     pub async fn accept(
         &self,
         to: PublicKey,
@@ -65,7 +66,7 @@ impl Agent {
         self.send_and_wait(sealed, wait).await
     }
 
-    /// Delivers the whole of some work: JSON text of an object.
+    /// Delivers the complete work: a JSON object, as text.
     pub async fn result(
         &self,
         to: PublicKey,
@@ -75,7 +76,7 @@ impl Agent {
         self.output(to, Output { request_id, status: Status::Success, data }).await
     }
 
-    /// Delivers a part of some work. With `last` no more will come, and that is all there is.
+    /// Delivers a part of the work. With `last` no more parts follow.
     pub async fn partial(
         &self,
         to: PublicKey,
@@ -87,7 +88,7 @@ impl Agent {
         self.output(to, Output { request_id, status, data }).await
     }
 
-    /// Says that work will not be done; from who asked for it, that it is no longer wanted.
+    /// Says that the work will not be done or, from the requester, that it is no longer wanted.
     pub async fn error(
         &self,
         to: Option<PublicKey>,
@@ -105,7 +106,7 @@ impl Agent {
         self.tell(Kind::Error, &payload.write(), to).await
     }
 
-    /// Tells the server how this agent is doing, and what it can do from now on.
+    /// Reports the agent's status and current capabilities to the server.
     pub async fn status(
         &self,
         mood: Mood,

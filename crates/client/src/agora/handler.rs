@@ -1,4 +1,4 @@
-//! Who does the work: asked for terms, then for the work, the same behind a hub and without one.
+//! Handlers, which are asked for terms and then for the work, with or without a hub.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,100 +13,100 @@ use super::said::Said;
 use super::serve::Mishap;
 use crate::call::CallError;
 
-/// Work that is wanted from us.
+/// A job offered to this agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// The id of the REQUEST.
     pub request_id: String,
-    /// Who wants it.
+    /// The requester.
     pub requester: PublicKey,
-    /// What kind of work, such as `agora:search:v1`.
+    /// The kind of work, such as `agora:search:v1`.
     pub resource: String,
-    /// The input: JSON text of an object.
+    /// The input: a JSON object, as text.
     pub params: String,
-    /// The most that will be paid, if that was said.
+    /// The maximum price, if set.
     pub max: Option<Credits>,
-    /// How long it may take, if that was said.
+    /// The time limit, if set.
     pub timeout: Option<Duration>,
-    /// Whether the work may be delivered without an offer. Where several may have been asked, it
-    /// may not.
+    /// Whether the work may be delivered without an offer. It may not if several agents may have
+    /// been asked.
     pub direct: bool,
 }
 
-/// On what terms a job would be done.
+/// The terms for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Terms {
-    /// At once. Where that is not possible this is an offer for nothing.
+    /// Does the work at once. Where that is not possible, sends an offer for 0 credits.
     Work,
-    /// If this is accepted.
+    /// Does the work if this offer is accepted.
     Offer {
-        /// What it costs.
+        /// The price.
         cost: Credits,
-        /// How long the offer stands.
+        /// How long the offer is valid.
         ttl: Duration,
         /// How long the work will take.
         eta: Duration,
     },
-    /// Not at all.
+    /// Declines the job.
     Decline(Broken),
 }
 
-/// Why there is no work: 404 for what one cannot do, 503 for not now, 500 for what went wrong.
+/// Why the work is not done: 404 if it is not supported, 503 if not now, 500 for an internal error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// What it means.
+    /// The error code.
     pub code: Code,
-    /// The same for people.
+    /// The error message, for people to read.
     pub message: String,
 }
 
-/// A worker.
+/// Does the work.
 pub trait Handler: Send + Sync + 'static {
-    /// Says on what terms it would do a job.
+    /// The terms on which it does a job.
     fn terms(&self, job: &Job) -> impl Future<Output = Terms> + Send;
 
-    /// Does a job: JSON text of an object, or why not.
+    /// Does a job and returns a JSON object as text, or an error.
     fn work(
         &self,
         job: Job,
         progress: Progress,
     ) -> impl Future<Output = Result<String, Broken>> + Send;
 
-    /// Is told what went wrong around its work, to log it.
+    /// Called with errors around the work, to log them.
     fn mishap(&self, _: &Mishap) {}
 }
 
-/// Where parts of the work go before it is finished.
+/// Sends partial results before the work is finished.
 #[derive(Clone, Debug)]
 pub struct Progress(Option<(Box<Agent>, PublicKey, String)>);
 
 impl Terms {
-    /// Declines what is not supported.
+    /// Declines a resource that is not supported.
     pub fn unsupported(resource: &str) -> Self {
         Self::Decline(Broken::new(Code::NotFound, format!("{resource} is not supported here")))
     }
 }
 
 impl Broken {
-    /// With a code and a reason.
+    /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
 impl Progress {
-    /// Parts are sent to who asked.
+    /// Sends partial results to the requester.
     pub(super) fn to(agent: &Agent, job: &Job) -> Self {
         Self(Some((Box::new(agent.clone()), job.requester, job.request_id.clone())))
     }
 
-    /// Parts go nowhere: one answer is all there is room for.
+    /// Drops partial results: the caller gets a single answer.
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    /// Sends a part: JSON text of an object. Without a hub nobody can be told before the end, and
-    /// parts are dropped.
+    /// Sends a partial result: a JSON object, as text. Without a hub there is no way to send it
+    /// before the end, and it is dropped.
     pub async fn part(&self, data: &str) -> Result<(), CallError> {
         match &self.0 {
             Some((agent, to, id)) => agent.partial(*to, id, data, false).await.map(drop),
@@ -129,7 +129,7 @@ impl Job {
             params: params.clone(),
             max: *max,
             timeout: timeout.map(|timeout| Duration::from_millis(timeout.0.unsigned_abs())),
-            // Without an address, a budget asks for offers of several (R28).
+            // Without a recipient, a budget asks several agents for offers (R28).
             direct: incoming.recipient.is_some() || !has_budget,
         })
     }

@@ -1,4 +1,4 @@
-//! Saying HELLO: who is here, what it can do, and what the server answers.
+//! HELLO: what an agent announces about itself, and the server's WELCOME.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
@@ -12,38 +12,38 @@ use crate::call::CallError;
 use crate::key::Key;
 use crate::signature::WebhookSecret;
 
-/// What an agent tells about itself. What is left out stays as it was.
+/// What an agent announces about itself. A field that is left out stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// What to call the agent.
+    /// The display name.
     pub name: Option<String>,
-    /// What it can do.
+    /// The skills.
     pub skills: Option<Vec<Skill>>,
-    /// Where the hub posts envelopes while no inbox is open.
+    /// The URL to which the hub posts envelopes while no inbox is open.
     pub endpoint: Option<String>,
 }
 
-/// One thing an agent can do.
+/// One skill of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skill {
     /// Its name, such as `agora:search:v1`.
     pub resource: String,
-    /// What it costs where nobody negotiates.
+    /// The fixed price, without a negotiation.
     pub price: Option<Credits>,
-    /// What it is, for people.
+    /// The description, for people.
     pub description: Option<String>,
 }
 
-/// A WELCOME that proves to be the answer to our HELLO.
+/// A verified WELCOME to this agent's HELLO.
 #[derive(Clone, Debug)]
 pub struct Welcomed {
-    /// Who welcomed us, as did:key.
+    /// The hub's did:key.
     pub hub: String,
-    /// Until when the inbox can be read, if it was asked for.
+    /// Until when the inbox can be read, if requested.
     pub inbox_until: Option<Timestamp>,
-    /// What the hub signs its calls to the endpoint with.
+    /// The secret with which the hub signs its webhooks.
     pub webhook_secret: Option<WebhookSecret>,
-    /// The WELCOME as it came, with its secrets.
+    /// The WELCOME as received, including its secrets.
     pub raw: String,
     pub(super) token: Option<Token>,
 }
@@ -54,7 +54,7 @@ impl Skill {
         Self { resource: resource.into(), price: None, description: None }
     }
 
-    /// The same at a price.
+    /// Sets a price.
     pub fn priced(self, price: Credits) -> Self {
         Self { price: Some(price), ..self }
     }
@@ -65,7 +65,7 @@ impl Skill {
     }
 }
 
-/// The members `capabilities` of these skills.
+/// These skills as `capabilities` members.
 pub(super) fn listed(skills: &[Skill]) -> Vec<Capability<'_>> {
     skills.iter().map(Skill::listed).collect()
 }
@@ -80,7 +80,7 @@ impl Profile {
 }
 
 impl Welcomed {
-    /// Reads the answer to a HELLO: the server's own, fresh, about this HELLO of ours.
+    /// Reads the response to a HELLO. It must be the server's own, fresh, and about this HELLO.
     pub(super) fn read(
         text: &str,
         hello: &Sealed,

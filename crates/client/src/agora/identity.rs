@@ -1,4 +1,4 @@
-//! An identity: a key that speaks. Whoever has it is the agent.
+//! An identity: a signing key. The holder of the key is the agent.
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::{Composer, Draft, Kind};
@@ -9,7 +9,7 @@ use super::seed::Seed;
 use crate::call::CallError;
 use crate::clock;
 
-/// Somebody who can sign.
+/// A signing key with its public key.
 #[derive(Clone, Debug)]
 pub struct Identity {
     composer: Composer,
@@ -17,7 +17,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whoever has this seed.
+    /// The identity of this seed.
     pub fn new(seed: &Seed) -> Self {
         let secret = seed.key();
         Self { composer: Composer::new(secret.clone()), secret }
@@ -37,7 +37,7 @@ impl Identity {
         &self.secret
     }
 
-    /// Signs a payload, JSON text of an object, now and under an id nobody has used.
+    /// Signs a payload, a JSON object as text, with the current time and a new id.
     pub fn seal(
         &self,
         kind: Kind,
@@ -47,8 +47,8 @@ impl Identity {
         self.seal_as(&fresh_id()?, clock::now(), kind, payload, recipient)
     }
 
-    /// The same for one hub and no other, so that it can be spent nowhere else: to somebody there, or
-    /// to whom the hub chooses.
+    /// Like `sign`, but valid at one hub only, so that it cannot be used elsewhere. Addressed to an
+    /// agent there, or to one the hub chooses.
     pub fn seal_at(
         &self,
         hub: PublicKey,
@@ -60,7 +60,7 @@ impl Identity {
         self.seal_to(&fresh_id()?, clock::now(), kind, payload, to)
     }
 
-    /// The same with an id and a time of the caller's. An id must not be used twice.
+    /// Like `sign`, with an id and a time of your own. An id must not be used twice.
     pub fn seal_as(
         &self,
         id: &str,
@@ -82,7 +82,7 @@ impl Identity {
     ) -> Result<Sealed, CallError> {
         let draft = Draft { id, timestamp, kind, payload, recipient, hub, bridge: None };
         let signed = self.composer.sign(&draft).map_err(|bad| {
-            let hint = format!("the payload of {kind} is a JSON object; see {}", bad.field);
+            let hint = format!("the payload of {kind} must be a JSON object; see {}", bad.field);
             CallError::invalid(bad.message, Some(hint))
         })?;
         Ok(Sealed {
@@ -97,8 +97,8 @@ impl Identity {
         })
     }
 
-    /// The same message with a new time. It keeps its id, so that whoever has taken it already
-    /// refuses it rather than doing it twice.
+    /// Signs the same message with a new time. It keeps its id, so that a receiver that already
+    /// accepted it refuses it instead of executing it twice.
     pub fn seal_again(&self, old: &Sealed) -> Result<Sealed, CallError> {
         let to = (old.recipient, old.hub);
         self.seal_to(&old.id, clock::now(), old.kind, &old.payload, to)

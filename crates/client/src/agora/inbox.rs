@@ -1,8 +1,8 @@
-//! An inbox: every envelope once and in order, each of them checked, however often the line breaks.
+//! An inbox: every envelope once, in order and verified, across reconnects.
 //!
-//! What was read is known by its position. After a break the inbox connects again by itself, with a
-//! new token if the old one has run out, asks for what comes after the last position, and drops what
-//! it has had already.
+//! The inbox tracks the position of the last envelope. After a disconnect it reconnects, with a new
+//! token if the old one has expired, asks for what follows that position, and drops envelopes it
+//! already returned.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,21 +24,21 @@ use crate::key::Key;
 use crate::line;
 use crate::retry::{Retry, random};
 
-/// The longest event that is read: the longest envelope, and its receipt.
+/// Maximum event size: the longest envelope and its receipt.
 const EVENT_BYTES_MAX: usize = BODY_MAX + (64 << 10);
-/// The longest refusal that is read.
+/// Maximum size of a refusal in bytes.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
-/// How long to wait before connecting again, unless the server has other wishes.
+/// How long to wait before a reconnect, unless the server asks for another delay.
 const WAIT: Duration = Duration::from_secs(1);
-/// The shortest and the longest wait, whatever the server wishes.
+/// Minimum and maximum wait, whatever the server asks for.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Where to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listen {
-    /// After this position, 0 being the very beginning. Without it the server starts with what was
-    /// never acknowledged.
+    /// After this position; 0 is the very beginning. By default the server starts with the first
+    /// envelope that is not acknowledged.
     pub after: Option<u64>,
 }
 
@@ -46,11 +46,11 @@ pub struct Listen {
 #[derive(Debug)]
 pub struct Inbox {
     agent: Agent,
-    /// What to tell the server when connecting again.
+    /// The cursor to send at a reconnect.
     resume_from: Option<String>,
-    /// The position of the last envelope that was given out or lies ready.
+    /// The position of the last envelope that was returned or is buffered.
     heard_to: u64,
-    /// Where the inbox ended when it was first opened; what stands before is from earlier.
+    /// The end of the inbox when it was first opened; envelopes up to it are from before.
     backlog_to: Option<u64>,
     stream: Option<Stream>,
     ready: VecDeque<Result<Incoming, NotTrusted>>,
@@ -65,13 +65,13 @@ struct Stream {
     parser: Parser,
 }
 
-/// What ends an inbox, or one envelope of it.
+/// An error that ends the inbox, or affects one envelope.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// One envelope is not to be believed; those after it follow.
+    /// One envelope cannot be trusted; the following ones still arrive.
     #[error("{0}")]
     NotTrusted(#[from] NotTrusted),
-    /// The server does not give this inbox to this agent any more.
+    /// The server no longer gives this agent its inbox.
     #[error("{0}")]
     Ended(#[from] CallError),
 }
@@ -85,7 +85,8 @@ struct Connected {
 }
 
 impl Agent {
-    /// Opens the inbox. Unlike later, a server that cannot be reached now is an error.
+    /// Opens the inbox. Fails if the server cannot be reached now; later the inbox reconnects
+    /// instead.
     pub async fn inbox(&self, how: Listen) -> Result<Inbox, CallError> {
         let mut inbox = Inbox {
             agent: self.clone(),
@@ -104,8 +105,8 @@ impl Agent {
 }
 
 impl Inbox {
-    /// The next envelope, waiting for it as long as it takes; `None` after the end, which is told as
-    /// an error first. An envelope that is not to be believed is an error too, and the next follow.
+    /// Waits for the next envelope; `None` after the end, which is first returned as an error. An
+    /// envelope that cannot be trusted is an error too, and the next ones follow.
     pub async fn next(&mut self) -> Option<Result<Incoming, Trouble>> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -121,7 +122,7 @@ impl Inbox {
         }
     }
 
-    /// Acknowledges everything up to a position: it does not come again.
+    /// Acknowledges everything up to a position, so that it is not sent again.
     pub async fn ack(&self, up_to: u64) -> Result<inbox::Acked, CallError> {
         self.agent.ack(up_to).await
     }
@@ -131,14 +132,14 @@ impl Inbox {
         self.backlog_to.is_some_and(|to| position <= to)
     }
 
-    /// Puts envelopes back that somebody else is to read; they come next, in this order.
+    /// Puts envelopes back for another reader; they come next, in this order.
     pub fn put_back(&mut self, items: impl DoubleEndedIterator<Item = Incoming>) {
         for item in items.rev() {
             self.ready.push_front(Ok(item));
         }
     }
 
-    /// Hears what comes next, or connects again. An error is the end.
+    /// Reads the next part of the stream, or reconnects. An error ends the inbox.
     async fn listen(&mut self) -> Result<(), CallError> {
         let Some(stream) = &mut self.stream else {
             sleep(self.wait()).await;
@@ -152,7 +153,8 @@ impl Inbox {
             };
         };
         let Ok(Some(bytes)) = stream.answer.chunk().await else {
-            // What was left of an unfinished event goes with the stream; it comes again.
+            // The rest of an unfinished event is dropped with the connection; the server sends it
+            // again.
             self.stream = None;
             return Ok(());
         };
@@ -164,7 +166,7 @@ impl Inbox {
         for event in events {
             self.hear(&event);
         }
-        // The same event would come again and again.
+        // A reconnect would only return the same event.
         pushed.map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
@@ -183,7 +185,8 @@ impl Inbox {
                     let end = said.resume_from.saturating_add(said.backlog);
                     self.backlog_to.get_or_insert(end);
                 }
-                // A line that breaks before the first envelope has nothing else to say where it was.
+                // If the connection breaks before the first envelope, this is the only known
+                // position.
                 if self.resume_from.is_none() {
                     self.resume_from.clone_from(&event.id);
                 }
@@ -210,8 +213,8 @@ impl Inbox {
         Incoming::vouched(event.envelope.get(), receipt, position, self.agent.reader())
     }
 
-    /// How long to wait before the next connection: what the server wishes, and longer with every
-    /// failure in a row.
+    /// How long to wait before the next connection: at least what the server asks for, and longer
+    /// with each failure in a row.
     fn wait(&self) -> Duration {
         let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
         retry.backoff(self.failures.saturating_add(1), random())
@@ -234,7 +237,7 @@ async fn open(agent: &Agent, token: Key, resume: Option<String>) -> Result<Respo
     Err(answer::refusal(status, after, &body))
 }
 
-/// Whether a server that answered so will never give this inbox to this agent.
+/// Whether this error means that the server will never give this inbox to this agent.
 fn is_final(error: &CallError) -> bool {
     match error {
         _ if error.is_suspended() => false,

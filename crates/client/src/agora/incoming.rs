@@ -1,5 +1,5 @@
-//! An envelope that arrived and is to be believed: its signature fits, it was fresh when it was
-//! received, and it is for nobody else.
+//! A received envelope that is trusted: its signature is valid, it was fresh when received, and it
+//! is not addressed to another agent.
 
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::agora::receipt::{self, Untrusted};
@@ -8,48 +8,48 @@ use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::said::Said;
 
-/// A message of somebody else.
+/// A message from another agent or the hub.
 #[derive(Clone, Debug)]
 pub struct Incoming {
-    /// Its place in the inbox; `None` for what did not come from one.
+    /// Its position in the inbox; `None` if it did not come from one.
     pub position: Option<u64>,
-    /// Its sender's name for it.
+    /// The sender's id for it.
     pub id: String,
-    /// Who sent it.
+    /// The sender.
     pub sender: PublicKey,
-    /// What it is for.
+    /// The message type.
     pub kind: Kind,
-    /// Whom it names as its receiver, which is then the reader.
+    /// The recipient, if it names one; it is then the reader.
     pub recipient: Option<PublicKey>,
-    /// What it says.
+    /// The payload.
     pub said: Said,
-    /// When the hub had it, or when it arrived here.
+    /// When the hub received it, or when it arrived here.
     pub received_at: Timestamp,
-    /// Protocol and name of an agent for whom the hub signs, as the envelope claims (R70). Anybody
-    /// can claim that: `held_by` of the sender's directory entry tells whether it is so.
+    /// Protocol and name of an agent for which the hub signs, as the envelope claims (R70). Any
+    /// sender can claim that; check `held_by` in the sender's directory entry.
     pub bridged: Option<(String, String)>,
     raw: String,
 }
 
-/// Why an envelope is not to be believed.
+/// Why an envelope cannot be trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTrusted {
-    /// It makes no sense, or it is not its sender's, or not of now.
+    /// It is malformed, not signed by its sender, or not fresh.
     #[error("the envelope is refused: {}", .0.message)]
     Envelope(Box<Failure>),
-    /// Its receipt does not vouch for it.
+    /// Its receipt does not prove it.
     #[error("{0}")]
     Receipt(Box<Untrusted>),
     /// There is no receipt.
-    #[error("the envelope has no receipt of the hub")]
+    #[error("the envelope has no receipt from the hub")]
     NoReceipt,
     /// It is signed for another receiver.
     #[error("the envelope is addressed to another recipient")]
     NotForMe,
-    /// A delivery that is not the hub's.
+    /// A delivery that is not from the hub.
     #[error("{0}")]
     Delivery(crate::signature::NotVerified),
-    /// What should hold an envelope holds none.
+    /// The text does not contain an envelope.
     #[error("not an envelope with a receipt: {0}")]
     Unreadable(String),
 }
@@ -60,7 +60,7 @@ impl From<Failure> for NotTrusted {
     }
 }
 
-/// Who reads, and whose word counts.
+/// The reader's key and the hub's key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     pub(super) me: PublicKey,
@@ -69,12 +69,12 @@ pub(super) struct Reader {
 }
 
 impl Incoming {
-    /// The whole envelope as it came.
+    /// The whole envelope as received.
     pub fn raw(&self) -> &str {
         &self.raw
     }
 
-    /// Believes an envelope that its hub vouches for, however old it is by now.
+    /// Accepts an envelope that its hub's receipt proves, however old it is by now.
     pub(super) fn vouched(
         text: &str,
         receipt: Option<&str>,
@@ -89,7 +89,7 @@ impl Incoming {
         Self::of(&envelope, &proof, position, at, reader)
     }
 
-    /// Believes an envelope that arrives just now.
+    /// Accepts an envelope that arrives right now.
     pub(super) fn fresh(text: &str, now: Timestamp, reader: Reader) -> Result<Self, NotTrusted> {
         let json = envelope::parse(text.as_bytes())?;
         let envelope = Envelope::read(&json)?;

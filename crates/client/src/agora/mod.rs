@@ -1,9 +1,9 @@
-//! agora, from the client's side: be a key, ask for work or do it; with a hub or from agent to agent.
+//! agora client: request work or do it, with a hub or directly from agent to agent.
 //!
-//! An [`Identity`] signs. A [`Server`] is found by its address, and an [`Agent`] is an identity at a
-//! server: it sends, waits, negotiates and serves. An [`Inbox`] brings what others sent, each
-//! envelope checked against the hub's receipt, however often the line breaks. [`direct`] needs no hub
-//! at all, [`push`] is for agents that a hub calls, and a [`Socket`] carries everything both ways.
+//! An [`Identity`] signs. A [`Server`] is found by its URL. An [`Agent`] is an identity at a
+//! server: it sends, waits, negotiates and serves. An [`Inbox`] returns envelopes from others, each
+//! checked against the hub's receipt, across reconnects. [`direct`] works without a hub, [`push`]
+//! is for agents that receive webhooks, and a [`Socket`] carries both directions.
 
 mod agent;
 mod answer;

@@ -1,6 +1,6 @@
-//! Getting work done: ask, gather offers, take one, and wait for the work.
+//! Runs a request to its end: send it, collect offers, accept one, and wait for the work.
 //!
-//! The direct flow is the same without the middle: a RESULT ends it whenever it comes.
+//! The direct flow skips the offers: a RESULT ends the request whenever it comes.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ use super::outcome::{Failed, Outcome, Work};
 use super::said::Said;
 use crate::call::CallError;
 
-/// How long a hub lets a request live that names no time (`agora.default_timeout`).
+/// The hub's default timeout of a request (`agora.default_timeout`).
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The hub tells when a request's time is up; only after this long we say so ourselves.
+/// The hub reports when a request times out; only after this long the client does it itself.
 const GRACE: Duration = Duration::from_secs(5);
-/// Envelopes of others that are kept aside meanwhile.
+/// Maximum number of unrelated envelopes to set aside in the meantime.
 const ASIDE_MAX: usize = 10_000;
 
 impl Agent {
-    /// Sends an order and sees it through. The inbox is the agent's own; what comes meanwhile about
-    /// other things is there afterwards.
+    /// Sends a request and runs it to its end. The inbox is the agent's own; unrelated envelopes
+    /// are put back into it afterwards.
     pub async fn negotiate(
         &self,
         inbox: &mut Inbox,
@@ -57,7 +57,7 @@ impl Agent {
     }
 }
 
-/// One order under way.
+/// One running request.
 struct Talks<'t, 'h> {
     agent: &'t Agent,
     order: &'t Order,
@@ -87,14 +87,14 @@ impl Talks<'_, '_> {
                         return Ok(outcome);
                     }
                 }
-                // What cannot be believed is nobody's answer.
+                // An envelope that cannot be trusted is ignored.
                 Ok(Some(Err(Trouble::NotTrusted(_)))) => {}
                 Ok(Some(Err(Trouble::Ended(error)))) => return Err(error),
                 Ok(None) => return Err(CallError::Unreadable("the inbox has ended".to_owned())),
                 Err(_) if Instant::now() < self.until => {}
                 Err(_) => {
                     if self.taken.is_none() {
-                        self.withdraw(Code::Timeout, "nobody answered in time").await;
+                        self.withdraw(Code::Timeout, "no agent answered in time").await;
                     }
                     return Ok(Outcome::TimedOut { request_id: self.request_id.clone() });
                 }
@@ -109,11 +109,11 @@ impl Talks<'_, '_> {
         self.taken.is_none() && !self.offers.is_empty() && ready
     }
 
-    /// Takes an offer, or none. One that has run out meanwhile is forgotten.
+    /// Accepts an offer, or none. Offers that have expired are dropped.
     async fn take_one(&mut self) -> Result<Option<Outcome>, CallError> {
         let chosen = (self.how.choose)(&self.offers).filter(|place| *place < self.offers.len());
         let Some(place) = chosen else {
-            self.withdraw(Code::PaymentRequired, "none of the offers was taken").await;
+            self.withdraw(Code::PaymentRequired, "none of the offers was accepted").await;
             let (request_id, offers) = (self.request_id.clone(), std::mem::take(&mut self.offers));
             return Ok(Some(Outcome::NoDeal { request_id, offers }));
         };
@@ -167,13 +167,13 @@ impl Talks<'_, '_> {
         })
     }
 
-    /// Whether an agent is one that may offer or deliver: the chosen one, or the one that was asked.
+    /// Whether an agent may offer or deliver: the chosen one, or the one that was asked.
     fn may_work(&self, by: PublicKey) -> bool {
         let taken = self.taken.as_ref().map(|offer| offer.provider);
         taken.or(self.order.recipient()).is_none_or(|wanted| wanted == by)
     }
 
-    /// Whether an agent's ERROR is the end of it. One of several who were asked only leaves (R44).
+    /// Whether an agent's ERROR ends the request. If several were asked, it only drops out (R44).
     async fn is_end(&mut self, by: PublicKey) -> bool {
         if by == self.agent.server().key() {
             return true;
@@ -187,7 +187,7 @@ impl Talks<'_, '_> {
         thread.is_ok_and(|thread| thread.state == State::Failed)
     }
 
-    /// Says that the order is off. If that does not arrive, its time runs out.
+    /// Withdraws the request. If that does not arrive, the request times out.
     async fn withdraw(&self, code: Code, why: &str) {
         let (to, id) = (self.order.recipient(), Some(self.request_id.as_str()));
         let _ = self.agent.error(to, id, code, why).await;

@@ -1,4 +1,4 @@
-//! How to choose among offers.
+//! Options for a negotiation, such as how to choose among offers.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use rialto_core::time::Millis;
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::time::Instant;
 
-/// An offer for our order.
+/// An offer for our request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// The id of the OFFER.
     pub offer_id: String,
-    /// Who made it.
+    /// The agent that made it.
     pub provider: PublicKey,
-    /// What it would cost.
+    /// The price.
     pub cost: Credits,
     /// How long the work would take.
     pub eta: Millis,
-    /// Until when it can be taken.
+    /// Until when it can be accepted.
     pub until: Instant,
 }
 
-/// Which of some offers to take, if any.
+/// Chooses the index of an offer to accept, if any.
 type Choose<'a> = dyn FnMut(&[Proposal]) -> Option<usize> + Send + 'a;
 
-/// How to negotiate.
+/// Options for a negotiation.
 pub struct Negotiation<'a> {
     pub(super) collect: Duration,
     pub(super) enough: usize,
@@ -47,34 +47,34 @@ impl Default for Negotiation<'_> {
 }
 
 impl<'a> Negotiation<'a> {
-    /// Gathers offers for this long before one is chosen; if there is none by then, the first that
-    /// comes is looked at.
+    /// Collects offers for this long before choosing; if there is none by then, chooses as soon as
+    /// the first one arrives.
     pub fn collect(self, collect: Duration) -> Self {
         Self { collect, ..self }
     }
 
-    /// Looks no further once there are so many.
+    /// Chooses as soon as there are this many offers.
     pub fn enough(self, enough: usize) -> Self {
         Self { enough: enough.max(1), ..self }
     }
 
-    /// Chooses by a rule of one's own; `None` takes none and withdraws the order.
+    /// Chooses by your own rule; `None` accepts none and withdraws the request.
     pub fn choose(self, choose: impl FnMut(&[Proposal]) -> Option<usize> + Send + 'a) -> Self {
         Self { choose: Box::new(choose), ..self }
     }
 
-    /// Hears every part of the work that comes before its end.
+    /// Calls this with every partial result.
     pub fn parts(self, part: impl FnMut(&str) + Send + 'a) -> Self {
         Self { part: Box::new(part), ..self }
     }
 
-    /// Sends a proof of a payment made elsewhere along.
+    /// Attaches proof of a payment made elsewhere.
     pub fn payment_proof(self, proof: impl Into<String>) -> Self {
         Self { payment_proof: Some(proof.into()), ..self }
     }
 }
 
-/// The offer that costs least, and among those the quickest.
+/// The cheapest offer, and among equals the quickest.
 pub fn cheapest(offers: &[Proposal]) -> Option<usize> {
     let best = offers.iter().enumerate().min_by_key(|(_, offer)| (offer.cost, offer.eta.0));
     best.map(|(place, _)| place)

@@ -1,12 +1,12 @@
-//! JSON text that is to be an object, checked before it stands inside a payload of ours.
+//! Checks that JSON text is an object before it is inserted into a payload.
 
 use rialto_protocols::kit::ijson::{self, Kind};
 
 use crate::call::CallError;
 
-/// Refuses what is no single object: it could say more than its own member.
+/// Refuses text that is not a single object, because it could add other members.
 pub(super) fn check(name: &str, text: &str) -> Result<(), CallError> {
-    let hint = || Some(format!("{name} is JSON text of an object, such as {{\"text\":\"hi\"}}"));
+    let hint = || Some(format!("{name} must be a JSON object, such as {{\"text\":\"hi\"}}"));
     match ijson::read(text.as_bytes()).as_ref().map(ijson::Json::kind) {
         Ok(Kind::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid(format!("{name} is not an object"), hint())),

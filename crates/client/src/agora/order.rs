@@ -1,4 +1,4 @@
-//! An order: a REQUEST in the making.
+//! A REQUEST to send.
 
 use std::time::Duration;
 
@@ -10,57 +10,56 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use super::object;
 use crate::call::CallError;
 
-/// What is wanted.
+/// The work to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     resource: String,
     params: String,
-    /// The most that will be paid, if anything; a budget need not say how much.
+    /// Outer `None`: no budget. Inner `None`: a budget without a maximum.
     budget: Option<Option<Credits>>,
     timeout: Option<Millis>,
     to: Option<PublicKey>,
 }
 
 impl Order {
-    /// Work of a kind, such as `agora:search:v1`, with its input: JSON text of an object.
+    /// Work of a kind, such as `agora:search:v1`, with its input: a JSON object, as text.
     pub fn new(resource: impl Into<String>, params: impl Into<String>) -> Self {
         let (resource, params) = (resource.into(), params.into());
         Self { resource, params, budget: None, timeout: None, to: None }
     }
 
-    /// The same with the most that will be paid. Unless it names a provider, several are asked for
-    /// offers.
+    /// Sets the maximum price. Unless there is a provider, several agents are asked for offers.
     pub fn budget(self, max: Credits) -> Self {
         Self { budget: Some(Some(max)), ..self }
     }
 
-    /// The same with a budget that has no maximum: offers are welcome, whatever they cost.
+    /// Sets a budget without a maximum: offers at any price are accepted.
     pub fn open_budget(self) -> Self {
         Self { budget: Some(None), ..self }
     }
 
-    /// The same with a limit to how long it may take.
+    /// Sets the time limit.
     pub fn timeout(self, timeout: Duration) -> Self {
         let ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
         Self { timeout: Some(Millis(ms)), ..self }
     }
 
-    /// The same for one provider.
+    /// Sends the request to one provider.
     pub fn to(self, provider: PublicKey) -> Self {
         Self { to: Some(provider), ..self }
     }
 
-    /// The provider it is for, if it is for one.
+    /// The provider, if there is one.
     pub fn recipient(&self) -> Option<PublicKey> {
         self.to
     }
 
-    /// How long it may take, if it says so.
+    /// The time limit, if set.
     pub fn time_limit(&self) -> Option<Duration> {
         self.timeout.map(|timeout| Duration::from_millis(timeout.0.unsigned_abs()))
     }
 
-    /// The most that will be paid, if it says so.
+    /// The maximum price, if set.
     pub fn max(&self) -> Option<Credits> {
         self.budget.flatten()
     }

@@ -1,4 +1,4 @@
-//! What became of an order.
+//! The outcome of a request.
 
 use rialto_core::money::Credits;
 use rialto_protocols::agora::Code;
@@ -6,55 +6,55 @@ use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::negotiation::Proposal;
 
-/// How an order ended.
+/// How a request ended.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// The work is here.
+    /// The work is done.
     Done(Work),
-    /// Whoever was to do it says that it will not be done, or the hub does.
+    /// The provider or the hub says that the work will not be done.
     Failed(Failed),
-    /// None of these offers was taken, and the order was withdrawn.
+    /// None of these offers was accepted, and the request was withdrawn.
     NoDeal {
         /// The id of the REQUEST.
         request_id: String,
-        /// What was offered.
+        /// The offers.
         offers: Vec<Proposal>,
     },
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     TimedOut {
         /// The id of the REQUEST.
         request_id: String,
     },
 }
 
-/// Work that was done.
+/// Completed work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The id of the REQUEST.
     pub request_id: String,
-    /// Who did it.
+    /// The provider.
     pub provider: PublicKey,
-    /// The work: JSON text of an object. Parts that came before it went to the callback.
+    /// The result: a JSON object, as text. Earlier partial results went to the callback.
     pub data: String,
-    /// Whether its provider calls it the whole of it, rather than the last part.
+    /// Whether the provider marked it as complete, rather than as the last part.
     pub whole: bool,
-    /// What was agreed on; `None` where nobody negotiated.
+    /// The agreed price; `None` without a negotiation.
     pub cost: Option<Credits>,
 }
 
-/// Work that will not be done.
+/// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// The id of the REQUEST.
     pub request_id: String,
-    /// Who says so.
+    /// The sender of the ERROR.
     pub by: PublicKey,
-    /// What it means.
+    /// The error code.
     pub code: Code,
-    /// The number that was given, which may be none of the eight.
+    /// The code's number as received, which may be none of the eight.
     pub number: i64,
-    /// The same for people.
+    /// The error message, for people to read.
     pub message: String,
-    /// What to do about it, if the hub knows.
+    /// The hub's advice on what to do.
     pub hint: Option<String>,
 }

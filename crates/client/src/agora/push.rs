@@ -1,7 +1,7 @@
-//! Being called by a hub: envelopes that it posts to an agent's endpoint while no inbox is open.
+//! Webhooks: envelopes that a hub posts to an agent's endpoint while no inbox is open.
 //!
-//! A push is believed when the hub's receipt in its header vouches for the envelope. If the WELCOME
-//! gave a webhook secret, the call itself must be signed with it too.
+//! A webhook is trusted if the hub's receipt in its header proves the envelope. If the WELCOME
+//! contained a webhook secret, the call must also be signed with it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use super::incoming::{Incoming, NotTrusted, Reader};
 use super::seen::Seen;
 use crate::signature::WebhookSecret;
 
-/// Checks what a hub pushes.
+/// Verifies the webhooks of a hub.
 #[derive(Debug)]
 pub struct Receiver {
     reader: Reader,
@@ -23,20 +23,20 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Takes what the agent's own server pushes, signed with the secret of the WELCOME.
+    /// Accepts webhooks from the agent's own server, signed with the secret of the WELCOME.
     pub fn new(agent: &Agent, secret: Option<WebhookSecret>) -> Self {
         Self { reader: agent.reader(), secret, seen: Mutex::default() }
     }
 
-    /// Checks one call. `None` is an envelope that was handed out before: the hub tries again until
-    /// it hears a 2xx, so answer 200 to both and 401 to errors.
+    /// Verifies one call. `None` is an envelope that was returned before: the hub retries until it
+    /// gets a 2xx. Respond with 200 to both, and with 401 to errors.
     pub fn receive(
         &self,
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
     ) -> Result<Option<Incoming>, NotTrusted> {
-        // A signature is about the bytes that arrived, so it comes before they are read.
+        // The signature covers the raw bytes, so it is checked before they are parsed.
         if let Some(secret) = &self.secret {
             secret.verify(headers, body, now).map_err(NotTrusted::Delivery)?;
         }

@@ -1,4 +1,4 @@
-//! Reading with an inbox token: pages of the inbox, acknowledging, and how a request stands.
+//! Calls with an inbox token: inbox pages, acknowledgements, and the state of a request.
 
 use std::future::Future;
 
@@ -15,14 +15,14 @@ use crate::key::Key;
 /// One page of an inbox.
 #[derive(Debug)]
 pub struct Page {
-    /// What waits, oldest first; what cannot be believed stands there as the reason why.
+    /// Envelopes, oldest first; one that cannot be trusted is an error with the reason.
     pub items: Vec<Result<Incoming, NotTrusted>>,
-    /// The position to go on after.
+    /// The position to continue after.
     pub next_after: u64,
 }
 
 impl Agent {
-    /// A page of the inbox: what comes after a position, or what was never acknowledged.
+    /// A page of the inbox: what follows a position, or what is not acknowledged.
     pub async fn messages(&self, after: Option<u64>, limit: u32) -> Result<Page, CallError> {
         let mut url = self.server().at(&["messages"]);
         url.query_pairs_mut().append_pair("limit", &limit.to_string());
@@ -40,7 +40,7 @@ impl Agent {
         Ok(Page { items: items.collect(), next_after: page.next_after })
     }
 
-    /// Acknowledges everything up to a position: it does not come again.
+    /// Acknowledges everything up to a position, so that it is not sent again.
     pub async fn ack(&self, up_to: u64) -> Result<Acked, CallError> {
         let url = self.server().at(&["inbox", "ack"]);
         let body = serde_json::to_string(&Ack { up_to })
@@ -49,14 +49,14 @@ impl Agent {
         self.with_token(ask).await
     }
 
-    /// How a request stands, for those who are part of it.
+    /// The state of a request. Only its parties may read it.
     pub async fn thread(&self, request_id: &str) -> Result<Thread, CallError> {
         let url = self.server().at(&["requests", request_id]);
         let ask = |token| self.server().read(token, Method::GET, url.clone(), None);
         self.with_token(ask).await
     }
 
-    /// Asks with a token, and once more with a new one if that is refused.
+    /// Calls with a token, and once more with a new token if the first is refused.
     pub(super) async fn with_token<T, F>(&self, ask: impl Fn(Key) -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,

@@ -1,6 +1,7 @@
-//! When an envelope is sent again: when that can help, and cannot do harm.
+//! When an envelope is sent again: only if that can help and does no harm.
 //!
-//! Ids make a repeated envelope harmless, so that one whose answer was lost is sent again as it is.
+//! Ids make repeated envelopes harmless, so an envelope whose response was lost is sent again as it
+//! is.
 
 use std::time::Duration;
 
@@ -9,22 +10,22 @@ use rialto_core::time::{Millis, Timestamp};
 use crate::call::CallError;
 use crate::retry::{Retry, random};
 
-/// How long to wait before sending the same envelope again; `None` if that is not to be done.
+/// How long to wait before sending the same envelope again; `None` if it must not be sent again.
 pub(super) fn wait(retry: &Retry, tries: u32, error: &CallError) -> Option<Duration> {
     let at_least = hope(error)?;
     let allowed = tries < retry.tries_max && at_least <= retry.longest;
     allowed.then(|| retry.backoff(tries, random()).max(at_least))
 }
 
-/// The shortest wait after which the same envelope can succeed; `None` if it cannot.
+/// The minimum wait before the same envelope can succeed; `None` if it cannot.
 fn hope(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
         CallError::Refused { status: 429 | 502 | 503 | 504 | 507, retry_after, .. } => {
             Some(retry_after.unwrap_or_default())
         }
-        // The hub broke, and says itself whether asking again is safe. A 408 is retryable too, yet
-        // only as a new request.
+        // The hub had an internal error and says itself whether a retry is safe. A 408 is retryable
+        // too, but only as a new request.
         CallError::Refused { status: 500, retryable: true, retry_after, .. } => {
             Some(retry_after.unwrap_or_default())
         }
@@ -32,12 +33,12 @@ fn hope(error: &CallError) -> Option<Duration> {
     }
 }
 
-/// Whether an envelope is so old that it could be refused for it before it arrives.
+/// Whether an envelope may become too old before it arrives.
 pub(super) fn is_aging(signed: Timestamp, now: Timestamp, window: Millis) -> bool {
     signed.0.abs_diff(now.0) > window.0.unsigned_abs() / 2
 }
 
-/// Whether an envelope is so old that it is refused for it.
+/// Whether an envelope is too old to be accepted.
 pub(super) fn is_stale(signed: Timestamp, now: Timestamp, window: Millis) -> bool {
     signed.0.abs_diff(now.0) > window.0.unsigned_abs()
 }

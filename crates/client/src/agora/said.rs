@@ -1,4 +1,4 @@
-//! What an envelope says, kept: the payloads of the wire as values of their own.
+//! The payload of an envelope, as owned values.
 
 use rialto_core::money::Credits;
 use rialto_core::number::integer;
@@ -9,90 +9,90 @@ use rialto_protocols::agora::thread::State;
 use rialto_protocols::agora::{Code, Envelope, Failure, Kind};
 use rialto_protocols::kit::ijson;
 
-/// What an envelope says. Objects in it are JSON text as it came.
+/// The payload of an envelope. Objects in it are JSON text as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// Somebody is here.
+    /// An agent announces itself.
     Hello {
-        /// What a WELCOME to it repeats.
+        /// The nonce that the WELCOME repeats.
         nonce: Option<String>,
-        /// What it is called.
+        /// The agent's name.
         name: Option<String>,
     },
-    /// A HELLO was heard.
+    /// The response to a HELLO.
     Welcome {
-        /// That of the HELLO.
+        /// The nonce of the HELLO.
         nonce: Option<String>,
         /// The id of the HELLO.
         hello_id: Option<String>,
-        /// Who said it.
+        /// The sender of the HELLO.
         hello_sender: Option<String>,
     },
-    /// How an agent is doing, if it said so in one of the five words.
+    /// The status of an agent, if it is one of the five defined words.
     Doing {
-        /// The word.
+        /// The status.
         mood: Option<Mood>,
     },
-    /// What became of a message: `accepted`, `received`, `offer_closed`.
+    /// The status of a message: `accepted`, `received`, `offer_closed`.
     Notice {
-        /// The word for it.
+        /// The status.
         status: String,
-        /// The message.
+        /// The message's id.
         message_id: Option<String>,
         /// The REQUEST it belongs to.
         request_id: Option<String>,
-        /// How that one stands.
+        /// The state of that request.
         state: Option<State>,
     },
-    /// Work is wanted. `has_budget` tells a budget without a maximum from none.
+    /// A request for work. `has_budget` distinguishes a budget without a maximum from no budget.
     Request {
-        /// What kind of work.
+        /// The kind of work.
         resource: String,
         /// The input.
         params: String,
-        /// Whether anything is paid.
+        /// Whether there is a budget.
         has_budget: bool,
-        /// The most that is paid.
+        /// The maximum price.
         max: Option<Credits>,
-        /// In what.
+        /// The currency.
         currency: Option<String>,
-        /// How long it may take.
+        /// The time limit.
         timeout: Option<Millis>,
     },
-    /// Terms.
+    /// An offer.
     Offer {
         /// The REQUEST.
         request_id: String,
-        /// What it would cost.
+        /// The price.
         cost: Credits,
-        /// How long the offer stands.
+        /// How long the offer is valid.
         ttl: Millis,
         /// How long the work would take.
         eta: Millis,
     },
-    /// Terms taken.
+    /// An accepted offer.
     Accept {
         /// The OFFER.
         offer_id: String,
         /// Proof of a payment made elsewhere.
         payment_proof: Option<String>,
     },
-    /// Work done, or a part of it.
+    /// A result, complete or partial.
     Result {
         /// The REQUEST.
         request_id: String,
-        /// Whether this is all of it.
+        /// Whether it is complete.
         status: Status,
-        /// The work.
+        /// The result.
         data: String,
     },
-    /// Work not done. `number` is the code as it came, which may be none of the eight.
+    /// An error. `number` is the code as received, which may be none of the eight.
     Error {
-        /// What it means.
+        /// The error code.
         code: Code,
-        /// The code as it came.
+        /// The code's number as received.
         number: i64,
-        /// The same for people.
+        /// The error message, for people to read.
         message: String,
         /// The REQUEST it is about.
         request_id: Option<String>,
@@ -100,9 +100,9 @@ pub enum Said {
         message_id: Option<String>,
         /// Whether the same may succeed later.
         retryable: Option<bool>,
-        /// When.
+        /// When to retry.
         retry_after_seconds: Option<u64>,
-        /// What to do about it.
+        /// Advice on what to do.
         hint: Option<String>,
     },
 }
@@ -148,7 +148,7 @@ impl Said {
         })
     }
 
-    /// The request this is about, as far as it says so itself. An ACCEPT names only the offer.
+    /// The request this is about, if the payload names it. An ACCEPT names only the offer.
     pub fn request_id(&self) -> Option<&str> {
         match self {
             Self::Offer { request_id, .. } | Self::Result { request_id, .. } => Some(request_id),
@@ -160,7 +160,7 @@ impl Said {
     }
 }
 
-/// HELLO, WELCOME and STATUS may say anything; what is ours is read (R60).
+/// HELLO, WELCOME and STATUS may contain anything; only known fields are read (R60).
 fn open(envelope: &Envelope<'_>) -> Said {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let payload = envelope.payload;

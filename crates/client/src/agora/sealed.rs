@@ -1,35 +1,35 @@
-//! A sealed envelope: signed, and kept with what it takes to sign it again.
+//! A signed envelope, kept with the data needed to sign it again.
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ed25519::PublicKey;
 
-/// An envelope ready to go.
+/// An envelope that is ready to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// Its id, by which answers name it.
+    /// Its id, by which answers refer to it.
     pub id: String,
-    /// What it is for.
+    /// The message type.
     pub kind: Kind,
-    /// Whom it is for.
+    /// The recipient.
     pub recipient: Option<PublicKey>,
-    /// The one hub it may be acted on, if it says so.
+    /// The only hub that may act on it, if set.
     pub hub: Option<PublicKey>,
     /// When it was signed.
     pub timestamp: Timestamp,
-    /// SHA-256 of what was signed, as receipts name it.
+    /// SHA-256 of the signed text, as used in receipts.
     pub sha256: [u8; 32],
     pub(super) payload: String,
     pub(super) text: String,
 }
 
 impl Sealed {
-    /// The whole envelope, as it goes over the wire.
+    /// The whole envelope, as sent over the wire.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it says: JSON text of an object.
+    /// The payload: a JSON object, as text.
     pub fn payload(&self) -> &str {
         &self.payload
     }

@@ -1,4 +1,4 @@
-//! A seed: the 32 secret bytes a key grows from, and their one text.
+//! A seed: the 32 secret bytes of a key, and their text form.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use rialto_protocols::kit::ed25519::{KEY_LEN, SecretKey};
 
 use crate::call::CallError;
 
-/// What a seed begins with when it is kept as text, so that nobody takes it for a public key.
+/// Prefix of a seed's text form, so that it cannot be mistaken for a public key.
 const PREFIX: &str = "ed25519-seed:";
 
-/// The secret half of an identity. Never printed by accident.
+/// The secret of an identity. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed([u8; KEY_LEN]);
 
 impl Seed {
-    /// A seed nobody else has.
+    /// A new random seed.
     pub fn random() -> Result<Self, CallError> {
         let mut bytes = [0; KEY_LEN];
         match getrandom::fill(&mut bytes) {
@@ -31,15 +31,15 @@ impl Seed {
         Self(bytes)
     }
 
-    /// Reads `ed25519-seed:` and 43 digits of Base64Url, the first line of a key file. All zeros are
-    /// what a lost write leaves behind, and no seed.
+    /// Parses `ed25519-seed:` and 43 Base64Url digits, the first line of a key file. A failed write
+    /// can leave all zeros, so those are rejected.
     pub fn read(text: &str) -> Option<Self> {
         let digits = text.lines().next()?.trim().strip_prefix(PREFIX)?;
         let bytes = base64url::decode_array(digits).ok()?;
         (bytes != [0; KEY_LEN]).then_some(Self(bytes))
     }
 
-    /// The text that [`Seed::read`] reads, for whoever keeps it.
+    /// The text that [`Seed::read`] parses, to store it.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}{}", base64url::encode(&self.0))
     }

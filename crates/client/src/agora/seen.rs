@@ -1,15 +1,15 @@
-//! What was seen before: the last so many messages by sender and id.
+//! The most recent messages, by sender and id, to detect repeats.
 
 use std::collections::{HashSet, VecDeque};
 
 use rialto_protocols::kit::ed25519::PublicKey;
 
-/// How many messages are remembered; the oldest is forgotten first.
+/// Maximum number of messages; the oldest is dropped first.
 const SEEN_MAX: usize = 10_000;
 
 type Name = (PublicKey, String);
 
-/// Messages by who sent them and what they are called there.
+/// Messages by sender and id.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     names: HashSet<Name>,
@@ -17,7 +17,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Remembers a message; `false` if it was there already.
+    /// Adds a message; `false` if it was there already.
     pub(super) fn insert(&mut self, sender: PublicKey, id: &str) -> bool {
         let name = (sender, id.to_owned());
         if !self.names.insert(name.clone()) {

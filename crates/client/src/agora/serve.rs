@@ -1,8 +1,8 @@
-//! Being a provider: answer every REQUEST of the inbox, do what was agreed on, and lose nothing when
-//! the line or the program breaks.
+//! Runs a provider: answers every REQUEST in the inbox and does the agreed work. A disconnect or a
+//! crash loses nothing.
 //!
-//! A REQUEST is acknowledged when it is finished. One that comes again after a restart is looked up
-//! first: what was offered is not offered twice, and what was accepted is worked on.
+//! A REQUEST is acknowledged when it is finished. One that arrives again after a restart is looked
+//! up first: an offer is not made twice, and accepted work continues.
 
 mod desk;
 mod turn;
@@ -23,15 +23,15 @@ use super::incoming::Incoming;
 use crate::call::CallError;
 use desk::Desk;
 
-/// How often what is finished is acknowledged.
+/// How often finished requests are acknowledged.
 const ACK_EVERY: Duration = Duration::from_secs(1);
-/// How long what runs may go on after the end.
+/// How long running jobs may continue after shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How to work.
+/// Options for serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workplace {
-    /// Jobs at a time; whoever is one too many is told to come back (503).
+    /// Number of jobs at a time; further requests are refused with 503.
     pub concurrency: usize,
     /// Where to start reading.
     pub listen: Listen,
@@ -43,20 +43,20 @@ impl Default for Workplace {
     }
 }
 
-/// What went wrong around a job.
+/// An error around a job.
 #[derive(Debug)]
 pub struct Mishap {
-    /// The REQUEST, if it is about one.
+    /// The REQUEST, if there is one.
     pub request_id: Option<String>,
-    /// What could not be done.
+    /// The action that failed.
     pub what: &'static str,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl Agent {
-    /// Works until `stop`, or until the hub gives this agent no inbox any more. What runs then may
-    /// finish within 5 seconds; the rest is given back with an ERROR 503.
+    /// Serves until `stop`, or until the hub no longer gives this agent an inbox. Running jobs then
+    /// have 5 seconds to finish; the rest is returned with an ERROR 503.
     pub async fn serve<H: Handler>(
         &self,
         how: Workplace,
@@ -91,11 +91,11 @@ impl Agent {
     }
 }
 
-/// Envelopes, each with whether it was there before.
+/// Envelopes, each with a flag that says whether it is from before the start.
 type Item = Result<(Incoming, bool), Trouble>;
 
-/// An inbox that is read by a task of its own: whoever waits for it beside other things would break
-/// off its connecting again and again.
+/// An inbox that is read by its own task. Polling it in a `select!` would abort its reconnects
+/// again and again.
 struct Reading {
     items: mpsc::Receiver<Item>,
     task: JoinHandle<()>,
@@ -103,7 +103,7 @@ struct Reading {
 
 impl Reading {
     fn start(mut inbox: Inbox) -> Self {
-        // One at a time: what the desk has not taken stays at the hub.
+        // One at a time: what the dispatcher has not taken stays at the hub.
         let (found, items) = mpsc::channel(1);
         let task = tokio::spawn(async move {
             while let Some(next) = inbox.next().await {

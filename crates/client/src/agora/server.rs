@@ -1,4 +1,4 @@
-//! A hub, or anybody who listens like one: where it is, whose word it gives, and calling it.
+//! A hub, or a peer that acts like one: its URL, its key, and calls to it.
 
 use std::time::Duration;
 
@@ -17,19 +17,20 @@ use crate::call::CallError;
 use crate::key::Key;
 use crate::line::{self, Line, http_url};
 
-/// Where the protocol lives below a hub's address.
+/// The protocol's path below a hub's URL.
 const MOUNT: &str = "agora";
-/// The longest document that is read, and the longest page: a full one of the longest envelopes.
+/// Maximum size of a document, and of a page full of the longest envelopes.
 const DOCUMENT_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES_MAX: usize = 256 << 20;
-/// How many pages of agents are read.
+/// Maximum number of agent pages to read.
 const PAGES_MAX: usize = 1_000;
 /// The longest wait a hub allows.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// A window nobody's clock needs; a server that names one wants old envelopes to pass.
+/// Maximum time window. No clock needs more; a server that asks for more would accept old
+/// envelopes.
 const WINDOW_MAX: Millis = Millis::minutes(10);
 
-/// A server, and whose key it speaks with.
+/// A server and its key.
 #[derive(Clone, Debug)]
 pub struct Server {
     line: Line,
@@ -37,20 +38,20 @@ pub struct Server {
     key: PublicKey,
     did: String,
     window: Millis,
-    /// How long an answer to an envelope may take, where that is not the usual time.
+    /// Timeout of an answer to an envelope, if it is not the default.
     patience: Option<Duration>,
 }
 
 impl Server {
-    /// Asks who listens at a URL, which may leave out the `/agora` at its end.
+    /// Discovers the server at a URL, which may omit the `/agora` at its end.
     ///
-    /// What it says about its own key is believed, as one believes an address; compare
-    /// [`Server::did`] with what you know where that matters.
+    /// The server's statement about its own key is trusted, like its address. Where that matters,
+    /// compare [`Server::did`] with the value you expect.
     pub async fn discover(url: &str) -> Result<Self, CallError> {
         Self::find(url, None).await
     }
 
-    /// The same for a server that may take its time to answer an envelope.
+    /// Like `discover`, for a server that may take longer to answer an envelope.
     pub(super) async fn find(url: &str, patience: Option<Duration>) -> Result<Self, CallError> {
         let base = mounted(http_url(url)?);
         let line = match patience {
@@ -60,7 +61,7 @@ impl Server {
         let request = line.request(Method::GET, base.clone())?;
         let about: About = ask(request, DOCUMENT_BYTES_MAX).await?;
         if about.protocol != VERSION {
-            let told = format!("{base} speaks {:?}, not {VERSION}", about.protocol);
+            let told = format!("{base} uses {:?}, not {VERSION}", about.protocol);
             return Err(CallError::Unreadable(told));
         }
         let wrong = |bad| CallError::Unreadable(format!("its key {bad}"));
@@ -69,12 +70,12 @@ impl Server {
         Ok(Self { line, base, key, did: about.hub, window, patience })
     }
 
-    /// Whose word this server gives.
+    /// The server's key.
     pub fn key(&self) -> PublicKey {
         self.key
     }
 
-    /// The same as `did:key:z6Mk…`.
+    /// The server's key as `did:key:z6Mk…`.
     pub fn did(&self) -> &str {
         &self.did
     }
@@ -84,7 +85,7 @@ impl Server {
         self.window
     }
 
-    /// Everybody who is listed, or everybody who supports a resource, the best first.
+    /// All listed agents, or all that support a resource, best first.
     pub async fn agents(&self, resource: Option<&str>) -> Result<Vec<Entry>, CallError> {
         let (mut agents, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PAGES_MAX {
@@ -104,14 +105,14 @@ impl Server {
         Err(CallError::Unreadable(format!("the list has more than {PAGES_MAX} pages")))
     }
 
-    /// One agent's entry.
+    /// The directory entry of one agent.
     pub async fn agent(&self, key: PublicKey) -> Result<Entry, CallError> {
         let url = self.at(&["agents", &key.did()]);
         ask(self.line.request(Method::GET, url)?, DOCUMENT_BYTES_MAX).await
     }
 
-    /// Posts an envelope once, for its own recipient or for the agent named, and waits at the server
-    /// for the answer if that is wanted.
+    /// Posts an envelope once, to its own recipient or to the given agent, and waits at the server
+    /// for the answer if wanted.
     pub(super) async fn post(
         &self,
         envelope: &str,
@@ -134,7 +135,7 @@ impl Server {
         Posted::ask(request).await
     }
 
-    /// Reads something with an inbox token.
+    /// Makes a read call with an inbox token.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         token: Key,
@@ -153,7 +154,7 @@ impl Server {
         &self.line
     }
 
-    /// The URL of a path below the protocol's own.
+    /// The URL of a path below the protocol's path.
     pub(super) fn at(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {

@@ -1,5 +1,5 @@
-//! Signing an envelope that somebody else wrote: its members stay as they are, and what is missing
-//! is filled in.
+//! Signs an envelope written by the caller: its members stay unchanged, and missing ones are filled
+//! in.
 
 use std::borrow::Cow;
 
@@ -13,16 +13,16 @@ use super::identity::{Identity, fresh_id};
 use crate::call::CallError;
 use crate::clock;
 
-/// Where the signature stands.
+/// The path of the signature.
 const SIGNATURE: &[&str] = &["sender", "signature"];
 
 impl Identity {
-    /// Signs an envelope in JSON. Its `protocol`, `id`, `timestamp` and `sender` are filled in where
-    /// they are missing; a signature that is there already is replaced.
+    /// Signs an envelope in JSON. `protocol`, `id`, `timestamp` and `sender` are filled in if
+    /// missing; an existing signature is replaced.
     pub fn sign_envelope(&self, text: &str) -> Result<String, CallError> {
         let json = ijson::read(text.as_bytes()).map_err(refuse)?;
         let Kind::Object(members) = json.kind() else {
-            return Err(CallError::invalid("an envelope is a JSON object", None));
+            return Err(CallError::invalid("an envelope must be a JSON object", None));
         };
         let own = |name: &str| matches!(name, "protocol" | "id" | "timestamp" | "sender");
         let given = |name: &str| json.get(name).filter(|value| *value.kind() != Kind::Null);
@@ -41,7 +41,7 @@ impl Identity {
         self.sealed(&object(&unsigned))
     }
 
-    /// `sender` with our id and an empty signature, and whatever else stood there.
+    /// `sender` with the identity's id, an empty signature, and all other members it had.
     fn sender(&self, given: Option<&Json<'_>>) -> Result<String, CallError> {
         let mut members: Vec<(Cow<'_, str>, String)> =
             vec![("id".into(), quoted(self.did())), ("signature".into(), "\"\"".to_owned())];
@@ -57,7 +57,7 @@ impl Identity {
                 let hint = "sign with that key, or leave sender.id out".to_owned();
                 return Err(CallError::invalid("sender.id is another key", Some(hint)));
             }
-            // A raw key is an identity too, and stays as it was written.
+            // A raw key is a valid id too, and stays as written.
             members[0].1 = id.raw().to_owned();
         }
         let own = |name: &str| matches!(name, "id" | "signature");
@@ -75,7 +75,7 @@ impl Identity {
         let json = envelope::parse(unsigned.as_bytes()).map_err(failed)?;
         let canonical = Envelope::read(&json).map_err(failed)?.canonical().to_owned();
         let signature = base64url::encode(&self.secret().sign(canonical.as_bytes()));
-        // The members go out as they were given; only the signature is new.
+        // The members are sent as given; only the signature is new.
         Ok(with(&json, SIGNATURE, &quoted(&signature)))
     }
 }
@@ -92,7 +92,7 @@ fn with(json: &Json<'_>, path: &[&str], to: &str) -> String {
     object(&written.collect::<Vec<_>>())
 }
 
-/// The canonical text of an envelope as it is signed: RFC 8785, the signature empty.
+/// The canonical text of an envelope for signing: RFC 8785, with an empty signature.
 pub fn to_be_signed(text: &str) -> Result<String, CallError> {
     let json = ijson::read(text.as_bytes()).map_err(refuse)?;
     let edit = Edit { path: SIGNATURE, to: Some("\"\"") };
@@ -107,7 +107,7 @@ pub fn canonical(text: &str) -> Result<String, CallError> {
 
 fn refuse(bad: ijson::Unreadable) -> CallError {
     let hint = "give one JSON value in UTF-8, without duplicate names".to_owned();
-    CallError::invalid(format!("this is no JSON to sign: {bad}"), Some(hint))
+    CallError::invalid(format!("not valid JSON to sign: {bad}"), Some(hint))
 }
 
 fn quoted(text: &str) -> String {

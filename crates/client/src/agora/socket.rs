@@ -1,8 +1,9 @@
-//! Envelopes both ways over one WebSocket, which belongs to whoever says HELLO first.
+//! Envelopes in both directions over one WebSocket, which belongs to the agent that sends HELLO
+//! first.
 //!
-//! It carries what POST and the inbox carry, and nothing else. Unlike the inbox it has no positions:
-//! it starts with what was never acknowledged, and [`Agent::messages`] tells what to acknowledge.
-//! Over TLS there is none; use the inbox there.
+//! It carries the same as POST and the inbox. Unlike the inbox it has no positions: it starts with
+//! what is not acknowledged, and [`Agent::messages`] returns the positions to acknowledge. TLS is
+//! not supported; use the inbox there.
 
 use std::time::Duration;
 
@@ -23,11 +24,11 @@ use super::sealed::Sealed;
 use crate::call::CallError;
 use crate::clock;
 
-/// The longest wait for a connection, and for the answer to the HELLO.
+/// Timeout for the connection, and for the response to the HELLO.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// The longest silence; servers ping every 15 seconds.
+/// Idle timeout; servers ping every 15 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
-/// The longest frame: an envelope, and a little more for servers that are generous.
+/// Maximum frame size: an envelope, and some extra for servers that allow more.
 const FRAME_BYTES_MAX: usize = BODY_MAX + (64 << 10);
 
 /// An open connection.
@@ -35,23 +36,23 @@ const FRAME_BYTES_MAX: usize = BODY_MAX + (64 << 10);
 pub struct Socket {
     agent: Agent,
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// The receipt for the envelope that comes next.
+    /// The receipt for the next envelope.
     receipt: Option<String>,
     welcomed: Option<Welcomed>,
 }
 
-/// What comes over it.
+/// A frame received from the hub.
 #[derive(Clone, Debug)]
 pub enum Frame {
-    /// The hub's word about an envelope of ours, which it names by `message_id`: a STATUS that it
-    /// was taken, or an ERROR.
+    /// The hub's response to an envelope of ours, named by `message_id`: a STATUS that it was
+    /// accepted, or an ERROR.
     Answer(Box<Incoming>),
-    /// An envelope for us, vouched for by its receipt.
+    /// An envelope for this agent, proven by its receipt.
     Envelope(Box<Incoming>),
 }
 
 impl Agent {
-    /// Opens a WebSocket and says HELLO on it.
+    /// Opens a WebSocket and sends HELLO on it.
     pub async fn socket(&self, profile: &Profile) -> Result<Socket, CallError> {
         let mut url = self.server().at(&["ws"]);
         if url.scheme() != "http" || url.set_scheme("ws").is_err() {
@@ -81,14 +82,14 @@ impl Socket {
         self.welcomed.as_ref()
     }
 
-    /// Sends an envelope; the hub's word about it comes as a [`Frame::Answer`].
+    /// Sends an envelope; the hub's response comes as a [`Frame::Answer`].
     pub async fn send(&mut self, sealed: &Sealed) -> Result<(), CallError> {
         self.stream.send(Message::text(sealed.as_str())).await.map_err(broken)
     }
 
-    /// What comes next, waiting for it; `None` when the connection is over. Open another then: what
-    /// was not acknowledged comes again. An envelope that is not to be believed is an error, and the
-    /// next follow.
+    /// Waits for the next frame; `None` when the connection is closed. Then open another: what was
+    /// not acknowledged comes again. An envelope that cannot be trusted is an error, and the next
+    /// ones follow.
     pub async fn next(&mut self) -> Option<Result<Frame, Trouble>> {
         loop {
             let text = self.text().await?;
@@ -125,7 +126,7 @@ impl Socket {
         Welcomed::read(&text, &sealed, &nonce, clock::now(), self.agent.reader())
     }
 
-    /// The next frame of text.
+    /// The next text frame.
     async fn text(&mut self) -> Option<String> {
         loop {
             match timeout(SILENCE_MAX, self.stream.next()).await.ok()?? {
@@ -137,7 +138,7 @@ impl Socket {
     }
 }
 
-/// Whether a frame is the hub's receipt for the one after it.
+/// Whether a frame is the hub's receipt for the next one.
 fn is_receipt(text: &str, agent: &Agent) -> bool {
     let Ok(json) = envelope::parse(text.as_bytes()) else { return false };
     Envelope::read(&json).is_ok_and(|envelope| {
@@ -147,5 +148,5 @@ fn is_receipt(text: &str, agent: &Agent) -> bool {
 }
 
 fn broken(error: tokio_tungstenite::tungstenite::Error) -> CallError {
-    CallError::Unreadable(format!("the WebSocket broke: {error}"))
+    CallError::Unreadable(format!("the WebSocket connection failed: {error}"))
 }

@@ -1,13 +1,13 @@
-//! The inbox token: an agent's right to read for an hour, and when it is time for a new one.
+//! The inbox token, which allows an agent to read for an hour, and when to renew it.
 
 use rialto_core::time::{Millis, Timestamp};
 
 use crate::key::Key;
 
-/// How long before its end a token is taken for gone: no reader should lose it under way.
+/// How long before its end a token counts as expired, so that it does not expire during a call.
 const SPARE: Millis = Millis::minutes(5);
 
-/// A token and until when it works.
+/// A token and its expiry time.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) key: Key,
@@ -15,7 +15,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// Whether it will still work for a while.
+    /// Whether it will be valid for a while.
     pub(super) fn works(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now.plus(SPARE) < until)
     }

@@ -1,4 +1,4 @@
-//! An account: a wallet at a market. It sends messages and reads what came of them.
+//! A wallet at a market. It sends messages and reads their results.
 
 use rialto_protocols::clara::PROTOCOL;
 use rialto_protocols::clara::action::Action;
@@ -16,38 +16,38 @@ pub struct Account {
     server: Server,
 }
 
-/// Get the result of a message that was done.
+/// The result of a message that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// What the message is called.
+    /// The id of the message.
     pub id: String,
-    /// What the market sent; a reply to us comes first.
+    /// The messages the market sent; a reply to the sender comes first.
     pub messages: Vec<Sent>,
 }
 
 impl Account {
-    /// This wallet at that market. Nothing is sent yet.
+    /// Creates a client for this wallet and market. Sends nothing.
     pub fn new(wallet: Wallet, server: Server) -> Self {
         Self { wallet, server }
     }
 
-    /// Who this is.
+    /// The wallet.
     pub fn wallet(&self) -> &Wallet {
         &self.wallet
     }
 
-    /// What the market calls it.
+    /// The wallet's address.
     pub fn address(&self) -> &str {
         self.wallet.address()
     }
 
-    /// Where it is.
+    /// The market.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Sends an action with these tags besides, and reads what came of it. What the market did not
-    /// do is an error with its words.
+    /// Sends an action with these extra tags, and reads its result. If the market refuses it, the
+    /// error contains the market's text.
     pub async fn act(
         &self,
         action: Action,
@@ -69,7 +69,7 @@ impl Account {
         self.wallet.sign(self.server.process(), &all, data)
     }
 
-    /// Sends a message and reads what came of it. The same one may be sent again and again.
+    /// Sends a message and reads its result. It is safe to send the same message again.
     pub async fn send(&self, signed: &Signed) -> Result<Said, CallError> {
         self.server.post(signed).await?;
         let result = self.server.result(&signed.id).await?;
@@ -78,7 +78,7 @@ impl Account {
 }
 
 impl Said {
-    /// What the first message carries.
+    /// The data of the first message.
     pub(super) fn data(&self) -> Option<&str> {
         self.messages.first().and_then(|message| message.data.as_deref())
     }
@@ -89,8 +89,8 @@ impl Said {
     }
 }
 
-/// The market's messages, or its `Error`. The market does not say whether a retry can succeed:
-/// for the market to tell: only a lack of agents or offers passes by itself.
+/// The market's messages, or its `Error`. The market does not say whether a retry can succeed; only
+/// a lack of agents or offers is temporary.
 fn done(result: Evaluated) -> Result<Vec<Sent>, CallError> {
     let Some(message) = result.error else { return Ok(result.messages) };
     let retryable = message == "No agents to choose from" || message.starts_with("No offers ");

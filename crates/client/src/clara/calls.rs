@@ -1,4 +1,4 @@
-//! The market's actions, each one call.
+//! The market's actions, one call each.
 
 use rialto_core::money::Credits;
 use rialto_protocols::clara::action::Action;
@@ -24,17 +24,17 @@ impl Account {
         self.act(Action::RegisterAgentProfile, &tags, &profile.metadata).await.map(drop)
     }
 
-    /// Registers a task. What becomes of it is for the [`Wait`] to tell. That of a query is waited
-    /// for: whether anybody made an offer is known when the auction has closed.
+    /// Registers a task. The returned [`Wait`] reports its outcome. For a query this waits until
+    /// the auction has closed, because only then it is known whether there are offers.
     pub async fn order(&self, order: &Order) -> Result<Wait, CallError> {
         let reward = order.check()?;
-        // What is told from here on may be about the task.
+        // Messages from here on may be about the task.
         let wait = Wait::from_now(self).await?;
         let said = self.act(Action::RegisterTask, &order.tags(&reward), order.payload()).await?;
         Ok(wait.about(said.id))
     }
 
-    /// Delivers what was made of a task: JSON text.
+    /// Delivers the result of a task: JSON text.
     pub async fn send_result(
         &self,
         agent_id: &str,
@@ -44,7 +44,7 @@ impl Account {
         self.send(&self.sign_result(agent_id, task_id, result)?).await.map(drop)
     }
 
-    /// The same signed and not yet sent.
+    /// Signs a result without sending it.
     pub(super) fn sign_result(
         &self,
         agent_id: &str,
@@ -56,13 +56,13 @@ impl Account {
         self.sign(Action::SendResult, &tags, result)
     }
 
-    /// Says that a task will not be done, or that no offer will be made for it.
+    /// Declines a task, or declines to make an offer for it.
     pub async fn decline(&self, agent_id: &str, task_id: &str) -> Result<(), CallError> {
         let tags = [(AGENT_ID, agent_id), (TASK_ID, task_id)];
         self.act(Action::DeclineTask, &tags, "").await.map(drop)
     }
 
-    /// Offers to do a task for so many whole credits. Offers are binding.
+    /// Offers to do a task for this many whole credits. Offers are binding.
     pub async fn offer(
         &self,
         agent_id: &str,
@@ -74,7 +74,7 @@ impl Account {
         self.act(Action::SubmitOffer, &tags, "").await.map(drop)
     }
 
-    /// The oldest task in an agent's inbox, which stays there.
+    /// The oldest task in an agent's inbox. It stays there.
     pub async fn next_task(&self, agent_id: &str) -> Result<Option<Job>, CallError> {
         let said = self.act(Action::LoadNextAssignedTask, &[(AGENT_ID, agent_id)], "").await?;
         said.data().map(Job::read).transpose()
@@ -86,38 +86,38 @@ impl Account {
         said.data().map(Asked::read).transpose()
     }
 
-    /// The oldest result nobody has read, for one of our agents or for any; it is read with that.
+    /// The oldest unread result, for one of our agents or for any; this marks it as read.
     pub async fn next_result(&self, agent_id: Option<&str>) -> Result<Option<Outcome>, CallError> {
         let tags: Vec<_> = agent_id.into_iter().map(|id| (AGENT_ID, id)).collect();
         let said = self.act(Action::LoadNextTaskResult, &tags, "").await?;
         said.data().map(Outcome::read).transpose()
     }
 
-    /// Has agents sought for the tasks that wait, and says which still do.
+    /// Asks the market to find agents for waiting tasks; returns those that still wait.
     pub async fn dispatch(&self) -> Result<Vec<Job>, CallError> {
         jobs(data(&self.act(Action::DispatchTasks, &[], "").await?)?)
     }
 
-    /// What we can spend, in whole credits.
+    /// The available balance, in whole credits.
     pub async fn balance(&self) -> Result<Credits, CallError> {
         let said = self.act(Action::Balance, &[], "").await?;
         let balance = said.tag("Balance").and_then(price::whole);
-        balance.ok_or_else(|| CallError::Unreadable("it says no balance".to_owned()))
+        balance.ok_or_else(|| CallError::Unreadable("it contains no balance".to_owned()))
     }
 
-    /// The market at a glance: JSON text with `queue`, `agents` and `totals`.
+    /// An overview of the market: JSON text with `queue`, `agents` and `totals`.
     pub async fn dashboard(&self) -> Result<String, CallError> {
         data(&self.act(Action::DashboardData, &[], "").await?).map(str::to_owned)
     }
 
-    /// What became of a task we take part in: JSON text.
+    /// The history of a task the caller takes part in: JSON text.
     pub async fn trace(&self, task_id: &str) -> Result<String, CallError> {
         let said = self.act(Action::TaskTrace, &[(TASK_ID, task_id)], "").await?;
         data(&said).map(str::to_owned)
     }
 
-    /// Asks for some credits, or all, to leave the hub. Rialto's hubs keep them and say so in the
-    /// message this returns; a market that pays out says so too.
+    /// Asks for some credits, or all, to be withdrawn from the hub. Rialto's hubs keep them and say
+    /// so in the returned message; a market that pays out says so too.
     pub async fn withdraw(&self, amount: Option<Credits>) -> Result<Said, CallError> {
         match amount {
             Some(amount) => {

@@ -1,4 +1,4 @@
-//! Who does the work.
+//! Handlers for tasks.
 
 use std::future::Future;
 
@@ -7,29 +7,29 @@ use rialto_core::money::Credits;
 use super::record::{Asked, Job};
 use super::serve::Mishap;
 
-/// Why a task is not done; it is declined, and the market looks for somebody else.
+/// Why a task is not done. It is declined, and the market looks for another agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// For whoever reads the log: the market is told no reasons.
+    /// For the log; the market is not told the reason.
     pub message: String,
 }
 
 impl Broken {
-    /// With a reason.
+    /// An error with a reason.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
 }
 
-/// A worker.
+/// Does tasks.
 pub trait Handler: Send + Sync + 'static {
-    /// For how many whole credits it would do a task; `None` for not at all. Must be quick: an
-    /// auction lasts two seconds. What is more than the requester pays is not offered.
+    /// The price for a task in whole credits, or `None` to decline. Must be quick: an auction lasts
+    /// two seconds. A price above the requester's maximum is not offered.
     fn price(&self, asked: &Asked) -> impl Future<Output = Option<Credits>> + Send;
 
-    /// Does a task: JSON text, or why not.
+    /// Does a task and returns JSON text, or an error.
     fn work(&self, job: Job) -> impl Future<Output = Result<String, Broken>> + Send;
 
-    /// Is told what went wrong around its work, to log it.
+    /// Called with errors around the work, to log them.
     fn mishap(&self, _: &Mishap) {}
 }

@@ -1,11 +1,11 @@
-//! The JWK of an RSA key, as Arweave's wallets are kept, and the same in the form the library reads.
+//! The JWK of an RSA key, the format of Arweave wallets, and its conversion to DER.
 
 use rialto_protocols::kit::base64url;
 use serde::Deserialize;
 
 use super::wallet::NotAWallet;
 
-/// The only exponent.
+/// The only supported exponent.
 const EXPONENT: [u8; 3] = [1, 0, 1];
 
 /// The numbers of a key, each in Base64Url.
@@ -54,7 +54,7 @@ impl Jwk {
     }
 }
 
-/// A number that is not negative: a first bit that is set would say so.
+/// A non-negative DER integer. If the first bit is set, a zero byte goes first.
 fn integer(bytes: &[u8]) -> Vec<u8> {
     let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len() - 1);
     let digits = &bytes[start..];
@@ -63,14 +63,14 @@ fn integer(bytes: &[u8]) -> Vec<u8> {
     tagged(0x02, &content)
 }
 
-/// A kind, a length and a content. Up to 127 the length stands by itself.
+/// A DER element: tag, length, content. A length up to 127 takes one byte.
 fn tagged(kind: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let bytes = length.to_be_bytes();
     let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len() - 1);
     let mut out = vec![kind];
     if length > 127 {
-        // At most eight bytes, so that the count always fits.
+        // At most eight bytes, so the count always fits.
         out.push(0x80 | (bytes.len() - start) as u8);
     }
     out.extend_from_slice(&bytes[start..]);

@@ -1,11 +1,11 @@
-//! clara, from the client's side: be a wallet, ask for work or do it.
+//! clara client: a wallet that requests work or does it.
 //!
-//! A [`Wallet`] signs. A [`Server`] is found by its address and read by everybody, and an [`Account`]
-//! is a wallet at a server: it sends messages and reads what came of them. A [`Wait`] brings what
-//! becomes of a task, and [`Account::serve`] is an agent at work.
+//! A [`Wallet`] signs. A [`Server`] is found by its URL and can be read without a wallet. An
+//! [`Account`] is a wallet at a server: it sends messages and reads their results. A [`Wait`]
+//! reports the outcome of a task, and [`Account::serve`] runs an agent.
 //!
-//! Items are called by their signatures and counted once, so that the same bytes are sent again
-//! whenever an answer is lost.
+//! Items are identified by their signatures and counted once. If a response is lost, the same bytes
+//! are sent again.
 
 mod account;
 mod calls;

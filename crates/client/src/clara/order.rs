@@ -1,4 +1,4 @@
-//! What is registered: agents and tasks.
+//! Agents and tasks to register.
 
 use rialto_core::money::Credits;
 use rialto_protocols::clara::{Strategy, price};
@@ -6,20 +6,20 @@ use rialto_protocols::kit::ijson;
 
 use crate::call::CallError;
 
-/// An agent as it wants to be listed.
+/// An agent's profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Its name, which nobody else has.
+    /// Its unique name.
     pub id: String,
-    /// What it can do: `tweet`, `discord`, `telegram` or `nft`, unless the market knows more.
+    /// Its topic: `tweet`, `discord`, `telegram` or `nft`, unless the market supports more.
     pub topic: String,
-    /// The least it works for, in whole credits.
+    /// Its minimum price, in whole credits.
     pub fee: Credits,
-    /// More about it: JSON text.
+    /// Additional data: JSON text.
     pub metadata: String,
 }
 
-/// A task as it is wanted.
+/// A task to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     topic: String,
@@ -32,8 +32,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// Work on a topic, for at most so many whole credits; the payload is JSON text. Whoever's turn
-    /// it is does it, unless [`Order::by`] says otherwise.
+    /// A task on a topic with a maximum price in whole credits; the payload is JSON text. Agents
+    /// are picked round-robin, unless [`Order::by`] sets another strategy.
     pub fn new(topic: impl Into<String>, reward: Credits, payload: impl Into<String>) -> Self {
         Self {
             topic: topic.into(),
@@ -46,22 +46,22 @@ impl Order {
         }
     }
 
-    /// How its agent is picked.
+    /// Sets how the agent is picked.
     pub fn by(self, strategy: Strategy) -> Self {
         Self { strategy, ..self }
     }
 
-    /// The same in the name of an agent of one's own, which is not picked.
+    /// Registers the task in the name of one of your own agents, which is then not picked.
     pub fn for_agent(self, agent_id: impl Into<String>) -> Self {
         Self { agent_id: Some(agent_id.into()), ..self }
     }
 
-    /// What it belongs to.
+    /// Sets the context the task belongs to.
     pub fn within(self, context_id: impl Into<String>) -> Self {
         Self { context_id: Some(context_id.into()), ..self }
     }
 
-    /// The one agent that is to do it.
+    /// Sets the only agent that may do the task.
     pub fn to(self, agent_id: impl Into<String>) -> Self {
         Self { target: Some(agent_id.into()), ..self }
     }
@@ -70,7 +70,7 @@ impl Order {
         &self.payload
     }
 
-    /// The tags, with their values kept apart so that all of them can be borrowed.
+    /// The tags. The caller keeps the values so that all of them can be borrowed.
     pub(super) fn tags<'a>(&'a self, reward: &'a str) -> Vec<(&'a str, &'a str)> {
         let mut tags = vec![
             ("RedStone-Agent-Topic", self.topic.as_str()),
@@ -86,7 +86,7 @@ impl Order {
         tags
     }
 
-    /// The reward as it is written, once everything is sound.
+    /// Checks the task and returns the reward as text.
     pub(super) fn check(&self) -> Result<String, CallError> {
         json("payload", &self.payload)?;
         whole("reward", self.reward)
@@ -94,14 +94,15 @@ impl Order {
 }
 
 impl Profile {
-    /// The fee as it is written, once everything is sound.
+    /// Checks the profile and returns the fee as text.
     pub(super) fn check(&self) -> Result<String, CallError> {
         json("metadata", &self.metadata)?;
         whole("fee", self.fee)
     }
 }
 
-/// Whole credits from 1 on: the market knows no others, and cutting some off would be a lie.
+/// Checks for whole credits from 1 up. The market supports no fractions, and rounding would change
+/// the amount.
 pub(super) fn whole(what: &str, credits: Credits) -> Result<String, CallError> {
     let text = price::text(credits);
     match price::read(&text) == Some(credits) {
@@ -110,7 +111,7 @@ pub(super) fn whole(what: &str, credits: Credits) -> Result<String, CallError> {
     }
 }
 
-/// JSON text of any kind.
+/// Checks for JSON text of any type.
 pub(super) fn json(what: &str, text: &str) -> Result<(), CallError> {
     let wrong = |_| CallError::invalid(format!("the {what} must be JSON text"), None);
     ijson::read(text.as_bytes()).map(drop).map_err(wrong)

@@ -1,4 +1,4 @@
-//! What a market tells, kept by whoever was told.
+//! Data that a market returns, as owned values.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
@@ -7,64 +7,64 @@ use rialto_protocols::clara::record::{self, Agent, Done, Query, Task};
 
 use crate::call::CallError;
 
-/// A task as an agent has it to do, or as it waits for one.
+/// A task, assigned to an agent or waiting for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// The id of the message that registered it.
     pub id: String,
-    /// Who is to do it; nobody while it waits.
+    /// The assigned agent; `None` while the task waits.
     pub agent_id: Option<String>,
-    /// Who wants it: an address.
+    /// The requester's address.
     pub requester: String,
-    /// What is paid for it.
+    /// The payment.
     pub reward: Credits,
-    /// How its agent was picked.
+    /// How the agent was picked.
     pub strategy: Strategy,
-    /// What is to be done: JSON text; `null` where the market does not show it.
+    /// The task's payload: JSON text; `null` if the market does not show it.
     pub payload: String,
-    /// What an agent must be able to do.
+    /// The topic an agent must support.
     pub topic: String,
-    /// What it belongs to.
+    /// The context it belongs to.
     pub context_id: String,
     /// When it was registered.
     pub registered: Timestamp,
 }
 
-/// A question to an agent: for how much would you do this?
+/// A query: at what price would the agent do this task?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The task.
+    /// The task's id.
     pub task_id: String,
-    /// Who is asked.
+    /// The agent that is asked.
     pub agent_id: String,
-    /// Who wants it: an address.
+    /// The requester's address.
     pub requester: String,
-    /// The most that is paid.
+    /// The maximum price.
     pub max_reward: Credits,
-    /// What is to be done: JSON text; `null` where the market does not show it.
+    /// The task's payload: JSON text; `null` if the market does not show it.
     pub payload: String,
-    /// What an agent must be able to do.
+    /// The topic an agent must support.
     pub topic: String,
-    /// Until when offers are taken, by the market's clock.
+    /// Until when offers are accepted, by the market's clock.
     pub closes: Timestamp,
 }
 
-/// What came of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The task.
+    /// The task's id.
     pub task_id: String,
-    /// Who did it.
+    /// The agent that did it.
     pub agent_id: String,
-    /// Its address.
+    /// The agent's address.
     pub by: String,
-    /// What it made: JSON text; `null` where the market does not show it.
+    /// The result: JSON text; `null` if the market does not show it.
     pub result: String,
-    /// When it came.
+    /// When the market received it.
     pub at: Timestamp,
 }
 
-/// All agents of a market, as they were listed.
+/// All agents of a market, as listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Board(pub(super) String);
 
@@ -123,7 +123,7 @@ impl Outcome {
     }
 }
 
-/// A list of tasks.
+/// Parses a list of tasks.
 pub(super) fn jobs(text: &str) -> Result<Vec<Job>, CallError> {
     let tasks: Vec<Task<'_>> = record::read(text).map_err(unreadable)?;
     Ok(tasks.into_iter().map(Job::of).collect())

@@ -1,5 +1,5 @@
-//! When something is sent again: whenever that can help, since the same item is never done twice and
-//! everything else only reads.
+//! When a call is retried: whenever that can help. The same item is never executed twice, and all
+//! other calls only read.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::call::CallError;
 use crate::retry::{Retry, random};
 
-/// Does something until it is done, or cannot be, or was tried often enough.
+/// Repeats a call until it succeeds, fails permanently, or has used up its attempts.
 pub(super) async fn patiently<T, F>(
     retry: &Retry,
     mut attempt: impl FnMut() -> F,
@@ -29,7 +29,7 @@ where
     }
 }
 
-/// The shortest wait after which the same can succeed; `None` if it cannot.
+/// The minimum wait before the same call can succeed; `None` if it cannot.
 pub(super) fn hope(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
@@ -40,7 +40,7 @@ pub(super) fn hope(error: &CallError) -> Option<Duration> {
     }
 }
 
-/// How long to wait before the next try; `None` if there is none.
+/// How long to wait before the next attempt; `None` if there is none.
 fn wait(retry: &Retry, tries: u32, error: &CallError) -> Option<Duration> {
     let at_least = hope(error)?;
     let allowed = tries < retry.tries_max && at_least <= retry.longest;

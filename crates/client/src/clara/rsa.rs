@@ -1,4 +1,4 @@
-//! RSA keys of 4096 bits, as Arweave's wallets have them.
+//! 4096-bit RSA keys, as used by Arweave wallets.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::jwk::Jwk;
 use super::wallet::NotAWallet;
 use crate::call::CallError;
 
-/// Bytes of a modulus and of a signature.
+/// Length of a modulus and of a signature, in bytes.
 const LENGTH: usize = 512;
-/// How the DER of a public key of this length begins: a sequence and the head of its first number,
-/// which is the modulus with a zero before it.
+/// Length of the DER prefix of a public key of this size: the sequence header. The header of the
+/// modulus follows, and a zero byte.
 const HEAD: usize = 4;
 const MODULUS: [u8; 5] = [0x02, 0x82, 0x02, 0x01, 0x00];
-/// The longest salt there is room for, as Node's wallets take it.
+/// The longest possible salt, as wallets on Node use it.
 static SALTED: RsaSignatureEncoding = RSA_PSS_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
 
 /// A key and its public half.
@@ -28,7 +28,7 @@ pub(super) struct RsaKey {
 
 impl RsaKey {
     pub(super) fn generate() -> Result<Self, CallError> {
-        let broken = || CallError::Unreadable("no RSA key could be made".to_owned());
+        let broken = || CallError::Unreadable("the RSA key could not be generated".to_owned());
         let pair = KeyPair::generate(KeySize::Rsa4096).map_err(|_| broken())?;
         Self::of(pair).ok_or_else(broken)
     }
@@ -51,13 +51,13 @@ impl RsaKey {
         &self.owner
     }
 
-    /// A signature, another one every time.
+    /// A signature; a different one each time.
     pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CallError> {
         let mut signature = vec![0; LENGTH];
         let signed = self.pair.sign(&SALTED, &SystemRandom::new(), message, &mut signature);
         match signed {
             Ok(()) => Ok(signature),
-            Err(_) => Err(CallError::Unreadable("the RSA key does not sign".to_owned())),
+            Err(_) => Err(CallError::Unreadable("signing with the RSA key failed".to_owned())),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Being an agent: do what is in the inbox, the oldest first, and answer queries meanwhile.
+//! Runs an agent: does the tasks in the inbox, oldest first, and answers queries in between.
 //!
-//! A task stays in the inbox until its result is there, so that one whose program ended is done by
-//! the next. Whether there is anything new is looked up in the public results; only then is the inbox
-//! asked for, and besides now and then, whatever the results say.
+//! A task stays in the inbox until its result is delivered, so that a restarted program does it
+//! again. The public results show whether there is anything new. The inbox is read only then, and
+//! also at a fixed interval.
 
 mod turn;
 
@@ -21,19 +21,19 @@ use super::watch::Watch;
 use crate::call::CallError;
 use turn::Turn;
 
-/// How long what runs may go on after the end.
+/// How long a running task may continue after shutdown.
 const GRACE: Duration = Duration::from_secs(5);
-/// What is news for an agent.
+/// Actions that mean new entries in the inbox.
 const NEWS: [&str; 3] = ["Agent-Task-Assignment", "Task-Assignment", "Agent-Task-Query"];
-/// Queries answered before the inbox is looked at again.
+/// Maximum number of queries answered before the inbox is read again.
 const QUERIES_MAX: usize = 100;
 
-/// How to work.
+/// Options for serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workplace {
-    /// How often it is looked whether there is something new.
+    /// How often the results are polled.
     pub look: Duration,
-    /// How often the inbox is asked for, new or not.
+    /// How often the inbox is read even if there is nothing new.
     pub sweep: Duration,
 }
 
@@ -43,20 +43,20 @@ impl Default for Workplace {
     }
 }
 
-/// What went wrong around a task.
+/// An error around a task.
 #[derive(Debug)]
 pub struct Mishap {
-    /// The task, if it is about one.
+    /// The task, if there is one.
     pub task_id: Option<String>,
-    /// What could not be done.
+    /// The action that failed.
     pub what: &'static str,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl Account {
-    /// Works as one of our agents until `stop`. What runs then may finish within 5 seconds; the rest
-    /// stays in the inbox for the next program.
+    /// Serves as one of our agents until `stop`. A running task then has 5 seconds to finish;
+    /// unfinished tasks stay in the inbox for the next start.
     pub async fn serve<H: Handler>(
         &self,
         agent_id: &str,
@@ -67,7 +67,7 @@ impl Account {
         let watch = Watch::from_now(self.server(), self.address()).await?;
         let turn = Turn { account: self.clone(), agent_id: agent_id.to_owned(), handler };
         let mut desk = Desk { turn, watch, running: JoinSet::new(), swept: None };
-        // Whether this agent is ours at all is told at once.
+        // Fails at once if the agent does not belong to this wallet.
         desk.look(how.sweep).await?;
         let mut ticks = interval(how.look);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -75,33 +75,33 @@ impl Account {
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                // There may be more in the inbox, of which nobody has told since.
+                // There may be older entries in the inbox without a new message.
                 Some(_) = desk.running.join_next() => desk.swept = None,
                 _ = ticks.tick() => {}
             }
             if let Err(error) = desk.look(how.sweep).await {
-                desk.turn.mishap(None, "the market could not be asked", error.to_string());
+                desk.turn.mishap(None, "the market could not be polled", error.to_string());
             }
         }
-        // What does not end in time is dropped with the desk.
+        // A task that does not finish in time is dropped with the dispatcher.
         let _ = timeout(GRACE, desk.running.join_next()).await;
         Ok(())
     }
 }
 
-/// An agent's desk, with room for one task.
+/// Runs one task at a time for an agent.
 struct Desk<H> {
     turn: Turn<H>,
     watch: Watch,
     running: JoinSet<()>,
-    /// When the inbox was asked for; `None` if it is to be now.
+    /// When the inbox was last read; `None` to read it now.
     swept: Option<Instant>,
 }
 
 impl<H: Handler> Desk<H> {
-    /// Looks for queries and the next task, if there may be any.
+    /// Reads queries and the next task, if there may be any.
     async fn look(&mut self, sweep: Duration) -> Result<(), CallError> {
-        // If any of this fails, it is done again at the next look: news that was read is not lost.
+        // Taken here so that a failure repeats everything at the next poll, and no message is lost.
         let swept = self.swept.take();
         let due = swept.is_none_or(|swept| swept.elapsed() >= sweep);
         if !self.watch.has_news(&NEWS).await? && !due {

@@ -1,4 +1,4 @@
-//! A market: where it is, and what everybody may read there.
+//! A market: its URL and its public data.
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -17,14 +17,14 @@ use crate::call::{CallError, retry_after};
 use crate::line::{self, Line, http_url};
 use crate::retry::Retry;
 
-/// Where the protocol is below a hub's address.
+/// The protocol's path below a hub's URL.
 const MOUNT: &str = "clara";
-/// The longest short answer, and the longest page: a full one of the longest results.
+/// Maximum size of a short response, and of a page full of the longest results.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES_MAX: usize = 256 << 20;
-/// Parts of one list.
+/// Maximum number of parts of one list.
 const PARTS_MAX: usize = 256;
-/// Results on the largest page.
+/// Maximum number of results per page.
 const PAGE_MAX: usize = 1_000;
 
 /// A market at a hub.
@@ -36,35 +36,35 @@ pub struct Server {
     retry: Retry,
 }
 
-/// What a market says about itself.
+/// The market's description of itself.
 #[derive(Deserialize)]
 struct About {
     process: String,
 }
 
 impl Server {
-    /// Asks which process is at a URL, which may leave out the `/clara` at its end.
+    /// Discovers the market process at a URL, which may omit the `/clara` at its end.
     pub async fn discover(url: &str) -> Result<Self, CallError> {
         let base = mounted(http_url(url)?);
         let line = Line::new(&base)?;
         let body = ask(line.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
         let about: About = read(&body)?;
         let process = Id::read(&about.process)
-            .ok_or_else(|| CallError::Unreadable(format!("{:?} is no process", about.process)))?;
+            .ok_or_else(|| CallError::Unreadable(format!("{:?} is not an id", about.process)))?;
         Ok(Self { line, base, process, retry: Retry::default() })
     }
 
-    /// The same with more or less patience.
+    /// Sets the retry policy.
     pub fn with_retry(&self, retry: Retry) -> Self {
         Self { retry, ..self.clone() }
     }
 
-    /// The process the market is.
+    /// The id of the market's process.
     pub fn process(&self) -> Id {
         self.process
     }
 
-    /// Posts an item, as often as it takes. It is counted once.
+    /// Posts an item, with retries. It is counted once.
     pub async fn post(&self, item: &Signed) -> Result<(), CallError> {
         let sent = patiently(&self.retry, || async {
             let request = self.line.request(Method::POST, self.at(&["mu"]))?;
@@ -75,7 +75,7 @@ impl Server {
         sent.await.map(drop)
     }
 
-    /// Get the result of a message. That of a query is known when its auction has closed, and waited for.
+    /// Gets the result of a message. For a query, waits until the auction has closed.
     pub async fn result(&self, id: &str) -> Result<Evaluated, CallError> {
         let mut url = self.at(&["cu", "result", id]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
@@ -83,18 +83,18 @@ impl Server {
         Evaluated::read(&body).map_err(unreadable)
     }
 
-    /// Results that came after a cursor, the oldest first; all there are without one.
+    /// Results after a cursor, oldest first; all of them without a cursor.
     pub async fn results(&self, after: Option<&str>, limit: usize) -> Result<Page, CallError> {
         self.page(&[("from", after), ("limit", Some(&limit.min(PAGE_MAX).to_string()))]).await
     }
 
-    /// The place of the newest result, to read on from; `None` while there is none.
+    /// The cursor of the newest result, to continue from; `None` if there is none.
     pub async fn newest(&self) -> Result<Option<String>, CallError> {
         let page = self.page(&[("sort", Some("DESC")), ("limit", Some("1"))]).await?;
         Ok(page.edges.into_iter().next().map(|edge| edge.cursor))
     }
 
-    /// Evaluate a message without storing it. Nothing is done, and nothing told that is not public.
+    /// Evaluates a message without storing it. It has no effect, and returns only public data.
     pub async fn dry_run(
         &self,
         owner: &str,
@@ -120,7 +120,7 @@ impl Server {
         Evaluated::read(&answer.await?).map_err(unreadable)
     }
 
-    /// Every agent with all it does.
+    /// All agents, with all their data.
     pub async fn agents(&self) -> Result<Board, CallError> {
         self.shown(Action::ListAgents).await.map(Board)
     }
@@ -130,9 +130,9 @@ impl Server {
         jobs(&self.shown(Action::TasksQueue).await?)
     }
 
-    /// The list that an action shows, which a hub gives in parts when it is long.
+    /// Fetches the list that an action returns; a hub sends a long one in parts.
     async fn shown(&self, action: Action) -> Result<String, CallError> {
-        let nothing = || CallError::Unreadable(format!("{} shows nothing", action.as_str()));
+        let nothing = || CallError::Unreadable(format!("{} returned no list", action.as_str()));
         let (mut parts, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PARTS_MAX {
             let next = cursor.as_deref().map(|cursor| ("Cursor", cursor));
@@ -164,7 +164,7 @@ impl Server {
         patiently(&self.retry, asked).await
     }
 
-    /// The URL of a path below the protocol's own.
+    /// The URL of a path below the protocol's path.
     fn at(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -181,7 +181,7 @@ async fn ask(request: RequestBuilder, max: usize) -> Result<Vec<u8>, CallError> 
     if status.is_success() { Ok(body) } else { Err(refusal(status, after, &body)) }
 }
 
-/// The parts of a list as one.
+/// Joins the parts of a list.
 fn joined(parts: Vec<String>) -> String {
     let inner = |part: &String| {
         let list = part.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -193,7 +193,7 @@ fn joined(parts: Vec<String>) -> String {
     }
 }
 
-/// What a unit says when it does not take a request.
+/// Reads a refusal of a unit.
 fn refusal(status: StatusCode, retry_after: Option<std::time::Duration>, body: &[u8]) -> CallError {
     #[derive(Deserialize)]
     struct Told {

@@ -1,17 +1,17 @@
-//! An item that is signed, and what it is called.
+//! A signed item and its id.
 
 use bytes::Bytes;
 
-/// A signed message. Sent again it is still the same one.
+/// A signed message. Sent again, it is still the same message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// What everybody calls it.
+    /// Its id.
     pub id: String,
     pub(super) bytes: Bytes,
 }
 
 impl Signed {
-    /// The item as it is sent.
+    /// The item's bytes, as sent.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

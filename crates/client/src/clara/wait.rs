@@ -1,4 +1,4 @@
-//! Waiting for what becomes of a task.
+//! Waits for the outcome of a task.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use super::retry::hope;
 use super::watch::Watch;
 use crate::call::CallError;
 
-/// How often it is looked whether there is something new.
+/// How often the results are polled.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A task that was registered.
+/// A registered task.
 #[derive(Clone, Debug)]
 pub struct Wait {
     task_id: String,
     watch: Watch,
 }
 
-/// Something that became of a task.
+/// One outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It is done. One that went to several agents is done as often.
+    /// It is done. A task for several agents is done several times.
     Done(Outcome),
-    /// Nobody made an offer.
+    /// There were no offers.
     NoOffers,
-    /// The one agent that was to do it will not.
+    /// The only agent that could do it declined.
     Unassigned,
     /// It was not done in time.
     Expired,
@@ -44,12 +44,12 @@ impl Wait {
         Self { task_id, ..self }
     }
 
-    /// What the task is called.
+    /// The task's id.
     pub fn task_id(&self) -> &str {
         &self.task_id
     }
 
-    /// What becomes of it next. A hub that cannot be reached is asked again until then.
+    /// Waits for the next outcome. A hub that cannot be reached is retried until the timeout.
     pub async fn next(&mut self, patience: Duration) -> Result<Ending, CallError> {
         let until = Instant::now() + patience;
         loop {
@@ -57,7 +57,7 @@ impl Wait {
                 Ok(Some(ending)) => return Ok(ending),
                 Err(error) if hope(&error).is_none() => return Err(error),
                 _ if Instant::now() >= until => {
-                    let what = format!("what becomes of task {}", self.task_id);
+                    let what = format!("task {}", self.task_id);
                     return Err(CallError::TimedOut { url: what });
                 }
                 _ => sleep_until((Instant::now() + LOOK).min(until)).await,
@@ -78,7 +78,7 @@ impl Wait {
 }
 
 impl Ending {
-    /// `None` for messages that end nothing, such as that a task waits.
+    /// `None` for messages that end nothing, such as the notice that a task waits.
     fn read(message: &Sent) -> Result<Option<Self>, CallError> {
         Ok(match message.tag("Action") {
             Some("Task-Result") => {

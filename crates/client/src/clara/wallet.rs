@@ -1,4 +1,4 @@
-//! A wallet: a key that signs items. Whoever has it is the address.
+//! A wallet: a key that signs items. The address is derived from the key.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use super::signed::Signed;
 use crate::agora::Seed;
 use crate::call::CallError;
 
-/// Somebody who can sign items.
+/// A key that can sign items.
 #[derive(Clone)]
 pub struct Wallet {
     key: Key,
@@ -27,35 +27,35 @@ enum Key {
     Rsa(RsaKey),
 }
 
-/// Why a text or a file is no wallet.
+/// Why a text or a file is not a valid wallet.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAWallet {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// It is neither of the two.
+    /// It is neither a seed nor a JWK.
     #[error("not a wallet: expected `ed25519-seed:…` or the JWK of an RSA key")]
     Unknown,
-    /// A member of the JWK is missing or is not written as it must be.
+    /// A member of the JWK is missing or malformed.
     #[error("the JWK member {0:?} is missing or invalid")]
     BadMember(&'static str),
-    /// The numbers are no key of 4096 bits.
-    #[error("the JWK is no RSA key of 4096 bits with the exponent 65537")]
+    /// The numbers are not a 4096-bit key.
+    #[error("the JWK is not a 4096-bit RSA key with the exponent 65537")]
     BadKey,
 }
 
 impl Wallet {
-    /// The wallet with an Ed25519 key that grows from this seed.
+    /// The wallet with the Ed25519 key of this seed.
     pub fn new(seed: &Seed) -> Self {
         Self::of(Key::Ed25519(seed.key()))
     }
 
-    /// A new wallet with an RSA key of 4096 bits, as Arweave's are. Takes seconds.
+    /// A new wallet with a 4096-bit RSA key, as Arweave uses. Takes seconds.
     pub fn rsa() -> Result<Self, CallError> {
         RsaKey::generate().map(|key| Self::of(Key::Rsa(key)))
     }
 
-    /// Reads a key file: a seed as [`Seed::read`] takes it, or an Arweave wallet's JWK.
+    /// Parses a key file: a seed in the form of [`Seed::read`], or an Arweave wallet's JWK.
     pub fn read(text: &str) -> Result<Self, NotAWallet> {
         if let Some(seed) = Seed::read(text) {
             return Ok(Self::new(&seed));
@@ -68,12 +68,12 @@ impl Wallet {
         Self::read(&std::fs::read_to_string(path)?)
     }
 
-    /// What the market calls whoever signs with it.
+    /// The wallet's address.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Signs a message to a process. Two messages of the same content are two messages.
+    /// Signs a message to a process. Two calls with the same content give two messages.
     pub fn sign(
         &self,
         process: Id,
@@ -88,7 +88,7 @@ impl Wallet {
         self.sign_as(anchor, process, tags, data)
     }
 
-    /// The same with an anchor of the caller's.
+    /// Like `sign`, with an anchor of your own.
     pub fn sign_as(
         &self,
         anchor: [u8; 32],

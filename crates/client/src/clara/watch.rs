@@ -1,7 +1,7 @@
-//! Watching a market: its messages to one address, as they come.
+//! Reads a market's messages to one address, as they come.
 //!
-//! All results are public and reading them leaves no trace, so that this is how to wait: orders that
-//! read are signed messages, which a hub has to keep.
+//! All results are public, and reading them stores nothing at the hub. So this is the way to wait:
+//! read actions are signed messages, which a hub has to store.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use rialto_protocols::clara::result::Sent;
 use super::server::Server;
 use crate::call::CallError;
 
-/// Results read at a time.
+/// Results per page.
 const PAGE: usize = 200;
 
-/// A place in the results, and what was found there for one address.
+/// A cursor in the results, and the messages found for one address.
 #[derive(Clone, Debug)]
 pub struct Watch {
     server: Server,
@@ -23,19 +23,19 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What the market tells an address from now on.
+    /// Messages to an address from now on.
     pub async fn from_now(server: &Server, address: &str) -> Result<Self, CallError> {
         let cursor = server.newest().await?;
         Ok(Self::after(server, address, cursor))
     }
 
-    /// What it told an address after a place that was kept; all of it without one.
+    /// Messages to an address after a saved cursor; all of them without one.
     pub fn after(server: &Server, address: &str, cursor: Option<String>) -> Self {
         let (server, address) = (server.clone(), address.to_owned());
         Self { server, address, cursor, found: VecDeque::new() }
     }
 
-    /// The next message, if there is one by now.
+    /// The next message, if there is one now.
     pub async fn next(&mut self) -> Result<Option<Sent>, CallError> {
         loop {
             if let Some(next) = self.found.pop_front() {
@@ -43,7 +43,7 @@ impl Watch {
             }
             let page = self.server.results(self.cursor.as_deref(), PAGE).await?;
             let Some(last) = page.edges.last() else { return Ok(None) };
-            // A server that stays where it is would have us ask for ever.
+            // A server that never advances its cursor would cause an endless loop.
             if self.cursor.as_ref() == Some(&last.cursor) {
                 return Err(CallError::Unreadable(
                     "the server returned the same cursor twice".to_owned(),
@@ -55,7 +55,7 @@ impl Watch {
         }
     }
 
-    /// Reads all there is by now, and says whether any of it has one of these actions.
+    /// Reads everything there is now, and returns whether any message has one of these actions.
     pub(super) async fn has_news(&mut self, actions: &[&str]) -> Result<bool, CallError> {
         let mut news = false;
         while let Some(message) = self.next().await? {

@@ -1,4 +1,4 @@
-//! An agent at a hub: its id and its key, and what it says about itself.
+//! An agent at a hub: its id, its key, and the messages about itself.
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::openclaw::answers::{ClaimRecorded, StatusTaken};
@@ -24,37 +24,37 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent that was published earlier. Nothing is sent yet.
+    /// An agent that was published earlier. Sends nothing.
     pub fn new(server: &Server, id: Uuid, key: Key) -> Self {
         Self::at(server.with_key(key), id)
     }
 
-    /// The agent for which the server has the key already.
+    /// The agent for which the server already has the key.
     pub(super) fn at(server: Server, id: Uuid) -> Self {
         Self { id, server, patience: Patience::default() }
     }
 
-    /// The same with more or less patience when asking.
+    /// Sets the retry policy for requests.
     pub fn with_patience(&self, patience: Patience) -> Self {
         Self { patience, ..self.clone() }
     }
 
-    /// Who this is.
+    /// The agent's id.
     pub fn id(&self) -> Uuid {
         self.id
     }
 
-    /// Where it is, called with its key.
+    /// The hub, called with the agent's key.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// How patient it is.
+    /// The retry policy.
     pub fn patience(&self) -> Patience {
         self.patience
     }
 
-    /// Publishes the identity again: what the agent can do has changed.
+    /// Publishes the identity again, after a change of its skills.
     pub async fn publish(&self, identity: &Identity) -> Result<Published, CallError> {
         if identity.agent_id != self.id {
             return Err(CallError::invalid("the identity is another agent's", None));
@@ -64,12 +64,12 @@ impl Agent {
         Ok(published)
     }
 
-    /// Leaves the hub; `false` if it was not there.
+    /// Unregisters the agent; `false` if it was not registered.
     pub async fn unregister(&self) -> Result<bool, CallError> {
         self.server.unregister(self.id).await
     }
 
-    /// Tells how the agent is, and how it was before. A [`super::Duty`] does this by itself.
+    /// Sends the agent's current and previous status. A [`super::Duty`] does this by itself.
     pub async fn tell(
         &self,
         report: Report,

@@ -1,4 +1,4 @@
-//! What a hub answers: one of the protocol's messages, or why not.
+//! A hub's response: one of the protocol's messages, or an error.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use serde::de::DeserializeOwned;
 use crate::call::{CallError, refused, retry_after};
 use crate::line;
 
-/// The longest answer that is read: a full page of the longest messages.
+/// Maximum response size: a full page of the longest messages.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
-/// How a hub marks the first answer to a key that came with another body (R65).
+/// Header of the first response to a key that was repeated with another body (R65).
 const MISMATCH_HEADER: &str = "idempotency-mismatch";
 
-/// The body of a good answer.
+/// The body of a successful response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) text: String,
-    /// Whether the hub answered an earlier request with the same key and other content.
+    /// Whether the response belongs to an earlier request with the same key and other content.
     pub(super) mismatch: bool,
 }
 
 impl Answer {
-    /// Sends a request and reads all of its answer.
+    /// Sends a request and reads the whole response.
     pub(super) async fn ask(request: RequestBuilder) -> Result<Self, CallError> {
         let mut answer = line::send(request).await?;
         let (status, after) = (answer.status(), retry_after(answer.headers()));
@@ -34,40 +34,40 @@ impl Answer {
         if !status.is_success() {
             return Err(refusal(status, after, &body));
         }
-        let wrong = |_| CallError::Unreadable("it is no text".to_owned());
+        let wrong = |_| CallError::Unreadable("it is not valid UTF-8".to_owned());
         let text = String::from_utf8(body).map_err(wrong)?;
         Ok(Self { status: status.as_u16(), text, mismatch })
     }
 
-    /// The answer as one of the hub's own types.
+    /// The response, parsed as one of the hub's own types.
     pub(super) fn value<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_str(&self.text).map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
-    /// The answer as one of the six messages.
+    /// The response, parsed as one of the six messages.
     pub(super) fn message<T: Said>(&self) -> Result<T, CallError> {
         said(&self.text)
     }
 }
 
-/// Reads one of the six messages from somebody else.
+/// Parses one of the six messages.
 pub(super) fn said<T: Said>(text: &str) -> Result<T, CallError> {
     whole(text).map(|message| message.said)
 }
 
-/// The same with the text it came in.
+/// Like `parse_message`, with the original text.
 pub(super) fn whole<T: Said>(text: &str) -> Result<Message<T>, CallError> {
     let unreadable = |bad: Failure| CallError::Unreadable(bad.message.into_owned());
     message::read(text.as_bytes()).map_err(unreadable)
 }
 
-/// Checks a message of our own as the hub will.
+/// Checks an outgoing message like the hub does.
 pub(super) fn check<T: Said>(text: &str) -> Result<T, CallError> {
     let wrong = |bad: Failure| CallError::invalid(bad.message.clone(), hint(&bad.violations));
     message::read(text.as_bytes()).map(|message| message.said).map_err(wrong)
 }
 
-/// What an answer refuses: an error of this protocol, or whatever stands between.
+/// Reads a refusal: an error of this protocol, or the response of a proxy in between.
 pub(super) fn refusal(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
     let Ok(shape::Refused { error, .. }) = serde_json::from_slice(body) else {
         return refused(status, after, &String::from_utf8_lossy(body));
@@ -83,7 +83,7 @@ pub(super) fn refusal(status: StatusCode, after: Option<Duration>, body: &[u8]) 
     }
 }
 
-/// Everything that is wrong, if it is more than the message says already.
+/// All violations, if there are more than the message already contains.
 fn hint(violations: &[String]) -> Option<String> {
     (violations.len() > 1).then(|| violations.join("; "))
 }

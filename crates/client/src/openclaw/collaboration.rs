@@ -1,4 +1,4 @@
-//! Collaborations as one of their two parties sees them: looked at, listed, called off, approved.
+//! Collaborations from the view of a party: read, list, cancel, approve.
 
 use rialto_protocols::kit::object::Object;
 use rialto_protocols::openclaw::collaboration::{self, Listed, View};
@@ -11,29 +11,29 @@ use super::answer::Answer;
 use super::{answer, server};
 use crate::call::CallError;
 
-/// One piece of work and how it stands.
+/// A collaboration and its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collaboration {
-    /// Its id; none before it is accepted.
+    /// Its id; `None` before it is accepted.
     pub collaboration_id: Option<Uuid>,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// The last answer, if there is one.
+    /// The last response, if there is one.
     pub response: Option<Response>,
-    /// What came of it, if it is over, with the text it came in.
+    /// The result, if it has ended, with its original text.
     pub result: Option<Message<Output>>,
 }
 
 /// Which of an agent's own collaborations to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Only those it asked for, or only those it does.
+    /// Only those it requested, or only those it works on.
     pub role: Option<Role>,
-    /// Only those that stand so.
+    /// Only those in this state.
     pub state: Option<State>,
-    /// How many on a page; the hub's own choice without.
+    /// Page size; the hub's default if not set.
     pub limit: Option<u32>,
 }
 
@@ -42,18 +42,18 @@ pub struct Listing {
 pub struct Page {
     /// The collaborations.
     pub collaborations: Vec<Collaboration>,
-    /// Leads to the next page; `None` on the last.
+    /// The cursor of the next page; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
 impl Agent {
-    /// How a collaboration stands. `id` is its own, or the request's before there is one.
+    /// The state of a collaboration. `id` is its own id, or the request's before there is one.
     pub async fn collaboration(&self, id: Uuid) -> Result<Collaboration, CallError> {
         let url = self.server().at(&["collaborations", &id.to_string()]);
         Collaboration::seen(&self.server().get(url).await?)
     }
 
-    /// One page of the agent's own: the first, or the one a cursor leads to.
+    /// One page of the agent's own collaborations: the first, or the one at a cursor.
     pub async fn collaborations(
         &self,
         listing: &Listing,
@@ -73,22 +73,21 @@ impl Agent {
         Ok(Page { collaborations: all.collect::<Result<_, _>>()?, next_cursor: page.next_cursor })
     }
 
-    /// Calls a collaboration off, as its requester or its responder; gives the `cancelled` result.
+    /// Cancels a collaboration, as its requester or its responder; returns the `cancelled` result.
     pub async fn cancel(&self, id: Uuid, reason: Option<&str>) -> Result<Output, CallError> {
         let url = self.server().at(&["collaborations", &id.to_string(), "cancel"]);
         let body = server::common()?.on(Object::new().maybe_text("reason", reason)).finish();
         self.server().post(url, body).await?.message()
     }
 
-    /// Says whether work that needs approval may be done. An operator says so at its own server:
-    /// [`super::Server::approve`].
+    /// Approves or rejects work that needs approval. Operators use [`super::Server::approve`].
     pub async fn approve(&self, id: Uuid, approved: bool) -> Result<(), CallError> {
         self.server().approve(id, approved).await
     }
 }
 
 impl Collaboration {
-    /// Reads the answer to a look at one.
+    /// Parses the response with one collaboration.
     pub(super) fn seen(answer: &Answer) -> Result<Self, CallError> {
         let View { collaboration_id, state, request, response, result, .. } = answer.value()?;
         Self::read(Listed { collaboration_id, state, request, response, result })
@@ -97,7 +96,8 @@ impl Collaboration {
     fn read(listed: Listed) -> Result<Self, CallError> {
         let id = listed.collaboration_id.map(|id| id.parse()).transpose();
         Ok(Self {
-            collaboration_id: id.map_err(|_| CallError::Unreadable("an id is none".to_owned()))?,
+            collaboration_id: id
+                .map_err(|_| CallError::Unreadable("collaboration_id is not a UUID".to_owned()))?,
             state: listed.state,
             request: answer::said(listed.request.get())?,
             response: listed.response.map(|raw| answer::said(raw.get())).transpose()?,

@@ -1,4 +1,4 @@
-//! The directory: who is there, what they can do, and how well they do.
+//! The directory: agents, their capabilities, and their reputation.
 
 use rialto_protocols::kit::ijson;
 use rialto_protocols::openclaw::directory::{self, Entry};
@@ -10,26 +10,26 @@ use uuid::Uuid;
 use super::server::Server;
 use crate::call::CallError;
 
-/// How many pages of agents are read.
+/// Maximum number of agent pages to read.
 const PAGES_MAX: usize = 1_000;
 
-/// Which agents to list; everything empty means all of them.
+/// Which agents to list; an empty filter matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only agents with the capability of this id.
+    /// Only agents with this capability id.
     pub capability: Option<String>,
-    /// Only agents with a capability of this sort.
+    /// Only agents with a capability of this category.
     pub category: Option<Category>,
-    /// Only agents that are so.
+    /// Only agents with this status.
     pub status: Option<Status>,
-    /// Agents on a page; the hub's own choice without.
+    /// Page size; the hub's default if not set.
     pub limit: Option<u32>,
 }
 
 /// An agent as the hub shows it.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What most callers want to know.
+    /// The main fields.
     pub entry: Entry,
     raw: Box<RawValue>,
 }
@@ -39,11 +39,11 @@ pub struct Found {
 pub struct FoundPage {
     /// The agents.
     pub agents: Vec<Found>,
-    /// Leads to the next page; `None` on the last.
+    /// The cursor of the next page; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
-/// How well an agent does, by the hub and by its own account.
+/// The reputation of an agent, as the hub measures it and as the agent claims it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reputed {
     /// The hub's last update; `None` before the first finished collaboration.
@@ -53,7 +53,7 @@ pub struct Reputed {
 }
 
 impl Found {
-    /// All of it: JSON text of the identity with the hub's own figures.
+    /// The identity with the hub's own figures: JSON text.
     pub fn raw(&self) -> &str {
         self.raw.get()
     }
@@ -77,7 +77,7 @@ impl Filter {
 }
 
 impl Server {
-    /// All agents that fit.
+    /// All agents that match a filter.
     pub async fn agents(&self, filter: &Filter) -> Result<Vec<Found>, CallError> {
         let (mut agents, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PAGES_MAX {
@@ -91,7 +91,7 @@ impl Server {
         Err(CallError::Unreadable(format!("the list has more than {PAGES_MAX} pages")))
     }
 
-    /// One page of them: the first, or the one a cursor leads to.
+    /// One page of agents: the first, or the one at a cursor.
     pub async fn agents_page(
         &self,
         filter: &Filter,
@@ -110,12 +110,12 @@ impl Server {
         Found::read(self.get(self.at(&["agents", &id.to_string()])).await?.value()?)
     }
 
-    /// How an agent last said it is.
+    /// The last status an agent reported.
     pub async fn status(&self, id: Uuid) -> Result<StatusUpdate, CallError> {
         self.get(self.at(&["agents", &id.to_string(), "status"])).await?.message()
     }
 
-    /// How well an agent does.
+    /// The reputation of an agent.
     pub async fn reputation(&self, id: Uuid) -> Result<Reputed, CallError> {
         let answer = self.get(self.at(&["agents", &id.to_string(), "reputation"])).await?;
         Reputed::read(&answer.text)
@@ -126,7 +126,8 @@ impl Reputed {
     fn read(text: &str) -> Result<Self, CallError> {
         let unreadable = |bad: ijson::Unreadable| CallError::Unreadable(bad.to_string());
         let json = ijson::read(text.as_bytes()).map_err(unreadable)?;
-        // Before the first finished collaboration the hub has no score, and so no whole message.
+        // Before the first finished collaboration the hub has no score, so the message is
+        // incomplete.
         let of = |json| message::of::<Reputation>(json).ok().map(|message| message.said);
         Ok(Self { by_hub: of(&json), claimed: json.get("claimed").and_then(of) })
     }

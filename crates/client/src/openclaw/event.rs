@@ -1,4 +1,4 @@
-//! What a hub tells an agent, on the stream or with a push: the same names and the same bodies.
+//! Events from a hub to an agent, on the stream or as a webhook: the same names and bodies.
 
 use rialto_protocols::kit::ijson::{self, Json, Kind};
 use rialto_protocols::openclaw::Failure;
@@ -8,48 +8,48 @@ use rialto_protocols::openclaw::message::{
 use rialto_protocols::openclaw::stream;
 use uuid::Uuid;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The stream is open, for the first time or again.
     Connected,
-    /// Somebody wants something of this agent.
+    /// A request to this agent.
     Request(Box<Incoming>),
-    /// Somebody answered a request of this agent.
+    /// A response to a request of this agent.
     Response(Box<Response>),
-    /// A request of this agent came to an end, in the text it came in.
+    /// A request of this agent has ended; with the original text.
     Result(Box<Message<Output>>),
-    /// The other party called a collaboration off.
+    /// The other party cancelled a collaboration.
     Cancelled(Cancelled),
-    /// This agent, or one that is watched, is doing otherwise.
+    /// The status of this agent, or of a watched one, has changed.
     Status(Box<StatusUpdate>),
-    /// The reputation of this agent, or of one that is watched, has changed.
+    /// The reputation of this agent, or of a watched one, has changed.
     Reputation(Box<Reputation>),
 }
 
 /// A request as its responder gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// What is wanted, and by whom.
+    /// The request.
     pub request: Request,
-    /// What the work is called; it may have no name before it is accepted.
+    /// The collaboration's id; it may have none before it is accepted.
     pub collaboration_id: Option<Uuid>,
-    /// Whether the hub accepted it already. If not, it waits for the agent's own answer.
+    /// Whether the hub has already accepted it. If not, it waits for the agent's own response.
     pub accepted: bool,
-    /// Whether somebody must agree before it is accepted.
+    /// Whether it needs approval before it is accepted.
     pub awaiting_approval: bool,
 }
 
-/// A collaboration that was called off.
+/// A cancelled collaboration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    /// The collaboration, if it had been accepted.
+    /// The collaboration's id, if it had been accepted.
     pub collaboration_id: Option<Uuid>,
-    /// The request.
+    /// The request's id.
     pub request_id: Option<Uuid>,
 }
 
-/// Reads the body of an event by its name. `None` for a name nobody here knows.
+/// Parses the body of an event by its name. `None` for an unknown name.
 pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
     let name = stream::Event::read(name)?;
     let json = match ijson::read(body.as_bytes()) {
@@ -78,7 +78,7 @@ impl Incoming {
         let (accepted, awaiting_approval) = (flag("accepted"), flag("awaiting_approval"));
         let collaboration_id = id(json, "collaboration_id");
         if accepted && collaboration_id.is_none() {
-            return Err(Failure::invalid("accepted work has a collaboration_id"));
+            return Err(Failure::invalid("accepted work must have a collaboration_id"));
         }
         Ok(Self { request, collaboration_id, accepted, awaiting_approval })
     }

@@ -1,4 +1,4 @@
-//! Who does the work: asked whether it will, then for the work.
+//! Handlers, which decide on a request and then do the work.
 
 use std::future::{Future, ready};
 
@@ -9,28 +9,28 @@ use uuid::Uuid;
 
 use super::event::Incoming;
 
-/// Work that was accepted.
+/// An accepted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What the work is called.
+    /// The collaboration's id.
     pub collaboration_id: Uuid,
-    /// What is wanted, and by whom.
+    /// The request.
     pub request: Request,
 }
 
-/// Whether a request will be served.
+/// Whether a request is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It will.
+    /// Accepts it.
     Accept {
-        /// When it is likely to be done.
+        /// When it will probably be done.
         estimated_completion: Option<Timestamp>,
     },
-    /// It will not.
+    /// Rejects it.
     Reject(Rejection),
-    /// Perhaps, later.
+    /// Defers it.
     Defer {
-        /// When it is looked at again.
+        /// When it is decided on again.
         until: Timestamp,
     },
 }
@@ -38,55 +38,55 @@ pub enum Verdict {
 /// Why there is no output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// In one word, such as `SOURCE_UNAVAILABLE`.
+    /// An error code such as `SOURCE_UNAVAILABLE`.
     pub code: String,
-    /// For people. The other party reads it: nothing secret belongs here.
+    /// The error message. The other party reads it, so it must not contain secrets.
     pub message: String,
-    /// Whether it passes.
+    /// Whether the error is permanent.
     pub error_type: ErrorType,
 }
 
-/// What went wrong around a collaboration.
+/// An error around a collaboration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mishap {
-    /// The collaboration, if it is about one.
+    /// The collaboration, if there is one.
     pub collaboration_id: Option<Uuid>,
-    /// What could not be done.
+    /// The action that failed.
     pub what: &'static str,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// A worker.
+/// Does the work.
 pub trait Handler: Send + Sync + 'static {
-    /// Does a job: JSON text of an object, or why not. It is dropped where it waits when the job is
-    /// called off.
+    /// Does a job and returns a JSON object as text, or an error. The future is dropped if the job
+    /// is cancelled.
     fn work(&self, job: Job) -> impl Future<Output = Result<String, Broken>> + Send;
 
-    /// Says whether a request will be served. Only agents that answer for themselves are asked, and
-    /// have nine seconds; all others have the hub accept for them.
+    /// Decides on a request, within nine seconds. Only called for agents that respond manually; for
+    /// all others the hub accepts.
     fn decide(&self, _: &Request) -> impl Future<Output = Verdict> + Send {
         ready(Verdict::Accept { estimated_completion: None })
     }
 
-    /// Says whether work may be done that somebody must agree to. `None` leaves that to somebody
-    /// else, such as an operator, who knows the work by its collaboration id.
+    /// Decides on work that needs approval. `None` leaves it to another party, such as an operator,
+    /// who refers to the work by its collaboration id.
     fn approve(&self, _: &Incoming) -> impl Future<Output = Option<bool>> + Send {
         ready(None)
     }
 
-    /// Is told what went wrong around its work, to log it.
+    /// Called with errors around the work, to log them.
     fn mishap(&self, _: &Mishap) {}
 }
 
 impl Broken {
-    /// What goes wrong every time.
+    /// An error that a retry would repeat.
     pub fn for_good(code: impl Into<String>, message: impl Into<String>) -> Self {
         let (code, message) = (code.into(), message.into());
         Self { code, message, error_type: ErrorType::Permanent }
     }
 
-    /// What may go well the next time.
+    /// An error that a retry may avoid.
     pub fn for_now(code: impl Into<String>, message: impl Into<String>) -> Self {
         let (code, message) = (code.into(), message.into());
         Self { code, message, error_type: ErrorType::Transient }

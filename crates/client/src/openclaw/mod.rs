@@ -1,10 +1,10 @@
-//! openclaw, from the client's side: announce what an agent can do, ask others for work, and do it.
+//! openclaw client: publish an agent's capabilities, request work, and do it.
 //!
-//! A [`Server`] is a hub by its address: it lists agents and takes an identity, made with a
-//! [`Profile`]. An [`Agent`] is an identity with its key: it asks, waits, looks and cancels. A
-//! [`Duty`] tells the hub for as long as it lives how the agent is and how well it does, and serves
-//! requests with a [`Handler`]. A [`Stream`] brings what the hub has to say, however often the line
-//! breaks, and [`push`] is for agents that a hub calls. [`direct`] needs no hub at all.
+//! A [`Server`] is a hub at a URL: it lists agents and accepts an identity, built with a
+//! [`Profile`]. An [`Agent`] is an identity with its key: it sends requests, waits for results,
+//! reads and cancels. A [`Duty`] keeps the agent online, reports its status and reputation, and
+//! serves requests with a [`Handler`]. A [`Stream`] receives the hub's events across reconnects,
+//! and [`push`] is for agents that receive webhooks. [`direct`] works without a hub.
 
 mod agent;
 mod answer;

@@ -1,4 +1,4 @@
-//! Work that is wanted, before it is a request.
+//! A collaboration request to send.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{answer, fresh, server};
 use crate::call::CallError;
 
-/// What is wanted of whom.
+/// The work to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     capability_id: String,
@@ -23,7 +23,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// Asks whoever the hub finds best for a capability. The input is JSON text of an object.
+    /// A request to the best agent for a capability, chosen by the hub. The input is a JSON object,
+    /// as text.
     pub fn new(capability_id: &str, input: &str) -> Self {
         Self {
             capability_id: capability_id.to_owned(),
@@ -36,38 +37,38 @@ impl Order {
         }
     }
 
-    /// The same of one agent.
+    /// Sends the request to one agent.
     pub fn of(mut self, responder: Uuid) -> Self {
         self.responder = Some(responder);
         self
     }
 
-    /// The same by some time.
+    /// Sets the deadline.
     pub fn by(mut self, deadline: Timestamp) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// The same, more or less urgent: 1 is the most, 10 the least, and 5 is usual.
+    /// Sets the priority: 1 is the most urgent, 10 the least, and 5 is the default.
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// The same for at most this much.
+    /// Sets the maximum price.
     pub fn budget(mut self, budget: Credits) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// The same under a key of your own: whoever asks again with it within a day gets the first
-    /// answer. Without, every order has a new one.
+    /// Sets the idempotency key: a repeat with it within a day gets the first response. By default
+    /// each request has a new one.
     pub fn key(mut self, key: &str) -> Self {
         self.idempotency_key = Some(key.to_owned());
         self
     }
 
-    /// The request of one agent for this.
+    /// Builds the request of one agent.
     pub(super) fn draw_up(&self, requester: Uuid) -> Result<Request, CallError> {
         check_object(&self.input)?;
         let Common { correlation_id, timestamp } = server::common()?;
@@ -92,9 +93,9 @@ impl Order {
     }
 }
 
-/// Refuses what is no single object: it could say more than its own member.
+/// Refuses text that is not a single object, because it could add other members.
 pub(super) fn check_object(text: &str) -> Result<(), CallError> {
-    let hint = || Some("write JSON text of an object, such as {\"text\":\"hi\"}".to_owned());
+    let hint = || Some("write a JSON object, such as {\"text\":\"hi\"}".to_owned());
     match ijson::read(text.as_bytes()).as_ref().map(ijson::Json::kind) {
         Ok(Kind::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid("the data is not an object", hint())),

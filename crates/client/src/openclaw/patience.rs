@@ -1,4 +1,4 @@
-//! How often a request is made again, and after how long (section 7 of the book).
+//! Retry policy for requests: how often and after how long (section 7 of the book).
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use rialto_protocols::openclaw::message::{Answer, Response};
 
 use crate::call::CallError;
 
-/// How patient a requester is.
+/// How often a request is retried, and after how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// How often a request is made again at most; 0 is never.
+    /// Maximum number of retries; 0 means none.
     pub retries_max: u32,
-    /// How long the first wait is; each further one is twice as long, and all are a fifth more or
-    /// less by chance.
+    /// The first delay. Each further one is twice as long, and each varies randomly by up to a
+    /// fifth.
     pub first: Duration,
-    /// The longest wait a hub may ask for. Who is told to wait longer gets the answer as it is.
+    /// The longest delay a hub may ask for. If it asks for more, the response is returned as it is.
     pub longest: Duration,
 }
 
@@ -25,8 +25,8 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// How long to wait before asking again with the same key; `None` if that is not to be done.
-    /// `left` is how long there is until the deadline.
+    /// How long to wait before a retry with the same key; `None` if it must not be retried. `left`
+    /// is the time left until the deadline.
     pub(super) fn wait(
         &self,
         retries: u32,
@@ -42,14 +42,14 @@ impl Patience {
         left.is_none_or(|left| wait < left).then_some(wait)
     }
 
-    /// The wait after so many retries: doubled with each, give or take a fifth.
+    /// The delay after this many retries: doubled with each, plus or minus a fifth.
     fn pause(&self, retries: u32, random: u32) -> Duration {
         let doubled = self.first.saturating_mul(1 << retries.min(16));
         doubled.mul_f64(0.8 + 0.4 * f64::from(random) / f64::from(u32::MAX))
     }
 }
 
-/// The shortest wait after which the same request can succeed; `None` if it cannot.
+/// The minimum wait before the same request can succeed; `None` if it cannot.
 fn hope(result: Result<&Response, &CallError>) -> Option<Duration> {
     match result {
         Ok(Response { answer: Answer::Rejected(why), .. }) if why.retryable => {
@@ -60,8 +60,8 @@ fn hope(result: Result<&Response, &CallError>) -> Option<Duration> {
     }
 }
 
-/// The shortest wait after which the same call can succeed; `None` if it cannot. Messages with an
-/// id of their own may be sent again when an answer was lost.
+/// The minimum wait before the same call can succeed; `None` if it cannot. Messages with their own
+/// id may be sent again when a response was lost.
 pub(super) fn passing(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),

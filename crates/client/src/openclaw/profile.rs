@@ -1,4 +1,4 @@
-//! An identity in the making: who an agent is and what it can do.
+//! Builds an identity: an agent's name and its capabilities.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
@@ -11,10 +11,10 @@ use super::{answer, fresh};
 use crate::call::CallError;
 use crate::clock;
 
-/// What an agent says it is, unless it says otherwise.
+/// The default agent version.
 const AGENT_VERSION: &str = "1.0.0";
 
-/// One thing an agent can do.
+/// One skill of an agent.
 #[derive(Clone, Debug)]
 pub struct Skill {
     id: String,
@@ -28,7 +28,7 @@ pub struct Skill {
     price: Option<Credits>,
 }
 
-/// An agent that is to be published.
+/// An agent to publish.
 #[derive(Clone, Debug)]
 pub struct Profile {
     agent_id: Option<Uuid>,
@@ -41,7 +41,7 @@ pub struct Profile {
 }
 
 impl Skill {
-    /// A skill that takes and gives any object.
+    /// A skill with any object as input and output.
     pub fn new(id: &str, category: Category, description: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -56,37 +56,37 @@ impl Skill {
         }
     }
 
-    /// The same with a name for people.
+    /// Sets the display name.
     pub fn called(mut self, name: &str) -> Self {
         self.name = name.to_owned();
         self
     }
 
-    /// The same with a JSON Schema that every input must fit.
+    /// Sets a JSON Schema that every input must match.
     pub fn input(mut self, schema: &str) -> Self {
         self.input = Some(schema.to_owned());
         self
     }
 
-    /// The same with a JSON Schema that every output must fit.
+    /// Sets a JSON Schema that every output must match.
     pub fn output(mut self, schema: &str) -> Self {
         self.output = Some(schema.to_owned());
         self
     }
 
-    /// The same with how long it takes.
+    /// Sets the estimated duration.
     pub fn takes(mut self, long: Millis) -> Self {
         self.takes = Some(long);
         self
     }
 
-    /// The same, but somebody must agree before it is done.
+    /// Requires an approval before the work is done.
     pub fn requires_approval(mut self) -> Self {
         self.requires_approval = true;
         self
     }
 
-    /// The same for a price.
+    /// Sets the price.
     pub fn price(mut self, price: Credits) -> Self {
         self.price = Some(price);
         self
@@ -114,7 +114,7 @@ impl Skill {
 }
 
 impl Profile {
-    /// An agent by its name, which is `chimera-` and small letters, digits and hyphens.
+    /// An agent with a name: `chimera-` and lowercase letters, digits and hyphens.
     pub fn new(name: &str) -> Self {
         Self {
             agent_id: None,
@@ -127,49 +127,49 @@ impl Profile {
         }
     }
 
-    /// The same under an id it had before. Without, it gets a new one.
+    /// Sets an id it had before. By default it gets a new one.
     pub fn id(mut self, id: Uuid) -> Self {
         self.agent_id = Some(id);
         self
     }
 
-    /// The same in a version such as `1.2.0`.
+    /// Sets the version, such as `1.2.0`.
     pub fn version(mut self, version: &str) -> Self {
         self.version = version.to_owned();
         self
     }
 
-    /// The same with one more skill; there must be one at least.
+    /// Adds a skill; at least one is required.
     pub fn can(mut self, skill: Skill) -> Self {
         self.skills.push(skill);
         self
     }
 
-    /// The same with at most so many collaborations at a time.
+    /// Sets the maximum number of collaborations at a time.
     pub fn max_concurrent_tasks(mut self, most: u32) -> Self {
         self.limits.max_concurrent_tasks = Some(most.into());
         self
     }
 
-    /// The same with at most so many new collaborations in any minute.
+    /// Sets the maximum number of new collaborations per minute.
     pub fn rate_limit_per_minute(mut self, most: u32) -> Self {
         self.limits.rate_limit_per_minute = Some(most.into());
         self
     }
 
-    /// The same, called at a URL while it has no stream open.
+    /// Sets the URL for webhooks while no stream is open.
     pub fn endpoint(mut self, url: &str) -> Self {
         self.endpoint = Some(url.to_owned());
         self
     }
 
-    /// The same, but it answers every request itself, within nine seconds.
+    /// Lets the agent respond to every request itself, within nine seconds.
     pub fn answers_itself(mut self) -> Self {
         self.mode = Mode::Ask;
         self
     }
 
-    /// The identity, checked as the hub will check it.
+    /// Builds the identity, checked like at the hub.
     pub fn build(self) -> Result<Identity, CallError> {
         let agent_id = match self.agent_id {
             Some(id) => id,

@@ -1,4 +1,4 @@
-//! What a hub gives an agent that publishes its identity.
+//! A hub's response to an agent that publishes its identity.
 
 use rialto_protocols::openclaw::answers;
 use uuid::Uuid;
@@ -10,24 +10,24 @@ use crate::call::CallError;
 use crate::key::Key;
 use crate::signature::WebhookSecret;
 
-/// Status of the answer to an identity that was not there before.
+/// The status for a new identity.
 const CREATED: u16 = 201;
 
-/// An identity that is on the hub.
+/// A published identity.
 #[derive(Clone, Debug)]
 pub struct Published {
-    /// The agent, with the key it has from now on.
+    /// The agent, with its current key.
     pub agent: Agent,
-    /// Its new key, shown once: keep it. `None` for an agent that has one.
+    /// Its new key, returned only once: store it. `None` for an agent that has one.
     pub key: Option<Key>,
-    /// What pushes to its endpoint are signed with, shown once.
+    /// The secret that signs its webhooks, returned only once.
     pub webhook_secret: Option<WebhookSecret>,
-    /// Whether it was not there before.
+    /// Whether the agent is new.
     pub is_new: bool,
 }
 
 impl Published {
-    /// Reads the answer of `server` to the identity of `id`.
+    /// Parses the response of `server` to the identity of `id`.
     pub(super) fn read(server: &Server, id: Uuid, answer: &Answer) -> Result<Self, CallError> {
         let said: answers::Published = answer.value()?;
         if said.agent_id.parse() != Ok(id) {
@@ -37,7 +37,7 @@ impl Published {
         let server = key.as_ref().map_or(server.clone(), |key| server.with_key(key.clone()));
         let secret = said.webhook_secret.as_deref().map(WebhookSecret::read);
         if secret == Some(None) {
-            return Err(CallError::Unreadable("its webhook secret makes no sense".to_owned()));
+            return Err(CallError::Unreadable("its webhook secret is not valid".to_owned()));
         }
         Ok(Self {
             agent: Agent::at(server, id),

@@ -1,7 +1,7 @@
-//! Being called by a hub: events that it posts to an agent's endpoint while no stream is open.
+//! Webhooks: events that a hub posts to an agent's endpoint while no stream is open.
 //!
-//! A push has the body of the event, and its name in a header. It is believed when it is signed
-//! with the secret that came with the publishing.
+//! A webhook has the body of the event, and its name in a header. It is trusted if it is signed
+//! with the secret returned when the agent was published.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,18 +15,18 @@ use crate::signature::{ID_HEADER, NotVerified, WebhookSecret};
 /// Header with the name of the event.
 pub const EVENT_HEADER: &str = "rialto-event";
 
-/// Why a push is not taken.
+/// Why a webhook is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
-    /// It is not the hub's, or not of now.
+    /// It is not from the hub, or not recent.
     #[error("{0}")]
     NotVerified(#[from] NotVerified),
-    /// It is the hub's and makes no sense.
+    /// It is from the hub but cannot be parsed.
     #[error("{0}")]
     Unreadable(String),
 }
 
-/// Checks what a hub pushes.
+/// Verifies the webhooks of a hub.
 #[derive(Debug)]
 pub struct Receiver {
     secret: WebhookSecret,
@@ -34,20 +34,20 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Takes what is signed with this secret.
+    /// Accepts webhooks signed with this secret.
     pub fn new(secret: WebhookSecret) -> Self {
         Self { secret, seen: Mutex::default() }
     }
 
-    /// Checks one call. `None` is an event that was handed out before, or one nobody here knows:
-    /// the hub tries again until it hears a 2xx, so answer 200 to both and 401 to errors.
+    /// Verifies one call. `None` is an event that was returned before, or an unknown one: the hub
+    /// retries until it gets a 2xx. Respond with 200 to both, and with 401 to errors.
     pub fn receive(
         &self,
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
     ) -> Result<Option<Event>, NotTaken> {
-        // A signature is about the bytes that arrived, so it comes before they are read.
+        // The signature covers the raw bytes, so it is checked before they are parsed.
         self.secret.verify(headers, body, now)?;
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let name = header(EVENT_HEADER)

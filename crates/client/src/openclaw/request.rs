@@ -1,4 +1,4 @@
-//! Asking for work: as often as it makes sense, always under one key.
+//! Sends requests, with retries under one idempotency key.
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use crate::call::CallError;
 use crate::clock;
 use crate::retry::random;
 
-/// What came of asking.
+/// A request and the response to it.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// The answer: accepted, rejected with a reason, or deferred.
+    /// The response: accepted, rejected with a reason, or deferred.
     pub response: Response,
-    /// The result, where an earlier request with the same key has one already.
+    /// The result, if an earlier request with the same key already has one.
     pub result: Option<Message<Output>>,
-    /// Whether the answer is to an earlier request with the same key and other content.
+    /// Whether the response belongs to an earlier request with the same key and other content.
     pub mismatch: bool,
-    /// How often it was asked.
+    /// Number of attempts.
     pub tries: u32,
 }
 
 impl Asked {
-    /// The collaboration, if it was accepted.
+    /// The collaboration's id, if it was accepted.
     pub fn collaboration_id(&self) -> Option<Uuid> {
         match self.response.answer {
             Answer::Accepted { collaboration_id, .. } => Some(collaboration_id),
@@ -38,7 +38,7 @@ impl Asked {
         }
     }
 
-    /// What to wait for with [`Agent::result`].
+    /// What to pass to [`Agent::result`] to wait for the end.
     pub fn errand(&self) -> Errand {
         let request_id = self.request.request_id;
         Errand { request_id, collaboration_id: self.collaboration_id() }
@@ -46,18 +46,18 @@ impl Asked {
 }
 
 impl Agent {
-    /// Makes a request without sending it, so that its ids are known before.
+    /// Builds a request without sending it, so that its ids are known first.
     pub fn draw_up(&self, order: &Order) -> Result<Request, CallError> {
         order.draw_up(self.id())
     }
 
-    /// Asks for work. What can pass is tried again under the same key (see [`super::Patience`]);
-    /// the last answer is what counts.
+    /// Sends a request. Temporary errors are retried with the same key (see [`super::Patience`]);
+    /// the last response is returned.
     pub async fn request(&self, order: &Order) -> Result<Asked, CallError> {
         self.ask(self.draw_up(order)?).await
     }
 
-    /// The same for a request that was made before.
+    /// Like `request`, for a request that was already built.
     pub async fn ask(&self, request: Request) -> Result<Asked, CallError> {
         let body = request.write();
         let mut retries = 0;
@@ -65,7 +65,7 @@ impl Agent {
             let result = self.ask_once(&request, body.clone()).await;
             let said = result.as_ref().map(|asked| &asked.response);
             let left = request.deadline.map(|deadline| deadline.since(clock::now()));
-            // A deadline that is past leaves no time.
+            // A past deadline leaves no time.
             let left = left.map(|left| Duration::from_millis(u64::try_from(left.0).unwrap_or(0)));
             let Some(wait) = self.patience().wait(retries, said, left, random()) else {
                 return result.map(|asked| Asked { tries: retries + 1, ..asked });

@@ -1,12 +1,12 @@
-//! What was seen before: the last so many of whatever it is.
+//! A set of the most recent items, to detect repeats.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
-/// How many are remembered; the oldest is forgotten first.
+/// Maximum number of items; the oldest is dropped first.
 const SEEN_MAX: usize = 10_000;
 
-/// Things that happened once and are not to happen again.
+/// The most recent items.
 #[derive(Debug)]
 pub(super) struct Seen<T> {
     all: HashSet<T>,
@@ -20,7 +20,7 @@ impl<T> Default for Seen<T> {
 }
 
 impl<T: Clone + Eq + Hash> Seen<T> {
-    /// Remembers one; `false` if it was there already.
+    /// Adds an item; `false` if it was there already.
     pub(super) fn insert(&mut self, one: T) -> bool {
         if !self.all.insert(one.clone()) {
             return false;
@@ -34,7 +34,7 @@ impl<T: Clone + Eq + Hash> Seen<T> {
         true
     }
 
-    /// Whether one is remembered.
+    /// Whether the set contains an item.
     pub(super) fn contains(&self, one: &T) -> bool {
         self.all.contains(one)
     }

@@ -1,9 +1,8 @@
-//! Being a responder: do what the stream asks for, and lose nothing when the line or the program
-//! breaks.
+//! Runs a responder: does the work that the stream asks for. A disconnect or a crash loses nothing.
 //!
-//! Whenever the stream is open anew the hub is asked what it takes to be running, and what is not
-//! on the desk is put there. Work that is cut off by the end of the program stays the hub's: the next
-//! program takes it up, or its deadline ends it.
+//! Each time the stream opens, the hub is asked for the collaborations it considers running, and
+//! missing ones are started. Work that is interrupted by the end of the program stays open at the
+//! hub: the next start continues it, or its deadline ends it.
 
 mod desk;
 mod leftovers;
@@ -24,16 +23,16 @@ use super::stream::{Trouble, Watch};
 use crate::call::CallError;
 use desk::Desk;
 
-/// How long what runs may go on after the end, and how long the hub may take to hear of it.
+/// How long running work may continue after shutdown, and how long the final reports may take.
 const GRACE: Duration = Duration::from_secs(5);
-/// Collaborations at a time for an agent that names no limit.
+/// The default number of collaborations at a time.
 const CONCURRENCY: usize = 16;
 
-/// How to work.
+/// Options for serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workplace {
-    /// Collaborations at a time. What the hub accepted beyond that waits; an agent that answers for
-    /// itself rejects it.
+    /// Number of collaborations at a time. What the hub accepts beyond that waits; an agent that
+    /// responds manually rejects it.
     pub concurrency: usize,
 }
 
@@ -44,7 +43,7 @@ impl Default for Workplace {
 }
 
 impl Workplace {
-    /// As an identity promises.
+    /// The limits of an identity.
     pub fn of(identity: &Identity) -> Self {
         let most = identity.limits.max_concurrent_tasks.and_then(|most| most.try_into().ok());
         Self { concurrency: most.unwrap_or(CONCURRENCY) }
@@ -52,8 +51,8 @@ impl Workplace {
 }
 
 impl Duty {
-    /// Works until `stop`, or until the hub gives this agent no stream any more. What runs then may
-    /// finish within 5 seconds; the rest is left to whoever serves this agent next.
+    /// Serves until `stop`, or until the hub no longer gives this agent a stream. Running work then
+    /// has 5 seconds to finish; the rest is left to the next program that serves this agent.
     pub async fn serve<H: Handler>(
         &self,
         how: Workplace,

@@ -1,4 +1,4 @@
-//! A hub by its address: where its paths are, and what anybody may ask of it.
+//! A hub at a URL: its paths and its public calls.
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -18,7 +18,7 @@ use crate::clock;
 use crate::key::Key;
 use crate::line::{Line, below, http_url, mounted};
 
-/// Where the protocol lives below a hub's address.
+/// The protocol's path below a hub's URL.
 const MOUNT: &str = "openclaw";
 
 /// A hub, called with or without a key.
@@ -29,7 +29,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The hub at a URL, which may leave out the `/openclaw` at its end. Nothing is sent yet.
+    /// The hub at a URL, which may omit the `/openclaw` at its end. Sends nothing.
     pub fn new(url: &str) -> Result<Self, CallError> {
         let base = mounted(http_url(url)?, MOUNT);
         Ok(Self { line: Line::new(&base)?, base })
@@ -40,13 +40,13 @@ impl Server {
         Self { line: self.line.with_key(key), base: self.base.clone() }
     }
 
-    /// Whether the hub is there, and who it is.
+    /// The hub's health and identity.
     pub async fn health(&self) -> Result<Health, CallError> {
         self.get(self.at(&["health"])).await?.value()
     }
 
-    /// Publishes an identity: a new one without a key, one that is there with its own key. This is
-    /// tried once: the key of a new one is in the first answer only.
+    /// Publishes an identity: without a key as a new agent, with a key as an update. There are no
+    /// retries: the key of a new agent is only in the first response.
     pub async fn publish(&self, identity: &Identity) -> Result<Published, CallError> {
         let text = identity.write();
         answer::check::<Identity>(&text)?;
@@ -54,7 +54,7 @@ impl Server {
         Published::read(self, identity.agent_id, &answer)
     }
 
-    /// Takes an agent off the hub: with its own key or an operator's. `false` if it was not there.
+    /// Unregisters an agent, with its own key or an operator's. `false` if it was not there.
     pub async fn unregister(&self, agent_id: Uuid) -> Result<bool, CallError> {
         let url = self.at(&["agents", &agent_id.to_string()]);
         match Answer::ask(self.line.request(Method::DELETE, url)?).await {
@@ -64,8 +64,8 @@ impl Server {
         }
     }
 
-    /// Says whether work that needs approval may be done: with the responder's key, or an
-    /// operator's. `id` is the collaboration's; the responder may also say the request's.
+    /// Approves or rejects work that needs approval, with the responder's key or an operator's.
+    /// `id` is the collaboration's; the responder may also use the request's.
     pub async fn approve(&self, id: Uuid, approved: bool) -> Result<(), CallError> {
         let url = self.at(&["collaborations", &id.to_string(), "approve"]);
         let body = common()?.on(Object::new().flag("approved", approved)).finish();
@@ -85,21 +85,21 @@ impl Server {
         &self.line
     }
 
-    /// The URL of a path below the protocol's own.
+    /// The URL of a path below the protocol's path.
     pub(super) fn at(&self, path: &[&str]) -> Url {
         below(&self.base, path)
     }
 }
 
-/// An identity with a correlation id and a time, which no schema asks it for and every message
-/// should have (R4).
+/// Adds a correlation id and a timestamp to an identity. Its schema does not require them, but
+/// every message should have them (R4).
 pub(super) fn traced(identity: &str, common: Common) -> Result<String, CallError> {
     let unreadable = |bad: ijson::Unreadable| CallError::Unreadable(bad.to_string());
     let json = ijson::read(identity.as_bytes()).map_err(unreadable)?;
     Ok(common.on(Object::copy(&json, &["protocol_version"])).finish())
 }
 
-/// What a message of ours that is written now has in common with all others.
+/// The common fields of a new message.
 pub(super) fn common() -> Result<Common, CallError> {
     Ok(Common { correlation_id: fresh::id()?, timestamp: clock::now() })
 }

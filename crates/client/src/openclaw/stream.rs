@@ -1,8 +1,7 @@
-//! A stream: what the hub has to say, in order, however often the line breaks.
+//! The hub's event stream: all events in order, across reconnects.
 //!
-//! The line is read by a task of its own, so that whoever waits for the next event may stop waiting
-//! at any time. After a break it connects again by itself and asks for what comes after the last
-//! event it had.
+//! A separate task reads the connection, so that waiting for the next event is cancel-safe. After a
+//! disconnect it reconnects and asks for what follows the last event.
 
 use std::time::Duration;
 
@@ -22,37 +21,37 @@ use crate::call::{CallError, retry_after};
 use crate::line;
 use crate::retry::{Retry, random};
 
-/// The longest event that is read: the longest message, and what the hub adds to it.
+/// Maximum event size: the longest message, and what the hub adds to it.
 const EVENT_BYTES_MAX: usize = BODY_MAX + (64 << 10);
-/// The longest refusal that is read.
+/// Maximum size of a refusal in bytes.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
-/// Events that are read ahead.
+/// Maximum number of events to read ahead.
 const AHEAD_MAX: usize = 64;
-/// How long to wait before connecting again, unless the hub has other wishes.
+/// How long to wait before a reconnect, unless the hub asks for another delay.
 const WAIT: Duration = Duration::from_secs(1);
-/// The shortest and the longest wait, whatever the hub wishes.
+/// Minimum and maximum wait, whatever the hub asks for.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Whose changes are told besides one's own.
+/// Which agents' changes to receive besides one's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Watch {
-    /// Nobody's.
+    /// No others.
     #[default]
     Nobody,
     /// Those of some agents.
     Agents(Vec<Uuid>),
-    /// Everybody's.
+    /// Those of all agents.
     Everybody,
 }
 
-/// What ends a stream, or one event of it.
+/// An error that ends the stream, or affects one event.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// One event makes no sense; those after it follow.
+    /// One event cannot be parsed; the following ones still arrive.
     #[error("{0}")]
     Unreadable(String),
-    /// The hub does not give this stream to this agent any more.
+    /// The hub no longer gives this agent a stream.
     #[error("{0}")]
     Ended(#[from] CallError),
 }
@@ -65,7 +64,8 @@ pub struct Stream {
 }
 
 impl Agent {
-    /// Opens the stream. Unlike later, a hub that cannot be reached now is an error.
+    /// Opens the stream. Fails if the hub cannot be reached now; later the stream reconnects
+    /// instead.
     pub async fn stream(&self, watch: &Watch) -> Result<Stream, CallError> {
         let (agent, watch) = (self.clone(), watch.clone());
         let reader = Reader { agent, watch, resume_from: None, failures: 0, retry_wait: WAIT };
@@ -77,8 +77,8 @@ impl Agent {
 }
 
 impl Stream {
-    /// The next event, waiting for it as long as it takes; `None` after the end, which is told as
-    /// an error first. Whoever stops waiting misses nothing.
+    /// Waits for the next event; `None` after the end, which is first returned as an error.
+    /// Cancel-safe: no event is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<Result<Event, Trouble>> {
         self.events.recv().await
     }
@@ -90,13 +90,13 @@ impl Drop for Stream {
     }
 }
 
-/// Why reading stopped: nobody listens any more.
+/// The receiver was dropped, so reading stops.
 struct Unheard;
 
 struct Reader {
     agent: Agent,
     watch: Watch,
-    /// What to tell the hub when connecting again.
+    /// The cursor to send at a reconnect.
     resume_from: Option<String>,
     failures: u32,
     retry_wait: Duration,
@@ -125,7 +125,7 @@ impl Reader {
         }
     }
 
-    /// Reads until the line breaks. What is left of an unfinished event comes again.
+    /// Reads until the connection breaks. The rest of an unfinished event is sent again.
     async fn read(&mut self, mut open: Response, to: &Listeners) -> Result<(), Unheard> {
         let mut parser = Parser::new(EVENT_BYTES_MAX);
         while let Ok(Some(bytes)) = open.chunk().await {
@@ -144,7 +144,7 @@ impl Reader {
                 }
             }
             if let Err(error) = pushed {
-                // The same event would come again and again.
+                // A reconnect would only return the same event.
                 let ended = CallError::Unreadable(error.to_string());
                 let _ = to.send(Err(ended.into())).await;
                 return Err(Unheard);
@@ -173,8 +173,8 @@ impl Reader {
         Err(answer::refusal(status, after, &body))
     }
 
-    /// How long to wait before the next connection: what the hub wishes, and longer with every
-    /// failure in a row.
+    /// How long to wait before the next connection: at least what the hub asks for, and longer with
+    /// each failure in a row.
     fn wait(&self) -> Duration {
         let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
         retry.backoff(self.failures.saturating_add(1), random())
@@ -194,7 +194,7 @@ impl Watch {
     }
 }
 
-/// Whether a hub that answered so will never give this stream to this agent.
+/// Whether this error means that the hub will never give this stream to this agent.
 fn is_final(error: &CallError) -> bool {
     match error {
         _ if error.is_suspended() => false,

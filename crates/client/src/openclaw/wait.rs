@@ -1,4 +1,4 @@
-//! Waiting for what comes of a request: told by the stream, and looked up where that is silent.
+//! Waits for the end of a request: by events of the stream, and by polling where there are none.
 
 use std::time::Duration;
 
@@ -14,42 +14,43 @@ use super::patience::passing;
 use super::stream::{Stream, Trouble, Watch};
 use crate::call::CallError;
 
-/// How often to look while a stream is open, and while none is.
+/// How often to poll with an open stream, and without one.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 const LOOK_EVERY_BLIND: Duration = Duration::from_secs(2);
-/// How many pages are looked through for a request that has another name by now.
+/// Maximum number of pages to search for a request that now has another id.
 const PAGES_MAX: usize = 10;
 
-/// What is waited for.
+/// A request to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errand {
-    /// The request.
+    /// The request's id.
     pub request_id: Uuid,
-    /// The collaboration, if it was accepted.
+    /// The collaboration's id, if it was accepted.
     pub collaboration_id: Option<Uuid>,
 }
 
 /// How waiting ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// There is a result: completed, failed or cancelled. Its text has the output even where that
-    /// breaks its schema and counts as failed (R60).
+    /// There is a result: completed, failed or cancelled. Its text contains the output even if that
+    /// violates its schema and counts as failed (R60).
     Result(Box<Message<Output>>),
-    /// It was never begun.
+    /// It was rejected.
     Rejected(Rejection),
-    /// It was called off before it was begun.
+    /// It was cancelled before it started.
     Withdrawn,
-    /// Not in time; it stands so.
+    /// It has not ended in time; this is its state.
     NotYet(State),
 }
 
 impl Agent {
-    /// Waits for the end of a request of this agent. Trouble that can pass is waited out, too.
+    /// Waits for the end of a request of this agent, across temporary errors.
     ///
-    /// Every call has a stream of its own: who waits for hundreds at once reads one [`Stream`].
+    /// Each call opens its own stream. To wait for hundreds of requests at once, read one
+    /// [`Stream`].
     pub async fn result(&self, errand: Errand, within: Duration) -> Result<End, CallError> {
         let until = Instant::now() + within;
-        // Before the first look, so that nothing happens between the two.
+        // Opened before the first poll, so that no event is missed in between.
         let mut stream = self.stream(&Watch::Nobody).await.ok();
         let (mut errand, mut stands) = (errand, State::AwaitingResponse);
         loop {
@@ -80,14 +81,14 @@ impl Agent {
         }
     }
 
-    /// How it stands, under whichever name it has.
+    /// The state of a request, under whichever id it has.
     async fn look(&self, errand: Errand) -> Result<Collaboration, CallError> {
         let id = errand.collaboration_id.unwrap_or(errand.request_id);
         match self.collaboration(id).await {
             Err(error @ CallError::Refused { status: 404, .. })
                 if errand.collaboration_id.is_none() =>
             {
-                // A request may be known by its collaboration alone once it has one.
+                // Once a request has a collaboration, it may be known by that id only.
                 self.find(errand.request_id).await?.ok_or(error)
             }
             seen => seen,
@@ -113,7 +114,7 @@ impl Agent {
 }
 
 impl End {
-    /// The end of what was looked at, if it has ended.
+    /// The end of a collaboration, if it has ended.
     pub(super) fn of(seen: &Collaboration) -> Result<Option<Self>, CallError> {
         if let Some(result) = &seen.result {
             return Ok(Some(Self::Result(Box::new(result.clone()))));
@@ -122,30 +123,30 @@ impl End {
             (State::Rejected, Some(Answer::Rejected(why))) => Ok(Some(Self::Rejected(why.clone()))),
             (State::Cancelled, _) => Ok(Some(Self::Withdrawn)),
             (state, _) if state.is_over() => {
-                Err(CallError::Unreadable(format!("it is {state} and does not say how")))
+                Err(CallError::Unreadable(format!("it is {state} but has no result")))
             }
             _ => Ok(None),
         }
     }
 }
 
-/// What the stream says about one request.
+/// An update from the stream about one request.
 enum News {
-    /// It came to its end.
+    /// It has ended.
     Result(Box<Message<Output>>),
-    /// It may stand otherwise.
+    /// Its state may have changed.
     Changed,
-    /// Nothing any more.
+    /// The stream has ended.
     Silence,
 }
 
-/// Waits for news of one request; for ever if there is no stream.
+/// Waits for an update about one request; for ever if there is no stream.
 async fn news(stream: &mut Option<Stream>, errand: Errand) -> News {
     let Some(stream) = stream else { return std::future::pending().await };
     loop {
         let event = match stream.next().await {
             Some(Ok(event)) => event,
-            // One event that makes no sense may have been the one.
+            // An event that cannot be parsed may have been about this request.
             Some(Err(Trouble::Unreadable(_))) => return News::Changed,
             Some(Err(Trouble::Ended(_))) | None => return News::Silence,
         };
@@ -161,7 +162,7 @@ async fn news(stream: &mut Option<Stream>, errand: Errand) -> News {
             Event::Response(response) if errand.is(Some(response.request_id), None) => {
                 return News::Changed;
             }
-            // Something may have happened while the line was broken.
+            // Its state may have changed while the stream was disconnected.
             Event::Connected => return News::Changed,
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! An agent that fetches its work: a name, a key, and a loop.
+//! A worker that fetches its jobs: its id, its key, and a polling loop.
 
 use std::time::Duration;
 
@@ -24,28 +24,28 @@ pub struct Agent {
     name: String,
 }
 
-/// One thing an agent sells. The price is decimal text.
+/// One skill of an agent. The price is decimal text.
 #[derive(Clone, Debug)]
 pub struct Skill<'a> {
-    /// What it is called.
+    /// The skill's name.
     pub name: &'a str,
-    /// What it is.
+    /// The description.
     pub about: &'a str,
-    /// What one call costs, such as `0.05`.
+    /// The price of one call, such as `0.05`.
     pub price: &'a str,
 }
 
-/// What a worker makes of a job.
+/// The outcome of a job.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// The output.
     Done(Value),
-    /// Why there is none.
+    /// The reason for the failure.
     Failed(String),
 }
 
 impl Agent {
-    /// Registers a new agent that fetches its work.
+    /// Registers a new agent that fetches its jobs.
     pub async fn register(
         hub: &Hub,
         name: &str,
@@ -63,7 +63,7 @@ impl Agent {
         Ok(Self::new(&registered.server, registered.agent_id))
     }
 
-    /// An agent that was registered before, at a hub that is called with its key.
+    /// An agent that was registered before, at a hub that is called with the agent's key.
     pub fn new(server: &Server, id: Uuid) -> Self {
         Self { server: server.clone(), id, name: id.to_string() }
     }
@@ -78,12 +78,12 @@ impl Agent {
         &self.server
     }
 
-    /// Jobs that wait for this agent, waiting up to `seconds` for the first.
+    /// Fetches the jobs of this agent; waits up to `seconds` for the first.
     pub async fn fetch(&self, seconds: u8) -> Result<Vec<Fetched>, CallError> {
         self.server.fetch(self.id, seconds).await
     }
 
-    /// Reports what came of a job: for its whole price, if it was done.
+    /// Reports the outcome of a job; on success at its full price.
     pub async fn report(&self, job: &Fetched, work: &Work) -> Result<Accepted, CallError> {
         self.tell(job, work, Duration::ZERO).await
     }
@@ -102,7 +102,8 @@ impl Agent {
         self.server.report(self.id, job.job_id, &report, took).await
     }
 
-    /// Fetches and works until the hub is gone for good. `handle` gets a skill and its input.
+    /// Fetches and does jobs until the hub is permanently unavailable. `handle` gets a skill and
+    /// its input.
     pub async fn work(&self, handle: impl Fn(&str, &Value) -> Work) -> Result<(), CallError> {
         loop {
             for job in self.fetch(FETCH_SECONDS).await? {
@@ -110,7 +111,8 @@ impl Agent {
                 let began = Instant::now();
                 let work = handle(&job.skill_name, &input);
                 match self.tell(&job, &work, began.elapsed()).await {
-                    // Somebody else ended it meanwhile; there is nothing left to report.
+                    // The job was ended by another party in the meantime; nothing is left to
+                    // report.
                     Ok(_) | Err(CallError::Refused { .. }) => {}
                     Err(error) => return Err(error),
                 }

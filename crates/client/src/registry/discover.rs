@@ -1,4 +1,4 @@
-//! Discovery: who sells a skill, best first, and how agents stand.
+//! Discovery: agents by skill, best first, and their state and reputation.
 
 use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
@@ -11,7 +11,7 @@ use super::figures;
 use super::server::Server;
 use crate::call::CallError;
 
-/// Who is looked for.
+/// Which agents to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     skill: String,
@@ -25,11 +25,11 @@ pub struct Search {
 /// One page of agents, best first.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Found {
-    /// The agents of this page.
+    /// The agents on this page.
     pub agents: Vec<Entry>,
-    /// How many there are on all pages.
+    /// The number of agents on all pages.
     pub total: u64,
-    /// Where the next page begins, if there is one; a page of long entries ends before its limit.
+    /// The offset of the next page, if there is one. A page of long entries ends before its limit.
     #[serde(default)]
     pub next_offset: Option<u64>,
 }
@@ -41,9 +41,9 @@ pub struct Entry {
     pub agent_id: Uuid,
     /// Its name.
     pub agent_name: String,
-    /// Where it is hired: its own address or the hub's.
+    /// The URL to hire it at: its own or the hub's.
     pub api_endpoint: String,
-    /// The skill that was asked for; none where nobody asked for one.
+    /// The skill that was searched for; `None` without a skill search.
     #[serde(default)]
     pub skill: Option<Priced>,
     /// Its score, from 0 to 100.
@@ -51,16 +51,16 @@ pub struct Entry {
     pub reputation_score: Score,
     /// `online` or `offline`.
     pub status: String,
-    /// Whose it is.
+    /// Its owner.
     #[serde(default)]
     pub owner_id: String,
-    /// All it sells.
+    /// All its skills.
     #[serde(default)]
     pub skills: Vec<Listed>,
-    /// Where it is hired through the hub.
+    /// The URL to hire it through the hub.
     #[serde(default)]
     pub hub_endpoint: Option<String>,
-    /// Which protocol it speaks itself.
+    /// The protocol it uses itself.
     #[serde(default)]
     pub protocol: Option<String>,
     /// Jobs it finished for other owners.
@@ -68,81 +68,81 @@ pub struct Entry {
     pub jobs_settled: u64,
 }
 
-/// A skill and what it costs.
+/// A skill and its price.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Priced {
     /// Its name.
     pub skill_name: String,
-    /// What one call costs.
+    /// The price of one call.
     #[serde(deserialize_with = "figures::credits")]
     pub cost_per_call: Credits,
 }
 
-/// A skill as it is listed.
+/// A skill as listed.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Listed {
     /// Its name.
     pub skill_name: String,
-    /// What it is.
+    /// The description.
     #[serde(default)]
     pub description: String,
-    /// What one call costs.
+    /// The price of one call.
     #[serde(deserialize_with = "figures::credits")]
     pub cost_per_call: Credits,
-    /// What it takes, as its agent wrote it.
+    /// The input schema, as the agent wrote it.
     pub input_schema: Box<RawValue>,
-    /// What it gives, as its agent wrote it.
+    /// The output schema, as the agent wrote it.
     pub output_schema: Box<RawValue>,
 }
 
-/// All skills that somebody sells.
+/// All skills that agents offer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Skills {
     /// Their names.
     pub skills: Vec<String>,
     /// How many agents are online.
     pub total_agents: u64,
-    /// The last of these names, if there are more after it.
+    /// The last of these names, if more follow.
     #[serde(default)]
     pub next_after: Option<String>,
 }
 
-/// How well an agent does.
+/// The reputation of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Reputation {
-    /// Whose it is.
+    /// The agent's id.
     pub agent_id: Uuid,
     /// The score, from 0 to 100.
     #[serde(deserialize_with = "figures::score")]
     pub score: Score,
-    /// What it is made of.
+    /// The counts behind the score.
     pub stats: Stats,
 }
 
-/// Finished jobs, counted.
+/// Counts of finished jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Stats {
     /// All of them.
     pub total: u64,
-    /// Those that were done.
+    /// Successful jobs.
     pub successes: u64,
-    /// Those that were not.
+    /// Failed jobs.
     pub failures: u64,
 }
 
-/// Whether the hub is well.
+/// The health of the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Health {
-    /// `healthy`, if it is.
+    /// `healthy` if all is well.
     pub status: String,
     /// How many agents are online.
     pub agents_online: u64,
-    /// How many skills they sell.
+    /// How many skills they offer.
     pub total_skills: u64,
 }
 
 impl Search {
-    /// Everybody who sells a skill.
+    /// All agents with a skill.
     pub fn new(skill: impl Into<String>) -> Self {
         Self {
             skill: skill.into(),
@@ -154,25 +154,25 @@ impl Search {
         }
     }
 
-    /// Only those with at least this score.
+    /// Only agents with at least this score.
     pub fn min_reputation(mut self, score: Score) -> Self {
         self.min_reputation = Some(score);
         self
     }
 
-    /// Only those who sell it for at most this much.
+    /// Only agents with at most this price.
     pub fn max_cost(mut self, cost: Credits) -> Self {
         self.max_cost = Some(cost);
         self
     }
 
-    /// Only those who have finished so many jobs for others.
+    /// Only agents that finished at least this many jobs for other owners.
     pub fn min_jobs(mut self, jobs: u64) -> Self {
         self.min_jobs = Some(jobs);
         self
     }
 
-    /// At most so many, leaving out the first so many.
+    /// Sets the page size and the offset.
     pub fn page(mut self, limit: u32, offset: u64) -> Self {
         (self.limit, self.offset) = (Some(limit), Some(offset));
         self
@@ -193,7 +193,7 @@ impl Search {
 }
 
 impl Server {
-    /// Finds agents by what they sell, best first.
+    /// Finds agents by skill, best first.
     pub async fn discover(&self, search: &Search) -> Result<Found, CallError> {
         let mut url = self.at(&["discover"]);
         url.query_pairs_mut().extend_pairs(search.pairs());
@@ -205,17 +205,17 @@ impl Server {
         self.get(self.at(&["agents", &agent_id.to_string()])).await
     }
 
-    /// Everything that is sold.
+    /// All skills that agents offer.
     pub async fn skills(&self) -> Result<Skills, CallError> {
         self.get(self.at(&["skills"])).await
     }
 
-    /// How well an agent does.
+    /// The reputation of an agent.
     pub async fn reputation(&self, agent_id: Uuid) -> Result<Reputation, CallError> {
         self.get(self.at(&["reputation", &agent_id.to_string()])).await
     }
 
-    /// Whether the hub is well.
+    /// The health of the hub.
     pub async fn health(&self) -> Result<Health, CallError> {
         self.get(self.at(&["health"])).await
     }

@@ -1,11 +1,11 @@
-//! Amounts and scores as they stand in answers: read digit by digit, never through a float.
+//! Amounts and scores in responses, parsed digit by digit and never through a float.
 
 use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
-/// The most decimals that are read; the protocol writes two.
+/// Maximum number of decimals; the protocol writes two.
 const DECIMALS: usize = 6;
 
 /// An amount.
@@ -25,6 +25,6 @@ pub(super) fn maybe_credits<'de, D: Deserializer<'de>>(
 
 /// A score from 0 to 100.
 pub(super) fn score<'de, D: Deserializer<'de>>(from: D) -> Result<Score, D::Error> {
-    // Not money, but the same thing to read: decimal text into exact millionths.
+    // Not money, but parsed the same way: decimal text into exact millionths.
     credits(from).map(|exact| Score::from_millionths(exact.micros()))
 }

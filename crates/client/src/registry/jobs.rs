@@ -1,5 +1,4 @@
-//! Jobs, from both sides: asking for work and waiting for it, and fetching it and telling what came
-//! of it.
+//! Jobs from both sides: posting and waiting for them, fetching them and reporting results.
 
 use std::time::Duration;
 
@@ -21,25 +20,25 @@ use super::{figures, object};
 use crate::call::CallError;
 use crate::clock;
 
-/// How often a job that takes long is looked at: soon at first, then less often.
+/// How often a long job is polled: soon at first, then less often.
 const LOOK_FIRST: Duration = Duration::from_millis(200);
 const LOOK_LAST: Duration = Duration::from_secs(5);
 
 /// A job that waits for its worker.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Fetched {
-    /// What it is called.
+    /// The job's id.
     pub job_id: Uuid,
-    /// Who wants it.
+    /// The requester.
     pub orchestrator_id: String,
-    /// Which skill.
+    /// The requested skill.
     pub skill_name: String,
-    /// The input, as it was written.
+    /// The input, as the requester wrote it.
     pub input_data: Box<RawValue>,
-    /// What may be spent on it.
+    /// The maximum price.
     #[serde(deserialize_with = "figures::credits")]
     pub budget: Credits,
-    /// Where its result may be posted as well.
+    /// An additional URL for the result.
     #[serde(default)]
     pub callback_url: String,
 }
@@ -49,26 +48,26 @@ struct Page {
     jobs: Vec<Fetched>,
 }
 
-/// What a worker says came of a job.
+/// A worker's result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// It is done: JSON text of an object, and what it cost.
+    /// Success: a JSON object as text, and the cost.
     Done {
         /// The output.
         output: String,
-        /// What it cost; never more than the price is paid.
+        /// The cost; never more than the price is paid.
         cost: Credits,
     },
-    /// It was tried and did not work.
+    /// The job was tried and failed.
     Failed(String),
 }
 
-/// What the hub says to a result.
+/// The hub's response to a result.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Accepted {
-    /// Of which job.
+    /// The job's id.
     pub job_id: Uuid,
-    /// What was paid for it.
+    /// The amount paid.
     #[serde(deserialize_with = "figures::credits")]
     pub paid: Credits,
 }
@@ -101,15 +100,15 @@ impl Report {
 }
 
 impl Server {
-    /// Asks for a job. It is one job however often it is sent, and a hub may answer before it is
-    /// over: [`Server::hire`] waits.
+    /// Posts a job. Sending it again does not create a second job. A hub may respond before it is
+    /// finished: [`Server::hire`] waits.
     pub async fn post_job(&self, job: &Job) -> Result<Standing, CallError> {
         let (url, body) = (self.at(&["jobs"]), Some(job.body().to_owned()));
         let call = Call { method: Method::POST, url, body, once: None };
         again(self.retry(), || async { Standing::read(&self.once(&call).await?, job.id()) }).await
     }
 
-    /// Asks for a job and waits for what comes of it; after `within` it is told as it stands.
+    /// Posts a job and waits for its result. After `within`, returns the job in its current state.
     pub async fn hire(&self, job: &Job, within: Duration) -> Result<Standing, CallError> {
         let until = Instant::now() + within;
         let mut standing = self.post_job(job).await?;
@@ -122,14 +121,14 @@ impl Server {
         Ok(standing)
     }
 
-    /// How a job stands, for its two parties.
+    /// The state of a job. Only its two parties may read it.
     pub async fn job(&self, job_id: Uuid) -> Result<Standing, CallError> {
         let url = self.at(&["jobs", &job_id.to_string()]);
         let call = Call { method: Method::GET, url, body: None, once: None };
         again(self.retry(), || async { Standing::read(&self.once(&call).await?, job_id) }).await
     }
 
-    /// Calls a job off that its worker has not fetched yet.
+    /// Cancels a job that its worker has not fetched yet.
     pub async fn cancel(&self, job_id: Uuid) -> Result<Standing, CallError> {
         let url = self.at(&["jobs", &job_id.to_string(), "cancel"]);
         let once = Some(crate::fresh::id()?);
@@ -137,7 +136,7 @@ impl Server {
         again(self.retry(), || async { Standing::read(&self.once(&call).await?, job_id) }).await
     }
 
-    /// Jobs that wait for an agent, waiting up to `seconds` for the first; with its key.
+    /// Fetches the jobs of an agent, with its key; waits up to `seconds` for the first.
     pub async fn fetch(&self, agent_id: Uuid, seconds: u8) -> Result<Vec<Fetched>, CallError> {
         let mut url = self.at(&["agents", &agent_id.to_string(), "jobs"]);
         let wait = seconds.min(30).to_string();
@@ -145,7 +144,7 @@ impl Server {
         self.get::<Page>(url).await.map(|page| page.jobs)
     }
 
-    /// Tells what came of a job, with the key of the agent that did it.
+    /// Reports the result of a job, with the key of the agent that did it.
     pub async fn report(
         &self,
         agent_id: Uuid,

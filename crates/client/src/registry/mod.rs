@@ -1,8 +1,8 @@
-//! registry, from the client's side: register, find, hire, pay; and work.
+//! registry client: register, find, hire and pay agents, and do jobs.
 //!
-//! A [`Server`] is a hub by its address: it finds agents ([`Search`]), takes a [`Registration`], and
-//! does what a key allows. An [`Order`] becomes a [`Job`], which is one job however often it is sent.
-//! An [`Agent`] fetches its work. [`direct`] needs no hub at all.
+//! A [`Server`] is a hub at a URL: it finds agents ([`Search`]), accepts a [`Registration`], and
+//! makes the calls that a key allows. An [`Order`] becomes a [`Job`], which stays one job however
+//! often it is sent. An [`Agent`] fetches its jobs. [`direct`] works without a hub.
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Money: accounts, and payments between their owners; and the sign of life that keeps an agent on
-//! the lists.
+//! Accounts, transfers between their owners, and the heartbeat that keeps an agent listed.
 
 use rialto_core::money::Credits;
 use rialto_protocols::kit::object::Object;
@@ -13,31 +12,31 @@ use super::server::Server;
 use crate::call::CallError;
 use crate::{clock, fresh};
 
-/// A payment that can be sent as often as needed: it is made once.
+/// A transfer. It is idempotent: sent again, it is still made once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// What it is called.
+    /// The transfer's id.
     pub id: Uuid,
-    /// Who pays.
+    /// The payer.
     pub from_owner: String,
-    /// Who is paid.
+    /// The payee.
     pub to_owner: String,
-    /// How much.
+    /// The amount.
     pub amount: Credits,
-    /// The job it is for, if it is for one.
+    /// The job it pays for, if any.
     pub job_id: Option<Uuid>,
 }
 
-/// A payment that was made.
+/// A completed transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paid {
-    /// What it is called.
+    /// The transfer's id.
     pub id: Uuid,
-    /// How much.
+    /// The amount.
     pub amount: Credits,
-    /// What the payer has left to spend.
+    /// The payer's available balance.
     pub sender_balance: Credits,
-    /// Whether the job's own hold had paid already, so that nothing moved now.
+    /// Whether the job's hold had already paid, so that nothing was moved now.
     pub settled_before: bool,
 }
 
@@ -57,18 +56,18 @@ struct Made {
     amount: Credits,
 }
 
-/// What an owner has.
+/// The account of an owner.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Account {
-    /// Whose it is.
+    /// The owner.
     pub owner_id: String,
-    /// What can be spent.
+    /// The available credits.
     #[serde(deserialize_with = "figures::credits")]
     pub balance: Credits,
-    /// What is held for jobs that run.
+    /// The credits held for running jobs.
     #[serde(deserialize_with = "figures::credits")]
     pub held: Credits,
-    /// What was granted just now.
+    /// The credits granted just now.
     #[serde(default, deserialize_with = "figures::maybe_credits")]
     pub granted: Option<Credits>,
 }
@@ -77,7 +76,7 @@ pub struct Account {
 struct Beaten {}
 
 impl Transfer {
-    /// A payment under a new id.
+    /// A transfer with a new id.
     pub fn new(
         from_owner: impl Into<String>,
         to_owner: impl Into<String>,
@@ -87,7 +86,7 @@ impl Transfer {
         Ok(Self { id: fresh::id()?, from_owner, to_owner, amount, job_id: None })
     }
 
-    /// The same for a job.
+    /// Sets the job it pays for.
     pub fn for_job(mut self, job_id: Uuid) -> Self {
         self.job_id = Some(job_id);
         self
@@ -106,7 +105,7 @@ impl Transfer {
 }
 
 impl Server {
-    /// Pays, or confirms what a job's hold has paid: with a key of who pays.
+    /// Makes a transfer, or confirms what a job's hold has paid. Needs a key of the payer.
     pub async fn transfer(&self, transfer: &Transfer) -> Result<Paid, CallError> {
         let wire: Wire = self.post(self.at(&["transfer"]), transfer.write()).await?;
         Ok(Paid {
@@ -117,7 +116,7 @@ impl Server {
         })
     }
 
-    /// Opens an account. Only an operator's grant is granted; anybody else's is ignored.
+    /// Opens an account. A grant needs an operator's key; otherwise it is ignored.
     pub async fn open_account(
         &self,
         owner: &str,
@@ -129,12 +128,12 @@ impl Server {
         self.post_once(self.at(&["accounts"]), Some(body)).await
     }
 
-    /// What an owner has: with a key of that owner, or an operator's.
+    /// The account of an owner. Needs a key of that owner or of an operator.
     pub async fn account(&self, owner: &str) -> Result<Account, CallError> {
         self.get(self.at(&["accounts", owner])).await
     }
 
-    /// Says that an agent is there, with its key; from then on it must go on saying so.
+    /// Sends an agent's heartbeat, with its key. From then on it must keep sending them.
     pub async fn heartbeat(&self, agent_id: Uuid) -> Result<(), CallError> {
         let body = Object::new().id("agent_id", agent_id).finish();
         self.post(self.at(&["heartbeat"]), body).await.map(|Beaten {}| ())

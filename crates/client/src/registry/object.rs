@@ -1,12 +1,12 @@
-//! JSON text that must be one object: anything else could say more than its own member.
+//! Checks that JSON text is one object: anything else could add other members.
 
 use rialto_protocols::kit::ijson::{self, Json, Kind};
 
 use crate::call::CallError;
 
-/// Refuses what is no single object.
+/// Refuses text that is not a single object.
 pub(super) fn check(what: &str, text: &str) -> Result<(), CallError> {
-    let hint = || Some("write JSON text of an object, such as {\"text\":\"hi\"}".to_owned());
+    let hint = || Some("write a JSON object, such as {\"text\":\"hi\"}".to_owned());
     match ijson::read(text.as_bytes()).as_ref().map(Json::kind) {
         Ok(Kind::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid(format!("{what} is not an object"), hint())),

@@ -1,4 +1,4 @@
-//! Work that is wanted, and the job it becomes.
+//! A job to request.
 
 use rialto_core::money::Credits;
 use rialto_protocols::kit::fields::Malformed;
@@ -11,7 +11,7 @@ use super::object;
 use crate::call::CallError;
 use crate::{clock, fresh};
 
-/// What is wanted.
+/// The job to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     skill: String,
@@ -23,7 +23,7 @@ pub struct Order {
     callback: Option<String>,
 }
 
-/// A job that can be sent as often as needed: it stays one job.
+/// A job that is ready to send. It is idempotent: sent again, it stays one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     id: Uuid,
@@ -31,8 +31,7 @@ pub struct Job {
 }
 
 impl Order {
-    /// Work of a kind, with its input: JSON text of an object. It costs nothing until there is a
-    /// budget.
+    /// A job for a skill, with its input: a JSON object, as text. The budget is 0 unless set.
     pub fn new(skill: impl Into<String>, input: impl Into<String>) -> Self {
         Self {
             skill: skill.into(),
@@ -45,37 +44,37 @@ impl Order {
         }
     }
 
-    /// The same for at most this much.
+    /// Sets the maximum price.
     pub fn budget(mut self, budget: Credits) -> Self {
         self.budget = budget;
         self
     }
 
-    /// The same under an id of your own. Without, every order has a new one.
+    /// Sets the job's id. By default each job gets a new one.
     pub fn id(mut self, id: Uuid) -> Self {
         self.job_id = Some(id);
         self
     }
 
-    /// The same in somebody's name: the id of whoever asks. A hub knows it by its key.
+    /// Sets the requester's id. A hub knows it from the key.
     pub fn by(mut self, orchestrator: impl Into<String>) -> Self {
         self.orchestrator = Some(orchestrator.into());
         self
     }
 
-    /// The same of one agent. Without, the hub picks one.
+    /// Assigns the job to one agent. By default the hub picks an agent.
     pub fn of(mut self, worker: Uuid) -> Self {
         self.worker = Some(worker);
         self
     }
 
-    /// The same with a URL that is told the result when it takes long.
+    /// Sets a URL to which the result is sent if it takes long.
     pub fn callback(mut self, url: impl Into<String>) -> Self {
         self.callback = Some(url.into());
         self
     }
 
-    /// The job, unless its receiver would have to refuse it.
+    /// Builds the job; fails if its receiver would have to refuse it.
     pub fn draw_up(&self) -> Result<Job, CallError> {
         object::check("the input", &self.input)?;
         let id = self.job_id.map_or_else(fresh::id, Ok)?;
@@ -97,12 +96,12 @@ impl Order {
 }
 
 impl Job {
-    /// What it is called.
+    /// The job's id.
     pub fn id(&self) -> Uuid {
         self.id
     }
 
-    /// The body that is sent: JSON text.
+    /// The request body: JSON text.
     pub(super) fn body(&self) -> &str {
         &self.body
     }

@@ -1,4 +1,4 @@
-//! Registering: who an agent is, what it sells, and what it gets in return.
+//! Registration: an agent's name, skills and owner, and the hub's response.
 
 use reqwest::Method;
 use rialto_core::money::Credits;
@@ -16,7 +16,7 @@ use crate::clock;
 use crate::key::Key;
 use crate::signature::WebhookSecret;
 
-/// One thing an agent sells.
+/// One skill of an agent, with its price.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     name: String,
@@ -26,7 +26,7 @@ pub struct Offer {
     output: String,
 }
 
-/// An agent that is to be registered, or registered again.
+/// The data an agent registers or updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
     agent_id: Option<Uuid>,
@@ -37,18 +37,18 @@ pub struct Registration {
     rotate_key: bool,
 }
 
-/// An agent that is registered.
+/// A registered agent.
 #[derive(Clone, Debug)]
 pub struct Registered {
     /// Its id.
     pub agent_id: Uuid,
     /// Its score.
     pub score: Score,
-    /// Its key. The hub shows a new one only here.
+    /// Its key. The hub returns a new one only here.
     pub key: Option<Key>,
-    /// What the hub signs its calls with, for agents that are called.
+    /// The secret with which the hub signs its webhooks, for agents with an endpoint.
     pub webhook_secret: Option<WebhookSecret>,
-    /// Whether it was not there before.
+    /// Whether the agent is new.
     pub new: bool,
     /// The hub, called with that key.
     pub server: Server,
@@ -67,25 +67,25 @@ struct Wire {
 struct Gone {}
 
 impl Offer {
-    /// Something for a price per call.
+    /// A skill with a price per call.
     pub fn new(name: impl Into<String>, price: Credits) -> Self {
         let (input, output) = ("{}".to_owned(), "{}".to_owned());
         Self { name: name.into(), about: String::new(), price, input, output }
     }
 
-    /// Says what it is.
+    /// Sets the description.
     pub fn about(mut self, text: impl Into<String>) -> Self {
         self.about = text.into();
         self
     }
 
-    /// Says what it takes: JSON text of an object, names to types such as `{"text":"string"}`.
+    /// Sets the input schema: a JSON object as text, names to types such as `{"text":"string"}`.
     pub fn takes(mut self, schema: impl Into<String>) -> Self {
         self.input = schema.into();
         self
     }
 
-    /// Says what it gives, in the same way.
+    /// Sets the output schema, in the same form.
     pub fn gives(mut self, schema: impl Into<String>) -> Self {
         self.output = schema.into();
         self
@@ -103,7 +103,7 @@ impl Offer {
 }
 
 impl Registration {
-    /// An agent by its name, and whose it is.
+    /// An agent with a name and an owner.
     pub fn new(name: impl Into<String>, owner: impl Into<String>) -> Self {
         Self {
             agent_id: None,
@@ -115,25 +115,25 @@ impl Registration {
         }
     }
 
-    /// The same under an id it had before. Without, the hub makes one.
+    /// Sets an id it had before. By default the hub creates one.
     pub fn id(mut self, id: Uuid) -> Self {
         self.agent_id = Some(id);
         self
     }
 
-    /// The same, called at a URL. Without, it fetches its work.
+    /// Sets the URL the hub calls. By default the agent fetches its jobs.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
         self.endpoint = Some(url.into());
         self
     }
 
-    /// The same, selling one thing more.
+    /// Adds a skill.
     pub fn sells(mut self, offer: Offer) -> Self {
         self.offers.push(offer);
         self
     }
 
-    /// The same with a new key; the old one is good for a little longer.
+    /// Requests a new key; the old one stays valid for a while.
     pub fn rotate_key(mut self) -> Self {
         self.rotate_key = true;
         self
@@ -141,8 +141,8 @@ impl Registration {
 
     fn write(&self) -> Result<String, CallError> {
         for offer in &self.offers {
-            object::check("what it takes", &offer.input)?;
-            object::check("what it gives", &offer.output)?;
+            object::check("the input schema", &offer.input)?;
+            object::check("the output schema", &offer.output)?;
         }
         let offers: Vec<_> = self.offers.iter().map(Offer::write).collect();
         let body = Object::new()
@@ -157,7 +157,7 @@ impl Registration {
             true => body.flag("rotate_key", true).finish(),
             false => body.finish(),
         };
-        // Checked as the hub will, so that a bad one is not sent.
+        // Checked like at the hub, so that an invalid one is not sent.
         let wrong = |bad: rialto_protocols::kit::fields::Malformed| {
             CallError::invalid(bad.message, Some(format!("see {}", bad.field)))
         };
@@ -166,8 +166,8 @@ impl Registration {
 }
 
 impl Server {
-    /// Registers an agent: a new one without a key, one that is there with its own. This is tried
-    /// once: the key of a new one is in the first answer only.
+    /// Registers an agent: without a key as a new one, with a key as an update. There are no
+    /// retries: the key of a new agent is only in the first response.
     pub async fn register(&self, registration: &Registration) -> Result<Registered, CallError> {
         let (url, body) = (self.at(&["register"]), Some(registration.write()?));
         let reply = self.once(&Call { method: Method::POST, url, body, once: None }).await?;
@@ -185,7 +185,7 @@ impl Server {
         })
     }
 
-    /// Takes an agent off the lists: with its own key or an operator's. `false` if it was not there.
+    /// Unregisters an agent, with its own key or an operator's. `false` if it was not there.
     pub async fn unregister(&self, agent_id: Uuid) -> Result<bool, CallError> {
         let url = self.at(&["agents", &agent_id.to_string()]);
         let call = Call { method: Method::DELETE, url, body: None, once: None };

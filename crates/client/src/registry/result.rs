@@ -1,4 +1,4 @@
-//! How a job stands: done, failed, or not yet.
+//! The state of a job: done, failed, or pending.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
@@ -10,50 +10,50 @@ use uuid::Uuid;
 use super::server::Reply;
 use crate::call::CallError;
 
-/// How a job stands.
+/// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Which job.
+    /// The job's id.
     pub job_id: Uuid,
-    /// Who does it, if somebody does.
+    /// The worker, if there is one.
     pub agent_id: Option<Uuid>,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What was paid, or is to be paid, for it.
+    /// The amount paid, or to be paid.
     pub cost: Credits,
     /// How long it took, in milliseconds.
     pub took_ms: i64,
-    /// When that was so, by its writer's clock.
+    /// The time of this state, by its writer's clock.
     pub at: Option<Timestamp>,
 }
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing yet.
+    /// Not finished yet.
     Pending,
-    /// It is done: JSON text of an object.
+    /// Success: a JSON object, as text.
     Done(String),
-    /// It is not, and will not be.
+    /// It failed permanently.
     Failed {
-        /// One of the protocol's codes; none for a job that was called off.
+        /// One of the protocol's codes; `None` for a cancelled job.
         code: Option<String>,
-        /// The same for people.
+        /// The error message, for people to read.
         message: String,
     },
 }
 
 impl Standing {
-    /// Whether there is nothing to wait for.
+    /// Whether the job has ended.
     pub fn is_over(&self) -> bool {
         self.outcome != Outcome::Pending
     }
 
-    /// Reads the answer to a job: a result under whichever status it comes, or else a refusal.
+    /// Parses the response to a job: a result under any status, or else a refusal.
     pub(super) fn read(reply: &Reply, job_id: Uuid) -> Result<Self, CallError> {
         let is_result = match reply.status {
             200..=299 => true,
-            // An agent's unusable answer is a result of the hub's making; refusals have an `error`.
+            // For an agent's unusable response, the hub creates a result; refusals have an `error`.
             502 => ijson::read(&reply.body)
                 .is_ok_and(|json| json.get("status").is_some() && json.get("error").is_none()),
             _ => false,

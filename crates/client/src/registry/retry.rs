@@ -1,7 +1,7 @@
-//! What may be tried again, and when.
+//! What is retried, and when.
 //!
-//! Everything that is tried again has one effect however often it arrives: by the id it carries, by
-//! an `Idempotency-Key`, or because it only looks.
+//! Everything that is retried is idempotent: by the id it carries, by an `Idempotency-Key`, or
+//! because it only reads.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tokio::time::sleep;
 use crate::call::CallError;
 use crate::retry::Retry;
 
-/// The shortest wait after which the same call can succeed; `None` if it cannot.
+/// The minimum wait before the same call can succeed; `None` if it cannot.
 pub(super) fn passing(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
         CallError::Refused { retryable: true, retry_after, .. } => {
             Some(retry_after.unwrap_or_default())
         }
-        // Whoever stands between does not speak the protocol.
+        // A proxy in between does not use the protocol's codes.
         CallError::Refused { status: 502..=504, code, retry_after, .. } if code == "unknown" => {
             Some(retry_after.unwrap_or_default())
         }
@@ -26,7 +26,7 @@ pub(super) fn passing(error: &CallError) -> Option<Duration> {
     }
 }
 
-/// Makes a call until it works, fails for good, or was made often enough.
+/// Repeats a call until it succeeds, fails permanently, or has used up its attempts.
 pub(super) async fn again<T, F: Future<Output = Result<T, CallError>>>(
     retry: Retry,
     mut call: impl FnMut() -> F,

@@ -1,4 +1,4 @@
-//! A hub by its address: where its paths are, and how it is called.
+//! A hub at a URL: its paths and calls to it.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::key::Key;
 use crate::line::{self, Line, below, http_url, mounted};
 use crate::retry::Retry;
 
-/// Where the protocol lives below a hub's address.
+/// The protocol's path below a hub's URL.
 const MOUNT: &str = "registry";
-/// The longest answer that is read: a full page of agents, or fifty jobs of the longest kind.
+/// Maximum response size: a full page of agents, or fifty jobs of the longest kind.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Makes a repeat of a call the same call.
+/// Header that makes a repeated call idempotent.
 const ONCE_HEADER: &str = "idempotency-key";
 
 /// A hub, called with or without a key.
 ///
-/// What may pass is tried again (see [`Retry`]): everything has one effect however often it is sent,
-/// by the ids it carries or by an `Idempotency-Key`. Only [`Server::register`] is tried once, because
-/// a new agent's key is in the first answer only.
+/// Temporary errors are retried (see [`Retry`]): every call is idempotent, by the ids it carries or
+/// by an `Idempotency-Key`. Only [`Server::register`] is not retried, because a new agent's key is
+/// only in the first response.
 #[derive(Clone, Debug)]
 pub struct Server {
     line: Line,
@@ -34,14 +34,14 @@ pub struct Server {
     retry: Retry,
 }
 
-/// The body of an answer, whatever it says.
+/// The body of a response, whatever its status.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) after: Option<Duration>,
     pub(super) body: Vec<u8>,
 }
 
-/// What is sent, and what makes a repeat of it one.
+/// A request and its idempotency key.
 pub(super) struct Call {
     pub(super) method: Method,
     pub(super) url: Url,
@@ -50,13 +50,13 @@ pub(super) struct Call {
 }
 
 impl Server {
-    /// The hub at a URL, which may leave out the `/registry` at its end. Nothing is sent yet.
+    /// The hub at a URL, which may omit the `/registry` at its end. Sends nothing.
     pub fn new(url: &str) -> Result<Self, CallError> {
         let base = mounted(http_url(url)?, MOUNT);
         Ok(Self { line: Line::new(&base)?, base, retry: Retry::default() })
     }
 
-    /// The hub that is called otherwise already, with its key if it has one.
+    /// The same hub as `hub`, with its key if it has one.
     pub fn of(hub: &Hub) -> Result<Self, CallError> {
         let server = Self::new(hub.base())?;
         Ok(match hub.key() {
@@ -70,28 +70,28 @@ impl Server {
         Self { line: self.line.with_key(key), ..self.clone() }
     }
 
-    /// The same with more or less patience.
+    /// Sets the retry policy.
     pub fn with_retry(&self, retry: Retry) -> Self {
         Self { retry, ..self.clone() }
     }
 
-    /// How patient it is.
+    /// The retry policy.
     pub(super) fn retry(&self) -> Retry {
         self.retry
     }
 
-    /// The URL of a path below the protocol's own.
+    /// The URL of a path below the protocol's path.
     pub(super) fn at(&self, path: &[&str]) -> Url {
         below(&self.base, path)
     }
 
-    /// Looks something up.
+    /// Makes a read call, with retries.
     pub(super) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, CallError> {
         let call = Call { method: Method::GET, url, body: None, once: None };
         again(self.retry, || async { self.once(&call).await?.value() }).await
     }
 
-    /// Sends something that has an id of its own.
+    /// Sends a request that has its own id, with retries.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         url: Url,
@@ -101,7 +101,7 @@ impl Server {
         again(self.retry, || async { self.once(&call).await?.value() }).await
     }
 
-    /// Sends something that has none, under a key that is new.
+    /// Sends a request without an id, under a new idempotency key.
     pub(super) async fn post_once<T: DeserializeOwned>(
         &self,
         url: Url,
@@ -125,7 +125,7 @@ impl Server {
 }
 
 impl Reply {
-    /// Sends a request and reads all of its answer.
+    /// Sends a request and reads the whole response.
     pub(super) async fn of(request: reqwest::RequestBuilder) -> Result<Self, CallError> {
         let mut answer = line::send(request).await?;
         let (status, after) = (answer.status().as_u16(), retry_after(answer.headers()));
@@ -133,7 +133,7 @@ impl Reply {
         Ok(Self { status, after, body })
     }
 
-    /// The answer as what it should be, or the refusal it is.
+    /// The parsed response, or its refusal.
     pub(super) fn value<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         if !(200..300).contains(&self.status) {
             return Err(self.refusal());
@@ -141,11 +141,11 @@ impl Reply {
         serde_json::from_slice(&self.body).map_err(|why| CallError::Unreadable(why.to_string()))
     }
 
-    /// What it refuses.
+    /// The refusal in this response.
     pub(super) fn refusal(&self) -> CallError {
         match reqwest::StatusCode::from_u16(self.status) {
             Ok(status) => line::refusal_of(status, self.after, &self.body),
-            Err(_) => CallError::Unreadable(format!("{} is no status", self.status)),
+            Err(_) => CallError::Unreadable(format!("{} is not an HTTP status", self.status)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An agent announces itself, and what it gets for it.
+//! Registration of an agent, and the server's response.
 
 use rialto_protocols::relay::{Format, card};
 use serde::{Deserialize, Serialize};
@@ -10,31 +10,31 @@ use super::record::Record;
 use super::signature::WebhookSecret;
 use crate::call::CallError;
 
-/// What an agent tells a server about itself.
+/// The data an agent registers.
 #[derive(Clone, Debug)]
 pub struct Announcement {
-    /// `name@host`, or a short name at the server's own host.
+    /// `name@host`, or a short name on the server's own host.
     pub agent_id: String,
-    /// Its card, if it has one.
+    /// Its agent card, if it has one.
     pub card: Option<Value>,
-    /// Where it wants to be called; without it, it listens to its inbox.
+    /// The URL for deliveries; without one, it listens to its inbox.
     pub endpoint: Option<String>,
-    /// How it wants its envelopes wrapped.
+    /// The format of delivered envelopes.
     pub format: Option<Format>,
-    /// Whether it wants a new key, if it has one already.
+    /// Whether to issue a new key if it already has one.
     pub rotate_key: bool,
 }
 
-/// What a server gave to an agent.
+/// A registered agent.
 #[derive(Clone, Debug)]
 pub struct Registered {
-    /// The agent's whole address.
+    /// The agent's full address.
     pub agent_id: String,
-    /// Its key. The server keeps no copy that it could show again.
+    /// Its key. The server cannot show it again.
     pub api_key: Key,
-    /// What the server signs its calls with, if it is to call the agent.
+    /// The secret with which the server signs deliveries, if there is an endpoint.
     pub webhook_secret: Option<WebhookSecret>,
-    /// The agent as everybody may see it, if the server shows that.
+    /// The agent's public record, if the server returns it.
     pub record: Option<Record>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Wire {
 }
 
 impl Announcement {
-    /// An agent that listens to its inbox, with a plain card.
+    /// An agent that listens to its inbox, with a minimal card.
     pub fn new(agent_id: impl Into<String>, culture: &str, languages: &[String]) -> Self {
         let card = json!({
             "card_version": card::VERSION,
@@ -71,7 +71,7 @@ impl Announcement {
         Self { agent_id, card: Some(card), endpoint: None, format: None, rotate_key: false }
     }
 
-    /// The body that says it.
+    /// The request body.
     pub(super) fn body(&self) -> Result<String, CallError> {
         let body = Body {
             agent_id: &self.agent_id,
@@ -87,7 +87,7 @@ impl Announcement {
 impl Registered {
     pub(super) fn read(wire: Wire) -> Result<Self, CallError> {
         let secret = wire.webhook_secret.as_deref().map(|text| {
-            let unreadable = || CallError::Unreadable("webhook_secret is none".to_owned());
+            let unreadable = || CallError::Unreadable("webhook_secret is not valid".to_owned());
             WebhookSecret::read(text).ok_or_else(unreadable)
         });
         Ok(Self {

@@ -1,4 +1,4 @@
-//! A server's answers, taken out of the response envelope.
+//! A server's responses, unwrapped from the response envelope.
 
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 use super::line;
 use crate::call::{CallError, retry_after};
 
-/// The longest answer that is read: a full page of the longest messages.
+/// Maximum response size: a full page of the longest messages.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// One answer: the JSON text of its data, and what is told besides.
+/// One response: the JSON text of its data, and its metadata.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The data as it came.
+    /// The data as received.
     pub(super) data: Box<RawValue>,
-    /// Leads to the rest of a list.
+    /// The cursor of the next page.
     pub(super) next_cursor: Option<String>,
-    /// Whether the server remembered this answer from an earlier request with the same key.
+    /// Whether the server repeated its response to an earlier request with the same key.
     pub(super) replayed: bool,
 }
 
@@ -36,12 +36,12 @@ struct Metadata {
 }
 
 impl Answer {
-    /// Asks, and reads what comes back; anything but a success is an error.
+    /// Sends a request and reads the response; anything but a success is an error.
     pub(super) async fn ask(request: RequestBuilder) -> Result<Self, CallError> {
         Self::of(line::send(request).await?).await
     }
 
-    /// Reads what came back.
+    /// Reads a response.
     pub(super) async fn of(mut answer: Response) -> Result<Self, CallError> {
         let after = retry_after(answer.headers());
         let replayed = answer.headers().contains_key("idempotency-replayed");
@@ -58,18 +58,18 @@ impl Answer {
         Ok(Self { data, next_cursor: metadata.next_cursor, replayed })
     }
 
-    /// The data as a value.
+    /// The data, parsed.
     pub(super) fn value<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         from_json(self.data.get().as_bytes())
     }
 }
 
-/// Reads a body that should be JSON of a known form.
+/// Parses a JSON body.
 pub(super) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, CallError> {
     serde_json::from_slice(body).map_err(|error| CallError::Unreadable(error.to_string()))
 }
 
-/// Whether a status says that there is nothing at a path, rather than that something is wrong.
+/// Whether a status means that nothing exists at a path, rather than an error.
 pub(super) fn is_absent(status: StatusCode) -> bool {
     let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
     status.is_redirection() || status.is_client_error() && !busy

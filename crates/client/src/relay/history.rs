@@ -1,4 +1,4 @@
-//! Messages of the past, sent and received.
+//! Past messages, sent and received.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,31 +7,31 @@ use super::answer::from_json;
 use super::message::Contents;
 use crate::call::CallError;
 
-/// Which part of the past.
+/// Which past messages to return.
 #[derive(Clone, Debug, Default)]
 pub struct Span {
-    /// From this moment on: RFC 3339 text.
+    /// From this time on, as RFC 3339 text.
     pub since: Option<String>,
-    /// Only what came after this position of the inbox.
+    /// Only messages after this position of the inbox.
     pub after: Option<u64>,
-    /// How many at most; servers have limits of their own.
+    /// Maximum number; servers have limits of their own.
     pub limit: Option<u32>,
 }
 
-/// One message of the past.
+/// One past message.
 #[derive(Clone, Debug)]
 pub struct Past {
     /// Its position in the inbox, if it was received.
     pub position: Option<u64>,
-    /// The server's name for it.
+    /// The server's id for it.
     pub trace_id: String,
-    /// Who wrote it.
+    /// The sender.
     pub sender_id: String,
-    /// Whom it was for.
+    /// The receiver.
     pub receiver_id: Option<String>,
-    /// When the server took it.
+    /// When the server accepted it.
     pub timestamp: Option<String>,
-    /// What it says.
+    /// The contents.
     pub contents: Contents,
     raw: Box<RawValue>,
 }
@@ -47,7 +47,7 @@ struct Wire {
 }
 
 impl Span {
-    /// The query parameters that say it.
+    /// The query parameters.
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
         let all = [
             ("since", self.since.clone()),
@@ -72,7 +72,7 @@ impl Past {
         })
     }
 
-    /// The whole entry as it came: JSON text.
+    /// The whole entry as received: JSON text.
     pub fn raw(&self) -> &RawValue {
         &self.raw
     }

@@ -1,7 +1,7 @@
-//! An inbox: every message once and in order, however often the line breaks.
+//! An inbox: every message once and in order, across reconnects.
 //!
-//! What was read is known by its position. After a break the inbox connects again by itself, asks
-//! for what comes after the last position, and drops what it has had already.
+//! The inbox tracks the position of the last message. After a disconnect it reconnects, asks for
+//! what follows that position, and drops messages it already returned.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use super::retry::{Retry, random};
 use super::server::{Acked, Server, ask_for};
 use crate::call::CallError;
 
-/// The longest event that is read: a message is at most 64 KiB, and its event not much more.
+/// Maximum event size: a message is at most 64 KiB, and its event not much more.
 const EVENT_BYTES_MAX: usize = 256 << 10;
-/// The longest refusal that is read.
+/// Maximum size of a refusal in bytes.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
-/// How long to wait before connecting again, unless the server has other wishes.
+/// How long to wait before a reconnect, unless the server asks for another delay.
 const WAIT: Duration = Duration::from_secs(1);
-/// The shortest and the longest wait, whatever the server wishes.
+/// Minimum and maximum wait, whatever the server asks for.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How to listen.
+/// Options for reading an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listen {
-    /// Start after this position, 0 being the very beginning. Without it the server starts with
-    /// what nobody has heard yet.
+    /// Start after this position; 0 is the very beginning. By default the server starts with the
+    /// first unread message.
     pub after: Option<u64>,
-    /// Keep every message unread until [`Inbox::ack`] says otherwise.
+    /// Keep every message unread until [`Inbox::ack`] acknowledges it.
     pub explicit_ack: bool,
 }
 
@@ -43,9 +43,9 @@ pub struct Listen {
 pub struct Inbox {
     server: Server,
     explicit_ack: bool,
-    /// What to tell the server when connecting again. It takes this as read.
+    /// The cursor to send at a reconnect. The server takes everything up to it as read.
     resume_from: Option<String>,
-    /// The position of the last message that was given out or lies ready.
+    /// The position of the last message that was returned or is buffered.
     heard_to: u64,
     stream: Option<Stream>,
     ready: VecDeque<Result<Message, CallError>>,
@@ -61,7 +61,8 @@ struct Stream {
 }
 
 impl Inbox {
-    /// Opens an inbox. Unlike later, a server that cannot be reached now is an error.
+    /// Opens an inbox. Fails if the server cannot be reached now; later the inbox reconnects
+    /// instead.
     pub(super) async fn open(server: Server, how: Listen) -> Result<Self, CallError> {
         let mut inbox = Self {
             server,
@@ -78,11 +79,11 @@ impl Inbox {
         Ok(inbox)
     }
 
-    /// The next message, waiting for it as long as it takes.
+    /// Waits for the next message.
     ///
-    /// `None` after the server has closed the inbox for good, which is told as an error first: the
-    /// key is no longer good, or there is no such inbox. A message that cannot be read is an error
-    /// too, and the messages after it follow.
+    /// Returns `None` after the server has closed the inbox permanently, which is first returned as
+    /// an error: the key is no longer valid, or there is no such inbox. A message that cannot be
+    /// read is an error too, and the next ones follow.
     pub async fn next(&mut self) -> Option<Result<Message, CallError>> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -98,7 +99,7 @@ impl Inbox {
         }
     }
 
-    /// Acknowledges every message up to a position: it does not come again.
+    /// Acknowledges every message up to a position, so that they are not sent again.
     pub async fn ack(&mut self, up_to: u64) -> Result<Acked, CallError> {
         let acked = self.server.ack(up_to).await?;
         if self.explicit_ack {
@@ -107,7 +108,7 @@ impl Inbox {
         Ok(acked)
     }
 
-    /// Hears what comes next, or connects again. An error is the end.
+    /// Reads the next part of the stream, or reconnects. An error ends the inbox.
     async fn listen(&mut self) -> Result<(), CallError> {
         let Some(stream) = &mut self.stream else {
             sleep(self.wait()).await;
@@ -121,7 +122,8 @@ impl Inbox {
             };
         };
         let Ok(Some(bytes)) = stream.answer.chunk().await else {
-            // What was left of an unfinished event goes with the stream; it comes again.
+            // The rest of an unfinished event is dropped with the connection; the server sends it
+            // again.
             self.stream = None;
             return Ok(());
         };
@@ -133,7 +135,7 @@ impl Inbox {
         for event in events {
             self.hear(event);
         }
-        // The same event would come again and again.
+        // A reconnect would only return the same event.
         pushed.map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
@@ -157,15 +159,16 @@ impl Inbox {
         self.failures = 0;
         let position = event.id.as_deref().and_then(|id| id.parse::<u64>().ok());
         match event.event.as_str() {
-            // Where this connection starts. A line that breaks before the first message must not
-            // start later next time, and has nothing else to say where it was.
+            // The start of this connection. If it breaks before the first message, the next one
+            // must not start later, and this is the only known position.
             "connected" if self.resume_from.is_none() => self.resume_from = event.id,
             "message" => {
                 if position.is_some_and(|position| position <= self.heard_to) {
                     return;
                 }
                 self.heard_to = position.unwrap_or(self.heard_to);
-                // To resume after a message is to acknowledge it, which others do explicitly.
+                // Resuming after a message acknowledges it, which explicit mode leaves to the
+                // caller.
                 if !self.explicit_ack && event.id.is_some() {
                     self.resume_from = event.id;
                 }
@@ -175,15 +178,15 @@ impl Inbox {
         }
     }
 
-    /// How long to wait before the next connection: what the server wishes, and longer with every
-    /// failure in a row.
+    /// How long to wait before the next connection: at least what the server asks for, and longer
+    /// with each failure in a row.
     fn wait(&self) -> Duration {
         let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
         retry.backoff(self.failures.saturating_add(1), random())
     }
 }
 
-/// Whether a server that answered so will never give this inbox to this reader.
+/// Whether this error means that the server will never give this inbox to this reader.
 fn is_final(error: &CallError) -> bool {
     match error {
         _ if error.is_suspended() => false,

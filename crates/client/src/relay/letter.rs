@@ -1,4 +1,4 @@
-//! Letters: envelopes that are known to be good before they are sent.
+//! Envelopes that are validated before they are sent.
 
 use rialto_protocols::kit::ijson;
 use rialto_protocols::relay::bad::Bad;
@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use crate::call::CallError;
 
-/// What an envelope is made of.
+/// The fields of an envelope.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Who writes: a whole address.
+    /// The sender's full address.
     pub sender_id: String,
     /// The sender's culture, a BCP 47 tag.
     pub sender_culture: String,
-    /// What is said.
+    /// The text.
     pub original_text: String,
-    /// What a reader of another culture should know: 10 to 500 characters.
+    /// Background for a reader of another culture: 10 to 500 characters.
     pub cultural_context: Option<String>,
     /// The conversation it belongs to.
     pub conversation_id: Option<String>,
-    /// Its place in that conversation, from 1.
+    /// Its number in that conversation, from 1.
     pub turn_number: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ struct Wire<'a> {
 }
 
 impl Draft {
-    /// A text and who says it.
+    /// An envelope with a text and its sender.
     pub fn new(sender_id: &str, sender_culture: &str, original_text: &str) -> Self {
         Self {
             sender_id: sender_id.to_owned(),
@@ -55,7 +55,7 @@ impl Draft {
         }
     }
 
-    /// The letter, unless a receiver would have to refuse it.
+    /// Builds the envelope; fails if a receiver would have to refuse it.
     pub fn seal(&self) -> Result<Letter, CallError> {
         let wire = Wire {
             chorus_version: VERSION,
@@ -72,7 +72,7 @@ impl Draft {
 }
 
 impl Letter {
-    /// Takes an envelope that somebody else wrote, in an A2A message or without.
+    /// Parses an existing envelope, with or without an A2A message around it.
     pub fn read(text: &str) -> Result<Self, CallError> {
         let refused = |bad: Bad| CallError::invalid(bad.message(), bad.hint().map(str::to_owned));
         let json = ijson::read(text.as_bytes()).map_err(|bad| refused(bad.into()))?;

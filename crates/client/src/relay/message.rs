@@ -1,4 +1,4 @@
-//! A message as its receiver hears it.
+//! A message as its receiver gets it.
 
 use rialto_core::number;
 use rialto_protocols::kit::ijson::{self, Json, Kind};
@@ -13,36 +13,36 @@ use crate::call::CallError;
 /// A message from an inbox.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Its position in the inbox, if the server counts.
+    /// Its position in the inbox, if the server has positions.
     pub position: Option<u64>,
-    /// The server's name for it.
+    /// The server's id for it.
     pub trace_id: Option<String>,
-    /// Who wrote it.
+    /// The sender.
     pub sender_id: String,
-    /// When the server took it.
+    /// When the server accepted it.
     pub timestamp: Option<String>,
-    /// Whether the server vouches for the sender.
+    /// Whether the server confirms the sender.
     pub verified: bool,
-    /// What it says.
+    /// The contents.
     pub contents: Contents,
     raw: Box<RawValue>,
 }
 
-/// What an envelope says, as far as it can be understood. Servers check envelopes by rules of their
-/// own, and a strange one is still somebody's message.
+/// The contents of an envelope, as far as it can be parsed. Servers check envelopes by their own
+/// rules, and an unusual one is still a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// The envelope: JSON text, taken out of its A2A message if it came in one.
+    /// The envelope: JSON text, unwrapped from an A2A message if there was one.
     pub envelope: String,
-    /// What is said, in the sender's own words.
+    /// The text, as the sender wrote it.
     pub original_text: String,
     /// The sender's culture.
     pub sender_culture: Option<String>,
-    /// What a reader of another culture should know.
+    /// Background for a reader of another culture.
     pub cultural_context: Option<String>,
     /// The conversation it belongs to.
     pub conversation_id: Option<String>,
-    /// Its place in that conversation.
+    /// Its number in that conversation.
     pub turn_number: Option<u64>,
 }
 
@@ -56,10 +56,10 @@ struct Wire {
 }
 
 impl Message {
-    /// Reads the data of a `message` event.
+    /// Parses the data of a `message` event.
     pub(super) fn read(position: Option<u64>, data: String) -> Result<Self, CallError> {
         let mut bytes = data.into_bytes();
-        // Line breaks can only stand between the tokens of JSON, where a space does as well.
+        // In JSON, line breaks occur only between tokens, where a space means the same.
         sse::keep_on_one_line(&mut bytes);
         let wire: Wire = from_json(&bytes)?;
         Ok(Self {
@@ -73,14 +73,14 @@ impl Message {
         })
     }
 
-    /// The event's data as it came: JSON text on one line.
+    /// The event's data as received: JSON text on one line.
     pub fn raw(&self) -> &RawValue {
         &self.raw
     }
 }
 
 impl Contents {
-    /// Reads an envelope, in an A2A message or without.
+    /// Parses an envelope, with or without an A2A message around it.
     pub(super) fn read(envelope: &str) -> Self {
         let Ok(json) = ijson::read(envelope.as_bytes()) else {
             return Self { envelope: envelope.to_owned(), ..Self::default() };

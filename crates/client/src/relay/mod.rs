@@ -1,7 +1,7 @@
-//! relay, from the client's side: register, write, listen; with a server or from agent to agent.
+//! relay client: register, send, listen, with a server or directly from agent to agent.
 //!
-//! A [`Server`] is found by its well-known document and does what the protocol offers. An [`Inbox`]
-//! listens to it, however often the line breaks. [`direct`] needs no server at all.
+//! A [`Server`] is found by its well-known document and offers the protocol's operations. An
+//! [`Inbox`] receives messages across reconnects. [`direct`] works without a server.
 
 mod announcement;
 mod answer;

@@ -1,4 +1,5 @@
-//! One turn of a conversation is one message, however often it arrives (spec, section 5).
+//! Deduplicates turns: one turn of a conversation is one message, however often it arrives (spec,
+//! section 5).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +10,13 @@ use tokio::sync::OnceCell;
 
 use super::message::Contents;
 
-/// How many turns are remembered; the oldest is forgotten first.
+/// Maximum number of turns; the oldest is dropped first.
 const TURNS_MAX: usize = 10_000;
 
-/// What a turn is called.
+/// Identifies a turn.
 pub(super) type Name = [u8; 32];
 
-/// The turns that were taken.
+/// The turns that were handled.
 #[derive(Debug, Default)]
 pub(super) struct Once {
     turns: Mutex<Turns>,
@@ -28,7 +29,7 @@ struct Turns {
 }
 
 impl Once {
-    /// The turn this is, filled if it was taken before; `None` for what has no turn.
+    /// The cell of this turn, filled if it was handled before; `None` for a message without a turn.
     pub(super) fn turn(&self, sender: &str, contents: &Contents) -> Option<Arc<OnceCell<()>>> {
         let name = name(sender, contents)?;
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,14 +48,14 @@ impl Once {
     }
 }
 
-/// A name for a turn and what is said in it: another text under the same number is another message.
+/// A digest of a turn and its content: another text under the same number is another message.
 pub(super) fn name(sender: &str, contents: &Contents) -> Option<Name> {
     let (conversation, turn) = (contents.conversation_id.as_deref()?, contents.turn_number?);
     let said = serde_json::to_vec(&(sender, conversation, turn, plain(contents)?)).ok()?;
     Some(Sha256::digest(said).into())
 }
 
-/// The envelope read and written again, so that spacing and order of members make no difference.
+/// The envelope, normalized so that spacing and member order make no difference.
 pub(super) fn plain(contents: &Contents) -> Option<Value> {
     serde_json::from_str(&contents.envelope).ok()
 }

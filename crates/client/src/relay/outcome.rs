@@ -1,4 +1,4 @@
-//! What became of a message, as its server tells it.
+//! The outcome of a message, as the server reports it.
 
 use std::time::Duration;
 
@@ -9,56 +9,56 @@ use serde_json::value::RawValue;
 use super::answer::from_json;
 use crate::call::CallError;
 
-/// How far a message came.
+/// How far a message got.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It was handed to an open inbox (`delivered_sse`).
+    /// It was sent to an open inbox (`delivered_sse`).
     Presented,
-    /// The receiver's endpoint took it.
+    /// The receiver's endpoint accepted it.
     Delivered {
-        /// What it answered: JSON text.
+        /// The endpoint's reply: JSON text.
         reply: Option<Box<RawValue>>,
     },
     /// It waits for the receiver.
     Queued,
-    /// The receiver's endpoint did not take it.
+    /// The receiver's endpoint did not accept it.
     Failed {
-        /// `ERR_AGENT_UNREACHABLE`, `ERR_TIMEOUT`, or a server's own.
+        /// `ERR_AGENT_UNREACHABLE`, `ERR_TIMEOUT`, or a server's own code.
         code: String,
         /// What happened, and what happens next.
         detail: String,
     },
-    /// The server did not take it, or the receiver would not: nothing was stored or tried.
+    /// The server or the receiver refused it: nothing was stored or tried.
     Rejected(Rejection),
 }
 
-/// Why a server did not take a message.
+/// Why a server refused a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The HTTP status: 200 where the server took the question, and the receiver's answer is no.
+    /// The HTTP status: 200 if the server accepted the request and the receiver refused it.
     pub status: u16,
     /// The server's code.
     pub code: String,
-    /// The same for people.
+    /// The error message, for people to read.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do.
     pub hint: Option<String>,
-    /// When to come back.
+    /// When to retry.
     pub retry_after: Option<Duration>,
 }
 
-/// A message that was sent, and what became of it.
+/// A message that was sent, and its outcome.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// How far it came.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The server's name for the message, unless it was rejected.
+    /// The server's id for the message, unless it was rejected.
     pub trace_id: Option<String>,
-    /// Whether it was slowed down because two agents seem to go in circles.
+    /// Whether it was slowed down because two agents seem to be in a loop.
     pub loop_guard: bool,
-    /// Whether the server remembered an earlier request with the same key.
+    /// Whether the server repeated its response to an earlier request with the same key.
     pub replayed: bool,
-    /// How often it was sent.
+    /// Number of attempts.
     pub tries: u32,
 }
 
@@ -73,7 +73,7 @@ struct Wire {
     loop_guard: bool,
 }
 
-/// What a receiver's reply says when it is a no.
+/// A receiver's reply that refuses.
 #[derive(Default, Deserialize)]
 struct No {
     error_code: Option<String>,
@@ -81,7 +81,7 @@ struct No {
 }
 
 impl Sent {
-    /// Reads the data of an answer, or of a stream's last event.
+    /// Parses the data of a response, or of a stream's last event.
     pub(super) fn read(data: &str, replayed: bool) -> Result<Self, CallError> {
         let wire: Wire = from_json(data.as_bytes())?;
         let outcome = match wire.delivery.as_str() {
@@ -99,8 +99,8 @@ impl Sent {
         Ok(Self { outcome, trace_id, loop_guard, replayed, tries: 1 })
     }
 
-    /// What a refused request means for the message: servers may also tell a failed delivery as an
-    /// HTTP error. What is no answer to the message stays an error.
+    /// Converts a refused request: servers may also report a failed delivery as an HTTP error. A
+    /// refusal that is not about the message stays an error.
     pub(super) fn of_refusal(error: CallError) -> Result<Self, CallError> {
         let CallError::Refused { status, code, message, hint, retry_after, .. } = error else {
             return Err(error);
@@ -127,12 +127,12 @@ impl Sent {
         Ok(Self::now(outcome))
     }
 
-    /// An outcome about which nothing else is known.
+    /// An outcome without further data.
     pub(super) fn now(outcome: Outcome) -> Self {
         Self { outcome, trace_id: None, loop_guard: false, replayed: false, tries: 1 }
     }
 
-    /// The word for the outcome.
+    /// The protocol's word for the outcome.
     pub fn word(&self) -> &'static str {
         match self.outcome {
             Outcome::Presented => "delivered_sse",
@@ -145,7 +145,7 @@ impl Sent {
 }
 
 impl Rejection {
-    /// The receiver's no: its reply says why, or else the answer itself does.
+    /// The receiver's refusal: the reason is in its reply or, without one, in the response itself.
     fn read(wire: &Wire) -> Self {
         let reply = wire.receiver_response.as_deref().map(|reply| reply.get().as_bytes());
         let reply: No = reply.and_then(|reply| from_json(reply).ok()).unwrap_or_default();
@@ -190,7 +190,7 @@ mod tests {
         };
         assert_eq!((why.status, why.code.as_str()), (200, "ADAPTATION_FAILED"));
         assert_eq!(why.message, "too dear");
-        // Receivers may answer whatever they like.
+        // Receivers may reply with anything.
         for reply in ["null", "[]", r#""no""#, r#"{"detail":7}"#] {
             let data = format!(r#"{{"delivery":"rejected","receiver_response":{reply}}}"#);
             assert_eq!(Sent::read(&data, false).expect(reply).word(), "rejected");

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::answer::from_json;
 use crate::call::CallError;
 
-/// One agent, as everybody may see it.
+/// One agent's public record.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// Its address.
@@ -15,29 +15,29 @@ pub struct Record {
     pub culture: Option<String>,
     /// The languages on its card.
     pub languages: Vec<String>,
-    /// Whether it listens right now, if the server tells.
+    /// Whether it is listening now, if the server says.
     pub online: Option<bool>,
-    /// The protocol it speaks, if the server knows several.
+    /// The protocol it uses, if the server supports several.
     pub protocol: Option<String>,
-    /// Where it is called, if the server shows it.
+    /// Its endpoint, if the server shows it.
     pub endpoint: Option<String>,
-    /// When it registered first.
+    /// When it first registered.
     pub registered_at: Option<String>,
     raw: Box<RawValue>,
 }
 
-/// Which agents to list; everything empty means all of them.
+/// Which agents to list; an empty filter matches all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only agents of this culture.
     pub culture: Option<String>,
     /// Only agents that understand this language.
     pub language: Option<String>,
-    /// Only agents that listen right now, or only those that do not.
+    /// Only agents that are listening now, or only those that are not.
     pub online: Option<bool>,
     /// Only agents of this protocol.
     pub protocol: Option<String>,
-    /// Only agents in whose record this text stands.
+    /// Only agents whose record contains this text.
     pub q: Option<String>,
 }
 
@@ -59,7 +59,7 @@ struct WireCard {
 }
 
 impl Record {
-    /// Reads a record.
+    /// Parses a record.
     pub(super) fn read(raw: Box<RawValue>) -> Result<Self, CallError> {
         let wire: Wire = from_json(raw.get().as_bytes())?;
         let card = wire.agent_card.unwrap_or_default();
@@ -75,14 +75,14 @@ impl Record {
         })
     }
 
-    /// The whole record as it came: JSON text.
+    /// The whole record as received: JSON text.
     pub fn raw(&self) -> &RawValue {
         &self.raw
     }
 }
 
 impl Filter {
-    /// The query parameters that say it.
+    /// The query parameters.
     pub(super) fn pairs(&self) -> Vec<(&'static str, &str)> {
         let online = self.online.map(|online| if online { "true" } else { "false" });
         let all = [

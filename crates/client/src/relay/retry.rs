@@ -10,7 +10,7 @@ pub use crate::retry::Retry;
 pub(super) use crate::retry::random;
 
 impl Retry {
-    /// How long to wait before sending again; `None` if that is not to be done.
+    /// How long to wait before sending again; `None` if it must not be sent again.
     pub(super) fn wait(&self, tries: u32, result: &Result<Sent, CallError>) -> Option<Duration> {
         let at_least = hope(result)?;
         let allowed = tries < self.tries_max && at_least <= self.longest;
@@ -18,15 +18,15 @@ impl Retry {
     }
 }
 
-/// The shortest wait after which the same message can succeed; `None` if it cannot.
+/// The minimum wait before the same message can succeed; `None` if it cannot.
 fn hope(result: &Result<Sent, CallError>) -> Option<Duration> {
     let busy = |status: u16, after: Option<Duration>| match status {
         429 | 503 => after,
         _ => None,
     };
     match result {
-        // A remembered failure stays what it is: asking again with the same key changes nothing, and
-        // with another key would make a second message.
+        // A replayed failure is final: a retry with the same key changes nothing, and one with
+        // another key would create a second message.
         Ok(Sent { outcome: Outcome::Failed { .. }, replayed: true, .. }) => None,
         Ok(Sent { outcome: Outcome::Failed { code, .. }, .. }) => match Code::read(code) {
             Some(Code::AgentUnreachable | Code::Timeout) => Some(Duration::ZERO),

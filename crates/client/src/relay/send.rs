@@ -1,4 +1,4 @@
-//! Sending: one message, as often as it makes sense, counted once.
+//! Sends messages, with retries; each is counted once.
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder};
@@ -12,33 +12,33 @@ use super::server::Server;
 use super::words::Words;
 use crate::call::CallError;
 
-/// What an order that wants to listen can understand.
+/// The `Accept` header of a request for a streaming reply.
 const LIVE_OR_WHOLE: &str = "text/event-stream, application/json";
 
-/// What is to be sent to whom.
+/// A message to send, and its receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
-    /// The receiver's address; a short name is looked for on the server.
+    /// The receiver's address; a short name is resolved by the server.
     pub receiver_id: &'a str,
-    /// What is said.
+    /// The message.
     pub letter: &'a Letter,
-    /// A name for this order, so that the server takes it once however often it arrives. Without
-    /// one the client makes one up; give your own to be able to ask again later.
+    /// An idempotency key, so that the server accepts the message once however often it arrives.
+    /// The client generates one by default; set your own to be able to repeat the request later.
     pub idempotency_key: Option<&'a str>,
 }
 
-/// How a server answers an order that asks to hear the receiver at work.
+/// A server's response to a request for a streaming reply.
 #[derive(Debug)]
 pub enum Answered {
-    /// There was nothing to hear: the receiver has an inbox, or is away.
+    /// There is nothing to stream: the receiver has an inbox, or is offline.
     Whole(Sent),
-    /// The receiver is at work.
+    /// The receiver streams its reply.
     Live(Box<Words>),
 }
 
 impl Server {
-    /// Sends a message. Failures that can pass are tried again (see [`super::Retry`]), always under
-    /// the same idempotency key.
+    /// Sends a message. Temporary failures are retried (see [`super::Retry`]), always with the same
+    /// idempotency key.
     pub async fn send(&self, order: &Order<'_>) -> Result<Sent, CallError> {
         let key = name_of(order)?;
         let mut tries = 1;
@@ -55,8 +55,8 @@ impl Server {
         }
     }
 
-    /// Sends a message and listens to the receiver at work. This is tried once: what was heard
-    /// cannot be unheard.
+    /// Sends a message and streams the receiver's reply. There are no retries, because parts of the
+    /// reply may already have been read.
     pub async fn send_live(&self, order: &Order<'_>) -> Result<Answered, CallError> {
         let request = self.order(order, &name_of(order)?, true)?;
         let answer = line::send(request).await?;
@@ -82,7 +82,7 @@ impl Server {
     }
 }
 
-/// What an answer says about the message.
+/// Reads the outcome of the message from a response.
 fn sent(answer: Result<Answer, CallError>) -> Result<Sent, CallError> {
     match answer {
         Ok(answer) => Sent::read(answer.data.get(), answer.replayed),
@@ -90,7 +90,7 @@ fn sent(answer: Result<Answer, CallError>) -> Result<Sent, CallError> {
     }
 }
 
-/// The order's own name, or a new one that nobody has used.
+/// The request's idempotency key, or a new one.
 fn name_of(order: &Order<'_>) -> Result<String, CallError> {
     if let Some(key) = order.idempotency_key {
         return Ok(key.to_owned());

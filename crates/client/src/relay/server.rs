@@ -1,4 +1,4 @@
-//! A relay server: where its operations are, and calling them.
+//! A relay server: its operations and their paths.
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -19,14 +19,14 @@ use super::record::{Filter, Record};
 use super::retry::Retry;
 use crate::call::CallError;
 
-/// Where every server says where its operations are.
+/// The document with the paths of a server's operations.
 const WELL_KNOWN: &str = "/.well-known/chorus.json";
-/// The longest document that is read.
+/// Maximum document size in bytes.
 const DOCUMENT_BYTES_MAX: usize = 64 << 10;
-/// How many pages of agents are read; with a server's 1,000 a page these are all it will have.
+/// Maximum number of agent pages to read; at 1,000 agents a page this covers any server.
 const PAGES_MAX: usize = 1_000;
 
-/// A server, and how it is called.
+/// A relay server.
 #[derive(Clone, Debug)]
 pub struct Server {
     line: Line,
@@ -36,19 +36,19 @@ pub struct Server {
     retry: Retry,
 }
 
-/// How far an inbox is acknowledged.
+/// The acknowledged part of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Acked {
     /// Everything up to this position.
     pub acked_to: u64,
-    /// How many messages still wait.
+    /// How many messages are still unread.
     #[serde(default)]
     pub pending: u64,
 }
 
 impl Server {
-    /// Finds out where a server's operations are. One that does not say has them where the spec has
-    /// them, below `base`.
+    /// Reads the paths of a server's operations. A server without a document has them where the
+    /// spec puts them, below `base`.
     pub async fn discover(base: &str) -> Result<Self, CallError> {
         let mut base = http_url(base)?;
         base.set_query(None);
@@ -66,17 +66,17 @@ impl Server {
         Self { line: self.line.with_key(key), ..self.clone() }
     }
 
-    /// The same server, with more or less patience when sending.
+    /// Sets the retry policy for sending.
     pub fn with_retry(&self, retry: Retry) -> Self {
         Self { retry, ..self.clone() }
     }
 
-    /// What the server calls itself, if it does.
+    /// The server's name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Where its operations are.
+    /// The paths of its operations.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
@@ -87,7 +87,7 @@ impl Server {
         Registered::read(answer.value::<announcement::Wire>()?)
     }
 
-    /// Takes an agent off the server; `false` if it was not there.
+    /// Removes an agent from the server; `false` if it was not there.
     pub async fn unregister(&self, agent_id: &str) -> Result<bool, CallError> {
         #[derive(Deserialize)]
         struct Gone {
@@ -100,13 +100,13 @@ impl Server {
         let request = self.line.request(Method::DELETE, self.agent_url(agent_id)?)?;
         match Answer::ask(request).await {
             Ok(answer) => answer.value().map(|gone: Gone| gone.deleted),
-            // Other servers say so for an agent that is not there.
+            // Other servers send this for an agent that does not exist.
             Err(CallError::Refused { status: 404, .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// All agents that fit.
+    /// All agents that match a filter.
     pub async fn agents(&self, filter: &Filter) -> Result<Vec<Record>, CallError> {
         let mut agents = Vec::new();
         let mut cursor: Option<String> = None;
@@ -134,12 +134,12 @@ impl Server {
     /// Acknowledges every message up to a position.
     pub async fn ack(&self, up_to: u64) -> Result<Acked, CallError> {
         let body = json!({"up_to": up_to}).to_string();
-        // However often this arrives, it moves the inbox once.
+        // This is idempotent.
         let told = self.retry.call(async || self.post(&self.paths.ack, body.clone()).await);
         told.await?.value()
     }
 
-    /// Messages of the past, oldest first.
+    /// Past messages, oldest first.
     pub async fn history(&self, span: &Span) -> Result<Vec<Past>, CallError> {
         let mut url = self.at(&self.paths.history)?;
         ask_for(&mut url, span.pairs().iter().map(|(name, value)| (*name, value.as_str())));
@@ -147,7 +147,7 @@ impl Server {
         answer.value::<Vec<Box<RawValue>>>()?.into_iter().map(Past::read).collect()
     }
 
-    /// Opens the inbox of the agent whose key this is.
+    /// Opens the inbox of the agent that the key belongs to.
     pub async fn inbox(&self, how: Listen) -> Result<Inbox, CallError> {
         Inbox::open(self.clone(), how).await
     }
@@ -160,13 +160,13 @@ impl Server {
         &self.retry
     }
 
-    /// The URL of a path of the document.
+    /// The URL of a path in the document.
     pub(super) fn at(&self, path: &str) -> Result<Url, CallError> {
-        let wrong = |_| CallError::Unreadable(format!("{path:?} is no path"));
+        let wrong = |_| CallError::Unreadable(format!("{path:?} is not a valid path"));
         self.base.join(path).map_err(wrong)
     }
 
-    /// Looks something up, again if that can help.
+    /// Makes a read call, with retries.
     async fn get(&self, url: Url) -> Result<Answer, CallError> {
         let look = async || Answer::ask(self.line.request(Method::GET, url.clone())?).await;
         self.retry.call(look).await
@@ -178,7 +178,7 @@ impl Server {
     }
 
     fn agent_url(&self, agent_id: &str) -> Result<Url, CallError> {
-        // URLs take these for directions, not for names.
+        // In a URL these are relative path segments, not names.
         if matches!(agent_id, "" | "." | "..") {
             let hint = Some("write it like alice or alice@chorus".to_owned());
             return Err(CallError::invalid(format!("{agent_id:?} is not an agent id"), hint));
@@ -191,9 +191,9 @@ impl Server {
     }
 }
 
-/// The server's document, if it has one that can be read.
+/// The server's document, if it has a valid one.
 async fn document(line: &Line, base: &Url) -> Result<Option<discovery::Server>, CallError> {
-    // RFC 8615: the document belongs to the origin, whatever path the server was given with.
+    // RFC 8615: the document belongs to the origin, whatever path the server URL has.
     let url = base.join(WELL_KNOWN).map_err(|_| CallError::Unreadable(base.to_string()))?;
     let mut answer = line::send(line.request(Method::GET, url)?).await?;
     if is_absent(answer.status()) {
@@ -207,12 +207,12 @@ async fn document(line: &Line, base: &Url) -> Result<Option<discovery::Server>, 
         Err(CallError::Unreadable(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    // A page that answers to every path is no document.
+    // A server that sends a page for every path has no such document.
     let read = ijson::read(&body).ok().filter(|json| json.get("endpoints").is_some());
     Ok(read.map(|json| discovery::Server::read(&json)))
 }
 
-/// The spec's paths below a path.
+/// The spec's paths below a prefix.
 fn below(prefix: &str) -> Paths {
     let prefix = prefix.trim_end_matches('/');
     let put = |path: String| format!("{prefix}{path}");

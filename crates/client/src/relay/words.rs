@@ -1,4 +1,4 @@
-//! A receiver's work as its sender hears it: pieces, an end, and what became of the message.
+//! A receiver's reply as a stream: chunks, an end, and the outcome of the message.
 
 use std::collections::VecDeque;
 
@@ -10,26 +10,26 @@ use super::line;
 use super::outcome::{Outcome, Sent};
 use crate::call::CallError;
 
-/// The longest event that is read: a receiver's whole text stands in one.
+/// Maximum event size: a receiver's whole text may be in one event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-/// One thing that is heard.
+/// One item of the stream.
 #[derive(Clone, Debug)]
 pub enum Said {
-    /// A piece, the end, or a failure of the receiver's work.
+    /// A chunk, the end, or a failure of the receiver's work.
     Word(Word),
-    /// What became of the message: the last that is heard.
+    /// The outcome of the message: the last item.
     Delivery(Sent),
 }
 
-/// An answer that comes piece by piece.
+/// A reply that arrives in chunks.
 #[derive(Debug)]
 pub struct Words {
-    /// `None` once there is nothing more to hear.
+    /// `None` once the stream has ended.
     answer: Option<Response>,
     parser: Parser,
     waiting: VecDeque<Event>,
-    /// What the last word says about the delivery, until the server says it itself.
+    /// The delivery state according to the last event, until the server reports it itself.
     verdict: Verdict,
 }
 
@@ -46,9 +46,9 @@ impl Words {
         Self { answer: Some(answer), parser, waiting: VecDeque::new(), verdict: Verdict::Open }
     }
 
-    /// The next thing that is heard; `None` at the end. The last thing is what became of the message:
-    /// servers that do not say so leave it to the receiver's last word (spec, section 9). A stream
-    /// that ends before that word is an error: the message may or may not have been delivered.
+    /// The next item; `None` at the end. The last item is the outcome of the message. If a server
+    /// does not send it, it follows from the receiver's last event (spec, section 9). A stream that
+    /// ends before that event is an error: the message may or may not have been delivered.
     pub async fn next(&mut self) -> Option<Result<Said, CallError>> {
         loop {
             while let Some(event) = self.waiting.pop_front() {
@@ -68,7 +68,7 @@ impl Words {
         }
     }
 
-    /// Takes the next bytes; at the end, what the last word implies.
+    /// Reads the next bytes; at the end, returns what the last event implies.
     fn take(&mut self, more: Option<bytes::Bytes>) -> Result<Option<Sent>, CallError> {
         let Some(bytes) = more else {
             self.answer = None;
@@ -86,7 +86,7 @@ impl Words {
         pushed.map(|()| None).map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
-    /// What an event says; unknown ones say nothing.
+    /// Converts an event; unknown events are skipped.
     fn read(&mut self, event: &Event) -> Option<Result<Said, CallError>> {
         if event.event == "delivery" {
             self.verdict = Verdict::Told;

@@ -1,5 +1,5 @@
-//! The bench: the workshop as endpoints use it. So many work at a time, a few more wait, and what
-//! was begun goes on when its caller hangs up.
+//! The worker pool of the direct endpoints. It limits how many jobs run and how many wait, and
+//! keeps a started job running when its caller disconnects.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,28 +12,28 @@ use tokio::time::{interval, timeout};
 use crate::agent::Workshop;
 use crate::agent::record::Records;
 
-/// How many jobs may wait for a seat.
+/// How many jobs may wait for a permit.
 const WAITING_MAX: usize = 256;
-/// How often what has grown old is removed.
+/// How often old records are pruned.
 const TIDY_EVERY: Duration = Duration::from_secs(3_600);
 
-/// A workshop, who works there, and who waits.
+/// The handlers, with the running and the queued jobs.
 pub(crate) struct Bench {
     shop: Workshop,
     seats: Arc<Semaphore>,
     queue: Arc<Semaphore>,
     tasks: Mutex<JoinSet<()>>,
-    /// Where handlers keep what they make a job's answer of.
+    /// The records in which handlers keep their state per job.
     records: Option<Records>,
 }
 
-/// Somebody at work; the seat is free again when this is dropped.
+/// A permit to run one job; dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct Seat {
     _at_work: OwnedSemaphorePermit,
 }
 
-/// Somebody who works, or will as soon as there is a seat.
+/// A slot in the queue, held while a job runs or waits for a permit.
 #[derive(Debug)]
 pub(crate) struct Place {
     seats: Arc<Semaphore>,
@@ -48,86 +48,86 @@ impl Bench {
         Self { shop, seats, queue, tasks: Mutex::default(), records }
     }
 
-    /// The skills, and who does them.
+    /// The skills and their handlers.
     pub(crate) fn shop(&self) -> &Workshop {
         &self.shop
     }
 
-    /// How many work now.
+    /// How many jobs run now.
     pub(crate) fn busy(&self) -> usize {
         self.shop.at_once().saturating_sub(self.seats.available_permits())
     }
 
-    /// A seat, if one is free now.
+    /// Takes a permit, if one is free now.
     pub(crate) fn seat(&self) -> Option<Seat> {
         let at_work = Arc::clone(&self.seats).try_acquire_owned().ok()?;
         Some(Seat { _at_work: at_work })
     }
 
-    /// A place among those who wait for a seat, unless too many do.
+    /// Takes a queue slot, unless the queue is full.
     pub(crate) fn place(&self) -> Option<Place> {
         let in_queue = Arc::clone(&self.queue).try_acquire_owned().ok()?;
         Some(Place { seats: Arc::clone(&self.seats), _in_queue: in_queue })
     }
 
-    /// Does something that nobody needs to wait for.
+    /// Spawns a task that does not depend on its caller.
     pub(crate) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work);
     }
 
-    /// The answer to a job of a peer is kept elsewhere, or is not to be kept: what it was made of is
-    /// not needed any more.
+    /// Closes the record of a peer's job. Its answer is stored elsewhere or is not to be stored, so
+    /// the record is no longer needed.
     pub(crate) fn put_away(&self, job_id: &str) {
         let Some(records) = &self.records else { return };
         for (turn, record) in records.open_ones().unwrap_or_default() {
-            // A hub's jobs have turns, and are closed when the hub has their outcome.
+            // A hub's job has an epoch above 0; its record is closed when the hub has its outcome.
             if turn.turn == 0 && turn.id == job_id {
-                // What cannot be removed now is removed when it has grown old.
+                // A record that cannot be removed now is pruned later.
                 let _ = record.close();
             }
         }
     }
 
-    /// Removes what has grown old, now and then; never ends.
+    /// Prunes old records periodically; never returns.
     pub(crate) async fn tidy(&self) {
         let mut hours = interval(TIDY_EVERY);
         loop {
             hours.tick().await;
             if let Some(records) = &self.records {
-                // What cannot be removed now is tried again.
+                // A record that cannot be removed now is tried again at the next prune.
                 let _ = records.prune(SystemTime::now());
             }
         }
     }
 
-    /// Lets what runs finish for a while, and ends the rest.
+    /// Waits up to `grace` for running tasks, then aborts the rest.
     pub(crate) async fn close(&self, grace: Duration) {
         let mut tasks = std::mem::take(&mut *lock(&self.tasks));
         let all = async { while tasks.join_next().await.is_some() {} };
         if timeout(grace, all).await.is_err() {
             tasks.shutdown().await;
         }
-        // What was begun meanwhile had no more time than that.
+        // Tasks spawned in the meantime get no extra time.
         self.abandon();
     }
 
-    /// Ends what runs where it is.
+    /// Aborts all running tasks.
     pub(crate) fn abandon(&self) {
         lock(&self.tasks).abort_all();
     }
 }
 
 impl Place {
-    /// The seat, as soon as there is one; `None` if there never will be.
+    /// Waits for a permit; `None` if the pool is shut down.
     pub(crate) async fn seat(&self) -> Option<Seat> {
         let at_work = Arc::clone(&self.seats).acquire_owned().await.ok()?;
         Some(Seat { _at_work: at_work })
     }
 }
 
-/// A lock that outlives a panic of whoever had it: what it guards is whole after every step.
+/// Locks a mutex and ignores poisoning: the guarded data is consistent after every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The door: one listener for all protocols. It finds whose path it is, and leaves the rest to them.
+//! Routes the requests of one listener to the protocol endpoints by path.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,22 +14,22 @@ use super::bench::Bench;
 use super::identity::Identity;
 use crate::endpoint::{Answer, NoBody};
 
-/// What an endpoint makes of a request.
+/// The future of an endpoint's response.
 pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 /// One protocol's endpoint.
 pub(crate) trait Endpoint: Send + Sync {
-    /// What the protocol is called.
+    /// The protocol's name.
     fn name(&self) -> &'static str;
 
-    /// Where it is: this path and what is below it.
+    /// The endpoint's base path: this path and all paths below it.
     fn path(&self) -> &'static str;
 
-    /// Answers a request to such a path.
+    /// Handles a request to one of these paths.
     fn answer<'a>(&'a self, head: &'a Parts, body: Result<Bytes, NoBody>) -> Answering<'a>;
 }
 
-/// Everything one agent serves.
+/// All endpoints of one agent.
 pub(super) struct Door {
     identity: Identity,
     bench: Arc<Bench>,
@@ -45,10 +45,10 @@ impl Door {
         Self { identity, bench, endpoints }
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub(super) async fn answer(&self, head: &Parts, body: Result<Bytes, NoBody>) -> Answer {
-        // Only browsers say where a page came from, and no peer is one: a page that somebody looks
-        // at on this machine must not put the agent to work.
+        // Only browsers send `Origin`, and no peer is a browser. A web page open on this machine
+        // must not be able to give the agent work.
         if head.headers.contains_key(ORIGIN) {
             return refuse(403, "forbidden", "requests from browser pages are refused");
         }
@@ -68,7 +68,7 @@ impl Door {
         }
     }
 
-    /// Who this is, what it does, and where it is asked.
+    /// The agent's name, its skills, and its endpoints.
     fn about(&self) -> String {
         let endpoints = self.endpoints.iter();
         let endpoints = endpoints.fold(Object::new(), |all, one| all.text(one.name(), one.path()));
@@ -91,7 +91,7 @@ fn is_below(path: &str, place: &str) -> bool {
     path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A refusal that belongs to no protocol.
+/// A refusal that is not specific to a protocol.
 fn refuse(status: u16, code: &str, message: &str) -> Answer {
     let error = Object::new().text("code", code).text("message", message).finish();
     Answer::new(status, Object::new().raw("error", &error).finish())

@@ -1,4 +1,4 @@
-//! Who an agent is to its peers.
+//! The identity an agent shows to its peers.
 
 use rialto_core::alias::Digest;
 use url::Origin;
@@ -9,9 +9,9 @@ use crate::agora::{self, Seed};
 use crate::call::{CallError, Hub};
 use crate::line::http_url;
 
-/// Who an agent is: its name for people, its id, and the key it signs with.
+/// An agent's identity: its display name, its id, and its signing key.
 ///
-/// Whoever keeps the seed keeps all of it: the same seed is the same agent after a restart.
+/// All of it follows from the seed: the same seed gives the same agent after a restart.
 #[derive(Clone, Debug)]
 pub struct Identity {
     name: String,
@@ -21,7 +21,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// An agent by its name and the seed of its key. Its id follows from the key.
+    /// An identity from a name and the seed of the key. The id is derived from the key.
     pub fn new(name: impl Into<String>, seed: &Seed) -> Self {
         let signs = agora::Identity::new(seed);
         let digest = Digest::of(&[b"rialto direct agent", signs.did().as_bytes()]);
@@ -29,8 +29,8 @@ impl Identity {
         Self { name: name.into(), id, signs, callbacks: Vec::new() }
     }
 
-    /// Who sits in a seat. Its own hub may be called back wherever it is: what takes longer than a
-    /// hub waits for would be lost otherwise.
+    /// The identity stored in a state directory. The agent's own hub may always be called back;
+    /// otherwise results that take longer than the hub waits would be lost.
     pub(in crate::agent) fn of_seat(
         name: &str,
         seat: &Seat,
@@ -43,14 +43,14 @@ impl Identity {
         })
     }
 
-    /// The same under the id it has somewhere already, such as at a hub.
+    /// Sets an id the agent already has elsewhere, such as at a hub.
     pub fn with_id(mut self, id: Uuid) -> Self {
         self.id = id;
         self
     }
 
-    /// Also calls back to this origin, such as `https://hub.example`. By default a result that was
-    /// promised for later goes only to the machine that asked for it.
+    /// Also allows callbacks to this origin, such as `https://hub.example`. By default a result
+    /// that was promised for later is sent only to the machine that requested it.
     pub fn calls_back(mut self, origin: &str) -> Result<Self, CallError> {
         self.callbacks.push(http_url(origin)?.origin());
         Ok(self)
@@ -66,12 +66,12 @@ impl Identity {
         self.id
     }
 
-    /// The key it signs with.
+    /// The key that signs its messages.
     pub fn signs(&self) -> &agora::Identity {
         &self.signs
     }
 
-    /// Where else results may be sent.
+    /// Other origins to which results may be sent.
     pub(crate) fn callbacks(&self) -> &[Origin] {
         &self.callbacks
     }

@@ -1,9 +1,9 @@
-//! A journal: what was asked and what was answered, on disk, so that an order is done once even if
-//! the agent is killed and started again.
+//! A journal of requests and answers on disk. With it a request is executed only once, even if the
+//! agent is killed and restarted.
 //!
-//! One line is one entry, and the last line about a scope counts. A line is on disk before the work
-//! it is about begins, and again before its answer is given. What is read at the start is what was not
-//! forgotten yet; what it means is its protocol's own affair.
+//! One line is one entry; the last line for a key counts. A line is synced before the work starts,
+//! and another before the answer is sent. At startup the entries that have not expired are read;
+//! each protocol interprets its own notes.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -18,31 +18,31 @@ use serde::{Deserialize, Serialize};
 use super::bench::lock;
 use crate::{clock, keep};
 
-/// Orders that are remembered over a restart. More than any protocol keeps in memory that must not
-/// forget.
+/// Maximum number of requests kept across a restart. Larger than any in-memory limit of a protocol
+/// that must not drop requests.
 const ENTRIES_MAX: usize = 20_000;
-/// Bytes of what was said about all of them.
+/// Maximum size of all entries in bytes.
 const BYTES_MAX: usize = 32 << 20;
-/// How much longer than what counts a file may grow before it is written anew.
+/// How much larger than these limits the file may grow before it is compacted.
 const SLACK: usize = 2;
 
-/// One order.
+/// One request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// The same for all repeats.
+    /// Identifies the request; the same for all repeats.
     pub(crate) scope: Digest,
-    /// The same for all that ask for the same.
+    /// Digest of the content; the same for all requests with the same content.
     pub(crate) content: Digest,
-    /// When it may be forgotten.
+    /// When the entry expires.
     pub(crate) until: Timestamp,
-    /// Whether it was answered; begun otherwise.
+    /// Whether it was answered; otherwise it was only started.
     pub(crate) over: bool,
-    /// What its protocol has to know. `None` if there was no room to keep it.
+    /// Protocol-specific data. `None` if there was no space to keep it.
     pub(crate) note: Option<String>,
 }
 
 impl Entry {
-    /// How much of it there is to remember.
+    /// The size of the entry in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.note.as_ref().map_or(0, String::len)
     }
@@ -59,12 +59,12 @@ struct Pages {
 }
 
 impl Journal {
-    /// One that is written nowhere: everything is forgotten with the program.
+    /// A journal that is not stored: everything is lost when the program exits.
     pub(crate) fn nowhere() -> Self {
         Self(None)
     }
 
-    /// The journal in a file, and what stands in it.
+    /// Opens the journal in a file, and returns its entries.
     pub(crate) fn open(path: PathBuf) -> io::Result<(Self, Vec<Entry>)> {
         if let Some(above) = path.parent() {
             keep::directory(above)?;
@@ -73,12 +73,12 @@ impl Journal {
         Ok((Self(Some(Mutex::new(pages))), entries))
     }
 
-    /// Whether anything is kept.
+    /// Whether the journal is stored.
     pub(crate) fn is_kept(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Writes an entry down; it is on disk when this returns.
+    /// Appends an entry; it is on disk when this returns.
     pub(crate) fn write(&self, entry: &Entry) -> io::Result<()> {
         let Some(pages) = &self.0 else { return Ok(()) };
         let mut line = serde_json::to_string(entry)?;
@@ -86,7 +86,7 @@ impl Journal {
         lock(pages).append(&line)
     }
 
-    /// The order may come again as if it had never come.
+    /// Removes a request, so that it can come again as a new one.
     pub(crate) fn forget(&self, scope: Digest) -> io::Result<()> {
         let none = Digest([0; 16]);
         let until = Timestamp(0);
@@ -95,7 +95,7 @@ impl Journal {
 }
 
 impl Pages {
-    /// Reads a file and writes it anew with what still counts.
+    /// Reads a file and rewrites it with the entries that still count.
     fn anew(path: PathBuf, now: Timestamp) -> io::Result<(Self, Vec<Entry>)> {
         let entries = bounded(read(&path, now)?);
         let mut text = String::new();
@@ -113,7 +113,7 @@ impl Pages {
         if full {
             *self = Self::anew(self.path.clone(), clock::now())?.0;
         }
-        // A line that was cut off by a full disk must not swallow the next one.
+        // A line cut off by a full disk must not corrupt the next one.
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             let _ = self.file.set_len(self.bytes as u64);
             return Err(error);
@@ -124,8 +124,8 @@ impl Pages {
     }
 }
 
-/// The last entry of each key, oldest first. A line truncated by a power cut was
-/// never answered for.
+/// The last entry of each key, oldest first. A line truncated by a power cut was never answered, so
+/// it is skipped.
 fn read(path: &Path, now: Timestamp) -> io::Result<Vec<Entry>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -143,7 +143,7 @@ fn read(path: &Path, now: Timestamp) -> io::Result<Vec<Entry>> {
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
-/// As many as there is room for. That something was asked is remembered for longer than what was
+/// Keeps the newest entries up to the limits. The fact that a request came is kept longer than its
 /// answer, because a forgotten request would be executed twice.
 fn bounded(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.drain(..entries.len().saturating_sub(ENTRIES_MAX));

@@ -1,32 +1,31 @@
-//! Direct mode: an agent that its peers call themselves, with no hub between them.
+//! Direct mode: peers call the agent themselves, without a hub.
 //!
-//! [`serve`] opens one listener on which every protocol with an agent endpoint of its own is
-//! answered by the same [`Workshop`]:
+//! [`serve`] opens one listener. Every protocol with an agent endpoint is served on it by the same
+//! [`Workshop`]:
 //!
-//! | path | protocol | who asks there |
+//! | path | protocol | client |
 //! |---|---|---|
 //! | `POST /jobs`, `GET /jobs/{id}` | registry | [`registry::direct::Peer`] |
 //! | `POST /receive` | relay | [`relay::direct::Peer`] |
 //! | `/openclaw`, `/openclaw/…` | openclaw | [`openclaw::direct::Peer`] |
 //! | `/agora`, `/agora/…` | agora | [`agora::direct::Peer`] |
-//! | `GET /` | none | anybody: who this is, and where it is asked |
+//! | `GET /` | none | any HTTP client: the agent's name and its endpoints |
 //!
-//! clara has no place here: its agents are never called, they read a board and answer on it.
+//! clara has no direct mode: its agents are never called; they poll a market and answer there.
 //!
-//! What holds for all of them:
+//! These rules apply to all protocols:
 //!
-//! - The same order is done once, however often it arrives: repeats get the first answer, and those
-//!   that come while it runs wait for it. What was answered is remembered for a day, and for the
-//!   newest ten thousand orders. In a seat ([`serve_in`], and every [`Agent`](super::Agent)) it is
-//!   written down there, so that an agent that is killed and started again knows it, too. What was
-//!   begun and not finished then is begun again under the same id when it is asked for again.
-//!   Without a seat everything is forgotten at the end; agora's envelopes that were signed before the
-//!   start are refused for that.
-//! - Nobody holds money without a hub. A price is still a price: an order that offers less is
-//!   refused, and settling what was promised is between the two.
-//! - Only agora proves who asks. Everybody else's word is taken for it, so listen where only peers
-//!   that may ask can reach you.
-//! - Requests that come from a page in a browser are refused.
+//! - A request is executed once, however often it arrives. Repeats get the first answer; those that
+//!   arrive while it runs wait for it. Answers are kept for a day, and for the newest ten thousand
+//!   requests. With a state directory ([`serve_in`], and every [`Agent`](super::Agent)) they are
+//!   written to disk, so that a restarted agent still has them. Work that was interrupted starts
+//!   again under the same id when it is requested again. Without a state directory everything is
+//!   lost at exit; agora therefore refuses envelopes that were signed before the start.
+//! - Without a hub no money is held. The price still applies: a request that offers less is
+//!   refused. Payment is up to the two parties.
+//! - Only agora authenticates the caller. The other protocols trust what the caller claims, so
+//!   listen only where permitted peers can reach you.
+//! - Requests from a web page in a browser are refused.
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;
@@ -75,19 +74,19 @@ use crate::{agora, openclaw, registry, relay};
 
 pub use identity::Identity;
 
-/// The longest body any of the protocols takes.
+/// Maximum body size of all protocols, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// How long what runs may go on after the end.
+/// How long running requests may continue after shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where the journals are in a seat, one for each protocol.
+/// Subdirectory of the state directory with one journal per protocol.
 const JOURNALS: &str = "peers";
 
-/// What was written down before, and where to write on.
+/// A journal and the entries found in it.
 type Before = (Journal, Vec<Entry>);
 
-/// Answers every peer that comes to `listener` until `stop`; then what runs has five seconds to
-/// finish. It fails at once if the skills cannot be announced, and nothing is served then.
+/// Serves all peers that connect to `listener` until `stop`; running requests then have five
+/// seconds to finish. Fails at once, and serves nothing, if the skills cannot be announced.
 pub async fn serve(
     listener: TcpListener,
     shop: Workshop,
@@ -99,7 +98,7 @@ pub async fn serve(
     answer_at(listener, &bench, identity, [nowhere(), nowhere(), nowhere(), nowhere()], stop).await
 }
 
-/// The same in a seat: what was asked and answered is written down there.
+/// Like `serve`, with a state directory: requests and answers are written to disk there.
 pub async fn serve_in(
     seat: &Seat,
     listener: TcpListener,
@@ -146,13 +145,13 @@ async fn answer_at(
         _ = async { tokio::join!(served, closed) } => {}
         () = bench.tidy() => {}
     }
-    // Whoever ended before would leave programs running that nobody waits for.
+    // Exiting earlier would leave programs running that no task waits for.
     program::all_ended().await;
     Ok(())
 }
 
-/// A bench at which peers are served. Whoever stops serving in the middle stops the work, too: it holds
-/// on to the bench, and would go on without anybody.
+/// Aborts the pool's tasks when dropped. The tasks hold the pool, so without this they would keep
+/// running after serving is cancelled.
 struct Open(Arc<Bench>);
 
 impl Drop for Open {

@@ -1,17 +1,17 @@
-//! Something under way, and what came of it once it is over.
+//! The result of a running task, shared by all that wait for it.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Something under way. Copies share it.
+/// The future result of a task. Clones share it.
 #[derive(Debug)]
 pub(crate) struct Ongoing<T>(Arc<watch::Sender<Stage<T>>>);
 
 #[derive(Debug)]
 struct Stage<T> {
     over: Option<T>,
-    /// Somebody was told that it will hear of it.
+    /// A caller was promised that the result will be sent to it.
     promised: bool,
 }
 
@@ -26,24 +26,24 @@ impl<T: Clone> Ongoing<T> {
         Self(Arc::new(watch::Sender::new(Stage { over: None, promised: false })))
     }
 
-    /// What came of it, if it is over.
+    /// The result, if the task has finished.
     pub(crate) fn now(&self) -> Option<T> {
         self.0.borrow().over.clone()
     }
 
-    /// Waits for what comes of it.
+    /// Waits for the result.
     pub(crate) async fn wait(&self) -> T {
         let mut stage = self.0.subscribe();
         loop {
             if let Some(over) = stage.borrow_and_update().over.clone() {
                 return over;
             }
-            // The sender is here, so that it cannot be gone.
+            // `self` holds the sender, so the channel cannot be closed.
             let _ = stage.changed().await;
         }
     }
 
-    /// What came of it; or from now on somebody is to be told.
+    /// The result, if there is one. Otherwise records the promise to send it later.
     pub(crate) fn promise(&self) -> Option<T> {
         let mut over = None;
         self.0.send_if_modified(|stage| {
@@ -54,8 +54,8 @@ impl<T: Clone> Ongoing<T> {
         over
     }
 
-    /// Says what came of it, and gives whether somebody is to be told. The first word counts: `None`
-    /// if it was over already.
+    /// Sets the result and returns whether a caller was promised it. The first result counts:
+    /// `None` if there was one already.
     pub(crate) fn end(&self, outcome: T) -> Option<bool> {
         let mut first = None;
         self.0.send_if_modified(|stage| {

@@ -1,13 +1,13 @@
-//! What a peer's order is called here.
+//! The key under which this agent stores a peer's request.
 //!
-//! Protocols let every requester choose its own ids, so two of them may choose alike, and either may
-//! choose what a hub calls a job of its own. A program that stays, and the record of a run, know a job
-//! by its id alone: so it has to be one that nobody can choose.
+//! Each requester chooses its own ids, so two requesters may choose the same one, or one that a hub
+//! uses for a job. Persistent programs and job records identify a job by its id alone. So the id is
+//! derived here, where no requester can choose it.
 
 use rialto_core::alias::Digest;
 use uuid::{Builder, Uuid};
 
-/// What an order is known by: the protocol it came by, who sent it, and what that one calls it.
+/// The key of a request: its protocol, its sender, and the sender's id for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Scope(pub(crate) Digest);
 
@@ -17,7 +17,7 @@ impl Scope {
         Self(Digest::of(&parts))
     }
 
-    /// The id of the job here.
+    /// The id of the job on this agent.
     pub(crate) fn job_id(self) -> Uuid {
         let Digest(bytes) = self.0;
         Builder::from_random_bytes(bytes).into_uuid()

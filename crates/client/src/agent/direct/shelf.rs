@@ -1,19 +1,19 @@
-//! A shelf: what is remembered, bounded in number, size and age. What is still under way is never
-//! put away; of the rest the oldest goes first.
+//! A cache with limits on number, size and age. Running entries are never evicted; of the others
+//! the oldest is evicted first.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
 use rialto_core::time::{Millis, Timestamp};
 
-/// How many things are remembered.
+/// Maximum number of entries.
 const THINGS_MAX: usize = 10_000;
-/// How many bytes all of them may have.
+/// Maximum size of all entries in bytes.
 const BYTES_MAX: usize = 64 << 20;
-/// For how long.
+/// How long a finished entry is kept.
 pub(crate) const LIFE: Millis = Millis::minutes(24 * 60);
 
-/// Things by name.
+/// Entries by key.
 #[derive(Debug)]
 pub(crate) struct Shelf<K, V> {
     things: HashMap<K, Thing<V>>,
@@ -25,7 +25,7 @@ pub(crate) struct Shelf<K, V> {
 struct Thing<V> {
     value: V,
     since: Timestamp,
-    /// How much it weighs; unknown while it is under way.
+    /// The entry's size; unknown while it runs.
     bytes: Option<usize>,
 }
 
@@ -36,13 +36,13 @@ impl<K, V> Default for Shelf<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Shelf<K, V> {
-    /// What has this name.
+    /// The value stored under a key.
     pub(crate) fn get(&mut self, name: &K, now: Timestamp) -> Option<V> {
         self.put_away(now);
         self.things.get(name).map(|thing| thing.value.clone())
     }
 
-    /// Remembers something that is under way.
+    /// Inserts a running entry.
     pub(crate) fn begin(&mut self, name: K, value: V, now: Timestamp) {
         self.forget(&name);
         self.things.insert(name.clone(), Thing { value, since: now, bytes: None });
@@ -50,7 +50,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Shelf<K, V> {
         self.put_away(now);
     }
 
-    /// It is over, and weighs so much.
+    /// Marks an entry as finished and sets its size.
     pub(crate) fn end(&mut self, name: &K, bytes: usize, now: Timestamp) {
         if let Some(thing) = self.things.get_mut(name)
             && thing.bytes.is_none()
@@ -61,13 +61,13 @@ impl<K: Clone + Eq + Hash, V: Clone> Shelf<K, V> {
         self.put_away(now);
     }
 
-    /// Remembers something that is over already.
+    /// Inserts a finished entry.
     pub(crate) fn keep(&mut self, name: K, value: V, bytes: usize, now: Timestamp) {
         self.begin(name.clone(), value, now);
         self.end(&name, bytes, now);
     }
 
-    /// Forgets it.
+    /// Removes an entry.
     pub(crate) fn forget(&mut self, name: &K) {
         if let Some(thing) = self.things.remove(name) {
             self.bytes = self.bytes.saturating_sub(thing.bytes.unwrap_or(0));
@@ -76,7 +76,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Shelf<K, V> {
     }
 
     fn put_away(&mut self, now: Timestamp) {
-        // Few are under way at a time, so this looks at few that stay.
+        // Few entries run at the same time, so this loop skips few.
         let mut at = 0;
         while let Some(name) = self.oldest_first.get(at) {
             let Some(thing) = self.things.get(name) else { break };

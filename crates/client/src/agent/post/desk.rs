@@ -16,22 +16,22 @@ use crate::agent::record::{Ended, Record, Records, Turn};
 use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 
-/// How many turns end before old logs are removed again.
+/// How many assignments end before old logs are pruned again.
 const PRUNED_EVERY: u32 = 500;
 
-/// The desk of one agent.
+/// Dispatches the jobs of one agent.
 pub(super) struct Desk {
     clerk: Clerk,
     turns: JoinSet<Turn>,
     running: BTreeMap<String, (u32, AbortHandle)>,
-    /// Turns that ended since old logs were removed.
+    /// Assignments that ended since the last prune.
     ended: u32,
     known: InHand,
-    /// What an earlier run of this program left behind has been looked at.
+    /// Whether the jobs left by an earlier run of this program were checked.
     settled: bool,
 }
 
-/// Who takes a turn from its beginning to its end.
+/// Runs one assignment from start to end.
 #[derive(Clone)]
 struct Clerk {
     hub: Hub,
@@ -41,7 +41,7 @@ struct Clerk {
 }
 
 impl Desk {
-    /// A desk that keeps `known` up to date: what the hub need not tell us of again.
+    /// Creates a dispatcher that updates `known`, the assignments the hub need not send again.
     pub(super) fn new(
         hub: Hub,
         workshop: Workshop,
@@ -59,8 +59,9 @@ impl Desk {
         }
     }
 
-    /// Looks at what an earlier run of this program left behind. What had ended is told now, since
-    /// the hub may not have heard; what goes on is found again when the hub names it.
+    /// Checks the records left by an earlier run of this program. Finished jobs are reported now,
+    /// since the hub may not have received their results. Unfinished ones continue when the hub
+    /// lists them.
     pub(super) fn recover(&mut self) {
         let _ = self.clerk.records.prune(SystemTime::now());
         for (turn, record) in self.clerk.records.open_ones().unwrap_or_default() {
@@ -71,8 +72,8 @@ impl Desk {
         }
     }
 
-    /// Takes in what the hub says is new in our hands, and what is there no more; whether that
-    /// changes what the next question asks.
+    /// Applies the hub's list of new and removed assignments. Returns whether the next poll
+    /// differs.
     pub(super) fn hear(&mut self, work: Work) -> bool {
         let (gone, more) = (work.gone.clone(), work.more);
         let mut is_news = self.known.forget(&gone);
@@ -92,16 +93,17 @@ impl Desk {
         is_news
     }
 
-    /// Ends, once, what an earlier run of this program began and the hub has given to others since.
+    /// Ends, once, the jobs that an earlier run of this program started and that the hub has
+    /// reassigned.
     fn end_orphans(&mut self, jobs: &[Job], more: bool) {
-        // What was not listed may still be ours.
+        // An assignment that was not listed may still be ours.
         if self.settled || more {
             return;
         }
         self.settled = true;
         for (turn, record) in self.clerk.records.open_ones().unwrap_or_default() {
             let named = jobs.iter().any(|job| job.id == turn.id && job.turn == turn.turn);
-            // The first turn is 1: what has none was asked for by a peer, and the hub cannot know it.
+            // A hub's epochs start at 1. Epoch 0 is a peer's job, which the hub does not know.
             if turn.turn > 0 && !named && !self.running.contains_key(&turn.id) {
                 let work = async move {
                     if program::end(record.path()).await.is_ok() {
@@ -113,18 +115,18 @@ impl Desk {
         }
     }
 
-    /// Waits until a turn has ended; nothing if none is left.
+    /// Waits until an assignment ends; `None` if none is running.
     pub(super) async fn turn_ended(&mut self) -> Option<()> {
         let turn = self.turns.join_next().await?;
         if let Ok(turn) = turn {
-            // The hub is told of it until it says itself that the turn is gone: a turn that it
-            // holds on to would be listed as new at once, again and again.
+            // It stays in `known_assignments` until the hub removes it. Otherwise the hub would
+            // list an assignment it still has as new, over and over.
             if self.is_running(&turn) {
                 self.running.remove(&turn.id);
             }
             self.ended += 1;
             if self.ended == PRUNED_EVERY {
-                // Logs of long ago go now and then, not only at the next start.
+                // Old logs are pruned now and then, not only at startup.
                 self.ended = 0;
                 let _ = self.clerk.records.prune(SystemTime::now());
             }
@@ -132,14 +134,14 @@ impl Desk {
         Some(())
     }
 
-    /// Breaks off everything that still runs, and waits until it was let go; says what that was.
+    /// Aborts everything that still runs, waits for it to stop, and returns what was running.
     pub(super) async fn drop_all(&mut self) -> Vec<Turn> {
         let running = std::mem::take(&mut self.running);
         self.turns.shutdown().await;
         running.into_iter().map(|(id, (turn, _))| Turn { id, turn }).collect()
     }
 
-    /// What came of a turn as far as it is written down, and its record.
+    /// The record of an assignment and its result, if it has finished.
     pub(super) fn look_up(&self, turn: &Turn) -> Option<(Record, Option<Ended>)> {
         let open = self.clerk.records.open_ones().unwrap_or_default();
         let (_, record) = open.into_iter().find(|(of, _)| of == turn)?;
@@ -147,12 +149,12 @@ impl Desk {
         Some((record, ended))
     }
 
-    /// Breaks off what was taken away from us.
+    /// Cancels assignments that the hub took away.
     fn let_go(&mut self, gone: &[String]) {
         for id in gone {
             let Some((turn, task)) = self.running.get(id) else { continue };
             let turn = Turn { id: id.clone(), turn: *turn };
-            // One whose outcome is on its way, or has arrived, ends by itself.
+            // If its outcome is being reported or was received, it ends by itself.
             let Some((record, None)) = self.look_up(&turn) else { continue };
             task.abort();
             close(&record);
@@ -177,13 +179,13 @@ impl Desk {
 }
 
 impl Clerk {
-    /// Does a job and tells the hub.
+    /// Does a job and reports its outcome to the hub.
     async fn take(self, job: Job) {
         let turn = Turn { id: job.id.clone(), turn: job.turn };
         let record = match self.begin(&job).await {
             Ok(record) => record,
             Err(error) => {
-                // Work that cannot be written down is not begun: it might be done twice.
+                // Work without a record is not started, because it might be done twice.
                 let (job, what) = (turn.id.clone(), "cannot write the job record");
                 (self.tell)(Told::Mishap { job, what, why: error.to_string() });
                 let why = format!("the agent cannot write job records: {}", error.kind());
@@ -209,12 +211,12 @@ impl Clerk {
         self.tell(turn, &record, ended).await;
     }
 
-    /// The record of a job. What still runs of an earlier turn is ended first: its outcome would
-    /// be refused.
+    /// Opens the record of a job. First ends what still runs of an earlier assignment, since its
+    /// outcome would be refused.
     async fn begin(&self, job: &Job) -> io::Result<Record> {
         let own = self.records.of(job)?;
         for (turn, record) in self.records.open_ones()? {
-            // A record of this turn with another name is of a job that was told differently then.
+            // Another record for this assignment belongs to a job that had different content then.
             if turn.id == job.id && record != own {
                 program::end(record.path()).await?;
                 record.close()?;
@@ -223,10 +225,10 @@ impl Clerk {
         Ok(own)
     }
 
-    /// Tells the hub what came of a turn; then nothing of it is left to do.
+    /// Reports the outcome of an assignment to the hub, and closes its record.
     async fn tell(self, turn: Turn, record: &Record, ended: Ended) {
         let told = self.told(turn, &ended).await;
-        // One the hub did not take is kept: the key may work again after the next start.
+        // A result the hub did not accept is kept: the key may work again after the next start.
         if !matches!(told, Told::Mishap { .. }) {
             close(record);
         }
@@ -238,7 +240,7 @@ impl Clerk {
             Ok(Heard { outcome, paid, repeated }) => {
                 Told::Ended { job: turn.id, outcome, paid, repeated }
             }
-            // It was taken away, or told before in other words.
+            // The assignment was taken away, or another outcome was reported before.
             Err(error @ CallError::Refused { status: 400 | 404 | 409 | 413 | 422, .. }) => {
                 Told::Refused { job: turn.id, why: error.to_string() }
             }
@@ -250,7 +252,7 @@ impl Clerk {
     }
 }
 
-/// A record that cannot be closed is told again after the next start, and refused.
+/// Closes a record. If that fails, it is reported again after the next start, and refused.
 pub(super) fn close(record: &Record) {
     let _ = record.close();
 }

@@ -1,4 +1,4 @@
-//! Registering: who the agent is, in the words of the protocol it is at home in.
+//! Registration at a hub, over the registry protocol.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use crate::agent::skill::Skill;
 use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 
-/// Types the protocol has names for.
+/// JSON types that the protocol has names for.
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
 
-/// Who registers.
+/// The agent to register.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// Who gets what it earns.
+    /// The owner that receives its earnings.
     pub owner: &'a str,
-    /// The id it had before.
+    /// Its previous id.
     pub id: Option<&'a str>,
 }
 
-/// An agent that is registered.
+/// A registered agent.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Enrolled {
     /// Its id.
@@ -54,7 +54,7 @@ struct Offer<'a> {
     output_schema: BTreeMap<String, &'static str>,
 }
 
-/// Registers an agent, or with its key changes what is known of it.
+/// Registers an agent or, with its key, updates its registration.
 pub async fn enrol(hub: &Hub, who: &Entry<'_>, shop: &Workshop) -> Result<Enrolled, CallError> {
     let body = Register {
         agent_id: who.id,
@@ -80,8 +80,8 @@ fn offer(skill: &Skill) -> Offer<'_> {
     }
 }
 
-/// What the protocol can say of a schema: members that must be there, and their types. The rest is
-/// checked here.
+/// The part of a schema that the protocol can express: required members and their types. The rest
+/// is checked by the client.
 fn toy(schema: &rialto_protocols::kit::schema::Schema) -> BTreeMap<String, &'static str> {
     let schema: Value = serde_json::from_str(schema.text()).unwrap_or_default();
     let required = schema.get("required").and_then(Value::as_array);

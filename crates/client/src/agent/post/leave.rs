@@ -1,4 +1,4 @@
-//! Going online at the start and offline at the end.
+//! Goes online at startup and offline at shutdown.
 
 use std::time::Duration;
 
@@ -16,14 +16,15 @@ use crate::agent::record::{Ended, Turn};
 use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 
-/// How long what runs may go on after the end. Then it is asked to end, and two seconds later ended.
+/// How long running jobs may continue after shutdown. Then they are terminated, and killed two
+/// seconds later.
 const FINISH: Duration = Duration::from_millis(1_500);
-/// How long all of leaving may take.
+/// Maximum time for the whole shutdown.
 const LEAVE: Duration = Duration::from_millis(4_500);
-/// How long one answer of the hub is waited for: one that hangs must not take the time of the rest.
+/// Timeout of one call to the hub, so that a call that hangs leaves time for the others.
 const CALL: Duration = Duration::from_millis(500);
 
-/// Says that the agent is there, however long it takes to be heard.
+/// Reports the agent as online; retries until the hub accepts it.
 pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
     let mut failures = 0;
     loop {
@@ -38,13 +39,13 @@ pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
     }
 }
 
-/// Takes no more work, finishes what can be finished soon, hands the rest back, and goes off the
-/// lists. A hub that cannot be reached finds out by itself; programs end whatever it says.
+/// Stops accepting work, finishes what can be finished soon, returns the rest, and unregisters. A
+/// hub that cannot be reached notices by itself. Programs are ended whatever the hub responds.
 pub(super) async fn leave(hub: &Hub, shop: &Workshop, instance: Option<&str>, mut desk: Desk) {
     let until = Instant::now() + LEAVE;
-    // First of all: a returned job must not be assigned to this agent again.
+    // This comes first: a returned job must not be assigned to this agent again.
     let _ = timeout(CALL, stand(hub, "offline")).await;
-    // What waits for room is not begun any more.
+    // Jobs that wait for a permit are not started any more.
     shop.close();
     let _ = timeout(FINISH, async { while desk.turn_ended().await.is_some() {} }).await;
     let left = timeout_at(until, desk.drop_all()).await.unwrap_or_default();
@@ -56,18 +57,19 @@ pub(super) async fn leave(hub: &Hub, shop: &Workshop, instance: Option<&str>, mu
     let _ = tokio::join!(handed_back, programs_ended);
 }
 
-/// Hands back what was left and goes off the lists.
+/// Returns the remaining assignments and unregisters.
 async fn hand_over(hub: &Hub, instance: Option<&str>, desk: &Desk, left: &[Turn]) {
     for turn in left {
         let _ = timeout(CALL, hand_back(hub, desk, turn)).await;
     }
-    // While anything is in hand, leaving would let it fail: being offline is enough then.
+    // Unregistering would fail the assignments that remain, so then being offline is enough.
     if all_handed_back(hub, instance, desk).await {
         let _ = off(hub).await;
     }
 }
 
-/// Hands back what the hub has given us meanwhile, as much as there is; whether nothing is left.
+/// Returns all assignments the hub has given the agent in the meantime. Returns whether none is
+/// left.
 async fn all_handed_back(hub: &Hub, instance: Option<&str>, desk: &Desk) -> bool {
     while let Ok(work) = wire::work(hub, instance, &InHand::default(), 0).await {
         if work.jobs.is_empty() {
@@ -81,7 +83,7 @@ async fn all_handed_back(hub: &Hub, instance: Option<&str>, desk: &Desk) -> bool
     false
 }
 
-/// Tells what came of a turn, or that nothing will.
+/// Reports the outcome of an assignment, or declines it.
 async fn hand_back(hub: &Hub, desk: &Desk, turn: &Turn) {
     let found = desk.look_up(turn);
     let ended = found.as_ref().and_then(|(_, ended)| ended.clone()).unwrap_or_else(|| {
@@ -98,7 +100,7 @@ pub(super) async fn stand(hub: &Hub, status: &str) -> Result<(), CallError> {
     hub.post("/v1/me/status", &json!({ "status": status })).await.map(drop)
 }
 
-/// Off the lists, until it comes with its key again.
+/// Unregisters the agent until it registers again with its key.
 async fn off(hub: &Hub) -> Result<(), CallError> {
     hub.call(Method::DELETE, "/v1/me", None).await.map(|(_, _): (u16, Value)| ())
 }

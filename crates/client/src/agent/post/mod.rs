@@ -1,8 +1,8 @@
 //! The worker loop at a hub: register, poll for work, report results, unregister.
 //!
-//! A [`Post`] asks the hub for work and does it with a [`Workshop`]. Every job is written down
-//! before it is begun, and its outcome before the hub is told, so that the program may be killed
-//! at any moment: started again, it goes on where it was. The hub takes one outcome for each turn.
+//! A [`Post`] polls the hub for work and does it with a [`Workshop`]. Each job is written to disk
+//! before it starts, and its outcome before it is reported. So the program can be killed at any
+//! time and continues after a restart. The hub accepts one outcome per assignment.
 
 mod desk;
 mod enrol;
@@ -31,60 +31,59 @@ pub use told::{Tell, Told};
 pub(super) use wire::is_ours;
 use wire::{InHand, Work};
 
-/// How long a question for work waits for an answer, in seconds.
+/// How long a poll for work waits, in seconds.
 const WAIT: u32 = 25;
-/// How long to wait before the next question after an answer that came at once and said nothing
-/// new: a hub that honours the wait gives none.
+/// The delay before the next poll after an immediate response without changes. A hub that supports
+/// the wait never sends one.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
-/// How to wait when the hub cannot be asked. It is tried for ever.
+/// The backoff when the hub cannot be reached. Retries never stop.
 pub(super) const RETRY: Retry = Retry {
     tries_max: u32::MAX,
     first: Duration::from_millis(200),
     longest: Duration::from_secs(5),
 };
 
-/// An agent at its post.
+/// The worker of one agent at a hub.
 pub struct Post {
     hub: Hub,
     workshop: Workshop,
     records: Records,
     tell: Tell,
-    /// What is told once the hub lists the agent.
+    /// The event emitted once the hub lists the agent.
     greeting: Option<Told>,
     instance: Option<String>,
     idle_pause: Duration,
 }
 
 impl Post {
-    /// An agent with its key, its skills and the records of its work.
+    /// A worker with its key, its handlers and its job records.
     pub fn new(hub: Hub, workshop: Workshop, records: Records, tell: Tell) -> Self {
         let (greeting, instance) = (None, None);
         Self { hub, workshop, records, tell, greeting, instance, idle_pause: IDLE_PAUSE }
     }
 
-    /// The same, and this is told once the hub lists the agent.
+    /// Sets the event to emit once the hub lists the agent.
     pub fn greeting(mut self, told: Told) -> Self {
         self.greeting = Some(told);
         self
     }
 
-    /// The same as a program of this name: while it asks for work, the hub gives none to another
+    /// Sets the instance id of this program. While it polls, the hub gives no work to another
     /// program of the same agent.
     pub fn instance(mut self, name: impl Into<String>) -> Self {
         self.instance = Some(name.into());
         self
     }
 
-    /// The same with another pause before the next question for work where a hub answers at once
-    /// and has nothing to say: one second without. After every other answer it is asked at once.
+    /// Sets the delay before the next poll after an immediate response without changes; one second
+    /// by default. After any other response the next poll follows at once.
     pub fn idle_pause(mut self, pause: Duration) -> Self {
         self.idle_pause = pause;
         self
     }
 
-    /// Works until `stop`, or until the hub does not know the agent any more. Then what can be
-    /// finished soon is finished, the rest is handed back, and the agent is off the lists, all
-    /// within five seconds.
+    /// Works until `stop`, or until the hub no longer knows the agent. Then finishes what can be
+    /// finished soon, returns the rest, and unregisters, all within five seconds.
     pub async fn work(self, stop: impl Future<Output = ()>) -> Result<(), CallError> {
         let (hub, tell) = (self.hub.clone(), self.tell.clone());
         let known = InHand::default();
@@ -95,7 +94,7 @@ impl Post {
             known.clone(),
             tell.clone(),
         );
-        // A stop request does not wait for a slow answer of the hub.
+        // A shutdown does not wait for a slow response of the hub.
         let ended = tokio::select! {
             biased;
             () = stop => Ok(()),
@@ -103,13 +102,13 @@ impl Post {
         };
         match ended {
             Ok(()) => leave::leave(&hub, &self.workshop, self.instance.as_deref(), desk).await,
-            // A hub that does not know the agent any more has nothing to be told.
+            // A hub that no longer knows the agent needs no report.
             Err(_) => drop(desk.drop_all().await),
         }
         ended
     }
 
-    /// Works until the hub says no for good.
+    /// Works until the hub refuses permanently.
     async fn until_refused(&self, desk: &mut Desk, known: &InHand) -> CallError {
         let Self { hub, workshop, tell, .. } = self;
         if let Err(error) = leave::come(hub, tell).await {
@@ -131,7 +130,7 @@ impl Post {
                 () = &mut stance => {}
                 work = &mut asking => match work {
                     Ok(work) => {
-                        // An answer that says nothing new and comes at once would come again.
+                        // An immediate response without changes would repeat.
                         let is_idle = !desk.hear(work) && asked.elapsed() < IDLE_PAUSE;
                         let pause = if is_idle { self.idle_pause } else { Duration::ZERO };
                         asking.set(ask(hub, instance, known, tell, pause));
@@ -144,7 +143,7 @@ impl Post {
     }
 }
 
-/// Asks for work until the hub answers, beginning after a pause.
+/// Polls for work until the hub responds, starting after a delay.
 async fn ask(
     hub: &Hub,
     instance: Option<&str>,
@@ -171,7 +170,7 @@ async fn ask(
     }
 }
 
-/// How long to wait after so many failures.
+/// The delay after this many failures.
 fn backoff(failures: u32) -> Duration {
     RETRY.backoff(failures, random())
 }

@@ -1,4 +1,4 @@
-//! The inbox of an agent at work: where prices are asked for a job, it names its own.
+//! The inbox of a working agent: it answers requests for offers with its price.
 
 use std::convert::Infallible;
 
@@ -14,9 +14,9 @@ use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 use crate::events::{Events, Notice};
 
-/// Somebody wants prices for a job.
+/// A requester wants offers for a job.
 const WANTED: &str = "offers_wanted";
-/// Somebody wrote to the agent. Its program cannot read that, but whoever runs it can.
+/// A message to the agent. This program cannot read it, but the agent's operator can.
 const MESSAGE: &str = "message";
 
 #[derive(Deserialize)]
@@ -36,25 +36,26 @@ struct Offer {
     price: Box<RawValue>,
 }
 
-/// Reads the inbox and names prices until the hub does not know the agent any more.
+/// Reads the inbox and sends offers until the hub no longer knows the agent.
 pub(super) async fn name_prices(hub: &Hub, shop: &Workshop, tell: &Tell) {
     while let Some(mut inbox) = opened(hub).await {
         match read(&mut inbox, hub, shop, tell).await {
-            // An agent that was suspended reads on from what it acknowledged.
+            // An agent that was suspended continues after its last acknowledgement.
             Err(error) if may_pass(&error) => {}
             _ => return,
         }
     }
 }
 
-/// Reads the inbox until that fails.
+/// Reads the inbox until an error.
 async fn read(
     inbox: &mut Events,
     hub: &Hub,
     shop: &Workshop,
     tell: &Tell,
 ) -> Result<Infallible, CallError> {
-    // Messages stay in the inbox for whoever reads them, so all after the first one stays.
+    // Messages stay in the inbox for the operator, so nothing after the first message is
+    // acknowledged.
     let mut all_mine = true;
     loop {
         let notice = inbox.next().await?;
@@ -81,8 +82,8 @@ async fn opened(hub: &Hub) -> Option<Events> {
     }
 }
 
-/// Sends an offer if the agent has the skill and the input is valid; ignores the rest. Retries until
-/// the hub has heard it, since nobody asks for it twice.
+/// Sends an offer if the agent has the skill and the input is valid; ignores the rest. Retries
+/// until the hub accepts it, because an offer is requested only once.
 async fn name_price(hub: &Hub, shop: &Workshop, notice: &Notice, tell: &Tell) {
     let Ok(asked) = serde_json::from_str::<Asked>(&notice.data) else { return };
     let mut failures = 0;

@@ -1,4 +1,4 @@
-//! Telling the hub what came of a job, until it has heard.
+//! Reports the outcome of a job to the hub, with retries.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::agent::outcome::Outcome;
 use crate::agent::record::{Ended, Turn};
 use crate::call::{CallError, Hub};
 
-/// The longest a hub may tell us to wait: one that is mistaken must not keep an agent away.
+/// The longest wait a hub can ask for, so that a wrong value does not keep an agent away.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct Decline<'a> {
     reason: &'a str,
 }
 
-/// What the hub answered.
+/// The hub's response.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Answer {
     paid: Option<Box<RawValue>>,
@@ -44,17 +44,17 @@ struct Answer {
     repeated: bool,
 }
 
-/// What the hub was told in the end, and what it made of it.
+/// The outcome that was reported, and the hub's response to it.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) outcome: Outcome,
-    /// In decimal text.
+    /// As decimal text.
     pub(super) paid: Option<String>,
-    /// It had heard that before.
+    /// The hub already had this result.
     pub(super) repeated: bool,
 }
 
-/// Tells the hub, again and again if need be.
+/// Reports an outcome to the hub, with retries.
 pub(super) async fn report(
     hub: &Hub,
     turn: &Turn,
@@ -85,7 +85,7 @@ async fn persist(hub: &Hub, turn: &Turn, ended: &Ended, tell: &Tell) -> Result<H
     }
 }
 
-/// Tells the hub once.
+/// Reports an outcome to the hub, once.
 pub(super) async fn once(hub: &Hub, turn: &Turn, ended: &Ended) -> Result<Heard, CallError> {
     let (verb, body) = written(turn, ended)?;
     let path = format!("/v1/jobs/{}/{verb}", turn.id);
@@ -120,7 +120,7 @@ fn unwritable(error: serde_json::Error) -> CallError {
     CallError::invalid(error.to_string(), None)
 }
 
-/// Whether it may go better the next time.
+/// Whether a retry may succeed.
 pub(in crate::agent) fn may_pass(error: &CallError) -> bool {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => true,
@@ -131,7 +131,7 @@ pub(in crate::agent) fn may_pass(error: &CallError) -> bool {
     }
 }
 
-/// How long to wait before the next try: as long as the hub says within reason, or longer each time.
+/// The delay before the next attempt: what the hub asks for, within limits, or a growing backoff.
 pub(in crate::agent) fn pause(error: &CallError, failures: u32) -> Duration {
     match error {
         CallError::Refused { retry_after: Some(after), .. } => (*after).min(PAUSE_MAX),

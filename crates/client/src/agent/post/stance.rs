@@ -1,4 +1,5 @@
-//! How the agent stands: the hub is told when there is no room for more, and when there is again.
+//! Reports the agent's availability: the hub is told when the agent is full and when it has
+//! capacity again.
 
 use std::time::Duration;
 
@@ -10,17 +11,17 @@ use super::told::{Tell, Told};
 use crate::agent::workshop::Workshop;
 use crate::call::Hub;
 
-/// How long it must stay so before the hub is told: most jobs take less.
+/// How long a change must last before it is reported; most jobs take less.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Tells the hub until it does not want to know any more.
+/// Reports changes until the hub refuses them permanently.
 pub(super) async fn report(hub: &Hub, shop: &Workshop, tell: &Tell) {
     let mut full = shop.fullness();
     let (mut told, mut failures) = (false, 0);
     loop {
         let is_full = *full.borrow_and_update();
         if is_full == told {
-            // The workshop is here, so that it cannot be gone.
+            // The handlers hold the sender, so the channel cannot be closed.
             let _ = full.changed().await;
             sleep(SETTLED).await;
             continue;

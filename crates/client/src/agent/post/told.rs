@@ -1,98 +1,98 @@
-//! What an agent at work has to tell whoever watches it.
+//! Events that a working agent emits.
 
 use std::sync::Arc;
 
 use crate::agent::outcome::Outcome;
 use crate::call::CallError;
 
-/// Who is told.
+/// Receives the events.
 pub type Tell = Arc<dyn Fn(Told) + Send + Sync>;
 
-/// Something that happened.
+/// An event of a working agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The agent is registered and at work.
+    /// The agent is registered and working.
     AtWork {
-        /// Its name.
+        /// The agent's name.
         agent: String,
-        /// Its id.
+        /// The agent's id.
         agent_id: String,
-        /// Who gets what it earns.
+        /// The owner that receives its earnings.
         owner: String,
-        /// The hub's address.
+        /// The hub's URL.
         hub: String,
     },
-    /// The agent answers peers.
+    /// The agent serves peers.
     ServesPeers {
-        /// Its name.
+        /// The agent's name.
         agent: String,
-        /// Where.
+        /// Its URL.
         url: String,
     },
-    /// There is no hub yet, and it is waited for. This is told at every look.
+    /// The hub is not reachable yet; the agent waits. Emitted at every check.
     Waiting {
-        /// Where it should be.
+        /// The hub's URL.
         hub: String,
     },
-    /// The hub does not know the agent any more; it registers again.
+    /// The hub no longer knows the agent; it registers again.
     Forgotten,
-    /// Work came.
+    /// A job started.
     Took {
-        /// The job.
+        /// The job's id.
         job: String,
-        /// What is wanted.
+        /// The requested skill.
         skill: String,
     },
-    /// Work ended, and the hub knows.
+    /// A job ended, and the hub has its result.
     Ended {
-        /// The job.
+        /// The job's id.
         job: String,
-        /// What came of it.
+        /// The outcome.
         outcome: Outcome,
-        /// What it earned, in decimal text.
+        /// What it earned, as decimal text.
         paid: Option<String>,
-        /// The hub had heard it before: from an earlier try, or from another program.
+        /// The hub already had this result, from an earlier attempt or from another program.
         repeated: bool,
     },
-    /// Work ended, and the hub does not want to know.
+    /// A job ended, and the hub refused its result.
     Refused {
-        /// The job.
+        /// The job's id.
         job: String,
-        /// Why, in the hub's words.
+        /// The hub's reason.
         why: String,
     },
-    /// A price was named for a job.
+    /// An offer was sent for a job.
     Offered {
-        /// The job.
+        /// The job's id.
         job: String,
-        /// In decimal text.
+        /// The price, as decimal text.
         price: String,
     },
-    /// The hub took a job away.
+    /// The hub cancelled an assignment.
     CalledOff {
-        /// The job.
+        /// The job's id.
         job: String,
     },
-    /// Something did not work and is tried again.
+    /// An action failed and is retried.
     Trouble {
-        /// What could not be done.
+        /// The action that failed.
         what: &'static str,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Something about a job did not work, and is not tried again.
+    /// An action for a job failed and is not retried.
     Mishap {
-        /// The job.
+        /// The job's id.
         job: String,
-        /// What could not be done.
+        /// The action that failed.
         what: &'static str,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The hub's operator has suspended the agent; it goes on once it is resumed. This is told at
-    /// every try.
+    /// The hub's operator has suspended the agent; it continues when it is resumed. Emitted at
+    /// every attempt.
     Suspended,
-    /// What did not work works again.
+    /// The last failure is over.
     Back,
 }
 

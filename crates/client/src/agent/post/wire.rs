@@ -1,4 +1,4 @@
-//! What is asked of the hub, and what it answers.
+//! Requests to the hub and its responses.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,15 +16,15 @@ use crate::agent::record::Turn;
 use crate::call::{CallError, Hub};
 use crate::clock;
 
-/// Decimals an amount may have.
+/// Maximum number of decimals in an amount.
 const DECIMALS: usize = 6;
 
-/// Turns in hand at a time; the hub keeps the rest, and may give it to others.
+/// Maximum number of assignments at a time; the hub keeps the rest and may assign it to others.
 const HELD_MAX: usize = 150;
-/// Turns the hub lists at once.
+/// Maximum number of assignments in one response.
 pub(super) const LISTED_MAX: usize = 50;
 
-/// Turns the hub need not tell us of again.
+/// Assignments the hub need not send again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InHand(Arc<Mutex<BTreeSet<Turn>>>);
 
@@ -33,7 +33,7 @@ impl InHand {
         self.lock().insert(turn);
     }
 
-    /// Forgets every turn of these jobs; whether any was known.
+    /// Removes every assignment of these jobs; returns whether any was known.
     pub(super) fn forget(&self, jobs: &[String]) -> bool {
         let mut held = self.lock();
         let before = held.len();
@@ -41,7 +41,7 @@ impl InHand {
         held.len() < before
     }
 
-    /// How many more there is room for, and what there is.
+    /// How many more assignments fit, and the known ones as a query value.
     fn listed(&self) -> (usize, String) {
         let held = self.lock();
         let names: Vec<String> =
@@ -54,22 +54,22 @@ impl InHand {
     }
 }
 
-/// What is new about what is in our hands.
+/// The changes to the agent's assignments.
 #[derive(Debug, Deserialize)]
 pub(super) struct Work {
     pub(super) jobs: Vec<Item>,
-    /// What was taken away.
+    /// Jobs that were taken away.
     #[serde(default)]
     pub(super) gone: Vec<String>,
     /// There are more jobs than were listed.
     #[serde(default)]
     pub(super) more: bool,
-    /// What time it is at the hub.
+    /// The hub's clock.
     #[serde(default)]
     now: Option<String>,
 }
 
-/// One job of it.
+/// One assigned job.
 #[derive(Debug, Deserialize)]
 pub(super) struct Item {
     pub(super) id: String,
@@ -82,7 +82,7 @@ pub(super) struct Item {
 }
 
 impl Work {
-    /// The jobs, with their times as this machine's clock tells them.
+    /// The jobs, with their times converted to the local clock.
     pub(super) fn read(self) -> Vec<Job> {
         let here = clock::now();
         let there = self.now.as_deref().and_then(|now| stamp::parse(now).ok());
@@ -108,7 +108,7 @@ impl Item {
     }
 }
 
-/// Asks for work, waiting for news of it.
+/// Polls for work; the hub waits until something changes.
 pub(super) async fn work(
     hub: &Hub,
     instance: Option<&str>,
@@ -122,7 +122,7 @@ pub(super) async fn work(
     serde_json::from_str(&text).map_err(|error| CallError::Unreadable(error.to_string()))
 }
 
-/// Whether another program works for the agent already; whatever else may be wrong is found later.
+/// Checks whether another program already works for the agent. Other errors are found later.
 pub(in crate::agent) async fn is_ours(hub: &Hub, instance: &str) -> Result<(), CallError> {
     let path = format!("/v1/work?wait=0&limit=0&instance={instance}");
     match hub.call_text(Method::GET, &path, None).await {

@@ -1,8 +1,8 @@
-//! Which variables of the runner's environment a program gets.
+//! Which environment variables a program gets.
 //!
-//! A program works on what strangers send, so it gets what any program needs to run and what was
-//! passed to it by name. The runner's own secrets are not among that, nor is anything that happens to
-//! be set where it was started: proxies, for example, often have a password in their URL.
+//! A program works on data from unknown senders. So it gets only the variables that any program
+//! needs, and those passed by name. It does not get the agent's own secrets or whatever else
+//! happens to be set: proxy URLs, for example, often contain a password.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,25 +13,25 @@ use tokio::process::Command;
 const ALWAYS: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR"];
 
-/// The variables a program gets.
+/// The environment variables a program gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     named: BTreeSet<String>,
 }
 
-/// Why a variable is not passed on.
+/// Why a variable cannot be passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadVariable {
-    /// It is no name.
+    /// It is not a valid name.
     #[error("a variable name must not be empty or contain =")]
     Name,
-    /// It is one of our own secrets.
+    /// It is one of Rialto's own secrets.
     #[error("a program never gets a key or secret of the agent that runs it")]
     Secret,
 }
 
 impl Environment {
-    /// Passes one more variable on, by its name. One that is not set is not passed.
+    /// Passes one more variable, by name. A variable that is not set is not passed.
     pub fn pass(mut self, name: &str) -> Result<Self, BadVariable> {
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(BadVariable::Name);
@@ -43,7 +43,7 @@ impl Environment {
         Ok(self)
     }
 
-    /// Leaves `command` nothing else of this process's environment.
+    /// Removes all other variables from the environment of `command`.
     pub(super) fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env_clear().envs(self.of(std::env::vars_os()))
     }
@@ -61,7 +61,8 @@ impl Environment {
     }
 }
 
-/// Whether a variable has one of our own secrets: `RIALTO_KEY`, `RIALTO_HUB_SECRET` and the like.
+/// Whether a variable holds one of Rialto's own secrets: `RIALTO_KEY`, `RIALTO_HUB_SECRET` and so
+/// on.
 fn is_secret(name: &str) -> bool {
     name.starts_with("RIALTO_") && (name.ends_with("_KEY") || name.ends_with("_SECRET"))
 }

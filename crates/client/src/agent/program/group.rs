@@ -6,40 +6,40 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// How long a program that was asked to end has for it.
+/// How long a program has to exit after SIGTERM.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// How often one that was asked is looked at.
+/// How often a terminated group is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// Groups that were asked to end and are being waited for.
+/// Number of groups that got SIGTERM and have not ended yet.
 static ENDING: AtomicUsize = AtomicUsize::new(0);
 
-/// A running program and everything it started, until it is released.
+/// A running program and all its child processes, until it is released.
 #[derive(Debug)]
 pub(super) struct Group(Option<Pid>);
 
 impl Group {
-    /// The group of a process that leads one.
+    /// The group led by this process.
     pub(super) fn of(pid: u32) -> Self {
         Self(i32::try_from(pid).ok().and_then(Pid::from_raw))
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub(super) fn ask(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends it.
+    /// Sends SIGKILL.
     pub(super) fn end(&self) {
         self.signal(Signal::KILL);
     }
 
-    /// It has ended by itself.
+    /// Releases a group that has ended by itself.
     pub(super) fn release(mut self) {
         self.0 = None;
     }
 
-    /// Its first process has ended. What that left behind is asked to end, and then ended.
+    /// Called when the leader has exited. Terminates remaining child processes, then kills them.
     pub(super) fn disband(self) {
         match self.0.map(test_kill_process_group) {
             Some(Ok(())) => drop(self),
@@ -49,14 +49,14 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = self.0 {
-            // Whoever is gone already needs no signal.
+            // An error means that the group is already gone.
             let _ = kill_process_group(pid, signal);
         }
     }
 }
 
 impl Drop for Group {
-    /// Nobody waits for it any more.
+    /// Terminates the group: no task waits for it any more.
     fn drop(&mut self) {
         if let Some(pid) = self.0.take() {
             let group = Self(Some(pid));
@@ -75,7 +75,7 @@ impl Drop for Group {
     }
 }
 
-/// Waits until everything that was given up has ended: whoever ends before would leave it running.
+/// Waits until all dropped groups have ended. Exiting earlier would leave them running.
 pub(in crate::agent) async fn all_ended() {
     while ENDING.load(Ordering::SeqCst) > 0 {
         tokio::time::sleep(LOOK).await;

@@ -1,11 +1,11 @@
-//! What a program writes, line by line.
+//! Reads a program's output line by line, with a length limit.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-/// Lines of at most so many bytes; what goes on is a line of its own.
+/// Lines of at most this many bytes; the rest of a longer line becomes a line of its own.
 pub(super) struct Lines<R> {
     from: BufReader<R>,
-    /// The beginning of a line whose end has not come.
+    /// The start of a line that is not complete yet.
     begun: Vec<u8>,
     bytes_max: usize,
 }
@@ -15,16 +15,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { from: BufReader::new(from), begun: Vec::new(), bytes_max }
     }
 
-    /// The next line with its end, which the last one may lack. Nothing is lost when this is dropped
-    /// while it waits.
+    /// The next line with its line break, which the last line may lack. Cancel-safe: no data is
+    /// lost if the future is dropped.
     pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
         let room = self.bytes_max.saturating_sub(self.begun.len()) as u64;
-        // What cannot be read any more has ended.
+        // A read error counts as the end.
         let _ = (&mut self.from).take(room).read_until(b'\n', &mut self.begun).await;
         Some(std::mem::take(&mut self.begun)).filter(|line| !line.is_empty())
     }
 
-    /// Whether a line has no end within its limit.
+    /// Whether a line was cut off at the limit.
     pub(super) fn is_cut(&self, line: &[u8]) -> bool {
         line.len() >= self.bytes_max && !line.ends_with(b"\n")
     }

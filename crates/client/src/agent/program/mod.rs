@@ -27,12 +27,12 @@ use serde_json::Value;
 
 use super::outcome::{OUTPUT_MAX, Outcome};
 
-/// The longest log that is kept of one job.
+/// Maximum log size of one job, in bytes.
 const LOG_MAX: u64 = 16 << 20;
-/// The longest reason that is passed on.
+/// Maximum length of a reason.
 const REASON_MAX: usize = 500;
 
-/// The reason a program gives for what it did not do: the member `error` of what it wrote.
+/// The program's reason for a failure: the member `error` of its output.
 fn reason(written: &str) -> Option<String> {
     let written: Value = serde_json::from_str(written.trim()).ok()?;
     let reason = written.get("error")?;
@@ -40,7 +40,7 @@ fn reason(written: &str) -> Option<String> {
     Some(text.chars().take(REASON_MAX).collect()).filter(|text: &String| !text.is_empty())
 }
 
-/// What a program made, by what it wrote.
+/// The outcome for a program's output.
 fn made(written: &[u8]) -> Outcome {
     if written.len() > OUTPUT_MAX {
         return Outcome::Failed(too_long("output", OUTPUT_MAX as u64));

@@ -1,4 +1,4 @@
-//! The log of a job: what its program writes to its standard error, line by line as it comes.
+//! Follows the log of a job: its program's standard error, line by line as it is written.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,14 +10,14 @@ use tokio::time::sleep;
 
 use super::LOG_MAX;
 
-/// Where the lines of a job's log go: its id, and the line.
+/// Receives log lines: the job's id and the line.
 pub type Log = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
-/// How often a log is looked at.
+/// How often a log is checked.
 const EVERY: Duration = Duration::from_millis(100);
-/// Bytes read at once, and the longest line.
+/// Bytes per read, and the maximum line length.
 const PIECE: usize = 8 << 10;
-/// How many are read at a time.
+/// Maximum number of reads at a time.
 const PIECES_MAX: usize = 64;
 
 /// A log that is being followed.
@@ -30,12 +30,12 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Follows a file that may not be there yet, from its beginning.
+    /// Follows a file from its start; it need not exist yet.
     pub(super) fn new(path: PathBuf, job: &str, log: Log) -> Self {
         Self { path, at: 0, rest: Vec::new(), job: job.to_owned(), log }
     }
 
-    /// Follows it for ever.
+    /// Follows the file; never returns.
     pub(super) async fn follow(&mut self) {
         loop {
             self.catch_up();
@@ -43,14 +43,14 @@ impl Tail {
         }
     }
 
-    /// Tells what was written until now.
+    /// Emits what was written so far.
     pub(super) fn catch_up(&mut self) {
         let Ok(mut file) = File::open(&self.path) else { return };
         if file.seek(SeekFrom::Start(self.at)).is_err() {
             return;
         }
         let mut piece = vec![0; PIECE];
-        // One that grows as fast as it is read must not hold up everybody else.
+        // A log that grows as fast as it is read must not block other tasks.
         for _ in 0..PIECES_MAX {
             let Ok(count @ 1..) = file.read(&mut piece) else { return };
             self.at += count as u64;
@@ -59,10 +59,10 @@ impl Tail {
         }
     }
 
-    /// Tells the last line, too, which may have no end.
+    /// Emits the rest, including a last line without a line break.
     pub(super) fn finish(mut self) {
         let mut before = None;
-        // What its program left behind may write on, but nobody reads more than is kept.
+        // Remaining child processes may keep writing; reading stops at the maximum log size.
         while before != Some(self.at) && self.at < LOG_MAX {
             before = Some(self.at);
             self.catch_up();

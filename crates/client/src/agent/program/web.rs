@@ -1,4 +1,4 @@
-//! A server of one's own that does the work: the job is posted to it, the result is its answer.
+//! Your own HTTP server as a handler: the job is posted to it, and its response is the result.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::agent::workshop::over;
 use crate::call::CallError;
 use crate::line::{self, http_url};
 
-/// The same for every try at a job, so that a server can tell a repeat.
+/// The same for every attempt at a job, so that the server can recognise a repeat.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Posts each job to a URL.
+/// A handler that posts each job to a URL.
 #[derive(Clone, Debug)]
 pub struct Web {
     http: Client,
@@ -62,7 +62,7 @@ impl Handler for Web {
             Err(error) if error.is_timeout() && !error.is_connect() => {
                 Outcome::Failed(over(job.time_limit))
             }
-            // It never got the job, so somebody else may have it.
+            // The server never got the job, so another worker may do it.
             Err(error) if error.is_connect() || error.is_builder() => {
                 Outcome::Declined("the handler cannot be reached".to_owned())
             }
@@ -71,7 +71,7 @@ impl Handler for Web {
     }
 }
 
-/// A key that differs for all jobs that differ: two requesters may call theirs alike.
+/// An idempotency key that is unique per job, since two requesters may use the same job id.
 pub(super) fn key(job: &Job) -> String {
     let mut hash = Sha256::new();
     for part in [&job.id, &job.requester, &job.skill] {
@@ -81,7 +81,7 @@ pub(super) fn key(job: &Job) -> String {
     hex::encode(&hash.finalize()[..16])
 }
 
-/// What it answered; nothing if that is too long.
+/// The response body; `None` if it is too long.
 async fn body(mut answer: Response) -> Result<Option<Vec<u8>>, reqwest::Error> {
     match line::body(&mut answer, OUTPUT_MAX).await {
         Ok(bytes) => Ok(Some(bytes.to_vec())),

@@ -1,4 +1,4 @@
-//! A peer's desk: an envelope comes in, an envelope goes out (the order of checks is R73's).
+//! Answers a peer's envelope with an envelope (the order of checks is R73's).
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,43 +29,44 @@ use crate::agora::said::Said;
 use crate::clock;
 use crate::endpoint::Answer;
 
-/// When whoever finds no room should come back.
+/// The `retry_after_seconds` of a refusal for lack of capacity.
 const BACK_AFTER_S: u32 = 5;
 
-/// Somebody who answers envelopes.
+/// Answers envelopes.
 pub(super) struct Desk<H> {
     identity: Identity,
     handler: Arc<H>,
     memory: Mutex<Memory>,
     offers: Mutex<Offers>,
     journal: Journal,
-    /// Where the work is done, for who keeps records of it there.
+    /// The worker pool, if there is one; it holds the job records.
     bench: Option<Arc<Bench>>,
-    /// Without a journal nobody knows what was said before this.
+    /// Envelopes signed before this are refused. Set without a journal, because earlier messages
+    /// are unknown then.
     deaf_before: Option<Timestamp>,
 }
 
-/// What came about while a message was answered.
+/// Side effects of answering a message.
 #[derive(Default)]
 struct Trail {
-    /// An offer was made.
+    /// The offer that was made.
     offer: Option<Written>,
-    /// This request was worked on.
+    /// The request that was worked on.
     worked_on: Option<String>,
 }
 
-/// What is said in return.
+/// The answer to send.
 struct Words {
     kind: Kind,
     payload: String,
-    /// The envelope's id, where it is known before: an offer is called by it.
+    /// The envelope's id, if it is known before: it becomes the offer's id.
     id: Option<String>,
 }
 
 type Reply = Result<Words, Failure>;
 
 impl<H: Handler> Desk<H> {
-    /// A desk with what an earlier run of this program knew.
+    /// Creates a service with the state of an earlier run of this program.
     pub(super) fn new(
         identity: Identity,
         handler: Arc<H>,
@@ -83,7 +84,7 @@ impl<H: Handler> Desk<H> {
         &self.identity
     }
 
-    /// Answers an envelope that arrived for the agent that the path names, if it names one.
+    /// Answers an envelope for the agent in the path, if the path contains one.
     pub(super) async fn answer(
         self: &Arc<Self>,
         body: &[u8],
@@ -106,7 +107,7 @@ impl<H: Handler> Desk<H> {
             Known::Same(answer) => heard(answer).await,
             Known::New(tell) => {
                 let answer = tell.subscribe();
-                // In a task of its own: a caller that hangs up may come back for the answer.
+                // In a separate task: a caller that disconnects may come back for the answer.
                 let desk = Arc::clone(self);
                 self.run(async move {
                     let answer = desk.made(&incoming, name, now).await;
@@ -139,7 +140,7 @@ impl<H: Handler> Desk<H> {
         answer.unwrap_or_else(|| self.refuse(&broken(), Some(sender)))
     }
 
-    /// Does something that goes on when its caller hangs up.
+    /// Spawns work that continues when its caller disconnects.
     fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         match &self.bench {
             Some(bench) => bench.run(work),
@@ -167,7 +168,7 @@ impl<H: Handler> Desk<H> {
             return Err(about(Failure::bad_field("/recipient", why)));
         }
         if to.or(envelope.recipient).is_some_and(|key| key != me) {
-            let hint = format!("only {} is here", self.identity.did());
+            let hint = format!("the agent here is {}", self.identity.did());
             let unknown = Failure::new(Code::NotFound, "no agent has that key");
             return Err(about(unknown.with_hint(hint)));
         }
@@ -182,8 +183,8 @@ impl<H: Handler> Desk<H> {
         Ok((incoming, proof.content))
     }
 
-    /// The answer to a message that was not heard before. That an order is begun is written down
-    /// before, and its answer before anybody has it.
+    /// Answers a new message. The start of work is written to the journal first, and the answer
+    /// before it is sent.
     async fn made(&self, incoming: &Incoming, name: Name, now: Timestamp) -> Answer {
         let takes = match &incoming.said {
             Said::Accept { offer_id, .. } => Some(offer_id.as_str()),
@@ -243,7 +244,7 @@ impl<H: Handler> Desk<H> {
             }
             Said::Request { .. } => match Job::of(incoming) {
                 Some(job) => self.asked(Job { direct: true, ..job }, trail).await,
-                None => Err(Failure::bad_request("this is no REQUEST")),
+                None => Err(Failure::bad_request("this is not a REQUEST")),
             },
             Said::Accept { offer_id, .. } => {
                 let job = lock(&self.offers).take(offer_id, incoming.sender, clock::now())?;
@@ -278,7 +279,7 @@ impl<H: Handler> Desk<H> {
             return Err(Failure::new(Code::Unavailable, "too many open offers"));
         }
         let payload = payload::Offer { request_id: &id, cost, ttl, eta }.write();
-        let no_name = |_| Failure::new(Code::Internal, "no randomness for an id");
+        let no_name = |_| Failure::new(Code::Internal, "the random number generator failed");
         let offer_id = fresh_id().map_err(no_name)?;
         trail.offer = Some(lock(&self.offers).make(offer_id.clone(), job, ttl, now));
         Ok(Words { kind: Kind::Offer, payload, id: Some(offer_id) })
@@ -290,7 +291,7 @@ impl<H: Handler> Desk<H> {
         let work = self.handler.work(job, Progress::none());
         match tokio::time::timeout(limit, work).await {
             Ok(Ok(data)) => {
-                let unusable = |_| Failure::new(Code::Internal, "the work is no JSON object");
+                let unusable = |_| Failure::new(Code::Internal, "the result is not a JSON object");
                 object::check("data", &data).map_err(unusable)?;
                 let output = Output { request_id: &id, status: Status::Success, data: &data };
                 Ok(Words::new(Kind::Result, output.write()))
@@ -300,7 +301,7 @@ impl<H: Handler> Desk<H> {
         }
     }
 
-    /// A refusal, signed.
+    /// A signed refusal.
     pub(super) fn refuse(&self, failure: &Failure, to: Option<PublicKey>) -> Answer {
         let words = Words::new(Kind::Error, failure.payload());
         // Without randomness there is no id, and without an id no envelope.
@@ -309,8 +310,8 @@ impl<H: Handler> Desk<H> {
         Answer { retry_after_seconds: failure.retry_after_seconds, ..answer }
     }
 
-    /// Signs what is said. What a handler made may be JSON and still nothing that can be signed or
-    /// taken by who asked: numbers beyond a double, or more than an envelope holds.
+    /// Signs an answer. A handler's output may be valid JSON and still not be signable or
+    /// acceptable to the requester: numbers beyond a double, or more than an envelope can hold.
     fn seal(&self, status: u16, words: &Words, to: Option<PublicKey>) -> Result<Answer, Failure> {
         let Words { kind, payload, id } = words;
         let sealed = match id {
@@ -333,12 +334,12 @@ impl Words {
     }
 }
 
-/// The answer, once it is there; `None` if whoever was to make it is gone.
+/// Waits for the answer; `None` if the task that makes it is gone.
 async fn heard(mut answer: watch::Receiver<Option<Answer>>) -> Option<Answer> {
     answer.wait_for(Option::is_some).await.ok()?.clone()
 }
 
-/// Whether the same may be said again after this answer.
+/// Whether the same message may be sent again after this answer.
 fn is_for_later(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
@@ -347,7 +348,7 @@ fn accepted(incoming: &Incoming) -> Words {
     Words::new(Kind::Status, Notice::accepted(&incoming.id, None).write())
 }
 
-/// The same for a request that is unknown and one that is somebody else's (D19).
+/// The same error for an unknown request and for another agent's request (D19).
 fn not_yours() -> Failure {
     Failure::unauthorized("no request with this id, or you are not a party of it")
 }

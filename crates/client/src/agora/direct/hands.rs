@@ -1,4 +1,4 @@
-//! An agent's own workshop behind a desk: what is asked for in this protocol's words is a job there.
+//! Connects the agent's handlers to the envelope service: each REQUEST becomes a job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
 use crate::clock;
 use crate::endpoint::NoBody;
 
-/// How long an offer stands.
+/// How long an offer is valid.
 const OFFER_TTL: Duration = Duration::from_secs(60);
 
-/// The endpoint of an agent that its peers call.
+/// The agora endpoint of an agent that its peers call.
 pub(crate) struct Works(Arc<Desk<Hands>>);
 
-/// Who does the work at that desk.
+/// Runs the work in the worker pool.
 struct Hands(Arc<Bench>);
 
-/// The endpoint at which a workshop is asked in this protocol.
+/// Creates the agora endpoint for these handlers.
 pub(crate) fn endpoint(
     identity: &Identity,
     bench: &Arc<Bench>,
@@ -55,7 +55,7 @@ impl Endpoint for Works {
 }
 
 impl Hands {
-    /// The skill of a resource: `agora:NAME:v1`, or the name itself.
+    /// The skill for a resource: `agora:NAME:v1`, or the name itself.
     fn skill(&self, resource: &str) -> Option<&Skill> {
         let name = resource.strip_prefix("agora:").and_then(|rest| rest.strip_suffix(":v1"));
         let shop = self.0.shop();
@@ -90,7 +90,7 @@ impl Handler for Hands {
         let cost = skill.price_of(&job.params);
         let requester = job.requester.did();
         let job = agent::Job {
-            // Ids are unique for their sender only (R3).
+            // Ids are unique only per sender (R3).
             id: Scope::of("agora", &requester, &job.request_id).job_id().to_string(),
             turn: 0,
             skill: skill.name.clone(),

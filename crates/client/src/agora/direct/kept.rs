@@ -1,4 +1,4 @@
-//! What is written down of an order, and what an earlier run of this program wrote.
+//! Journal notes of a request, and restoring the state of an earlier run from them.
 
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use crate::agent::direct::scope::Scope;
 use crate::agent::direct::shelf::LIFE;
 use crate::endpoint::Answer;
 
-/// What a journal keeps of an order.
+/// The journal's note of a request.
 #[derive(Default, Serialize, Deserialize)]
 struct Note {
     answer: Option<Said>,
     /// The offer that was made.
     offer: Option<Written>,
-    /// The offer that was taken.
+    /// The offer that was accepted.
     takes: Option<String>,
 }
 
@@ -27,12 +27,12 @@ struct Said {
     retry_after_seconds: Option<u32>,
 }
 
-/// That an order is begun.
+/// The entry for a request that starts.
 pub(super) fn begun(name: Name, takes: Option<&str>, now: Timestamp) -> Entry {
     entry(name, &Note { takes: takes.map(str::to_owned), ..Note::default() }, now)
 }
 
-/// How an order was answered.
+/// The entry for a request that was answered.
 pub(super) fn over(
     name: Name,
     answer: &Answer,
@@ -56,7 +56,7 @@ fn entry(name: Name, note: &Note, now: Timestamp) -> Entry {
     }
 }
 
-/// Fills a memory and a book of offers with what an earlier run of this program knew.
+/// Restores the idempotency cache and the offers of an earlier run of this program.
 pub(super) fn recall(before: &[Entry], memory: &mut Memory, offers: &mut Offers) {
     let mut taken = Vec::new();
     for entry in before {
@@ -82,7 +82,7 @@ pub(super) fn recall(before: &[Entry], memory: &mut Memory, offers: &mut Offers)
             memory.answered(scope, bytes);
         }
     }
-    // Whatever order they were written in, an offer is made before it is taken.
+    // Restored last: whatever the order of entries, an offer is made before it is accepted.
     for (id, is_over) in taken {
         offers.recall_taken(&id, is_over);
     }

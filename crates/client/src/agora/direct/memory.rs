@@ -1,8 +1,8 @@
-//! A peer's memory: what it was told within the window, and what it answered.
+//! The idempotency cache of a peer: messages received within the time window, and their answers.
 //!
-//! That something was said must not be forgotten while it could be said again: when there is no room,
-//! new messages wait. What was answered may be forgotten, the oldest first; whoever repeats itself then
-//! learns that it was heard. Nobody has more than a share of either.
+//! The fact that a message came must be kept while the message could come again. So when the cache
+//! is full, new messages are refused. Answers may be evicted, oldest first; a repeat then gets an
+//! error that says so. Each sender can use only a part of both limits.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -14,36 +14,36 @@ use tokio::sync::watch;
 use crate::agent::direct::scope::Scope;
 use crate::endpoint::Answer;
 
-/// Messages that are remembered, of all and of one sender.
+/// Maximum number of messages, in total and per sender.
 const MESSAGES_MAX: usize = 10_000;
 const MESSAGES_OF_ONE_MAX: usize = MESSAGES_MAX / 8;
-/// Bytes of answers that are remembered, of all and of one sender.
+/// Maximum bytes of answers, in total and per sender.
 const BYTES_MAX: usize = 32 << 20;
 const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
-/// Orders that are known as spent after they were forgotten otherwise.
+/// Maximum number of ids of REQUESTs and ACCEPTs that stay used after their messages have expired.
 const SPENT_MAX: usize = 100_000;
 
-/// What a message is known by, and what it says.
+/// Identifies a message and its content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
     pub(super) scope: Scope,
     pub(super) content: Digest,
     pub(super) sender: PublicKey,
-    /// Whether saying it twice would do something twice.
+    /// Whether a repeat would execute something twice.
     pub(super) is_order: bool,
 }
 
 /// What is known of a message.
 pub(super) enum Known {
-    /// Nothing: it is new, and whoever answers it tells so here.
+    /// The message is new. The answer is to be sent here.
     New(watch::Sender<Option<Answer>>),
-    /// It was said before; the answer is here, or will be.
+    /// A repeat; the answer is here or will be.
     Same(watch::Receiver<Option<Answer>>),
-    /// It was said before, and the answer is forgotten.
+    /// A repeat, and the answer was evicted.
     Forgotten,
-    /// Something else was said under its name.
+    /// The id was used for another message.
     Other,
-    /// There is no room for it now.
+    /// The cache is full.
     Full,
 }
 
@@ -53,11 +53,11 @@ pub(super) struct Memory {
     window: Millis,
     messages: HashMap<Scope, Message>,
     oldest_first: VecDeque<(Timestamp, Scope)>,
-    /// Those with an answer, the oldest first.
+    /// Messages with an answer, oldest first.
     answered: VecDeque<Scope>,
     bytes: usize,
     senders: HashMap<PublicKey, Share>,
-    /// Orders that are too old to be heard again. Signed anew they could be.
+    /// Used ids of expired messages, so that a message signed again under one is refused.
     spent: HashSet<Scope>,
     spent_first: VecDeque<Scope>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Memory {
 #[derive(Debug)]
 struct Message {
     content: Digest,
-    /// Nobody for what an earlier run of this program was told.
+    /// `None` for a message of an earlier run of this program.
     sender: Option<PublicKey>,
     is_order: bool,
     bytes: usize,
@@ -76,11 +76,11 @@ struct Message {
 enum Stage {
     Here(watch::Receiver<Option<Answer>>),
     Forgotten,
-    /// An earlier run of this program began it and did not come to its end.
+    /// An earlier run of this program started it and did not finish.
     Left,
 }
 
-/// How much of the memory one sender has.
+/// How much of the cache one sender uses.
 #[derive(Debug, Default)]
 struct Share {
     messages: usize,
@@ -101,7 +101,7 @@ impl Memory {
         }
     }
 
-    /// Remembers a message that was proven just now.
+    /// Registers a message whose signature was just verified.
     pub(super) fn meet(&mut self, name: Name, now: Timestamp) -> Known {
         self.forget(now);
         let Name { scope, content, sender, is_order } = name;
@@ -127,8 +127,7 @@ impl Memory {
         Known::New(tell)
     }
 
-    /// Remembers an order that an earlier run of this program was given at a time, and what it
-    /// answered if it came to that.
+    /// Restores a message of an earlier run, with its time and its answer, if there was one.
     pub(super) fn recall(
         &mut self,
         scope: Scope,
@@ -145,7 +144,7 @@ impl Memory {
         self.insert(scope, message, self.fresh_until(since));
     }
 
-    /// A message was answered with so many bytes.
+    /// Records the size of a message's answer.
     pub(super) fn answered(&mut self, scope: Scope, bytes: usize) {
         let Some(message) = self.messages.get_mut(&scope) else { return };
         message.bytes = bytes;
@@ -169,12 +168,12 @@ impl Memory {
         }
     }
 
-    /// Forgets a message whose answer was to come back later: it may be said again.
+    /// Removes a message that was answered with "retry later", so that it can be sent again.
     pub(super) fn allow_again(&mut self, scope: Scope) {
         self.remove(scope);
     }
 
-    /// An envelope may be a window ahead, and is then fresh for two.
+    /// An envelope may be one window ahead, and is then fresh for two.
     fn fresh_until(&self, now: Timestamp) -> Timestamp {
         now.plus(Millis(self.window.0.saturating_mul(2)))
     }
@@ -184,7 +183,7 @@ impl Memory {
         self.oldest_first.push_back((until, scope));
     }
 
-    /// Nothing may stay behind: what is left of it would end the next of its name too early.
+    /// Removes every trace: a leftover would expire the next message with this key too early.
     fn remove(&mut self, scope: Scope) {
         self.oldest_first.retain(|(_, other)| *other != scope);
         self.drop_message(scope);
@@ -201,7 +200,7 @@ impl Memory {
         }
     }
 
-    /// Whether it was an order.
+    /// Returns whether it was a REQUEST or ACCEPT.
     fn drop_message(&mut self, scope: Scope) -> bool {
         if let Some(at) = self.answered.iter().position(|other| *other == scope) {
             self.drop_answer(at);
@@ -241,7 +240,7 @@ impl Memory {
     }
 }
 
-/// What an earlier run of this program made of an order.
+/// What an earlier run of this program did with a message.
 pub(super) enum Recalled {
     Answer(Answer),
     Forgotten,
@@ -280,7 +279,7 @@ mod tests {
         assert!(matches!(memory.meet(a, Timestamp(0)), Known::New(_)));
         memory.allow_again(a.scope);
         assert!(matches!(memory.meet(a, Timestamp(50_000)), Known::New(_)));
-        // Its first time would be over by now; the second is not.
+        // The first registration would have expired by now; the second has not.
         assert!(matches!(memory.meet(a, Timestamp(130_000)), Known::Same(_)));
         assert!(matches!(memory.meet(a, Timestamp(170_000)), Known::Same(_)));
     }

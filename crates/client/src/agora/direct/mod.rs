@@ -1,8 +1,8 @@
-//! From agent to agent, without a hub: each knows where the other listens.
+//! Direct calls from agent to agent, without a hub: each knows the other's URL.
 //!
 //! A peer answers an envelope with an envelope: HELLO with WELCOME, REQUEST with OFFER, RESULT or
-//! ERROR, ACCEPT with RESULT or ERROR, everything else with STATUS. The rules are the hub's, but
-//! that it remembers the ids of orders for a while and not for ever, and that nobody holds money.
+//! ERROR, ACCEPT with RESULT or ERROR, everything else with STATUS. The rules are the hub's, with
+//! two exceptions: request ids are kept for a while and not for ever, and no money is held.
 //!
 //! ```no_run
 //! use rialto_client::agora::{Credits, Identity, Order, Seed, direct};
@@ -45,19 +45,19 @@ use crate::call::CallError;
 pub(crate) use hands::endpoint;
 pub use serve::serve;
 
-/// How long an answer may take where an order does not say so.
+/// The default timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What the way there and back may take besides the work.
+/// Extra time for the network besides the work.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Another agent, known by where it listens.
+/// Another agent, known by its URL.
 #[derive(Clone, Debug)]
 pub struct Peer {
     agent: Agent,
 }
 
-/// Asks the agent at a URL for work and takes its offer if `agree` says so. A refusal of the peer is
-/// an error of the call; parts of a work do not come this way.
+/// Requests work from the agent at a URL and accepts its offer if `agree` returns true. A refusal
+/// of the peer is an error of the call. Partial results are not supported.
 pub async fn request(
     url: &str,
     identity: Identity,
@@ -69,7 +69,7 @@ pub async fn request(
 }
 
 impl Peer {
-    /// Asks who listens at a URL; its answers may take as long as `patience`.
+    /// Connects to the agent at a URL, with a timeout for its answers.
     pub async fn find(
         url: &str,
         identity: Identity,
@@ -79,17 +79,17 @@ impl Peer {
         Ok(Self { agent: Agent::new(identity, server).at_peer() })
     }
 
-    /// Who it is. It says so itself: compare it with what you know.
+    /// The peer's key. The peer states it itself: compare it with the key you expect.
     pub fn key(&self) -> PublicKey {
         self.agent.server().key()
     }
 
-    /// Says HELLO; the WELCOME proves that the peer has its key.
+    /// Sends HELLO; the WELCOME proves that the peer has its key.
     pub async fn hello(&self, profile: &Profile) -> Result<Welcomed, CallError> {
         self.agent.hello(profile, false).await
     }
 
-    /// Asks for work, and takes an offer if `agree` says so.
+    /// Requests work, and accepts an offer if `agree` returns true.
     pub async fn ask(
         &self,
         order: &Order,
@@ -105,9 +105,9 @@ impl Peer {
         let offer_id = answer.id;
         let offer = Proposal { offer_id, provider: self.key(), cost, eta, until };
         if order.max().is_some_and(|max| offer.cost > max) || !agree(&offer) {
-            let why = "the offer was not taken";
+            let why = "the offer was not accepted";
             let code = rialto_protocols::agora::Code::PaymentRequired;
-            // If this does not arrive, the offer runs out.
+            // If this does not arrive, the offer expires.
             let _ = self.agent.error(Some(self.key()), Some(&id), code, why).await;
             return Ok(Outcome::NoDeal { request_id: id, offers: vec![offer] });
         }
@@ -115,11 +115,11 @@ impl Peer {
         finished(self.answered(&id, accept)?, id, Some(&offer))
     }
 
-    /// The peer's own answer about our request.
+    /// Checks that the answer comes from the peer and is about this request.
     fn answered(&self, id: &str, answered: Answered) -> Result<Box<Incoming>, CallError> {
         let wrong = |why: &str| Err(CallError::Unreadable(why.to_owned()));
         match answered {
-            Answered::Accepted(_) => wrong("the peer took the order and did not answer it"),
+            Answered::Accepted(_) => wrong("the peer accepted the request without an answer"),
             Answered::By(answer) if answer.sender != self.key() => {
                 wrong("the answer is not signed by the peer")
             }
@@ -137,7 +137,7 @@ fn finished(
     offer: Option<&Proposal>,
 ) -> Result<Outcome, CallError> {
     let Said::Result { status, data, .. } = answer.said else {
-        return Err(CallError::Unreadable(format!("{} is no answer", answer.kind)));
+        return Err(CallError::Unreadable(format!("{} is not an answer", answer.kind)));
     };
     let whole = status == Status::Success;
     let (provider, cost) = (answer.sender, offer.map(|offer| offer.cost));

@@ -1,4 +1,4 @@
-//! Offers a peer has made, and whether they can still be taken.
+//! Offers a peer has made, and whether they can still be accepted.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::agora::handler::Job;
 
-/// How long after its end an offer is known as one that ran out.
+/// How long an expired offer is still reported as expired.
 const KNOWN: Millis = Millis::minutes(10);
-/// Offers that are known at a time, of all and to one requester.
+/// Maximum number of offers, in total and per requester.
 const OFFERS_MAX: usize = 10_000;
 const OFFERS_TO_ONE_MAX: usize = OFFERS_MAX / 8;
-/// Bytes of what was asked for, of all and by one requester.
+/// Maximum bytes of request data, in total and per requester.
 const BYTES_MAX: usize = 32 << 20;
 const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
-/// About how many bytes an offer has besides what was asked for.
+/// Approximate size of an offer besides its request data.
 const OFFER_BYTES: usize = 512;
-/// How long a work may take from the REQUEST on where nobody says so (R54).
+/// The default time for the work, counted from the REQUEST (R54).
 pub(super) const WORK_TIME: Duration = Duration::from_secs(600);
 
-/// The offers, by their ids.
+/// The offers, by id.
 #[derive(Debug, Default)]
 pub(super) struct Offers(HashMap<String, Offer>);
 
@@ -32,12 +32,12 @@ pub(super) struct Offers(HashMap<String, Offer>);
 struct Offer {
     job: Job,
     until: Timestamp,
-    /// When the work must be finished: that counts from the REQUEST (R54).
+    /// The deadline of the work, counted from the REQUEST (R54).
     deadline: Timestamp,
     taken: bool,
 }
 
-/// An offer as it is written down.
+/// An offer as stored in the journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Written {
     pub(super) id: String,
@@ -51,7 +51,7 @@ pub(super) struct Written {
 }
 
 impl Offers {
-    /// Whether another offer can be made for this.
+    /// Whether another offer fits within the limits.
     pub(super) fn has_room(&mut self, job: &Job, now: Timestamp) -> bool {
         self.0.retain(|_, offer| now < offer.until.plus(KNOWN));
         for offer in self.0.values_mut().filter(|offer| !offer.taken && now >= offer.until) {
@@ -70,7 +70,7 @@ impl Offers {
             && bytes_of_one <= BYTES_OF_ONE_MAX
     }
 
-    /// Remembers an offer that stands from now on, for a REQUEST of just now.
+    /// Adds an offer that is valid from now, for a REQUEST that just arrived.
     pub(super) fn make(&mut self, id: String, job: Job, ttl: Millis, now: Timestamp) -> Written {
         let allowed = job.timeout.unwrap_or(WORK_TIME).as_millis();
         let allowed = Millis(i64::try_from(allowed).unwrap_or(i64::MAX));
@@ -89,7 +89,7 @@ impl Offers {
         written
     }
 
-    /// An offer that an earlier run of this program made.
+    /// Restores an offer of an earlier run of this program.
     pub(super) fn recall(&mut self, written: Written) {
         let Ok(requester) = PublicKey::parse(&written.requester) else { return };
         let job = Job {
@@ -105,7 +105,7 @@ impl Offers {
         self.0.insert(id, Offer { job, until, deadline, taken: false });
     }
 
-    /// An earlier run took it in time, and came to an end with it or did not.
+    /// Restores an offer that an earlier run accepted in time, with the work finished or not.
     pub(super) fn recall_taken(&mut self, id: &str, is_over: bool) {
         if let Some(offer) = self.0.get_mut(id) {
             match is_over {
@@ -115,14 +115,14 @@ impl Offers {
         }
     }
 
-    /// Takes an offer. Strangers learn nothing about it (D19).
+    /// Accepts an offer. Other agents learn nothing about it (D19).
     pub(super) fn take(&mut self, id: &str, by: PublicKey, now: Timestamp) -> Result<Job, Failure> {
         let offer = self.0.get_mut(id).filter(|offer| offer.job.requester == by);
         let offer = offer.ok_or_else(|| Failure::unauthorized("no offer to you has this id"))?;
         if offer.taken {
-            return Err(Failure::bad_request("the offer was taken already"));
+            return Err(Failure::bad_request("the offer was already accepted"));
         }
-        // R53: at the very end it is over. R54: so is the time for the work.
+        // R53: at the exact end it has expired. R54: so has the time for the work.
         if now >= offer.until || now >= offer.deadline {
             return Err(Failure::new(Code::Timeout, "the offer has expired")
                 .with_hint("send the REQUEST again under a new id"));
@@ -133,8 +133,7 @@ impl Offers {
         Ok(Job { timeout, ..offer.job.clone() })
     }
 
-    /// The work of an offer that was taken is over; or it was not even begun, and the offer stands
-    /// as it did.
+    /// Ends an accepted offer, or makes it available again if its work was never started.
     pub(super) fn settle(&mut self, id: &str, may_be_taken_again: bool) {
         if let Some(offer) = self.0.get_mut(id) {
             match may_be_taken_again {
@@ -144,7 +143,7 @@ impl Offers {
         }
     }
 
-    /// Forgets the offers for a request that is no longer wanted; `false` if there are none.
+    /// Removes the offers for a withdrawn request; `false` if there are none.
     pub(super) fn withdraw(&mut self, request_id: &str, by: PublicKey) -> bool {
         let before = self.0.len();
         self.0.retain(|_, offer| {
@@ -226,7 +225,7 @@ mod tests {
         }
         assert_eq!(made, BYTES_OF_ONE_MAX / (1 << 20) - 1);
         assert!(offers.has_room(&long(you), now));
-        // What has run out weighs little, and what was settled, too.
+        // Expired and finished offers hardly count towards the limit.
         assert!(offers.has_room(&long(me), Timestamp(1_000)));
         let mut offers = Offers::default();
         for n in 0..OFFERS_TO_ONE_MAX {
@@ -251,7 +250,7 @@ mod tests {
         assert_eq!(code(offers.take("b", me, Timestamp(1))), 400);
         let taken = offers.take("a", me, Timestamp(1)).expect("it stands");
         assert_eq!((taken.params, taken.requester), ("{}".to_owned(), me));
-        // It was taken in time, and its work goes on.
+        // It was accepted in time, and its work continues.
         assert!(offers.take("c", me, Timestamp(5_000)).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Where a peer listens: the hub's paths, as far as one agent has use for them.
+//! A peer's HTTP routes: those of a hub that make sense for a single agent.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::agora::identity::Identity;
 use crate::clock;
 use crate::endpoint::{self, Answer, NoBody, is_encoded};
 
-/// Where envelopes for one agent are posted; its key follows.
+/// Path for envelopes to one agent; its key follows.
 const AGENTS: &str = "/agora/agents/";
 
-/// Answers envelopes at `/agora`, `/agora/envelopes` and `/agora/agents/{key}` of `listener` until
-/// `stop`; then what runs may finish. What it was told is forgotten with it, so envelopes that were
-/// signed before it started are refused.
+/// Serves envelopes at `/agora`, `/agora/envelopes` and `/agora/agents/{key}` of `listener` until
+/// `stop`; running requests may then finish. Messages are kept in memory only, so envelopes signed
+/// before the start are refused.
 pub async fn serve<H: Handler>(
     listener: TcpListener,
     identity: Identity,
@@ -38,7 +38,7 @@ pub async fn serve<H: Handler>(
     endpoint::serve(listener, BODY_MAX, answer, stop).await;
 }
 
-/// Answers one request.
+/// Handles one request.
 pub(super) async fn route<H: Handler>(
     desk: &Arc<Desk<H>>,
     head: &Parts,
@@ -56,7 +56,7 @@ pub(super) async fn route<H: Handler>(
         return about(desk.identity());
     }
     if head.method != Method::POST {
-        let failure = Failure { http: 405, ..Failure::bad_request("envelopes come with POST") };
+        let failure = Failure { http: 405, ..Failure::bad_request("envelopes are sent with POST") };
         let allow = Some(if path == "/agora" { "GET, POST" } else { "POST" });
         return Answer { allow, ..desk.refuse(&failure, None) };
     }
@@ -71,12 +71,12 @@ pub(super) async fn route<H: Handler>(
     }
 }
 
-/// The key of a path. Colons may come escaped; no key has anything else to escape.
+/// The key in a path. Colons may be escaped; keys contain nothing else to escape.
 fn named(segment: &str) -> Option<PublicKey> {
     PublicKey::parse(&segment.replace("%3A", ":").replace("%3a", ":")).ok()
 }
 
-/// Who is here, in the hub's words: to callers, a peer is a hub with one agent.
+/// The agent's own description, in the hub's format: to callers, a peer is a hub with one agent.
 fn about(identity: &Identity) -> Answer {
     let endpoints = [("envelopes", "/agora/envelopes"), ("agents", "/agora/agents")];
     let about = About {

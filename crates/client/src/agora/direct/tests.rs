@@ -15,7 +15,7 @@ use crate::clock;
 
 const FIVE: Credits = Credits::from_micros(5_000_000);
 
-/// Tells the time for nothing, searches for five credits, and breaks when asked to.
+/// Tells the time for free, searches for five credits, and fails on request.
 #[derive(Default)]
 struct Clerk {
     works: AtomicUsize,
@@ -44,7 +44,7 @@ impl Handler for Clerk {
             "slow" => std::future::pending().await,
             "odd" => Ok(r#"{"n":9007199254740993}"#.to_owned()),
             "long" => Ok(format!(r#"{{"n":"{}"}}"#, "x".repeat(BODY_MAX - 20))),
-            // The first time there is too much to do.
+            // The first time it is at capacity.
             "agora:search:v1" if job.params.contains("busy") && first => {
                 Err(Broken::new(Code::Unavailable, "not now"))
             }
@@ -72,12 +72,12 @@ async fn stand() -> Stand {
         let _ = stopped.await;
     });
     tokio::spawn(server);
-    // It has started when it answers: what is signed before is refused.
+    // It has started once it responds: envelopes signed before are refused.
     Peer::find(&url, identity(1), PATIENCE).await.expect("a peer");
     Stand { url, clerk, key: identity(9).key(), _stop: stop }
 }
 
-/// Posts a body and reads the answer, which is signed by the stand whatever it says.
+/// Posts a body and reads the response, checking that the agent signed it.
 async fn post(stand: &Stand, path: &str, body: impl Into<reqwest::Body>) -> (u16, Kind, String) {
     let client = crate::testing::http();
     let answer = client.post(format!("{}{path}", stand.url)).body(body).send().await;
@@ -275,7 +275,7 @@ async fn who_remembers_nothing_of_before_hears_nothing_of_before() {
 #[tokio::test]
 async fn an_envelope_whose_answer_was_lost_goes_again_as_it_is() {
     use crate::testing::{Stage, answer};
-    // The stage plays a peer that loses its first answers.
+    // The test server plays a peer that loses its first responses.
     let about = format!(
         r#"{{"protocol":"agora/1.0","hub":"{}","window_ms":60000,"endpoints":{{"envelopes":"/agora/envelopes","agents":"/agora/agents"}}}}"#,
         identity(9).did()

@@ -1,4 +1,4 @@
-//! A provider's desk: what is being worked on, what is on offer, and what may be acknowledged.
+//! Dispatches a provider's jobs: running jobs, open offers, and what may be acknowledged.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -18,12 +18,12 @@ use crate::agora::incoming::Incoming;
 use crate::agora::said::Said;
 use crate::agora::seen::Seen;
 
-/// How long after its end an offer is remembered: an ACCEPT may be under way.
+/// How long an expired offer is kept: an ACCEPT may be on its way.
 const LATE: Duration = Duration::from_secs(300);
-/// Offers that stand at a time, and ACCEPTs that are waiting for the offer they are for.
+/// Maximum number of open offers, and of ACCEPTs that wait for their offer.
 const OFFERS_MAX: usize = 10_000;
 
-/// A job on the desk, and the place of its REQUEST in the inbox.
+/// A job, and the position of its REQUEST in the inbox.
 #[derive(Clone, Debug)]
 struct Paper {
     job: Job,
@@ -37,7 +37,7 @@ pub(super) struct Desk<H> {
     turns: JoinSet<Ended>,
     running: HashMap<Id, (Paper, AbortHandle)>,
     offered: HashMap<String, (Paper, Instant)>,
-    /// ACCEPTs that overtook the news that their offer was made.
+    /// ACCEPTs that arrived before the response to their offer.
     early: HashMap<String, PublicKey>,
     seen: Seen,
     undone: BTreeSet<u64>,
@@ -62,7 +62,7 @@ impl<H: Handler> Desk<H> {
         }
     }
 
-    /// Takes what came from the inbox.
+    /// Handles an envelope from the inbox.
     pub(super) fn hear(&mut self, incoming: Incoming, from_before: bool) {
         self.heard_to = incoming.position.unwrap_or(self.heard_to);
         if !self.seen.insert(incoming.sender, &incoming.id) {
@@ -98,7 +98,7 @@ impl<H: Handler> Desk<H> {
     }
 
     fn accepted(&mut self, offer_id: String, by: PublicKey) {
-        // Only who asked can accept; the hub sees to that, and so do we.
+        // Only the requester can accept. The hub checks that, and so does the client.
         let ours = self.offered.get(&offer_id).map(|(paper, _)| paper.job.requester == by);
         match ours {
             Some(true) => {
@@ -114,7 +114,7 @@ impl<H: Handler> Desk<H> {
         }
     }
 
-    /// Who asked, or the hub, says that a job is off: nobody wants its result any more.
+    /// The requester or the hub cancels a job: its result is no longer wanted.
     fn called_off(&mut self, request_id: &str, by: PublicKey) {
         let hub = self.agent.server().key();
         let same = |job: &Job| job.request_id == request_id && (by == job.requester || by == hub);
@@ -134,14 +134,14 @@ impl<H: Handler> Desk<H> {
         self.running.insert(turn.id(), (paper, turn));
     }
 
-    /// Waits for a turn to end and deals with it; `None` if none is under way.
+    /// Waits for a task to end and handles its outcome; `None` if none is running.
     pub(super) async fn turn_ended(&mut self) -> Option<()> {
         let ended = self.turns.join_next_with_id().await?;
         let (id, ended) = match ended {
             Ok((id, ended)) => (id, Ok(ended)),
             Err(error) => (error.id(), Err(error)),
         };
-        // What was called off meanwhile is nobody's business any more.
+        // The job was cancelled in the meantime.
         let Some((paper, _)) = self.running.remove(&id) else { return Some(()) };
         match ended {
             Ok(Ended::Finished) => self.put_away(&paper),
@@ -167,7 +167,7 @@ impl<H: Handler> Desk<H> {
         Some(())
     }
 
-    /// Forgets offers that ran out, and acknowledges everything before the first thing undone.
+    /// Drops expired offers, and acknowledges everything before the first unfinished request.
     pub(super) async fn tidy(&mut self) {
         let now = Instant::now();
         let old: Vec<_> = self.offered.extract_if(|_, (_, until)| *until <= now).collect();
@@ -180,19 +180,19 @@ impl<H: Handler> Desk<H> {
         }
         match self.agent.ack(up_to).await {
             Ok(_) => self.acked_to = up_to,
-            // The next time will do as well.
+            // The next call tries again.
             Err(error) => self.mishap(None, "the inbox was not acknowledged", error),
         }
     }
 
-    /// Gives back what is still running.
+    /// Returns the jobs that are still running.
     pub(super) async fn give_back(&mut self) {
         self.turns.abort_all();
         for (_, (paper, _)) in std::mem::take(&mut self.running) {
             let why = Broken::new(Code::Unavailable, "the provider is shutting down");
             match turn::fail(&self.agent, &paper.job, why).await {
                 Ended::Unsent(error) => {
-                    self.mishap(Some(paper.job.request_id), "a job was not given back", error);
+                    self.mishap(Some(paper.job.request_id), "a job was not returned", error);
                 }
                 _ => self.put_away(&paper),
             }

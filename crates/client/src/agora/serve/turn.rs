@@ -1,4 +1,4 @@
-//! One turn of work: from a REQUEST to an offer or a result, or from an ACCEPT to a result.
+//! Runs one step of a job: from a REQUEST to an offer or a result, or from an ACCEPT to a result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use crate::agora::agent::Agent;
 use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
 use crate::call::CallError;
 
-/// How long an offer for nothing stands.
+/// How long a free offer is valid.
 const FREE_TTL: Duration = Duration::from_secs(60);
 
-/// How a turn ended.
+/// How a step ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// Nothing more is to be done.
+    /// Nothing is left to do.
     Finished,
-    /// An offer was made, which stands for this long.
+    /// An offer was made that is valid for this long.
     Offered { offer_id: String, ttl: Duration },
     /// The answer could not be sent.
     Unsent(CallError),
 }
 
-/// Answers a REQUEST. One from before this program started may have been answered already.
+/// Answers a REQUEST. One from before the start of this program may already be answered.
 pub(super) async fn answer<H: Handler>(
     agent: Agent,
     handler: Arc<H>,
@@ -66,7 +66,7 @@ pub(super) async fn work<H: Handler>(agent: Agent, handler: Arc<H>, job: Job) ->
     };
     match sent {
         Ok(_) => Ended::Finished,
-        // What the handler made is no object: that is a failure the requester can be told.
+        // The handler's output is not an object: report that to the requester as a failure.
         Err(CallError::Refused { status: 400, code, message, .. }) if code.is_empty() => {
             let why = Broken::new(rialto_protocols::agora::Code::Internal, message);
             fail(&agent, &job, why).await
@@ -75,7 +75,7 @@ pub(super) async fn work<H: Handler>(agent: Agent, handler: Arc<H>, job: Job) ->
     }
 }
 
-/// Says that the work will not be done.
+/// Reports that the work will not be done.
 pub(super) async fn fail(agent: &Agent, job: &Job, why: Broken) -> Ended {
     let (to, id) = (Some(job.requester), Some(job.request_id.as_str()));
     match agent.error(to, id, why.code, &why.message).await {
@@ -84,7 +84,7 @@ pub(super) async fn fail(agent: &Agent, job: &Job, why: Broken) -> Ended {
     }
 }
 
-/// What a request of before already came to.
+/// The progress of a request from before the start.
 #[derive(Debug, PartialEq, Eq)]
 enum Known {
     Accepted,

@@ -1,4 +1,4 @@
-//! A hub for tests: it believes everything, and says what its test tells it to.
+//! A test hub: it accepts everything, and sends what the test specifies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,27 +17,27 @@ pub(super) fn identity(byte: u8) -> Identity {
     Identity::new(&Seed::from_bytes([byte; 32]))
 }
 
-/// What happens when an envelope is posted: something to add to the inbox.
+/// Called for each posted envelope; may add to the inbox.
 type React = dyn Fn(&Hub, &Value) + Send + Sync;
 
-/// What the hub holds.
+/// The state of the test hub.
 pub(super) struct Hub {
     pub(super) me: Identity,
-    /// Events of the one inbox there is; an event's place is its number, from 1.
+    /// Events of the only inbox; an event's position is its number, from 1.
     events: Mutex<Vec<String>>,
     pub(super) posted: Mutex<Vec<Value>>,
     tokens: Mutex<u32>,
-    /// How long readers are asked to wait before they come back, in milliseconds.
+    /// The reconnect delay sent to readers, in milliseconds.
     pub(super) comes_back_after: AtomicU64,
 }
 
 impl Hub {
-    /// Puts an envelope of somebody into the inbox, as if it had come just now.
+    /// Adds an envelope to the inbox, as if it had just arrived.
     pub(super) fn put(&self, by: &Identity, kind: Kind, payload: &Value) -> String {
         self.put_at(by, kind, payload, clock::now())
     }
 
-    /// The same for one that came earlier.
+    /// Like `put`, for an envelope that arrived earlier.
     pub(super) fn put_at(
         &self,
         by: &Identity,
@@ -67,7 +67,7 @@ impl Hub {
         self.me.seal(kind, payload, None).expect("sealed").as_str().to_owned()
     }
 
-    /// Takes the right to read away from who has it.
+    /// Revokes all inbox tokens.
     pub(super) fn revoke(&self) {
         *self.tokens.lock().expect("sound") += 1;
     }
@@ -149,14 +149,14 @@ impl Hub {
         answer(202, "", &self.say(Kind::Status, &Notice::accepted(&id, None).write()))
     }
 
-    /// Envelopes of one type that were posted.
+    /// Posted envelopes of one type.
     pub(super) fn said(&self, kind: &str) -> Vec<Value> {
         let posted = self.posted.lock().expect("sound");
         posted.iter().filter(|said| said["type"] == kind).cloned().collect()
     }
 }
 
-/// A running hub, and an agent at it.
+/// A running test hub, and an agent at it.
 pub(super) async fn hub(
     react: impl Fn(&Hub, &Value) + Send + Sync + 'static,
 ) -> (Arc<Hub>, Stage, Agent) {

@@ -49,7 +49,7 @@ async fn what_cannot_be_believed_is_told_and_passed_over() {
     hub.put_raw(&good, Some(&receipt));
     let mut inbox = agent.inbox(Listen::default()).await.expect("an inbox");
     for n in 1..=6 {
-        let error = inbox.next().await.expect("open").expect_err("not to be believed");
+        let error = inbox.next().await.expect("open").expect_err("not trusted");
         let Trouble::NotTrusted(why) = error else { panic!("{n}: {error}") };
         assert_eq!(matches!(why, NotTrusted::NoReceipt), n == 1, "{n}: {why}");
         assert_eq!(matches!(why, NotTrusted::NotForMe), n == 4, "{n}: {why}");

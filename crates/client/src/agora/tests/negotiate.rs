@@ -15,7 +15,7 @@ fn offer(hub: &Hub, by: u8, request: &Value, cost: f64) {
     hub.put(&identity(by), Kind::Offer, &payload);
 }
 
-/// Two agents offer, and the cheaper one works when it is accepted.
+/// Two agents make offers, and the cheaper one does the work when it is accepted.
 fn market(hub: &Hub, said: &Value) {
     match said["type"].as_str() {
         Some("REQUEST") => {

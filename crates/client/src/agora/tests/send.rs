@@ -11,7 +11,7 @@ use crate::agora::{Agent, Answered, Mood, Order, Profile, Retry, Server, Skill, 
 use crate::clock;
 use crate::testing::{Stage, answer};
 
-/// A stage that says who it is, and answers each post with what it is told to.
+/// A test server that describes itself and answers each POST as the test specifies.
 async fn stage(post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static) -> (Stage, Agent) {
     let about = json!({"protocol": "agora/1.0", "hub": identity(100).did(),
         "window_ms": 60_000, "endpoints": {}});
@@ -115,7 +115,7 @@ async fn a_welcome_must_be_the_hubs_and_about_our_hello() {
     let did = me.did().to_owned();
     for (what, by, good_nonce, good_id, good_sender) in [
         ("good", 100, true, true, true),
-        ("of somebody else", 7, true, true, true),
+        ("from another agent", 7, true, true, true),
         ("another nonce", 100, false, true, true),
         ("another id", 100, true, false, true),
         ("another sender", 100, true, true, false),

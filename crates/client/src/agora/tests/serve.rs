@@ -53,7 +53,7 @@ fn ask(hub: &Hub, resource: &str) -> String {
     hub.put(&identity(2), Kind::Request, &payload)
 }
 
-/// Runs a provider until `done` is told.
+/// Runs a provider until `done` fires.
 async fn run(
     react: impl Fn(&Hub, &Value) -> bool + Send + Sync + 'static,
     first: &[&str],
@@ -70,7 +70,7 @@ async fn run(
     let first: Vec<_> = first.iter().map(|resource| (*resource).to_owned()).collect();
     let worker = Arc::clone(&clerk);
     let serve = agent.serve(Workplace::default(), worker, async move {
-        // After the inbox is open, so that nothing of it is taken for a leftover.
+        // After the inbox is open, so that nothing in it counts as from before.
         tokio::time::sleep(Duration::from_millis(100)).await;
         for resource in &first {
             ask(&inbox, resource);
@@ -91,7 +91,7 @@ async fn a_provider_offers_works_and_delivers() {
         said["type"] == "RESULT" && said["payload"]["status"] == "success"
     };
     let (hub, clerk) = run(react, &["search"]).await;
-    assert_eq!(*clerk.worked.lock().expect("sound"), ["search"], "a stranger accepts nothing");
+    assert_eq!(*clerk.worked.lock().expect("sound"), ["search"], "only the requester can accept");
     let (offer, results) = (&hub.said("OFFER")[0], hub.said("RESULT"));
     assert_eq!(offer["recipient"]["id"], identity(2).did());
     assert_eq!(results[0]["payload"]["status"], "partial");
@@ -107,7 +107,7 @@ async fn what_is_declined_or_breaks_ends_with_its_error() {
         hub.said("ERROR").iter().map(|said| said["payload"]["code"].as_u64()).collect();
     codes.sort_unstable();
     assert_eq!(codes, [Some(404), Some(500), Some(503)]);
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler broke"]);
+    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler panicked"]);
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
         }
     })
     .await;
-    // Longer than what else the provider does meanwhile takes turns at.
+    // Longer than the interval of the provider's other tasks.
     hub.comes_back_after.store(1_500, Ordering::Relaxed);
     let inbox = Arc::clone(&hub);
     let serve = agent.serve(Workplace::default(), Arc::clone(&clerk), async move {

@@ -23,7 +23,7 @@ fn receipt(text: &str, at: Timestamp) -> String {
     say(Kind::Status, &Receipt::of(&read, &proof, at).write())
 }
 
-/// A hub that tells who it is, then welcomes one socket, says these frames, and answers one.
+/// A test hub that describes itself, welcomes one socket, sends these frames, and answers one.
 async fn hub(frames: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! One turn of work: from a task to its result, or to saying no.
+//! Runs one task, to its result or to declining it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::clara::handler::Handler;
 use crate::clara::record::Job;
 use crate::clara::retry::hope;
 
-/// How long to wait at least before what is made is offered to the market again.
+/// The minimum delay before a result is sent again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Who does the work, as whom.
+/// The handler, and the agent it works as.
 pub(super) struct Turn<H> {
     pub(super) account: Account,
     pub(super) agent_id: String,
@@ -31,7 +31,7 @@ impl<H> Clone for Turn<H> {
 }
 
 impl<H: Handler> Turn<H> {
-    /// Does a task and delivers it, or declines it.
+    /// Does a task and delivers the result, or declines it.
     pub(super) async fn take(self, job: Job) {
         let task_id = job.id.clone();
         let why = match self.made(job).await {
@@ -44,12 +44,12 @@ impl<H: Handler> Turn<H> {
         self.mishap(Some(&task_id), "a task failed", why);
         if let Err(error) = self.account.decline(&self.agent_id, &task_id).await {
             self.mishap(Some(&task_id), "a task was not declined", error.to_string());
-            // It is the first in the inbox still, and no better known than before.
+            // The task is still first in the inbox, and would be tried again at once.
             sleep(PAUSE).await;
         }
     }
 
-    /// What the handler makes of it. One that panics is one that is broken.
+    /// Runs the handler. A panic counts as an error.
     async fn made(&self, job: Job) -> Result<String, String> {
         let handler = Arc::clone(&self.handler);
         let mut work = JoinSet::new();
@@ -61,14 +61,14 @@ impl<H: Handler> Turn<H> {
         }
     }
 
-    /// Sends a result until the market has taken it or said no: what is made is not thrown away
-    /// because nobody is there to take it.
+    /// Sends a result until the market accepts or refuses it. Finished work is not discarded
+    /// because the market cannot be reached.
     async fn deliver(&self, task_id: &str, result: &str) -> Result<(), CallError> {
         let signed = self.account.sign_result(&self.agent_id, task_id, result)?;
         loop {
             let Err(error) = self.account.send(&signed).await else { return Ok(()) };
             let Some(pause) = hope(&error) else { return Err(error) };
-            self.mishap(Some(task_id), "a result has to be sent again", error.to_string());
+            self.mishap(Some(task_id), "a result could not be sent; retrying", error.to_string());
             sleep(pause.max(PAUSE)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! An account at a market that says what its test tells it to.
+//! A wallet at a test market that sends what the test specifies.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn what_the_unit_does_not_take_is_not_sent_again() {
     assert!(matches!(unfit, CallError::Refused { status: 400, .. }));
 }
 
-/// A page with messages to somebody about a task, behind a place.
+/// A results page with messages to an address about a task, after a cursor.
 fn page(cursor: &str, target: &str, task: &str, action: &str) -> String {
     let done = format!(
         r#"{{\"id\":\"{task}\",\"agentId\":\"A\",\"sender\":\"s\",\"recipient\":\"r\",\"result\":{{\"x\":1}},\"timestamp\":5,\"block\":1}}"#
@@ -105,7 +105,7 @@ async fn a_requester_finds_its_own_result_among_all_others() {
             _ if heard.method == "POST" => "{}".to_owned(),
             None if heard.target.contains("DESC") => nothing.to_owned(),
             None if number == 0 => nothing.to_owned(),
-            None => page("c1", "somebody", &task, "Task-Result"),
+            None => page("c1", "another-address", &task, "Task-Result"),
             Some("c1") => page("c2", &me, "another", "Task-Result"),
             Some("c2") => page("c3", &me, &task, "Task-Queued"),
             Some("c3") => page("c4", &me, &task, "Task-Result"),

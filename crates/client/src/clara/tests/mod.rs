@@ -1,4 +1,4 @@
-//! What only several parts together can show.
+//! Tests that involve several modules.
 
 mod market;
 mod wallets;

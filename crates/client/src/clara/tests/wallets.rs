@@ -1,4 +1,4 @@
-//! Wallets, and the items they sign.
+//! Wallets and the items they sign.
 
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize};
@@ -13,7 +13,7 @@ fn process() -> Id {
     Id::read(PROCESS).expect("an id")
 }
 
-/// Whether a wallet's items are good, and its own.
+/// Whether a wallet's items are valid and carry its own address.
 fn signs(wallet: &Wallet, kind: Kind) {
     let tags = [("Action", "List-Agents"), ("", "é")];
     let one = wallet.sign(process(), &tags, "data").expect("signed");
@@ -44,11 +44,11 @@ fn a_seed_is_a_wallet_and_a_key_file_is_too() {
     assert!(matches!(Wallet::open(&dir), Err(NotAWallet::Unreadable(_))));
 }
 
-/// The numbers of a private key, as they stand in its DER one after the other.
+/// The numbers of a private key, in the order of its DER.
 fn numbers(key: &KeyPair) -> Vec<Vec<u8>> {
     let der = AsDer::<Pkcs8V1Der<'_>>::as_der(key).expect("DER");
     let der = der.as_ref();
-    // Inside of PKCS #8 the key begins with version 0 and the head of the modulus.
+    // Inside PKCS #8 the key begins with version 0 and the header of the modulus.
     let start = [0x02, 0x01, 0x00, 0x02, 0x82, 0x02, 0x01];
     let start = der.windows(7).position(|part| part == start).expect("a key") + 3;
     let (mut rest, mut found) = (&der[start..], Vec::new());

@@ -1,4 +1,4 @@
-//! The book of a node: its collaborations, what was answered under which key, and how well it does.
+//! A node's collaborations, the answers recorded by idempotency key, and its work history.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use super::collaboration::Collaboration;
 use crate::agent::direct::shelf::Shelf;
 use crate::openclaw::duty::{Done, Record};
 
-/// What was answered to a request.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub(super) enum Answered {
-    /// It is, or was, worked on.
+    /// It was accepted; the work is running or has ended.
     Accepted(Arc<Collaboration>),
-    /// It was rejected for good (D12).
+    /// It was rejected permanently (D12).
     Rejected(Rejection),
 }
 
-/// What a request is known by.
+/// Identifies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     /// The same for all repeats.
     pub(super) scope: Digest,
-    /// The same for all that ask for the same.
+    /// The same for all requests with the same content.
     pub(super) content: Digest,
 }
 
-/// What stands in the book.
+/// The node's collaborations and answers.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     collaborations: Shelf<Uuid, Arc<Collaboration>>,
@@ -40,7 +40,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// What was answered to the same request before, and whether that had the same content.
+    /// The answer to an earlier request with the same key, and whether its content was the same.
     pub(super) fn known(&mut self, name: Name, now: Timestamp) -> Option<(Answered, bool)> {
         let (first, answered) = self.answers.get(&name.scope, now)?;
         Some((answered, first == name.content))
@@ -51,7 +51,7 @@ impl Book {
         self.collaborations.get(&id, now)
     }
 
-    /// A request is accepted.
+    /// Records an accepted request.
     pub(super) fn accepted(&mut self, collaboration: &Arc<Collaboration>, now: Timestamp) {
         let name = collaboration.name;
         let answered = Answered::Accepted(Arc::clone(collaboration));
@@ -59,13 +59,13 @@ impl Book {
         self.collaborations.begin(collaboration.id, Arc::clone(collaboration), now);
     }
 
-    /// A request is rejected, and would be again.
+    /// Records a rejected request that would be rejected again.
     pub(super) fn rejected(&mut self, name: Name, why: Rejection, bytes: usize, now: Timestamp) {
         let kept = (name.content, Answered::Rejected(why));
         self.answers.keep(name.scope, kept, bytes, now);
     }
 
-    /// A collaboration is over. What was called off counts nowhere.
+    /// Records the end of a collaboration. Cancelled ones are not counted.
     pub(super) fn over(
         &mut self,
         collaboration: &Collaboration,
@@ -75,21 +75,21 @@ impl Book {
         let result = collaboration.result.now().map_or(0, |over| over.message.len());
         let bytes = collaboration.request.raw.len() + result;
         self.collaborations.end(&collaboration.id, bytes, now);
-        // Both shelves share it.
+        // Both caches share the collaboration.
         self.answers.end(&collaboration.name.scope, bytes, now);
         if let Some(done) = done {
             self.record.push(done);
         }
     }
 
-    /// How well the node does.
+    /// The node's work history.
     pub(super) fn record(&self) -> &Record {
         &self.record
     }
 }
 
 impl Name {
-    /// What makes a repeat one is the key, or without a key the request's own id (R64, R66).
+    /// A repeat is recognised by its key or, without a key, by the request's own id (R64, R66).
     pub(super) fn of(said: &Request) -> Self {
         let who = said.requester_agent_id.as_bytes();
         let scope = match &said.idempotency_key {
@@ -100,7 +100,7 @@ impl Name {
     }
 }
 
-/// What a request asks for: the order of members and the spelling of numbers say nothing.
+/// A digest of the request's content, independent of member order and number format.
 fn content(said: &Request) -> Digest {
     let json = ijson::read(said.input_data.as_bytes()).ok();
     let input = json.and_then(|json| jcs::canonical(&json).ok());

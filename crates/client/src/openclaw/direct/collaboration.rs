@@ -1,4 +1,4 @@
-//! A collaboration of one node: what was asked, and what came of it.
+//! A collaboration of one node: its request and its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,11 +23,11 @@ use crate::clock;
 use crate::openclaw::duty::Done;
 use crate::openclaw::handler::Broken;
 
-/// Work that was accepted.
+/// An accepted request.
 #[derive(Debug)]
 pub(super) struct Collaboration {
     pub(super) id: Uuid,
-    /// What its request is known by.
+    /// Identifies the request.
     pub(super) name: Name,
     pub(super) responder: Uuid,
     pub(super) request: Message<Request>,
@@ -35,7 +35,7 @@ pub(super) struct Collaboration {
     pub(super) result: Ongoing<Over>,
 }
 
-/// What a journal keeps of it.
+/// The journal's note of a collaboration.
 #[derive(Serialize, Deserialize)]
 struct Note {
     id: Uuid,
@@ -53,7 +53,7 @@ pub(super) struct Over {
 }
 
 impl Collaboration {
-    /// The collaboration of an earlier run of this program.
+    /// Restores a collaboration of an earlier run of this program.
     pub(super) fn found(entry: &Entry, responder: Uuid) -> Option<Self> {
         let note: Note = serde_json::from_str(entry.note.as_deref()?).ok()?;
         let request: Message<Request> = message::read(note.request.as_bytes()).ok()?;
@@ -65,7 +65,7 @@ impl Collaboration {
         Some(Self { id: note.id, name, responder, request, accepted_at, result })
     }
 
-    /// What is written down: that it is begun, or how it ended.
+    /// The journal entry: that it started, or how it ended.
     pub(super) fn entry(&self, over: Option<&Over>) -> Entry {
         let note = Note {
             id: self.id,
@@ -82,7 +82,7 @@ impl Collaboration {
         }
     }
 
-    /// The job it is.
+    /// The job for the handlers.
     pub(super) fn job(&self) -> Job {
         let said = &self.request.said;
         Job {
@@ -97,7 +97,7 @@ impl Collaboration {
         }
     }
 
-    /// The response to a request for it, under that request's own ids (R65).
+    /// The response to a request for it, with that request's own ids (R65).
     pub(super) fn response(&self, to: &Request) -> Response {
         Response {
             request_id: to.request_id,
@@ -109,8 +109,8 @@ impl Collaboration {
         }
     }
 
-    /// How it ends with what came of the work, and how well that is. No outcome is a deadline that
-    /// has passed (R82).
+    /// Ends it with the outcome of the work, and the entry for the work history. No outcome means
+    /// that the deadline has passed (R82).
     pub(super) fn ending(&self, outcome: Option<Outcome>) -> (Over, Done) {
         let now = clock::now();
         let (state, end) = match outcome {
@@ -126,7 +126,7 @@ impl Collaboration {
         (self.over(state, end, now), Done { collaboration_id: self.id, ok, on_time, took })
     }
 
-    /// Calls it off; `None` if it was over.
+    /// Cancels it; `None` if it had ended.
     pub(super) fn cancel(&self, reason: Option<String>) -> Option<Over> {
         let over = self.over(State::Cancelled, End::Cancelled { reason }, clock::now());
         self.result.end(over.clone()).map(|_| over)
@@ -147,7 +147,7 @@ impl Collaboration {
         Over { state, message: message.write().into() }
     }
 
-    /// It, as its two parties see it.
+    /// The view for its two parties.
     pub(super) fn view(&self) -> Vec<u8> {
         let said = &self.request.said;
         let over = self.result.now();
@@ -166,7 +166,7 @@ impl Collaboration {
     }
 }
 
-/// Why there is no output. Who declines may be asked again; who failed would fail again.
+/// Why there is no output. A declined job may be requested again; a failed one would fail again.
 fn failed(outcome: Outcome) -> Failed {
     match outcome {
         Outcome::Declined(why) => Broken::for_now("DECLINED", why).into(),

@@ -1,4 +1,4 @@
-//! The desk: a request is checked in the order of the book (R83), answered, and worked on.
+//! Checks a request in the order of the book (R83), answers it, and runs the work.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::agent::direct::ongoing::Ongoing;
 use crate::openclaw::duty::Record;
 use crate::{clock, fresh};
 
-/// When whoever finds no room should come back.
+/// The retry delay of a rejection for lack of capacity, in seconds.
 const BACK_AFTER_S: u32 = 5;
 
-/// A node's desk.
+/// Handles the collaborations of a node.
 pub(super) struct Desk {
     node_id: Uuid,
     bench: Arc<Bench>,
@@ -31,12 +31,12 @@ pub(super) struct Desk {
     journal: Journal,
 }
 
-/// The response, and whether it is the first one's to a request with another body (R65).
+/// The response, and whether it belongs to an earlier request with another body (R65).
 pub(super) type Answering = Result<(Response, bool), Failure>;
 
 impl Desk {
-    /// A desk that goes on with what an earlier run of this program accepted: whoever was told so
-    /// waits for a result, and need not ask again.
+    /// Creates a service that continues what an earlier run of this program accepted: requesters
+    /// that got an acceptance wait for a result, and need not ask again.
     pub(super) fn open(
         node_id: Uuid,
         bench: Arc<Bench>,
@@ -66,11 +66,11 @@ impl Desk {
         });
     }
 
-    /// Answers a request: at once, since nobody else is asked.
+    /// Answers a request at once, since no other party has to be asked.
     pub(super) fn take(self: &Arc<Self>, request: Message<Request>) -> Answering {
         let now = clock::now();
         let said = &request.said;
-        // Looked at before the book is opened, so that nobody waits for a long look.
+        // Checked before the store is locked, so that no other request waits for a long check.
         let (name, fits) = (Name::of(said), self.fits(said));
         let mut book = lock(&self.book);
         if let Some((answered, same)) = book.known(name, now) {
@@ -91,14 +91,14 @@ impl Desk {
             }
         };
         let collaboration = Arc::new(Collaboration {
-            id: fresh::id().map_err(|_| Failure::fault("no randomness"))?,
+            id: fresh::id().map_err(|_| Failure::fault("the random number generator failed"))?,
             name,
             responder: self.node_id,
             request,
             accepted_at: now,
             result: Ongoing::new(),
         });
-        // A yes is a promise: it is written down before it is given.
+        // An acceptance is a promise, so it is written to the journal before it is sent.
         if self.journal.write(&collaboration.entry(None)).is_err() {
             let why = Rejection::new(Rejected::ResourceExhausted, "The journal cannot be written");
             let why = Rejection { retry_after_seconds: Some(BACK_AFTER_S), ..why };
@@ -109,11 +109,11 @@ impl Desk {
         let (desk, begun) = (Arc::clone(self), Arc::clone(&collaboration));
         self.bench.run(async move { desk.finish(&begun, Some(seat)).await });
         let said = &collaboration.request.said;
-        // A result that is there already is fetched like any other.
+        // A result that already exists is fetched like any other.
         Ok((Response { result: None, ..collaboration.response(said) }, false))
     }
 
-    /// Capability and input.
+    /// Checks capability and input.
     fn fits(&self, said: &Request) -> Result<(), Rejection> {
         let elsewhere = said.responder_agent_id.is_some_and(|id| id != self.node_id);
         let unavailable = |message: &str| Rejection::new(Rejected::CapabilityNotAvailable, message);
@@ -129,7 +129,7 @@ impl Desk {
         }
     }
 
-    /// Capacity (R71), deadline, price: a seat, if there is one and nothing else is in the way.
+    /// Checks capacity (R71), deadline and price; returns a permit if all pass.
     fn seat(&self, said: &Request, now: Timestamp) -> Result<Seat, Rejection> {
         let most = u64::try_from(self.bench.shop().at_once()).unwrap_or(u64::MAX);
         let full = || Rejection::at_capacity(most, most, BACK_AFTER_S);
@@ -139,7 +139,7 @@ impl Desk {
         Ok(seat)
     }
 
-    /// Price (R88).
+    /// Checks the price (R88).
     fn pays(&self, said: &Request) -> Result<(), Rejection> {
         let skill = self.bench.shop().skill(&said.capability_id);
         let price = skill.map_or(Credits::ZERO, |skill| skill.price);
@@ -170,7 +170,7 @@ impl Desk {
         }
     }
 
-    /// Works until it is done, called off, or too late.
+    /// Runs until the work is done, cancelled, or past its deadline.
     async fn finish(&self, collaboration: &Collaboration, seat: Option<Seat>) {
         let job = collaboration.job();
         let id = job.id.clone();
@@ -187,12 +187,12 @@ impl Desk {
             _ = collaboration.result.wait() => None,
         };
         drop(seat);
-        // Written down before anybody hears of it: what was heard stays so.
+        // Written to the journal before it is visible, so that it cannot change afterwards.
         let done = ended.and_then(|(over, done)| {
             let _ = self.journal.write(&collaboration.entry(Some(&over)));
             collaboration.result.end(over).map(|_| done)
         });
-        // It was called off meanwhile.
+        // It was cancelled in the meantime.
         if done.is_none() {
             let _ = self.journal.write(&collaboration.entry(collaboration.result.now().as_ref()));
         }
@@ -200,7 +200,7 @@ impl Desk {
         lock(&self.book).over(collaboration, done, clock::now());
     }
 
-    /// A collaboration, as soon as it is over or the caller has waited long enough.
+    /// Waits until a collaboration has ended or the caller's wait is over, and returns it.
     pub(super) async fn look(
         &self,
         id: Uuid,
@@ -212,25 +212,25 @@ impl Desk {
         Ok(collaboration)
     }
 
-    /// Calls a collaboration off.
+    /// Cancels a collaboration.
     pub(super) fn cancel(&self, id: Uuid, reason: Option<String>) -> Result<Over, Failure> {
         let found = lock(&self.book).find(id, clock::now());
         let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
-        let over =
-            || Failure::new(Code::Conflict, "the collaboration already has a result already");
+        let over = || Failure::new(Code::Conflict, "the collaboration already has a result");
         let over = collaboration.cancel(reason).ok_or_else(over)?;
-        // If this cannot be kept, a restart begins the work again; the caller has its word anyway.
+        // If this write fails, a restart runs the work again; the caller still gets the
+        // cancellation.
         let _ = self.journal.write(&collaboration.entry(Some(&over)));
         Ok(over)
     }
 
-    /// Does something with how well the node does.
+    /// Reads the node's work history.
     pub(super) fn with_record<T>(&self, read: impl FnOnce(&Record) -> T) -> T {
         read(lock(&self.book).record())
     }
 }
 
-/// Deadline (R67). How long it will take is not known, so only what is past is too soon.
+/// Checks the deadline (R67). The duration is not known, so only a past deadline is too soon.
 fn in_time(said: &Request, now: Timestamp) -> Result<(), Rejection> {
     match said.deadline {
         Some(deadline) if deadline <= now => {
@@ -240,7 +240,7 @@ fn in_time(said: &Request, now: Timestamp) -> Result<(), Rejection> {
     }
 }
 
-/// How long that is; no time at all if it is over.
+/// Converts to a duration; zero if it is negative.
 fn span(Millis(left): Millis) -> Duration {
     Duration::from_millis(u64::try_from(left).unwrap_or(0))
 }

@@ -1,22 +1,22 @@
-//! From node to node, without a hub: a request goes to the node itself, and its result is fetched
-//! there.
+//! Direct calls from node to node, without a hub: a request goes to the node itself, and its result
+//! is fetched there.
 //!
-//! A node is served by [`agent::direct::serve`](crate::agent::direct::serve) and answers
+//! [`agent::direct::serve`](crate::agent::direct::serve) serves a node, which answers
 //!
 //! | path | with |
 //! |---|---|
-//! | `GET /openclaw/identity` | who it is and what it can do |
-//! | `GET /openclaw/status`, `GET /openclaw/reputation` | how it is, and how well it says it does |
-//! | `POST /openclaw`, `…/messages`, `…/collaborations` | a response to a collaboration request, at once |
-//! | `GET /openclaw/collaborations/{id}?wait=0…30` | how a collaboration stands, waiting for its result |
+//! | `GET /openclaw/identity` | its identity and capabilities |
+//! | `GET /openclaw/status`, `GET /openclaw/reputation` | its status, and the reputation it claims |
+//! | `POST /openclaw`, `…/messages`, `…/collaborations` | an immediate response to a collaboration request |
+//! | `GET /openclaw/collaborations/{id}?wait=0…30` | the state of a collaboration, after waiting for its result |
 //! | `POST /openclaw/collaborations/{id}/cancel` | the `cancelled` result |
-//! | `GET /openclaw/health` | that it is there |
+//! | `GET /openclaw/health` | a health check |
 //!
-//! The checks are the hub's, in the hub's order, but for what only a hub knows: there are no keys
-//! and no credits, so a `budget` is a promise. Whoever knows a collaboration's id is taken for one of
-//! its two parties.
+//! The checks are the hub's, in the same order, except for what only a hub has: there are no keys
+//! and no credits, so a `budget` is only a promise. A caller that knows a collaboration's id counts
+//! as one of its two parties.
 //!
-//! A [`Peer`] asks such a node.
+//! A [`Peer`] calls such a node.
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The node: an agent's skills as this protocol announces them, and how the agent is.
+//! The node: an agent's skills as capabilities of this protocol, and its status.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::openclaw::duty::Record;
 use crate::openclaw::profile::{Profile, Skill};
 use crate::openclaw::server::{common, traced};
 
-/// Characters of a name after its prefix.
+/// Maximum length of a name after its prefix.
 const SLUG_MAX: usize = 40;
-/// Characters of a description.
+/// Maximum length of a description.
 const ABOUT_MAX: usize = 1_000;
 
-/// A node.
+/// An agent as a node of this protocol.
 pub(super) struct Node {
     identity: Identity,
     bench: Arc<Bench>,
 }
 
 impl Node {
-    /// The node of an agent, unless its skills cannot be announced.
+    /// The node of an agent; fails if its skills cannot be announced.
     pub(super) fn new(identity: &direct::Identity, bench: &Arc<Bench>) -> Result<Self, CallError> {
         let shop = bench.shop();
         let most = u32::try_from(shop.at_once()).unwrap_or(u32::MAX);
@@ -43,14 +43,14 @@ impl Node {
         self.identity.agent_id
     }
 
-    /// Who it is, with how it is now.
+    /// The identity, with the current status.
     pub(super) fn identity(&self) -> Result<String, CallError> {
         let report = self.report(clock::now());
         let identity = Identity { report, ..self.identity.clone() };
         traced(&identity.write(), common()?)
     }
 
-    /// How it is.
+    /// The current status.
     pub(super) fn status(&self) -> Result<String, CallError> {
         let Common { correlation_id, timestamp } = common()?;
         let report = self.report(timestamp);
@@ -59,7 +59,7 @@ impl Node {
         Ok(update.write())
     }
 
-    /// How well it says it does.
+    /// The reputation it claims.
     pub(super) fn reputation(&self, record: &Record) -> Result<String, CallError> {
         let Common { correlation_id, timestamp } = common()?;
         let update = Reputation {
@@ -75,7 +75,7 @@ impl Node {
         Ok(update.write())
     }
 
-    /// That it is there. To callers, a node is a hub with one agent.
+    /// The health response. To callers, a node is a hub with one agent.
     pub(super) fn health(&self) -> Result<Vec<u8>, CallError> {
         let health = Health::new(common()?, Health::STATUS.to_owned(), self.id().to_string(), 1);
         serde_json::to_vec(&health).map_err(|error| CallError::Unreadable(error.to_string()))
@@ -89,7 +89,7 @@ impl Node {
     }
 }
 
-/// A skill as a capability. How long it takes is left open: what is known is only how long it may.
+/// A skill as a capability. The duration is omitted, because only the time limit is known.
 fn announced(skill: &agent::Skill) -> Skill {
     let about = if skill.about.is_empty() { &skill.name } else { &skill.about };
     let about: String = about.chars().take(ABOUT_MAX).collect();
@@ -103,7 +103,7 @@ fn announced(skill: &agent::Skill) -> Skill {
     if skill.price.is_zero() { made } else { made.price(skill.price) }
 }
 
-/// A name in small letters, digits and hyphens.
+/// A name in lowercase letters, digits and hyphens.
 fn slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let joined = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! The asking side: a node that is known by its address.
+//! The requester's side: calls a node at its URL.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::openclaw::request::Asked;
 use crate::openclaw::server::Server;
 use crate::openclaw::wait::End;
 
-/// How long one look waits for a result, in seconds.
+/// How long one poll waits for a result, in seconds.
 const LOOK_SECONDS: u64 = 25;
-/// How long to wait after a look that failed.
+/// How long to wait after a failed poll.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Another node, known by its address.
+/// Another node, known by its URL.
 #[derive(Clone, Debug)]
 pub struct Peer {
     agent: Agent,
@@ -29,36 +29,36 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Asks who is at a URL, in the name of the agent `me`.
+    /// Connects to the node at a URL, as the agent `me`.
     pub async fn find(url: &str, me: Uuid) -> Result<Self, CallError> {
         let server = Server::new(url)?;
         let text = server.get(server.at(&["identity"])).await?.text;
         Ok(Self { identity: answer::said(&text)?, agent: Agent::at(server, me) })
     }
 
-    /// The same with more or less patience when asking.
+    /// Sets the retry policy for requests.
     pub fn with_patience(&self, patience: Patience) -> Self {
         Self { agent: self.agent.with_patience(patience), identity: self.identity.clone() }
     }
 
-    /// Who it is and what it can do. It says so itself.
+    /// The node's identity and capabilities, as it states them itself.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Asks for work. What can pass is tried again under the same key, so that the node does it
-    /// once.
+    /// Sends a request. Temporary errors are retried with the same key, so that the node does the
+    /// work once.
     pub async fn request(&self, order: &Order) -> Result<Asked, CallError> {
         self.agent.request(&order.clone().of(self.identity.agent_id)).await
     }
 
-    /// Waits for the end of a request. Trouble that can pass is waited out, too.
+    /// Waits for the end of a request, across temporary errors.
     pub async fn result(&self, asked: &Asked, within: Duration) -> Result<End, CallError> {
         let id = match &asked.response.answer {
             Answer::Accepted { collaboration_id, .. } => *collaboration_id,
             Answer::Rejected(why) => return Ok(End::Rejected(why.clone())),
             Answer::Deferred { .. } => {
-                return Err(CallError::Unreadable("a node that is asked itself defers".to_owned()));
+                return Err(CallError::Unreadable("a direct node must not defer".to_owned()));
             }
         };
         let until = Instant::now() + within;
@@ -75,21 +75,21 @@ impl Peer {
                 Err(error) if passing(error).is_some() && !left.is_zero() => {}
                 Err(_) => return seen.map(|seen| End::NotYet(seen.state)),
             }
-            // A look that waited was a pause already.
+            // A poll that waited needs no extra delay.
             if seconds == 0 || seen.is_err() {
                 sleep(left.min(PAUSE)).await;
             }
         }
     }
 
-    /// How a collaboration stands, waiting for its end for so many seconds.
+    /// The state of a collaboration, after waiting up to this many seconds for its end.
     async fn look(&self, id: Uuid, seconds: u64) -> Result<Collaboration, CallError> {
         let mut url = self.agent.server().at(&["collaborations", &id.to_string()]);
         url.query_pairs_mut().append_pair("wait", &seconds.to_string());
         Collaboration::seen(&self.agent.server().get(url).await?)
     }
 
-    /// Calls a collaboration off; gives the `cancelled` result.
+    /// Cancels a collaboration; returns the `cancelled` result.
     pub async fn cancel(&self, id: Uuid, reason: Option<&str>) -> Result<Output, CallError> {
         self.agent.cancel(id, reason).await
     }

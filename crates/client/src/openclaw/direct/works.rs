@@ -1,4 +1,4 @@
-//! The endpoint: whose path it is, and what is in the body.
+//! The openclaw endpoint: routes requests and parses their bodies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +24,14 @@ use crate::call::CallError;
 use crate::endpoint::{Answer, NoBody, is_encoded};
 use crate::{clock, fresh};
 
-/// Where the node is.
+/// The node's base path.
 const PATH: &str = "/openclaw";
-/// The longest a look may wait, in seconds.
+/// The longest wait of a poll, in seconds.
 const WAIT_MAX_S: i64 = 30;
-/// Tells that a key was used before, with another body (R65).
+/// Header for a key that was used before with another body (R65).
 const MISMATCH: (&str, &str) = ("idempotency-mismatch", "true");
 
-/// The endpoint of a node that its peers call.
+/// The openclaw endpoint of a node that its peers call.
 pub(crate) struct Works {
     node: Node,
     desk: Arc<Desk>,
@@ -39,8 +39,7 @@ pub(crate) struct Works {
 
 type Answered = Result<Answer, Failure>;
 
-/// The endpoint at which a workshop is asked in this protocol; an error if its skills cannot be
-/// announced here.
+/// Creates the openclaw endpoint for these handlers; fails if their skills cannot be announced.
 pub(crate) fn endpoint(
     identity: &Identity,
     bench: &Arc<Bench>,
@@ -100,7 +99,7 @@ impl Works {
     }
 }
 
-/// The request of a body. Nothing else is taken here: a node keeps no list of others.
+/// Parses a body as a request. Other messages are refused: a node keeps no directory of agents.
 fn asked(body: &[u8], is_request: bool) -> Result<Message<Request>, Failure> {
     if is_request {
         return message::read(body);
@@ -113,7 +112,7 @@ fn asked(body: &[u8], is_request: bool) -> Result<Message<Request>, Failure> {
     }
 }
 
-/// Why a collaboration is called off, if that is said.
+/// The reason for a cancellation, if there is one.
 fn reason(body: &[u8]) -> Result<Option<String>, Failure> {
     if body.is_empty() {
         return Ok(None);
@@ -147,7 +146,7 @@ fn named(id: &str) -> Result<Uuid, Failure> {
     id.map_err(|_| Failure::not_found("collaboration"))
 }
 
-/// A path that is not served, or not so.
+/// The error for an unknown path or a wrong method.
 fn misplaced(path: &[&str]) -> Failure {
     let known = matches!(
         path,
@@ -162,12 +161,13 @@ fn misplaced(path: &[&str]) -> Failure {
 }
 
 fn said(text: Result<impl Into<Vec<u8>>, CallError>) -> Answered {
-    text.map(|text| Answer::new(200, text)).map_err(|_| Failure::fault("no randomness"))
+    text.map(|text| Answer::new(200, text))
+        .map_err(|_| Failure::fault("the random number generator failed"))
 }
 
-/// A refusal, in the protocol's own form.
+/// A refusal in the protocol's format.
 fn refused(failure: &Failure) -> Answer {
-    // Without randomness the answer goes under no name of its own.
+    // Without randomness the response has no id of its own.
     let made = fresh::id().unwrap_or_default();
     let retry_after_seconds = failure.retry_after_seconds;
     let body = failure.write(made, clock::now());

@@ -1,4 +1,5 @@
-//! The book of an agent on duty: how it is, what it has done, and what the hub does not know yet.
+//! The shared state of an online agent: its condition, its work history, and what the hub has not
+//! received yet.
 
 use std::collections::VecDeque;
 
@@ -12,10 +13,10 @@ use uuid::Uuid;
 use super::record::{Done, Record};
 use crate::clock;
 
-/// Claims that wait for a hub; the oldest is given up first.
+/// Maximum number of claims that wait for the hub; the oldest is dropped first.
 const CLAIMS_MAX: usize = 1_000;
 
-/// What an agent says of itself, apart from how much it does.
+/// What an agent reports about itself, apart from its load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
     Well,
@@ -23,7 +24,7 @@ pub(super) enum Mood {
     Away { until: Timestamp, reason: Option<String> },
 }
 
-/// How an agent is.
+/// The condition of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Condition {
     pub(super) mood: Mood,
@@ -31,7 +32,7 @@ pub(super) struct Condition {
     pub(super) active: usize,
 }
 
-/// What an agent says of how well it does.
+/// A reputation claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) update_type: UpdateType,
@@ -41,25 +42,25 @@ pub(super) struct Claim {
     pub(super) at: Timestamp,
 }
 
-/// What stands in the book.
+/// The current state.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) condition: Condition,
-    /// Since when it is so.
+    /// When the condition last changed.
     pub(super) since: Timestamp,
-    /// What the hub was last told.
+    /// The condition last reported to the hub.
     told: Option<Condition>,
     record: Record,
     claims: VecDeque<Claim>,
     trouble: Option<String>,
 }
 
-/// A page that several read and write.
+/// The state, shared by readers and writers.
 #[derive(Debug)]
 pub(super) struct Book(watch::Sender<Page>);
 
 impl Condition {
-    /// In one word.
+    /// The status word for it.
     pub(super) fn status(&self) -> Status {
         match self.mood {
             Mood::Well if self.active == 0 => Status::Idle,
@@ -69,7 +70,7 @@ impl Condition {
         }
     }
 
-    /// As the hub is told.
+    /// The status report for the hub.
     pub(super) fn report(&self, at: Timestamp) -> Report {
         let active = i64::try_from(self.active).ok();
         let details = match self.mood.clone() {
@@ -91,7 +92,7 @@ impl Condition {
 }
 
 impl Claim {
-    /// What a record is worth now.
+    /// A claim from the current work history.
     pub(super) fn of(
         record: &Record,
         update_type: UpdateType,
@@ -108,21 +109,21 @@ impl Page {
         self.claims.front()
     }
 
-    /// What to say without a reason.
+    /// A periodic claim, not about a collaboration.
     pub(super) fn periodic(&self) -> Claim {
         Claim::of(&self.record, UpdateType::Periodic, None)
     }
 }
 
 impl Book {
-    /// The book of an agent that is well and does nothing.
+    /// The state of a healthy agent without work.
     pub(super) fn new(record: Record, now: Timestamp) -> Self {
         let condition = Condition { mood: Mood::Well, active: 0 };
         let (told, claims, trouble) = (None, VecDeque::new(), None);
         Self(watch::Sender::new(Page { condition, since: now, told, record, claims, trouble }))
     }
 
-    /// Tells of every change.
+    /// Subscribes to changes.
     pub(super) fn read(&self) -> watch::Receiver<Page> {
         self.0.subscribe()
     }
@@ -139,7 +140,7 @@ impl Book {
         self.change(|condition| condition.mood = mood);
     }
 
-    /// Records a finished collaboration, and what is to be said about it.
+    /// Records a finished collaboration, and queues a claim about it.
     pub(super) fn finished(&self, done: Done) {
         self.0.send_modify(|page| {
             page.record.push(done);
@@ -151,7 +152,7 @@ impl Book {
         });
     }
 
-    /// The hub knows how the agent is.
+    /// Records that the hub has this condition.
     pub(super) fn status_told(&self, condition: Condition) {
         self.0.send_modify(|page| {
             page.told = Some(condition);
@@ -159,7 +160,7 @@ impl Book {
         });
     }
 
-    /// A claim is no more to be made: the hub has it, or never will.
+    /// Removes a claim that the hub has accepted or will never accept.
     pub(super) fn claim_over(&self, claim: &Claim, trouble: Option<String>) {
         self.0.send_modify(|page| {
             if page.claims.front() == Some(claim) {
@@ -169,7 +170,7 @@ impl Book {
         });
     }
 
-    /// The hub could not be told.
+    /// Records that a report to the hub failed.
     pub(super) fn troubled(&self, why: String) {
         self.0.send_modify(|page| page.trouble = Some(why));
     }
@@ -182,11 +183,11 @@ impl Book {
         self.0.borrow().trouble.clone()
     }
 
-    /// Waits until the hub knows how the agent is and what it has done.
+    /// Waits until the hub has the current condition and all claims.
     pub(super) async fn settled(&self) {
         let known =
             |page: &Page| page.told.as_ref() == Some(&page.condition) && page.claims.is_empty();
-        // The sender is this book's own, so that it cannot be gone.
+        // `self` holds the sender, so the channel cannot be closed.
         let _ = self.read().wait_for(known).await;
     }
 

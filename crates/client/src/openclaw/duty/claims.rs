@@ -1,4 +1,4 @@
-//! Telling how well the agent does: after every collaboration, and every so often.
+//! Sends reputation claims: after every collaboration, and periodically.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ struct Pace {
 }
 
 impl Pace {
-    /// The first one without a reason is due at once: nobody knows when the last one was.
+    /// The first periodic claim is due at once, because the time of the last one is not known.
     fn new(rhythm: Rhythm, now: Instant) -> Self {
         Self { rhythm, periodic_at: now, pause: Pause::none(now) }
     }
 
-    /// When to claim something; `waiting` says whether there is a reason to.
+    /// When the next claim is due; `waiting` says whether one about a collaboration is queued.
     fn due(&self, waiting: bool, now: Instant) -> Instant {
         self.pause.after(if waiting { now } else { self.periodic_at })
     }
 
-    /// A claim was made, or will never be.
+    /// A claim was made, or never will be.
     fn over(&mut self, claim: &Claim, now: Instant) {
         self.pause = Pause::none(now);
         if claim.collaboration_id.is_none() {
@@ -40,7 +40,7 @@ impl Pace {
     }
 }
 
-/// Tells the hub for ever.
+/// Sends claims; never returns.
 pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
     let mut page = book.read();
     let mut pace = Pace::new(rhythm, Instant::now());
@@ -50,7 +50,7 @@ pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
         if due > Instant::now() {
             tokio::select! {
                 () = sleep_until(due) => {}
-                // The book is this task's own as well, so that it cannot be gone.
+                // This task holds the state, so the channel cannot be closed.
                 _ = page.changed() => {}
             }
             continue;
@@ -66,7 +66,7 @@ pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
                     pace.pause.failed(Instant::now(), wanted, &rhythm.retry, random());
                     book.troubled(error.to_string());
                 }
-                // A claim the hub will not have is no reason to hold back those after it.
+                // A claim that the hub refuses does not block the next ones.
                 None => {
                     pace.over(&claim, Instant::now());
                     book.claim_over(&claim, Some(error.to_string()));

@@ -1,4 +1,4 @@
-//! Telling how the agent is: soon after every change, and before the hub takes it for gone.
+//! Reports the agent's status: soon after every change, and before the hub considers it offline.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::openclaw::agent::Agent;
 use crate::openclaw::patience::passing;
 use crate::retry::random;
 
-/// What was told last, and when the next is due.
+/// The last report, and when the next is due.
 #[derive(Debug)]
 struct Beat {
     rhythm: Rhythm,
@@ -29,12 +29,12 @@ impl Beat {
         Self { rhythm, told: None, pause: Pause::none(now) }
     }
 
-    /// When it is time to tell that the agent is so; `None` if that is known and enough.
+    /// When to report this condition; `None` if the hub has it and expects no heartbeat.
     fn due(&self, condition: &Condition, now: Instant) -> Option<Instant> {
         let at = match &self.told {
             None => now,
             Some((told, at)) if told != condition => *at + self.rhythm.gather,
-            // Only who is idle or busy is expected to be heard (D16).
+            // Heartbeats are expected only from idle and busy agents (D16).
             Some((_, at)) if matches!(condition.status(), Status::Idle | Status::Busy) => {
                 *at + self.rhythm.heartbeat
             }
@@ -43,7 +43,7 @@ impl Beat {
         Some(self.pause.after(at))
     }
 
-    /// The time a status is told with: since when it is so, and now if that is known.
+    /// The timestamp of a report: when the condition changed or, for a repeated one, now.
     fn stamp(&self, condition: &Condition, since: Timestamp, now: Timestamp) -> Timestamp {
         match &self.told {
             Some((told, _)) if told == condition => now,
@@ -60,14 +60,14 @@ impl Beat {
         self.pause = Pause::none(now);
     }
 
-    /// Even a hub that says no is told again: it may have forgotten an agent that comes back.
+    /// A refused report is retried too: the hub may have forgotten an agent that comes back.
     fn failed(&mut self, error: &CallError, now: Instant, random: u32) {
         let wanted = passing(error).unwrap_or(self.rhythm.retry.longest);
         self.pause.failed(now, wanted, &self.rhythm.retry, random);
     }
 }
 
-/// Tells the hub for ever.
+/// Sends reports; never returns.
 pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
     let mut page = book.read();
     let mut beat = Beat::new(rhythm, Instant::now());
@@ -99,7 +99,7 @@ pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
         };
         tokio::select! {
             () = until => {}
-            // The book is this task's own as well, so that it cannot be gone.
+            // This task holds the state, so the channel cannot be closed.
             _ = page.changed() => {}
         }
     }
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(beat.due(&away(), start), Some(start + rhythm.gather));
         assert!(rhythm.gather < 5 * S && rhythm.heartbeat < 60 * S);
         beat.worked(away(), start);
-        assert_eq!(beat.due(&away(), start), None, "nobody waits for who is away");
+        assert_eq!(beat.due(&away(), start), None, "no heartbeat is expected during maintenance");
     }
 
     #[test]

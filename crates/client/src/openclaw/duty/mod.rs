@@ -1,7 +1,7 @@
-//! The duties of an agent that is there: it tells how it is whenever that changes and every so
-//! often, and how well it does after every collaboration and every day.
+//! The presence of an online agent. It reports the status at every change and periodically, and the
+//! reputation after every collaboration and every day.
 //!
-//! A [`Duty`] does so by itself for as long as it lives. Trouble with the hub is waited out.
+//! A [`Duty`] does so by itself for as long as it lives. Errors of the hub are retried.
 
 mod book;
 mod claims;
@@ -23,17 +23,17 @@ use crate::retry::Retry;
 use book::{Book, Mood};
 pub use record::{Done, Record};
 
-/// How often what is told.
+/// How often reports are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rhythm {
-    /// How long after the last status an idle or busy agent tells it again. The hub takes an agent
-    /// for gone after 90 seconds, and the spec wants to hear of it every 60.
+    /// How long after the last report an idle or busy agent sends a heartbeat. The hub considers an
+    /// agent offline after 90 seconds, and the spec asks for a report every 60.
     pub heartbeat: Duration,
-    /// How long changes are gathered before the next is told; the spec allows 5 seconds.
+    /// How long changes are collected before the next report; the spec allows 5 seconds.
     pub gather: Duration,
-    /// How long after the last one a reputation is told again without a reason.
+    /// How long after the last reputation claim the next periodic one is sent.
     pub reputation: Duration,
-    /// How to wait when the hub cannot be told. It is tried for ever.
+    /// The backoff when the hub cannot be reached. Retries never stop.
     pub retry: Retry,
 }
 
@@ -52,7 +52,7 @@ impl Default for Rhythm {
     }
 }
 
-/// An agent on duty, until this is dropped.
+/// Keeps an agent online until it is dropped.
 #[derive(Debug)]
 pub struct Duty {
     agent: Agent,
@@ -60,16 +60,16 @@ pub struct Duty {
     tasks: [JoinHandle<()>; 2],
 }
 
-/// One collaboration that is being worked on, until this is dropped.
+/// One running collaboration, counted until this is dropped.
 #[derive(Debug)]
 pub struct Busy(Arc<Book>);
 
-/// Counts what is being worked on.
+/// Counts running collaborations.
 #[derive(Clone, Debug)]
 pub(super) struct Counter(Arc<Book>);
 
 impl Agent {
-    /// Goes on duty with what was recorded of earlier work.
+    /// Goes online with the work history so far.
     pub fn on_duty(&self, rhythm: Rhythm, record: Record) -> Duty {
         let book = Arc::new(Book::new(record, clock::now()));
         let status = heartbeat::keep(self.clone(), Arc::clone(&book), rhythm);
@@ -80,54 +80,54 @@ impl Agent {
 }
 
 impl Duty {
-    /// Who is on duty.
+    /// The agent.
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Counts one more collaboration until what this gives is dropped. [`Duty::serve`] does so by
+    /// Counts one more running collaboration until the guard is dropped. [`Duty::serve`] does so by
     /// itself.
     pub fn begin(&self) -> Busy {
         self.counter().begin()
     }
 
-    /// What counts for this agent.
+    /// The counter of this agent.
     pub(super) fn counter(&self) -> Counter {
         Counter(Arc::clone(&self.book))
     }
 
-    /// Records a finished collaboration and tells the hub. [`Duty::serve`] does so by itself.
+    /// Records a finished collaboration and sends a claim. [`Duty::serve`] does so by itself.
     pub fn finished(&self, done: Done) {
         self.book.finished(done);
     }
 
-    /// Tells that something is broken, until it is [`Duty::well`] again.
+    /// Reports an error, until [`Duty::well`] is called.
     pub fn error(&self, code: &str, message: &str, error_type: ErrorType) {
         let (code, message) = (code.to_owned(), message.to_owned());
         self.book.set(Mood::Broken { code, message, error_type });
     }
 
-    /// Tells that the agent is away until some time, unless it is [`Duty::well`] before.
+    /// Reports maintenance until this time, unless [`Duty::well`] is called before.
     pub fn maintenance(&self, until: Timestamp, reason: Option<&str>) {
         self.book.set(Mood::Away { until, reason: reason.map(str::to_owned) });
     }
 
-    /// Tells that all is well: idle, or busy with what is being worked on.
+    /// Reports the agent as healthy: idle, or busy with running collaborations.
     pub fn well(&self) {
         self.book.set(Mood::Well);
     }
 
-    /// What was recorded so far, to be kept until the agent is next on duty.
+    /// The work history so far, to be saved for the next start.
     pub fn record(&self) -> Record {
         self.book.record()
     }
 
-    /// Why the hub could not be told last, if it could not.
+    /// The error of the last report to the hub, if it failed.
     pub fn trouble(&self) -> Option<String> {
         self.book.trouble()
     }
 
-    /// Waits until the hub knows everything, or for this long; says whether it does.
+    /// Waits until the hub has all reports, but at most this long; returns whether it has.
     pub async fn settle(&self, within: Duration) -> bool {
         timeout(within, self.book.settled()).await.is_ok()
     }

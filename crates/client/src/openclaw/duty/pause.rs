@@ -1,4 +1,4 @@
-//! When something that failed is tried again.
+//! Backoff after failures.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::retry::Retry;
 
-/// How often something failed in a row, and when it may be tried again.
+/// The number of failures in a row, and when the next attempt is allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
     failures: u32,
@@ -14,18 +14,18 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// Nothing failed.
+    /// No failure yet.
     pub(super) fn none(now: Instant) -> Self {
         Self { failures: 0, not_before: now }
     }
 
-    /// It failed once more. `wanted` is how long the hub says to wait.
+    /// Records a failure. `wanted` is the delay the hub asked for.
     pub(super) fn failed(&mut self, now: Instant, wanted: Duration, retry: &Retry, random: u32) {
         self.failures = self.failures.saturating_add(1);
         self.not_before = now + retry.backoff(self.failures, random).max(wanted);
     }
 
-    /// The same moment, or the one before which nothing is to be tried.
+    /// The later of `at` and the end of the backoff.
     pub(super) fn after(&self, at: Instant) -> Instant {
         at.max(self.not_before)
     }

@@ -1,4 +1,4 @@
-//! What an agent has done: the counts and the score it claims.
+//! An agent's work history: the counts and the score it claims.
 
 use rialto_core::reputation::window::{Rates, Seen, Window};
 use rialto_core::time::{Millis, Timestamp};
@@ -7,25 +7,25 @@ use rialto_protocols::openclaw::score::Score;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The response time that is worth nothing (R43).
+/// The response time that scores zero (R43).
 const RESPONSE_SCALE: Millis = Millis::seconds(10);
-/// What an agent claims that has done nothing: as much as the hub ranks it with (R87).
+/// The score of an agent without history; the hub ranks it with the same value (R87).
 const UNPROVEN: u32 = 500_000;
 
-/// A collaboration that is finished, whether well or not. What was called off counts nowhere.
+/// A finished collaboration, successful or not. Cancelled ones are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Which.
+    /// The collaboration's id.
     pub collaboration_id: Uuid,
-    /// Whether there is a good output.
+    /// Whether there is a valid output.
     pub ok: bool,
-    /// Whether it was in time.
+    /// Whether it was on time.
     pub on_time: bool,
-    /// From acceptance to result.
+    /// The time from acceptance to result.
     pub took: Millis,
 }
 
-/// What an agent has done so far. It can be written and read, to be kept over a restart.
+/// An agent's work history. It can be serialized, to keep it across restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     successful: i64,
@@ -34,8 +34,8 @@ pub struct Record {
 }
 
 impl Done {
-    /// Whether something finished `at` some time was in time: by its deadline, else by what was
-    /// promised (R86).
+    /// Whether a collaboration finished `at` this time was on time: by its deadline or, without
+    /// one, by the promised time (R86).
     pub fn is_on_time(
         at: Timestamp,
         deadline: Option<Timestamp>,
@@ -62,7 +62,7 @@ impl Record {
         Score::new(millionths.unwrap_or(UNPROVEN)).unwrap_or(Score::ONE)
     }
 
-    /// What it is made of: counts over a lifetime, rates over the last hundred.
+    /// The metrics behind the score: counts over the lifetime, rates over the last hundred.
     pub fn metrics(&self) -> Metrics {
         let share = |millionths: i64| u32::try_from(millionths).ok().and_then(Score::new);
         let rates = self.newest.rates();

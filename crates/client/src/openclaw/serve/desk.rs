@@ -1,4 +1,4 @@
-//! A responder's desk: what is being worked on, what somebody must agree to, and what is over.
+//! Dispatches a responder's requests: running work, pending approvals, and finished ones.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,32 +17,32 @@ use crate::openclaw::fresh;
 use crate::openclaw::handler::{Handler, Job, Mishap};
 use crate::openclaw::seen::Seen;
 
-/// Requests on the desk at a time. The hub has the others, and tells of them again.
+/// Maximum number of tracked requests. The hub keeps the others and sends them again.
 const PAPERS_MAX: usize = 10_000;
-/// When an agent with too much to do says to come back.
+/// The retry delay of a rejection for lack of capacity, in seconds.
 const COME_BACK_SECONDS: u32 = 5;
 
-/// What is done about a request.
+/// What is done with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Somebody is asked to agree.
+    /// Waits for the handler's approval.
     Approval,
     /// It is answered or worked on.
     Work,
-    /// It is rejected for want of room.
+    /// It is rejected for lack of capacity.
     Rejection,
 }
 
-/// What a request is called by those who are part of it.
+/// The ids of a request.
 #[derive(Clone, Copy, Debug)]
 struct Names {
     requester: Uuid,
     request_id: Uuid,
-    /// The hub's name for the work, or the one it will be given.
+    /// The hub's collaboration id, or the one it will get.
     collaboration_id: Uuid,
 }
 
-/// A request on the desk.
+/// A tracked request.
 #[derive(Debug)]
 struct Paper {
     step: Step,
@@ -55,13 +55,13 @@ impl Paper {
         let Names { requester, request_id, collaboration_id } = self.names;
         let request = &incoming.request;
         let asked = (requester, request_id) == (request.requester_agent_id, request.request_id);
-        // What was agreed to comes again to be worked on.
+        // An approved request comes again to be worked on.
         let same = (self.step == Step::Approval) == waits;
         same && (asked || incoming.collaboration_id == Some(collaboration_id))
     }
 
     fn is_off(&self, off: Cancelled) -> bool {
-        // What was not accepted yet has only one name that both know.
+        // A request that is not accepted yet has only the request id in common.
         off.collaboration_id == Some(self.names.collaboration_id)
             || off.request_id == Some(self.names.request_id)
     }
@@ -73,9 +73,9 @@ pub(super) struct Desk<'a, H> {
     concurrency: usize,
     turns: JoinSet<Ended>,
     papers: HashMap<Id, Paper>,
-    /// Collaborations whose result was delivered: what still tells of them is old.
+    /// Collaborations whose result was delivered: later events about them are outdated.
     over: Seen<Uuid>,
-    /// The number of the last look at what runs, and its task if that is under way.
+    /// The number of the last listing of running work, and its task while it runs.
     look: u64,
     looking: Option<AbortHandle>,
 }
@@ -98,7 +98,7 @@ impl<'a, H: Handler> Desk<'a, H> {
         }
     }
 
-    /// Takes what came from the stream.
+    /// Handles an event from the stream.
     pub(super) fn hear(&mut self, event: Event) {
         match event {
             Event::Connected => self.look_up(),
@@ -115,13 +115,14 @@ impl<'a, H: Handler> Desk<'a, H> {
             return;
         }
         if self.papers.len() >= PAPERS_MAX {
-            return self.mishap(incoming.collaboration_id, "a request was not taken", "too many");
+            return self.mishap(incoming.collaboration_id, "a request was dropped", "too many");
         }
-        // What the hub gave no name it knows by its request; who answers for itself may name it.
+        // Without a collaboration id, the hub uses the request id. An agent that responds manually
+        // may choose the collaboration id.
         let known_as = incoming.collaboration_id.unwrap_or(incoming.request.request_id);
         let collaboration_id = match incoming.collaboration_id.map_or_else(fresh::id, Ok) {
             Ok(id) => id,
-            Err(error) => return self.mishap(None, "a request was not taken", error),
+            Err(error) => return self.mishap(None, "a request was dropped", error),
         };
         let clerk = self.clerk.clone();
         let names = Names {
@@ -142,7 +143,7 @@ impl<'a, H: Handler> Desk<'a, H> {
         }
     }
 
-    /// Why nothing more can be taken, if it cannot.
+    /// The rejection if there is no capacity left.
     fn full(&self) -> Option<Rejection> {
         let at_work = self.papers.values().filter(|paper| paper.step == Step::Work).count();
         let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
@@ -150,18 +151,18 @@ impl<'a, H: Handler> Desk<'a, H> {
         (current >= most).then(|| Rejection::at_capacity(current, most, COME_BACK_SECONDS))
     }
 
-    /// The other party does not want it any more.
+    /// The other party cancels a request.
     fn called_off(&mut self, off: Cancelled) {
         for (_, paper) in self.papers.extract_if(|_, paper| paper.is_off(off)) {
             paper.turn.abort();
         }
-        // A list of what runs may be under way that does not know it yet.
+        // A listing that is still running may not contain this cancellation.
         if self.looking.is_some() {
             self.look_up();
         }
     }
 
-    /// Asks the hub what it takes to be running. What was asked before is forgotten.
+    /// Asks the hub for the work it considers running. An earlier listing is dropped.
     fn look_up(&mut self) {
         self.look_away();
         let (agent, look) = (self.clerk.agent.clone(), self.look);
@@ -169,7 +170,7 @@ impl<'a, H: Handler> Desk<'a, H> {
         self.looking = Some(self.turns.spawn(find));
     }
 
-    /// Takes nothing up any more that the hub was asked for before.
+    /// Ignores the result of a running listing.
     pub(super) fn look_away(&mut self) {
         self.look += 1;
         if let Some(looking) = self.looking.take() {
@@ -187,7 +188,7 @@ impl<'a, H: Handler> Desk<'a, H> {
         self.papers.insert(turn.id(), Paper { step, names, turn });
     }
 
-    /// Waits for a turn to end and deals with it; `None` if none is under way.
+    /// Waits for a task to end and handles its outcome; `None` if none is running.
     pub(super) async fn turn_ended(&mut self) -> Option<()> {
         let ended = self.turns.join_next_with_id().await?;
         let (id, ended) = match ended {
@@ -202,9 +203,9 @@ impl<'a, H: Handler> Desk<'a, H> {
                 self.duty.finished(done);
             }
             Ok(Ended::Undelivered(id, error)) => {
-                // Doing it again would end the same way.
+                // A second run would end the same way.
                 self.over.insert(id);
-                self.mishap(about, "a result was not taken", error);
+                self.mishap(about, "a result was refused", error);
             }
             Ok(Ended::Unsent(what, error)) => self.mishap(about, what, error),
             Ok(Ended::Found(look, _)) if look != self.look => {}
@@ -219,7 +220,7 @@ impl<'a, H: Handler> Desk<'a, H> {
                     ),
                 }
             }
-            // It was called off.
+            // It was cancelled.
             Err(error) if error.is_cancelled() => {}
             Err(error) => self.mishap(about, "a task panicked", error),
         }

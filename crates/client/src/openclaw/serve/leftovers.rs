@@ -1,4 +1,4 @@
-//! What the hub takes to be this agent's work, whether it was heard of or not.
+//! Lists the work that the hub considers this agent's, whether or not an event came for it.
 
 use rialto_protocols::openclaw::state::{Role, State};
 
@@ -8,12 +8,12 @@ use crate::openclaw::agent::Agent;
 use crate::openclaw::collaboration::{Collaboration, Listing};
 use crate::openclaw::event::Incoming;
 
-/// How many pages are read of each sort.
+/// Maximum number of pages per state.
 const PAGES_MAX: usize = 100;
-/// How many stand on a page.
+/// Page size.
 const PAGE: u32 = 100;
 
-/// Everything that runs or waits for an answer. Trouble that can pass is waited out.
+/// Lists everything that runs or waits for a response, across temporary errors.
 pub(super) async fn find(agent: &Agent) -> Result<Vec<Incoming>, CallError> {
     let mut found = Vec::new();
     for state in [State::Running, State::AwaitingResponse] {
@@ -22,7 +22,7 @@ pub(super) async fn find(agent: &Agent) -> Result<Vec<Incoming>, CallError> {
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
             let page = persist(|| agent.collaborations(&listing, cursor.as_deref())).await?;
-            // What is at work comes first: after an empty page there is only the past.
+            // Running work comes first: after an empty page there is only finished work.
             cursor = page.next_cursor.filter(|_| !page.collaborations.is_empty());
             found.extend(page.collaborations.into_iter().filter_map(incoming));
             if cursor.is_none() {
@@ -33,7 +33,7 @@ pub(super) async fn find(agent: &Agent) -> Result<Vec<Incoming>, CallError> {
     Ok(found)
 }
 
-/// The same as its event would have said it.
+/// Converts a collaboration to its event.
 fn incoming(one: Collaboration) -> Option<Incoming> {
     let Collaboration { collaboration_id, state, request, .. } = one;
     let accepted = match state {

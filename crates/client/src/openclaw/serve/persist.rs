@@ -1,4 +1,4 @@
-//! Saying something until the hub answers.
+//! Repeats a call until the hub responds.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use crate::call::CallError;
 use crate::openclaw::patience::passing;
 use crate::retry::{Retry, random};
 
-/// How to wait between two tries; there is no last one.
+/// The backoff between attempts; they never stop.
 const RETRY: Retry = Retry {
     tries_max: u32::MAX,
     first: Duration::from_millis(500),
     longest: Duration::from_secs(30),
 };
 
-/// Calls until there is an answer, good or bad. Only trouble that can pass is waited out.
+/// Repeats a call until there is a response, good or bad. Only temporary errors are retried.
 pub(super) async fn persist<T, F>(call: impl Fn() -> F) -> Result<T, CallError>
 where
     F: Future<Output = Result<T, CallError>>,

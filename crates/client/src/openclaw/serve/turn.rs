@@ -1,4 +1,4 @@
-//! One turn of work: from a request to an answer, and from acceptance to a result.
+//! Runs one step of a job: from a request to a response, and from acceptance to a result.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -22,27 +22,27 @@ use crate::openclaw::event::Incoming;
 use crate::openclaw::handler::{Broken, Handler, Job, Mishap, Verdict};
 use crate::openclaw::order::check_object;
 
-/// How a turn ended.
+/// How a step ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// Nothing more is to be done.
+    /// Nothing is left to do.
     Nothing,
     /// The hub has the result.
     Delivered(Done),
-    /// The hub will never have the result: it has an end of its own for this, or does not know it.
+    /// The hub will never accept the result: it has already ended the work, or does not know it.
     Undelivered(Uuid, CallError),
-    /// Something else could not be said.
+    /// Another message could not be sent.
     Unsent(&'static str, CallError),
-    /// This is what the hub takes to be running, found by the look of this number.
+    /// The work the hub considers running, from the listing with this number.
     Found(u64, Result<Vec<Incoming>, CallError>),
 }
 
-/// Who takes a turn.
+/// Runs the steps.
 pub(super) struct Clerk<H> {
     pub(super) agent: Agent,
     pub(super) handler: Arc<H>,
     pub(super) counter: Counter,
-    /// As much as may be worked on at a time.
+    /// Limits how much work runs at a time.
     pub(super) room: Arc<Semaphore>,
 }
 
@@ -58,7 +58,7 @@ impl<H> Clone for Clerk<H> {
 }
 
 impl<H: Handler> Clerk<H> {
-    /// Asks the handler to agree, and passes on what it says.
+    /// Asks the handler for approval, and sends its decision.
     pub(super) async fn approve(self, id: Uuid, waiting: Incoming) -> Ended {
         let Some(Some(approved)) =
             self.caught(None, async { self.handler.approve(&waiting).await }).await
@@ -67,11 +67,12 @@ impl<H: Handler> Clerk<H> {
         };
         match persist(|| self.agent.approve(id, approved)).await {
             Ok(()) => Ended::Nothing,
-            Err(error) => Ended::Unsent("an approval was not taken", error),
+            Err(error) => Ended::Unsent("an approval was refused", error),
         }
     }
 
-    /// Answers a request that waits for this agent's own word, and does it if that was yes.
+    /// Responds to a request that waits for this agent's own decision, and does the work if it is
+    /// accepted.
     pub(super) async fn answer(self, known_as: Uuid, job: Job) -> Ended {
         let verdict = self.caught(None, async { self.handler.decide(&job.request).await }).await;
         let (answer, promised) = match verdict {
@@ -82,28 +83,28 @@ impl<H: Handler> Clerk<H> {
             }
             Some(Verdict::Reject(why)) => return self.reject(known_as, job, why).await,
             Some(Verdict::Defer { until }) => (Answer::Deferred { until }, None),
-            // The hub rejects in its place, in time.
+            // The hub rejects the request after its timeout.
             None => return Ended::Nothing,
         };
         let accepts = matches!(answer, Answer::Accepted { .. });
         match self.respond(known_as, &job, answer).await {
             Ok(()) if accepts => self.work(job, promised).await,
             Ok(()) => Ended::Nothing,
-            // An earlier try may have been taken, and only its answer lost.
+            // An earlier attempt may have been accepted, with only its response lost.
             Err(_) if accepts && self.is_ours(&job).await => self.work(job, promised).await,
-            Err(error) => Ended::Unsent("a response was not taken", error),
+            Err(error) => Ended::Unsent("a response was refused", error),
         }
     }
 
-    /// Says no.
+    /// Rejects a request.
     pub(super) async fn reject(self, known_as: Uuid, job: Job, why: Rejection) -> Ended {
         match self.respond(known_as, &job, Answer::Rejected(why)).await {
             Ok(()) => Ended::Nothing,
-            Err(error) => Ended::Unsent("a response was not taken", error),
+            Err(error) => Ended::Unsent("a response was refused", error),
         }
     }
 
-    /// Does what was accepted and delivers what comes of it.
+    /// Does accepted work and delivers the result.
     pub(super) async fn work(self, job: Job, promised: Option<Timestamp>) -> Ended {
         let (_busy, taken) = (self.counter.begin(), Instant::now());
         let _room = self.room.acquire().await;
@@ -138,12 +139,12 @@ impl<H: Handler> Clerk<H> {
         }
     }
 
-    /// Delivers a result until the hub answers; says whether it counts as done.
+    /// Delivers a result until the hub responds; returns whether it counts as done.
     async fn deliver(&self, output: Output) -> Result<bool, CallError> {
         let is_completed = matches!(output.outcome, Outcome::Completed { .. });
         match self.post(&output).await {
             Ok(answer) => Ok(is_completed && answer.output_valid),
-            // Who waits for it is better told that there is nothing than not told.
+            // The requester waits, so an unusable output is reported as a failure.
             Err(CallError::Refused { status: 400 | 413 | 422, .. }) if is_completed => {
                 let outcome = broken("INVALID_OUTPUT", "the output cannot be delivered");
                 self.post(&Output { outcome, ..output }).await.map(|_| false)
@@ -172,24 +173,24 @@ impl<H: Handler> Clerk<H> {
         persist(|| server.post(url.clone(), text.clone())).await.map(drop)
     }
 
-    /// Whether the hub has this job running.
+    /// Whether the hub considers this job running.
     async fn is_ours(&self, job: &Job) -> bool {
         let seen = persist(|| self.agent.collaboration(job.collaboration_id)).await;
         seen.is_ok_and(|seen| seen.state == State::Running)
     }
 
-    /// What the handler says; `None` if it panics.
+    /// Runs the handler; `None` if it panics.
     async fn caught<T>(&self, about: Option<Uuid>, said: impl Future<Output = T>) -> Option<T> {
         let said = AssertUnwindSafe(said).catch_unwind().await;
         if said.is_err() {
-            let (what, why) = ("the handler broke", "it panicked".to_owned());
+            let (what, why) = ("the handler failed", "it panicked".to_owned());
             self.handler.mishap(&Mishap { collaboration_id: about, what, why });
         }
         said.ok()
     }
 }
 
-/// An output that is one.
+/// The outcome for an output, after checking it.
 fn completed(output: String) -> Outcome {
     match check_object(&output) {
         Ok(()) => Outcome::Completed { output_data: output.into() },

@@ -28,13 +28,13 @@ async fn an_agent_on_duty_tells_every_change() {
     duty.well();
     assert!(duty.settle(Duration::from_secs(5)).await);
     let told = hub.posted("/status");
-    let update = &told.last().expect("told")["status_update"];
+    let update = &told.last().expect("reported")["status_update"];
     assert_eq!(update["current_status"], "idle");
     assert_eq!(update["previous_status"], "maintenance");
     drop(duty);
     let then = hub.asks().len();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(hub.asks().len(), then, "nobody is on duty any more");
+    assert_eq!(hub.asks().len(), then, "the agent is offline");
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn trouble_with_the_hub_is_waited_out() {
     let done = Done { collaboration_id: Uuid::nil(), ok: false, on_time: true, took: Millis(5) };
     duty.finished(done);
     assert!(duty.settle(Duration::from_secs(5)).await);
-    eventually("told as failed", || {
+    eventually("reported as failed", || {
         hub.posted("/reputation").iter().any(|told| {
             told["reputation_update"]["update_type"] == "collaboration_failed"
                 && told["reputation_update"]["metrics"]["failed_collaborations"] == 1

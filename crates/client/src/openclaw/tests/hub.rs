@@ -1,4 +1,4 @@
-//! A hub for tests: it believes everything, and says what its test tells it to.
+//! A test hub: it accepts everything, and sends what the test specifies.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,38 +14,38 @@ use crate::testing::{Heard, Stage, answer, stream};
 pub(super) const ME: Uuid = Uuid::from_u128(1);
 pub(super) const YOU: Uuid = Uuid::from_u128(2);
 
-/// What happens when something is asked: an answer of the test's own, or the usual one.
+/// Called for each request: returns the test's own response, or `None` for the default one.
 type React = dyn Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync;
 
-/// One call, its body read.
+/// One request, with its body parsed.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) method: String,
-    /// Below the protocol's own path, with its query.
+    /// The path below the protocol's path, with its query.
     pub(super) path: String,
     pub(super) body: Value,
-    /// Which one of those to the same path this is, from 0.
+    /// Its number among the requests to the same path, from 0.
     pub(super) number: usize,
     pub(super) key: Option<String>,
 }
 
-/// What the hub holds.
+/// The state of the test hub.
 #[derive(Default)]
 pub(super) struct Hub {
-    /// Events of the one stream there is; an event's place is its number, from 1.
+    /// Events of the only stream; an event's position is its number, from 1.
     events: Mutex<Vec<(String, String)>>,
     asks: Mutex<Vec<Ask>>,
-    /// What a list of this agent's work shows.
+    /// The collaborations in a listing of this agent's work.
     pub(super) running: Mutex<Vec<Value>>,
 }
 
 impl Hub {
-    /// Puts an event on the stream.
+    /// Adds an event to the stream.
     pub(super) fn put(&self, name: &str, body: &Value) {
         self.events.lock().expect("sound").push((name.to_owned(), body.to_string()));
     }
 
-    /// Everything that was posted to a path that ends so.
+    /// All bodies posted to a path with this suffix.
     pub(super) fn posted(&self, end: &str) -> Vec<Value> {
         let asks = self.asks.lock().expect("sound");
         let fits = |ask: &&Ask| ask.method == "POST" && ask.path.ends_with(end);
@@ -113,7 +113,7 @@ fn usual(hub: &Hub, ask: &Ask) -> Vec<u8> {
     good(&body)
 }
 
-/// A good answer with the three common members.
+/// A successful response with the three common members.
 pub(super) fn good(body: &Value) -> Vec<u8> {
     answer(200, "", &with_common(body).to_string())
 }
@@ -135,14 +135,14 @@ pub(super) fn refuse(status: u16, code: &str, retryable: bool) -> Vec<u8> {
     answer(status, "", &with_common(&json!({"error": error})).to_string())
 }
 
-/// A request of somebody for this agent.
+/// A request to this agent.
 pub(super) fn request(n: u128, capability: &str) -> Value {
     json!({"request_id": Uuid::from_u128(n), "requester_agent_id": YOU,
         "capability_id": capability, "input_data": {"n": 1.50}, "protocol_version": "1.0.0",
         "correlation_id": Uuid::from_u128(n + 1_000), "timestamp": "2026-02-06T16:00:00Z"})
 }
 
-/// The same as the stream tells it, already accepted.
+/// The same request as a stream event, already accepted.
 pub(super) fn accepted(n: u128, capability: &str) -> Value {
     let mut event = request(n, capability);
     event["collaboration_id"] = json!(Uuid::from_u128(n + 2_000));
@@ -150,7 +150,7 @@ pub(super) fn accepted(n: u128, capability: &str) -> Value {
     event
 }
 
-/// A running hub, and an agent at it that does not wait for long.
+/// A running test hub, and an agent at it with short timeouts.
 pub(super) async fn hub(
     react: impl Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync + 'static,
 ) -> (Arc<Hub>, Stage, Agent) {
@@ -163,7 +163,7 @@ pub(super) async fn hub(
     (hub, stage, agent.with_patience(quick))
 }
 
-/// The agent on duty, in a hurry.
+/// The online agent, with short intervals.
 pub(super) fn on_duty(agent: &Agent) -> Duty {
     let first = Duration::from_millis(1);
     let retry = Retry { tries_max: u32::MAX, first, longest: Duration::from_millis(10) };
@@ -171,7 +171,7 @@ pub(super) fn on_duty(agent: &Agent) -> Duty {
     agent.on_duty(Rhythm { gather, retry, ..Rhythm::default() }, Record::default())
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(super) async fn eventually(what: &str, so: impl Fn() -> bool) {
     for _ in 0..1_000 {
         if so() {

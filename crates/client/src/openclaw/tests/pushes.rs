@@ -36,7 +36,7 @@ fn receiver() -> Receiver {
 fn a_push_is_read_by_its_header_and_handed_out_once() {
     let (receiver, body) = (receiver(), accepted(5, "echo").to_string());
     let push = headers("msg_1", "collaboration_request", &body);
-    let first = receiver.receive(&push, body.as_bytes(), NOW).expect("believed");
+    let first = receiver.receive(&push, body.as_bytes(), NOW).expect("trusted");
     assert!(matches!(first, Some(Event::Request(incoming)) if incoming.accepted));
     assert_eq!(receiver.receive(&push, body.as_bytes(), NOW), Ok(None));
     let other = headers("msg_2", "of another time", &body);

@@ -11,7 +11,7 @@ use crate::testing::answer;
 
 const WORK: Uuid = Uuid::from_u128(77);
 
-/// An answer to a request.
+/// A response to a request.
 fn said(ask: &Ask, status: &str, more: &Value) -> Value {
     let mut body = json!({"request_id": ask.body["request_id"], "responder_agent_id": YOU,
         "response_status": status, "correlation_id": ask.body["correlation_id"]});
@@ -99,7 +99,7 @@ async fn a_key_that_was_used_before_brings_the_first_result() {
     );
 }
 
-/// A view of the request with some state.
+/// A view of the request in a given state.
 fn view(state: &str, more: &Value) -> Vec<u8> {
     let mut body = json!({"collaboration_id": null, "state": state, "response": null,
         "request": super::hub::request(5, "echo"), "result": null});

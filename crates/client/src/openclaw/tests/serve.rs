@@ -49,7 +49,7 @@ impl Handler for Clerk {
     }
 }
 
-/// Serves until the hub has what `done` wants.
+/// Serves until the hub has what `done` checks for.
 async fn run(
     react: impl Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync + 'static,
     concurrency: usize,
@@ -100,7 +100,7 @@ async fn accepted_work_is_done_delivered_and_told() {
     assert_eq!(claim["collaboration_id"], json!(Uuid::from_u128(2_005)));
     let told: Vec<_> = hub.posted("/status");
     assert!(told.iter().any(|told| told["status_update"]["current_status"] == "busy"));
-    assert_eq!(told.last().expect("told")["status_update"]["current_status"], "idle");
+    assert_eq!(told.last().expect("reported")["status_update"]["current_status"], "idle");
     assert!(clerk.mishaps.lock().expect("sound").is_empty());
 }
 
@@ -122,7 +122,7 @@ async fn what_breaks_ends_with_its_error() {
         ("INVALID_OUTPUT", "permanent"),
     ];
     assert_eq!(told, wanted.map(|(code, kind)| (code.to_owned(), kind.to_owned())));
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler broke"]);
+    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler failed"]);
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn nothing_is_done_twice_however_often_it_is_told() {
     let listed = json!({"collaboration_id": Uuid::from_u128(2_005), "state": "running",
         "request": request(5, "echo"), "response": null, "result": null});
     let list = move |hub: &Hub, ask: &Ask| {
-        // The list always says that it runs, as one that was on its way would.
+        // The listing always shows it as running, as an outdated one would.
         if ask.path.starts_with("/stream") {
             *hub.running.lock().expect("sound") = vec![listed.clone()];
         }
@@ -181,7 +181,7 @@ async fn a_result_is_posted_until_the_hub_answers() {
     let results = hub.posted("/result");
     assert_eq!(results.len(), 3);
     assert!(results.iter().all(|result| *result == results[0]), "all the same");
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["a result was not taken"]);
+    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["a result was refused"]);
     let claimed = hub.posted("/reputation").len();
     assert_eq!(claimed, 1, "the periodic one; nothing was finished");
 }

@@ -1,8 +1,8 @@
-//! Calling back: where a result that was promised may go, and sending it there.
+//! Callbacks: where a promised result may be sent, and sending it there.
 //!
-//! A requester chooses the address, so it is a way to make the agent call somebody else. What may be
-//! called is the machine the job came from, looked up anew at every try, and the origins the agent
-//! was told to trust.
+//! A requester chooses the URL, so it could make the agent call a third party. Only two targets are
+//! allowed: the machine the job came from, resolved again at every attempt, and the origins the
+//! agent was configured to trust.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,18 +15,18 @@ use url::{Host, Origin, Url};
 
 use crate::retry::Retry;
 
-/// The longest wait for a connection, for a name and for an answer.
+/// Timeouts for the connection, for name resolution and for the response.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const CALL_TIME_MAX: Duration = Duration::from_secs(30);
-/// How often a result is told, and how long between: about two minutes in all.
+/// Number of attempts and delays: about two minutes in total.
 const RETRY: Retry =
     Retry { tries_max: 8, first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
-/// Where a result may be told.
+/// Where a result may be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Callback {
     url: Url,
-    /// Who asked, as the socket saw it.
+    /// The requester's IP address, as the socket reports it.
     asked_from: IpAddr,
     is_trusted: bool,
 }
@@ -41,7 +41,7 @@ impl Callback {
         callable.then_some(Self { url, asked_from, is_trusted })
     }
 
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.url.as_str().len()
     }
@@ -51,7 +51,7 @@ impl Callback {
         self.is_trusted || self.addresses().await.is_some()
     }
 
-    /// The addresses of the requester's machine behind the URL; `None` if one of them is another's.
+    /// The addresses behind the URL; `None` if one of them is not the requester's machine.
     async fn addresses(&self) -> Option<Vec<SocketAddr>> {
         let port = self.url.port_or_known_default()?;
         let found: Vec<SocketAddr> = match self.url.host()? {
@@ -70,8 +70,8 @@ impl Callback {
         ip == self.asked_from || (ip.is_loopback() && self.asked_from.is_loopback())
     }
 
-    /// Tells a result until it is taken, refused for good, or was told often enough. It can be
-    /// looked up all the same.
+    /// Delivers a result until it is accepted, refused permanently, or the attempts are used up. It
+    /// can be fetched in any case.
     pub(super) async fn tell(&self, result: &str) {
         for tries in 1..=RETRY.tries_max {
             if self.told(result).await {
@@ -83,7 +83,7 @@ impl Callback {
         }
     }
 
-    /// Whether there is nothing more to tell.
+    /// Makes one attempt; returns whether no further one is needed.
     async fn told(&self, result: &str) -> bool {
         let mut client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME_MAX)
@@ -92,7 +92,7 @@ impl Callback {
             .no_proxy();
         if !self.is_trusted {
             let Some(addresses) = self.addresses().await else { return false };
-            // What was checked is what is called.
+            // Connects to the address that was checked.
             if let Some(Host::Domain(name)) = self.url.host() {
                 client = client.resolve_to_addrs(name, &addresses);
             }
@@ -106,7 +106,7 @@ impl Callback {
     }
 }
 
-/// Whether whoever answers so would answer so again.
+/// Whether a retry would get the same response.
 fn is_final(status: StatusCode) -> bool {
     match status {
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => false,

@@ -1,4 +1,4 @@
-//! The desk: jobs that came, each done once, and what was said about them.
+//! Runs each received job once, and answers repeats.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::agent::{Job, Outcome};
 use crate::clock;
 use crate::endpoint::Answer;
 
-/// Who asks without saying who.
+/// The name of a requester that does not identify itself.
 const NOBODY: &str = "anonymous";
 
-/// An agent that is asked.
+/// Receives and runs jobs.
 pub(super) struct Desk {
     agent_id: Uuid,
     bench: Arc<Bench>,
@@ -34,7 +34,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// A desk with what an earlier run of this program knew.
+    /// Creates a service with the state of an earlier run of this program.
     pub(super) fn new(
         agent_id: Uuid,
         bench: Arc<Bench>,
@@ -54,7 +54,8 @@ impl Desk {
         Names { job_id, agent_id: self.agent_id }
     }
 
-    /// Takes a job, or a repeat of one, and answers when there is a result or it takes too long.
+    /// Handles a job, or a repeat of one. Responds when there is a result or when it takes too
+    /// long.
     pub(super) async fn take(
         self: &Arc<Self>,
         job_id: Uuid,
@@ -71,7 +72,7 @@ impl Desk {
                 return Ok(paper.answer().await);
             }
         }
-        // Skill comes before budget, and both before room. A refused job leaves nothing behind.
+        // Skill is checked before budget, and both before capacity. A refused job leaves no record.
         let price = self.price(&post)?;
         let place = self.bench.place().ok_or_else(Refusal::full)?;
         let paper = Arc::new(Paper {
@@ -90,7 +91,7 @@ impl Desk {
             }
             before
         };
-        // Somebody may have sent the same meanwhile.
+        // The same job may have arrived in the meantime.
         if let Some(before) = before {
             before.same_as(&post)?;
             return Ok(before.answer().await);
@@ -104,7 +105,7 @@ impl Desk {
         Ok(skill.price)
     }
 
-    /// Works in a task of its own: a caller that hangs up may come back for the result.
+    /// Works in a separate task: a caller that disconnects may come back for the result.
     fn begin(self: &Arc<Self>, paper: Arc<Paper>, post: JobPost, price: Credits, place: Place) {
         let desk = Arc::clone(self);
         let requester = post.orchestrator_id.unwrap_or_else(|| NOBODY.to_owned());
@@ -134,7 +135,7 @@ impl Desk {
             drop((seat, place));
             let result: Arc<str> = paper.names.result(&outcome, price, began.elapsed()).into();
             if unwritten.is_some() {
-                // It was not begun, and may come again.
+                // It was not started, and may come again.
                 lock(&desk.jobs).forget(&paper.names.job_id);
             } else {
                 if desk.journal.write(&paper.entry(Some(&result), now)).is_ok() {
@@ -149,10 +150,10 @@ impl Desk {
         });
     }
 
-    /// How a job stands.
+    /// The state of a job.
     pub(super) fn show(&self, job_id: Uuid) -> Result<Answer, Refusal> {
         let paper = lock(&self.jobs).get(&job_id, clock::now());
-        // What was left unfinished is nobody's work until it is sent again.
+        // An interrupted job is not running until it is sent again.
         let paper = paper.filter(|paper| !paper.is_left);
         let paper = paper.ok_or_else(|| Refusal::not_found("job"))?;
         Ok(match paper.result.now() {

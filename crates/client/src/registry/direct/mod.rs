@@ -1,15 +1,15 @@
-//! From agent to agent, without a hub: a job is posted to the agent itself.
+//! Direct calls from agent to agent, without a hub: a job is posted to the agent itself.
 //!
-//! An agent answers `POST /jobs` with the result, and `GET /jobs/{id}` with how a job stands; it is
-//! served by [`agent::direct::serve`](crate::agent::direct::serve). Work that takes longer than 25
-//! seconds is answered `PENDING` if the job names a `callback_url` that may be called: then its result
-//! is posted there. May be called is only the machine that the job came from, and what
-//! [`Identity::calls_back`](crate::agent::direct::Identity::calls_back) names: a requester must not be
-//! able to send an agent's words to somebody else. Every other `callback_url` is left alone, and the
-//! answer waits for the result.
+//! An agent answers `POST /jobs` with the result, and `GET /jobs/{id}` with the state of a job;
+//! [`agent::direct::serve`](crate::agent::direct::serve) serves both. If the work takes longer than
+//! 25 seconds and the job has a permitted `callback_url`, the response is `PENDING` and the result
+//! is posted there later. Permitted are only the machine the job came from and the origins set with
+//! [`Identity::calls_back`](crate::agent::direct::Identity::calls_back): a requester must not be
+//! able to make the agent call a third party. Any other `callback_url` is ignored, and the response
+//! waits for the result.
 //!
-//! A [`Peer`] hires such an agent. Nobody holds the money meanwhile: what a result says it costs is
-//! paid afterwards, by a transfer at a hub that both know, for instance.
+//! A [`Peer`] hires such an agent. No money is held: the cost in a result is paid afterwards, for
+//! example by a transfer at a hub that both use.
 //!
 //! ```no_run
 //! use rialto_client::registry::direct::Peer;

@@ -1,4 +1,4 @@
-//! The paper of one job: who sent it, and what came of it.
+//! One tracked job: its sender and its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +19,23 @@ use crate::agent::direct::scope::Scope;
 use crate::agent::direct::shelf::LIFE;
 use crate::endpoint::Answer;
 
-/// How long a caller waits that can be called back. Hubs wait for half a minute.
+/// How long a caller with a callback waits. Hubs wait for half a minute.
 const WAIT: Duration = Duration::from_secs(25);
-/// About how many bytes a paper has besides its texts.
+/// Approximate size of a tracked job besides its texts.
 const PAPER_BYTES: usize = 512;
 
-/// A job that came.
+/// A job that was received.
 pub(super) struct Paper {
     pub(super) names: Names,
     pub(super) orchestrator: Option<String>,
     pub(super) content: Digest,
     pub(super) callback: Option<Callback>,
     pub(super) result: Ongoing<Arc<str>>,
-    /// An earlier run of this program began it and did not come to its end. Nobody is at it.
+    /// An earlier run of this program started it and did not finish. It is not running now.
     pub(super) is_left: bool,
 }
 
-/// What a journal keeps of it.
+/// The journal's note of a job.
 #[derive(Serialize, Deserialize)]
 struct Note {
     job_id: Uuid,
@@ -44,7 +44,7 @@ struct Note {
 }
 
 impl Paper {
-    /// The paper of an earlier run of this program.
+    /// Restores a job of an earlier run of this program.
     pub(super) fn found(entry: &Entry, agent_id: Uuid) -> Option<Self> {
         let note: Note = serde_json::from_str(entry.note.as_deref()?).ok()?;
         let result = Ongoing::new();
@@ -63,13 +63,13 @@ impl Paper {
         })
     }
 
-    /// What is written down: that it is begun, or what came of it.
+    /// The journal entry: that the job started, or its result.
     pub(super) fn entry(&self, result: Option<&str>, now: Timestamp) -> Entry {
         let job_id = self.names.job_id;
         let orchestrator = self.orchestrator.clone();
         let note = Note { job_id, orchestrator, result: result.map(str::to_owned) };
         Entry {
-            // One id is one job here, whoever sends it (R38).
+            // One id is one job here, regardless of its sender (R38).
             scope: Scope::of("registry", "", &job_id.to_string()).0,
             content: self.content,
             until: now.plus(LIFE),
@@ -78,14 +78,14 @@ impl Paper {
         }
     }
 
-    /// How much it weighs once there is a result.
+    /// The size once there is a result.
     pub(super) fn bytes(&self, result: &str) -> usize {
         let who = self.orchestrator.as_ref().map_or(0, String::len);
         let callback = self.callback.as_ref().map_or(0, Callback::bytes);
         PAPER_BYTES + result.len() + who + callback
     }
 
-    /// Whether a job is this one again.
+    /// Checks whether a job is a repeat of this one.
     pub(super) fn same_as(&self, post: &JobPost) -> Result<(), Refusal> {
         match () {
             () if self.orchestrator != post.orchestrator_id => Err(Refusal::taken()),
@@ -94,7 +94,7 @@ impl Paper {
         }
     }
 
-    /// The result, or that it will be told later to whoever can be called back.
+    /// The result or, for a caller with a callback, that it will be sent later.
     pub(super) async fn answer(&self) -> Answer {
         if let Some(callback) = &self.callback
             && timeout(WAIT, self.result.wait()).await.is_err()

@@ -1,4 +1,4 @@
-//! The asking side: an agent that is hired at its own address.
+//! The requester's side: hires an agent directly at its URL.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::call::CallError;
 use crate::line::{Line, below, http_url};
 use crate::retry::Retry;
 
-/// Where jobs are posted below an agent's address.
+/// The path for jobs below an agent's URL.
 const JOBS: &str = "jobs";
-/// How long a job is waited for where nobody says so.
+/// The default timeout of a job.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often a job that takes long is looked at.
+/// How often a long job is polled.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Another agent, known by its address.
+/// Another agent, known by its URL.
 #[derive(Clone, Debug)]
 pub struct Peer {
     line: Line,
@@ -34,7 +34,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The agent that is called at this URL, with or without the `/jobs` at its end.
+    /// The agent at this URL, with or without the `/jobs` at its end.
     pub fn new(url: &str) -> Result<Self, CallError> {
         let mut jobs = http_url(url)?;
         jobs.set_query(None);
@@ -46,19 +46,19 @@ impl Peer {
         Ok(Self { line, jobs, retry: Retry::default(), patience: PATIENCE })
     }
 
-    /// The same with more or less patience between tries.
+    /// Sets the retry policy.
     pub fn with_retry(&self, retry: Retry) -> Self {
         Self { retry, ..self.clone() }
     }
 
-    /// The same, waiting at most so long for a result.
+    /// Sets how long to wait for a result.
     pub fn with_patience(&self, patience: Duration) -> Self {
         Self { patience, ..self.clone() }
     }
 
-    /// Hires the agent for a job and waits for what comes of it. When an answer is lost the job is
-    /// sent again under its id: a peer that has it already does not do it twice. What is not over in
-    /// time is told as it stands.
+    /// Hires the agent for a job and waits for the result. If a response is lost, the job is sent
+    /// again under its id: a peer that already has it does not do it twice. A job that is not
+    /// finished in time is returned in its current state.
     pub async fn hire(&self, job: &Job) -> Result<Standing, CallError> {
         let until = Instant::now() + self.patience;
         let asked = again(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
@@ -67,7 +67,7 @@ impl Peer {
         while !standing.is_over() && Instant::now() < until {
             sleep(LOOK_EVERY.min(until - Instant::now())).await;
             standing = match self.job(job.id()).await {
-                // It was started again before it was finished with this: it is asked once more.
+                // The peer was restarted before it finished this job, so the job is sent once more.
                 Err(CallError::Refused { status: 404, .. }) => {
                     let asked = again(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
                     timeout_at(until, asked).await.map_err(late)??
@@ -78,7 +78,7 @@ impl Peer {
         Ok(standing)
     }
 
-    /// How a job stands.
+    /// The state of a job.
     pub async fn job(&self, job_id: Uuid) -> Result<Standing, CallError> {
         again(self.retry, || self.ask(Method::GET, job_id, None)).await
     }

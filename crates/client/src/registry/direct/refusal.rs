@@ -1,4 +1,4 @@
-//! Why a job is not even begun, in the protocol's words (sections 2.6 and 5 of its book).
+//! Why a job is refused before it starts, in the protocol's codes (sections 2.6 and 5 of its book).
 
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::object::Object;
@@ -9,9 +9,9 @@ use crate::agent::Refused;
 use crate::clock;
 use crate::endpoint::{Answer, NoBody};
 
-/// A job that is right, shown to whoever got one wrong.
+/// A valid job, shown to a caller that sent an invalid one.
 const EXAMPLE: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","skill_name":"analyze_text","input_data":{"text":"Revenue for Q3 was 42000"},"budget":0.15,"currency":"chorus_credits_v1"}"#;
-/// When whoever finds no room should come back.
+/// The `Retry-After` of a refusal for lack of capacity.
 const BACK_AFTER_S: u32 = 5;
 
 /// A refusal.
@@ -44,14 +44,14 @@ impl Refusal {
         Self { allow: Some(allow), ..Self::new(405, "INVALID_REQUEST", message) }
     }
 
-    /// A member that is longer than anybody needs.
+    /// A member exceeds its maximum length.
     pub(super) fn long(name: &str, max: usize) -> Self {
         let message = format!("{name} has more than {max} bytes");
         let refusal = Self::new(400, "INVALID_REQUEST", message);
         Self { field: Some(format!("/{name}")), ..refusal }
     }
 
-    /// Somebody else has a job of that id.
+    /// The id belongs to another requester's job.
     pub(super) fn taken() -> Self {
         let message = "job_id belongs to another orchestrator; use a new one";
         let refusal = Self::new(409, "CONFLICT", message);
@@ -65,19 +65,18 @@ impl Refusal {
         Self { field: Some("/job_id".to_owned()), ..refusal }
     }
 
-    /// More waits than there is room for.
+    /// The queue is full.
     pub(super) fn full() -> Self {
         let refusal = Self::new(503, "AGENT_OFFLINE", "the agent is at capacity");
         Self { retry_after_seconds: Some(BACK_AFTER_S), ..refusal }
     }
 
-    /// The agent cannot go on.
+    /// An internal error of the agent.
     pub(super) fn broken(why: impl Into<String>) -> Self {
         Self::new(500, "EXECUTION_ERROR", why)
     }
 
-    /// The answer. A refused job also has the members of a result, so that whoever only reads those
-    /// understands it.
+    /// The response. It also has the members of a result, for callers that read only those.
     pub(super) fn answer(self, job: Option<(Uuid, Uuid)>) -> Answer {
         let (status, allow) = (self.status, self.allow);
         let retry_after_seconds = self.retry_after_seconds;

@@ -1,4 +1,4 @@
-//! What is said about a job: the result body (section 2.4 of the protocol's book).
+//! The result body of a job (section 2.4 of the protocol's book).
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use uuid::Uuid;
 use crate::agent::Outcome;
 use crate::clock;
 
-/// Characters of an error's text; a reader may refuse more.
+/// Maximum length of an error text; a reader may refuse more.
 const TEXT_MAX: usize = 4_096;
 
-/// Which job it is, and who does it.
+/// The job's id, and its agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     pub(super) job_id: Uuid,
@@ -22,8 +22,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The result: for its price if it is done, and for nothing otherwise. An agent that declines
-    /// has a policy of its own, which this protocol calls an execution error.
+    /// The result: at its price if it succeeded, and free otherwise. A declined job is a matter of
+    /// the agent's own policy, which this protocol calls an execution error.
     pub(super) fn result(self, outcome: &Outcome, price: Credits, took: Duration) -> String {
         let (output, why) = match outcome {
             Outcome::Done(output) => (Some(output.as_str()), None),
@@ -37,7 +37,7 @@ impl Names {
         self.body(status, output, cost, took, why.as_deref().zip(code))
     }
 
-    /// That there is none yet.
+    /// The body for a job without a result yet.
     pub(super) fn pending(self) -> String {
         self.body("PENDING", None, Credits::ZERO, Duration::ZERO, None)
     }
@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-/// A reason that is there and not too long.
+/// A reason that is not empty and not too long.
 fn reason(why: &str) -> String {
     match why.is_empty() {
         true => "the agent gave no error message".to_owned(),

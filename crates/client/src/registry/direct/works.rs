@@ -1,4 +1,4 @@
-//! The endpoint: whose path it is, and what is in the body.
+//! The registry endpoint: routes requests and parses their bodies.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::agent::direct::journal::{Entry, Journal};
 use crate::endpoint::{Answer, Caller, NoBody, is_encoded};
 use crate::fresh;
 
-/// Where jobs are posted.
+/// The path for jobs.
 const PATH: &str = "/jobs";
-/// The longest address of a callback: it is kept for as long as the job is.
+/// Maximum length of a callback URL, which is kept as long as the job.
 const CALLBACK_MAX: usize = 2 << 10;
 
-/// The endpoint of an agent that its peers call.
+/// The registry endpoint of an agent that its peers call.
 pub(crate) struct Works {
     desk: Arc<Desk>,
     agent_id: Uuid,
     trusted: Vec<Origin>,
 }
 
-/// The endpoint at which a workshop is asked in this protocol.
+/// Creates the registry endpoint for these handlers.
 pub(crate) fn endpoint(
     identity: &Identity,
     bench: &Arc<Bench>,
@@ -87,7 +87,7 @@ impl Works {
     }
 }
 
-/// The job of a body, and what it is called.
+/// Parses a body into a job and its id.
 fn read(head: &Parts, body: Result<Bytes, NoBody>) -> Result<(JobPost, Uuid), Refusal> {
     let body = body?;
     if is_encoded(&head.headers) {

@@ -1,8 +1,9 @@
-//! From agent to agent, without a server: each knows where the other is called (spec, section 3).
+//! Direct delivery from agent to agent, without a server: each knows the other's endpoint (spec,
+//! section 3).
 //!
-//! [`serve`] is for agents that read messages. One that works for those who write to it is served by
+//! [`serve`] is for agents that read messages. An agent that does work for its senders is served by
 //! [`agent::direct::serve`](crate::agent::direct::serve): the reply to an envelope is then
-//! `{"status":"ok","reply":…}` with the text of what it made, and `output` where that is more than a
+//! `{"status":"ok","reply":…}` with the result as text, and `output` if the result is more than a
 //! text.
 //!
 //! ```no_run
@@ -35,7 +36,7 @@ pub use receiver::{Answer, CannotAdapt, Received, Receiver};
 pub use serve::serve;
 pub(crate) use work::endpoint;
 
-/// The longest reply that is read, and the longest envelope that is taken.
+/// Maximum size of a reply and of an envelope.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
 
 /// Another agent, known by its endpoint.
@@ -45,31 +46,31 @@ pub struct Peer {
     endpoint: Url,
 }
 
-/// What another agent replied.
+/// Another agent's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The reply in the protocol's words.
+    /// The status of the reply.
     pub said: Said,
-    /// The reply as it came: JSON text.
+    /// The reply as received: JSON text.
     pub raw: String,
 }
 
-/// Sends one letter straight to an agent's endpoint.
+/// Sends one envelope directly to an agent's endpoint.
 pub async fn send(endpoint: &str, letter: &Letter) -> Result<Reply, CallError> {
     Peer::new(endpoint)?.send(letter).await
 }
 
 impl Peer {
-    /// The agent that is called at this URL.
+    /// The agent with this endpoint.
     pub fn new(endpoint: &str) -> Result<Self, CallError> {
         let endpoint = http_url(endpoint)?;
         Ok(Self { line: Line::new(&endpoint)?, endpoint })
     }
 
-    /// Sends a letter and reads the reply. A reply that names an error is a reply; an answer in
-    /// other words is an error of the call.
+    /// Sends an envelope and reads the reply. A reply that contains an error is still a reply; a
+    /// response in another format is an error of the call.
     pub async fn send(&self, letter: &Letter) -> Result<Reply, CallError> {
-        // The letter goes as it is; whoever wants it in an A2A message puts it there.
+        // The envelope is sent as it is; the caller may wrap it in an A2A message.
         let body = receive::write(letter.as_str(), None, "");
         let request = self.line.request(Method::POST, self.endpoint.clone())?;
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
@@ -81,7 +82,7 @@ impl Peer {
                 Ok(Reply { said: reply.said().clone(), raw: reply.raw().to_owned() })
             }
             None if status.is_success() => {
-                Err(CallError::Unreadable("the reply is no JSON object".to_owned()))
+                Err(CallError::Unreadable("the reply is not a JSON object".to_owned()))
             }
             _ => Err(line::refusal_of(status, after, &body)),
         }

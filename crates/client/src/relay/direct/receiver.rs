@@ -1,4 +1,4 @@
-//! The receiving side, apart from how the bytes arrive: check, hand over, answer.
+//! Receives envelopes, independent of the transport: verify, pass to the handler, respond.
 
 use std::future::Future;
 
@@ -12,25 +12,25 @@ use super::super::message::Contents;
 use super::super::once::Once;
 use super::super::signature::{ID_HEADER, WebhookSecret};
 
-/// An envelope that arrived and is good.
+/// A valid envelope that was received.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Who says to have written it. Only a signature proves which server vouches for that.
+    /// The sender as claimed. Only a signature proves which server confirms it.
     pub sender_id: String,
-    /// The sending server's name for the message, if it came from one.
+    /// The sending server's id for the message, if it came from one.
     pub trace_id: Option<String>,
-    /// What it says, taken out of its A2A message if it came in one.
+    /// The contents, unwrapped from an A2A message if there was one.
     pub contents: Contents,
 }
 
-/// A good envelope that its receiver could not make anything of.
+/// A valid envelope that the receiver could not process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotAdapt {
-    /// What the sender is told.
+    /// The error detail for the sender.
     pub detail: String,
 }
 
-/// What the caller is answered.
+/// The response to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status.
@@ -39,7 +39,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Checks envelopes and hands the good ones over.
+/// Verifies envelopes and passes valid ones to a handler.
 #[derive(Debug)]
 pub struct Receiver<H> {
     handle: H,
@@ -52,27 +52,27 @@ where
     H: Fn(Received) -> F,
     F: Future<Output = Result<(), CannotAdapt>>,
 {
-    /// A receiver that gives every good envelope to `handle`.
+    /// A receiver that passes every valid envelope to `handle`.
     pub fn new(handle: H) -> Self {
         Self { handle, secret: None, once: None }
     }
 
-    /// Takes only what is signed with this secret, the one from registration.
+    /// Accepts only deliveries signed with this secret, which is returned at registration.
     pub fn signed_with(mut self, secret: WebhookSecret) -> Self {
         self.secret = Some(secret);
         self
     }
 
-    /// Hands over the same turn of a conversation once, and answers its repeats alike. A turn that
-    /// could not be adapted may be tried again.
+    /// Handles the same turn of a conversation once, and gives repeats the same response. A turn
+    /// that could not be adapted may be tried again.
     pub fn once_per_turn(mut self) -> Self {
         self.once = Some(Once::default());
         self
     }
 
-    /// Takes one request.
+    /// Handles one request.
     pub async fn receive(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Answer {
-        // A signature is about the bytes that arrived, so it comes before they are read.
+        // The signature covers the raw bytes, so it is checked before they are parsed.
         if let Some(secret) = &self.secret
             && let Err(why) = secret.verify(headers, body, now)
         {
@@ -92,7 +92,7 @@ where
         let once = self.once.as_ref();
         let turn = once.and_then(|once| once.turn(&received.sender_id, &received.contents));
         match turn {
-            // Whoever comes while the first is being handled waits for it.
+            // A repeat that arrives while the first is being handled waits for it.
             Some(turn) => turn.get_or_try_init(|| (self.handle)(received)).await.copied(),
             None => (self.handle)(received).await,
         }
@@ -100,26 +100,26 @@ where
 }
 
 impl Answer {
-    /// An answer to what cannot be an envelope at all, with a status of HTTP's own.
+    /// The response to a body that is not an envelope at all, with a plain HTTP status.
     pub(super) fn unusable(status: u16, detail: &str) -> Self {
         Self { status, ..refuse(Code::InvalidEnvelope, detail) }
     }
 }
 
-/// Reads what arrived as an envelope.
+/// Parses a request as an envelope.
 pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Received, Invalid> {
     let json = ijson::read(body).map_err(Bad::from)?;
     let envelope = receive::read(&json)?;
     let trace_id = headers.get(ID_HEADER).and_then(|id| id.to_str().ok());
     Ok(Received {
-        // One agent has one name here, however it is spelled.
+        // The canonical form, so that an agent has one name here however it is spelled.
         sender_id: envelope.sender.canonical().to_owned(),
         trace_id: trace_id.map(str::to_owned),
         contents: Contents::read(envelope.raw()),
     })
 }
 
-/// What is said to an envelope that cannot be used.
+/// The response to an envelope that cannot be used.
 pub(super) fn refuse(code: Code, detail: &str) -> Answer {
     Answer { status: code.status(), body: reply::error(code, detail) }
 }

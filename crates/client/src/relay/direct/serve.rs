@@ -1,4 +1,4 @@
-//! The endpoint: the small HTTP server with a [`Receiver`] behind it.
+//! The endpoint: a small HTTP server with a [`Receiver`].
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::receiver::{Answer, CannotAdapt, Received, Receiver};
 use crate::clock;
 use crate::endpoint::{self, NoBody};
 
-/// Receives envelopes on every path of `listener` until `stop`; then what runs may finish. A caller
-/// that hangs up takes the handling of its envelope with it.
+/// Receives envelopes on every path of `listener` until `stop`; running requests may then finish.
+/// If a caller disconnects, the handling of its envelope is cancelled.
 pub async fn serve<H, F>(
     listener: TcpListener,
     receiver: Receiver<H>,
@@ -40,13 +40,13 @@ pub async fn serve<H, F>(
     endpoint::serve(listener, BODY_BYTES_MAX, answer, stop).await;
 }
 
-/// What is said to a body that never was one.
+/// The response to a body that could not be read.
 pub(super) fn unread(why: NoBody) -> Answer {
     match why {
         NoBody::TooLong => {
             Answer::unusable(413, &format!("the body has more than {BODY_BYTES_MAX} bytes"))
         }
-        NoBody::BrokeOff => Answer::unusable(400, "the body broke off"),
+        NoBody::BrokeOff => Answer::unusable(400, "the body is incomplete"),
         NoBody::TooSlow => Answer::unusable(408, "the body took too long"),
     }
 }

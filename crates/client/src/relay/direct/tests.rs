@@ -17,14 +17,14 @@ type Heard = Arc<Mutex<Vec<Received>>>;
 
 const NOW: Timestamp = Timestamp(1_614_265_330_000);
 
-/// Keeps what it hears, and cannot adapt what says so.
+/// Stores received envelopes, and fails to adapt those that ask for it.
 async fn keep(heard: Heard, received: Received) -> Result<(), CannotAdapt> {
     let fails = received.contents.original_text == "too hard";
     heard.lock().expect("sound").push(received);
     if fails { Err(CannotAdapt { detail: "no idea".to_owned() }) } else { Ok(()) }
 }
 
-/// An endpoint that keeps what it hears, and what stops it.
+/// An endpoint that stores received envelopes, and its stop signal.
 async fn endpoint(heard: &Heard) -> (String, oneshot::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/receive", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! What an envelope is known by when it arrives again.
+//! Identifies an envelope, so that a repeat is recognised.
 
 use rialto_core::alias::Digest;
 use rialto_core::time::Timestamp;
@@ -12,23 +12,23 @@ use crate::agent::direct::scope::Scope;
 use crate::agent::direct::shelf::LIFE;
 use crate::endpoint::Answer;
 
-/// An envelope's name, and what it says.
+/// Identifies an envelope and its content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
     pub(super) scope: Scope,
     content: Digest,
 }
 
-/// An envelope that was taken.
+/// An accepted envelope.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     content: Digest,
     pub(super) answer: Ongoing<Answer>,
-    /// An earlier run of this program began it and did not come to its end. Nobody is at it.
+    /// An earlier run of this program started it and did not finish. It is not running now.
     pub(super) is_left: bool,
 }
 
-/// What a journal keeps of an answer.
+/// The journal's note of an answer.
 #[derive(Serialize, Deserialize)]
 struct Note {
     status: u16,
@@ -36,9 +36,9 @@ struct Note {
 }
 
 impl Name {
-    /// A turn of a conversation is one message (spec, section 5), and so is what a server delivers
-    /// under one `webhook-id`, however often it tries (section 2.6 of the book); `None` for what has
-    /// neither.
+    /// A turn of a conversation is one message (spec, section 5). So is everything a server
+    /// delivers under one `webhook-id`, over all attempts (section 2.6 of the book). `None` if
+    /// there is neither.
     pub(super) fn of(received: &Received) -> Option<Self> {
         let (sender, contents) = (&received.sender_id, &received.contents);
         if let Some(turn) = once::name(sender, contents) {
@@ -50,13 +50,13 @@ impl Name {
         Some(Self { scope, content: Digest::of(&[&said]) })
     }
 
-    /// That it is begun.
+    /// The journal entry for an envelope whose work starts.
     pub(super) fn begun(self, now: Timestamp) -> Entry {
         let (scope, content) = (self.scope.0, self.content);
         Entry { scope, content, until: now.plus(LIFE), over: false, note: None }
     }
 
-    /// How it was answered.
+    /// The journal entry for an envelope that was answered.
     pub(super) fn over(self, answer: &Answer, now: Timestamp) -> Entry {
         let body = String::from_utf8_lossy(&answer.body).into_owned();
         let note = serde_json::to_string(&Note { status: answer.status, body }).ok();
@@ -69,7 +69,7 @@ impl Turn {
         Self { content: name.content, answer: Ongoing::new(), is_left: false }
     }
 
-    /// The turn of an earlier run of this program; `None` if its answer was not kept.
+    /// Restores the record of an earlier run; `None` if its answer was not kept.
     pub(super) fn found(entry: &Entry) -> Option<Self> {
         let answer = Ongoing::new();
         if entry.over {
@@ -79,7 +79,7 @@ impl Turn {
         Some(Self { content: entry.content, answer, is_left: !entry.over })
     }
 
-    /// Whether it says the same.
+    /// Whether it has the same content.
     pub(super) fn is(&self, name: Name) -> bool {
         self.content == name.content
     }

@@ -1,9 +1,9 @@
-//! An agent's own workshop behind the receive endpoint: an envelope is a job, and the reply to it
-//! carries what came of it.
+//! Connects the agent's handlers to the receive endpoint: an envelope becomes a job, and the reply
+//! contains its result.
 //!
-//! The protocol's reply is `{"status":"ok"}`, and a receiver may say more (D13): a peer has no inbox
-//! to which a result could be sent, so it is in the reply. `reply` is its text, as a message of the
-//! agent would say it (B19), and `output` is the result itself where that is more than a text.
+//! The protocol's reply is `{"status":"ok"}`, and a receiver may add more (D13). A peer has no
+//! inbox for a result, so the result is in the reply. `reply` is its text, as a message of the
+//! agent would say it (B19), and `output` is the result itself if it is more than a text.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,15 +33,15 @@ use crate::agent::{Job, Outcome, Refused, Skill};
 use crate::endpoint::{Answer, NoBody, is_encoded};
 use crate::{clock, fresh};
 
-/// Where envelopes are posted.
+/// The path for envelopes.
 const PATH: &str = "/receive";
-/// Where an envelope stands in a request.
+/// The path of the envelope within a request.
 const AT: &str = "/envelope";
 
-/// When whoever finds no room should come back.
+/// The `Retry-After` of a refusal for lack of capacity.
 const BACK_AFTER_S: u32 = 5;
 
-/// The endpoint of an agent that its peers call.
+/// The relay endpoint of an agent that its peers call.
 pub(crate) struct Works(Arc<Desk>);
 
 struct Desk {
@@ -50,7 +50,7 @@ struct Desk {
     journal: Journal,
 }
 
-/// The endpoint at which a workshop is asked in this protocol.
+/// Creates the relay endpoint for these handlers.
 pub(crate) fn endpoint(
     bench: &Arc<Bench>,
     (journal, before): (Journal, Vec<Entry>),
@@ -105,7 +105,7 @@ impl From<receiver::Answer> for Answer {
 }
 
 impl Desk {
-    /// Takes a good envelope as a job, or as a repeat of one.
+    /// Handles a valid envelope as a new job or as a repeat.
     async fn take(self: &Arc<Self>, received: Received) -> Answer {
         let name = Name::of(&received);
         let known = name.and_then(|name| lock(&self.turns).get(&name.scope, clock::now()));
@@ -135,7 +135,7 @@ impl Desk {
             }
             before
         };
-        // Somebody may have said the same meanwhile.
+        // The same envelope may have arrived in the meantime.
         match before {
             Some(before) if before.is(name) => before.answer.wait().await,
             Some(_) => other(),
@@ -146,7 +146,7 @@ impl Desk {
         }
     }
 
-    /// Works in a task of its own: a caller that hangs up may come back for the answer.
+    /// Works in a separate task: a caller that disconnects may come back for the answer.
     fn begin(self: &Arc<Self>, name: Option<Name>, told: Ongoing<Answer>, job: Job, place: Place) {
         let desk = Arc::clone(self);
         self.bench.run(async move {
@@ -179,7 +179,7 @@ impl Desk {
         });
     }
 
-    /// The job of an envelope and its place in the queue, or why it is none.
+    /// The job of an envelope and its queue slot, or the refusal.
     fn job(&self, received: &Received, name: Option<Name>) -> Result<(Job, Place), Answer> {
         let text = &received.contents.envelope;
         let wrong = |bad: Bad| unusable(&bad.into());
@@ -211,13 +211,13 @@ impl Desk {
         Ok((job, place))
     }
 
-    /// The skill that is named, or the only one there is.
+    /// The requested skill, or the only one there is.
     fn skill(&self, named: Option<&str>) -> Result<&Skill, Answer> {
         let shop = self.bench.shop();
         let names =
             || shop.skills().map(|skill| skill.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(name) = named {
-            let unknown = || cannot(&format!("{}: there are {}", Refused::NoSkill, names()));
+            let unknown = || cannot(&format!("{}; its skills are {}", Refused::NoSkill, names()));
             return shop.skill(name).ok_or_else(unknown);
         }
         let mut all = shop.skills();
@@ -232,7 +232,7 @@ impl Desk {
     }
 }
 
-/// Why an envelope is no job, and what would make it one.
+/// Why an envelope is not a valid job, and how to fix it.
 fn reason(why: &Refused) -> String {
     match why {
         Refused::BudgetTooLow { price } => {
@@ -243,7 +243,7 @@ fn reason(why: &Refused) -> String {
     }
 }
 
-/// The reply to an envelope that was a job.
+/// The reply to an envelope whose job has ended.
 fn said(outcome: Outcome) -> Answer {
     let output = match outcome {
         Outcome::Done(output) => output,
@@ -263,19 +263,20 @@ fn unusable(Invalid { bad, code }: &Invalid) -> Answer {
     refuse(*code, &bad.message()).into()
 }
 
-/// Something else was delivered under the same `webhook-id`.
+/// The same `webhook-id` was used for another envelope.
 fn other() -> Answer {
     refuse(Code::InvalidEnvelope, "this webhook-id was used for another envelope").into()
 }
 
-/// A reply that names an error is a reply: it was delivered (R40, D13). The code's own status, 500,
-/// is for a hub's receive endpoint; from an agent a hub takes it for one that cannot be reached, keeps
-/// the message and tries it seven times more (R45), though the answer would be the same.
+/// A reply that contains an error is still a reply: the envelope was delivered (R40, D13). The
+/// code's own status, 500, is for a hub's receive endpoint. If an agent sent it, a hub would treat
+/// the agent as unreachable, keep the message and retry it seven times (R45), always with the same
+/// result.
 fn cannot(detail: &str) -> Answer {
     Answer::new(200, reply::error(Code::AdaptationFailed, detail))
 }
 
-/// Not now: this is what a delivery may be tried again for.
+/// At capacity: the delivery may be retried.
 fn full() -> Answer {
     let body = reply::error(Code::AdaptationFailed, "the agent is at capacity");
     Answer { retry_after_seconds: Some(BACK_AFTER_S), ..Answer::new(503, body) }

@@ -58,7 +58,7 @@ async fn a_server_in_trouble_is_not_one_without_document() {
             other => panic!("{other}"),
         }
     }
-    let nobody = Server::discover("http://127.0.0.1:1").await.expect_err("nobody there");
+    let nobody = Server::discover("http://127.0.0.1:1").await.expect_err("unreachable");
     assert!(matches!(nobody, CallError::Unreachable { .. }), "{nobody}");
     for base in ["nonsense", "file:///etc", "http://a:b@127.0.0.1"] {
         let error = Server::discover(base).await.expect_err(base);

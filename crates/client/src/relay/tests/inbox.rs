@@ -42,7 +42,7 @@ async fn a_cut_in_the_middle_of_an_event_loses_and_repeats_nothing() {
             let (whole, cut) = (message(42), message(43));
             stream(&[CONNECTED, &whole, &cut[..cut.len() / 2]].concat())
         }
-        // The server repeats what it cannot know to have arrived.
+        // The server repeats messages of which it does not know that they arrived.
         1 => stream(&[CONNECTED, &message(42), &message(43), &message(43), &message(44)].concat()),
         _ => stream(&[CONNECTED, &message(45)].concat()),
     });
@@ -114,7 +114,7 @@ async fn servers_that_do_not_count_are_listened_to_all_the_same() {
 async fn a_revoked_key_ends_the_inbox() {
     let stage = stage(|number| match number {
         0 => stream(&[CONNECTED, &message(42)].concat()),
-        // What passes is waited for.
+        // Temporary errors are retried.
         1 => failure(503, "ERR_UNAVAILABLE", ""),
         2 => failure(429, "ERR_RATE_LIMITED", ""),
         _ => failure(401, "ERR_UNAUTHORIZED", ""),

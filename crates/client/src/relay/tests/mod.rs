@@ -1,4 +1,4 @@
-//! The client against servers that behave in every way they can.
+//! The client against test servers with all kinds of behaviour.
 
 mod discovery;
 mod inbox;

@@ -49,7 +49,7 @@ async fn what_runs_at_the_end_may_finish() {
     let ending = async {
         stand.begun(1).await;
         stand.stop.notify_one();
-        // Nobody new is let in, and who is inside is served.
+        // New connections are refused; open ones are still served.
         while TcpStream::connect(stand.url.trim_start_matches("http://")).await.is_ok() {
             tokio::task::yield_now().await;
         }

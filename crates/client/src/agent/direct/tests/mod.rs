@@ -1,4 +1,4 @@
-//! One agent on a listener of its own, asked by peers of every protocol over real HTTP.
+//! One agent on its own listener, called by peers of every protocol over real HTTP.
 
 mod agora;
 mod all;
@@ -28,10 +28,10 @@ use crate::agora::Seed;
 const TEXT: &str =
     r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#;
 
-/// When an agent is told to stop.
+/// When the agent shuts down.
 type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An agent that is served, and what is known of it.
+/// A running agent.
 struct Stand {
     url: String,
     works: Works,
@@ -40,7 +40,7 @@ struct Stand {
     served: JoinHandle<Result<(), AgentError>>,
 }
 
-/// What its skills did, and a gate that holds some of them.
+/// The jobs its skills ran, and a gate that blocks some of them.
 #[derive(Clone)]
 struct Works {
     begun: Arc<AtomicUsize>,
@@ -48,7 +48,7 @@ struct Works {
     gate: Arc<Semaphore>,
 }
 
-/// An answer.
+/// An HTTP response.
 struct Reply {
     status: u16,
     headers: reqwest::header::HeaderMap,
@@ -70,12 +70,12 @@ impl Works {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// What the jobs were called that came.
+    /// The ids of the jobs that came.
     fn ids(&self) -> Vec<String> {
         lock(&self.ids).clone()
     }
 
-    /// A workshop with skills of every temper: `shout` for 0.05, the others for nothing.
+    /// Handlers for skills of all kinds: `shout` for 0.05, the others free.
     fn all(&self) -> Setup {
         let free = |name| Skill::new(name, "0").expect("a skill");
         let setup = Workshop::setup().skill(shouting(), self.hand());
@@ -125,7 +125,7 @@ impl Stand {
         Self::with(|works| works.all()).await
     }
 
-    /// An agent that shouts, and does nothing else.
+    /// An agent with the skill `shout` only.
     async fn shouter() -> Self {
         Self::with(|works| Workshop::setup().skill(shouting(), works.hand())).await
     }
@@ -139,7 +139,7 @@ impl Stand {
         .await
     }
 
-    /// An agent in a seat.
+    /// An agent with a state directory.
     async fn in_seat(seat: Seat, works: &Works, setup: Setup) -> Self {
         let shop = setup.room(Room(2)).open();
         Self::open(works.clone(), |listener, stop| async move {
@@ -159,12 +159,12 @@ impl Stand {
         let stopped: Stop = Box::pin(async move { stopped.notified().await });
         let served = tokio::spawn(serve(listener, stopped));
         let stand = Self { url, works, identity: identity(), stop, served };
-        // It has started when it answers: what agora's peers signed before is refused.
+        // It has started once it responds: agora refuses envelopes signed before the start.
         stand.get("/").await;
         stand
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Aborts it without a shutdown.
     async fn kill(self) {
         self.served.abort();
         let _ = self.served.await;
@@ -195,7 +195,7 @@ impl Stand {
         Reply { status, headers, text: answer.text().await.expect("text") }
     }
 
-    /// Waits until so many jobs were begun.
+    /// Waits until this many jobs have started.
     async fn begun(&self, count: usize) {
         while self.works.begun() < count {
             tokio::task::yield_now().await;

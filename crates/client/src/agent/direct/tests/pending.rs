@@ -18,7 +18,7 @@ use crate::testing::{Stage, answer};
 
 const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
-/// The endpoint of an agent that takes this long for everything.
+/// The endpoint of an agent that takes this long for every job.
 fn slow(seconds: u64) -> (Arc<Bench>, impl Endpoint) {
     let skill = Skill::new("wait", "0.10").expect("a skill").within(Duration::from_secs(600));
     let wait = move |_: Job| async move {
@@ -41,7 +41,7 @@ async fn post(endpoint: &impl Endpoint, callback: &str, from: &str) -> (u16, Val
     (answer.status, serde_json::from_slice(&answer.body).expect("JSON"))
 }
 
-/// What a stage was posted, once it was posted something.
+/// Waits for the first POST to a test server and returns all its bodies.
 async fn posted(stage: &Stage) -> Vec<Value> {
     while stage.heard().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -65,14 +65,14 @@ async fn who_can_be_called_back_is_told_to_wait_and_then_told_the_result() {
     let told = posted(&stage).await;
     assert_eq!(told[0]["status"], "SUCCESS");
     assert_eq!(told[0]["output_data"], json!({"slept": 40}));
-    // A repeat finds the result at once, and nobody is called for it.
+    // A repeat gets the result at once, without a callback.
     let (status, body) = post(&endpoint, &format!("{}/results", stage.url), "127.0.0.1").await;
     assert_eq!((status, &body), (200, &told[0]));
     while stage.heard().len() < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(stage.heard().len(), 2, "told again after a failure, and then no more");
+    assert_eq!(stage.heard().len(), 2, "retried after a failure, and then not again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -122,7 +122,7 @@ async fn a_job_is_done_once_however_often_it_is_sent() {
     assert_eq!((&later.text, &looked.text), (&one.text, &one.text));
     let other = stand.post("/jobs", job("held", json!({"a": 2}), "1")).await;
     assert_refused(&other, 422, "IDEMPOTENCY_CONFLICT", true);
-    let stranger = stand.post("/jobs", body().replace(ASKER, "somebody-else")).await;
+    let stranger = stand.post("/jobs", body().replace(ASKER, "another-requester")).await;
     assert_refused(&stranger, 409, "CONFLICT", true);
     assert_eq!(stand.works.begun(), 1);
 }
@@ -158,7 +158,7 @@ async fn a_typed_peer_hires_and_is_told_no_in_words() {
     assert!(refused.to_string().contains("0.05"), "{refused}");
 }
 
-/// Stands between a peer and an agent, and keeps the first answer for itself.
+/// A proxy between a peer and an agent that drops the first response.
 async fn lossy(agent: &Stand) -> String {
     let to = agent.url.trim_start_matches("http://").to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

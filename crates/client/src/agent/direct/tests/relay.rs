@@ -50,7 +50,7 @@ async fn an_envelope_is_a_job_for_the_only_skill_and_the_reply_has_the_result() 
 #[tokio::test]
 async fn a_price_is_paid_with_a_budget_or_the_reply_says_what_it_costs() {
     let stand = Stand::shouter().await;
-    let costs = "costs 0.05 credits: add \"budget\": 0.05 to the envelope";
+    let costs = "costs 0.05 credits; add \"budget\": 0.05 to the envelope";
     for more in [json!({}), json!({"budget": 0.049})] {
         let reply = stand.post("/receive", envelope("hi", more)).await;
         assert_cannot(&reply, 200, "ADAPTATION_FAILED", costs);

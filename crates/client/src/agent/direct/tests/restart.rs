@@ -1,4 +1,4 @@
-//! An agent that is killed, and started again in the same seat.
+//! An agent that is killed and restarted with the same state directory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::clock;
 
 const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
-/// Takes the seat once it is free: a program that another test is just starting has a copy of every open
-/// file, also of the lock, until it runs.
+/// Opens the state directory once it is free. A program that another test is just starting holds a
+/// copy of every open file, including the lock, until its exec.
 async fn seat(dir: &TempDir) -> Seat {
     for _ in 0..500 {
         match Seat::take(dir.path()) {
@@ -24,14 +24,14 @@ async fn seat(dir: &TempDir) -> Seat {
             taken => return taken.expect("a seat"),
         }
     }
-    panic!("the seat stays taken");
+    panic!("the state directory stays locked");
 }
 
 async fn stand(dir: &TempDir, works: &Works) -> Stand {
     Stand::in_seat(seat(dir).await, works, works.all()).await
 }
 
-/// The same order in every protocol, as it goes over the wire.
+/// The same request in every protocol, as sent over the wire.
 struct Orders {
     registry: String,
     relay: String,
@@ -121,12 +121,12 @@ async fn an_id_means_the_same_after_a_restart() {
             stand.post("/agora", again.expect("sealed").as_str()).await.status,
         ];
         assert_eq!(told, statuses);
-        // This protocol answers with the first result, and says so (openclaw R65).
+        // This protocol returns the first result and says so (openclaw R65).
         let reply = stand.post("/openclaw", other(&orders.openclaw)).await;
         assert_eq!(reply.headers.contains_key("idempotency-mismatch"), text == "ho");
         let id = reply.json()["collaboration_id"].as_str().expect("an id").to_owned();
         stand.get(&format!("/openclaw/collaborations/{id}?wait=20")).await;
-        // Somebody else's job of that id is still somebody else's.
+        // Another requester's job with that id is a different job.
         let theirs =
             orders.registry.replace(r#""orchestrator_id":"a""#, r#""orchestrator_id":"b""#);
         assert_eq!(stand.post("/jobs", theirs).await.status, 409);
@@ -140,7 +140,7 @@ async fn what_was_begun_is_begun_again_under_the_same_id() {
     let (dir, works, orders) =
         (tempfile::tempdir().expect("a directory"), Works::new(), Orders::new("held"));
     let first = stand(&dir, &works).await;
-    // There are two seats: two orders are begun at a time.
+    // There are two permits, so two requests start at the same time.
     tokio::select! {
         _ = stand_two(&first, &orders) => panic!("nothing ends here"),
         () = first.begun(2) => {}
@@ -148,7 +148,7 @@ async fn what_was_begun_is_begun_again_under_the_same_id() {
     first.kill().await;
     works.gate.add_permits(8);
     let second = stand(&dir, &works).await;
-    assert_eq!(second.get(&format!("/jobs/{ID}")).await.status, 404, "nobody is at it");
+    assert_eq!(second.get(&format!("/jobs/{ID}")).await.status, 404, "it is not running");
     let other = orders.registry.replace(r#""text":"hi""#, r#""text":"ho""#);
     assert_eq!(second.post("/jobs", other).await.status, 422);
     let (job, message) = stand_two(&second, &orders).await;
@@ -193,7 +193,7 @@ async fn an_offer_that_was_made_before_is_taken_after() {
         let reply = stand.post("/agora", &accept).await;
         assert_eq!(reply.json()["payload"]["data"], json!({"text": "HI"}));
         answers.push(reply.text);
-        // One offer is taken once, whatever it is taken with.
+        // An offer can be accepted only once, whatever message accepts it.
         let other = signed(Kind::Accept, &json!({"offer_id": offer["id"]}));
         assert_eq!(stand.post("/agora", other).await.status, 400);
         stand.kill().await;

@@ -42,7 +42,7 @@ async fn each_gets_its_own_work_under_the_id_it_chose() {
     let reply = stand.post("/jobs", job("a")).await.json();
     assert_eq!((&reply["job_id"], &reply["output_data"]), (&json!(ID), &json!({"by": "a"})));
     assert_eq!(stand.post("/jobs", job("b")).await.status, 409);
-    // To whoever does the work all are different jobs, and none is one that a hub could have.
+    // The handlers see them all as different jobs, and none has an id that a hub could use.
     let ids = stand.works.ids();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 5);
     assert!(!ids.iter().any(|id| id == ID), "{ids:?}");

@@ -1,5 +1,5 @@
-//! A lock per run directory, held while checking for an earlier run and starting a new one: the same job
-//! may be asked for twice at the same moment.
+//! A lock per run directory, held while checking for an earlier run and starting a new one: the
+//! same job may be requested twice at the same moment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex as Lock, PoisonError, Weak};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// The directories somebody is alone with, or waits for.
+/// The directories that are locked or waited for.
 static DOORS: Lock<BTreeMap<PathBuf, Weak<Mutex<()>>>> = Lock::new(BTreeMap::new());
 
-/// Waits until nobody else in this process is at it; others wait while the answer lives.
+/// Waits for the lock of a directory within this process; the guard holds it.
 pub(super) async fn alone_with(directory: &Path) -> OwnedMutexGuard<()> {
     let door = door(directory);
     door.lock_owned().await

@@ -1,10 +1,10 @@
-//! A program that is run once for each job: the job on its standard input, the result on its
-//! standard output, and how it ended as its exit status.
+//! Runs a program once per job: the job on its standard input, the result on its standard output,
+//! and success or failure as its exit status.
 //!
 //! A run outlives the agent that started it. Its input, output and log are files, and a small shell
-//! records its exit status. So an agent that is restarted finds its runs
-//! where they are: finished ones are not run again, running ones are waited for. That a run goes on
-//! is told by a lock on its output, which ends with the last process that has it.
+//! script records its exit status. A restarted agent finds its runs again: finished ones are not
+//! repeated, running ones are waited for. A lock on the output file shows that a run is still
+//! going; the OS releases it with the last process that holds it.
 
 mod alone;
 mod run;
@@ -30,16 +30,16 @@ use crate::keep;
 use alone::alone_with;
 use run::{End, LOOK, OUTPUT, PID, STATUS, UNTIL};
 
-/// Exit status of a program that wants somebody else to do the job (`EX_TEMPFAIL`).
+/// Exit status of a program that wants another worker to do the job (`EX_TEMPFAIL`).
 const ELSEWHERE: i32 = 75;
-/// The shell's way to say that there is no such program.
+/// Exit statuses of the shell for a program that cannot be run.
 const NO_PROGRAM: [i32; 2] = [126, 127];
 const INPUT: &str = "stdin";
-/// Longer than anybody waits, and short enough to be counted with.
+/// Longer than any job, and short enough to compute with.
 const LIMIT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// How often it is tried to have the output of a run that begins for oneself.
+/// How often to try to lock the output of a new run.
 const LOCK_TRIES_MAX: usize = 100;
-/// Runs the program and writes down how it ended, whoever is there to see it.
+/// Runs the program and records its exit status, even if the agent is gone.
 ///
 /// It ignores SIGTERM, so that it can record the exit status after the program has shut down.
 const SHELL: &str = r#"trap : TERM
@@ -48,7 +48,7 @@ tell "$1" pid "$$"
 sh -c "$2"
 tell "$1" status "$?""#;
 
-/// Runs a command for each job.
+/// A handler that runs a command for each job.
 pub struct Exec {
     command: String,
     place: PathBuf,
@@ -58,19 +58,19 @@ pub struct Exec {
 }
 
 impl Exec {
-    /// Runs `command`, a line for the shell, in the current directory, with its files in `records`.
+    /// Runs `command`, a shell command line, in the current directory, with its files in `records`.
     pub fn new(command: impl Into<String>, records: Records, log: Log) -> Self {
         let (place, environment) = (PathBuf::from("."), Environment::default());
         Self { command: command.into(), place, environment, records, log }
     }
 
-    /// Runs it in another directory.
+    /// Sets the working directory.
     pub fn within(mut self, place: impl Into<PathBuf>) -> Self {
         self.place = place.into();
         self
     }
 
-    /// Gives it more variables of this process's environment.
+    /// Passes more environment variables to the program.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
@@ -97,7 +97,7 @@ impl Exec {
         }
     }
 
-    /// How the run of a job ends, which may have begun or even ended before.
+    /// Waits for the run of a job, which may have started or even ended earlier.
     async fn end(&self, directory: &Path, job: &Job) -> io::Result<End> {
         let limit = job.time_limit.min(LIMIT_MAX);
         let mut alone = alone_with(directory).await;
@@ -105,7 +105,7 @@ impl Exec {
             drop(alone);
             let left = run::left(directory).map_or(limit, |left| left.min(limit));
             let earlier = run::adopted(directory, Instant::now() + left).await?;
-            // Whoever ended an earlier run did not mean the job, so that is run once more.
+            // The earlier run was killed from outside, so the job runs again.
             if earlier != End::Broken {
                 return Ok(earlier);
             }
@@ -155,11 +155,11 @@ impl Handler for Exec {
     }
 }
 
-/// How an earlier run ended, if it is not to be run once more.
+/// How an earlier run ended, unless the job is to run again.
 fn finished(directory: &Path, job: &Job) -> Option<End> {
     match run::how(directory) {
         End::Broken => None,
-        // A peer whose order was sent back may send it again, and means that it is tried again.
+        // A peer that sends a declined request again wants it to be tried again.
         End::Status(status) if job.turn == 0 && is_not_done(status) => None,
         end => Some(end),
     }
@@ -169,7 +169,7 @@ fn is_not_done(status: i32) -> bool {
     status == ELSEWHERE || NO_PROGRAM.contains(&status)
 }
 
-/// Has the output for oneself. Whoever looks whether it is free has it for a moment.
+/// Locks the output. A process that checks the lock holds it for a moment, hence the retries.
 async fn lock(output: &File) -> io::Result<()> {
     for _ in 0..LOCK_TRIES_MAX {
         match output.try_lock() {
@@ -181,7 +181,7 @@ async fn lock(output: &File) -> io::Result<()> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Ends a run that nobody wants any more; what it was about is forgotten.
+/// Ends a run whose result is no longer wanted.
 pub(in crate::agent) async fn end(directory: &Path) -> io::Result<()> {
     if run::is_running(directory)? {
         run::adopted(directory, Instant::now()).await?;
@@ -189,7 +189,7 @@ pub(in crate::agent) async fn end(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a program made of the job, by its exit status and what it wrote.
+/// The outcome of a run, from its exit status and its output.
 fn told(directory: &Path, status: i32) -> io::Result<Outcome> {
     let mut written = Vec::new();
     let output = File::open(directory.join(OUTPUT))?;

@@ -1,4 +1,4 @@
-//! A run: how it goes on and how it ends, whoever started it, by the files in its directory.
+//! The state of a run, read from the files in its directory, whichever process started it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,29 +15,30 @@ use crate::agent::record::{self, LOG};
 pub(super) const OUTPUT: &str = "stdout";
 pub(super) const PID: &str = "pid";
 pub(super) const STATUS: &str = "status";
-/// When its time is over, in milliseconds since 1970: whoever finds it does not count anew.
+/// The run's deadline, in milliseconds since 1970, so that an agent that adopts it does not restart
+/// the time limit.
 pub(super) const UNTIL: &str = "until";
-/// What stands in the place of an exit status when the time was over.
+/// Written instead of an exit status when the run timed out.
 const OVER: &str = "over";
-/// Exit status of what was asked to end, as a shell tells it.
+/// Exit status of a program ended by SIGTERM, as the shell reports it.
 const ASKED: i32 = 128 + 15;
-/// How often a run is looked at.
+/// How often a run is checked.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With this exit status.
+    /// It exited with this status.
     Status(i32),
-    /// Somebody ended it from outside.
+    /// It was killed from outside.
     Broken,
-    /// Its time was over.
+    /// It exceeded its time limit.
     Over,
-    /// It wrote more than anybody takes, in these words.
+    /// It wrote more than the maximum; the text says what.
     TooLong(String),
 }
 
-/// Waits for a run of our own.
+/// Waits for a run that this process started.
 pub(super) async fn ended(mut child: Child, directory: &Path, until: Instant) -> io::Result<End> {
     let group = Group::of(child.id().unwrap_or_default());
     tokio::select! {
@@ -62,16 +63,16 @@ pub(super) async fn ended(mut child: Child, directory: &Path, until: Instant) ->
         _ = grown_too_long(directory) => {}
         () = sleep_until(until + GRACE) => {}
     }
-    // What it started may not have heard.
+    // Child processes may have ignored SIGTERM.
     group.end();
     child.wait().await?;
     group.release();
     over(directory)
 }
 
-/// Waits for a run that somebody else started.
+/// Waits for a run that another process started.
 pub(super) async fn adopted(directory: &Path, until: Instant) -> io::Result<End> {
-    // Its shell writes this down before anything else.
+    // The shell writes its pid before anything else.
     let pid = loop {
         match fs::read_to_string(directory.join(PID)) {
             Ok(pid) => break pid.trim().parse().unwrap_or_default(),
@@ -82,7 +83,7 @@ pub(super) async fn adopted(directory: &Path, until: Instant) -> io::Result<End>
     let group = Group::of(pid);
     let mut asked = false;
     loop {
-        // Looked at in this order: it is written down before the end.
+        // The order matters: the status is written before the lock is released.
         let is_over = !is_running(directory)?;
         let end = how(directory);
         if matches!(end, End::TooLong(_)) {
@@ -108,14 +109,14 @@ pub(super) async fn adopted(directory: &Path, until: Instant) -> io::Result<End>
     }
 }
 
-/// Writes down that its time was over. Its shell has said that it was asked to end, if anything, and
-/// that would be taken for unfinished.
+/// Records that the run timed out. Otherwise the shell's status says at most that it was
+/// terminated, which counts as unfinished.
 fn over(directory: &Path) -> io::Result<End> {
     record::write(directory, STATUS, OVER.as_bytes())?;
     Ok(End::Over)
 }
 
-/// Whether a run goes on: somebody has its output open.
+/// Whether a run is still going: a process holds the lock on its output.
 pub(super) fn is_running(directory: &Path) -> io::Result<bool> {
     let output = match File::open(directory.join(OUTPUT)) {
         Ok(output) => output,
@@ -129,7 +130,8 @@ pub(super) fn is_running(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// How a run that is over has ended, as far as that can be seen. Too much is too much whoever ended it.
+/// How a finished run ended, as far as its files show. Oversized output counts first, however the
+/// run ended.
 pub(super) fn how(directory: &Path) -> End {
     if let Some(why) = outgrown(directory) {
         return End::TooLong(why);
@@ -142,7 +144,7 @@ pub(super) fn how(directory: &Path) -> End {
     }
 }
 
-/// What has grown longer than anybody takes.
+/// Finds a file that exceeds its maximum size.
 fn outgrown(directory: &Path) -> Option<String> {
     [(OUTPUT, "output", OUTPUT_MAX as u64), (LOG, "log", LOG_MAX)].into_iter().find_map(
         |(name, what, max)| {
@@ -152,7 +154,7 @@ fn outgrown(directory: &Path) -> Option<String> {
     )
 }
 
-/// Waits until something has: a program that writes without end would fill the disk.
+/// Waits until a file is too long: a program that never stops writing would fill the disk.
 async fn grown_too_long(directory: &Path) -> String {
     loop {
         sleep(LOOK).await;
@@ -162,13 +164,13 @@ async fn grown_too_long(directory: &Path) -> String {
     }
 }
 
-/// Writes down how long a run that begins now may take.
+/// Writes the deadline of a run that starts now.
 pub(super) fn keep_until(directory: &Path, limit: Duration) -> io::Result<()> {
     let until = since_1970().saturating_add(limit).as_millis();
     record::write(directory, UNTIL, until.to_string().as_bytes())
 }
 
-/// How long a run may go on by what was written down when it began.
+/// The time left until the deadline that was written at the start.
 pub(super) fn left(directory: &Path) -> Option<Duration> {
     let until = fs::read_to_string(directory.join(UNTIL)).ok()?.trim().parse().ok()?;
     Some(Duration::from_millis(until).saturating_sub(since_1970()))

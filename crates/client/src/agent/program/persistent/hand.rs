@@ -1,4 +1,4 @@
-//! What a program that stays has in hand: the jobs it was given and has not answered.
+//! The pending jobs of a persistent program: sent to it and not yet answered.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,15 +13,15 @@ use super::super::LOG_MAX;
 use super::super::tail::Log;
 use crate::agent::outcome::Outcome;
 
-/// What becomes of a job that was given.
+/// The reply to a pending job.
 #[derive(Debug)]
 pub(super) enum Answer {
     Told(Outcome),
-    /// It never reached the program.
+    /// The job never reached the program.
     Unsent,
 }
 
-/// The jobs of one program.
+/// The pending jobs of one program.
 #[derive(Debug)]
 pub(super) struct Hand {
     held: Mutex<Held>,
@@ -31,14 +31,14 @@ pub(super) struct Hand {
 #[derive(Debug)]
 struct Held {
     jobs: HashMap<String, Entry>,
-    /// Whether it takes more.
+    /// Whether it accepts more jobs.
     is_open: bool,
-    /// When it last said something.
+    /// When it last wrote a line.
     heard: Instant,
 }
 
-/// A job that was given. Nobody may wait for it any more: its answer is awaited all the same, so
-/// that it is not taken for that of the next job of this name.
+/// A pending job. It stays here even if its caller no longer waits, so that a late reply is not
+/// matched to the next job with the same id.
 #[derive(Debug)]
 struct Entry {
     answer: oneshot::Sender<Answer>,
@@ -46,7 +46,7 @@ struct Entry {
     log: Option<JobLog>,
 }
 
-/// The log of a job, as long as there is room.
+/// The log of a job, up to its maximum size.
 #[derive(Debug)]
 pub(super) struct JobLog {
     file: File,
@@ -61,7 +61,7 @@ impl JobLog {
     fn add(&mut self, line: &str) {
         let line = format!("{line}\n");
         let rest = self.room.checked_sub(line.len() as u64);
-        // A log that cannot be written is no reason to stop the work.
+        // A log that cannot be written does not stop the work.
         if rest.is_some() && self.file.write_all(line.as_bytes()).is_ok() {
             self.room = rest.unwrap_or_default();
         }
@@ -74,7 +74,7 @@ impl Hand {
         Self { held: Mutex::new(held), changed: Notify::new() }
     }
 
-    /// Takes a job in hand as soon as no other of its name is; nothing if no more are taken.
+    /// Adds a job as soon as no other job with its id is pending; `None` if closed.
     pub(super) async fn take(
         &self,
         id: &str,
@@ -98,27 +98,27 @@ impl Hand {
         }
     }
 
-    /// Something was said about a job.
+    /// Resolves a job with the program's reply.
     pub(super) fn answer(&self, id: &str, answer: Answer) {
         if let Some(entry) = self.lock().jobs.remove(id) {
-            // Whoever does not wait any more does not want to know.
+            // Fails if the caller no longer waits.
             let _ = entry.answer.send(answer);
         }
         self.changed.notify_waiters();
     }
 
-    /// The program has said something, whatever it was.
+    /// The program wrote a line.
     pub(super) fn hear(&self) {
         self.lock().heard = Instant::now();
     }
 
-    /// Takes no more jobs; what is in hand may still be answered.
+    /// Accepts no more jobs; pending ones can still be answered.
     pub(super) fn close(&self) {
         self.lock().is_open = false;
         self.changed.notify_waiters();
     }
 
-    /// Nothing more will be answered. Whoever waits is told this, or that the program has ended.
+    /// Fails all pending jobs, as declined with this reason, or as ended with the program.
     pub(super) fn drop_all(&self, why: Option<&str>) {
         self.close();
         let jobs = std::mem::take(&mut self.lock().jobs);
@@ -133,14 +133,14 @@ impl Hand {
         self.lock().is_open
     }
 
-    /// Whether it has had a job for longer than one may take and said nothing since.
+    /// Whether a job exceeded its time limit and the program has written nothing since it got it.
     pub(super) fn is_stuck(&self, limit: Duration) -> bool {
         let held = self.lock();
         let silent = |entry: &Entry| held.heard <= entry.since && entry.since.elapsed() >= limit;
         held.jobs.values().any(|entry| entry.answer.is_closed() && silent(entry))
     }
 
-    /// A line of its log goes to the logs of all jobs that are in hand.
+    /// Adds a line of the program's log to the logs of all pending jobs.
     pub(super) fn log(&self, line: &str, tell: &Log) {
         let mut held = self.lock();
         let mut waited_for: Vec<_> =
@@ -150,7 +150,7 @@ impl Hand {
                 log.add(line);
             }
         }
-        // Whoever watches reads it once, and of whose job only where that is certain.
+        // The log sink gets the line once, with a job id only if exactly one job is pending.
         let only = match waited_for.as_slice() {
             [(id, _)] => id.as_str(),
             _ => "",

@@ -1,4 +1,4 @@
-//! One line of what a program that stays says, and what it means.
+//! Parses one output line of a persistent program.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -16,12 +16,12 @@ struct Line<'a> {
     decline: Option<Value>,
 }
 
-/// An output that is there, also if it is `null`.
+/// Accepts an output that is present, even if it is `null`.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// What a line says about which job, if it is a line about one.
+/// The job and its outcome, if the line is a reply to a job.
 pub fn told(line: &[u8]) -> Option<(String, Outcome)> {
     let (text, is_text) = match std::str::from_utf8(line) {
         Ok(text) => (text.into(), true),
@@ -43,7 +43,7 @@ pub fn told(line: &[u8]) -> Option<(String, Outcome)> {
     Some((line.job_id, outcome))
 }
 
-/// A reason as it is passed on: text, or an object with a `message`, or whatever it is.
+/// The reason as text: a string, an object's `message`, or the JSON itself.
 fn reason(why: &Value) -> String {
     let text = why.as_str().or_else(|| why.get("message")?.as_str()).map(str::to_owned);
     text.unwrap_or_else(|| why.to_string()).chars().take(REASON_MAX).collect()

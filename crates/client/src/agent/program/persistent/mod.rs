@@ -1,8 +1,8 @@
-//! A persistent program: it reads one job per line and writes one result per line of its
-//! own, `{"job_id","output"}`, `{"job_id","error"}` or `{"job_id","decline"}`, in any order.
+//! A persistent program: it reads one job per line and writes one result per line,
+//! `{"job_id","output"}`, `{"job_id","error"}` or `{"job_id","decline"}`, in any order.
 //!
-//! It is started with the first job, and again after it ended, or reads no more, or took longer than
-//! its skill allows. What it had in hand when it ended has failed.
+//! It starts with the first job. It is restarted after it exits, stops reading, or exceeds the time
+//! limit of its skill. Jobs that are pending when it exits have failed.
 
 mod hand;
 mod line;
@@ -28,10 +28,10 @@ use hand::{Answer, JobLog};
 pub use line::told;
 use running::Running;
 
-/// How often a program is started for one job, if it reads none.
+/// How often a program is started for one job that it does not read.
 const TRIES_MAX: usize = 3;
 
-/// Gives jobs to a program that stays.
+/// A handler that sends jobs to a persistent program.
 pub struct Persistent {
     command: String,
     place: PathBuf,
@@ -43,7 +43,7 @@ pub struct Persistent {
 }
 
 impl Persistent {
-    /// Gives jobs to `command`, a line for the shell, run in the current directory.
+    /// Sends jobs to `command`, a shell command line, run in the current directory.
     pub fn new(command: impl Into<String>, log: Log) -> Self {
         Self {
             command: command.into(),
@@ -56,33 +56,33 @@ impl Persistent {
         }
     }
 
-    /// Runs it in another directory.
+    /// Sets the working directory.
     pub fn within(mut self, place: impl Into<PathBuf>) -> Self {
         self.place = place.into();
         self
     }
 
-    /// Gives it more variables of this process's environment.
+    /// Passes more environment variables to the program.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// Keeps what it writes to its standard error in the log of every job that is in hand then.
+    /// Adds its standard error to the log of every job that is pending at the time.
     pub fn logging_to(mut self, records: Records) -> Self {
         self.records = Some(records);
         self
     }
 
-    /// How long the skill gives it for one job. A requester may have less time: that is over without
-    /// an answer, and the program goes on for the others. One that has said nothing for this long is
+    /// The skill's time limit for one job. A requester may have less time: its job then times out
+    /// and the program continues with the others. A program that writes nothing for this long is
     /// restarted for the next job.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The outcome of a job, however long it takes. `given` becomes the program that has it.
+    /// The outcome of a job, however long it takes. `given` is set to the program that has the job.
     async fn outcome(&self, job: &Job, given: &mut Option<Arc<Running>>) -> Outcome {
         let log = || Some(JobLog::new(self.records.as_ref()?.log_of(job).ok()?));
         for _ in 0..TRIES_MAX {
@@ -101,8 +101,8 @@ impl Persistent {
         Outcome::Declined("the program does not read its standard input".to_owned())
     }
 
-    /// The program that takes jobs now. One that takes no more goes on until it has answered what it
-    /// has in hand.
+    /// The program that accepts jobs now. One that accepts no more keeps running until it has
+    /// answered its pending jobs.
     async fn program(&self) -> std::io::Result<Arc<Running>> {
         let mut running = self.running.lock().await;
         if let Some(program) = running.as_ref().filter(|program| program.hand.is_open()) {
@@ -117,7 +117,7 @@ impl Persistent {
         Ok(program)
     }
 
-    /// Whether the time that is over was the skill's, and not only a requester's.
+    /// Whether the skill's time limit was exceeded, and not only the requester's deadline.
     fn is_own_limit(&self, job: &Job, began: Instant) -> bool {
         let is_due = job.deadline.is_some_and(|deadline| clock::now() >= deadline);
         !is_due || began.elapsed() >= self.limit
@@ -133,12 +133,12 @@ impl Handler for Persistent {
             return outcome;
         }
         match given {
-            // Whoever has not answered in time may never answer again.
+            // A program that missed its time limit may never answer again.
             Some(program) if self.is_own_limit(&job, began) => program.end(),
             Some(_) => {}
             None => {
                 return Outcome::Declined(
-                    "the program still works on a job of the same id".to_owned(),
+                    "the program still works on a job with the same id".to_owned(),
                 );
             }
         }

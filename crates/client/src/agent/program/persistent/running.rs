@@ -1,4 +1,4 @@
-//! One program that stays, from its start to its end.
+//! One process of a persistent program, from its start to its end.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -18,28 +18,28 @@ use super::hand::{Answer, Hand};
 use super::line::told;
 use crate::agent::job::Job;
 
-/// The longest line that is read: an output of the longest kind, and room for what stands around it.
+/// Maximum line length: the largest output and the JSON around it.
 const LINE_MAX: usize = 4 * OUTPUT_MAX;
-/// The longest line of a log.
+/// Maximum length of a log line.
 const LOG_LINE_MAX: usize = 8 << 10;
-/// Lines of its log that are read before an answer, at most.
+/// Maximum number of log lines read before a reply.
 const LOG_LINES_MAX: usize = 10_000;
 
-/// A program that runs. It is ended when nobody has it any more.
+/// A running program. It is ended when the last reference is dropped.
 pub(super) struct Running {
     pub(super) hand: Arc<Hand>,
-    /// Jobs for the program: written by a task of its own, so that none is ever half written.
+    /// Lines for the program. A separate task writes them, so that none is ever cut off.
     unsent: mpsc::UnboundedSender<Unsent>,
     group: Leader,
 }
 
-/// A line for the program, and the job it is about.
+/// A line for the program, and the job it belongs to.
 struct Unsent {
     id: String,
     line: String,
 }
 
-/// The program's processes while its first one runs.
+/// The program's process group while its leader runs.
 #[derive(Clone)]
 struct Leader(Arc<Mutex<Option<Group>>>);
 
@@ -81,7 +81,7 @@ impl Running {
         Ok(Self { hand, unsent, group })
     }
 
-    /// Sends a job that is in hand.
+    /// Sends a pending job.
     pub(super) fn send(&self, job: &Job) {
         let line = format!("{}\n", job.document());
         if self.unsent.send(Unsent { id: job.id.clone(), line }).is_err() {
@@ -89,7 +89,7 @@ impl Running {
         }
     }
 
-    /// Ends it: what it has in hand is not to blame, and may be done elsewhere.
+    /// Kills the program. Its pending jobs are declined, so that other workers can do them.
     pub(super) fn end(&self) {
         self.hand.drop_all(Some("the program was restarted"));
         drop(self.group.take());
@@ -102,21 +102,21 @@ impl Drop for Running {
     }
 }
 
-/// What a program says beside its work.
+/// Reads the program's standard error.
 struct Logged<R> {
     lines: Lines<R>,
     log: Log,
 }
 
 impl<R: AsyncRead + Unpin> Logged<R> {
-    /// Passes the next line on; nothing if there is none any more.
+    /// Forwards the next line; `None` at the end.
     async fn pass_on(&mut self, hand: &Hand) -> Option<()> {
         let line = self.lines.next().await?;
         hand.log(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']), &self.log);
         Some(())
     }
 
-    /// Passes on what is there already. What a program said before an answer belongs to that job.
+    /// Forwards the lines that are already there. Lines before a reply belong to its job.
     fn catch_up(&mut self, hand: &Hand) {
         for _ in 0..LOG_LINES_MAX {
             let Some(Some(())) = self.pass_on(hand).now_or_never() else { return };
@@ -124,7 +124,7 @@ impl<R: AsyncRead + Unpin> Logged<R> {
     }
 }
 
-/// Reads what the program says until it ends; whoever still waits then waits in vain.
+/// Reads the program's output until it exits; then fails the pending jobs.
 async fn attend<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
     mut child: Child,
     mut said: Lines<O>,
@@ -137,8 +137,8 @@ async fn attend<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
         tokio::select! {
             passed = logged.pass_on(&hand), if log_is_open => log_is_open = passed.is_some(),
             line = said.next() => {
-                // An endless line would fill the memory, so the program is no longer read
-                // any more.
+                // An endless line would fill the memory, so the program's output is not read any
+                // further.
                 let Some(line) = line.filter(|line| !said.is_cut(line)) else { break };
                 logged.catch_up(&hand);
                 hand.hear();
@@ -153,7 +153,7 @@ async fn attend<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
     hand.drop_all(None);
     let ended = async {
         let _ = child.wait().await;
-        // What it left behind has nobody to work for.
+        // Child processes that are left have no job.
         if let Some(group) = group.take() {
             group.disband();
         }
@@ -162,7 +162,7 @@ async fn attend<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
     tokio::join!(ended, rest);
 }
 
-/// Writes the lines one after the other, whole. A program that reads no more gets no more jobs.
+/// Writes the lines one after the other. A program that stops reading gets no more jobs.
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<Unsent>, hand: Arc<Hand>) {
     while let Some(Unsent { id, line }) = lines.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {

@@ -1,4 +1,4 @@
-//! Programs that are run once for each job.
+//! Programs that run once per job.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ async fn how_a_program_ends_says_what_became_of_the_job() {
     let declined = |why: &str| Outcome::Declined(why.to_owned());
     for (id, command, wanted) in [
         ("done", "echo '\"HI\"'", Outcome::Done(r#"{"result":"HI"}"#.to_owned())),
-        ("elsewhere", "exit 75", declined("not here, not now")),
+        ("elsewhere", "exit 75", declined("the program asked for another worker (exit status 75)")),
         ("full", r#"echo '{"error":"full"}'; exit 75"#, declined("full")),
-        ("failed", "echo oops >&2; exit 3", failed("the program ended with status 3")),
+        ("failed", "echo oops >&2; exit 3", failed("the program exited with status 3")),
         ("why", r#"echo '{"error":"no paper"}'; exit 1"#, failed("no paper")),
         ("missing", "no-such-program-here", declined("the program cannot be run")),
     ] {
@@ -38,7 +38,7 @@ async fn how_a_program_ends_says_what_became_of_the_job() {
     let Outcome::Failed(why) = exec("echo oops", at.path()).work(job("text", "{}")).await else {
         panic!("not failed")
     };
-    assert!(why.starts_with("the output is no JSON"), "{why}");
+    assert!(why.starts_with("the output is not valid JSON"), "{why}");
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_program_whose_time_is_over_is_asked_to_end_and_then_ended() {
     for (id, command) in [("asked", "sleep 600"), ("deaf", "trap '' TERM; sleep 600; sleep 600")] {
         let short = Job { time_limit: Duration::from_millis(200), ..job(id, "{}") };
         let outcome = exec(command, at.path()).work(short).await;
-        assert_eq!(outcome, failed("it took longer than 0.2 s"), "{id}");
+        assert_eq!(outcome, failed("the job exceeded its time limit of 0.2 s"), "{id}");
     }
 }
 
@@ -85,7 +85,7 @@ async fn a_run_that_was_begun_is_waited_for_and_not_begun_again() {
         gate.display()
     );
     let begin = || exec(&command, &at.path().join("jobs"));
-    // Killed in the middle: nobody is left who knows of the run, and nobody ended it.
+    // The agent is aborted while the job runs; the run itself continues.
     let first = begin();
     let begun = tokio::spawn(async move { first.work(job("a", "{}")).await });
     while !runs.exists() {
@@ -99,11 +99,11 @@ async fn a_run_that_was_begun_is_waited_for_and_not_begun_again() {
     let wanted = Outcome::Done(r#"{"n":1}"#.to_owned());
     assert_eq!(again.await.expect("no panic"), wanted);
     assert_eq!(begun.await.expect("no panic"), wanted);
-    // And what has ended is not begun again either.
+    // A finished run is not started again either.
     assert!(directory.join("status").exists());
     assert_eq!(begin().work(job("a", "{}")).await, wanted);
     assert_eq!(std::fs::read_to_string(&runs).expect("a file"), "run\n");
-    // Another turn, or the same id from somebody else, is another job.
+    // Another assignment, or the same id from another requester, is another job.
     assert_eq!(begin().work(Job { turn: 2, ..job("a", "{}") }).await, wanted);
     let stranger = Job { requester: "stranger".to_owned(), ..job("a", "{}") };
     assert_eq!(begin().work(stranger).await, wanted);
@@ -120,7 +120,7 @@ async fn a_program_that_writes_without_end_is_ended() {
         let outcome = exec(command, at.path()).work(job(id, "{}")).await;
         assert_eq!(outcome, failed(&format!("the {what}")), "{id}");
     }
-    // And it is not begun again.
+    // It is not started again.
     let again = exec("echo '{}'", at.path()).work(job("out", "{}")).await;
     assert_eq!(again, failed(&format!("the output is longer than {OUTPUT_MAX} bytes")));
 }
@@ -172,11 +172,12 @@ async fn the_order_of_a_peer_that_was_sent_back_is_tried_again() {
     let command = format!("[ -e {} ] || exit 75; echo '{{}}'", gate.display());
     let work =
         async |turn: u32| exec(&command, at.path()).work(Job { turn, ..job("a", "{}") }).await;
-    let declined = Outcome::Declined("not here, not now".to_owned());
+    let declined =
+        Outcome::Declined("the program asked for another worker (exit status 75)".to_owned());
     assert_eq!((work(0).await, work(1).await), (declined.clone(), declined.clone()));
     std::fs::write(&gate, "").expect("a file");
     assert!(work(0).await.is_done());
-    // A hub gives it out again as another turn.
+    // The hub would assign it again with a new epoch.
     assert_eq!(work(1).await, declined);
 }
 
@@ -191,15 +192,15 @@ async fn a_run_that_is_found_again_has_no_more_time_than_it_was_given() {
     };
     let first = begin(Duration::from_secs(600));
     eventually(|| runs.exists()).await;
-    // As if it had begun long ago.
+    // As if it had started long ago.
     let directory = std::fs::read_dir(&jobs).expect("jobs").next().expect("one").expect("one");
     std::fs::write(directory.path().join("until"), "1000").expect("written");
     let again = begin(Duration::from_secs(500));
-    assert_eq!(again.await.expect("no panic"), failed("it took longer than 500 s"));
-    // Nobody takes it for a run that was broken off, and begins it once more.
+    assert_eq!(again.await.expect("no panic"), failed("the job exceeded its time limit of 500 s"));
+    // It does not count as interrupted, so it is not started again.
     assert_eq!(
         begin(Duration::from_secs(5)).await.expect("no panic"),
-        failed("it took longer than 5 s")
+        failed("the job exceeded its time limit of 5 s")
     );
     assert_eq!(std::fs::read_to_string(&runs).expect("a file"), "run\n");
     first.abort();

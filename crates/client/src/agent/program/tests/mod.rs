@@ -18,7 +18,7 @@ fn job(id: &str, input: &str) -> Job {
         turn: 1,
         skill: "try".to_owned(),
         input: input.to_owned(),
-        requester: "somebody".to_owned(),
+        requester: "alice".to_owned(),
         budget: Credits::ZERO,
         deadline: None,
         time_limit: Duration::from_secs(60),
@@ -37,7 +37,7 @@ fn failed(why: &str) -> Outcome {
     Outcome::Failed(why.to_owned())
 }
 
-/// A log, and what it heard.
+/// A log sink, and the lines it received.
 fn listening() -> (Log, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&heard);
@@ -47,7 +47,7 @@ fn listening() -> (Log, Arc<Mutex<Vec<String>>>) {
     (log, heard)
 }
 
-/// Waits for what comes by itself.
+/// Waits until a condition holds.
 async fn eventually(is_so: impl Fn() -> bool) {
     let wait = async {
         while !is_so() {
@@ -57,10 +57,10 @@ async fn eventually(is_so: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), wait).await.expect("it comes true");
 }
 
-/// Whether a process runs whose number a program wrote to this file.
+/// Whether the process runs whose pid a program wrote to this file.
 fn is_alive(pid: &Path) -> bool {
     let pid = std::fs::read_to_string(pid).unwrap_or_default();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    // What has ended and was not asked about is still listed.
+    // A zombie has ended but is still listed.
     !stat.is_empty() && !stat.contains(") Z ")
 }

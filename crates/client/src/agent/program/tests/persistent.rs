@@ -1,4 +1,4 @@
-//! Programs that stay.
+//! Persistent programs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::agent::record::Records;
 use crate::agent::{Handler, Job, Outcome};
 use crate::clock;
 
-/// A program that answers each job with how often it was asked, its number, and the job's input.
-/// A job with `slow` in it is answered when there is a file `gate`.
+/// A program that replies to each job with a counter, its pid, and the job's input. A job with
+/// `slow` in it is answered once a file `gate` exists.
 const COUNTS: &str = r#"
 echo $$ >pid; echo start >>starts; n=0
 while read job; do
@@ -80,7 +80,7 @@ read d; exit 1"#;
     assert_eq!(second, Outcome::Done(r#"{"n":2}"#.to_owned()));
     assert_eq!(begin("c").await.expect("no panic"), Outcome::Declined("full".to_owned()));
     assert_eq!(begin("d").await.expect("no panic"), failed("the program exited during the job"));
-    // It is started again for the next.
+    // It is restarted for the next job.
     let (a, b) = (begin("e"), begin("f"));
     let outcomes = [a.await.expect("no panic"), b.await.expect("no panic")];
     assert!(outcomes.iter().any(Outcome::is_done), "{outcomes:?}");
@@ -115,7 +115,8 @@ async fn two_jobs_of_one_name_never_get_each_others_results() {
     eventually(|| at.path().join("starts").exists()).await;
     let second = begin(&stays, job("same", "{}"));
     let hasty = Job { time_limit: Duration::from_millis(100), ..job("same", "{}") };
-    let declined = Outcome::Declined("the program still works on a job of the same id".to_owned());
+    let declined =
+        Outcome::Declined("the program still works on a job with the same id".to_owned());
     assert_eq!(stays.work(hasty).await, declined);
     std::fs::write(at.path().join("gate"), "").expect("a file");
     assert_eq!(first.await.expect("no panic"), counted(1));
@@ -135,9 +136,9 @@ async fn the_deadline_of_one_requester_costs_the_others_nothing() {
     let hasty = begin(&stays, hasty);
     eventually(|| at.path().join("starts").exists()).await;
     let other = begin(&stays, job("other", "{}"));
-    assert_eq!(hasty.await.expect("no panic"), failed("it took longer than 0.3 s"));
+    assert_eq!(hasty.await.expect("no panic"), failed("the job exceeded its time limit of 0.3 s"));
     std::fs::write(at.path().join("gate"), "").expect("a file");
-    // The late answer is nobody's, and the program is still the same.
+    // The late reply is ignored, and the program is still the same.
     assert_eq!(other.await.expect("no panic"), counted(2));
     assert_eq!(text(&at.path().join("starts")), "start\n");
 }
@@ -150,7 +151,7 @@ async fn a_program_that_takes_longer_than_its_skill_allows_is_restarted() {
     let slow = begin(&stays, slow);
     eventually(|| at.path().join("starts").exists()).await;
     let other = begin(&stays, job("other", "{}"));
-    assert_eq!(slow.await.expect("no panic"), failed("it took longer than 3 s"));
+    assert_eq!(slow.await.expect("no panic"), failed("the job exceeded its time limit of 3 s"));
     let declined = Outcome::Declined("the program was restarted".to_owned());
     assert_eq!(other.await.expect("no panic"), declined);
     assert_eq!(stays.work(job("next", "{}")).await, counted(1));
@@ -166,7 +167,7 @@ async fn a_program_that_fell_silent_is_restarted_although_only_deadlines_passed(
         time_limit: Duration::from_millis(100),
         ..job("hasty", r#""slow""#)
     };
-    assert_eq!(stays.work(hasty).await, failed("it took longer than 0.1 s"));
+    assert_eq!(stays.work(hasty).await, failed("the job exceeded its time limit of 0.1 s"));
     tokio::time::sleep(limit).await;
     assert_eq!(stays.work(job("next", "{}")).await, counted(1));
 }
@@ -195,7 +196,7 @@ async fn what_a_program_says_beside_its_work_is_in_the_logs_of_the_jobs_in_hand(
     }
     assert_eq!(text(&recorded.path().join("stderr")), "job a\n".repeat(20));
     assert_eq!(*heard.lock().expect("a lock"), vec!["a: job a"; 20]);
-    // Without a record of it, the log of a job is where those are that are over.
+    // Without a record, a job's log is in the directory of finished logs.
     let slow = begin(&stays, job("b", r#""slow""#));
     eventually(|| heard.lock().expect("a lock").len() == 21).await;
     let other = begin(&stays, job("c", "{}"));

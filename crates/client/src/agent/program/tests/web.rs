@@ -1,4 +1,4 @@
-//! Servers of one's own.
+//! Your own HTTP servers as handlers.
 
 use super::super::web::key;
 use super::job;
@@ -12,7 +12,7 @@ fn every_try_at_a_job_has_one_key_and_no_other_job_has_it() {
         Job { id: "b".to_owned(), ..first.clone() },
         Job { requester: "stranger".to_owned(), ..first.clone() },
         Job { skill: "other".to_owned(), ..first.clone() },
-        Job { id: "aso".to_owned(), requester: "mebody".to_owned(), ..first.clone() },
+        Job { id: "aal".to_owned(), requester: "ice".to_owned(), ..first.clone() },
     ] {
         assert_ne!(key(&first), key(&other), "{other:?}");
     }

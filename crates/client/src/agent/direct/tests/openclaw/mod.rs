@@ -18,7 +18,7 @@ use crate::openclaw::{Answer, End, Order, Outcome, Patience, Status};
 const EXAMPLES: &str =
     include_str!("../../../../../../protocols/src/openclaw/fixtures/examples.json");
 
-/// The request of the spec.
+/// The request from the spec.
 fn example() -> Value {
     let all: Value = serde_json::from_str(EXAMPLES).expect("JSON");
     let all = all["examples"].as_array().expect("a list").clone();
@@ -39,7 +39,7 @@ fn with(mut request: Value, name: &str, value: impl Into<Value>) -> Value {
     request
 }
 
-/// What a response says, whose ids are the request's and which is by the schema.
+/// The payload of a response, after checking its ids and its schema.
 fn said(reply: &Reply, request: &Value) -> Value {
     let body = reply.json();
     assert_eq!(reply.status, 200, "{body}");
@@ -65,7 +65,7 @@ fn accepted(reply: &Reply, request: &Value) -> String {
 }
 
 impl Stand {
-    /// The result of a collaboration, waited for.
+    /// Waits for the result of a collaboration.
     async fn result(&self, id: &str) -> Value {
         let reply = self.get(&format!("/openclaw/collaborations/{id}?wait=20")).await;
         let result = reply.json()["result"].clone();
@@ -124,7 +124,7 @@ async fn a_request_is_accepted_and_its_result_fetched() {
 async fn rejections_have_the_five_codes_in_the_order_of_the_book() {
     let stand = Stand::new().await;
     let past = "2026-02-06T17:00:00Z";
-    // Everything is wrong at first, and the first thing that is wrong is said.
+    // At first everything is wrong; the first error is reported.
     let unknown = ask("sing", json!({}));
     let mut worst = with(with(ask("shout", json!({"text": 1})), "deadline", past), "budget", 0);
     for (request, code) in [

@@ -1,4 +1,4 @@
-//! Room, repeats and ends.
+//! Capacity, repeats and ends.
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::stamp;
@@ -30,7 +30,7 @@ async fn so_many_are_worked_on_and_no_more() {
     }
     assert_eq!(full, 4);
     stand.works.gate.add_permits(6);
-    // What was full then may be asked again, and is not remembered (D12).
+    // A request refused for lack of capacity is not stored and may be sent again (D12).
     for request in &all {
         while said(&stand.post("/openclaw", request).await, request)["response_status"]
             != "accepted"
