@@ -205,7 +205,7 @@ async fn past_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
             break at + 4;
         }
         if stream.read_buf(&mut bytes).await? == 0 {
-            return Err(io::Error::other("the hub closed the connection instead of opening the inbox"));
+            return Err(io::Error::other("the hub closed the connection of an inbox"));
         }
     };
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();

@@ -83,7 +83,7 @@ struct Head {
 fn read_head(bytes: &[u8]) -> Result<Option<Head>, Trouble> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         let endless = bytes.len() > HEAD_BYTES_MAX;
-        return if endless { Err(Trouble::broken("the response head is too long")) } else { Ok(None) };
+        return if endless { Err(Trouble::broken("head is too long")) } else { Ok(None) };
     };
     let status = bytes.get(9..12).and_then(|digits| StatusCode::from_bytes(digits).ok());
     let status = status.ok_or_else(|| Trouble::broken("the response has no status"))?;

@@ -99,5 +99,5 @@ fn fill(office: &Office, hung: &[Correspondent]) -> io::Result<()> {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let filled = runtime.block_on(try_join_all(shares));
-    filled.map(drop).map_err(|trouble| io::Error::other(format!("filling the inboxes failed: {trouble}")))
+    filled.map(drop).map_err(|trouble| io::Error::other(format!("filling failed: {trouble}")))
 }

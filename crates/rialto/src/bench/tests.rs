@@ -63,7 +63,7 @@ fn a_closed_loop_counts_what_the_echo_answered() {
     .unwrap();
     assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
     assert!(measured.good > 0);
-    assert!(measured.good <= checked.load(Ordering::Relaxed), "counted more answers than were sent");
+    assert!(measured.good <= checked.load(Ordering::Relaxed), "counted more than answered");
     assert_eq!(measured.seconds, 0.5);
     let latency = measured.latency;
     assert!(latency.p50_us > 0.0 && latency.p50_us <= latency.p99_us);

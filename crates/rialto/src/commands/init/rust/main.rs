@@ -1,4 +1,4 @@
-//! Does one job: read from standard input, result to standard output.
+//! Handles one job: reads it from standard input, writes the result to standard output.
 
 use serde_json::{Value, json};
 
