@@ -45,7 +45,7 @@ impl Default for Part {
 }
 
 impl Events {
-    /// Parses more bytes and calls `tell` with each event.
+    /// Parses more bytes and passes each event to a callback.
     pub fn read(&mut self, mut bytes: &[u8], mut tell: impl FnMut(Event)) {
         while let Some(first) = bytes.first() {
             let taken = match self.part {

@@ -67,7 +67,7 @@ async fn hub_id(access: &Access, id: &str) -> Option<String> {
     read::<Job>(&text).ok().map(|job| job.id)
 }
 
-/// Passes the log to `told` line by line, until the reader closes the pipe.
+/// Passes the log to a callback line by line, until the reader closes the pipe.
 fn each_line(log: &mut Log, mut told: impl FnMut(&str) -> io::Result<()>) -> Result<(), Trouble> {
     loop {
         let mut lines = log.new_lines().map_err(|error| unreadable(&log.path, &error))?;
