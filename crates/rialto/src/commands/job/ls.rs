@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job ls\n  rialto job ls --worked --state ended --limit 5\n  rialto job ls --state live --json | jq -r '.[].id'\n\nOne line per job: id, state, skill, other party, credits, when it was opened. Running jobs come\nfirst, oldest first; then ended jobs, newest first. The --json document is a list of jobs as the\nhub shows them."
+    before_help = "Examples:\n  rialto job ls\n  rialto job ls --worked --state ended --limit 5\n  rialto job ls --state live --json | jq -r '.[].id'\n\nOne line per job: id, state, skill, other party, credits, when it was opened. Live jobs come\nfirst, oldest first; then ended jobs, newest first. The --json document is a list of jobs as the\nhub shows them."
 )]
 pub struct Args {
     /// Jobs you posted (the default)
@@ -22,7 +22,7 @@ pub struct Args {
     /// Jobs you work on or worked on
     #[arg(long)]
     worked: bool,
-    /// Running jobs, ended jobs, or both
+    /// Live jobs, ended jobs, or both
     #[arg(long, value_name = "WHICH", value_parser = ["live", "ended", "all"], default_value = "all")]
     state: String,
     /// Maximum number of jobs

@@ -14,10 +14,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator jobs\n  rialto operator jobs --state ended --limit 5\n  rialto operator jobs --json | jq -r '.[].id'\n\nLists running jobs oldest first, ended jobs newest first. Inputs and results are visible only to\nthe parties and are not shown."
+    before_help = "Examples:\n  rialto operator jobs\n  rialto operator jobs --state ended --limit 5\n  rialto operator jobs --json | jq -r '.[].id'\n\nLists live jobs oldest first, ended jobs newest first. Inputs and results are visible only to\nthe parties and are not shown."
 )]
 pub struct Jobs {
-    /// Running or ended jobs
+    /// Live or ended jobs
     #[arg(long, value_name = "WHICH", value_parser = ["live", "ended"], default_value = "live")]
     state: String,
     /// Maximum number of jobs
