@@ -1,4 +1,4 @@
-//! `rialto`: one binary to run a hub, look after it, and measure it.
+//! `rialto`: one binary to run, use, administer and benchmark a hub.
 
 mod bench;
 mod commands;

@@ -1,9 +1,9 @@
-//! Signed REQUESTs against the bare check of their signatures, both per core.
+//! Benchmarks signed REQUESTs against bare signature verification, both per core.
 //!
-//! A hub cannot take more envelopes than it can check. How many it takes for every second its own
-//! threads were at work, divided by how many one core can check in a second, is what is left for
-//! reading, deciding, storing and answering. The client's work does not count, since its threads are
-//! told apart by name.
+//! A hub cannot accept more envelopes than it can verify. The rate is counted per second of the
+//! hub's own CPU time and divided by how many signatures one core verifies per second. The rest is
+//! the cost of reading, deciding, storing and answering. The client's CPU time does not count: its
+//! threads have other names.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -22,16 +22,17 @@ use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 use super::verify::Check;
 
-/// Share of the rate at which one core checks signatures.
+/// Target share of the rate at which one core verifies signatures.
 const SHARE: f64 = 0.6;
-/// Requests a second for which envelopes are signed in the first round; later ones know better.
+/// Requests per second for which envelopes are signed in the first round. Later rounds use the
+/// measured rate.
 const FORESEEN: f64 = if cfg!(debug_assertions) { 1_000.0 } else { 20_000.0 };
-/// How much faster a round may be than the one before, and still find its envelopes signed.
+/// How much faster a round may be than the previous one without running out of signed envelopes.
 const SPARE: f64 = 1.3;
-/// The first, uncounted requests: keys are checked and pages loaded for the first time.
+/// Warm-up, not counted: keys are checked and pages loaded for the first time.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// Measures checks and requests in turns.
+/// Measures verification and requests in alternating rounds.
 pub fn measure(how: &How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let hub = BenchHub::start(how.threads, "sqlite")?;
     let provider = envelopes::identity(0);
@@ -75,19 +76,19 @@ pub fn measure(how: &How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     Ok((series, vec![goal]))
 }
 
-/// A hub, and what is known of it from round to round.
+/// A hub, and the figures kept between rounds.
 struct Office<'h> {
     hub: &'h BenchHub,
     how: &'h How,
     foreseen: Cell<f64>,
-    /// The same rounds as everybody outside sees them.
+    /// The same rounds in wall time, as a client sees them.
     taken: RefCell<Vec<Measured>>,
-    /// Whether the system does not tell what threads use.
+    /// Whether the system does not report CPU time per thread.
     by_wall_time: Cell<bool>,
 }
 
 impl Office<'_> {
-    /// Sends for so long, and tells the rate for every second of the hub's own threads.
+    /// Sends for `duration` and returns the rate per second of the hub's own CPU time.
     fn load(&self, duration: Duration) -> io::Result<Measured> {
         let connections = self.how.connections;
         let wanted = self.foreseen.get() * duration.as_secs_f64() / connections as f64;

@@ -1,9 +1,9 @@
-//! Messages with RSA signatures against the bare check of those, both per core.
+//! Benchmarks messages with RSA signatures against bare RSA verification, both per core.
 //!
-//! As with [`super::agora`], how many messages the hub takes for every second its own threads were at
-//! work is divided by how many signatures one core can check in a second. Every message is a task that
-//! is given to an agent, held money for, and on disk before it is answered. Signing takes so much
-//! longer than checking that each round sends only as many as can be signed in a reasonable time.
+//! As in [`super::agora`], the messages accepted per second of the hub's own CPU time are divided
+//! by the signatures one core verifies per second. Each message is a task that is assigned to an
+//! agent, has credits held for it, and is on disk before it is answered. Signing takes much longer
+//! than verifying, so each round sends only as many messages as can be signed in a reasonable time.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -23,21 +23,21 @@ use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 use super::rsa::Check;
 
-/// Share of the rate at which one core checks signatures.
+/// Target share of the rate at which one core verifies signatures.
 const SHARE: f64 = 0.5;
-/// Every message opens a task of one requester, which may have ten thousand of them.
+/// Each message opens a task of one requester, and a requester may have ten thousand tasks.
 const ROUNDS_MAX: usize = 2;
 /// Messages signed for one round.
 const SIGNED: f64 = if cfg!(debug_assertions) { 400.0 } else { 4_000.0 };
-/// Messages a second in the first round; later ones know better.
+/// Messages per second in the first round. Later rounds use the measured rate.
 const FORESEEN: f64 = if cfg!(debug_assertions) { 500.0 } else { 8_000.0 };
-/// How much faster a round may be than the one before, and still find its messages signed.
+/// How much faster a round may be than the previous one without running out of signed messages.
 const SPARE: f64 = 1.3;
-/// Share of a round's messages that are sent before anything is counted: pages are loaded and
-/// threads started for the first time.
+/// Share of a round's messages sent before counting starts: pages are loaded and threads started
+/// for the first time.
 const WARM_UP: f64 = 0.25;
 
-/// Measures checks and messages in turns.
+/// Measures verification and messages in alternating rounds.
 pub fn measure(how: &How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let hub = BenchHub::start(how.threads, "sqlite")?;
     let requester = hub.wait(cast(&hub))?;
@@ -69,7 +69,8 @@ pub fn measure(how: &How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     Ok((series, vec![goal]))
 }
 
-/// An agent who never works, and a requester with an RSA key and more credits than it can spend.
+/// Registers a worker that never works, and a requester with an RSA key and more credits than it
+/// can spend.
 async fn cast(hub: &BenchHub) -> io::Result<Account> {
     let server = Server::discover(&format!("http://{}", hub.address)).await;
     let server = server.map_err(io::Error::other)?;
@@ -86,20 +87,20 @@ async fn cast(hub: &BenchHub) -> io::Result<Account> {
     Ok(requester)
 }
 
-/// A hub, and what is known of it from round to round.
+/// A hub, and the figures kept between rounds.
 struct Market<'h> {
     hub: &'h BenchHub,
     how: &'h How,
     requester: Account,
     foreseen: Cell<f64>,
-    /// The same rounds as everybody outside sees them.
+    /// The same rounds in wall time, as a client sees them.
     taken: RefCell<Vec<Measured>>,
-    /// Whether the system does not tell what threads use.
+    /// Whether the system does not report CPU time per thread.
     by_wall_time: Cell<bool>,
 }
 
 impl Market<'_> {
-    /// Sends this share of a round, and tells the rate for every second of the hub's own threads.
+    /// Sends this share of a round and returns the rate per second of the hub's own CPU time.
     fn load(&self, share: f64) -> io::Result<Measured> {
         let longest = Duration::from_secs(self.how.seconds);
         let duration = Duration::from_secs_f64(share * SIGNED / self.foreseen.get()).min(longest);
@@ -130,7 +131,7 @@ impl Market<'_> {
         Ok(Measured { seconds, per_second: measured.good as f64 / seconds, ..measured })
     }
 
-    /// A message is taken even if nothing comes of it, so that one of them is looked up.
+    /// Looks up one task. A message is accepted even if no task comes of it.
     fn is_done(&self, id: &str) -> io::Result<()> {
         let result = self.hub.wait(self.requester.server().result(id)).map_err(io::Error::other)?;
         let action = result.messages.first().and_then(|message| message.tag("Action"));

@@ -1,4 +1,4 @@
-//! Correspondents: agents of the relay, registered over HTTP as anybody would (relay 2.3).
+//! Agents of the relay for benchmarks, registered over HTTP like any other agent (relay 2.3).
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,15 +13,15 @@ use super::line::{Line, Raw};
 use super::measured::Trouble;
 use super::wire::Talk;
 
-/// Registrations under way at once.
+/// Registrations in flight at once.
 const DESKS: usize = 32;
 
-/// An agent, its key, and how far it has read.
+/// An agent, its key, and its position in its inbox.
 #[derive(Clone, Debug)]
 pub struct Correspondent {
     pub id: String,
     pub key: String,
-    /// The position of the last event it has seen in its inbox.
+    /// Position of the last inbox event it has read.
     pub read_to: Arc<AtomicU64>,
 }
 
@@ -31,14 +31,14 @@ impl Correspondent {
     }
 }
 
-/// Registers `count` agents without endpoint. Their names are of one length.
+/// Registers `count` agents without an endpoint. Their names all have the same length.
 pub fn register(hub: SocketAddr, prefix: &str, count: usize) -> io::Result<Vec<Correspondent>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let desks = DESKS.min(count);
     let shares = (0..desks).map(|desk| share(hub, prefix, (desk..count).step_by(desks)));
     let made = runtime.block_on(try_join_all(shares));
     let made =
-        made.map_err(|trouble| io::Error::other(format!("registering failed: {trouble}")))?;
+        made.map_err(|trouble| io::Error::other(format!("registration failed: {trouble}")))?;
     let mut all: Vec<_> = made.into_iter().flatten().collect();
     all.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(all)

@@ -1,13 +1,13 @@
-//! How long the hub's own threads have been at work, as far as the system tells.
+//! CPU time used by the hub's own threads, where the system reports it.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the threads of a hub in this process are called; the client's have other names.
+/// Names of a hub's threads in this process; the client's threads have other names.
 const NAMES: [&str; 3] = ["hub", "lane", "checkpoint"];
-/// One tick of `/proc/*/stat`. The kernel has counted in hundredths for everybody since 2.6.
+/// One tick of `/proc/*/stat`. Since 2.6 the kernel always reports hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
 /// CPU time by thread.
@@ -15,13 +15,13 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct Cpu(HashMap<u64, Duration>);
 
 impl Cpu {
-    /// What the hub's threads have used so far. `None` where there is no `/proc`.
+    /// CPU time the hub's threads have used so far. `None` where there is no `/proc`.
     pub fn of_hub() -> Option<Self> {
         let mut used = HashMap::new();
         for entry in fs::read_dir("/proc/self/task").ok()?.flatten() {
             let path = entry.path();
             let thread = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            // A thread may end while we look; then it has used what it had used before.
+            // A thread may end during the scan. Its time up to the last scan stays counted.
             if let (Some(thread), true) = (thread, is_hub(&path))
                 && let Some(time) = time(&path)
             {
@@ -31,7 +31,7 @@ impl Cpu {
         (!used.is_empty()).then_some(Self(used))
     }
 
-    /// What was used since an earlier look.
+    /// CPU time used since an earlier snapshot.
     pub fn since(&self, earlier: &Self) -> Duration {
         let used = self.0.iter().map(|(thread, now)| {
             now.saturating_sub(earlier.0.get(thread).copied().unwrap_or_default())
@@ -44,7 +44,7 @@ fn is_hub(task: &Path) -> bool {
     fs::read_to_string(task.join("comm")).is_ok_and(|name| NAMES.contains(&name.trim()))
 }
 
-/// To the nanosecond where the scheduler keeps that, else to the tick.
+/// Exact to the nanosecond where the scheduler reports that, otherwise to the tick.
 fn time(task: &Path) -> Option<Duration> {
     let precise = fs::read_to_string(task.join("schedstat")).ok();
     let precise = precise.as_deref().and_then(read_schedstat).filter(|time| !time.is_zero());
@@ -55,8 +55,8 @@ fn read_schedstat(text: &str) -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// User and system time: the 14th and 15th field. The second is a name in brackets, with anything
-/// inside, so that counting starts after it.
+/// User and system time: the 14th and 15th field. The second field is a name in brackets that may
+/// contain anything, so counting starts after it.
 fn read_stat(text: &str) -> Option<Duration> {
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     let ticks = |field: Option<&str>| field?.parse::<u32>().ok();

@@ -1,4 +1,5 @@
-//! Discovery over few and many agents: the time must follow the answer, not the crowd.
+//! Benchmarks discovery over few and many agents: the time must depend on the result size, not on
+//! the number of agents.
 
 use std::io;
 use std::time::Duration;
@@ -14,17 +15,17 @@ use super::people::{self, Sells};
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 
-/// What the issue asks: at most this many times slower.
+/// Goal: at most this many times slower.
 const GOAL: f64 = 4.0;
-/// Agents with one rare skill, in either crowd.
+/// Agents that share one rare skill, in both hubs.
 const HITS: usize = 20;
-/// Registrations under way at once while the crowd gathers.
+/// Registrations in flight at once during setup.
 const GATHERING: usize = 2_048;
 
-/// Measures a crowd of a thousand and a large one in turns.
+/// Measures one hub with a thousand agents and one with many, in alternating rounds.
 pub fn measure(how: How, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let (small, large) = (1_000, many);
-    // The index is in memory whatever the store; the store only slows the gathering.
+    // The index is in memory whatever the store. A disk store would only slow down the setup.
     let few = BenchHub::start(how.threads, "memory")?;
     few.wait(gather(&few, small))?;
     let crowd = BenchHub::start(how.threads, "memory")?;
@@ -45,7 +46,7 @@ pub fn measure(how: How, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
                 let filters = "min_reputation=40&max_cost=0.20&limit=20";
                 Request::get(format!("/registry/discover?skill={skill}&{filters}"))
             };
-            // The twentieth hit must be there, or the figure means nothing.
+            // The twentieth hit must be present, or the figure is meaningless.
             let full =
                 |status: hyper::StatusCode, body: &[u8]| status.is_success() && body.len() > 5_000;
             load::run(&plan, path, full)
@@ -91,8 +92,8 @@ pub fn measure(how: How, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     Ok((series, goals))
 }
 
-/// Every agent shares its skill with nineteen others; one in two also has the common one, at any of
-/// a hundred prices.
+/// Each agent shares its rare skill with nineteen others. Every second agent also has the common
+/// skill, at one of a hundred prices.
 async fn gather(hub: &BenchHub, agents: usize) -> io::Result<()> {
     let mut under_way = FuturesUnordered::new();
     for at in 0..agents {

@@ -1,10 +1,10 @@
-//! The bare echo: the least a server can do with a registry job, which is to parse it and answer.
-//! Messages of the relay it leaves to `postbox`.
+//! The bare echo server: the least a server can do with a registry job, which is to parse it and
+//! answer. Relay messages are handled in `echo_message`.
 //!
-//! It reads the same body as the hub into a type and answers with a body of the same shape and
-//! size, over the same HTTP library, on as many threads. It proves, decides and stores nothing: the
-//! distance between it and the hub is the price of what the hub promises. The same server can stand
-//! in for a worker that a hub sends jobs to, since its answer is a job's result.
+//! It parses the same body as the hub into a type and answers with a body of the same shape and
+//! size, over the same HTTP library, on the same number of threads. It verifies, decides and stores
+//! nothing: the difference between it and the hub is the cost of the hub's guarantees. It can also
+//! stand in for a worker that a hub sends jobs to, since its answer is a job's result.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 
 use super::postbox;
 
-/// What an answer says if the job named no time of its own.
+/// The timestamp of an answer if the job has none.
 const SOME_TIME: &str = "2026-01-01T00:00:00Z";
 
 /// A running echo server; it ends when this is dropped.
@@ -34,12 +34,12 @@ pub struct Echo {
     runtime: Option<Runtime>,
 }
 
-/// Who the echo says has done the work, and for how much.
+/// The worker id and price that the echo reports.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// The worker's id, a UUID.
     pub agent_id: String,
-    /// What one job costs.
+    /// Price of one job.
     pub cost: f64,
 }
 
@@ -59,8 +59,8 @@ impl Echo {
             let _inside = runtime.enter();
             TcpListener::from_std(listener)?
         };
-        // An answer must not wait for the acknowledgement of the one before. If this cannot be had
-        // the figures are worse, but they are still figures.
+        // An answer must not wait for the acknowledgement of the previous one. If this fails, the
+        // figures get worse but stay valid.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let router = Router::new()
             .route("/jobs", post(answer))
@@ -71,7 +71,7 @@ impl Echo {
         Ok(Self { address, runtime: Some(runtime) })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -79,14 +79,14 @@ impl Echo {
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        // Not the runtime's own drop, which waits and therefore panics inside another runtime.
+        // Not the runtime's own drop: that one blocks and therefore panics inside another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// A registry job, as far as the echo has to understand it.
+/// A registry job, as far as the echo has to parse it.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "parsed because the hub has to parse it too")]
 struct Job {

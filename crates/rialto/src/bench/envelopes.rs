@@ -1,4 +1,4 @@
-//! Signed REQUESTs of several senders to one provider, made before anything is measured.
+//! Signed REQUESTs of several senders to one provider, signed before the measurement starts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use rialto_client::agora::{Identity, Kind, PublicKey, Seed};
 
 use super::line::Raw;
 
-/// What everybody asks for.
+/// The resource that all senders request.
 pub const RESOURCE: &str = "bench:echo:v1";
-/// About what a request with some input looks like; the published example is as long.
+/// A typical request body with some input; the published example is as long.
 const PARAMS: &str = r#"{"q":"weather tokyo","max_results":3,"text":"some words of input"}"#;
 
-/// Everybody's envelopes, ready to be sent. They are fresh for a minute.
+/// The envelopes of all senders, ready to send. They are fresh for one minute.
 pub struct Envelopes {
     hub: SocketAddr,
     provider: PublicKey,
@@ -62,18 +62,18 @@ impl Envelopes {
         Ok(Arc::new(Self { hub, provider, senders, ready }))
     }
 
-    /// The `n`th envelope of a sender. What was not foreseen is signed now, which takes time of the
-    /// client and none of the hub.
+    /// The `n`th envelope of a sender. One that was not signed in advance is signed now, which
+    /// costs the client time but not the hub.
     pub fn nth(&self, sender: usize, n: u64) -> Raw {
         let ready = usize::try_from(n).ok().and_then(|n| self.ready[sender].get(n));
         ready.cloned().unwrap_or_else(|| {
             let made = request(self.hub, &self.senders[sender], self.provider);
-            made.expect("the same was signed before")
+            made.expect("signing worked before with the same input")
         })
     }
 }
 
-/// The bytes that a REQUEST signs, and the signature: what a verifier is given.
+/// The signed bytes of a REQUEST and the signature: the input of a verifier.
 pub fn example(provider: PublicKey) -> io::Result<String> {
     envelope(&identity(1), provider)
 }

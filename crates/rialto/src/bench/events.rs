@@ -1,32 +1,32 @@
-//! Reads an inbox stream as it comes off the wire: chunks, lines, events (relay 2.5).
+//! Parses an inbox stream as it arrives: chunks, lines, events (relay 2.5).
 //!
-//! Only what the benchmark counts is looked at: where the reader is, and when a letter was sent.
+//! Reads only what the benchmark counts: the position, and when a message was sent.
 
 use super::letter;
 
-/// Something an inbox said.
+/// An event of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The inbox is open.
     Connected,
-    /// A letter came, sent at this time of the letters' clock.
+    /// A message arrived. `sent_ns` is when it was sent, on the benchmark's clock.
     Letter { id: u64, sent_ns: u64 },
 }
 
-/// What has been read so far.
+/// The parser's state.
 #[derive(Debug, Default)]
 pub struct Events {
     part: Part,
-    /// The beginning of a line whose end has not come yet.
+    /// The start of a line whose end has not arrived yet.
     line: Vec<u8>,
     id: u64,
     connected: bool,
 }
 
-/// Where in the chunked body the next byte stands.
+/// Where in the chunked body the next byte belongs.
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    /// In the line that says how long the next chunk is.
+    /// In the line with the length of the next chunk.
     Size {
         so_far: usize,
         over: bool,
@@ -45,7 +45,7 @@ impl Default for Part {
 }
 
 impl Events {
-    /// Takes in more bytes and tells what they say.
+    /// Parses more bytes and passes each event to a callback.
     pub fn read(&mut self, mut bytes: &[u8], mut tell: impl FnMut(Event)) {
         while let Some(first) = bytes.first() {
             let taken = match self.part {
@@ -106,7 +106,7 @@ impl Events {
     }
 }
 
-/// One more byte of the line with a chunk's size. What follows a `;` says nothing.
+/// Reads one more byte of a chunk's size line. Text after a `;` is ignored.
 fn after_size(byte: u8, so_far: usize, over: bool) -> Part {
     match (byte, char::from(byte).to_digit(16)) {
         (b'\n', _) => Part::Data { left: so_far },

@@ -1,4 +1,4 @@
-//! A hub for the benchmark: in this process, on a runtime of its own with the echo's thread count.
+//! A hub for benchmarks: in this process, on its own runtime with the echo's thread count.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use rialto_hub::shutdown::{Shutdown, Trigger};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// What a hub under load must not stop at: limits are there for one caller, and this is a crowd.
+/// Limits are raised: they are meant for one caller, and a benchmark acts as many.
 pub const SETTINGS: [(&str, &str); 7] = [
     ("limits.registrations_per_minute", "0"),
     ("limits.registrations_per_minute_total", "0"),
@@ -31,7 +31,7 @@ pub struct BenchHub {
 }
 
 impl BenchHub {
-    /// A hub over the named store, without rate limits.
+    /// Starts a hub over the named store, without rate limits.
     pub fn start(threads: usize, backend: &str) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads.max(1))
@@ -56,7 +56,7 @@ impl BenchHub {
         Ok(Self { address, engine, runtime: Some(runtime), trigger, _dir: dir })
     }
 
-    /// Waits for something on the hub's runtime.
+    /// Blocks on a future on the hub's runtime.
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         let runtime = self.runtime.as_ref().expect("the runtime lives as long as the hub");
         runtime.block_on(work)

@@ -1,4 +1,4 @@
-//! Open inboxes: streams that are read as fast as they come, or held and never read.
+//! Open inboxes: streams that are read at full speed, or held open and never read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,24 +17,24 @@ use super::correspondent::Correspondent;
 use super::events::{Event, Events};
 use super::letter;
 
-/// Inboxes that are opened at once.
+/// Inboxes opened at once.
 const OPENING: usize = 128;
-/// How long opening one may take.
+/// Time limit for opening one inbox.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long letters that were accepted may stay away before they are given up.
+/// How long to wait for accepted messages before they count as lost.
 const DRY: Duration = Duration::from_secs(5);
 const READ_BYTES: usize = 16 * 1_024;
-/// The least a system lets a reader have for what it has not read yet.
+/// The smallest receive buffer a system allows.
 const STALLED_BYTES: u32 = 4 * 1_024;
 
-/// A letter that arrived, in the letters' time.
+/// A message that arrived, on the benchmark's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub sent_ns: u64,
     pub came_ns: u64,
 }
 
-/// Inboxes that are open and read, on one thread.
+/// Inboxes that are open and being read, on one thread.
 pub struct Inboxes {
     runtime: Runtime,
     count: Arc<AtomicU64>,
@@ -43,7 +43,7 @@ pub struct Inboxes {
 }
 
 impl Inboxes {
-    /// Opens everybody's inbox, from where its owner left off.
+    /// Opens the inbox of each agent, from its last position.
     pub fn open(hub: SocketAddr, owners: &[Correspondent]) -> io::Result<Self> {
         let runtime = one_thread("inboxes")?;
         let (close, closing) = watch::channel(false);
@@ -58,7 +58,7 @@ impl Inboxes {
         Ok(Self { runtime, count, close, streams })
     }
 
-    /// Waits until this many letters came, or no more come.
+    /// Waits until this many messages have arrived, or no more arrive.
     pub fn wait_for(&self, letters: u64) {
         let (mut seen, mut since) = (0, Instant::now());
         while seen < letters && since.elapsed() < DRY {
@@ -70,7 +70,7 @@ impl Inboxes {
         }
     }
 
-    /// Closes them all and says what came.
+    /// Closes all inboxes and returns the arrivals.
     pub fn close(self) -> io::Result<Vec<Arrival>> {
         self.close.send_replace(true);
         let mut all = Vec::new();
@@ -111,7 +111,7 @@ impl Stream {
                 let mut bytes = [0; READ_BYTES];
                 let length = opened.stream.read(&mut bytes).await?;
                 if length == 0 {
-                    return Err(io::Error::other("the inbox closed before it said hello"));
+                    return Err(io::Error::other("the inbox closed before its first event"));
                 }
                 connected = opened.take(&bytes[..length]);
             }
@@ -120,7 +120,7 @@ impl Stream {
         tokio::time::timeout(PATIENCE, opening).await?
     }
 
-    /// Reads until told to stop, or until the hub ends it.
+    /// Reads until `closing` is set or the hub ends the stream.
     async fn follow(mut self, mut closing: watch::Receiver<bool>) -> Vec<Arrival> {
         let mut bytes = vec![0; READ_BYTES];
         loop {
@@ -137,7 +137,7 @@ impl Stream {
         self.arrivals
     }
 
-    /// Takes bytes in; says whether they said hello.
+    /// Parses bytes and returns whether they contain the first event.
     fn take(&mut self, bytes: &[u8]) -> bool {
         let came_ns = letter::clock_ns(Instant::now());
         let (before, mut last, mut connected) = (self.arrivals.len(), None, false);
@@ -164,7 +164,7 @@ pub struct Stalled {
 }
 
 impl Stalled {
-    /// Opens everybody's inbox from the first letter nobody acknowledged, and leaves it there.
+    /// Opens the inbox of each agent from the first unacknowledged message and never reads it.
     pub fn open(hub: SocketAddr, owners: &[Correspondent]) -> io::Result<Self> {
         let runtime = one_thread("stalled")?;
         let mut streams = Vec::with_capacity(owners.len());
@@ -175,7 +175,7 @@ impl Stalled {
                 let mut stream = socket.connect(hub).await?;
                 let asked = request(hub, owner, "?ack=explicit", "");
                 stream.write_all(asked.as_bytes()).await?;
-                // The first bytes show that the hub has begun; they stay where they are.
+                // The first bytes show that the hub has started to send; they stay unread.
                 stream.peek(&mut [0]).await?;
                 Ok::<_, io::Error>(stream)
             });
@@ -197,7 +197,7 @@ fn request(hub: SocketAddr, owner: &Correspondent, query: &str, more: &str) -> S
     )
 }
 
-/// Reads the head of the answer; gives what came behind it.
+/// Reads the response head and returns the bytes after it.
 async fn past_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let end = loop {
@@ -205,13 +205,13 @@ async fn past_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
             break at + 4;
         }
         if stream.read_buf(&mut bytes).await? == 0 {
-            return Err(io::Error::other("the hub closed an inbox instead of opening it"));
+            return Err(io::Error::other("the hub closed the connection of an inbox"));
         }
     };
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
     if !head.starts_with("http/1.1 200") || !head.contains("transfer-encoding: chunked") {
         let said = String::from_utf8_lossy(&bytes).chars().take(300).collect::<String>();
-        return Err(io::Error::other(format!("no inbox was opened: {said}")));
+        return Err(io::Error::other(format!("the inbox did not open: {said}")));
     }
     Ok(bytes.split_off(end))
 }
@@ -228,7 +228,7 @@ mod tests {
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     const HELLO: &str = "retry: 2000\nid: 0\nevent: connected\ndata: {}\n\n";
 
-    /// Gives one connection after the other the next answer, and tells what was asked.
+    /// Answers each connection with the next response, and passes on the requests.
     fn hub(answers: Vec<String>) -> (SocketAddr, mpsc::Receiver<String>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();

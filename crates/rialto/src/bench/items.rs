@@ -1,5 +1,5 @@
-//! Signed messages of one wallet, made before anything is measured: a signature with an RSA key takes
-//! far longer than its check.
+//! Signed messages of one wallet, signed before the measurement starts: an RSA signature takes far
+//! longer to make than to verify.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use rialto_client::clara::{Account, Action, Signed};
 
 use super::line::Raw;
 
-/// About what a task with some input looks like; the spec's example is shorter.
+/// A typical task with some input; the spec's example is shorter.
 const PAYLOAD: &str = r#"{"prompt":"weather tokyo","max_results":3,"text":"some words of input"}"#;
 const TAGS: [(&str, &str); 3] = [
     ("RedStone-Agent-Topic", "tweet"),
@@ -18,7 +18,7 @@ const TAGS: [(&str, &str); 3] = [
     ("RedStone-Agent-Matching", "roundRobin"),
 ];
 
-/// Messages, ready to be sent by whoever has room for the next.
+/// Signed messages; any connection that is free sends the next.
 pub struct Items {
     hub: SocketAddr,
     account: Account,
@@ -33,7 +33,7 @@ pub fn task(account: &Account) -> io::Result<Signed> {
 }
 
 impl Items {
-    /// Signs so many messages, on all cores.
+    /// Signs `count` messages, on all cores.
     pub fn sign(hub: SocketAddr, account: &Account, count: usize) -> io::Result<Arc<Self>> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let share = |at: usize| {
@@ -54,12 +54,12 @@ impl Items {
         Ok(Arc::new(Self { hub, account: account.clone(), ready, one }))
     }
 
-    /// The next message. What was not foreseen is signed now, which takes time of the client and none
-    /// of the hub.
+    /// The next message. One that was not signed in advance is signed now, which costs the client
+    /// time but not the hub.
     pub fn next(&self) -> Raw {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop();
         ready.unwrap_or_else(|| {
-            let signed = task(&self.account).expect("the same was signed before");
+            let signed = task(&self.account).expect("signing worked before with the same input");
             request(self.hub, &signed)
         })
     }

@@ -1,8 +1,8 @@
-//! The full registry job against the echo: open, assign, deliver, result, settle.
+//! Benchmarks the full registry job against the echo: open, assign, deliver, result, settle.
 //!
-//! Each connection is an orchestrator and a worker in turn, and works like a busy pair does: some
-//! jobs are asked for, the worker fetches them all with one poll, and each is reported. Money and
-//! score move with the report. Every request is on disk before it is answered.
+//! Each connection alternates between an orchestrator and a worker, like a busy pair: it posts
+//! several jobs, the worker fetches them all with one poll, and each is reported. Credits and
+//! scores move with the report. Every request is on disk before it is answered.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::people::{self, Person, Sells};
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 
-/// What the issue asks: a full job at this share of the echo's rate.
+/// Goal: a full job at this share of the echo's rate.
 const GOAL: f64 = 0.15;
 
 /// How to measure.
@@ -36,14 +36,14 @@ pub struct How {
     pub batch: u64,
 }
 
-/// One connection's cast.
+/// The requester and worker of one connection.
 struct Pair {
     asking: Person,
     working: Person,
     skill: String,
 }
 
-/// Measures echo and hub in turns.
+/// Measures echo and hub in alternating rounds.
 pub fn measure(how: How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let echo = Echo::start(how.threads, Worker { agent_id: Uuid::nil().to_string(), cost: 0.01 })?;
     let hub = BenchHub::start(how.threads, "sqlite")?;
@@ -72,7 +72,7 @@ pub fn measure(how: How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
         }),
     ];
     let series = take_turns(how.rounds, contestants)?;
-    // Of the requests of a cycle, one for each job and one for the poll are not jobs yet.
+    // One cycle has one request per job and one poll that do not complete a job.
     let jobs_a_request = how.batch as f64 / cycle(how.batch) as f64;
     let share = series[1].ratio_to(&series[0], |round| round.per_second) * jobs_a_request;
     let (connections, batch) = (how.connections, how.batch);
@@ -95,12 +95,12 @@ async fn cast(hub: &BenchHub, connections: usize) -> io::Result<Vec<Pair>> {
     Ok(pairs)
 }
 
-/// Requests of one cycle: every job is asked for and reported, and there is one poll.
+/// Requests of one cycle: each job is posted and reported, plus one poll.
 fn cycle(batch: u64) -> u64 {
     2 * batch + 1
 }
 
-/// The n-th request of a connection: ask, ask …, fetch, report, report …, and again.
+/// The n-th request of a connection: post, post …, poll, report, report …, and again.
 fn step(round: usize, (at, n): (usize, u64), batch: u64, pair: &Pair) -> Request {
     let (turn, place) = (n / cycle(batch), n % cycle(batch));
     let id = |which: u64| job_id(round, at, turn * batch + which);
@@ -129,7 +129,7 @@ fn bearer(person: &Person) -> HeaderValue {
     HeaderValue::try_from(format!("Bearer {}", person.key)).expect("keys are plain ASCII")
 }
 
-/// The body of a job; what the echo gets as well.
+/// The body of a job; the echo gets the same.
 fn body(id: Uuid, pair: &Pair) -> Bytes {
     let (asking, skill) = (pair.asking.id, &pair.skill);
     format!(
@@ -138,7 +138,7 @@ fn body(id: Uuid, pair: &Pair) -> Bytes {
     .into()
 }
 
-/// An id no other round, connection or job has.
+/// An id that is unique over rounds, connections and jobs.
 fn job_id(round: usize, at: usize, n: u64) -> Uuid {
     Uuid::from_u128(
         ((round as u128 + 1) << 100) | ((at as u128) << 68) | u128::from(n) | (4 << 76) | (8 << 60),

@@ -1,7 +1,7 @@
-//! Letters: the messages of the send benchmark, as whole requests (relay 2.4 and 2.6).
+//! The messages of the send benchmark, as whole requests (relay 2.4 and 2.6).
 //!
-//! All letters of one sender differ in a few digits and in the receiver's name, which are all of
-//! the same length. So each is a copy of one template with these places written over.
+//! All messages of one sender differ only in a few digits and in the receiver's name, all of fixed
+//! length. So each message is a copy of one template with these places overwritten.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -14,41 +14,41 @@ use bytes::{Bytes, BytesMut};
 use super::correspondent::Correspondent;
 use super::line::Raw;
 
-/// Letters of one conversation: fewer than the loop guard minds in a minute (relay R89).
+/// Messages per conversation: fewer than the loop guard allows per minute (relay R89).
 pub const PER_CONVERSATION: u64 = 16;
-/// Conversations one sender may have in one run, and senders of one run: room for digits.
+/// Limits on conversations per sender and senders per run, so that numbers fit their digits.
 const CONVERSATIONS_MAX: u64 = 10_000_000;
 const SENDERS_MAX: u64 = 10_000;
-/// Stands before the time at which a letter was sent, and nowhere else in an inbox.
+/// Marks the send time of a message. Appears nowhere else in an inbox.
 const TIME_SIGN: char = '#';
-/// Digits of a time; enough for eleven days.
+/// Digits of a time: enough for eleven days.
 const TIME_DIGITS: usize = 15;
 
-/// Where all times of letters are counted from.
+/// Zero of the benchmark's clock.
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// Every run has conversations of its own.
+/// Each run uses its own conversations.
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
-/// Nanoseconds between the first letter's time and `at`.
+/// Nanoseconds from the start of the benchmark's clock to `at`.
 pub fn clock_ns(at: Instant) -> u64 {
     u64::try_from(at.saturating_duration_since(*EPOCH).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// When the letter in this line of an inbox was sent, if there is one in it.
+/// The send time of the message in this inbox line, if it contains one.
 pub fn sent_ns(line: &[u8]) -> Option<u64> {
     let sign = line.iter().position(|byte| *byte == TIME_SIGN as u8)?;
     let digits = line.get(sign + 1..)?.get(..TIME_DIGITS)?;
     str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// All letters of one run.
+/// All messages of one run.
 pub struct Letters {
     run: u64,
     receivers: Vec<Bytes>,
     senders: Vec<Template>,
 }
 
-/// One sender's letter, and where it differs from the next.
+/// One sender's message, and the places where it differs from the next.
 struct Template {
     request: Bytes,
     receiver: Range<usize>,
@@ -58,7 +58,7 @@ struct Template {
 }
 
 impl Letters {
-    /// Letters from all `senders` to all `receivers`, `padding` characters longer than usual.
+    /// Messages from all `senders` to all `receivers`, with `padding` extra characters.
     pub fn new(
         to: SocketAddr,
         senders: &[Correspondent],
@@ -68,9 +68,9 @@ impl Letters {
         let longest = receivers.first().map_or(0, |receiver| receiver.id.len());
         assert!(
             !receivers.is_empty() && receivers.iter().all(|receiver| receiver.id.len() == longest),
-            "there are receivers, and their names are of one length"
+            "receivers must exist and have names of equal length"
         );
-        assert!((senders.len() as u64) < SENDERS_MAX, "so few senders have conversations");
+        assert!((senders.len() as u64) < SENDERS_MAX, "too many senders for the conversation ids");
         let template = |sender| Template::new(to, sender, &receivers[0].id, padding);
         Self {
             run: RUNS.fetch_add(1, Ordering::Relaxed),
@@ -79,7 +79,7 @@ impl Letters {
         }
     }
 
-    /// The `n`th letter of a sender, sent now.
+    /// The `n`th message of a sender, with the current time.
     pub fn nth(&self, sender: usize, n: u64) -> Raw {
         let talk = n / PER_CONVERSATION;
         let conversation =
@@ -101,7 +101,7 @@ impl Template {
         let padding = "-".repeat(padding);
         let Correspondent { id, key, .. } = sender;
         let text =
-            format!("Benchmark letter {number}, sent at {TIME_SIGN}{time} nanoseconds{padding}");
+            format!("Benchmark message {number}, sent at {TIME_SIGN}{time} nanoseconds{padding}");
         let body = format!(
             r#"{{"receiver_id":"{receiver}","envelope":{{"chorus_version":"0.4","sender_id":"{id}","original_text":"{text}","sender_culture":"en","conversation_id":"{conversation}"}}}}"#
         );
@@ -110,7 +110,7 @@ impl Template {
             "POST /relay/messages HTTP/1.1\r\nhost: {to}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         let place = |of: &str| {
-            let start = request.find(of).expect("the request was made with it");
+            let start = request.find(of).expect("the request contains the placeholder");
             start..start + of.len()
         };
         let receiver_start = place(r#"{"receiver_id":""#).end;
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(envelope["sender_culture"], "en");
         assert!(envelope.get("turn_number").is_none());
         let text = envelope["original_text"].as_str().unwrap();
-        assert!(text.starts_with("Benchmark letter 000012345, sent at #"), "{text}");
+        assert!(text.starts_with("Benchmark message 000012345, sent at #"), "{text}");
         let sent = sent_ns(text.as_bytes()).unwrap();
         assert!((before..=clock_ns(Instant::now())).contains(&sent));
         assert!(body(&letters(100).nth(0, 0)).to_string().len() > letter.to_string().len() + 90);

@@ -1,7 +1,7 @@
-//! One lean HTTP/1.1 connection of the load client: bytes out, a status and a body in.
+//! One minimal HTTP/1.1 connection of the load client: bytes out, a status and a body in.
 //!
-//! On one machine every cycle of the client is taken from the server, so nothing of an answer is
-//! read but its status and its length. Servers that need more understanding are for `wire`.
+//! On one machine the client takes CPU time from the server, so only the status and length of an
+//! answer are parsed. Requests that need a full HTTP client use `hyper_connection`.
 
 use bytes::{Bytes, BytesMut};
 use hyper::StatusCode;
@@ -11,12 +11,12 @@ use tokio::net::TcpStream;
 use super::measured::Trouble;
 use super::wire::{Asked, Talk};
 
-/// Room for an answer of the usual size.
+/// Buffer for an answer of the usual size.
 const ROOM: usize = 4_096;
-/// The longest head that is waited for.
+/// The longest accepted response head.
 const HEAD_BYTES_MAX: usize = 64 * 1_024;
 
-/// A whole request, head and body, as it goes over the wire.
+/// A whole request, head and body, as sent on the wire.
 #[derive(Clone, Debug)]
 pub struct Raw(pub Bytes);
 
@@ -36,7 +36,8 @@ impl Talk<Raw> for Line {
     }
 
     async fn is_open(&mut self) -> bool {
-        // Between two answers there is nothing to read; what comes all the same is the end.
+        // Between two answers nothing arrives, so any read result means that the connection has
+        // ended.
         let found = self.stream.try_read(&mut [0]);
         found.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
@@ -62,32 +63,32 @@ impl Line {
     async fn more(&mut self) -> Result<(), Trouble> {
         self.buffer.reserve(ROOM);
         match self.stream.read_buf(&mut self.buffer).await.map_err(Trouble::broken)? {
-            0 => Err(Trouble::broken("the connection ended before the answer")),
+            0 => Err(Trouble::broken("the connection closed before the answer")),
             _ => Ok(()),
         }
     }
 }
 
-/// What is read of an answer's head.
+/// The parts of a response head that are used.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
     status: StatusCode,
     /// Length of the head itself.
     bytes: usize,
-    /// Length of the body behind it.
+    /// Length of the body after it.
     body: usize,
 }
 
-/// `None` until the head is whole.
+/// `None` until the head is complete.
 fn read_head(bytes: &[u8]) -> Result<Option<Head>, Trouble> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         let endless = bytes.len() > HEAD_BYTES_MAX;
-        return if endless { Err(Trouble::broken("a head without end")) } else { Ok(None) };
+        return if endless { Err(Trouble::broken("head is too long")) } else { Ok(None) };
     };
     let status = bytes.get(9..12).and_then(|digits| StatusCode::from_bytes(digits).ok());
-    let status = status.ok_or_else(|| Trouble::broken("an answer without a status"))?;
+    let status = status.ok_or_else(|| Trouble::broken("the response has no status"))?;
     let length = bytes[..end].split(|byte| *byte == b'\n').find_map(content_length);
-    let body = length.ok_or_else(|| Trouble::broken("an answer without a length"))?;
+    let body = length.ok_or_else(|| Trouble::broken("the response has no content-length"))?;
     Ok(Some(Head { status, bytes: end + 4, body }))
 }
 

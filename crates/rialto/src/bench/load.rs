@@ -1,9 +1,9 @@
-//! The load client: a number of keep-alive connections that ask as fast as they are answered, or
-//! at a given rate.
+//! The load client: keep-alive connections that send as fast as they are answered, or at a fixed
+//! rate.
 //!
-//! It speaks HTTP/1.1 over bare connections, a `wire` or a `line`, without a pool or redirects,
-//! because on one machine every cycle of the client is taken from the server. What to ask and what
-//! counts as a good answer is the caller's; what is made of the figures is for `report`.
+//! It speaks HTTP/1.1 over bare connections (`HyperConnection` or `RawConnection`), without a pool
+//! or redirects, because on one machine the client takes CPU time from the server. The caller
+//! supplies the requests and decides which answers are good; `report` evaluates the figures.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,63 +21,62 @@ use tokio::net::TcpStream;
 use super::measured::{Measured, Tally, Trouble};
 use super::wire::{Asked, Talk};
 
-/// How long a connection that broke waits before it is made again, so that a server that is gone
-/// is not hammered.
+/// Delay before a broken connection is opened again, so that a dead server is not hammered.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 
-/// From the last connection made to the first request due: the time the threads need to start.
+/// Time between the last connect and the first request: the threads need it to start.
 const LEAD: Duration = Duration::from_millis(5);
 
-/// What a timer may oversleep on its own account. A request that is sent later than that was held up
-/// by a busy machine, which a visitor would feel too.
+/// How late a timer may fire by itself. A request sent later than that was delayed by a busy
+/// machine, which a real client would notice too.
 const TIMER_SLACK: Duration = Duration::from_millis(2);
 
-/// The slowest open loop: one request in 1,000 seconds.
+/// The slowest open loop: one request per 1,000 seconds.
 const PER_SECOND_MIN: f64 = 0.001;
 
-/// What to measure, how hard and for how long.
+/// What to measure, at which load and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Where the server listens.
+    /// The server's address.
     pub address: SocketAddr,
-    /// How many connections are kept open; each has at most one request under way.
+    /// Connections kept open; each has at most one request in flight.
     pub connections: usize,
-    /// How many threads the client works with.
+    /// Threads of the client.
     pub threads: usize,
     /// When the next request is sent.
     pub pace: Pace,
-    /// How long the server is under load before anything is counted.
+    /// Load before counting starts.
     pub warm_up: Duration,
-    /// How long it is measured.
+    /// Time that is measured.
     pub duration: Duration,
-    /// How long an answer may take before the connection is given up.
+    /// Time limit for an answer; then the connection is closed.
     pub patience: Duration,
 }
 
 /// When a connection sends its next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// As soon as the answer is there. Finds the highest rate, but a server that stalls is asked
-    /// less meanwhile, so its latencies look better than a visitor would find them.
+    /// As soon as the answer arrives. This finds the highest rate. But a server that stalls gets
+    /// fewer requests meanwhile, so its latencies look better than real clients would find them.
     Closed,
     /// At fixed times, `per_second` over all connections together. If the connection is still busy
-    /// when a request falls due, the request is sent late and its latency counts from when it was
-    /// due, so a stall is felt by everyone who would have come during it.
+    /// when a request is due, the request is sent late and its latency counts from the due time. So
+    /// a stall shows in every request that was due during it.
     ///
-    /// The timer is good to a millisecond: plan enough connections that each has a few between two
-    /// requests.
+    /// The timer is accurate to a millisecond: use enough connections that each has a few
+    /// milliseconds between two requests.
     Open {
         /// Requests per second, over all connections together.
         per_second: f64,
     },
 }
 
-/// One request, without what belongs to the connection (`Host`, `Content-Length`).
+/// One request, without headers that belong to the connection (`Host`, `Content-Length`).
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// Path and query, beginning with `/`.
+    /// Path and query, starting with `/`.
     pub path: String,
     /// Further headers.
     pub headers: HeaderMap,
@@ -86,10 +85,10 @@ pub struct Request {
 }
 
 impl Plan {
-    /// A closed loop over 64 connections: one second to warm up, five seconds measured.
+    /// A closed loop over 64 connections: one second of warm-up, five seconds measured.
     ///
-    /// The client gets a thread for every core: if it were the one that cannot do more, a slow
-    /// server would look nearly as good as a fast one.
+    /// The client gets one thread per core. If the client were the bottleneck, a slow server would
+    /// look nearly as good as a fast one.
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
@@ -105,16 +104,16 @@ impl Plan {
     fn check(&self) -> io::Result<()> {
         let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.connections == 0 || self.threads == 0 {
-            return wrong("a load needs at least one connection and one thread");
+            return wrong("the load needs at least one connection and one thread");
         }
         if self.duration.is_zero() {
-            return wrong("a load needs some time");
+            return wrong("the load duration must be above zero");
         }
         match self.pace {
             Pace::Open { per_second }
                 if !(per_second.is_finite() && per_second >= PER_SECOND_MIN) =>
             {
-                wrong("an open loop needs a rate, of 0.001 per second or more")
+                wrong("an open loop needs a rate of at least 0.001 per second")
             }
             _ => Ok(()),
         }
@@ -122,7 +121,7 @@ impl Plan {
 }
 
 impl Request {
-    /// Asks for `path`.
+    /// A GET request for `path`.
     pub fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -132,28 +131,28 @@ impl Request {
         }
     }
 
-    /// Posts `body`, which is JSON, to `path`.
+    /// A POST request to `path` with a JSON `body`.
     pub fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
         let request = Self { method: Method::POST, body: body.into(), ..Self::get(path) };
         request.with(CONTENT_TYPE, HeaderValue::from_static("application/json"))
     }
 
-    /// The same with one header more.
+    /// Adds a header.
     pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 }
 
-/// Puts the server under load and says how it did.
+/// Puts the server under load and returns the measurement.
 ///
-/// `ask` makes the `n`th request of a connection; `n` goes on counting from the warm-up into the
-/// measured time, so a pair never comes twice in one run. `check` says whether an answer is a good
-/// one; the others are counted as errors and their latencies left out, since a refusal is quickly
-/// made.
+/// `ask` builds the `n`th request of a connection. `n` keeps counting from the warm-up into the
+/// measured time, so a pair of connection and `n` is unique in a run. `check` decides whether an
+/// answer is good. The others count as errors, and their latencies are left out, since refusals are
+/// fast.
 ///
-/// Blocks the calling thread until the last answer is there. Fails only if the plan makes no sense
-/// or the server cannot be reached at all; whatever goes wrong later is part of the result.
+/// Blocks the calling thread until the last answer has arrived. Fails only if the plan is invalid
+/// or the server cannot be reached at all; later errors are part of the result.
 pub(super) fn run<A, C, R>(plan: &Plan, ask: A, check: C) -> io::Result<Measured>
 where
     A: Fn(usize, u64) -> R + Send + Sync + 'static,
@@ -163,7 +162,7 @@ where
     run_timed(plan, ask, check).map(|(measured, _)| measured)
 }
 
-/// The same for those who measure something else meanwhile: says also when it was measured.
+/// Like [`run`], and also returns when the measured time began and ended.
 pub(super) fn run_timed<A, C, R>(
     plan: &Plan,
     ask: A,
@@ -176,7 +175,8 @@ where
 {
     plan.check()?;
     let scenario = Arc::new(Scenario { plan: *plan, ask, check });
-    // Connected before the clock starts, and from here, so that an absent server is told at once.
+    // Connects before the clock starts and on this thread, so that a missing server is reported at
+    // once.
     let mut dealt: Vec<Vec<(usize, std::net::TcpStream)>> = Vec::new();
     dealt.resize_with(plan.threads.min(plan.connections), Vec::new);
     let threads = dealt.len();
@@ -222,14 +222,14 @@ impl Phases {
     }
 }
 
-/// What all connections of a run have in common.
+/// What all connections of a run share.
 struct Scenario<A, C> {
     plan: Plan,
     ask: A,
     check: C,
 }
 
-/// One thread of the client: its own runtime, so that a connection never changes threads.
+/// One thread of the client, with its own runtime, so that a connection never changes threads.
 fn work<A, C, R>(
     scenario: Arc<Scenario<A, C>>,
     phases: Phases,
@@ -241,7 +241,7 @@ where
     R: Asked,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Shared by tasks of one thread only: the lock is never waited for.
+    // Shared only by tasks of one thread, so the lock is never contended.
     let tally = Arc::new(Mutex::new(Tally::default()));
     runtime.block_on(async {
         let mut tasks = Vec::with_capacity(streams.len());
@@ -264,16 +264,16 @@ where
     Ok(std::mem::take(&mut *tally))
 }
 
-/// Leave to send the next request.
+/// Permission to send the next request.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
-    /// The latency counts from the sending, but from this moment at the latest.
+    /// Latency counts from sending, but from this time at the latest.
     latest: Option<Instant>,
-    /// Whether the connection was still busy when the request fell due.
+    /// Whether the connection was still busy when the request was due.
     queued: bool,
 }
 
-/// Whoever sits at one connection and asks.
+/// One connection of the load client, and the requests it sends.
 struct Visitor<A, C> {
     scenario: Arc<Scenario<A, C>>,
     phases: Phases,
@@ -291,7 +291,7 @@ where
         let mut wire = R::Wire::over(stream).await.ok();
         for n in 0.. {
             let Some(turn) = self.turn(n).await else { break };
-            // Making the request and judging the answer is our time, not the server's.
+            // Building the request and checking the answer is the client's time, not the server's.
             let request = (self.scenario.ask)(self.connection, n);
             let now = Instant::now();
             let began = turn.latest.map_or(now, |latest| now.min(latest));
@@ -307,7 +307,7 @@ where
         }
     }
 
-    /// Waits until the `n`th request may be sent; `None` when the time is over.
+    /// Waits until the `n`th request may be sent; `None` when the run is over.
     async fn turn(&self, n: u64) -> Option<Turn> {
         let now = Instant::now();
         let Pace::Open { per_second } = self.scenario.plan.pace else {
@@ -329,7 +329,7 @@ where
         Some(Turn { latest: Some(due + TIMER_SLACK), queued: false })
     }
 
-    /// The connections take turns: together they send at equal distances.
+    /// The connections alternate, so that together they send at equal intervals.
     fn due(&self, n: u64, per_second: f64) -> Instant {
         let place = n * self.scenario.plan.connections as u64 + self.connection as u64;
         self.phases.start + Duration::from_secs_f64(place as f64 / per_second)
@@ -342,7 +342,7 @@ where
     ) -> Result<(StatusCode, Bytes), Trouble> {
         let Plan { address, patience, .. } = self.scenario.plan;
         let exchanged = tokio::time::timeout(patience, async {
-            // A server may close a connection between two requests; that is no error.
+            // A server may close a connection between two requests; that is not an error.
             if let Some(kept) = wire
                 && kept.is_open().await
             {
@@ -363,8 +363,9 @@ where
         let ended_inside = ended >= measured_from && ended <= until;
         self.with_tally(|tally| match outcome {
             Ok(()) => {
-                // The rate counts what was finished in the time. The latencies are those of what
-                // was begun in it: leaving out who was still waiting would hide the slowest.
+                // The rate counts requests that ended in the measured time. The latencies are those
+                // of requests that began in it: leaving out the ones still waiting would hide the
+                // slowest.
                 tally.good += u64::from(ended_inside);
                 if began_inside {
                     tally.queued += u64::from(turn.queued);

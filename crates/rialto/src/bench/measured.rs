@@ -1,4 +1,4 @@
-//! What a run under load came to: rates, latencies, and everything that went wrong.
+//! The result of a load run: rates, latencies and errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,35 +14,35 @@ use super::load::{Pace, Plan};
 const DIGITS: u8 = 3;
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 
-/// How much of a wrong answer is kept, to tell what was wrong about it.
+/// Characters of an unexpected answer that are kept for the report.
 const SAMPLE_CHARS_MAX: usize = 300;
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// How many connections there were.
+    /// Number of connections.
     pub connections: usize,
-    /// The rate that was asked for; none in a closed loop.
+    /// The requested rate; none in a closed loop.
     pub planned_per_second: Option<f64>,
-    /// How long was measured, in seconds.
+    /// Measured time in seconds.
     pub seconds: f64,
-    /// How many good answers came in that time.
+    /// Good answers in that time.
     pub good: u64,
     /// Good answers per second.
     pub per_second: f64,
-    /// How long good answers took.
+    /// Latencies of good answers.
     pub latency: Percentiles,
-    /// What went wrong.
+    /// Errors.
     pub errors: Errors,
     /// Open loop: good answers to requests that had to wait for their connection.
     pub queued: u64,
-    /// Open loop: requests that fell due and were never sent. A few at the very end mean nothing;
-    /// many mean that the rate was more than the server can do, and the latencies only say so.
+    /// Open loop: requests that were due and never sent. A few at the very end mean nothing. Many
+    /// mean that the rate was too high for the server, and then the latencies are not meaningful.
     pub unsent: u64,
 }
 
-/// Latencies in microseconds. Not a number where nothing was measured, so that nobody takes it for
-/// a quick answer; `null` in JSON.
+/// Latencies in microseconds. NaN where nothing was measured, so that it is not mistaken for a fast
+/// answer; `null` in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentiles {
     /// Half of the answers took at most this long.
@@ -57,21 +57,21 @@ pub struct Percentiles {
     pub max_us: f64,
 }
 
-/// What went wrong in a run, counted.
+/// The errors of a run, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Errors {
-    /// Answers that were not the expected ones, by their status.
+    /// Unexpected answers, by status.
     pub by_status: BTreeMap<u16, u64>,
-    /// Connections that could not be made or ended before the answer.
+    /// Connections that failed to open or closed before the answer.
     pub broken: u64,
-    /// Answers that did not come in time.
+    /// Answers that did not arrive in time.
     pub timed_out: u64,
-    /// The first of all these, in words.
+    /// The first error, as text.
     pub first: Option<String>,
 }
 
 impl Measured {
-    /// Whether an open loop asked for more than the server can do: more than one request in a
+    /// Whether an open loop asked for more than the server can handle: more than one request in a
     /// hundred was never sent.
     pub fn overrun(&self) -> bool {
         self.unsent > self.good / 100
@@ -98,12 +98,12 @@ impl Percentiles {
 }
 
 impl Errors {
-    /// How many there were.
+    /// Number of errors.
     pub fn total(&self) -> u64 {
         self.by_status.values().sum::<u64>() + self.broken + self.timed_out
     }
 
-    /// Counts those of another run as well.
+    /// Adds the errors of another run.
     pub fn add(&mut self, other: &Self) {
         for (status, count) in &other.by_status {
             *self.by_status.entry(*status).or_default() += count;
@@ -159,12 +159,12 @@ impl fmt::Display for Trouble {
         match self {
             Self::Wrong { status, sample } => write!(f, "{status} {sample}"),
             Self::Broken(why) => f.write_str(why),
-            Self::TimedOut => f.write_str("no answer in time"),
+            Self::TimedOut => f.write_str("timed out waiting for the answer"),
         }
     }
 }
 
-/// What one thread of the client has counted so far.
+/// Counts of one client thread so far.
 pub(super) struct Tally {
     nanoseconds: Histogram<u64>,
     errors: Errors,
@@ -183,7 +183,7 @@ impl Default for Tally {
 
 impl Tally {
     pub(super) fn latency(&mut self, took: Duration) {
-        // Saturating: what took longer than ten minutes counts as ten minutes.
+        // Saturating: longer latencies count as ten minutes.
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.saturating_record(nanoseconds);
     }

@@ -1,9 +1,9 @@
-//! How much memory a process has in use, as far as the system tells.
+//! Memory used by a process, where the system reports it.
 
 use std::fs;
 
-/// The resident memory of a process, in bytes. `None` where there is no `/proc` (anywhere but on
-/// Linux), and for a process that is gone.
+/// The resident memory of a process, in bytes. `None` where there is no `/proc` (on anything but
+/// Linux), and for a process that has ended.
 pub fn rss_bytes(pid: u32) -> Option<u64> {
     read_rss(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }

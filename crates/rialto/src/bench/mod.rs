@@ -1,12 +1,11 @@
-//! The benchmark: how fast the hub is, told as ratios that mean the same on every machine.
+//! The benchmark: how fast the hub is, as ratios that hold on every machine.
 //!
 //! A rate alone says more about the machine than about the hub. So the hub is measured next to a
-//! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in [`rounds`]
-//! that take turns, and the [`report`] compares what is left of the echo's rate with the goals.
-//! What is asked of the hub is for the scenarios: [`jobs`], [`discovery`], [`startup`], and for the
-//! relay [`send`], [`stored`], [`streams`], [`stalled`]. [`worker`] measures our own agent runtime by
-//! one requester's jobs in a row, without an echo. [`agora`] and [`clara`] are measured next to
-//! the bare check of their signatures instead.
+//! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in alternating
+//! [`rounds`]. The [`report`] compares the ratios with the goals. The scenarios are [`jobs`],
+//! [`discovery`], [`startup`], and for the relay [`send`], [`stored`], [`streams`], [`stalled`].
+//! [`worker`] measures our own agent runtime by one requester's consecutive jobs, without an echo.
+//! [`agora`] and [`clara`] are measured next to bare signature verification instead.
 
 pub mod agora;
 pub mod clara;

@@ -1,4 +1,4 @@
-//! An office: a hub with correspondents, some of whom are never there.
+//! A hub with relay agents for the send benchmarks; some of them are never online.
 
 use std::io;
 use std::ops::Range;
@@ -15,18 +15,18 @@ use super::letter::{self, Letters};
 use super::load::{self, Plan};
 use super::measured::{Measured, Tally};
 
-/// A running hub and everybody who writes and is written to.
+/// A running hub with its senders and receivers.
 pub struct Office {
     pub hub: BenchHub,
     pub senders: Vec<Correspondent>,
-    /// Have no inbox open: what is sent to them is queued.
+    /// Receivers without an open inbox: messages to them are queued.
     pub away: Vec<Correspondent>,
-    /// Have their inbox open while letters are counted as they arrive.
+    /// Receivers whose inbox is open while arrivals are counted.
     pub here: Vec<Correspondent>,
 }
 
 impl Office {
-    /// A hub over the named store.
+    /// Starts a hub over the named store.
     pub fn open(
         threads: usize,
         backend: &str,
@@ -40,14 +40,14 @@ impl Office {
         Ok(Self { hub, senders, away, here })
     }
 
-    /// Sends to receivers who are not there. The plan may lead to an echo as well.
+    /// Sends to offline receivers. The plan may also point at an echo.
     pub fn send(&self, plan: &Plan) -> io::Result<Measured> {
         let letters = Letters::new(plan.address, &self.senders, &self.away, 0);
         let ask = move |at: usize, n: u64| letters.nth(at, n);
         load::run(plan, ask, |status, _: &[u8]| status == StatusCode::ACCEPTED)
     }
 
-    /// Sends to receivers who are there, and counts what they get and how long it was under way.
+    /// Sends to online receivers and measures arrivals and delivery times.
     pub fn send_and_receive(&self, plan: &Plan) -> io::Result<Measured> {
         let inboxes = Inboxes::open(plan.address, &self.here)?;
         let letters = Letters::new(plan.address, &self.senders, &self.here, 0);
@@ -66,8 +66,8 @@ impl Office {
     }
 }
 
-/// What the receivers make of a run: the rate is that of letters that came in its time, the
-/// latencies are those of letters that were sent in it.
+/// The measurement at the receivers: the rate counts messages that arrived in the measured time,
+/// the latencies are those of messages sent in it.
 fn received(
     plan: &Plan,
     sent: Measured,
@@ -88,7 +88,7 @@ fn received(
     let lost = accepted.saturating_sub(arrivals.len() as u64);
     if lost > 0 {
         measured.errors.broken += lost;
-        let told = || format!("{lost} of {accepted} accepted letters did not arrive");
+        let told = || format!("{lost} of {accepted} accepted messages did not arrive");
         measured.errors.first.get_or_insert_with(told);
     }
     measured
@@ -128,9 +128,9 @@ mod tests {
         assert_eq!(measured.errors.total(), 2);
         assert_eq!(
             measured.errors.first.as_deref(),
-            Some("2 of 3 accepted letters did not arrive")
+            Some("2 of 3 accepted messages did not arrive")
         );
-        // A letter may also come although its sender was never told so.
+        // A message may also arrive although its sender got no confirmation.
         assert_eq!(made_of(&[(12, 14)], 0).errors.total(), 0);
     }
 }

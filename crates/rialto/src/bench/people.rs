@@ -1,4 +1,4 @@
-//! The benchmark's population: agents put in through the lane, without HTTP in between.
+//! The benchmark's agents, registered directly through the commit lane, without HTTP.
 
 use std::io;
 
@@ -11,14 +11,14 @@ use rialto_engine::keys::{Key, Kind};
 use rialto_protocols::registry::ID;
 use uuid::Uuid;
 
-/// An agent and the key it was given.
+/// An agent and its key.
 #[derive(Clone, Debug)]
 pub struct Person {
     pub id: Uuid,
     pub key: String,
 }
 
-/// What one agent sells.
+/// A skill of an agent and its price.
 #[derive(Clone, Debug)]
 pub struct Sells {
     pub skill: String,
@@ -64,12 +64,12 @@ pub async fn enrol(
     };
     match engine.run(Command::Enrol(Box::new(order))).await {
         Ok(Answer::Agent { .. }) => Ok(Person { id, key: key.expose().to_owned() }),
-        Ok(_) => Err(io::Error::other("an enrolment gave something else")),
+        Ok(_) => Err(io::Error::other("the registration returned an unexpected answer")),
         Err(failure) => Err(io::Error::other(failure)),
     }
 }
 
-/// Gives an owner more credits than a benchmark can spend.
+/// Grants an owner more credits than a benchmark can spend.
 pub async fn enrich(engine: &Engine, owner: &str) -> io::Result<()> {
     let grant = Command::Grant { name: owner.to_owned(), amount: Credits::MAX };
     engine.run(grant).await.map(drop).map_err(io::Error::other)

@@ -1,4 +1,5 @@
-//! The echo's side of a message: it reads the letter whole and says that it is queued.
+//! The echo's handler for relay messages: it parses the whole message and answers that it is
+//! queued.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -6,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// As long as what a hub answers.
+/// As long as the hub's own trace id.
 const SOME_TRACE: &str = "6f1c2d3e-4a5b-4c6d-8e7f-901234567890";
 const SOME_TIME: &str = "2026-01-01T00:00:00.000Z";
 
-/// A message to send, as far as the echo has to understand it.
+/// A message to send, as far as the echo has to parse it.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "parsed because the hub has to parse it too")]
 struct Message {
@@ -49,7 +50,7 @@ struct Metadata {
     timestamp: &'static str,
 }
 
-/// `POST /relay/messages`, without any of the work.
+/// `POST /relay/messages`, without any of the hub's work.
 pub async fn take(body: Bytes) -> Response {
     match serde_json::from_slice::<Message>(&body) {
         Ok(_) => {

@@ -1,4 +1,4 @@
-//! A hub in a process of its own, for what can only be told from outside.
+//! A hub in its own process, for what can only be measured from outside.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use super::memory;
 
-/// How long a start may take.
+/// Time limit for a start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A hub that is ready; it ends when this is dropped.
+/// A hub that is ready; it stops when this is dropped.
 pub struct HubProcess {
     pub address: SocketAddr,
     child: Child,
 }
 
 impl HubProcess {
-    /// Starts this very program as a hub and waits until it takes writes.
+    /// Starts this program as a hub and waits until it accepts writes.
     pub fn start(dir: &Path, settings: &[(&str, &str)]) -> io::Result<Self> {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -36,14 +36,14 @@ impl HubProcess {
         let mut hub = Self { address, child };
         while !ready(address) {
             if began.elapsed() > PATIENCE || hub.child.try_wait()?.is_some() {
-                return Err(io::Error::other("the hub did not become ready"));
+                return Err(io::Error::other("the hub did not become ready in time"));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(hub)
     }
 
-    /// Its memory, where the system tells.
+    /// Its memory, where the system reports it.
     pub fn rss_bytes(&self) -> Option<u64> {
         memory::rss_bytes(self.child.id())
     }
@@ -56,7 +56,7 @@ impl Drop for HubProcess {
     }
 }
 
-/// Whether the hub accepts writes, by its own word.
+/// Whether the hub reports that it accepts writes.
 fn ready(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_millis(50)) else {
         return false;

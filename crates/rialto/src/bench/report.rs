@@ -1,4 +1,4 @@
-//! The report: a table for people, a document for programs, and whether the goals are met.
+//! The benchmark report: a table for people, JSON for programs, and whether the goals are met.
 
 use std::fmt;
 
@@ -7,48 +7,48 @@ use serde::Serialize;
 use super::measured::{Errors, Measured};
 use super::rounds::Series;
 
-/// Everything one benchmark run has to say.
+/// All results of one benchmark run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where it ran.
+    /// The machine it ran on.
     pub machine: Machine,
-    /// What was measured under load, round by round.
+    /// Load measurements, round by round.
     pub series: Vec<Series>,
-    /// What was to be reached, and whether it was.
+    /// The goals, and whether each was met.
     pub goals: Vec<Goal>,
 }
 
-/// What a reader needs to know about the machine.
+/// The machine's relevant properties.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// How many cores there are to share for servers and client.
+    /// Cores shared by servers and client.
     pub cores: usize,
     /// The operating system.
     pub os: &'static str,
-    /// The processor's family.
+    /// The processor architecture.
     pub arch: &'static str,
-    /// Whether the program was built without optimisation, which makes all figures worthless.
+    /// Whether this is a debug build, whose figures are meaningless.
     pub debug_build: bool,
 }
 
-/// One thing to be reached.
+/// One goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// What it is about.
+    /// The goal's name.
     pub name: String,
-    /// What was measured.
+    /// The measured value.
     pub value: f64,
-    /// What was to be reached.
+    /// The target value.
     pub target: f64,
-    /// Which side of the target is the good one.
+    /// Whether more or less is better.
     pub direction: Direction,
-    /// What both are counted in, for example `×` or `ms`.
+    /// Unit of both, for example `×` or `ms`.
     pub unit: &'static str,
-    /// Whether it was reached. What could not be measured was not.
+    /// Whether the goal was met. A value that could not be measured does not meet it.
     pub met: bool,
 }
 
-/// Which side of a target is the good one.
+/// Which side of a target is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -59,7 +59,7 @@ pub enum Direction {
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub fn here() -> Self {
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -71,13 +71,13 @@ impl Machine {
 }
 
 impl Goal {
-    /// Something that should be `target` or more.
+    /// A goal of `target` or more.
     pub fn at_least(name: impl Into<String>, value: f64, target: f64, unit: &'static str) -> Self {
         let met = value.is_finite() && value >= target;
         Self { name: name.into(), value, target, direction: Direction::AtLeast, unit, met }
     }
 
-    /// Something that should be `target` or less.
+    /// A goal of `target` or less.
     pub fn at_most(name: impl Into<String>, value: f64, target: f64, unit: &'static str) -> Self {
         let met = value.is_finite() && value <= target;
         Self { name: name.into(), value, target, direction: Direction::AtMost, unit, met }
@@ -90,7 +90,7 @@ impl Report {
         Self { machine: Machine::here(), series, goals }
     }
 
-    /// Whether every goal was reached.
+    /// Whether every goal was met.
     pub fn all_met(&self) -> bool {
         self.goals.iter().all(|goal| goal.met)
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The table of what was measured under load; each figure is the median of the rounds.
+/// The table of load measurements; each figure is the median of the rounds.
 fn load_table(all: &[Series]) -> String {
     let head = ["", "conns", "per second", "p50", "p90", "p99", "p99.9", "max", "rounds", "errors"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -166,7 +166,7 @@ fn goal_table(goals: &[Goal]) -> String {
     table(&rows)
 }
 
-/// What a table has no room for, and what nobody should overlook.
+/// Remarks that do not fit the table but must not be overlooked.
 fn write_remarks(f: &mut fmt::Formatter<'_>, series: &Series) -> fmt::Result {
     let errors = errors(series);
     if errors.total() > 0 {
@@ -188,7 +188,7 @@ fn errors(series: &Series) -> Errors {
     all
 }
 
-/// Columns as wide as they need to be; the first to the left, figures to the right.
+/// Columns as wide as needed: the first aligned left, figures right.
 fn table(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
@@ -203,7 +203,7 @@ fn table(rows: &[Vec<String>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Small figures are ratios, where the third digit decides.
+/// Small figures are ratios, where the third digit matters.
 fn decimals(target: f64) -> usize {
     if target.abs() < 10.0 { 3 } else { 1 }
 }
@@ -212,7 +212,7 @@ fn number(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{value:.decimals$}") } else { "–".to_owned() }
 }
 
-/// Microseconds, in the unit that leaves few digits.
+/// Microseconds, in the unit with the fewest digits.
 fn duration(us: f64) -> String {
     match us {
         us if !us.is_finite() => "–".to_owned(),

@@ -1,8 +1,9 @@
-//! Rounds: everything that is compared is measured in turns, and several times.
+//! Interleaved rounds: everything that is compared is measured alternately and several times.
 //!
-//! A machine is never quiet. If one thing were measured first and the other afterwards, a backup
-//! that starts in between would decide. So they take turns (A, B, A, B, …), each round gives its
-//! own ratio of two neighbours in time, and the median of the ratios counts.
+//! A machine is never idle. If one thing were measured first and the other afterwards, a backup
+//! that starts in between would decide the result. So the benchmarks alternate (A, B, A, B, …),
+//! each round gives the ratio of two measurements close in time, and the median of the ratios
+//! counts.
 
 use std::io;
 
@@ -10,20 +11,20 @@ use serde::Serialize;
 
 use super::measured::Measured;
 
-/// Something to be measured once per round.
+/// Something that is measured once per round.
 pub struct Contestant<'a> {
-    /// What it is called in the report.
+    /// Its name in the report.
     pub name: String,
-    /// Measures it; is told the number of the round, from 0.
+    /// Measures it. The argument is the number of the round, from 0.
     pub measure: Box<dyn FnMut(usize) -> io::Result<Measured> + 'a>,
 }
 
-/// All rounds of one contestant.
+/// All rounds of one benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     /// What was measured.
     pub name: String,
-    /// What each round came to, in order.
+    /// The result of each round, in order.
     pub rounds: Vec<Measured>,
 }
 
@@ -37,7 +38,7 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// Lets all contestants take turns for `rounds` rounds. The first failure ends it.
+/// Runs all benchmarks alternately for `rounds` rounds. Stops at the first error.
 pub fn take_turns(rounds: usize, mut contestants: Vec<Contestant<'_>>) -> io::Result<Vec<Series>> {
     let mut all: Vec<Series> = contestants
         .iter()
@@ -57,21 +58,21 @@ impl Series {
         median(self.rounds.iter().map(figure))
     }
 
-    /// The median over the rounds of this one's figure divided by the other's in the same round.
+    /// The median over the rounds of this figure divided by the other's in the same round.
     pub fn ratio_to(&self, other: &Self, figure: impl Fn(&Measured) -> f64) -> f64 {
         let pairs = self.rounds.iter().zip(&other.rounds);
         median(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)))
     }
 
-    /// The median over the rounds of how much more this one's figure is than the other's.
+    /// The median over the rounds of this figure minus the other's in the same round.
     pub fn difference_to(&self, other: &Self, figure: impl Fn(&Measured) -> f64) -> f64 {
         let pairs = self.rounds.iter().zip(&other.rounds);
         median(pairs.map(|(ours, theirs)| figure(ours) - figure(theirs)))
     }
 }
 
-/// The value in the middle, or between the two in the middle. Not a number if there are no values,
-/// or if one of them is none: a round that could not be measured must not be voted away.
+/// The middle value, or the mean of the two middle values. NaN if there are no values or one of
+/// them is NaN: a round that could not be measured must not be hidden by the others.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
@@ -127,8 +128,8 @@ mod tests {
 
     #[test]
     fn rounds_are_compared_with_their_neighbours_not_with_each_other() {
-        // Something slowed both in the second round and the hub alone in the third. The ratio of
-        // the medians, 300 to 1,000, would blame the hub for it.
+        // Something slowed both in the second round and only the hub in the third. The ratio of the
+        // medians, 300 to 1,000, would count both against the hub.
         let echo = series(&[1_000.0, 250.0, 1_200.0]);
         let hub = series(&[500.0, 125.0, 300.0]);
         assert_eq!(hub.ratio_to(&echo, |round| round.per_second), 0.5);

@@ -1,4 +1,4 @@
-//! What one core can do at most: checking the RSA signature of the same item, and nothing else.
+//! Upper bound for one core: verifying the RSA signature of one item, and nothing else.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use rialto_protocols::kit::ans104::{Item, Kind};
 use super::load::Plan;
 use super::measured::{Measured, Tally};
 
-/// The exponent all wallets have.
+/// The public exponent of all wallets.
 const EXPONENT: [u8; 3] = [1, 0, 1];
-/// The salt our wallets take.
+/// The salt length our wallets use.
 const LONGEST: RsaParameters = RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
 
-/// Something to be checked again and again. The key is built every time: it comes with each item.
+/// An item to verify repeatedly. The key is built each time, because it comes with each item.
 pub struct Check {
     owner: Vec<u8>,
     hash: [u8; 48],
@@ -24,7 +24,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// The check of an item, with its hash ready.
+    /// Prepares the verification of an item, with its hash computed.
     pub fn of(item: &[u8]) -> io::Result<Self> {
         let item = Item::read(item).map_err(io::Error::other)?;
         if item.kind != Kind::Arweave {
@@ -34,7 +34,7 @@ impl Check {
         Ok(Self { owner, hash: item.deep_hash(), signature })
     }
 
-    /// Checks on this thread for so long.
+    /// Verifies on this thread for `duration`.
     pub fn run(&self, duration: Duration) -> io::Result<Measured> {
         let (began, mut tally) = (Instant::now(), Tally::default());
         while began.elapsed() < duration {

@@ -1,4 +1,5 @@
-//! Sending letters over the relay against the echo, and all the way to the receivers' streams.
+//! Benchmarks sending relay messages against the echo, and delivery all the way to the receivers'
+//! streams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,17 +15,17 @@ use super::office::Office;
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 
-/// The wider phase has so many times the connections.
+/// The wide phase has this many times the connections.
 const WIDER: usize = 4;
-/// Shares of the echo's rate, with few and many connections.
+/// Target shares of the echo's rate, with few and many connections.
 const RATE: f64 = 0.5;
 const RATE_WIDE: f64 = 0.6;
-/// How many times the echo's p99 a send's may be.
+/// How many times the echo's p99 the p99 of a send may be.
 const P99: f64 = 2.5;
-/// Share of the memory store's rate, end to end.
+/// Target share of the memory store's rate, end to end.
 const DURABLE: f64 = 0.6;
 
-/// A plan for one phase of letters.
+/// The load plan for one phase.
 pub fn plan(how: &How, address: SocketAddr, connections: usize) -> Plan {
     Plan {
         connections,
@@ -35,7 +36,7 @@ pub fn plan(how: &How, address: SocketAddr, connections: usize) -> Plan {
     }
 }
 
-/// Measures echo, durable sends and whole ways in turns.
+/// Measures echo, durable sends and end-to-end deliveries in alternating rounds.
 pub fn measure(how: &How, receivers: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let (few, many) = (how.connections, how.connections * WIDER);
     let echo = Echo::start(how.threads, Worker { agent_id: Uuid::nil().to_string(), cost: 0.01 })?;
@@ -43,15 +44,15 @@ pub fn measure(how: &How, receivers: usize) -> io::Result<(Vec<Series>, Vec<Goal
     let memory = Office::open(how.threads, "memory", few, receivers)?;
     let echoed = |connections| {
         Contestant::new(
-            "echo of a letter",
+            "echo of a message",
             sending(&durable, plan(how, echo.address(), connections)),
         )
     };
     let sent = |connections| {
         let plan = plan(how, durable.hub.address, connections);
-        Contestant::new("send, receivers away", sending(&durable, plan))
+        Contestant::new("send, receivers offline", sending(&durable, plan))
     };
-    // As fast as it goes, whatever the pace of the others: the rate is the question here.
+    // At full speed, whatever pace the others have: here the rate is measured.
     let at_full_speed = How { pace: Pace::Closed, ..*how };
     let series = take_turns(
         how.rounds,

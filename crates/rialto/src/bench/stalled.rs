@@ -1,7 +1,7 @@
-//! Readers that never read: what they cost those who do.
+//! Readers that never read, and what they cost the readers that do.
 //!
-//! Both contestants get the same letters. In one, half of them go to agents whose inboxes are open
-//! and full to the brim; in the other these agents have no inbox open at all.
+//! Both benchmarks send the same messages. In one, half of them go to agents whose inboxes are open
+//! and whose buffers are full; in the other, these agents have no open inbox.
 
 use std::io;
 use std::thread;
@@ -22,19 +22,21 @@ use super::rounds::{Contestant, Series, take_turns};
 use super::send::plan;
 use super::wire::Talk;
 
-/// Milliseconds of p99 that all of them together may cost the others.
+/// Milliseconds of p99 that all stalled readers together may add for the others.
 const GOAL_MS: f64 = 5.0;
-/// Letters a second to either kind of reader, unless told otherwise: far from the hub's limit,
-/// where a p99 would only tell of the queue.
+/// Default messages per second to either kind of reader: far below the hub's limit, where p99 would
+/// only show the queue.
 const PER_SECOND: f64 = 500.0;
-/// What waits in each stalled inbox when it is opened: more than the system holds for a reader,
-/// so that the rest waits in the hub, and less than the hub closes a reader for (relay R64).
+/// Messages waiting in each stalled inbox when it is opened: more than the system buffers for a
+/// reader, so that the rest waits in the hub, and less than the limit at which the hub closes a
+/// reader (relay R64).
 const WAITING: u64 = 8;
 const WAITING_CHARS: usize = 48_000;
 /// Connections that fill the inboxes.
 const FILLING: usize = 32;
 
-/// Measures the others' ways with and without the stalled readers in turns.
+/// Measures deliveries to the other readers with and without the stalled ones, in alternating
+/// rounds.
 pub fn measure(how: &How, receivers: usize, count: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let office = Office::open(how.threads, "sqlite", how.connections, receivers)?;
     let hung = register(office.hub.address, "hung", count)?;
@@ -48,7 +50,7 @@ pub fn measure(how: &How, receivers: usize, count: usize) -> io::Result<(Vec<Ser
     let series = take_turns(
         how.rounds,
         vec![
-            Contestant::new("end to end, nobody stalled", move |_| both(office, hung, &plan)),
+            Contestant::new("end to end, 0 stalled", move |_| both(office, hung, &plan)),
             Contestant::new(format!("end to end, {count} stalled"), move |_| {
                 let _stalled = Stalled::open(plan.address, hung)?;
                 both(office, hung, &plan)
@@ -61,7 +63,7 @@ pub fn measure(how: &How, receivers: usize, count: usize) -> io::Result<(Vec<Ser
     Ok((series, vec![goal]))
 }
 
-/// Sends to those who read, which is measured, and to those who do not.
+/// Sends to the readers that read, which is measured, and to those that do not.
 fn both(office: &Office, hung: &[Correspondent], plan: &Plan) -> io::Result<Measured> {
     let letters = Letters::new(plan.address, &office.senders, hung, 0);
     thread::scope(|scope| {
@@ -77,14 +79,14 @@ fn both(office: &Office, hung: &[Correspondent], plan: &Plan) -> io::Result<Meas
     })
 }
 
-/// Lets letters wait for everybody who will not read them.
+/// Queues messages for all stalled readers.
 fn fill(office: &Office, hung: &[Correspondent]) -> io::Result<()> {
     let address = office.hub.address;
     let letters = &Letters::new(address, &office.senders, hung, WAITING_CHARS);
     let desks = FILLING.min(hung.len());
     let shares = (0..desks).map(|desk| async move {
         let mut line = Line::to(address).await?;
-        // A conversation has one receiver, and the next one has the next.
+        // A conversation has one receiver; the next conversation has the next receiver.
         for talk in (desk..hung.len()).step_by(desks) {
             for n in (talk as u64 * PER_CONVERSATION..).take(WAITING as usize) {
                 let (status, answer) = line.exchange(letters.nth(0, n)).await?;

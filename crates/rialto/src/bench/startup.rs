@@ -1,4 +1,4 @@
-//! Starting and idling, of the real process on a small store.
+//! Benchmarks start time and idle memory of the real process on a small store.
 
 use std::io;
 use std::path::Path;
@@ -8,15 +8,15 @@ use super::process::HubProcess;
 use super::report::Goal;
 use super::rounds::median;
 
-/// Ready within this many milliseconds.
+/// Goal: ready within this many milliseconds.
 const READY_MS: f64 = 150.0;
-/// Idle memory of at most this many megabytes.
+/// Goal: idle memory of at most this many megabytes.
 const IDLE_MB: f64 = 60.0;
 
 /// Starts the hub several times on the same small store.
 pub fn measure(rounds: usize) -> io::Result<Vec<Goal>> {
     let dir = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
-    // The first start makes the store; it is not what is measured.
+    // The first start creates the store and is not measured.
     one(dir.path())?;
     let mut times = Vec::new();
     let mut sizes = Vec::new();

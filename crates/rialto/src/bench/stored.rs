@@ -1,4 +1,5 @@
-//! Sending on a hub that has kept many letters already: the rate must not follow the store's size.
+//! Benchmarks sending on a hub that already stores many messages: the rate must not depend on the
+//! store's size.
 
 use std::io;
 
@@ -16,23 +17,23 @@ use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 use super::send::plan;
 
-/// Letters in the smaller store.
+/// Messages in the smaller store.
 const FEW: u64 = 10_000;
-/// What should be left of its rate on the larger one.
+/// Target share of its rate on the larger store.
 const GOAL: f64 = 0.8;
-/// Letters on their way into the store at once.
+/// Messages in flight into the store at once.
 const FILLING: usize = 2_048;
 
-/// Measures a small and a large store in turns.
+/// Measures a small and a large store in alternating rounds.
 pub fn measure(how: &How, receivers: usize, many: u64) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let offices = [office(how, receivers, FEW)?, office(how, receivers, many)?];
     let contestants = offices.iter().zip([FEW, many]).map(|(office, stored)| {
         let plan = plan(how, office.hub.address, how.connections);
-        Contestant::new(format!("send, {stored} letters stored"), move |_| office.send(&plan))
+        Contestant::new(format!("send, {stored} messages stored"), move |_| office.send(&plan))
     });
     let series = take_turns(how.rounds, contestants.collect())?;
     let ratio = series[1].ratio_to(&series[0], |round| round.per_second);
-    let goal = Goal::at_least(format!("send, {many} / {FEW} letters stored"), ratio, GOAL, "×");
+    let goal = Goal::at_least(format!("send, {many} / {FEW} messages stored"), ratio, GOAL, "×");
     Ok((series, vec![goal]))
 }
 
@@ -42,7 +43,7 @@ fn office(how: &How, receivers: usize, stored: u64) -> io::Result<Office> {
     Ok(office)
 }
 
-/// Puts letters into the inboxes of those who are away, through the lane, without HTTP in between.
+/// Puts messages into the inboxes of offline receivers through the commit lane, without HTTP.
 async fn fill(office: &Office, letters: u64) -> io::Result<()> {
     let engine = &office.hub.engine;
     let (senders, receivers) = (ids(engine, &office.senders)?, ids(engine, &office.away)?);
@@ -54,7 +55,7 @@ async fn fill(office: &Office, letters: u64) -> io::Result<()> {
         let at = n as usize;
         let (sender, receiver) = (at % senders.len(), at / 16 % receivers.len());
         let body = format!(
-            r#"{{"chorus_version":"0.4","sender_id":"{}","original_text":"Benchmark letter {n:09}, stored before anything was measured","sender_culture":"en","conversation_id":"{:018}"}}"#,
+            r#"{{"chorus_version":"0.4","sender_id":"{}","original_text":"Benchmark message {n:09}, stored before anything was measured","sender_culture":"en","conversation_id":"{:018}"}}"#,
             office.senders[sender].id,
             n / 16,
         );
@@ -82,5 +83,5 @@ async fn fill(office: &Office, letters: u64) -> io::Result<()> {
 fn ids(engine: &Engine, people: &[Correspondent]) -> io::Result<Vec<AgentId>> {
     let known = |one: &Correspondent| engine.look(|world| world.agent_named(relay::ID, &one.id));
     let found: Option<Vec<_>> = people.iter().map(known).collect();
-    found.ok_or_else(|| io::Error::other("the hub does not know who was just registered"))
+    found.ok_or_else(|| io::Error::other("the hub does not know an agent that was just registered"))
 }

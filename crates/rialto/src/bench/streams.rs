@@ -1,4 +1,4 @@
-//! Idle streams: what each of many open inboxes costs the hub, which runs as a process of its own.
+//! Benchmarks idle streams: the memory each of many open inboxes costs a hub in its own process.
 
 use std::io;
 use std::thread::sleep;
@@ -10,12 +10,12 @@ use super::inbox::Inboxes;
 use super::process::HubProcess;
 use super::report::Goal;
 
-/// Kibibytes one idle stream may take.
+/// Goal: kibibytes per idle stream.
 const GOAL_KIB: f64 = 20.0;
-/// Until what was only needed for opening is given back.
+/// Time until memory that was only needed for opening is released.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// Opens so many inboxes and looks at the hub's memory before and after.
+/// Opens `count` inboxes and compares the hub's memory before and after.
 pub fn measure(count: usize) -> io::Result<Goal> {
     let dir = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
     let hub = HubProcess::start(dir.path(), &SETTINGS)?;

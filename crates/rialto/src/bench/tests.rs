@@ -1,4 +1,4 @@
-//! The load client against the echo: small real runs, about what is counted and never about speed.
+//! The load client against the echo: small real runs that check counts, never speed.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -63,7 +63,7 @@ fn a_closed_loop_counts_what_the_echo_answered() {
     .unwrap();
     assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
     assert!(measured.good > 0);
-    assert!(measured.good <= checked.load(Ordering::Relaxed), "more was counted than answered");
+    assert!(measured.good <= checked.load(Ordering::Relaxed), "counted more than answered");
     assert_eq!(measured.seconds, 0.5);
     let latency = measured.latency;
     assert!(latency.p50_us > 0.0 && latency.p50_us <= latency.p99_us);
@@ -131,7 +131,7 @@ fn an_open_loop_asks_no_more_often_than_planned() {
         job(connection, n)
     };
     let measured = load::run(&plan, ask, |status, _| status == StatusCode::OK).unwrap();
-    // 550 ms at 100 per second: 55 fall due, and each is either sent or counted as unsent.
+    // 550 ms at 100 per second: 55 are due, and each is either sent or counted as unsent.
     assert_eq!(asked.load(Ordering::Relaxed) + measured.unsent, 55);
     assert_eq!(measured.planned_per_second, Some(100.0));
     assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
@@ -144,14 +144,14 @@ fn bad_answers_are_counted_by_status_and_the_first_is_told() {
     let measured =
         load::run(&brief(echo.address()), ask, |status, _| status == StatusCode::OK).unwrap();
     assert_eq!(measured.good, 0);
-    assert!(measured.latency.p50_us.is_nan(), "a refusal has no latency worth telling");
+    assert!(measured.latency.p50_us.is_nan(), "a refused request has no latency");
     assert!(measured.errors.by_status[&400] > 0);
     assert!(measured.errors.first.unwrap().starts_with("400 invalid type"));
 }
 
 #[test]
 fn a_server_that_stalls_is_felt_by_all_who_were_due() {
-    // Answers every request at once, except that the fifth takes 200 ms.
+    // Answers each request at once, except the fifth, which takes 200 ms.
     let address = server(|n| {
         if n == 4 {
             thread::sleep(Duration::from_millis(200));
@@ -167,7 +167,7 @@ fn a_server_that_stalls_is_felt_by_all_who_were_due() {
         ..Plan::new(address)
     };
     let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
-    // In 200 ms, 20 more fell due and found the connection busy.
+    // In 200 ms, 20 more requests were due and found the connection busy.
     assert!(measured.queued + measured.unsent >= 15, "{measured:?}");
     assert!(measured.latency.max_us >= 200_000.0, "{measured:?}");
 }
@@ -210,8 +210,8 @@ fn an_absent_server_and_a_senseless_plan_are_refused_at_once() {
     assert!(run(&Plan { pace: Pace::Open { per_second: f64::NAN }, ..good }).is_err());
 }
 
-/// A server that answers the `n`th request with the bytes it is told and closes the connection when
-/// these say so.
+/// A server that answers the `n`th request with the given bytes and closes the connection if they
+/// contain `close`.
 fn server(answer: impl Fn(usize) -> &'static str + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -220,7 +220,7 @@ fn server(answer: impl Fn(usize) -> &'static str + Send + 'static) -> SocketAddr
         let mut buffer = [0; 4096];
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            // The requests here are small and come one at a time: one read is one request.
+            // The requests are small and come one at a time, so one read is one request.
             while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
                 let bytes = answer(n);
                 n += 1;

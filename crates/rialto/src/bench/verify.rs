@@ -1,4 +1,4 @@
-//! What one core can do at most: checking the signature of the same envelope, and nothing else.
+//! Upper bound for one core: verifying the signature of one envelope, and nothing else.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use rialto_protocols::kit::ed25519::{SIGNATURE_LEN, Verifier};
 use super::load::Plan;
 use super::measured::{Measured, Tally};
 
-/// Checks between two looks at the clock.
+/// Verifications between two reads of the clock.
 const BATCH: u64 = 16;
 
-/// Something to be checked again and again.
+/// An envelope to verify repeatedly.
 pub struct Check {
     verifier: Verifier,
     message: String,
@@ -21,8 +21,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// The check of an envelope, with everything ready that can be: the key, the canonical text and
-    /// the signature's bytes.
+    /// Prepares everything that can be prepared: the key, the canonical text and the signature's
+    /// bytes.
     pub fn of(text: &str) -> io::Result<Self> {
         let wrong = |why: &str| io::Error::other(why.to_owned());
         let json = envelope::parse(text.as_bytes()).map_err(|bad| wrong(&bad.message))?;
@@ -32,7 +32,7 @@ impl Check {
         Ok(Self { verifier, message: envelope.canonical().to_owned(), signature })
     }
 
-    /// Checks on this thread for so long.
+    /// Verifies on this thread for `duration`.
     pub fn run(&self, duration: Duration) -> io::Result<Measured> {
         let (began, mut tally) = (Instant::now(), Tally::default());
         while began.elapsed() < duration {

@@ -1,8 +1,8 @@
-//! One HTTP/1.1 connection of the load client, through hyper.
+//! One HTTP/1.1 connection of the load client, over hyper.
 //!
-//! It is driven by whoever waits for its answer: a task of its own, as is usual with hyper, would
-//! cost a switch for every request and every answer. `line` is its leaner sister, for requests that
-//! are bytes already.
+//! The task that waits for the answer drives the connection. A separate task, as is usual with
+//! hyper, would cost a task switch per request and per answer. `raw_connection` is the leaner
+//! alternative for requests that are already bytes.
 
 use std::net::SocketAddr;
 
@@ -17,17 +17,17 @@ use tokio::net::TcpStream;
 use super::load::Request;
 use super::measured::Trouble;
 
-/// Something that can be asked, and the kind of connection it is asked on.
+/// A request, and the kind of connection that sends it.
 pub(super) trait Asked: Sized + Send + 'static {
     type Wire: Talk<Self>;
 }
 
-/// A connection with at most one request under way.
+/// A connection with at most one request in flight.
 pub(super) trait Talk<R>: Sized + Send {
-    /// Speaks over a connection that is there already.
+    /// Uses an open TCP stream.
     fn over(stream: TcpStream) -> impl Future<Output = Result<Self, Trouble>> + Send;
 
-    /// Waits until a request can be sent; `false` if the connection has been closed.
+    /// Waits until a request can be sent; `false` if the connection is closed.
     fn is_open(&mut self) -> impl Future<Output = bool> + Send;
 
     /// Sends a request and waits for the whole answer.
@@ -69,7 +69,7 @@ impl Talk<Request> for Wire {
     async fn is_open(&mut self) -> bool {
         let Some(driven) = &mut self.connection else { return false };
         tokio::select! {
-            // The connection first: only its own look at the socket tells that the server is gone.
+            // The connection first: only polling it shows that the server has closed it.
             biased;
             _ = driven => {
                 self.connection = None;
@@ -95,7 +95,7 @@ impl Talk<Request> for Wire {
                 _ = driven => {}
             }
         }
-        // The server has closed the connection; the answer may have arrived just before that.
+        // The server has closed the connection; the answer may have arrived just before.
         *connection = None;
         answer.await.map_err(Trouble::broken)
     }

@@ -1,8 +1,9 @@
-//! Back-to-back jobs at an agent of our own runtime: one is posted, waited for, and then the next.
+//! Benchmarks consecutive jobs at an agent of our own runtime: each job is posted after the
+//! previous one has ended.
 //!
-//! The other scenarios fill every connection and so never see a worker that waits. Here a single
-//! requester has one job at a time, so any pause between two jobs shows in every figure. Measured
-//! from the post to the end that the requester is told, with a function as the handler and with a
+//! The other scenarios keep every connection busy and never see a worker that waits. Here one
+//! requester has one job at a time, so any pause between two jobs shows in every figure. Measures
+//! from the post until the requester learns of the end, with a function as the handler and with a
 //! program that is started for each job.
 
 use std::io;
@@ -23,18 +24,18 @@ use super::report::Goal;
 use super::rounds::Series;
 use super::rounds::{Contestant, take_turns};
 
-/// The longest a job may take in the middle, in milliseconds.
+/// Goal: the median job takes at most this many milliseconds.
 const GOAL_MS: f64 = 10.0;
 /// Jobs that are not counted: the first ones find cold caches and no connection.
 const WARM_UP: u32 = 5;
-/// The longest one job is waited for.
+/// Time limit for one job.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The handlers that are compared.
 const FUNCTION: &str = "echo_function";
 const PROGRAM: &str = "echo_program";
 
-/// Measures a function and a program in turns, `jobs` each in every round.
+/// Measures a function and a program in alternating rounds, `jobs` each per round.
 pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let hub = BenchHub::start(threads, "sqlite")?;
     let state = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
@@ -55,7 +56,7 @@ pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<(Vec<Seri
     Ok((series, goals))
 }
 
-/// Registers a requester with credits and starts both agents; they end with the hub.
+/// Registers a requester with credits and starts both agents; they stop with the hub.
 async fn start(hub: &BenchHub, state: &TempDir) -> io::Result<Hub> {
     let person = people::enrol(&hub.engine, "asks", Liveness::Always, None).await?;
     people::enrich(&hub.engine, "asks").await?;

@@ -1,7 +1,7 @@
-//! Which hub, and with which key: the flags that all client commands share.
+//! Options of all client commands: which hub to call, and with which key.
 //!
-//! Flags come first, then the environment, then the context that is named or current, and last a
-//! hub of one's own. A key of a context goes to that context's hub and to no other.
+//! Flags come first, then the environment, then the named or current context, and last the default
+//! local hub. A context's key is sent only to that context's hub.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -18,22 +18,22 @@ use super::trouble::{BAD_KEY, KeySource, Trouble};
 use super::{complain, runtime};
 use crate::exit::Exit;
 
-/// What helps where the hub does not know the caller's own key.
-const NEW_HUB: &str = "the hub may have been reset (`rialto dev` is after each start); the next `rialto job post` registers you again";
+/// Hint for a hub that does not know the caller's key.
+const NEW_HUB: &str = "the hub may have been reset (`rialto dev` starts empty each time); the next `rialto job post` registers you again";
 
-/// Where a key comes from that is in no file.
+/// The variable for a key that is not in a file.
 const KEY: &str = "RIALTO_KEY";
 
 #[derive(clap::Args)]
 pub struct Access {
-    /// The hub's base URL [default: from the key file or the context, or http://127.0.0.1:7425]
+    /// Base URL of the hub [default: from the key file or the context, or http://127.0.0.1:7425]
     #[arg(long, global = true, env = "RIALTO_HUB", hide_env_values = true, value_name = "URL")]
     pub hub: Option<String>,
-    /// File with the key, as `agent register --key-out` writes it; otherwise env RIALTO_KEY
+    /// File with the key, as written by `agent register --key-out`; otherwise env RIALTO_KEY
     #[arg(long, global = true, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// The context to use instead of the current one: see `rialto context`
-    // Its id differs from its name: there are commands that mean something else by that name.
+    /// Context to use instead of the current one; see `rialto context`
+    // The id differs from the flag name: some commands have another flag of that name.
     #[arg(
         id = "hub_context",
         long = "context",
@@ -55,24 +55,25 @@ pub struct Access {
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// The hub of the context, once it was looked for.
+    /// The hub of the context, once it is looked up.
     #[arg(skip)]
     context_hub: OnceLock<String>,
-    /// Where the key comes from that was looked for last, for whoever has to replace it.
+    /// Where the key that was loaded last comes from, for commands that replace it.
     #[arg(skip)]
     key_source: OnceLock<KeySource>,
 }
 
-/// Where the caller's key comes from, and where a new one goes.
+/// Where the caller's key comes from, and where a new one is saved.
 pub enum Origin {
     File(PathBuf),
-    /// The environment, which only its owner can change.
+    /// The environment, which this command cannot change.
     Variable,
     Context(Context),
 }
 
 impl Origin {
-    /// Puts a key where the old one was, and says where; `None` where only its owner can.
+    /// Saves a key in place of the old one and returns where; `None` for a key from the
+    /// environment.
     pub fn keep(&self, keys: &KeyFile) -> Result<Option<String>, Trouble> {
         match self {
             Self::Variable => Ok(None),
@@ -93,13 +94,13 @@ impl Origin {
     }
 }
 
-/// Whether a key in the environment comes before that of the context.
+/// Whether a key in the environment overrides the context's key.
 pub fn has_key_variable() -> bool {
     set(KEY).is_some()
 }
 
 impl Access {
-    /// What a command without flags uses.
+    /// The options of a command without flags.
     pub fn of_environment() -> Self {
         Self {
             hub: set("RIALTO_HUB"),
@@ -112,8 +113,8 @@ impl Access {
         }
     }
 
-    /// The key to show, if there is one: that of the file or of the agent that is named, or the
-    /// first of the variables, or that of the context.
+    /// The key to use, if there is one: from the named file or agent, or else from the first
+    /// variable that is set, or else from the context.
     pub fn keys_or(&self, variables: &[&str]) -> Result<Option<KeyFile>, Trouble> {
         if let Some(name) = &self.acting {
             return self.keys_of(name).map(Some);
@@ -158,8 +159,8 @@ impl Access {
         let (context, path) = (self.context()?, self.agent_key(name)?);
         self.comes_from(|| KeySource {
             key: format!("the key of {name} in {}", path.display()),
-            // Stopping takes an agent off the lists, and its key with it.
-            next: Some(format!("agent {name} is stopped or the hub was reset; start it with `rialto agent run` in its folder: its key works only while it runs")),
+            // A stopped agent is unregistered, and its key stops working.
+            next: Some(format!("agent {name} is stopped or the hub was reset; start it with `rialto agent run` in its folder: its key only works while it runs")),
         });
         Ok(KeyFile { hub: Some(context.hub().to_owned()), ..key_file::load(&path)? })
     }
@@ -171,7 +172,7 @@ impl Access {
         path.map_or_else(|| Err(acting::unknown(&context, name)), Ok)
     }
 
-    /// Refuses `--as` where no agent acts.
+    /// Rejects `--as` for commands that do not act as an agent.
     pub fn without_acting(&self, why: &str) -> Result<(), Trouble> {
         match &self.acting {
             None => Ok(()),
@@ -181,7 +182,7 @@ impl Access {
         }
     }
 
-    /// The key of an agent.
+    /// The caller's key.
     pub fn keys(&self) -> Result<Option<KeyFile>, Trouble> {
         self.keys_or(&[KEY])
     }
@@ -198,20 +199,20 @@ impl Access {
         }
     }
 
-    /// The hub's URL: what was said, or else where the key belongs, or else that of the context.
+    /// The hub's URL: the given one, or else the key's, or else the context's.
     pub fn hub_url<'a>(&'a self, keys: Option<&'a KeyFile>) -> &'a str {
         let remembered = keys.and_then(|keys| keys.hub.as_deref());
         let known = self.context_hub.get().map(String::as_str);
         self.hub.as_deref().or(remembered).or(known).unwrap_or(OWN_HUB)
     }
 
-    /// The context of this call: the named or current one, or that of the hub that was said.
+    /// The context of this call: the named or current one, or the one of the given hub.
     pub fn context(&self) -> Result<Context, Trouble> {
         let context = self.context_at(self.hub.as_deref())?;
         Ok(self.remember(context))
     }
 
-    /// The named or current context if it is for this hub, or else the hub's own.
+    /// The named or current context if it is for this hub, or else the hub's own context.
     pub fn context_at(&self, hub: Option<&str>) -> Result<Context, Trouble> {
         let context = Context::current(self.context.as_deref())?;
         match hub {
@@ -225,12 +226,12 @@ impl Access {
         context
     }
 
-    /// The hub, to be called with the caller's key if there is one.
+    /// A client for the hub, with the caller's key if there is one.
     pub fn caller(&self) -> Result<(Hub, Option<KeyFile>), Trouble> {
         self.caller_or(&[KEY])
     }
 
-    /// The same with a key from one of these variables.
+    /// The same, with a key from one of these variables.
     pub fn caller_or(&self, variables: &[&str]) -> Result<(Hub, Option<KeyFile>), Trouble> {
         let keys = self.keys_or(variables)?;
         let hub = Hub::new(self.hub_url(keys.as_ref()))?;
@@ -240,13 +241,13 @@ impl Access {
         }
     }
 
-    /// The same where nothing can be done without a key.
+    /// The same, for commands that require a key.
     pub fn me(&self) -> Result<(Hub, KeyFile), Trouble> {
         let (hub, keys) = self.caller()?;
         Ok((hub, keys.ok_or_else(Trouble::no_key)?))
     }
 
-    /// The same; whoever has no key at all is registered first, and the key kept in the context.
+    /// The same. A caller without a key is registered first, and the key is saved in the context.
     pub async fn me_or_register(&self) -> Result<(Hub, KeyFile), Trouble> {
         let (hub, keys) = self.caller()?;
         let context = self.context_at(Some(hub.base()))?;
@@ -255,7 +256,7 @@ impl Access {
             (Some(keys), Origin::Context(_)) if newcomer::is_unknown(&hub, &keys).await? => {
                 context.set_me_aside(&keys)?;
                 match context.me()? {
-                    // Another command was faster.
+                    // Another command registered first.
                     Some(keys) => keys,
                     None => newcomer::requester(&Hub::new(hub.base())?, &context).await?,
                 }
@@ -265,7 +266,7 @@ impl Access {
         Ok((hub.with_key(keys.key.reveal()), keys))
     }
 
-    /// The relay server, to be called with the key.
+    /// A client for the relay server, with the key.
     pub async fn server(&self, keys: Option<&KeyFile>) -> Result<Server, Trouble> {
         let server = Server::discover(self.hub_url(keys)).await?;
         Ok(match keys {
@@ -274,7 +275,7 @@ impl Access {
         })
     }
 
-    /// Waits for a command; what went wrong is told.
+    /// Runs a command and reports its error.
     pub fn run(&self, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
         match runtime() {
             Err(error) => complain(error),
@@ -285,7 +286,7 @@ impl Access {
     }
 }
 
-/// What stands in a variable, unless it is empty.
+/// The value of a variable, unless it is empty.
 fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }

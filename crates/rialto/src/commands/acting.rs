@@ -1,4 +1,5 @@
-//! Agents by their names: those of this machine as they run here, others as their hub knows them.
+//! Resolves agent names: agents of this machine by their local name, others by their name at the
+//! hub.
 
 use rialto_client::{CallError, Hub};
 
@@ -9,12 +10,12 @@ use super::trouble::Trouble;
 use super::uri;
 use super::views::{Agent, Pages, get, read};
 
-/// Parts of the hub's list that are looked through for a name, and agents in each.
+/// Pages of the hub's list searched for a name, and agents per page.
 const PARTS_MAX: usize = 10;
 const PART: usize = 200;
 
-/// What the hub calls an agent. One of this machine is known by the name it runs under; others by
-/// any of their names in a protocol, or by what they call themselves if only one does.
+/// The hub's name of an agent. An agent of this machine is known by the name it runs under; others
+/// by any alias in a protocol, or by their display name if it is unique.
 pub async fn called(access: &Access, hub: &Hub, name: &str) -> Result<String, Trouble> {
     let key = access.context()?.agent_key_path(name)?.filter(|path| path.exists());
     let keys = key.map(|path| key_file::load(&path)).transpose()?;
@@ -26,7 +27,7 @@ pub async fn called(access: &Access, hub: &Hub, name: &str) -> Result<String, Tr
     }
     let found = of_that_name(hub, name).await?;
     match found.as_slice() {
-        // Whoever is asked for it says that there is none.
+        // The hub reports that it does not exist.
         [] => Ok(name.to_owned()),
         [id] => Ok(id.to_string()),
         several => {
@@ -38,23 +39,23 @@ pub async fn called(access: &Access, hub: &Hub, name: &str) -> Result<String, Tr
     }
 }
 
-/// Whether it can only be a number or a protocol's own name, which nobody calls itself.
+/// Whether the name can only be a number or an alias, never a display name.
 pub fn is_exact(name: &str) -> bool {
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     is_number || name.contains([':', '@']) || name.parse::<uuid::Uuid>().is_ok()
 }
 
-/// Whether the hub knows an agent by this name in a protocol.
+/// Whether the hub knows an agent by this alias.
 pub async fn is_known(hub: &Hub, name: &str) -> Result<bool, CallError> {
     match get(hub, &format!("/v1/agents/{}", uri::part(name))).await {
         Err(CallError::Refused { status: 404, .. }) => Ok(false),
-        // What else is wrong with it, the command itself will say.
+        // The command itself reports any other error.
         Err(CallError::Refused { .. }) | Ok(_) => Ok(true),
         Err(error) => Err(error),
     }
 }
 
-/// The numbers of the agents that call themselves so.
+/// The numbers of the agents with this display name.
 async fn of_that_name(hub: &Hub, name: &str) -> Result<Vec<u64>, CallError> {
     let mut pages = Pages::new(hub, "/v1/agents", vec![("q", Some(name.to_owned()))]);
     let mut found = Vec::new();
@@ -70,7 +71,7 @@ async fn of_that_name(hub: &Hub, name: &str) -> Result<Vec<u64>, CallError> {
     Ok(found)
 }
 
-/// There is no agent of this name here.
+/// The error for an agent that does not exist in the context.
 pub fn unknown(context: &Context, name: &str) -> Trouble {
     let message = format!("agent {name} not found in context {}", context.name());
     let next = match context.agents().unwrap_or_default().as_slice() {

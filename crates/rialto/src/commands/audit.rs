@@ -1,4 +1,4 @@
-//! `rialto audit`: an offline recount of every promise that can be recounted.
+//! `rialto audit`: verifies the invariants of a data directory offline.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Exit {
         true => serde_json::to_string_pretty(&report).unwrap_or_default(),
         false => told(&report),
     };
-    // The verdict stands, also if nobody reads the whole of it.
+    // The exit code counts even if the reader closes the pipe.
     let _ = say::line(&told);
     if report.is_clean() { Exit::Ok } else { Exit::Failed }
 }

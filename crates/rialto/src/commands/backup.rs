@@ -1,4 +1,4 @@
-//! `rialto backup`: a hub's store in one file, also while the hub runs.
+//! `rialto backup`: copies a hub's store into one file, also while the hub runs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto backup --data ./rialto-data --to monday.db\n  rialto backup --data ./rialto-data --to monday.db --hub-key hub.key.copy\n\nA running hub goes on. The file is what the hub had committed at one moment; it is audited before it\ngets its name, and nothing is ever written over. The hub's secret is not in it: keep a copy of\nhub.key in another place, with --hub-key or by yourself. `rialto restore` makes a hub of it."
+    before_help = "Examples:\n  rialto backup --data ./rialto-data --to monday.db\n  rialto backup --data ./rialto-data --to monday.db --hub-key hub.key.copy\n\nThe hub may keep running. The file holds what the hub had committed at one moment. It is audited\nbefore it gets its name, and existing files are never overwritten. The hub's secret is not in it:\nkeep a copy of hub.key elsewhere, for example with --hub-key. `rialto restore` restores the backup."
 )]
 pub struct Args {
     /// Data directory of the hub
@@ -22,7 +22,7 @@ pub struct Args {
     /// File to write
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Also copy the hub's secret, to this file
+    /// Also copy the hub's secret to this file
     #[arg(long, value_name = "FILE")]
     hub_key: Option<PathBuf>,
     /// Print JSON
@@ -57,31 +57,31 @@ fn made(args: &Args) -> Result<String, Trouble> {
     let own = args.data.join(secret::FILE);
     if args.hub_key.is_none() && own.exists() {
         told.push_str(&format!(
-            "\nthe hub's secret is not in it: keep a copy of {}",
+            "\nthe hub's secret is not in the backup: keep a copy of {}",
             own.display()
         ));
     }
     Ok(told)
 }
 
-/// What went wrong, and what to do.
+/// Turns a backup error into an error with a hint.
 pub fn explained(error: BackupError) -> Trouble {
     use rialto_engine::store::StoreError;
     let message = error.to_string();
     match &error {
         BackupError::Exists(_) => {
-            Trouble::conflict(message, "choose another name, or move it away")
+            Trouble::conflict(message, "choose another name, or move the file")
         }
         BackupError::Missing(path) => {
-            Trouble::not_found(message, format!("is {} the right path?", shown(path)))
+            Trouble::not_found(message, format!("check the path {}", shown(path)))
         }
         BackupError::NoBackup { .. } => {
-            Trouble::failed(message, "name a file that `rialto backup` made with --from")
+            Trouble::failed(message, "pass a file written by `rialto backup` with --from")
         }
         BackupError::WrongKey(_) => Trouble::usage(
             message,
-            "name a copy of the original's hub.key with --hub-key, or give --new-hub-key instead to \
-             go on with new webhook secrets and hub identities",
+            "pass a copy of the original's hub.key with --hub-key, or use --new-hub-key to \
+             continue with new webhook secrets and hub identities",
         ),
         BackupError::Store(StoreError::Missing(_)) => {
             Trouble::not_found(message, "name a hub's data directory with --data")
@@ -95,13 +95,13 @@ pub fn explained(error: BackupError) -> Trouble {
         BackupError::NoSecret(dir) => Trouble::usage(
             message,
             format!(
-                "copy it to {}, name a copy with --hub-key, set RIALTO_HUB_SECRET, or add \
-                 --new-hub-key to go on with new webhook secrets and hub identities",
+                "copy it to {}, pass a copy with --hub-key, set RIALTO_HUB_SECRET, or add \
+                 --new-hub-key to continue with new webhook secrets and hub identities",
                 shown(&dir.join(secret::FILE))
             ),
         ),
         BackupError::Unsound { .. } => {
-            Trouble::failed(message, "`rialto audit --data DIR` tells all of it")
+            Trouble::failed(message, "`rialto audit --data DIR` shows the details")
         }
         BackupError::Store(_) | BackupError::Io { .. } | BackupError::Secret(_) => {
             Trouble::failed(message, "no backup was written")

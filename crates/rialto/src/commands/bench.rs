@@ -1,4 +1,4 @@
-//! `rialto bench`: what the hub keeps of a bare echo's speed, and the other goals.
+//! `rialto bench`: compares the hub's speed with a bare echo server and checks the other goals.
 
 use clap::ValueEnum;
 
@@ -17,40 +17,40 @@ use crate::exit::Exit;
     before_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3\n  rialto bench worker --rounds 3 --jobs 100"
 )]
 pub struct Args {
-    /// What to measure
+    /// Scenario to measure
     #[arg(value_enum, default_value_t = What::All)]
     what: What,
-    /// Rounds that take turns; the median of their ratios counts
+    /// Number of alternating rounds; the median of their ratios counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Length of one round in seconds
     #[arg(long, default_value_t = 4)]
     seconds: u64,
-    /// Connections of the job and send scenarios; letters are also sent over four times as many
+    /// Connections of the job and send scenarios; messages are also sent over four times as many
     #[arg(long, default_value_t = 64)]
     connections: usize,
     /// Jobs a worker fetches with one poll
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=50))]
     batch: u64,
-    /// Jobs of one round of the worker scenario, one after the other
+    /// Consecutive jobs per round of the worker scenario
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
-    /// Agents that letters are sent to
+    /// Agents that messages are sent to
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     receivers: u32,
-    /// Also send on a hub that keeps this many letters already
-    #[arg(long, value_name = "LETTERS")]
+    /// Also send on a hub that already stores this many messages
+    #[arg(long, value_name = "MESSAGES")]
     stored: Option<u64>,
-    /// Also open this many idle inbox streams and tell what each takes of the hub's memory
+    /// Also open this many idle inbox streams and measure the hub's memory for each
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=50_000))]
     streams: Option<u32>,
-    /// Also let this many readers stall and tell what they cost the others
+    /// Also stall this many readers and measure what they cost the others
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=50_000))]
     stalled: Option<u32>,
-    /// Agents of the large crowd
+    /// Number of agents in the large discovery hub
     #[arg(long, default_value_t = 1_000_000)]
     agents: usize,
-    /// Send at this fixed rate a second instead of as fast as answers come
+    /// Send at this fixed rate per second instead of as fast as answers arrive
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
     /// Exit 1 when a goal is missed
@@ -66,17 +66,17 @@ enum What {
     All,
     /// Full registry jobs against the echo
     Jobs,
-    /// Letters over the relay against the echo, and all the way to the receivers
+    /// Relay messages against the echo, and all the way to the receivers
     Send,
-    /// Signed agora envelopes against the bare check of their signatures, per core
+    /// Signed agora envelopes against bare signature verification, per core
     Agora,
-    /// Signed clara messages against the bare check of their RSA signatures, per core
+    /// Signed clara messages against bare RSA verification, per core
     Clara,
     /// Discovery over few and many agents
     Discover,
     /// Start-up time and idle memory
     Start,
-    /// One job after the other at an agent of `rialto agent run`'s own runtime
+    /// Consecutive jobs at an agent of `rialto agent run`'s runtime
     Worker,
 }
 
@@ -84,7 +84,7 @@ pub fn run(args: Args) -> Exit {
     let report = match measure(&args) {
         Ok(report) => report,
         Err(error) => {
-            let next = "look at what the machine allows: `ulimit -n`, memory and disk";
+            let next = "check the machine's limits: `ulimit -n`, memory and disk";
             return Trouble::failed(error.to_string(), next).tell(args.json);
         }
     };
@@ -93,7 +93,7 @@ pub fn run(args: Args) -> Exit {
         Some(Ok(text)) => text,
         Some(Err(error)) => return complain(error),
     };
-    // The goals count, also if nobody reads the whole of it.
+    // The exit code counts even if the reader closes the pipe.
     let _ = say::line(&told);
     if args.check && !report.all_met() { Exit::Failed } else { Exit::Ok }
 }

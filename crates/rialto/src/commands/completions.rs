@@ -1,4 +1,4 @@
-//! `rialto completions`: for the shell of your choice.
+//! `rialto completions`: prints shell completions.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
     before_help = "Examples:\n  rialto completions bash > /etc/bash_completion.d/rialto\n  rialto completions zsh > ~/.zfunc/_rialto\n  rialto completions fish > ~/.config/fish/completions/rialto.fish"
 )]
 pub struct Args {
-    /// The shell that is to complete the line
+    /// Shell to print completions for
     shell: Shell,
 }
 
@@ -19,7 +19,7 @@ pub fn run(args: &Args) -> Exit {
     let mut line = super::Line::command();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut line, "rialto", &mut script);
-    // Whoever reads only the beginning has what they wanted.
+    // A closed pipe is not an error: the reader has seen enough.
     let _ = say::piece(&String::from_utf8_lossy(&script));
     Exit::Ok
 }

@@ -1,4 +1,4 @@
-//! `rialto config`: what is set, and where from.
+//! `rialto config`: shows the settings and their origins.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
-    /// Configuration file; ./rialto.toml is read if it is there
+    /// Configuration file; ./rialto.toml is read if it exists
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print JSON
@@ -32,16 +32,16 @@ enum Verb {
         before_help = "Examples:\n  rialto config show\n  rialto config show --origin --config rialto.toml\n  rialto config show --dev --json | jq -r '.[].key'"
     )]
     Show {
-        /// Also say where each value comes from
+        /// Also show where each value comes from
         #[arg(long)]
         origin: bool,
-        /// As `rialto dev` would have it
+        /// With the defaults of `rialto dev`
         #[arg(long)]
         dev: bool,
     },
-    /// Say whether the configuration is valid
+    /// Validate the configuration
     #[command(
-        before_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if it is not, and says everything that is wrong and where, one line each."
+        before_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if the configuration has errors and lists them with their places, one per line."
     )]
     Check,
 }
@@ -50,7 +50,7 @@ pub fn run(args: Args) -> Exit {
     told(&args).map_or_else(
         |trouble| trouble.tell(args.json),
         |told| {
-            // Whoever reads only the first lines has what they wanted.
+            // A closed pipe is not an error: the reader has seen enough.
             let _ = say::line(&told);
             Exit::Ok
         },
@@ -66,7 +66,7 @@ fn told(args: &Args) -> Result<String, Trouble> {
     let loaded = loaded.map_err(|problems| {
         Trouble::usage(
             problems.to_string(),
-            "where there is no rialto.toml, `rialto config show` prints every setting as it is written",
+            "without a rialto.toml, `rialto config show` prints every setting in its file format",
         )
     })?;
     Ok(match (&args.verb, args.json) {

@@ -1,4 +1,5 @@
-//! `rialto convert`: a request of one protocol as an agent of another would get it, without a hub.
+//! `rialto convert`: shows a request of one protocol as an agent of another would get it, without a
+//! hub.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,27 +15,27 @@ use super::say;
 use super::trouble::Trouble;
 use crate::exit::Exit;
 
-/// The longest request that is read.
+/// The maximum length of a request.
 const BYTES_MAX: u64 = 16 << 20;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto convert --from registry --to openclaw job.json\n  rialto convert --from agora --to registry --explain < envelope.json\n  rialto convert --from clara --to agora --json task.json\n\nA request is what a requester posts; of clara it is the JSON of a dry-run or a signed item. What\nonly a hub can make up (ids, aliases, signatures) stands there as a mark of it."
+    before_help = "Examples:\n  rialto convert --from registry --to openclaw job.json\n  rialto convert --from agora --to registry --explain < envelope.json\n  rialto convert --from clara --to agora --json task.json\n\nA request is what a requester posts; for clara, the JSON of a dry-run or a signed item. Values that\nonly a hub can create (ids, aliases, signatures) appear as placeholders."
 )]
 pub struct Args {
-    /// The protocol of the request
+    /// Protocol of the request
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol)]
     from: Protocol,
-    /// The protocol of the agent that would get it
+    /// Protocol of the agent that would get it
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol)]
     to: Protocol,
-    /// Tell on standard error what became of every field
+    /// Explain on standard error what happened to each field
     #[arg(long)]
     explain: bool,
     /// Print JSON: both messages and the notes
     #[arg(long)]
     json: bool,
-    /// The request; - is standard input
+    /// File with the request; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 }
@@ -94,7 +95,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Trouble> {
         Ok(_) => Ok(bytes),
         Err(error) => Err(Trouble::usage(
             format!("cannot read {}: {error}", path.display()),
-            "name a file with a request, or pipe it in",
+            "name a file that contains a request, or pipe it in",
         )),
     }
 }

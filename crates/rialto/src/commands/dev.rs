@@ -1,4 +1,4 @@
-//! `rialto dev`: a throw-away hub, with two agents to try and a word on what to do next.
+//! `rialto dev`: a temporary hub for development, with two demo agents and hints what to do next.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,28 +11,28 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch\n  rialto dev --quiet\n\nPrints a line for everything that happens, until it is stopped."
+    before_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch\n  rialto dev --quiet\n\nPrints one line per event until it is stopped."
 )]
 pub struct Args {
     /// Address and port to listen on
     #[arg(long)]
     listen: Option<SocketAddr>,
-    /// The URL that agents should use, if it is not that address
+    /// Public URL of the hub, if it differs from that address
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Print no line for what happens
+    /// Do not print events
     #[arg(long, short)]
     quiet: bool,
-    /// Keep the data here instead of throwing it away
+    /// Keep the data in this directory instead of removing it
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Any other setting, as key=value
+    /// Other settings, as key=value
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
 pub fn run(args: Args) -> Exit {
-    // Removed when the command ends, unless the data is to be kept.
+    // Removed when the command ends, unless --data is given.
     let scratch = match tempfile::Builder::new().prefix("rialto-dev-").tempdir() {
         Ok(scratch) => scratch,
         Err(error) => return complain(error),
@@ -50,7 +50,7 @@ pub fn run(args: Args) -> Exit {
     let source = serve::Source { posture: Posture::Dev, file: None, flags, scratch: own };
     serve::hub(&source, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
-        // A hub works on, whoever reads what it says.
+        // The hub keeps running if standard output is closed.
         let _ = say::line(&greeting(&url, hub.new_operator_key.as_deref()));
         if !args.quiet {
             tokio::spawn(live::print(hub.engine.clone()));
@@ -59,14 +59,14 @@ pub fn run(args: Args) -> Exit {
     })
 }
 
-/// Where everything is, and what to do next.
+/// The addresses, and what to do next.
 fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
     let protocols: Vec<_> =
         rialto_protocols::ALL.iter().map(|face| format!("{0} at {url}/{0}", face.id())).collect();
     let mut lines = vec![
         format!("rialto {} dev hub at {url}", env!("CARGO_PKG_VERSION")),
         format!("protocols: {}, and at the root", protocols.join(", ")),
-        format!("our own API: {url}/v1"),
+        format!("Rialto API: {url}/v1"),
         match new_operator_key {
             Some(key) => format!("operator key (shown only once): {key}"),
             None => "operator key: the one shown at the first start, or yours".to_owned(),
@@ -78,9 +78,9 @@ fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
             "  curl -d '{{\"agent_name\":\"me\",\"owner_id\":\"me\",\"skills\":[]}}' {url}/registry/register"
         ),
         format!(
-            "  curl -d '{{\"orchestrator_id\":\"anybody\",\"skill_name\":\"echo\",\"input_data\":{{\"hello\":\"world\"}},\"budget\":0}}' {url}/jobs"
+            "  curl -d '{{\"orchestrator_id\":\"guest\",\"skill_name\":\"echo\",\"input_data\":{{\"hello\":\"world\"}},\"budget\":0}}' {url}/jobs"
         ),
-        "\nan agent of your own, in an empty folder:".to_owned(),
+        "\nrun your own agent, in an empty folder:".to_owned(),
     ];
     if url != OWN_HUB {
         lines.push(format!("  export RIALTO_HUB={url}"));

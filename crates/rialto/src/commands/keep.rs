@@ -1,4 +1,4 @@
-//! Keeping files: each is there whole or not at all, and for its owner alone.
+//! Private files: written atomically and readable only by their owner.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// Makes a directory, and those above it, that only its owner may enter.
+/// Creates a directory and its parents, accessible only by the owner.
 pub fn directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -15,7 +15,7 @@ pub fn directory(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens an empty file to lock, and makes it if it is not there.
+/// Opens an empty lock file and creates it if it does not exist.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     #[cfg(unix)]
@@ -23,16 +23,16 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
     options.create(true).truncate(false).write(true).open(path)
 }
 
-/// Writes a file, or replaces it: whoever reads meanwhile has the old text or the new one.
+/// Writes or replaces a file atomically: readers see the old text or the new one.
 pub fn file(path: &Path, text: &str) -> io::Result<()> {
-    // A link keeps pointing where it points.
+    // A symbolic link stays, and its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (written, above) = written(&target, text)?;
     written.persist(&target).map_err(|failed| failed.error)?;
     settled(above)
 }
 
-/// Writes a file that must not be there yet; `false` if it is, and then it stays as it is.
+/// Writes a file that must not exist yet; returns `false` and keeps the file if it does.
 pub fn new_file(path: &Path, text: &str) -> io::Result<bool> {
     let (written, above) = written(path, text)?;
     match written.persist_noclobber(path) {
@@ -42,18 +42,18 @@ pub fn new_file(path: &Path, text: &str) -> io::Result<bool> {
     }
 }
 
-/// The text, safely on disk under a name that nobody looks for yet, and the directory it is in.
+/// Writes and syncs a temporary file; returns it and its directory.
 fn written<'a>(path: &'a Path, text: &str) -> io::Result<(NamedTempFile, &'a Path)> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new("."));
-    // Such files are made for their owner alone.
+    // Temporary files are created with owner-only access.
     let mut temporary = NamedTempFile::new_in(above)?;
     temporary.write_all(text.as_bytes())?;
     temporary.as_file().sync_all()?;
     Ok((temporary, above))
 }
 
-/// A name is safe once its directory is.
+/// A new name is durable only once its directory is synced.
 fn settled(directory: &Path) -> io::Result<()> {
     match cfg!(unix) {
         true => File::open(directory)?.sync_all(),
@@ -74,7 +74,7 @@ mod tests {
         assert!(!new_file(&path, "three").expect("it is there"));
         assert_eq!(fs::read_to_string(&path).expect("text"), "two");
         assert!(new_file(&dir.path().join("g"), "three").expect("written"));
-        assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 2, "nothing is left");
+        assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 2, "no leftovers");
     }
 
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Key files, as the command line meets them; the library knows their form.
+//! Key files on the command line. The client library defines their format.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -9,42 +9,42 @@ pub use rialto_client::KeyFile;
 use super::trouble::Trouble;
 use crate::exit::Exit;
 
-/// A file that is reserved for a key; removed again unless the key comes.
+/// A file reserved for a key; removed again unless a key is written.
 pub struct Reserved {
     path: PathBuf,
     file: File,
     filled: bool,
 }
 
-/// Reads a file.
+/// Reads a key file.
 pub fn load(path: &Path) -> Result<KeyFile, Trouble> {
     KeyFile::load(path).map_err(|error| unreadable(path, &error))
 }
 
-/// The key of a variable. Keys are plain characters, and nothing else can be shown to a hub.
+/// The key of a variable. Only plain characters can be sent to a hub.
 pub fn of_variable(name: &str, value: &str) -> Result<KeyFile, Trouble> {
     let key = value.trim();
     if key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(KeyFile::of(key));
     }
-    let next = "a key is one word like ca_… or rk_…: `rialto agent register` gives one";
+    let next = "a key is one word like ca_… or rk_…; `rialto agent register` creates one";
     let message = format!("{name} does not contain a key");
     Err(Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) })
 }
 
-/// Why a file is no key file, and how to make one.
+/// The error for an invalid key file, with a hint how to create one.
 pub fn unreadable(path: &Path, error: &io::Error) -> Trouble {
     let shown = path.display();
-    let make = format!("`rialto agent register NAME --key-out {shown}` makes a key file");
+    let make = format!("`rialto agent register NAME --key-out {shown}` creates a key file");
     let message = match error.kind() {
-        io::ErrorKind::InvalidData => format!("{shown} has the first line is not a key"),
+        io::ErrorKind::InvalidData => format!("the first line of {shown} is not a key"),
         _ => format!("cannot read {shown}: {error}"),
     };
     Trouble::usage(message, make)
 }
 
 impl Reserved {
-    /// Makes an empty file that only its owner may read; one that is there already is kept.
+    /// Creates an empty file that only its owner can read; an existing file is not touched.
     pub fn new(path: &Path) -> Result<Self, Trouble> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -59,12 +59,12 @@ impl Reserved {
         }
     }
 
-    /// Writes the key, for good.
+    /// Writes the key and keeps the file.
     pub fn fill(self, keys: &KeyFile) -> io::Result<()> {
         self.write(&keys.text())
     }
 
-    /// Writes a text that holds a key of another kind, for good.
+    /// Writes text with another kind of key and keeps the file.
     pub fn write(mut self, text: &str) -> io::Result<()> {
         self.file.write_all(text.as_bytes())?;
         self.file.sync_all()?;
@@ -76,7 +76,7 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         if !self.filled {
-            // An empty file that stays behind harms nobody.
+            // A leftover empty file is harmless.
             let _ = std::fs::remove_file(&self.path);
         }
     }

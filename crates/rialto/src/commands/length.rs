@@ -1,8 +1,8 @@
-//! Lengths of time as people and settings write them: a number and a unit.
+//! Durations on the command line and in settings: a number and a unit.
 
 use rialto_core::time::Millis;
 
-/// Reads `500ms`, `60s`, `10m`, `24h` or `7d`.
+/// Parses `500ms`, `60s`, `10m`, `24h` or `7d`.
 pub fn length(text: &str) -> Result<Millis, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let factor = match unit {
@@ -11,7 +11,7 @@ pub fn length(text: &str) -> Result<Millis, String> {
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return Err("must be a length of time like 500ms, 60s, 10m, 24h or 7d".to_owned()),
+        _ => return Err("must be a duration like 500ms, 60s, 10m, 24h or 7d".to_owned()),
     };
     let number = text.strip_suffix(unit).and_then(|digits| digits.parse::<i64>().ok());
     let ms = number.and_then(|number| number.checked_mul(factor));

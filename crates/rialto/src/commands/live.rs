@@ -1,4 +1,4 @@
-//! What happens at a hub of this process, one line each as it happens.
+//! Prints the events of a hub in this process, one line each.
 
 use rialto_engine::Engine;
 use rialto_hub::v1::History;
@@ -9,7 +9,7 @@ use super::say;
 /// Lines read at once.
 const PAGE: usize = 256;
 
-/// Prints what happens from now on, until nobody reads it or the hub stops.
+/// Prints events from now on, until the reader closes the pipe or the hub stops.
 pub async fn print(engine: Engine) {
     let mut history = History::from_now(engine);
     while let Ok(lines) = history.next(PAGE).await {
@@ -23,7 +23,7 @@ pub async fn print(engine: Engine) {
     }
 }
 
-/// A line of the history as its facts, one text each: the time, what happened, and to whom.
+/// The facts of one history line, one text each: time, event and details.
 fn told(line: &str) -> Vec<String> {
     let line: Value = serde_json::from_str(line).unwrap_or_default();
     let at = line["at"].as_str().and_then(|at| at.get(11..19)).unwrap_or_default();

@@ -46,21 +46,21 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::exit::Exit;
 use trouble::Trouble;
 
-/// What people come for, before the list of everything.
+/// The main examples, shown before the list of commands.
 const EXAMPLES: &str = "Examples:
   rialto demo                     ten agents, five protocols, one paid job
-  rialto dev                      a throw-away hub with two agents to try
+  rialto dev                      a temporary hub with two demo agents
   rialto init agent --lang python
-  rialto agent run                that agent, at work for the hub
+  rialto agent run                run that agent at the hub
   rialto agent run --skill echo --price 0 --exec cat
   rialto job post --skill echo --input '{\"n\":1}' --budget 0 --wait
-  rialto serve --data ./data      a hub to keep
+  rialto serve --data ./data      a hub for production
   rialto doctor                   find out why a command does not work";
 
 /// The same for every command.
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out";
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Parser)]
 #[command(
     name = "rialto",
@@ -100,7 +100,7 @@ enum Verb {
     Context(context::Args),
     /// Show a request of one protocol as an agent of another would get it, without a hub
     Convert(convert::Args),
-    /// Make agora keys, and sign and check envelopes with them
+    /// Create agora keys, and sign and verify envelopes
     Key(key::Args),
     /// Show your account and transfer credits
     Wallet(wallet::Args),
@@ -120,14 +120,14 @@ enum Verb {
     Bench(bench::Args),
     /// Print the API document
     #[command(
-        before_help = "Examples:\n  rialto openapi > openapi.json\n  rialto openapi | jq -r '.paths | keys[]'\n\nThe document is JSON, and the same that every hub gives at /openapi.json."
+        before_help = "Examples:\n  rialto openapi > openapi.json\n  rialto openapi | jq -r '.paths | keys[]'\n\nThe document is JSON, the same that every hub serves at /openapi.json."
     )]
     Openapi,
     /// Print completions for a shell
     Completions(completions::Args),
 }
 
-/// Does what was asked.
+/// Runs the command.
 pub fn run(line: Line) -> ExitCode {
     let exit = match line.verb {
         Verb::Serve(args) => serve::run(args),
@@ -157,7 +157,7 @@ pub fn run(line: Line) -> ExitCode {
     exit.into()
 }
 
-/// Answers a line that was not understood, or that asked for help. Programs that want JSON get it.
+/// Reports a command line that cannot be parsed, or prints help. With `--json` the error is JSON.
 pub fn misread(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if !wants_json || !error.use_stderr() {
@@ -172,7 +172,7 @@ pub fn misread(error: &clap::Error) -> ExitCode {
     Trouble::usage(message, next).tell(true).into()
 }
 
-/// Where the command that was meant is explained, as far as it can be told from what was typed.
+/// A hint for the help of the intended command, as far as it was recognized.
 fn help_for(typed: impl Iterator<Item = String>) -> String {
     let mut command = Line::command();
     let mut path = "rialto".to_owned();
@@ -184,13 +184,13 @@ fn help_for(typed: impl Iterator<Item = String>) -> String {
     format!("`{path} --help` shows its usage")
 }
 
-/// Says what went wrong, where a person looks for it.
+/// Prints an error to standard error.
 fn complain(error: impl std::fmt::Display) -> Exit {
     say::aside(&format!("rialto: {error}"));
     Exit::Failed
 }
 
-/// A runtime for commands that wait.
+/// A runtime for asynchronous commands.
 fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
@@ -204,8 +204,7 @@ mod tests {
         Line::command().debug_assert();
     }
 
-    /// Verbs that print no data: they run until they are stopped, or print a text for a program that
-    /// wants it as it is.
+    /// Commands that print no data: they run until stopped, or print a file for other programs.
     const WITHOUT_DATA: [&str; 4] =
         ["rialto serve", "rialto dev", "rialto openapi", "rialto completions"];
 
@@ -238,7 +237,7 @@ mod tests {
             let help = command.clone().render_help().to_string();
             let examples = help.lines().skip(1).take_while(|line| line.starts_with("  "));
             for example in examples {
-                // What a shell would do with the rest is its own affair.
+                // The rest of the line is for the shell.
                 let start = example.find("rialto ").unwrap_or_else(|| panic!("{path}: {example}"));
                 let line = example[start..]
                     .split([' '])
@@ -250,7 +249,7 @@ mod tests {
         });
     }
 
-    /// The words of a line in which only single quotes mean something.
+    /// The words of a line in which only single quotes are special.
     fn unquoted(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         for (at, part) in line.split('\'').enumerate() {

@@ -1,4 +1,4 @@
-//! Whoever hires for the first time: an agent that only asks, under the name of the person.
+//! Registers a new requester automatically, under the user's login name.
 
 use rialto_client::{CallError, Hub};
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use super::say::{self, one_line};
 use super::trouble::Trouble;
 use super::uri;
 
-/// The longest part of a login name that is used.
+/// The maximum length of the login name part.
 const NAME_MAX: usize = 32;
 
-/// Registers the caller, keeps the key, and says so where it is in nobody's way.
+/// Registers the caller, saves the key, and reports it on standard error.
 pub async fn requester(hub: &Hub, context: &Context) -> Result<KeyFile, Trouble> {
-    // Before anything else: a key that cannot be kept must not be asked for.
+    // First of all: do not request a key that cannot be saved.
     context.made()?;
     let name = login();
     let owner = owner_of(&name)?;
@@ -26,7 +26,7 @@ pub async fn requester(hub: &Hub, context: &Context) -> Result<KeyFile, Trouble>
     };
     let fresh =
         KeyFile { agent_id: Some(text("agent_id")?.to_owned()), ..KeyFile::of(text("api_key")?) };
-    // Two first commands at once are one person: whoever kept a key first is that person.
+    // Two first commands at once belong to one user: the key saved first is used.
     let kept = context.keep_first_me(&fresh)?;
     let id = one_line(kept.agent_id.as_deref().unwrap_or_default());
     let (base, context) = (hub.base(), context.name());
@@ -34,8 +34,8 @@ pub async fn requester(hub: &Hub, context: &Context) -> Result<KeyFile, Trouble>
     Ok(kept)
 }
 
-/// Whether the hub has never known the agent of a key that was kept for it: it was set up anew, as
-/// every `rialto dev` is. A key that was revoked belongs to an agent the hub knows.
+/// Whether the hub does not know the agent of a saved key: it was reset, as `rialto dev` is at each
+/// start. A revoked key belongs to an agent that the hub knows.
 pub async fn is_unknown(hub: &Hub, keys: &KeyFile) -> Result<bool, Trouble> {
     let (Err(CallError::Refused { status: 401, .. }), Some(id)) =
         (hub.get("/v1/me").await, keys.agent_id.as_deref())
@@ -49,7 +49,7 @@ pub async fn is_unknown(hub: &Hub, keys: &KeyFile) -> Result<bool, Trouble> {
     }
 }
 
-/// The name of whoever is at the keyboard, as far as it can be one of an agent.
+/// The user's login name, as far as it is a valid agent name.
 fn login() -> String {
     let set = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
     plain(&set.unwrap_or_default())
@@ -61,12 +61,12 @@ fn plain(name: &str) -> String {
     if plain.is_empty() { "me".to_owned() } else { plain }
 }
 
-/// The account of a newcomer: digits keep those of one name apart.
+/// An account name for a new owner. Random digits keep equal names apart.
 pub fn owner_of(name: &str) -> Result<String, Trouble> {
     let number = getrandom::u32().map_err(|error| {
         Trouble::failed(
             format!("the system's random number generator failed: {error}"),
-            "name the account with --owner",
+            "set the account with --owner",
         )
     })?;
     Ok(format!("{name}-{number:08x}"))

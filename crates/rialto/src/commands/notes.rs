@@ -19,7 +19,7 @@ pub struct Row {
     why: Option<String>,
 }
 
-/// The notes, a line each, in columns.
+/// The notes in columns, one line each.
 pub fn table(rows: &[Row]) -> String {
     let width = |of: fn(&Row) -> &str| rows.iter().map(|row| of(row).chars().count()).max();
     let (field, fate) = (width(|row| &row.field), width(|row| &row.fate));

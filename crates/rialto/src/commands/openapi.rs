@@ -1,11 +1,11 @@
-//! `rialto openapi`: the API document without a hub.
+//! `rialto openapi`: prints the API document without a hub.
 
 use super::say;
 use crate::exit::Exit;
 
 pub fn run() -> Exit {
     let document = rialto_hub::app::openapi::document();
-    // Whoever reads only the beginning has what they wanted.
+    // A closed pipe is not an error: the reader has seen enough.
     let _ = say::line(&serde_json::to_string_pretty(&document).unwrap_or_default());
     Exit::Ok
 }

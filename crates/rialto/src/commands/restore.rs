@@ -1,4 +1,4 @@
-//! `rialto restore`: a data directory made of a backup.
+//! `rialto restore`: creates a data directory from a backup.
 
 use std::path::PathBuf;
 
@@ -14,22 +14,22 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto restore --from monday.db --data ./restored --hub-key hub.key.copy\n  rialto restore --from monday.db --data ./restored --new-hub-key\n\nThe backup is audited before and after. The new hub begins an epoch of its own, which its history\ntells: whatever the original did after the backup did not happen here. A backup of a hub that is\nrunning on this machine is refused, unless --beside-original says that it is meant."
+    before_help = "Examples:\n  rialto restore --from monday.db --data ./restored --hub-key hub.key.copy\n  rialto restore --from monday.db --data ./restored --new-hub-key\n\nThe backup is audited before and after. The new hub starts a new epoch, which its history records:\nwhat the original did after the backup is not in it. A backup of a hub that is running on this\nmachine is refused, unless --beside-original is given."
 )]
 pub struct Args {
-    /// The backup, or the rialto.db of a hub that was stopped
+    /// Backup, or the rialto.db of a stopped hub
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Data directory to make
+    /// Data directory to create
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// A copy of the original's hub.key
+    /// Copy of the original's hub.key
     #[arg(long, value_name = "FILE")]
     hub_key: Option<PathBuf>,
-    /// Go on without it: webhook secrets and the hub's own identities change
+    /// Continue without it: webhook secrets and the hub's own identities change
     #[arg(long, conflicts_with = "hub_key")]
     new_hub_key: bool,
-    /// The original may go on running
+    /// Allow the original to keep running
     #[arg(long)]
     beside_original: bool,
     /// Print JSON

@@ -1,9 +1,9 @@
-//! Words on a terminal: what others wrote is shown, never obeyed.
+//! Terminal output: text from others is escaped, so that it cannot control the terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Prints one line; an error means that nobody reads any more.
+/// Prints one line; an error means that the reader has closed the pipe.
 pub fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -11,25 +11,25 @@ pub fn line(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a piece of a text whose end is not yet known.
+/// Prints part of a text that continues later.
 pub fn piece(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Prints a line beside the data, on standard error. Whoever closed that does not want to know.
+/// Prints a line on standard error, beside the data. A closed standard error is ignored.
 pub fn aside(text: &str) {
     let mut error = io::stderr().lock();
     let _ = error.write_all(format!("{text}\n").as_bytes());
 }
 
-/// A text that stays on its line, and cannot move the cursor or turn the reading direction.
+/// Escapes text so that it stays on one line and cannot move the cursor or change direction.
 pub fn one_line(text: &str) -> String {
     shown(text, |_| false)
 }
 
-/// The same for a text that may have several lines.
+/// The same for text with several lines.
 pub fn lines(text: &str) -> String {
     shown(text, |c| matches!(c, '\n' | '\t'))
 }
@@ -45,12 +45,12 @@ fn shown(text: &str, is_fine: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Whether a character would do something to a terminal rather than stand on it.
+/// Whether a character controls the terminal rather than being displayed.
 pub fn is_hidden(c: char) -> bool {
     c.is_control() || is_direction(c)
 }
 
-/// Line and paragraph separators, and marks that turn the direction of what follows.
+/// Line and paragraph separators, and marks that change the text direction.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! `rialto serve`: a hub to keep.
+//! `rialto serve`: runs a hub for production.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use rialto_hub::telemetry;
 use super::{complain, runtime, say};
 use crate::exit::Exit;
 
-/// Where the operator key comes from when it is not made by the hub.
+/// The variable for an operator key that is not created by the hub.
 const OPERATOR_KEY: &str = "RIALTO_OPERATOR_KEY";
-/// Where the hub secret comes from when it is not in the data directory.
+/// The variable for a hub secret that is not in the data directory.
 const HUB_SECRET: &str = "RIALTO_HUB_SECRET";
 
 #[derive(clap::Args)]
@@ -21,19 +21,19 @@ const HUB_SECRET: &str = "RIALTO_HUB_SECRET";
     before_help = "Examples:\n  rialto serve\n  rialto serve --data /var/lib/rialto --listen 0.0.0.0:7425 --public-url https://hub.example\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
 )]
 pub struct Args {
-    /// Configuration file; ./rialto.toml is read if it is there
+    /// Configuration file; ./rialto.toml is read if it exists
     #[arg(long)]
     config: Option<PathBuf>,
     /// Address and port to listen on
     #[arg(long)]
     listen: Option<SocketAddr>,
-    /// The URL that agents should use, if it is not that address
+    /// Public URL of the hub, if it differs from that address
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// Data directory
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Any other setting, as key=value
+    /// Other settings, as key=value
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -53,12 +53,12 @@ pub fn run(args: Args) -> Exit {
         if let Some(key) = &hub.new_operator_key {
             told.push_str(&format!("\noperator key (shown only once): {key}"));
         }
-        // A hub works on, whoever reads what it says.
+        // The hub keeps running if standard output is closed.
         let _ = say::line(&told);
     })
 }
 
-/// Flags as settings.
+/// Converts flags to settings.
 pub fn flags(
     (listen, public_url): (Option<SocketAddr>, Option<String>),
     data: Option<&PathBuf>,
@@ -79,12 +79,12 @@ pub fn flags(
     Ok(flags)
 }
 
-/// Where a hub's configuration comes from, at the start and whenever it is read again.
+/// Sources of a hub's configuration, at the start and at each reload.
 pub struct Source {
     pub posture: Posture,
     pub file: Option<PathBuf>,
     pub flags: Vec<(String, String)>,
-    /// A directory of the command's own for the data, whatever is set.
+    /// A temporary data directory that overrides the setting.
     pub scratch: Option<PathBuf>,
 }
 
@@ -100,7 +100,7 @@ impl Source {
         Ok(loaded)
     }
 
-    /// The configuration, with logs started; problems are told.
+    /// Loads the configuration and starts logging; reports problems.
     fn load(&self) -> Result<Loaded, Exit> {
         let usage = |problem: &dyn std::fmt::Display| {
             complain(problem);
@@ -113,15 +113,15 @@ impl Source {
     }
 }
 
-/// Which settings somebody has set, and where.
+/// The settings that are not defaults, with their origins.
 fn set_by(loaded: &Loaded) -> String {
     let rows = loaded.rows().iter().filter(|row| !row.origin.starts_with("default"));
     let told: Vec<String> = rows.map(|row| format!("{} ({})", row.key, row.origin)).collect();
     told.join(", ")
 }
 
-/// Reads the configuration again at each SIGHUP. What can change without a restart does; a mistake
-/// changes nothing. The signal never ends the hub.
+/// Reloads the configuration at each SIGHUP. Settings that can change without a restart take
+/// effect; an invalid configuration changes nothing. The signal never ends the hub.
 #[cfg(unix)]
 async fn reload_on_hangup(
     mut hangup: tokio::signal::unix::Signal,
@@ -143,11 +143,11 @@ async fn reload_on_hangup(
             }
         }
     }
-    // No signal will come any more; the hub goes on.
+    // No further signal will arrive; the hub keeps running.
     std::future::pending().await
 }
 
-/// Runs a hub until it is told to stop; `greet` says that it is there.
+/// Runs a hub until it is stopped; `greet` is called once it is ready.
 pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
     let loaded = match source.load() {
         Ok(loaded) => loaded,
@@ -165,7 +165,7 @@ pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
     };
     let ended = runtime.block_on(async {
         let shutdown = Shutdown::on_signals().map_err(|error| error.to_string())?;
-        // Before anything is worth keeping alive: until then the signal would end the process.
+        // Installed first: until then the signal would end the process.
         #[cfg(unix)]
         let hangup = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
             .map_err(|error| error.to_string())?;
@@ -184,7 +184,7 @@ pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
         #[cfg(not(unix))]
         hub.run(&shutdown).await
     });
-    // Streams and pushes that still run have nothing left to say.
+    // Remaining streams and deliveries need not be waited for.
     runtime.shutdown_background();
     match ended {
         Ok(()) => Exit::Ok,

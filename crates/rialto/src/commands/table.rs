@@ -1,8 +1,8 @@
-//! Tables: one line per thing, columns below each other, fitted to the terminal they are read on.
+//! Tables: one line per row, aligned columns, fitted to the terminal.
 //!
-//! Whatever is not a terminal gets everything, uncut. On one, times are short, names and descriptions
-//! give way, and after them whole columns, the least needed first: a line that wraps is no row any
-//! more. What others wrote is shown, never obeyed.
+//! Output that is not a terminal gets everything uncut. On a terminal, times are short, names and
+//! descriptions are cut, and then whole columns are dropped, the least important first, because a
+//! line that wraps is not readable as a row. Text from others is escaped.
 
 use std::io::{self, IsTerminal};
 
@@ -12,32 +12,32 @@ use super::say;
 
 /// Between two columns.
 const GAP: &str = "  ";
-/// What stands for the rest of a text.
+/// Marks a cut text.
 const CUT: &str = "…";
 /// A column is never cut below this width.
 const WIDTH_MIN: usize = 8;
-/// What is shown of a time on a terminal: the day, and after a space the minute.
+/// A time on a terminal: the day, and after a space the minute.
 const DAY: usize = "2026-02-11".len();
 const MINUTE: usize = "2026-02-11T14:15".len();
 
-/// A column: its heading, and what may be done to it.
+/// A column: its heading, and how it may shrink.
 #[derive(Clone, Copy)]
 pub struct Column {
     heading: &'static str,
     kind: Kind,
-    /// When it is left out where room is short: the lowest first, and never without a rank.
+    /// The order in which columns are dropped: lowest first; never without a rank.
     rank: Option<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Shown whole.
+    /// Never cut.
     Text,
-    /// Shown whole, digits below each other.
+    /// Never cut, aligned right.
     Number,
-    /// Cut where room is short.
+    /// Cut if there is too little room.
     Free,
-    /// A time of the hub, to the minute on a terminal.
+    /// A time of the hub; to the minute on a terminal.
     Time,
 }
 
@@ -58,7 +58,7 @@ impl Column {
         Self { kind: Kind::Number, ..Self::text(heading) }
     }
 
-    /// Names and descriptions: the longest of these gives way first.
+    /// Names and descriptions: the longest is cut first.
     pub fn free(heading: &'static str) -> Self {
         Self { kind: Kind::Free, ..Self::text(heading) }
     }
@@ -68,7 +68,7 @@ impl Column {
         Self { kind: Kind::Time, ..Self::text(heading) }
     }
 
-    /// The same column, left out where nothing else gives way any more; the lowest rank goes first.
+    /// Makes the column droppable once cutting is not enough; the lowest rank goes first.
     pub fn left_out(self, rank: u8) -> Self {
         Self { rank: Some(rank), ..self }
     }
@@ -85,18 +85,18 @@ impl Table {
         Self { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row, one text for each column; no text is shown as a dash.
+    /// Adds a row, one text per column; an empty text is shown as a dash.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl AsRef<str>>) {
         let shown = |cell: &str| if cell.is_empty() { "-".to_owned() } else { say::one_line(cell) };
         self.rows.push(cells.into_iter().map(|cell| shown(cell.as_ref())).collect());
     }
 
-    /// Prints it, as wide as the terminal; whoever stopped reading has what they wanted.
+    /// Prints the table, as wide as the terminal. A closed pipe is not an error.
     pub fn print(&self) {
         let _ = self.lines(width()).iter().try_for_each(|line| say::line(line));
     }
 
-    /// The lines, at most so wide where that can be done.
+    /// The lines, at most `width` columns wide where possible.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         let headings = self.columns.iter().map(|column| column.heading.to_owned()).collect();
         let rows = self.rows.iter().map(|row| match width {
@@ -124,8 +124,8 @@ impl Table {
         shown.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     }
 
-    /// How wide each column is: as its widest cell, but for what has to give way; `None` for what is
-    /// left out.
+    /// The width of each column: that of its widest cell, reduced as needed; `None` for a dropped
+    /// column.
     fn widths(&self, rows: &[Vec<String>], room: Option<usize>) -> Vec<Option<usize>> {
         let widest = |at: usize| {
             rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0)
@@ -137,7 +137,7 @@ impl Table {
             let ranked = shown.iter().filter_map(|at| Some((self.columns[*at].rank?, *at)));
             match (fitted, ranked.min()) {
                 (Err(_), Some((_, least))) => shown.retain(|at| *at != least),
-                // A terminal that has no room for what cannot be left out wraps it.
+                // A terminal too narrow for the remaining columns wraps them.
                 (Ok(widths) | Err(widths), _) => {
                     let mut all = vec![None; self.columns.len()];
                     shown.iter().zip(widths).for_each(|(at, width)| all[*at] = Some(width));
@@ -147,8 +147,7 @@ impl Table {
         }
     }
 
-    /// The widths of these columns once the longest names have given way; an error if that is not
-    /// enough.
+    /// The widths of these columns after cutting the longest names; an error if that is not enough.
     fn fit(
         &self,
         shown: &[usize],
@@ -168,7 +167,7 @@ impl Table {
 }
 
 impl Column {
-    /// A cell as a terminal shows it.
+    /// A cell as shown on a terminal.
     fn short(&self, cell: &str) -> String {
         let parts = cell.get(..DAY).zip(cell.get(DAY + 1..MINUTE)).filter(|_| cell.ends_with('Z'));
         match parts.filter(|_| self.kind == Kind::Time) {
@@ -178,7 +177,7 @@ impl Column {
     }
 }
 
-/// A text of at most this width, with a mark where something is missing.
+/// A text of at most this width, with a mark if it is cut.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -192,7 +191,7 @@ pub fn cut(text: &str, width: usize) -> String {
     text.chars().take_while(fits).collect::<String>() + CUT
 }
 
-/// How wide the terminal is; `None` if it is none, or nobody knows.
+/// The terminal's width; `None` if there is no terminal or its width is unknown.
 fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
@@ -211,7 +210,7 @@ fn seen() -> Option<usize> {
     None
 }
 
-/// Checks that a table fits the narrowest terminal people have, and is not torn apart by it.
+/// Asserts that a table fits 80 columns and keeps its headings.
 #[cfg(test)]
 #[track_caller]
 pub fn assert_fits(table: &Table, headings: &str) {

@@ -1,4 +1,4 @@
-//! What went wrong, what to do about it, and how the command ends.
+//! Errors of commands: what is wrong, what to do, and the exit code.
 
 use rialto_client::CallError;
 use serde_json::json;
@@ -6,24 +6,24 @@ use serde_json::json;
 use super::say;
 use crate::exit::Exit;
 
-/// One id for two different things, in the words of each interface.
+/// The codes of each protocol for an id that was used with other content.
 const OTHER_CONTENT: [&str; 3] =
     ["ERR_IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_CONFLICT", "other_content"];
 
-/// What helps against a key that the hub does not take.
-pub const BAD_KEY: &str = "give a valid key with --key-file, RIALTO_KEY or --as";
+/// Hint for a key that the hub rejects.
+pub const BAD_KEY: &str = "use a valid key with --key-file, RIALTO_KEY or --as";
 
-/// Nobody does what was asked for.
+/// No agent has the skill.
 const NO_SUCH_SKILL: &str = "no_such_skill";
-/// The named agent does not.
+/// The named agent does not have it.
 const SKILL_NOT_OFFERED: &str = "skill_not_offered";
 
 /// Where a key comes from.
 #[derive(Debug)]
 pub struct KeySource {
-    /// The key in words, such as `the key in RIALTO_KEY`.
+    /// Description of the key, such as `the key in RIALTO_KEY`.
     pub key: String,
-    /// What helps if the hub refuses it, where that is not simply another key.
+    /// Hint if the hub rejects it, where another key is not the solution.
     pub next: Option<String>,
 }
 
@@ -33,11 +33,11 @@ impl KeySource {
     }
 }
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Trouble {
     pub exit: Exit,
-    /// The hub's code, if it was the hub.
+    /// The hub's error code, if the hub refused.
     pub code: Option<String>,
     pub message: String,
     /// What to do next.
@@ -45,33 +45,33 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// The line was typed wrong.
+    /// The command line is wrong.
     pub fn usage(message: impl Into<String>, next: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, code: None, message: message.into(), next: Some(next.into()) }
     }
 
-    /// It was tried, and did not work out.
+    /// The command failed.
     pub fn failed(message: impl Into<String>, next: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, ..Self::usage(message, next) }
     }
 
-    /// There is no such thing.
+    /// Something does not exist.
     pub fn not_found(message: impl Into<String>, next: impl Into<String>) -> Self {
         Self { exit: Exit::NotFound, ..Self::usage(message, next) }
     }
 
-    /// Something else is in the way.
+    /// Something conflicts with the command.
     pub fn conflict(message: impl Into<String>, next: impl Into<String>) -> Self {
         Self { exit: Exit::Conflict, ..Self::usage(message, next) }
     }
 
-    /// A key is needed, and there is none.
+    /// A key is required, and there is none.
     pub fn no_key() -> Self {
-        let next = "give a key with --key-file or RIALTO_KEY, act for an agent of this machine with --as NAME, or keep one with `rialto context add NAME --hub URL --key-file FILE`";
+        let next = "pass a key with --key-file or RIALTO_KEY, act as an agent of this machine with --as NAME, or save one with `rialto context add NAME --hub URL --key-file FILE`";
         Self { exit: Exit::Auth, ..Self::usage("no key given", next) }
     }
 
-    /// The same, with what helps here if it ended so and nobody has said anything better.
+    /// Adds a hint for this exit code, unless there already is one.
     pub fn on(self, exit: Exit, next: impl Into<String>) -> Self {
         match self.exit == exit && self.next.is_none() {
             true => Self { next: Some(next.into()), ..self },
@@ -79,7 +79,7 @@ impl Trouble {
         }
     }
 
-    /// The same; if it was the key, with where that comes from and what helps there.
+    /// For a rejected key, says where it comes from and what to do about it.
     pub fn of_key(self, source: Option<&KeySource>) -> Self {
         match source {
             Some(KeySource { key, next }) if self.next.as_deref() == Some(BAD_KEY) => {
@@ -91,19 +91,19 @@ impl Trouble {
         }
     }
 
-    /// The same where only the operator's key helps.
+    /// For a rejected key, asks for the operator key.
     pub fn for_operator(self) -> Self {
-        let next = "give this hub's operator key, which begins with ro_, in RIALTO_OPERATOR_KEY; the hub shows it at its first start, and a lost one is replaced with `rialto operator key rotate --data DIR` while the hub is stopped";
+        let next = "set RIALTO_OPERATOR_KEY to this hub's operator key, which begins with ro_; the hub shows it at its first start, and a lost one is replaced with `rialto operator key rotate --data DIR` while the hub is stopped";
         match self.exit {
             Exit::Auth if self.code.is_some() => Self { next: Some(next.to_owned()), ..self },
             _ => self,
         }
     }
 
-    /// Tells it where it is looked for: in words for people, one document for programs.
+    /// Prints the error: as text for people, or as JSON for programs.
     pub fn tell(&self, as_json: bool) -> Exit {
         if as_json {
-            // Whoever stopped reading does not want to know.
+            // A closed pipe is not an error: the reader has seen enough.
             let _ = say::line(&self.json().to_string());
         } else {
             say::aside(&format!("rialto: {}", self.told()));
@@ -111,8 +111,8 @@ impl Trouble {
         self.exit
     }
 
-    /// On one line, whatever others wrote into it. What was wrong with a line or a file of the
-    /// caller's own may be shown below it, as parsers do.
+    /// The error on one line, with text from others escaped. Errors about the caller's own command
+    /// line or file may have more lines, as parsers print them.
     fn told(&self) -> String {
         let own = self.exit == Exit::Usage && self.code.is_none();
         let gap = if own && self.message.contains('\n') { "\n\n" } else { "; " };
@@ -138,11 +138,12 @@ impl From<CallError> for Trouble {
         let CallError::Refused { code, hint, .. } = error else {
             return Self { exit, code: None, message, next };
         };
-        // Exit codes go by HTTP status, where this conflict looks like a malformed request.
+        // Exit codes follow the HTTP status, which for this conflict looks like a malformed
+        // request.
         if OTHER_CONTENT.contains(&code.as_str()) {
             exit = Exit::Conflict;
         }
-        // So does this, though nothing is wrong with the request.
+        // The same for these, although the request is well-formed.
         if [NO_SUCH_SKILL, SKILL_NOT_OFFERED].contains(&code.as_str()) {
             exit = Exit::NotFound;
         }
@@ -151,7 +152,7 @@ impl From<CallError> for Trouble {
     }
 }
 
-/// What usually helps.
+/// The usual hint for an error.
 fn next(error: &CallError) -> Option<String> {
     let elsewhere = "choose the hub with --hub or RIALTO_HUB";
     let next = match error {
@@ -162,7 +163,7 @@ fn next(error: &CallError) -> Option<String> {
         CallError::Unreadable(_) => format!("check that this is a Rialto hub; {elsewhere}"),
         CallError::Refused { status, code, hint, retry_after, .. } => {
             match (*status, code.as_str()) {
-                // agora has no keys to show; what was wrong with an envelope is for the hub to say.
+                // agora has no keys; the hub says what is wrong with an envelope.
                 (_, code) if code.starts_with("ERROR ") && retry_after.is_none() => return None,
                 (401, _) => BAD_KEY.to_owned(),
                 (402, "too_few_credits" | "TRANSFER_FAILED") => {
@@ -175,12 +176,12 @@ fn next(error: &CallError) -> Option<String> {
                     "`rialto agent show` lists what the agent offers".to_owned()
                 }
                 (_, NO_SUCH_SKILL) => {
-                    "`rialto agent search` shows who offers what; `rialto agent run` offers it"
+                    "`rialto agent search` lists agents and skills; `rialto agent run` offers a skill"
                         .to_owned()
                 }
                 // The hub says what to do.
                 _ if error.is_suspended() => return None,
-                // Why a key does not fit is for the hub to say.
+                // The hub says why the key does not fit.
                 (403, _) if hint.is_some() => return None,
                 (403, _) => "use the key of the agent or owner this belongs to".to_owned(),
                 (404, "ERR_AGENT_NOT_FOUND") => "`rialto agent ls` lists agents".to_owned(),
@@ -263,10 +264,10 @@ mod tests {
     fn what_to_type_comes_before_what_the_hub_says_and_the_line_stays_one() {
         let found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
         assert!(found.told().ends_with("; `rialto agent ls` lists agents"));
-        let trouble = refused(403, "ERR_BLOCKED", Some("write to\nsomebody else"));
-        assert_eq!(trouble.told(), "no (HTTP 403, ERR_BLOCKED); write to\\nsomebody else");
+        let trouble = refused(403, "ERR_BLOCKED", Some("write to\nanother agent"));
+        assert_eq!(trouble.told(), "no (HTTP 403, ERR_BLOCKED); write to\\nanother agent");
         let wanted = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",
-            "next": "write to\nsomebody else"});
+            "next": "write to\nanother agent"});
         assert_eq!(trouble.json(), wanted);
     }
 }

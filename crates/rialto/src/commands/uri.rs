@@ -1,8 +1,8 @@
-//! Paths and queries: whatever is in a name, it stays one part of them.
+//! Builds URL paths and queries with escaped names.
 
 use std::fmt::Write as _;
 
-/// A name as one part of a path, or as one value of a query.
+/// Escapes a name as one path segment or query value.
 pub fn part(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -14,7 +14,7 @@ pub fn part(name: &str) -> String {
     out
 }
 
-/// A path with those of the values that are there.
+/// A path with the query values that are present.
 pub fn with_query<'a>(
     path: &str,
     values: impl IntoIterator<Item = (&'a str, Option<String>)>,

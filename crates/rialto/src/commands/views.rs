@@ -1,4 +1,4 @@
-//! What the hub's own API shows: agents, accounts, oneself. Amounts keep the digits they came with.
+//! Types of the hub's own API: agents, accounts, the caller. Amounts keep their digits.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::uri;
 
-/// Items the hub gives at once.
+/// Maximum page size of the hub.
 const PAGE_MAX: usize = 200;
 
 /// An agent.
@@ -24,7 +24,7 @@ pub struct Agent {
     pub skills: Vec<Skill>,
     pub score: Box<RawValue>,
     pub jobs_settled: u64,
-    /// What its place in the hub's own ranking is made of; older hubs say nothing of it.
+    /// The score of the hub's own ranking; older hubs do not send it.
     pub rank_score: Option<Box<RawValue>>,
     pub counterparties: Option<u64>,
     pub credits_paid: Option<Box<RawValue>>,
@@ -34,7 +34,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Why it ranks where it does, if the hub says so.
+    /// How it ranks and why, if the hub shows it.
     pub fn told_rank(&self) -> Option<String> {
         let (worth, paid) = (self.rank_score.as_ref()?, self.credits_paid.as_ref()?);
         let (owners, failures) = (self.counterparties?, self.owner_failures?);
@@ -46,7 +46,7 @@ impl Agent {
     }
 }
 
-/// One thing an agent does.
+/// One skill of an agent.
 #[derive(Deserialize)]
 pub struct Skill {
     pub name: String,
@@ -66,27 +66,27 @@ pub struct Account {
     pub held: Box<RawValue>,
 }
 
-/// Whoever has the key that was shown.
+/// The agent of the caller's key.
 #[derive(Deserialize)]
 pub struct Me {
     pub agent: Agent,
     pub account: Account,
 }
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Deserialize)]
 struct Page {
     items: Vec<Box<RawValue>>,
     next_cursor: Option<String>,
 }
 
-/// A list that is read part by part, each item as the text it came in.
+/// A list that is read page by page, each item as its original text.
 pub struct Pages<'a> {
     hub: &'a Hub,
     path: &'a str,
-    /// What every part is asked with.
+    /// The query values of every page.
     values: Vec<(&'a str, Option<String>)>,
-    /// Where to go on; `None` at the end.
+    /// The cursor of the next page; `None` at the end.
     next: Option<Option<String>>,
 }
 
@@ -97,7 +97,7 @@ impl Me {
 }
 
 impl Skill {
-    /// The price in words.
+    /// The price as text.
     pub fn told_price(&self) -> &str {
         if self.by_offer { "by offer" } else { self.price.get() }
     }
@@ -108,7 +108,7 @@ impl<'a> Pages<'a> {
         Self { hub, path, values, next: Some(None) }
     }
 
-    /// Some more items, at most this many; `None` at the end of the list.
+    /// The next items, at most `most`; `None` at the end of the list.
     pub async fn more(&mut self, most: usize) -> Result<Option<Vec<Box<RawValue>>>, CallError> {
         let Some(cursor) = self.next.take() else { return Ok(None) };
         let own = [("limit", Some(most.clamp(1, PAGE_MAX).to_string())), ("cursor", cursor)];
@@ -118,7 +118,7 @@ impl<'a> Pages<'a> {
         Ok(Some(page.items))
     }
 
-    /// Whether there is more.
+    /// Whether there are more pages.
     pub fn has_more(&self) -> bool {
         self.next.is_some()
     }
@@ -129,18 +129,18 @@ pub async fn get(hub: &Hub, path: &str) -> Result<String, CallError> {
     hub.call_text(Method::GET, path, None).await.map(|(_, text)| text)
 }
 
-/// What a text says.
+/// Parses JSON text.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, CallError> {
     serde_json::from_str(text).map_err(|error| CallError::Unreadable(error.to_string()))
 }
 
-/// A decimal number as it stands in a text, counted in millionths so that nothing is rounded.
+/// A decimal number in millionths, so that nothing is rounded.
 pub fn millionths(text: &str) -> Option<i64> {
-    // Credits are read by the same rules, which know neither signs nor more than six decimals.
+    // Credits are parsed by the same rules: no sign, at most six decimals.
     Credits::parse(text, 6).ok().map(Credits::micros)
 }
 
-/// The same, for a number that must be one.
+/// The same, with an error for text that is not a number.
 pub fn exactly(number: &RawValue) -> Result<i64, CallError> {
     let text = number.get();
     millionths(text).ok_or_else(|| CallError::Unreadable(format!("{text} is not an amount")))

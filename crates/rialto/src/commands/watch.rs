@@ -1,18 +1,18 @@
-//! What is going on right now, on standard error: one line that changes on a terminal, and plain
-//! lines one after the other where nobody could see them change.
+//! Progress output on standard error: one line that is rewritten on a terminal, plain lines
+//! elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::say::one_line;
 use super::table::cut;
 
-/// Columns of a terminal that does not say how many it has.
+/// Assumed width if the terminal does not report one.
 const COLUMNS: usize = 80;
 
-/// Back to the start of the line, and nothing on it.
+/// Returns to the start of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// A place for words that do not last.
+/// A line that is replaced by the next one.
 #[derive(Debug)]
 pub struct Live {
     changes: bool,
@@ -21,7 +21,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// On standard error, as it is.
+    /// On standard error.
     pub fn new() -> Self {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
@@ -31,12 +31,12 @@ impl Live {
         }
     }
 
-    /// Says what is going on now, in the place of what was going on before.
+    /// Replaces the current line.
     pub fn now(&mut self, text: &str) {
         put(&self.written_now(text));
     }
 
-    /// Says something that stays, above what is going on.
+    /// Prints a lasting line above the current one.
     pub fn above(&mut self, text: &str) {
         put(&self.written_above(text));
     }
@@ -46,7 +46,7 @@ impl Live {
         if !self.changes {
             return format!("{text}\n");
         }
-        // A line that wraps could not be taken back.
+        // A line that wraps could not be rewritten.
         self.shown = cut(&text, self.columns.saturating_sub(1));
         format!("{CLEAR}{}", self.shown)
     }
@@ -67,13 +67,13 @@ impl Drop for Live {
     }
 }
 
-/// Whoever closed standard error does not want to know.
+/// A closed standard error is ignored.
 fn put(text: &str) {
     let mut error = io::stderr().lock();
     let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());
 }
 
-/// How wide the terminal is, if anybody knows.
+/// The terminal's width, if known.
 fn columns() -> Option<usize> {
     #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(io::stderr()) {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn elsewhere_every_word_is_a_plain_line() {
         let mut live = live(false);
-        assert_eq!(live.written_now("assigned to somebody"), "assigned to somebody\n");
+        assert_eq!(live.written_now("assigned to agent"), "assigned to agent\n");
         assert_eq!(live.written_above("log: a"), "log: a\n");
     }
 }

@@ -1,4 +1,4 @@
-//! `rialto agent ls`.
+//! `rialto agent ls`: lists the agents of a relay server.
 
 use rialto_client::relay::{Filter, Record};
 
@@ -18,13 +18,13 @@ pub struct Args {
     /// Only agents that understand this language
     #[arg(long, value_name = "TAG")]
     language: Option<String>,
-    /// Only agents that listen right now
+    /// Only agents that are online
     #[arg(long)]
     online: bool,
     /// Only agents of this protocol
     #[arg(long)]
     protocol: Option<String>,
-    /// Only agents in whose record this text stands
+    /// Only agents whose record contains this text
     #[arg(short, value_name = "TEXT")]
     query: Option<String>,
 }
@@ -44,7 +44,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         let _ = say::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
-    // Whoever reads only the first lines has what they wanted.
+    // A closed pipe is not an error: the reader has seen enough.
     let _ = agents.iter().try_for_each(|agent: &Record| say::line(&super::told(agent)));
     Ok(Exit::Ok)
 }

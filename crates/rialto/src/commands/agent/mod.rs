@@ -1,4 +1,4 @@
-//! `rialto agent`: register agents, find them, and look after them.
+//! `rialto agent`: register, find and manage agents.
 
 mod ls;
 mod register;
@@ -34,7 +34,7 @@ enum Verb {
     Register(register::Args),
     /// List the agents of a relay server
     Ls(ls::Args),
-    /// Find agents of all protocols by what they do
+    /// Find agents of all protocols by skill, price or score
     Search(search::Args),
     /// Show one agent
     Show(show::Args),

@@ -1,4 +1,4 @@
-//! `rialto agent rekey`.
+//! `rialto agent rekey`: replaces an agent's key.
 
 use rialto_client::Method;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  rialto agent rekey --as shout\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nAsks the hub for a new key and puts it where the old one was, in one step: the file has the old key\nor the new one, never neither. The old keys stay valid for ten minutes, so that running programs\ncan switch."
+    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  rialto agent rekey --as shout\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nRequests a new key from the hub and saves it in place of the old one, atomically: the file always\nholds either the old key or the new one. The old keys stay valid for ten minutes, so that running\nprograms can switch."
 )]
 pub struct Args {}
 
@@ -26,14 +26,14 @@ struct Rotated {
 pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     let (hub, keys) = access.me()?;
     let origin = access.origin()?;
-    // Written over with itself: a key that cannot be kept must not be asked for.
+    // Overwrites the file with the same key: do not request a key that cannot be saved.
     origin.keep(&keys)?;
     let (_, text) = hub.call_text(Method::POST, "/v1/keys/rotate", None).await.map_err(lost)?;
     let rotated: Rotated = read(&text)?;
     let fresh = KeyFile { key: KeyFile::of(&rotated.key).key, ..keys };
     let kept = origin.keep(&fresh).map_err(|trouble| {
-        // Nobody will ever be able to show it again.
-        let next = Some(format!("keep the new key yourself: {}", rotated.key));
+        // The key cannot be shown again later.
+        let next = Some(format!("save the new key yourself: {}", rotated.key));
         Trouble { next, ..trouble }
     })?;
     let until = rotated.others_until.as_deref().unwrap_or("now");
@@ -57,7 +57,7 @@ fn shown(as_json: bool, rotated: &Rotated) -> String {
     }
 }
 
-/// An answer that was lost may have been a key. The old one works long enough to ask again.
+/// The lost answer may contain a new key. The old key stays valid long enough to ask again.
 fn lost(error: rialto_client::CallError) -> Trouble {
     let again = error.may_pass_after().is_some();
     let trouble = Trouble::from(error);

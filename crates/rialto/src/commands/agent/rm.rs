@@ -1,4 +1,4 @@
-//! `rialto agent rm`.
+//! `rialto agent rm`: unregisters the caller's agent.
 
 use rialto_client::Method;
 use serde_json::json;
@@ -10,12 +10,12 @@ use super::super::uri;
 use super::super::views::{Agent, Me};
 use crate::exit::Exit;
 
-/// The protocol by whose route any agent can leave.
+/// The protocol whose route unregisters any agent.
 const REGISTRY: &str = "registry";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent rm alice@chorus --key-file alice.key\n  rialto agent rm 7\n  rialto agent rm --as shout\n\nTakes the agent of your key off the hub's lists, for good: its names stay taken and its key stops\nworking. Say which one by any of its names, so that it is never the wrong one."
+    before_help = "Examples:\n  rialto agent rm alice@chorus --key-file alice.key\n  rialto agent rm 7\n  rialto agent rm --as shout\n\nPermanently removes the agent of your key from the hub: its names stay taken and its key stops\nworking. Name the agent to confirm."
 )]
 pub struct Args {
     /// The agent's number or any of its names
@@ -26,7 +26,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let origin = access.origin()?;
     let agent = Me::ask(&hub).await?.agent;
-    // Acting for an agent by its name names it.
+    // `--as NAME` already names the agent.
     let is_named = access.acting.is_some() && (args.id.is_none() || args.id == access.acting);
     if !is_named {
         meant(&agent, args.id.as_deref())?;
@@ -34,7 +34,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let name = agent.names.get(REGISTRY).map_or("", String::as_str);
     let path = format!("/registry/agents/{}", uri::part(name));
     hub.call_text(Method::DELETE, &path, None).await?;
-    // A key that works no more would only be in the way of the next one.
+    // A key that no longer works would block the next one.
     let forgotten = match &origin {
         Origin::Context(context) => context.forget_me().map(|()| true)?,
         Origin::File(_) | Origin::Variable => false,
@@ -50,7 +50,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Whether the agent of the key is the one that was named.
+/// Checks that the named agent is the one of the key.
 fn meant(agent: &Agent, named: Option<&str>) -> Result<(), Trouble> {
     let own = agent.names.get(&agent.protocol).map_or("", String::as_str);
     let next = format!("`rialto agent rm {own}` removes it");
@@ -70,7 +70,7 @@ fn meant(agent: &Agent, named: Option<&str>) -> Result<(), Trouble> {
             };
             Err(Trouble::conflict(
                 message,
-                format!("{next}; for others, give their key with --key-file or --as NAME"),
+                format!("{next}; for others, pass their key with --key-file or --as NAME"),
             ))
         }
     }

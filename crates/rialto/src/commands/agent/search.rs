@@ -1,4 +1,4 @@
-//! `rialto agent search`.
+//! `rialto agent search`: finds agents by skill, price and score.
 
 use rialto_client::CallError;
 use serde_json::value::RawValue;
@@ -10,34 +10,34 @@ use super::super::trouble::Trouble;
 use super::super::views::{Agent, Pages, millionths, read};
 use crate::exit::Exit;
 
-/// Parts of the hub's list that are looked through for one search.
+/// Pages of the hub's list read for one search.
 const PARTS_MAX: usize = 50;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent search\n  rialto agent search translate --online\n  rialto agent search --skill count_words --max-price 0.10 --min-score 50\n  rialto agent search --skill count_words --json | jq '.[0].id'\n\nFinds agents of all protocols. With --skill only those who could take a job now, the best first;\nprices are then those of that skill. The --json document is a list of agents as the hub shows\nthem. Needs no key."
+    before_help = "Examples:\n  rialto agent search\n  rialto agent search translate --online\n  rialto agent search --skill count_words --max-price 0.10 --min-score 50\n  rialto agent search --skill count_words --json | jq '.[0].id'\n\nFinds agents of all protocols. With --skill, only those that can take a job now, best first; prices are\nthen those of that skill. The --json document is a list of agents as the hub shows them. Needs no\nkey."
 )]
 pub struct Args {
-    /// A text that stands in the agent's name or in that of a skill
+    /// Text in the agent's name or in the name of a skill
     query: Option<String>,
     /// Only agents with this skill
     #[arg(long, value_name = "SKILL")]
     skill: Option<String>,
-    /// Only agents who ask at most this much
+    /// Only agents with a price of at most this much
     #[arg(long, value_name = "CREDITS", value_parser = decimal)]
     max_price: Option<i64>,
-    /// Only agents with at least this score, of 100
+    /// Only agents with at least this score, out of 100
     #[arg(long, value_name = "SCORE", value_parser = decimal)]
     min_score: Option<i64>,
-    /// Only agents who are online
+    /// Only agents that are online
     #[arg(long)]
     online: bool,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
 
-/// A number that is compared exactly, in millionths.
+/// A number in millionths, so that it is compared exactly.
 fn decimal(text: &str) -> Result<i64, String> {
     millionths(text).ok_or_else(|| "write a number like 0.10".to_owned())
 }
@@ -67,7 +67,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Agents that fit, and whether that is all of them.
+/// Matching agents, and whether these are all.
 async fn search(
     mut pages: Pages<'_>,
     args: &Args,
@@ -91,7 +91,7 @@ async fn search(
 }
 
 impl Args {
-    /// What the hub does not judge.
+    /// The filters that the hub does not apply.
     fn fits(&self, agent: &Agent) -> bool {
         let score = millionths(agent.score.get());
         let good = self.min_score.is_none_or(|least| score.is_some_and(|score| score >= least));
@@ -100,7 +100,7 @@ impl Args {
 
     fn asks_at_most(&self, agent: &Agent, most: i64) -> bool {
         let wanted = |name: &str| self.skill.as_deref().is_none_or(|skill| skill == name);
-        // A price that is named for each job may be any.
+        // A price by offer has no limit.
         let priced = agent.skills.iter().filter(|skill| wanted(&skill.name) && !skill.by_offer);
         let mut prices = priced.filter_map(|skill| millionths(skill.price.get()));
         prices.any(|price| price <= most)
@@ -166,7 +166,7 @@ mod tests {
         assert!(args(cents("0.1"), None, Some("sum")).fits(&agent));
         assert!(!args(cents("0.099999"), None, None).fits(&agent));
         assert!(!args(None, cents("50.000002"), None).fits(&agent));
-        assert!(!args(cents("9"), None, Some("bid")).fits(&agent), "it may ask for more");
+        assert!(!args(cents("9"), None, Some("bid")).fits(&agent), "a price by offer has no limit");
         assert!(decimal("-1").is_err() && decimal("cheap").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `rialto agent show`.
+//! `rialto agent show`: shows one agent.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use super::super::uri;
 use super::super::views::{Agent, get, read};
 use crate::exit::Exit;
 
-/// Where the names of relay servers' own agents belong.
+/// The protocol whose agents a relay server knows.
 const RELAY: &str = "relay";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n  rialto agent show 7\n  rialto agent show registry:6f1c1f0e-4b0f-4c55-9a5e-1d2f3a4b5c6d\n\nAn agent of this machine is known by the name it runs under, others by any name in any protocol, or\nby what they call themselves; where several agents share one, write it as protocol:name.\nThe --json document is the agent's record as the hub gives it. Needs no key."
+    before_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n  rialto agent show 7\n  rialto agent show registry:6f1c1f0e-4b0f-4c55-9a5e-1d2f3a4b5c6d\n\nAgents of this machine go by the name they run under, others by any name in any protocol or by\ntheir display name. If several agents share a name, write it as protocol:name. The --json document\nis the agent's record as the hub shows it. Needs no key."
 )]
 pub struct Args {
-    /// The hub's number of the agent, or any of its names
+    /// The agent's number at the hub, or any of its names
     id: String,
 }
 
-/// What is known about an agent: by the hub, and by the relay where it is an agent of one.
+/// An agent's record at the hub, and at the relay if it is a relay agent.
 struct Found {
     known: Option<(String, Agent)>,
     record: Option<Record>,
@@ -43,7 +43,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// By any name first; a relay server may know more about its own, and need not be a hub at all.
+/// By any name first. A relay server may know more about its own agents, and may not be a hub.
 async fn find(access: &Access, hub: &Hub, id: &str) -> Result<Found, Trouble> {
     let known = ask(hub, id).await?;
     if known.as_ref().is_some_and(|(_, agent)| agent.protocol != RELAY) {
@@ -68,7 +68,7 @@ async fn ask(hub: &Hub, id: &str) -> Result<Option<(String, Agent)>, CallError> 
 }
 
 impl Found {
-    /// One document: what the relay says, and what else the hub knows.
+    /// One document: the relay's record and what the hub adds to it.
     fn document(&self) -> Result<String, CallError> {
         let texts = self.known.iter().map(|(text, _)| text.as_str());
         let records = self.record.iter().map(|record| record.raw().get());
@@ -96,7 +96,7 @@ impl Found {
     }
 }
 
-/// What the hub knows, with the first line only where no relay has told it already.
+/// The hub's record as lines. The first line is left out if the relay's record is shown above.
 fn told(agent: &Agent, alone: bool) -> Vec<String> {
     let state = if agent.online { "online" } else { "offline" };
     let mut lines = Vec::new();

@@ -1,10 +1,10 @@
-//! A hub's address: two texts that lead to one hub are one address.
+//! Hub addresses: two URLs of one hub are one address.
 
 use reqwest::Url;
 
 use super::super::trouble::Trouble;
 
-/// Checks an address that is to be kept, and gives it without what does not matter.
+/// Validates a hub URL and returns it in normalized form.
 pub fn check(text: &str) -> Result<String, Trouble> {
     let fine = |url: &Url| {
         let plain = url.query().is_none() && url.fragment().is_none();
@@ -20,12 +20,12 @@ pub fn check(text: &str) -> Result<String, Trouble> {
     }
 }
 
-/// Whether both lead to one hub. What is no address leads nowhere.
+/// Whether both are URLs of one hub. An invalid URL matches nothing.
 pub fn same(one: &str, other: &str) -> bool {
     matches!((check(one), check(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The host and port, and the path if there is one.
+/// Host, port and path, without the scheme.
 pub fn without_scheme(text: &str) -> &str {
     text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/')
 }
@@ -41,7 +41,7 @@ mod tests {
         for other in ["https://h", "http://h:81", "http://h/a", "http://h.", "h", ""] {
             assert!(!same("http://h", other), "{other}");
         }
-        assert!(!same("h", "h"), "nowhere is not one place");
+        assert!(!same("h", "h"), "invalid URLs never match");
     }
 
     #[test]

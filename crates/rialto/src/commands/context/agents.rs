@@ -1,9 +1,9 @@
-//! The agents of a context: which names there are, whose each is, and where its key is kept.
+//! The agents of a context: their names, the folder each belongs to, and where its key is.
 //!
 //! An agent with an `agent.toml` keeps its key beside that file, so its identity belongs to the
-//! folder and moves with it. The context only knows the name: a *claim* says which folder has it.
-//! An agent that is started by flags alone has no file to be beside of; its key is in the context,
-//! under its name, and the name belongs to the folder it was first started in.
+//! folder and moves with it. The context only stores the name: a *claim* says which folder has it.
+//! An agent started by flags alone has no file. Its key is in the context, under its name, and the
+//! name belongs to the folder it was first started in.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -19,29 +19,29 @@ use super::super::key_file::{self, KeyFile};
 use super::super::trouble::Trouble;
 use super::{Context, address, home, name};
 
-/// The directory with one directory for each name.
+/// The directory with one subdirectory per name.
 const AGENTS: &str = "agents";
-/// Which folder a name belongs to.
+/// The folder a name belongs to.
 const CLAIM: &str = "claim.json";
-/// Claims are made one at a time.
+/// Lock: claims are made one at a time.
 const CLAIMS: &str = "claims.lock";
 /// The key in an agent's state directory.
 const KEY: &str = "agent.key";
-/// What a running agent holds there.
+/// The lock file of a running agent.
 const LOCK: &str = "lock";
-/// The directory beside an `agent.toml` that holds the state.
+/// The state directory beside an `agent.toml`.
 const STATE: &str = ".rialto";
 
-/// An agent that is about to run: its name, and the folder it belongs to.
+/// An agent about to start: its name and folder.
 pub struct Starting<'a> {
     pub name: &'a str,
     /// Absolute and without links.
     pub folder: &'a Path,
-    /// What its state directory in the folder is called; `None` for an agent without a file.
+    /// Name of its state directory in the folder; `None` for an agent without a file.
     pub beside: Option<&'a str>,
 }
 
-/// `claim.json`.
+/// The content of `claim.json`.
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
 struct Claim {
     folder: PathBuf,
@@ -51,7 +51,7 @@ struct Claim {
 }
 
 impl Context {
-    /// The names of the agents of this machine.
+    /// Names of the agents of this machine.
     pub fn agents(&self) -> Result<Vec<String>, Trouble> {
         let Some(directory) = self.directory() else { return Ok(Vec::new()) };
         let mut names = home::entries(&directory.join(AGENTS))?;
@@ -59,21 +59,21 @@ impl Context {
         Ok(names)
     }
 
-    /// Where the key of an agent of this machine is kept, whether or not there is one.
+    /// Path of the key of an agent of this machine, whether or not it exists.
     pub fn agent_key_path(&self, name: &str) -> Result<Option<PathBuf>, Trouble> {
         let Some(directory) = self.directory() else { return Ok(None) };
         let entry = directory.join(AGENTS).join(place(name));
         Ok(Some(state_of(&entry)?.join(KEY)))
     }
 
-    /// Whether the key of an agent is in the context itself, and not in a folder of its own.
+    /// Whether an agent's key is in the context itself rather than in its own folder.
     pub fn keeps_key_of(&self, name: &str) -> Result<bool, Trouble> {
         let directory = self.directory();
         let path = self.agent_key_path(name)?.filter(|path| path.exists());
         Ok(path.zip(directory).is_some_and(|(path, directory)| path.starts_with(directory)))
     }
 
-    /// A directory of the context for an agent that brings its own key; made if need be.
+    /// The context's directory for an agent that brings its own key; created if missing.
     pub fn agent_dir(&self, name: &str) -> Result<PathBuf, Trouble> {
         name::check(name)?;
         let path = self.made()?.join(AGENTS).join(name);
@@ -81,8 +81,8 @@ impl Context {
         Ok(path)
     }
 
-    /// Claims a name for a folder and gives the agent's state directory. A name that another folder
-    /// has is refused, so that no agent ever runs with the key of another.
+    /// Claims a name for a folder and returns the agent's state directory. A name claimed by
+    /// another folder is refused, so that no agent runs with the key of another.
     pub fn claim(&self, agent: &Starting<'_>) -> Result<PathBuf, Trouble> {
         let entry = self.agent_dir(&place(agent.name))?;
         let _held = lock(&entry.with_file_name(CLAIMS))?;
@@ -92,7 +92,7 @@ impl Context {
             Ok(state)
         });
         let state = free.inspect_err(|_| {
-            // A name that was refused is not one of the context; with anything in it, it stays.
+            // A refused name does not belong to the context. A directory with files in it stays.
             let _ = fs::remove_dir(&entry);
         })?;
         let beside = (state != entry).then(|| state.clone());
@@ -103,7 +103,7 @@ impl Context {
         Ok(state)
     }
 
-    /// The state directory that the agent is to have, if its name is free.
+    /// The state directory for the agent, if its name is free.
     fn state_for(&self, agent: &Starting<'_>, entry: &Path) -> Result<PathBuf, Trouble> {
         let own = agent.beside.map(|beside| self.beside(agent.folder, beside)).transpose()?;
         let in_context = entry.to_owned();
@@ -118,7 +118,8 @@ impl Context {
                 };
             }
             Some(Claim { folder, state: None }) => Some(folder),
-            // An older version kept every key here, and the first folder that comes has it.
+            // Older versions kept all keys here; the first folder that claims the name gets the
+            // key.
             None => None,
         };
         let is_ours =
@@ -134,29 +135,29 @@ impl Context {
         }
     }
 
-    /// The state directory beside an `agent.toml`: one for each hub, since keys belong to hubs.
+    /// The state directory beside an `agent.toml`: one per hub, since keys belong to hubs.
     fn beside(&self, folder: &Path, beside: &str) -> Result<PathBuf, Trouble> {
         let all = folder.join(STATE);
         let state = all.join(name::of(address::without_scheme(self.hub()))).join(beside);
         let unwritable = |error: io::Error| {
             let message = format!("cannot write {}: {error}", state.display());
-            Trouble::failed(message, "make the folder writable, or name a key file with --key-file")
+            Trouble::failed(message, "make the folder writable, or use a key file with --key-file")
         };
         keep::directory(&state).map_err(unwritable)?;
-        // Keys do not belong into anybody's repository.
+        // Keys must not be committed to a repository.
         keep::new_file(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
         let path = state.join(KEY);
         let keys = path.exists().then(|| key_file::load(&path)).transpose()?;
         match keys.and_then(|keys| keys.hub) {
             Some(hub) if !address::same(&hub, self.hub()) => {
                 let message = format!("{} is for {hub}, not for {}", path.display(), self.hub());
-                Err(Trouble::conflict(message, "name the key's hub with --hub"))
+                Err(Trouble::conflict(message, "use the key's hub with --hub"))
             }
             _ => Ok(state),
         }
     }
 
-    /// A copy of a folder has the key of the first one, and would be the same agent.
+    /// A copied folder contains the original's key and would be the same agent.
     fn refuse_copies(
         &self,
         agent: &Starting<'_>,
@@ -180,7 +181,7 @@ impl Context {
         Ok(())
     }
 
-    /// An agent that got another name in its file gives up the one before.
+    /// Removes the previous name of an agent that was renamed in its file.
     fn drop_other_names(&self, entry: &Path, state: &Path) -> Result<(), Trouble> {
         for other in self.agents()? {
             let other = entry.with_file_name(other);
@@ -188,7 +189,7 @@ impl Context {
             if other != entry && is_ours {
                 let path = other.join(CLAIM);
                 fs::remove_file(&path).map_err(|error| home::unwritable(&path, &error))?;
-                // What else is in there, an agent without a file may still need.
+                // An agent without a file may still need other files in there.
                 let _ = fs::remove_dir(&other);
             }
         }
@@ -199,26 +200,26 @@ impl Context {
         let (name, context, folder) = (agent.name, self.name(), folder.display());
         let message = format!("agent name {name} in context {context} is used by {folder}");
         let other = match agent.beside {
-            Some(_) => "change `name` in its file, or give --name",
-            None => "give one with --name",
+            Some(_) => "change `name` in its file, or use --name",
+            None => "use --name",
         };
         Trouble::conflict(message, format!("run it there, or choose another name: {other}"))
     }
 }
 
-/// What an agent is called in the file system: names that look alike there are kept apart.
+/// An agent's directory name. Names with the same plain form get different directories.
 pub fn place(name: &str) -> String {
     if plain(name) == name { name.to_owned() } else { place_apart(name, name) }
 }
 
-/// The same for an agent that is told apart by something else than its name.
+/// The same, for an agent that is identified by something other than its name.
 pub fn place_apart(name: &str, apart: &str) -> String {
     let digest = Digest::of(&[b"seat", apart.as_bytes()]);
     let number = digest.0.iter().take(4).map(|byte| format!("{byte:02x}")).collect::<String>();
     format!("{}-{number}", plain(name))
 }
 
-/// Where the agent of a name keeps its state.
+/// The state directory of the agent of a name.
 fn state_of(entry: &Path) -> Result<PathBuf, Trouble> {
     let claim = read(entry)?;
     Ok(claim.and_then(|claim| claim.state).unwrap_or_else(|| entry.to_owned()))
@@ -233,7 +234,7 @@ fn lock(path: &Path) -> Result<File, Trouble> {
     locked.map_err(|error| home::unwritable(path, &error))
 }
 
-/// Whether there is an agent: one that has a key, or runs and waits for one.
+/// Whether an agent exists: it has a key, or runs and waits for one.
 fn is_used(state: &Path) -> bool {
     let runs = || {
         let lock = File::open(state.join(LOCK));
@@ -242,7 +243,7 @@ fn is_used(state: &Path) -> bool {
     state.join(KEY).exists() || runs()
 }
 
-/// Moves what an agent had in the context to its folder, the key last: until that is there, the
+/// Moves an agent's state from the context to its folder, the key last. Until the key is moved, the
 /// next start moves the rest.
 fn take_over(entry: &Path, own: &Path) -> Result<(), Trouble> {
     let _alone = Seat::take(entry).map_err(|error| {
@@ -257,7 +258,7 @@ fn take_over(entry: &Path, own: &Path) -> Result<(), Trouble> {
             Trouble::failed(message, format!("move everything in {from} to {to} by hand"))
         })?;
     }
-    // A lock that stays behind harms nobody.
+    // A leftover lock file is harmless.
     let _ = fs::remove_file(entry.join(LOCK));
     Ok(())
 }
@@ -267,7 +268,7 @@ fn read(entry: &Path) -> Result<Option<Claim>, Trouble> {
     match fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
             let message = format!("{} is not a valid claim file: {error}", path.display());
-            Trouble::failed(message, "remove it; the next `rialto agent run` writes it anew")
+            Trouble::failed(message, "remove it; the next `rialto agent run` writes a new one")
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(home::unreadable(&path, &error)),

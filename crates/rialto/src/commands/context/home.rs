@@ -1,4 +1,4 @@
-//! The command line's home directory: which contexts there are, and which is the current one.
+//! The home directory of the command line: its contexts, and which is current.
 
 use std::fs;
 use std::io;
@@ -10,18 +10,18 @@ use super::{Context, name};
 
 /// The file with the name of the current context.
 const CURRENT: &str = "current";
-/// The directory with one directory for each context.
+/// The directory with one subdirectory per context.
 const CONTEXTS: &str = "contexts";
 
-/// Where contexts and their keys are kept.
+/// Where contexts and their keys are stored.
 #[derive(Clone, Debug)]
 pub struct Home(PathBuf);
 
 impl Home {
-    /// `RIALTO_HOME`, or `rialto` in the user's directory for such things.
+    /// `RIALTO_HOME`, or `rialto` in the user's configuration directory.
     pub fn find() -> Option<Self> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        // By the rules for these directories a relative one is to be ignored.
+        // The XDG specification says to ignore relative paths.
         let absolute = |name: &str| set(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let own = set("RIALTO_HOME").map(PathBuf::from);
         let shared = || absolute("XDG_CONFIG_HOME").map(|path| path.join("rialto"));
@@ -29,11 +29,11 @@ impl Home {
         own.or_else(shared).or_else(users).map(Self)
     }
 
-    /// The same, where something is to be kept.
+    /// The same, or an error for commands that save something.
     pub fn needed() -> Result<Self, Trouble> {
         Self::find().ok_or_else(|| {
             let message = "no home directory is set";
-            Trouble::usage(message, "name one with RIALTO_HOME")
+            Trouble::usage(message, "set RIALTO_HOME")
         })
     }
 
@@ -46,12 +46,12 @@ impl Home {
         &self.0
     }
 
-    /// Where a context is kept, if it is.
+    /// The directory of a context, whether or not it exists.
     pub fn directory_of(&self, name: &str) -> PathBuf {
         self.0.join(CONTEXTS).join(name)
     }
 
-    /// The name of the current context, if one was chosen.
+    /// The name of the current context, if one is set.
     pub fn current(&self) -> Result<Option<String>, Trouble> {
         let path = self.0.join(CURRENT);
         let name = match fs::read_to_string(&path) {
@@ -83,7 +83,7 @@ impl Home {
         }
     }
 
-    /// No context is the current one any more.
+    /// Unsets the current context.
     pub fn choose_none(&self) -> Result<(), Trouble> {
         let path = self.0.join(CURRENT);
         match fs::remove_file(&path) {
@@ -92,7 +92,7 @@ impl Home {
         }
     }
 
-    /// Every context that is kept, by name.
+    /// All saved contexts, by name.
     pub fn contexts(&self) -> Result<Vec<Context>, Trouble> {
         let mut names = entries(&self.0.join(CONTEXTS))?;
         names.retain(|name| name::is_fine(name));
@@ -100,7 +100,7 @@ impl Home {
     }
 }
 
-/// What is in a directory, in order; nothing if it is not there.
+/// The sorted entries of a directory; empty if it does not exist.
 pub fn entries(path: &Path) -> Result<Vec<String>, Trouble> {
     let found = match fs::read_dir(path) {
         Ok(found) => found,
@@ -115,10 +115,10 @@ pub fn entries(path: &Path) -> Result<Vec<String>, Trouble> {
 
 pub fn unreadable(path: &Path, error: &io::Error) -> Trouble {
     let message = format!("cannot read {}: {error}", path.display());
-    Trouble::failed(message, "`rialto doctor` looks at the files of the command line")
+    Trouble::failed(message, "`rialto doctor` checks the files of the command line")
 }
 
 pub fn unwritable(path: &Path, error: &io::Error) -> Trouble {
     let message = format!("cannot write {}: {error}", path.display());
-    Trouble::failed(message, "make it writable, or set another directory with RIALTO_HOME")
+    Trouble::failed(message, "make it writable, or set RIALTO_HOME to another directory")
 }

@@ -1,6 +1,6 @@
 //! Contexts: a hub, the caller's key there, and the agents that run from this machine.
 //!
-//! A key stays with its hub: a context gives its key only to whoever calls the context's own hub.
+//! A key stays with its hub: a context's key is sent only to the context's own hub.
 
 pub mod address;
 pub mod agents;
@@ -20,28 +20,28 @@ use super::trouble::Trouble;
 pub use home::Home;
 pub use verbs::{Args, run};
 
-/// Where a hub of one's own listens.
+/// The default address of a local hub.
 pub const OWN_HUB: &str = "http://127.0.0.1:7425";
-/// The context there is when none was made.
+/// The implied context when none exists.
 const DEFAULT: &str = "default";
 
-/// One context, kept or to be kept.
+/// One context, saved or not.
 #[derive(Clone, Debug)]
 pub struct Context {
     name: String,
     hub: String,
-    /// Its home, if there is one on this machine.
+    /// Its home directory, if this machine has one.
     home: Option<Home>,
 }
 
-/// `context.toml`.
+/// The content of `context.toml`.
 #[derive(Serialize, Deserialize)]
 struct Written {
     hub: String,
 }
 
 impl Context {
-    /// The context that is named, or the current one, or the one there is without any.
+    /// The named context, or the current one, or the implied default.
     pub fn current(explicit: Option<&str>) -> Result<Self, Trouble> {
         Self::current_in(Home::find(), explicit)
     }
@@ -62,7 +62,7 @@ impl Context {
         }
     }
 
-    /// The context of a hub that has none by name: it is called like its host.
+    /// The context of a hub, named after its host if none exists.
     pub fn of_hub(hub: &str) -> Result<Self, Trouble> {
         let (hub, home) = (address::check(hub)?, Home::find());
         let name = name::of(address::without_scheme(&hub));
@@ -71,21 +71,21 @@ impl Context {
             Some(kept) if address::same(&kept.hub, &hub) => Ok(kept),
             Some(kept) => {
                 let message = format!("context {name} is for {}, not for {hub}", kept.hub);
-                let next = format!("`rialto context add NAME --hub {hub}` makes one for it");
+                let next = format!("`rialto context add NAME --hub {hub}` creates one for it");
                 Err(Trouble::usage(message, next))
             }
             None => Ok(Self { name, hub, home }),
         }
     }
 
-    /// A context that is to be made.
+    /// A context that is not saved yet.
     fn new(home: &Home, name: &str, hub: &str) -> Result<Self, Trouble> {
         name::check(name)?;
         let hub = address::check(hub)?;
         Ok(Self { name: name.to_owned(), hub, home: Some(home.clone()) })
     }
 
-    /// A context that is kept.
+    /// A saved context.
     fn load(home: &Home, name: &str) -> Result<Option<Self>, Trouble> {
         let path = home.directory_of(name).join("context.toml");
         let text = match fs::read_to_string(&path) {
@@ -94,8 +94,8 @@ impl Context {
             Err(error) => return Err(home::unreadable(&path, &error)),
         };
         let written: Written = toml::from_str(&text).map_err(|_| {
-            let message = format!("{} does not say `hub = \"URL\"`", path.display());
-            Trouble::usage(message, format!("`rialto context add {name} --hub URL` writes it anew"))
+            let message = format!("{} has no line `hub = \"URL\"`", path.display());
+            Trouble::usage(message, format!("`rialto context add {name} --hub URL` rewrites it"))
         })?;
         Ok(Some(Self { hub: address::check(&written.hub)?, ..Self::new(home, name, OWN_HUB)? }))
     }
@@ -109,7 +109,7 @@ impl Context {
         &self.hub
     }
 
-    /// The caller's own key, if one is kept.
+    /// The caller's key, if one is saved.
     pub fn me(&self) -> Result<Option<KeyFile>, Trouble> {
         let Some(path) = self.me_path().filter(|path| path.exists()) else { return Ok(None) };
         let me = key_file::load(&path)?;
@@ -118,7 +118,7 @@ impl Context {
                 let message =
                     format!("context {} is for {}, its key for {hub}", self.name, self.hub);
                 let next = format!(
-                    "give the right one with `rialto context add {} --hub {} --key-file FILE`",
+                    "set the right key with `rialto context add {} --hub {} --key-file FILE`",
                     self.name, self.hub
                 );
                 Err(Trouble::usage(message, next))
@@ -127,19 +127,19 @@ impl Context {
         }
     }
 
-    /// Where the caller's own key is kept, whether or not there is one.
+    /// Path of the caller's key, whether or not it exists.
     pub fn me_path(&self) -> Option<PathBuf> {
         Some(self.directory()?.join("me.key"))
     }
 
-    /// Keeps the caller's own key, in the place of the one before.
+    /// Saves the caller's key in place of the previous one.
     pub fn keep_me(&self, keys: &KeyFile) -> Result<(), Trouble> {
         let path = self.made()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
         keys.replace(&path).map_err(|error| home::unwritable(&path, &error))
     }
 
-    /// Keeps it only if there is none yet; gives the one that is there then.
+    /// Saves the key only if there is none yet, and returns the saved one.
     pub fn keep_first_me(&self, keys: &KeyFile) -> Result<KeyFile, Trouble> {
         let path = self.made()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
@@ -151,12 +151,12 @@ impl Context {
         }
     }
 
-    /// Sets the caller's own key aside, under a name that nobody looks for: the hub does not know it,
-    /// but one that does may come back.
+    /// Archives the caller's key under another name. This hub does not know the key, but a hub that
+    /// does may come back.
     pub fn set_me_aside(&self, refused: &KeyFile) -> Result<(), Trouble> {
         let Some(path) = self.me_path() else { return Ok(()) };
         let unwritable = |error: io::Error| home::unwritable(&path, &error);
-        // Of several commands that find out at once, one does it.
+        // If several commands notice at once, only one archives the key.
         let lock = keep::lock_file(&path.with_file_name("me.lock")).map_err(unwritable)?;
         lock.lock().map_err(unwritable)?;
         if self.me()?.is_none_or(|me| me.key != refused.key) {
@@ -167,7 +167,7 @@ impl Context {
         fs::rename(&path, aside).map_err(unwritable)
     }
 
-    /// Forgets the caller's own key.
+    /// Removes the caller's key.
     pub fn forget_me(&self) -> Result<(), Trouble> {
         let Some(path) = self.me_path() else { return Ok(()) };
         match fs::remove_file(&path) {
@@ -178,7 +178,7 @@ impl Context {
         }
     }
 
-    /// Whether it is kept, rather than only to be.
+    /// Whether the context is saved.
     pub fn is_kept(&self) -> bool {
         self.directory().is_some_and(|directory| directory.join("context.toml").exists())
     }
@@ -187,8 +187,8 @@ impl Context {
         self.home.as_ref().map(|home| home.directory_of(&self.name))
     }
 
-    /// Makes it if it is not kept yet. A hub that was only named for a while does not become the
-    /// one that is meant from then on.
+    /// Creates the context's directory if it does not exist. A hub that is named for one command
+    /// does not become the default for later ones.
     pub fn made(&self) -> Result<PathBuf, Trouble> {
         let home = match &self.home {
             Some(home) => home.clone(),

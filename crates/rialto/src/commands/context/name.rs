@@ -1,18 +1,18 @@
-//! Names of contexts and of the agents kept in them: they are names of directories as well.
+//! Names of contexts and of their agents, which are also directory names.
 
 use super::super::trouble::Trouble;
 
-/// The longest name.
+/// The maximum length.
 const CHARACTERS_MAX: usize = 64;
 
-/// Whether a name can be one.
+/// Whether a name is valid.
 pub fn is_fine(name: &str) -> bool {
     let fits =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     (1..=CHARACTERS_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// The same, for a name that was typed.
+/// The same, with an error for names from the command line.
 pub fn check(name: &str) -> Result<(), Trouble> {
     match is_fine(name) {
         true => Ok(()),
@@ -23,7 +23,7 @@ pub fn check(name: &str) -> Result<(), Trouble> {
     }
 }
 
-/// A name for what has another kind of name, such as a host.
+/// Turns other text, such as a host, into a valid name.
 pub fn of(text: &str) -> String {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let plain = text.to_ascii_lowercase().replace(|c: char| !fine(c), "-");

@@ -13,15 +13,15 @@ fn current(home: &Home, explicit: Option<&str>) -> Result<Context, Trouble> {
 #[test]
 fn without_any_there_is_one_that_is_made_when_something_is_kept() {
     let (_directory, home) = home();
-    let implied = current(&home, None).expect("there is always one");
+    let implied = current(&home, None).expect("the default context exists");
     assert_eq!((implied.name(), implied.hub(), implied.is_kept()), ("default", OWN_HUB, false));
-    assert!(implied.me().expect("no trouble").is_none());
-    assert!(!home.path().exists(), "looking makes nothing");
+    assert!(implied.me().expect("no error").is_none());
+    assert!(!home.path().exists(), "reading creates nothing");
     implied.keep_me(&KeyFile::of("rk_1")).expect("kept");
     let kept = current(&home, None).expect("kept");
     assert!(kept.is_kept());
     assert_eq!(home.current().expect("readable").as_deref(), Some("default"));
-    let me = kept.me().expect("no trouble").expect("a key");
+    let me = kept.me().expect("no error").expect("a key");
     assert_eq!((me.key.reveal(), me.hub.as_deref()), ("rk_1", Some(OWN_HUB)));
 }
 
@@ -50,12 +50,12 @@ fn one_is_current_until_another_is_chosen() {
 #[test]
 fn the_first_key_stays_unless_it_is_replaced_on_purpose() {
     let (_directory, home) = home();
-    let context = current(&home, None).expect("there is always one");
+    let context = current(&home, None).expect("the default context exists");
     let first = context.keep_first_me(&KeyFile::of("rk_1")).expect("kept");
-    let second = context.keep_first_me(&KeyFile::of("rk_2")).expect("no trouble");
+    let second = context.keep_first_me(&KeyFile::of("rk_2")).expect("no error");
     assert_eq!((first.key.reveal(), second.key.reveal()), ("rk_1", "rk_1"));
     context.keep_me(&KeyFile::of("rk_3")).expect("kept");
-    assert_eq!(context.me().expect("no trouble").expect("a key").key.reveal(), "rk_3");
+    assert_eq!(context.me().expect("no error").expect("a key").key.reveal(), "rk_3");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_key_of_another_hub_is_no_key_of_a_context() {
 fn everything_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let (_directory, home) = home();
-    let context = current(&home, None).expect("there is always one");
+    let context = current(&home, None).expect("the default context exists");
     context.keep_me(&KeyFile::of("rk_1")).expect("kept");
     let agent = context.agent_dir("shout").expect("made");
     assert_eq!(context.agents().expect("readable"), ["shout"]);

@@ -1,4 +1,4 @@
-//! The books: what the hub itself has to say about the story, read after its end.
+//! The hub's own records of the demo, read after its end.
 
 use rialto_client::CallError;
 
@@ -9,14 +9,14 @@ use super::ledger::{self, Ledger};
 use super::people::People;
 use super::players::reader::Reader;
 
-/// Everything the hub has written down.
+/// Everything the hub has recorded.
 #[derive(Clone, Debug)]
 pub struct Books {
     /// What happened to jobs.
     pub history: Vec<Fact>,
-    /// Where every credit went.
+    /// All movements of credits.
     pub ledger: Ledger,
-    /// How the Reader's job crossed from protocol to protocol and back.
+    /// How the Reader's job was translated between protocols and back.
     pub hops: Vec<Hop>,
 }
 

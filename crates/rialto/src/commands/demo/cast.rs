@@ -1,11 +1,11 @@
-//! The cast: who plays, which protocol each speaks, and what each asks for its part.
+//! The demo's agents: their roles, protocols and prices.
 
 use std::fmt;
 
 use rialto_core::money::Credits;
 use serde::{Serialize, Serializer};
 
-/// An agent of the story.
+/// An agent of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {
     Reader,
@@ -20,7 +20,7 @@ pub enum Who {
     Courier,
 }
 
-/// Everybody, in the order of their entrance.
+/// All agents, in the order in which they start.
 pub const ALL: [Who; 10] = [
     Who::Reader,
     Who::Editor,
@@ -35,7 +35,7 @@ pub const ALL: [Who; 10] = [
 ];
 
 impl Who {
-    /// How it introduces itself.
+    /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reader => "Reader",
@@ -51,7 +51,7 @@ impl Who {
         }
     }
 
-    /// The name in small letters.
+    /// The name in lower case.
     pub fn slug(self) -> String {
         self.name().to_lowercase()
     }
@@ -67,13 +67,13 @@ impl Who {
         }
     }
 
-    /// Who has a name, written as its protocol wants names: `chimera-editor` is the Editor.
+    /// The role with this name in any protocol's spelling: `chimera-editor` is the Editor.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.strip_prefix("chimera-").unwrap_or(name);
         ALL.into_iter().find(|who| who.name().eq_ignore_ascii_case(name))
     }
 
-    /// What it is given to begin with: who hires needs something to pay from.
+    /// Credits it is granted at the start: agents that hire need something to pay with.
     pub fn granted(self) -> Credits {
         match self {
             Self::Reader => credits(100),
@@ -96,23 +96,23 @@ impl Serialize for Who {
     }
 }
 
-/// What the Reader pays for a bulletin.
+/// The Reader's price for a bulletin.
 pub const BULLETIN: Credits = credits(20);
-/// The most the Editor pays for news, and what the Scout asks: agora and openclaw count to the
-/// micro-credit.
+/// The Editor's maximum price for news, and the Scout's price: agora and openclaw count in
+/// micro-credits.
 pub const NEWS_BID: Credits = credits(5);
 pub const NEWS: Credits = Credits::from_micros(3_141_593);
-/// What the two who check facts ask.
+/// Prices of the two fact checkers.
 pub const CHECK: Credits = credits(2);
 pub const SECOND_CHECK: Credits = Credits::from_micros(2_500_000);
-/// What the Newsstand asks.
+/// The Newsstand's price.
 pub const SPREADING: Credits = credits(8);
-/// The most the Newsstand pays for its announcement, what the Herald bids, and what the
-/// Courier lists as its price.
+/// The Newsstand's maximum price for its announcement, the Herald's bid, and the Courier's listed
+/// price.
 pub const CRYING_BID: Credits = credits(6);
 pub const HERALD_BID: Credits = credits(5);
 pub const COURIER_BID: Credits = Credits::from_micros(3_600_000);
-/// The Courier's price as clara shows it, which knows whole credits only: that is what is paid.
+/// The Courier's price in clara's whole credits, which is what is paid.
 pub const COURIER_SHOWN: Credits = credits(4);
 
 const fn credits(whole: i64) -> Credits {

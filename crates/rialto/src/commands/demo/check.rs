@@ -1,4 +1,4 @@
-//! The checks: whether everything that was planned happened, once, and whether the books agree.
+//! The checks: every planned step happened exactly once, and the hub's records agree.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::plan;
 use super::purse::{self, Amount};
 use super::report::Report;
 
-/// One thing that must hold.
+/// One condition that must hold.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     pub name: String,
@@ -25,7 +25,7 @@ pub struct Check {
 
 type Found = Result<(), String>;
 
-/// All checks of a story.
+/// All checks of a demo run.
 pub fn all(report: &Report) -> Vec<Check> {
     let mut checks = steps(report);
     checks.push(check("nothing happens that is not planned", nothing_else(report)));
@@ -33,13 +33,13 @@ pub fn all(report: &Report) -> Vec<Check> {
     checks.push(check("five protocols take part", protocols(report)));
     checks.push(check("the failed check is refunded in full", refund(report)));
     checks.push(check("every payment is exact to the micro-credit", payments(report)));
-    checks.push(check("everybody has exactly what it should", purses(report)));
-    checks.push(check("nothing is held any more", nothing_held(report)));
-    checks.push(check("every account is what its movements come to", recounted(report)));
-    checks.push(check("all accounts together come to zero", sum(report)));
+    checks.push(check("every agent has exactly the expected credits", purses(report)));
+    checks.push(check("no credits are held at the end", nothing_held(report)));
+    checks.push(check("every account equals the sum of its movements", recounted(report)));
+    checks.push(check("all accounts add up to zero", sum(report)));
     checks.push(check("both reputations of every worker move the right way", reputations(report)));
     checks.push(check("the Reader's job is traced there and back", hops(report)));
-    checks.push(check("the bulletin has what everybody made", bulletin(report)));
+    checks.push(check("the bulletin contains every contribution", bulletin(report)));
     checks.push(check("the audit of the hub's data finds nothing", audit(report)));
     checks
 }
@@ -48,12 +48,12 @@ fn check(name: impl Into<String>, found: Found) -> Check {
     Check { name: name.into(), holds: found.is_ok(), found: found.err() }
 }
 
-/// Whether something is what it should be.
+/// Compares a value with the expected one.
 fn same<T: PartialEq + std::fmt::Debug>(is: &T, should: &T) -> Found {
     if is == should { Ok(()) } else { Err(format!("{is:?} instead of {should:?}")) }
 }
 
-/// Every planned step was told once, with its exact amount.
+/// Every planned step was reported once, with its exact amount.
 fn steps(report: &Report) -> Vec<Check> {
     let step = |step: &plan::Step| {
         let told: Vec<_> = report.events.iter().filter(|event| step.is(event)).collect();
@@ -74,7 +74,7 @@ fn nothing_else(report: &Report) -> Found {
     }
 }
 
-/// The hub's own history says the same as the agents, and nothing else.
+/// The hub's history contains what the agents reported, and nothing else.
 fn facts(report: &Report) -> Vec<Check> {
     let history = &report.books.history;
     let once = plan::FACTS.iter().map(|planned| {
@@ -104,7 +104,7 @@ fn refund(report: &Report) -> Found {
     same(&moved, &[cast::CHECK, cast::CHECK, Credits::ZERO])
 }
 
-/// Who pays whom how much, in the order it is paid.
+/// The planned payments, in order: payer, payee, amount.
 fn planned_payments() -> Vec<(Option<Who>, Option<Who>, Credits)> {
     let pays = plan::STEPS.iter().filter(|step| step.beat == Beat::Pays);
     let pays = pays.filter_map(|step| Some((Some(step.who), step.with, step.amount?)));
@@ -146,7 +146,7 @@ fn sum(report: &Report) -> Found {
     same(&purse::text(report.books.ledger.sum()), &purse::text(Credits::ZERO))
 }
 
-/// Whoever worked well has more of a name by both formulas, and who failed less.
+/// The scores of successful workers rise by both formulas, those of failed workers fall.
 fn reputations(report: &Report) -> Found {
     let ended = |what: What| {
         let ended = report.books.history.iter().filter(move |fact| fact.what == what);
@@ -156,7 +156,7 @@ fn reputations(report: &Report) -> Found {
     let workers = done.map(|who| (who, true)).chain(failed.map(|who| (who, false)));
     for (who, well) in workers {
         let (before, after) = (report.before.get(&who), report.after.get(&who));
-        let (before, after) = before.zip(after).ok_or_else(|| format!("{who} is gone"))?;
+        let (before, after) = before.zip(after).ok_or_else(|| format!("{who} is missing"))?;
         moved(&before.scores, &after.scores, well).map_err(|why| format!("{who}: {why}"))?;
     }
     Ok(())

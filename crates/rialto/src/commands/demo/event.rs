@@ -1,4 +1,4 @@
-//! What the agents tell while they play: who did what, with whom, and for how much.
+//! What the agents report during the demo: who did what, with which other agent, for how much.
 
 use rialto_core::money::Credits;
 use serde::Serialize;
@@ -6,49 +6,49 @@ use serde::Serialize;
 use super::cast::Who;
 use super::purse::Amount;
 
-/// A kind of thing that is done.
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Beat {
-    /// It asks somebody for work.
+    /// Posts a job for another agent.
     Hires,
-    /// It will look at the request again later.
+    /// Defers a request: it will decide later.
     Defers,
-    /// It takes the work on.
+    /// Accepts a job.
     Accepts,
-    /// It names its price.
+    /// Offers a price.
     Offers,
-    /// Its price is taken.
+    /// Its offer is accepted.
     IsTaken,
-    /// It does not want the work.
+    /// Declines a job.
     Declines,
-    /// It asks the market for prices.
+    /// Posts an auction.
     Auctions,
-    /// It could not do what it was hired for.
+    /// Fails to do its job.
     Fails,
-    /// What was set aside for work that failed is its own again.
+    /// Gets back the credits held for a failed job.
     IsRefunded,
-    /// It delivers.
+    /// Delivers a result.
     Delivers,
-    /// It has what it asked for, and has paid for it.
+    /// Receives a result and pays for it.
     Pays,
 }
 
-/// One thing that was done, as whoever did it tells it.
+/// One action, as reported by the agent that did it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
     pub at_ms: u64,
     pub who: Who,
     pub protocol: &'static str,
     pub beat: Beat,
-    /// The other one, if there is one.
+    /// The other agent, if there is one.
     pub with: Option<Who>,
     pub amount: Option<Amount>,
-    /// The same for people.
+    /// The same as text for people.
     pub said: String,
 }
 
-/// An event before it is told.
+/// An action before it is reported.
 #[derive(Clone, Debug)]
 pub struct Deed {
     pub beat: Beat,
@@ -57,19 +57,19 @@ pub struct Deed {
 }
 
 impl Beat {
-    /// Done to or for somebody.
+    /// An action that involves another agent.
     pub fn with(self, other: Who) -> Deed {
         Deed { beat: self, with: Some(other), amount: None }
     }
 
-    /// Done to nobody in particular.
+    /// An action that involves no other agent.
     pub fn alone(self) -> Deed {
         Deed { beat: self, with: None, amount: None }
     }
 }
 
 impl Deed {
-    /// The same for so much.
+    /// Adds an amount.
     pub fn of(self, amount: Credits) -> Self {
         Self { amount: Some(amount), ..self }
     }

@@ -1,4 +1,4 @@
-//! The hub's history: what happened to jobs, whatever their agents say.
+//! The hub's history: what happened to jobs, independent of what the agents report.
 
 use rialto_client::CallError;
 use rialto_core::event::Event;
@@ -13,20 +13,20 @@ use super::cast::Who;
 use super::people::People;
 use super::purse::{Amount, unreadable};
 
-/// The most lines that are read; the story has a few dozen.
+/// Maximum number of lines read; the demo has a few dozen.
 const LINES_MAX: usize = 10_000;
 
-/// One thing that happened to a job.
+/// One event in the life of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// The hub's name of the job.
+    /// The hub's id of the job.
     pub job: String,
-    /// Who asked for it.
+    /// The requester.
     pub of: Who,
     pub what: What,
-    /// Who did this, or who worked on what ended.
+    /// The agent that did this, or the worker of a job that ended.
     pub by: Option<Who>,
-    /// What was paid in the end.
+    /// What was paid at the end.
     pub paid: Option<Amount>,
 }
 
@@ -42,7 +42,7 @@ pub enum What {
     Broken,
 }
 
-/// All of it, the oldest first.
+/// The whole history, oldest first.
 pub async fn read(engine: &Engine, people: &People) -> Result<Vec<Fact>, CallError> {
     let page = Page::Lines { after: EventId(0), limit: LINES_MAX };
     let rows = engine.page(page).await.map_err(|_| unreadable("the history cannot be read"))?;

@@ -1,4 +1,4 @@
-//! Hops: how the Reader's job crossed into another protocol and back, field by field.
+//! Hops: how the Reader's job was translated into another protocol and back, field by field.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::players::reader::Reader;
 
-/// One crossing.
+/// One translation between two protocols.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hop {
     pub what: String,
     pub from: String,
     pub to: String,
-    /// How many fields fared how: kept, renamed, defaulted, dropped.
+    /// Number of fields by outcome: kept, renamed, defaulted, dropped.
     pub fields: BTreeMap<String, usize>,
 }
 
@@ -50,7 +50,7 @@ impl Hop {
         Self { what: shown.what, from: shown.from, to: shown.to, fields }
     }
 
-    /// In words.
+    /// One line of text.
     pub fn told(&self) -> String {
         let fields: Vec<String> =
             self.fields.iter().map(|(fate, count)| format!("{count} {fate}")).collect();

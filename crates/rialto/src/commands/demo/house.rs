@@ -1,4 +1,4 @@
-//! The house: a real hub in this process, on a free port, with data that is thrown away.
+//! The demo's hub: a real hub in this process, on a free port, with temporary data.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use super::purse;
 use crate::commands::trouble::Trouble;
 use crate::exit::Exit;
 
-/// A running hub. It needs keys, as one to keep does; the operator's is known here only.
+/// A running hub. Keys are required, as in production; the operator key is known only here.
 pub struct House {
     pub url: String,
-    /// The hub, called with the operator's key.
+    /// A client with the operator key.
     pub operator: Caller,
     pub engine: Engine,
     data: TempDir,
@@ -28,7 +28,7 @@ pub struct House {
 }
 
 impl House {
-    /// Starts a hub. Neither the environment nor a file in this directory changes it: the story is
+    /// Starts a hub. It ignores the environment and files in this directory, so that the demo is
     /// the same everywhere.
     pub async fn open() -> Result<Self, Trouble> {
         let data = tempfile::Builder::new().prefix("rialto-demo-").tempdir().map_err(failed)?;
@@ -44,20 +44,19 @@ impl House {
         Ok(Self { url, operator, engine, data, trigger, running })
     }
 
-    /// Gives credits to an owner, as only the operator can.
+    /// Grants credits to an owner, with the operator key.
     pub async fn grant(&self, owner: &str, amount: Credits) -> Result<(), CallError> {
         if amount.is_zero() {
             return Ok(());
         }
-        // Written by hand, so that the amount never passes through a float.
+        // Built as text, so that the amount never passes through a float.
         let (owner, amount) = (json!(owner), purse::text(amount));
         let body = format!(r#"{{"owner":{owner},"amount":{amount},"create":true}}"#);
         let path = "/v1/operator/grants";
         self.operator.call_text(Method::POST, path, Some(body)).await.map(drop)
     }
 
-    /// Stops the hub and recounts every promise from what it leaves on the disk; gives what was
-    /// found broken.
+    /// Stops the hub and audits its data directory; returns the breaches found.
     pub async fn close(self) -> Result<Vec<String>, Trouble> {
         self.trigger.ask();
         drop(self.engine);
@@ -69,24 +68,24 @@ impl House {
 }
 
 fn load(dir: &Path) -> Result<Loaded, String> {
-    // Named, so that no other file is looked for.
+    // An explicit file, so that no other file is read.
     let file = dir.join("demo.toml");
     std::fs::write(&file, "").map_err(|error| error.to_string())?;
     let flags = [
         ("http.listen", "127.0.0.1:0".to_owned()),
         ("data.dir", dir.join("data").display().to_string()),
-        // An auction closes when everybody has answered, however slow the machine is.
+        // An auction closes when all agents have answered, however slow the machine is.
         ("jobs.auction_window", "20s".to_owned()),
-        // Who asks is told at once that the work takes a while.
+        // The requester is told quickly that the job is still pending.
         ("registry.sync_wait", "50ms".to_owned()),
     ];
     Loaded::load(Posture::Serve, Some(&file), std::iter::empty(), &flags)
         .map_err(|problem| problem.to_string())
 }
 
-/// Something on this machine does not work.
+/// The error for a problem on this machine.
 pub fn failed(error: impl std::fmt::Display) -> Trouble {
     let next =
-        Some("is the directory for temporary files writable? TMPDIR names another".to_owned());
+        Some("check that the temporary directory is writable; TMPDIR sets another".to_owned());
     Trouble { exit: Exit::Failed, code: None, message: error.to_string(), next }
 }

@@ -19,29 +19,29 @@ pub struct Entry {
     pub from: Pocket,
     pub to: Pocket,
     pub amount: Credits,
-    /// The job it is about, by the hub's name.
+    /// The hub's id of the job it belongs to.
     pub job: Option<String>,
 }
 
-/// One of an account's two pockets.
+/// One of an account's two parts: available or held.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Pocket {
     pub owner: String,
     pub held: bool,
 }
 
-/// An account, and what the hub says is in it.
+/// An account, and its balance as the hub shows it.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub owner: String,
-    /// Whose it is; nobody's for the account that issues credits.
+    /// The agent it belongs to; `None` for the account that issues credits.
     pub who: Option<Who>,
     pub purse: Purse,
 }
 
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// The oldest first.
+    /// Oldest first.
     pub entries: Vec<Entry>,
     pub accounts: Vec<Account>,
 }
@@ -62,28 +62,28 @@ struct Shown {
 }
 
 impl Ledger {
-    /// What is in all accounts together, both pockets of each. Credits are issued from an account
-    /// that goes below zero by it, so that this is nothing.
+    /// The total of all accounts, available and held. Credits are issued from an account that goes
+    /// below zero, so this is zero.
     pub fn sum(&self) -> Credits {
         let micros = self.accounts.iter().map(|account| account.purse.whole().micros()).sum();
         Credits::from_micros(micros)
     }
 
-    /// What somebody paid somebody for work.
+    /// All payments for jobs: payer, payee, amount.
     pub fn payments(&self) -> Vec<(Option<Who>, Option<Who>, Credits)> {
         let captured = self.entries.iter().filter(|entry| entry.kind == "capture");
         let who = |pocket: &Pocket| self.account(&pocket.owner).and_then(|account| account.who);
         captured.map(|entry| (who(&entry.from), who(&entry.to), entry.amount)).collect()
     }
 
-    /// What was moved in this way for a job.
+    /// The total of this kind of movement for a job.
     pub fn moved(&self, kind: &str, job: &str) -> Credits {
         let about = |entry: &&Entry| entry.kind == kind && entry.job.as_deref() == Some(job);
         let micros = self.entries.iter().filter(about).map(|entry| entry.amount.micros()).sum();
         Credits::from_micros(micros)
     }
 
-    /// What an account has by all movements there were.
+    /// An account's balance, recounted from all movements.
     pub fn recount(&self, owner: &str) -> Purse {
         let pocket = |held: bool| {
             let is = |pocket: &Pocket| pocket.owner == owner && pocket.held == held;
@@ -101,7 +101,7 @@ impl Ledger {
     }
 }
 
-/// Reads all of it with the operator's key.
+/// Reads all of it with the operator key.
 pub async fn read(operator: &Hub, people: &People) -> Result<Ledger, CallError> {
     let entries = entries(operator).await?;
     let whose: BTreeMap<&str, Who> =

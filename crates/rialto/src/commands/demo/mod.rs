@@ -1,9 +1,9 @@
-//! `rialto demo`: agents of all five protocols do one paid job together, and then it ends.
+//! `rialto demo`: agents of all five protocols do one paid job together, then the demo ends.
 //!
-//! A Reader hires an Editor, who hires everybody else it needs. The hub is a real one (`house`), the
-//! agents are real ones (`players`), and they speak with it over HTTP like all others. What they say
-//! they do goes to the `stage`; what the hub has written down is read from its `books`; and `check`
-//! holds both against the `plan`.
+//! A Reader hires an Editor, which hires all the others it needs. The hub is real (`demo_hub`), the
+//! agents are real (`agents`), and they talk to it over HTTP. What the agents report goes to the
+//! `display`. What the hub has recorded is read from `hub_records`. `check` compares both with the
+//! `plan`.
 
 mod books;
 mod cast;
@@ -37,13 +37,13 @@ use stage::{Show, Stage};
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto demo\n  rialto demo --check\n  rialto demo --json | jq .balances\n\nA story of a few seconds, in a hub of its own that is gone afterwards: a Reader (registry) hires an\nEditor (openclaw), who first defers, and hires a Scout (agora, names its price), a Checker (registry,\nfails as planned and is not paid), a Verifier (registry), a Polyglot (relay, replies to a message) and\na Newsstand (clara), which holds an auction that an agent of agora wins."
+    before_help = "Examples:\n  rialto demo\n  rialto demo --check\n  rialto demo --json | jq .balances\n\nTakes a few seconds and uses a temporary hub: a Reader (registry) hires an Editor (openclaw), which\nfirst defers, then hires a Scout (agora, offers a price), a Checker (registry, fails as planned and\nis not paid), a Verifier (registry), a Polyglot (relay, replies to a message) and a Newsstand\n(clara), which holds an auction that an agora agent wins."
 )]
 pub struct Args {
     /// Exit 1 if a check fails, and list the failed checks
     #[arg(long)]
     check: bool,
-    /// One line for everything that happens, also on a terminal
+    /// Print one line per event, also on a terminal
     #[arg(long)]
     plain: bool,
     /// Print one JSON document at the end
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Exit {
         Err(error) => return complain(error),
     };
     let shown = runtime.block_on(show(args));
-    // Agents that still listen have nothing left to hear.
+    // Agents that still listen need not be waited for.
     runtime.shutdown_background();
     shown.unwrap_or_else(|trouble| trouble.tell(args.json))
 }
@@ -70,12 +70,12 @@ async fn show(args: &Args) -> Result<Exit, Trouble> {
         true => report.json(&checks).map_err(purse::unreadable)?,
         false => report.told(),
     };
-    // Here and below: whoever stopped reading does not want to know.
+    // Here and below: a closed pipe is not an error.
     let _ = say::line(&told);
     Ok(if args.check { verdict(&checks, args.json) } else { Exit::Ok })
 }
 
-/// The whole story, from the start of the hub to the audit of what it leaves behind.
+/// The whole demo, from the start of the hub to the audit of its data.
 async fn whole(show: Show, shutdown: &Shutdown) -> Result<Report, Trouble> {
     let house = House::open().await?;
     let mut stage = Stage::new(show);
@@ -83,15 +83,15 @@ async fn whole(show: Show, shutdown: &Shutdown) -> Result<Report, Trouble> {
         played = story::play(&house, &mut stage) => played,
         () = shutdown.wait() => Err(interrupted()),
     };
-    // However it ended, the hub stops as it should and leaves nothing behind.
+    // However the demo ended, the hub is stopped properly and its data removed.
     let breaches = house.close().await;
     played.and_then(|report| Ok(Report { breaches: breaches?, ..report }))
 }
 
-/// Whether all checks hold; those that do not are named.
+/// Whether all checks hold; prints those that do not.
 fn verdict(checks: &[Check], as_json: bool) -> Exit {
     let broken: Vec<&Check> = checks.iter().filter(|check| !check.holds).collect();
-    // The document has them already.
+    // The JSON document already contains them.
     if !as_json {
         for check in &broken {
             let found = check.found.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The people: how the hub sees everybody, by both of its ways to count a reputation.
+//! The demo's agents as the hub shows them, with both kinds of reputation score.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use super::house::House;
 use super::players::Known;
 use super::purse::{Purse, unreadable};
 
-/// An agent as the hub sees it now.
+/// An agent as the hub shows it now.
 #[derive(Clone, Debug)]
 pub struct Person {
     pub id: AgentId,
-    /// What its account is called.
+    /// The name of its account.
     pub owner: String,
     pub online: bool,
     pub purse: Purse,
     pub scores: Scores,
 }
 
-/// A reputation, as the digits the hub shows.
+/// Reputation scores, with the digits the hub shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scores {
-    /// Of registry: 0 to 100, a step for every job.
+    /// Of registry: 0 to 100, one step per job.
     pub registry: String,
     /// Of openclaw: 0 to 1, none before the first job.
     pub openclaw: Option<String>,
 }
 
-/// Everybody.
+/// All agents.
 pub type People = BTreeMap<Who, Person>;
 
-/// `GET /v1/agents/{id}`, as far as it matters here.
+/// `GET /v1/agents/{id}`, as far as it is needed here.
 #[derive(Deserialize)]
 struct Shown {
     id: u64,
@@ -46,7 +46,7 @@ struct Shown {
     names: BTreeMap<String, String>,
 }
 
-/// Looks at everybody.
+/// Fetches all agents.
 pub async fn look(house: &House, known: &Known) -> Result<People, CallError> {
     let claws = Server::new(&house.url)?;
     let mut people = People::new();
@@ -72,7 +72,7 @@ async fn person(house: &House, claws: &Server, id: &str) -> Result<Person, CallE
     })
 }
 
-/// How much everybody has now.
+/// The current balances of all agents.
 pub async fn purses(house: &House, people: &People) -> Result<BTreeMap<Who, Purse>, CallError> {
     let mut purses = BTreeMap::new();
     for (who, person) in people {

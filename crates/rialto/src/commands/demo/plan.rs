@@ -1,5 +1,5 @@
-//! The plan: everything that is to happen, each of it once, in an order a newcomer can follow; and
-//! what the hub's own history must say of it.
+//! The plan: every step of the demo, each happening once, in an order that is easy to follow; and
+//! what the hub's own history must contain.
 
 use rialto_core::money::Credits;
 
@@ -12,7 +12,7 @@ use super::event::Event;
 use super::history::Fact;
 use super::history::What::{self, Completed, Declined, Deferred, Failed, Offered};
 
-/// One thing that is to happen.
+/// One planned step.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub who: Who,
@@ -22,25 +22,25 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether this is what happened.
+    /// Whether an event is this step.
     pub fn is(&self, event: &Event) -> bool {
         (self.who, self.beat, self.with) == (event.who, event.beat, event.with)
     }
 
-    /// In words, for whoever wants to know what did not happen.
+    /// A description, for reporting a missing step.
     pub fn told(&self) -> String {
         let what = match self.beat {
             Hires => "hires",
             Defers => "defers",
             Accepts => "accepts the job of",
             Offers => "offers its price to",
-            IsTaken => "has its price taken by",
+            IsTaken => "has its offer accepted by",
             Declines => "declines the job of",
             Auctions => "asks the market for prices",
             Fails => "fails as planned for",
             IsRefunded => "is refunded what it held for",
             Delivers => "delivers to",
-            Pays => "has the work of",
+            Pays => "gets and pays for the work of",
         };
         let with = self.with.map(|other| format!(" {other}")).unwrap_or_default();
         format!("{} {what}{with}", self.who)
@@ -59,7 +59,7 @@ const fn paid(who: Who, beat: Beat, with: Who, amount: Credits) -> Step {
     step(who, beat, with, Some(amount))
 }
 
-/// All of it.
+/// All steps.
 pub const STEPS: [Step; 29] = {
     use Who::{
         Checker, Courier, Crier, Editor, Herald, Newsstand, Polyglot, Reader, Scout, Verifier,
@@ -97,7 +97,7 @@ pub const STEPS: [Step; 29] = {
     ]
 };
 
-/// One thing the hub must have written down of a job.
+/// One event that the hub's history must contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
     pub name: &'static str,
@@ -108,7 +108,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Whether this is what was written down.
+    /// Whether a fact is this event.
     pub fn is(&self, fact: &Fact) -> bool {
         (self.of, self.what, Some(self.by)) == (fact.of, fact.what, fact.by)
             && self.paid == fact.paid.map(|paid| paid.0)
@@ -123,8 +123,8 @@ const fn end(name: &'static str, of: Who, what: What, by: Who, paid: Credits) ->
     Planned { name, of, what, by, paid: Some(paid) }
 }
 
-/// The deferral, the offer that was taken, the decline, the bids with their winner, the failure, and
-/// what was paid in the end.
+/// The deferral, the accepted offer, the decline, the bids and their winner, the failure, and the
+/// payments.
 pub const FACTS: [Planned; 12] = {
     use Who::{
         Checker, Courier, Crier, Editor, Herald, Newsstand, Polyglot, Reader, Scout, Verifier,
@@ -132,7 +132,7 @@ pub const FACTS: [Planned; 12] = {
     [
         word("one deferral", Reader, Deferred, Editor),
         word("one offer on a hire", Editor, Offered, Scout),
-        end("the offer is taken and paid", Editor, Completed, Scout, cast::NEWS),
+        end("the offer is accepted and paid", Editor, Completed, Scout, cast::NEWS),
         end("one failure", Editor, Failed, Checker, Credits::ZERO),
         end("the second check", Editor, Completed, Verifier, cast::SECOND_CHECK),
         end("the reply counts as work", Editor, Completed, Polyglot, Credits::ZERO),
@@ -145,7 +145,7 @@ pub const FACTS: [Planned; 12] = {
     ]
 };
 
-/// The first thing that is to happen and has not.
+/// The first planned step that has not happened.
 pub fn next(told: &[Event]) -> Option<&'static Step> {
     STEPS.iter().find(|step| !told.iter().any(|event| step.is(event)))
 }

@@ -1,4 +1,4 @@
-//! Purses: what an account has, read digit by digit.
+//! Account balances, parsed exactly.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use rialto_protocols::kit::write;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Decimals of the finest amounts there are.
+/// Decimals of the smallest amounts.
 const DECIMALS: usize = 6;
-/// Decimals that are shown at least.
+/// Minimum number of decimals shown.
 const SHOWN: usize = 2;
 
-/// An amount that is written as a JSON number with exactly its digits.
+/// An amount that is written as a JSON number with its exact digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount(pub Credits);
 
@@ -23,35 +23,35 @@ impl Serialize for Amount {
     }
 }
 
-/// What an account has to spend, and what is set aside for jobs.
+/// An account's available and held credits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purse {
     pub available: Credits,
     pub held: Credits,
 }
 
-/// The members of an answer, their values as they were written.
+/// The members of an answer, each value as its original text.
 pub type Members = BTreeMap<String, Box<RawValue>>;
 
 impl Purse {
-    /// The account of this name; with the operator's key or its owner's.
+    /// The account of this name; needs the operator key or its owner's key.
     pub async fn of(hub: &Hub, owner: &str) -> Result<Self, CallError> {
         Self::read(&members(hub, &format!("/v1/accounts/{owner}")).await?)
     }
 
-    /// The account of whoever's key this hub is called with.
+    /// The account of the client's key.
     pub async fn own(hub: &Hub) -> Result<Self, CallError> {
         let me = members(hub, "/v1/me").await?;
         let account = me.get("account").map_or("", |account| account.get());
         Self::read(&serde_json::from_str(account).map_err(unreadable)?)
     }
 
-    /// Both pockets together.
+    /// Available and held together.
     pub fn whole(self) -> Credits {
         self.available.plus(self.held).unwrap_or(self.available)
     }
 
-    /// In words.
+    /// As text.
     pub fn told(self) -> String {
         match self.held.is_zero() {
             true => text(self.available),
@@ -68,12 +68,12 @@ impl Purse {
     }
 }
 
-/// An amount as people read it.
+/// An amount as text for people.
 pub fn text(amount: Credits) -> String {
     amount.text(SHOWN)
 }
 
-/// Reads an amount's digits. The account that issues credits is below zero.
+/// Parses an amount. The account that issues credits is below zero.
 pub fn amount(digits: &str) -> Result<Credits, CallError> {
     let (below, digits) = match digits.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -83,7 +83,7 @@ pub fn amount(digits: &str) -> Result<Credits, CallError> {
     Ok(if below { Credits::from_micros(-amount.micros()) } else { amount })
 }
 
-/// What is at a path.
+/// Fetches a JSON object.
 pub async fn members(hub: &Hub, path: &str) -> Result<Members, CallError> {
     let (_, text) = hub.call_text(Method::GET, path, None).await?;
     serde_json::from_str(&text).map_err(unreadable)

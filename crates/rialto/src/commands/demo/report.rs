@@ -1,4 +1,4 @@
-//! The report: everything that is known when the story is over, for people and for programs.
+//! The demo's report: all results, for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -17,18 +17,18 @@ use super::hops::Hop;
 use super::people::People;
 use super::purse::{self, Amount};
 
-/// All there is to know.
+/// All results.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What the Reader calls its job.
+    /// The Reader's own id of the job.
     pub job: String,
     pub events: Vec<Event>,
     pub bulletin: Value,
-    /// Everybody before the first word and after the last.
+    /// All agents before the first step and after the last.
     pub before: People,
     pub after: People,
     pub books: Books,
-    /// What the audit of the hub's data found broken.
+    /// Breaches found by the audit of the hub's data.
     pub breaches: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ struct Document<'a> {
     history: &'a [Fact],
     payments: Vec<Payment>,
     balances: Vec<Balance<'a>>,
-    /// Over all accounts, holds and issuance included.
+    /// Over all accounts, including holds and issuance.
     sum: Amount,
     scores: Vec<Score>,
     hops: &'a [Hop],
@@ -75,7 +75,7 @@ struct Score {
 }
 
 impl Report {
-    /// One document.
+    /// The JSON document.
     pub fn json(&self, checks: &[Check]) -> serde_json::Result<String> {
         let payment = |(from, to, amount)| Payment { from, to, amount: Amount(amount) };
         serde_json::to_string_pretty(&Document {
@@ -119,7 +119,7 @@ impl Report {
         score.collect()
     }
 
-    /// What is told at the end: the bulletin, the money, the reputations and the crossing.
+    /// The closing text: bulletin, credits, reputations and translation.
     pub fn told(&self) -> String {
         let mut out = String::new();
         self.tell(&mut out).expect("memory can be written to");
@@ -128,7 +128,7 @@ impl Report {
 
     fn tell(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "\nThe bulletin: {}", self.bulletin)?;
-        writeln!(out, "\nWho has what now, in credits:")?;
+        writeln!(out, "\nBalances, in credits:")?;
         for account in &self.books.ledger.accounts {
             let name = account.who.map_or(account.owner.as_str(), |who| who.name());
             let (before, now) = (self.had(account.who), account.purse);
@@ -144,7 +144,7 @@ impl Report {
             writeln!(out, "  {agent:<13} {from} -> {to:<6} {before} -> {after}")?;
         }
         if !self.books.hops.is_empty() {
-            writeln!(out, "\nHow the Reader's job crossed:")?;
+            writeln!(out, "\nHow the Reader's job was translated:")?;
         }
         for hop in &self.books.hops {
             writeln!(out, "  {}", hop.told())?;
@@ -152,14 +152,14 @@ impl Report {
         Ok(())
     }
 
-    /// What somebody had at the beginning.
+    /// The total an account had at the start.
     fn had(&self, who: Option<Who>) -> Option<Credits> {
         let person = self.before.get(&who?)?;
         Some(person.purse.whole())
     }
 }
 
-/// How much more or less it is.
+/// The difference to the amount before.
 fn change(before: Option<Credits>, now: Credits) -> String {
     let Some(before) = before.filter(|before| *before != now) else { return String::new() };
     let more = Credits::from_micros(now.micros() - before.micros());

@@ -1,5 +1,5 @@
-//! The stage: the story as it happens. On a terminal everybody has a line that changes; elsewhere
-//! everything that happens is one line.
+//! The demo's live display. On a terminal each agent has a line that is redrawn; elsewhere each
+//! event is one line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,29 +10,29 @@ use super::event::Event;
 use super::purse::Purse;
 use crate::commands::say;
 
-/// Lines are cut at the edge of the terminal instead of going on below, where they would not be
-/// found again; and the other way round.
+/// Lines are cut at the edge of the terminal instead of wrapping, because wrapped lines could not
+/// be redrawn; and the reverse.
 const CUT: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
-/// Everything below is gone.
+/// Clears everything below.
 const CLEAR: &str = "\x1b[J";
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// How it is shown.
+/// How the demo is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// A line for everybody, drawn again and again.
+    /// One line per agent, redrawn on each change.
     Live,
-    /// A line for everything that happens.
+    /// One line per event.
     Lines,
     /// Nothing until the end.
     Nothing,
 }
 
 impl Show {
-    /// What suits whoever reads.
+    /// The mode for this output.
     pub fn fitting(json: bool, plain: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -44,15 +44,15 @@ impl Show {
     }
 }
 
-/// Where the story is told.
+/// The display.
 pub struct Stage {
     show: Show,
     rows: BTreeMap<Who, Row>,
-    /// Lines that will be drawn over.
+    /// Lines that will be redrawn.
     drawn: usize,
 }
 
-/// What somebody is at, and what it has.
+/// An agent's current activity and balance.
 #[derive(Clone, Debug, Default)]
 struct Row {
     doing: String,
@@ -64,12 +64,12 @@ impl Stage {
         Self { show, rows: BTreeMap::new(), drawn: 0 }
     }
 
-    /// Whether anybody looks at purses.
+    /// Whether balances are displayed.
     pub fn is_live(&self) -> bool {
         self.show == Show::Live
     }
 
-    /// Everybody is there.
+    /// All agents are registered.
     pub fn open(&mut self, url: &str) {
         let count = ALL.len();
         let said =
@@ -86,7 +86,7 @@ impl Stage {
         }
     }
 
-    /// Something was done.
+    /// Shows an event.
     pub fn told(&mut self, event: &Event) {
         match self.show {
             Show::Nothing => {}
@@ -98,7 +98,7 @@ impl Stage {
         }
     }
 
-    /// Somebody is at something.
+    /// Shows what an agent is doing.
     pub fn doing(&mut self, who: Who, what: &str) {
         if self.is_live() {
             self.rows.entry(who).or_default().doing = say::one_line(what);
@@ -106,7 +106,7 @@ impl Stage {
         }
     }
 
-    /// This is what everybody has now.
+    /// Shows the current balances.
     pub fn purses(&mut self, purses: &BTreeMap<Who, Purse>) {
         for (who, purse) in purses {
             self.rows.entry(*who).or_default().purse = *purse;
@@ -116,13 +116,13 @@ impl Stage {
         }
     }
 
-    /// Draws all rows again, below what is said.
+    /// Redraws all rows, below the new text.
     fn draw(&mut self, said: &str) {
         print(&self.frame(said));
         self.drawn = self.rows.len();
     }
 
-    /// What is said, in the place of the rows that were drawn before, and the rows as they are now.
+    /// The new text in place of the rows drawn before, then the current rows.
     fn frame(&self, said: &str) -> String {
         let mut out = String::new();
         if self.drawn > 0 {
@@ -153,7 +153,7 @@ fn line(event: &Event) -> String {
 }
 
 fn print(text: &str) {
-    // Whoever stopped reading does not want to know.
+    // A closed pipe is not an error: the reader has seen enough.
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

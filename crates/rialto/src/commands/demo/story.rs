@@ -1,4 +1,5 @@
-//! The story: everybody comes in, the Reader asks, and the books are read when it is over.
+//! The scenario: all agents start, the Reader posts its job, and the hub's records are read at the
+//! end.
 
 use std::time::Duration;
 
@@ -19,16 +20,16 @@ use super::teller::{Teller, Word};
 use crate::commands::trouble::Trouble;
 use crate::exit::Exit;
 
-/// How long any one step may take.
+/// Time limit for each step.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked whether everybody is there.
+/// How often to check whether all agents are online.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Plays it from the first entrance to the last payment.
+/// Runs the scenario from the first registration to the last payment.
 pub async fn play(house: &House, stage: &mut Stage) -> Result<Report, Trouble> {
     let (tell, mut words) = Teller::new();
     let mut wings = Wings::new(&house.url, tell);
-    let (reader, known) = within("everybody comes in", enter(house, &mut wings)).await?;
+    let (reader, known) = within("all agents register", enter(house, &mut wings)).await?;
     let before = people::look(house, &known).await?;
     stage.open(&house.url);
     let mut telling = Telling { house, stage, people: &before, events: Vec::new(), mishap: None };
@@ -36,7 +37,7 @@ pub async fn play(house: &House, stage: &mut Stage) -> Result<Report, Trouble> {
     let mut asking = std::pin::pin!(reader.ask(&wings));
     let bulletin = loop {
         tokio::select! {
-            // What was said before the end is told before the end.
+            // Reports sent before the end are shown before the end.
             biased;
             word = timeout(PATIENCE, words.recv()) => match word {
                 Ok(Some(word)) => telling.hear(word).await?,
@@ -49,7 +50,7 @@ pub async fn play(house: &House, stage: &mut Stage) -> Result<Report, Trouble> {
         telling.hear(word).await?;
     }
     let events = telling.events;
-    let (after, books) = within("the books are read", async {
+    let (after, books) = within("the hub's records are read", async {
         let after = people::look(house, &known).await?;
         let books = Books::read(house, &reader, &bulletin.job, &after).await?;
         Ok((after, books))
@@ -59,18 +60,18 @@ pub async fn play(house: &House, stage: &mut Stage) -> Result<Report, Trouble> {
     Ok(Report { job, events, bulletin, before, after, books, breaches: Vec::new() })
 }
 
-/// The story so far, and where it is shown.
+/// The progress so far, and where it is shown.
 struct Telling<'a> {
     house: &'a House,
     stage: &'a mut Stage,
     people: &'a People,
     events: Vec<Event>,
-    /// What went wrong last, if anything did.
+    /// The last warning, if any.
     mishap: Option<String>,
 }
 
 impl Telling<'_> {
-    /// What should happen next, and what may be why it does not.
+    /// The next expected step, and the likely reason why it is late.
     fn next(&self) -> String {
         let step = plan::next(&self.events).map_or("the end".to_owned(), plan::Step::told);
         let why = self.mishap.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
@@ -85,7 +86,7 @@ impl Telling<'_> {
                 self.show_purses().await?;
             }
             Word::Doing(who, what) => self.stage.doing(who, &what),
-            Word::Mishap(who, what) => self.mishap = Some(format!("{who} says: {what}")),
+            Word::Mishap(who, what) => self.mishap = Some(format!("{who} reports: {what}")),
             Word::Stuck(who, why) => return Err(stuck(who, &why)),
         }
         Ok(())
@@ -99,7 +100,7 @@ impl Telling<'_> {
     }
 }
 
-/// Everybody comes in, and those who will pay get something to pay with.
+/// Starts all agents and grants credits to those that pay.
 async fn enter(house: &House, wings: &mut Wings) -> Result<(Reader, Known), CallError> {
     let reader = Reader::enter(wings).await?;
     let mut known = wings.enter().await?;
@@ -111,7 +112,7 @@ async fn enter(house: &House, wings: &mut Wings) -> Result<(Reader, Known), Call
     Ok((reader, known))
 }
 
-/// Waits until the hub takes everybody who is to work for present.
+/// Waits until the hub shows all workers as online.
 async fn all_online(house: &House, known: &Known) -> Result<(), CallError> {
     loop {
         let people = people::look(house, known).await?;
@@ -123,7 +124,7 @@ async fn all_online(house: &House, known: &Known) -> Result<(), CallError> {
     }
 }
 
-/// A step that must not take for ever.
+/// Runs a step with a time limit.
 async fn within<T>(
     step: &str,
     work: impl Future<Output = Result<T, CallError>>,
@@ -131,7 +132,7 @@ async fn within<T>(
     Ok(timeout(PATIENCE, work).await.map_err(|_| late(step))??)
 }
 
-/// Something has not happened for too long.
+/// The error for a step that timed out.
 fn late(step: &str) -> Trouble {
     Trouble {
         exit: Exit::TimedOut,
@@ -141,7 +142,7 @@ fn late(step: &str) -> Trouble {
     }
 }
 
-/// Somebody cannot go on.
+/// The error for an agent that cannot continue.
 fn stuck(who: Who, why: &impl std::fmt::Display) -> Trouble {
     Trouble {
         exit: Exit::Failed,

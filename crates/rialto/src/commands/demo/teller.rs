@@ -1,4 +1,4 @@
-//! Tellers: how agents that work side by side say what they do, in the order they do it.
+//! Reporters: concurrent agents report their actions in order.
 
 use std::time::Instant;
 
@@ -9,20 +9,20 @@ use super::cast::Who;
 use super::event::{Deed, Event};
 use super::purse::Amount;
 
-/// Something that is said.
+/// A report of an agent.
 #[derive(Debug)]
 pub enum Word {
-    /// Something was done.
+    /// An action.
     Event(Event),
-    /// Somebody is at something; nothing has come of it yet.
+    /// What an agent is currently doing.
     Doing(Who, String),
-    /// Something went wrong that may yet be made good: agents try again.
+    /// An error that may be temporary: agents retry.
     Mishap(Who, String),
-    /// Somebody cannot go on.
+    /// An agent cannot continue.
     Stuck(Who, String),
 }
 
-/// Whoever has one can tell.
+/// Sends reports to the display.
 #[derive(Clone, Debug)]
 pub struct Teller {
     words: mpsc::UnboundedSender<Word>,
@@ -30,13 +30,13 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// A teller, and who listens. A story is short, so nobody has to wait for the listener.
+    /// A reporter and its receiver. The demo is short, so the channel needs no limit.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Word>) {
         let (words, heard) = mpsc::unbounded_channel();
         (Self { words, began: Instant::now() }, heard)
     }
 
-    /// Tells what somebody did.
+    /// Reports an action.
     pub fn tell(&self, who: Who, deed: Deed, said: impl Into<String>) {
         let at_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let Deed { beat, with, amount } = deed;
@@ -44,22 +44,22 @@ impl Teller {
         self.say(Word::Event(Event { at_ms, who, protocol, beat, with, amount, said }));
     }
 
-    /// Tells what somebody is at.
+    /// Reports what an agent is doing.
     pub fn doing(&self, who: Who, what: impl Into<String>) {
         self.say(Word::Doing(who, what.into()));
     }
 
-    /// Tells what went wrong around somebody's work.
+    /// Reports a temporary error.
     pub fn mishap(&self, who: Who, what: &str, why: &str) {
         self.say(Word::Mishap(who, format!("{what}: {why}")));
     }
 
-    /// Tells that somebody cannot go on.
+    /// Reports that an agent cannot continue.
     pub fn stuck(&self, who: Who, why: impl Into<String>) {
         self.say(Word::Stuck(who, why.into()));
     }
 
-    /// Tells it if an agent's work has ended with an error.
+    /// Reports an error that ended an agent's task.
     pub fn ended(&self, who: Who, how: Result<(), CallError>) {
         if let Err(error) = how {
             self.stuck(who, error.to_string());
@@ -67,7 +67,7 @@ impl Teller {
     }
 
     fn say(&self, word: Word) {
-        // Whoever stopped listening has heard the end.
+        // A closed channel means that the demo has ended.
         let _ = self.words.send(word);
     }
 }

@@ -1,4 +1,4 @@
-//! A whole story, and what the checks say when a piece of it is missing or wrong.
+//! Runs a whole demo and checks that missing or wrong parts are detected.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use rialto_core::money::Credits;
 
 use super::*;
 
-/// One story for all tests: it takes seconds.
+/// One demo run for all tests, since it takes seconds.
 fn story() -> &'static Report {
     static STORY: OnceLock<Report> = OnceLock::new();
     STORY.get_or_init(|| {
@@ -15,11 +15,11 @@ fn story() -> &'static Report {
             let (_trigger, shutdown) = Shutdown::manual();
             whole(Show::Nothing, &shutdown).await
         });
-        played.expect("a story")
+        played.expect("a demo run")
     })
 }
 
-/// The names of the checks that do not hold once somebody has changed the report.
+/// The names of the checks that fail after `change` is applied to the report.
 fn broken(change: impl FnOnce(&mut Report)) -> Vec<String> {
     let mut report = story().clone();
     change(&mut report);
@@ -74,10 +74,10 @@ fn whatever_is_missing_from_the_hubs_history_is_missed() {
 fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
     for place in 0..story().books.ledger.entries.len() {
         let missing = broken(|report| drop(report.books.ledger.entries.remove(place)));
-        let recount = "every account is what its movements come to".to_owned();
+        let recount = "every account equals the sum of its movements".to_owned();
         assert!(missing.contains(&recount), "{missing:?}");
     }
-    let sum = "all accounts together come to zero".to_owned();
+    let sum = "all accounts add up to zero".to_owned();
     for place in 0..story().books.ledger.accounts.len() {
         let purse = |report: &mut Report| {
             one_micro_more(&mut report.books.ledger.accounts[place].purse.available);
@@ -88,12 +88,12 @@ fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
         let scout = report.after.get_mut(&cast::Who::Scout).expect("it is there");
         one_micro_more(&mut scout.purse.available);
     };
-    assert_eq!(broken(rich), ["everybody has exactly what it should"]);
+    assert_eq!(broken(rich), ["every agent has exactly the expected credits"]);
     let held = |report: &mut Report| {
         let purse = &mut report.books.ledger.accounts[0].purse;
         purse.held = std::mem::take(&mut purse.available);
     };
-    assert!(broken(held).contains(&"nothing is held any more".to_owned()));
+    assert!(broken(held).contains(&"no credits are held at the end".to_owned()));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn reputations_that_stand_still_and_lost_hops_are_found() {
     let audited = broken(|report| report.breaches.push("a breach".to_owned()));
     assert_eq!(audited, ["the audit of the hub's data finds nothing"]);
     let unwritten = broken(|report| report.bulletin = serde_json::Value::Null);
-    assert_eq!(unwritten, ["the bulletin has what everybody made"]);
+    assert_eq!(unwritten, ["the bulletin contains every contribution"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The agents that run from this machine: that the hub knows them, and sees them.
+//! Checks the agents of this machine: the hub knows them and sees them online.
 
 use rialto_client::{CallError, Hub};
 
@@ -47,16 +47,16 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
         Err(CallError::Refused { status: 401, .. })
             if newcomer::is_unknown(&hub, &keys).await? && !is_stopped(&hub).await =>
         {
-            let what = format!("{name} was registered at an earlier hub; this one never knew it");
+            let what = format!("{name} was registered before the hub was reset");
             Check::warn("agent", what, "`rialto agent run` in its folder registers it here")
         }
-        // Whoever stops an agent takes it off the lists, and its key works again when it is back:
-        // the file is the agent's only proof of who it is.
+        // Stopping an agent unregisters it, and its key works again when it restarts: the file is
+        // the agent's only proof of identity.
         Err(CallError::Refused { status: 401, .. })
             if newcomer::is_unknown(&hub, &keys).await? =>
         {
             let what = format!("{name} is not registered at the hub: it was stopped");
-            Check::warn("agent", what, "`rialto agent run` brings it back with the key it has")
+            Check::warn("agent", what, "`rialto agent run` starts it again with its key")
         }
         Err(CallError::Refused { status: 401, .. }) => {
             let what = format!("the hub rejects the key of {name}");
@@ -70,7 +70,7 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
     })
 }
 
-/// Whether the hub knows the key as that of an agent that went off its lists.
+/// Whether the hub knows the key as that of an agent that is unregistered.
 async fn is_stopped(hub: &Hub) -> bool {
     let asked = hub.get("/v1/work?wait=0&limit=0").await;
     matches!(asked, Err(CallError::Refused { status: 410, .. }))

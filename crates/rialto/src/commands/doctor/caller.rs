@@ -1,4 +1,4 @@
-//! The caller: that the key works, the inbox opens, and there is something to spend.
+//! Checks the caller: the key works, the inbox can be read, and there are credits to spend.
 
 use rialto_client::{CallError, Hub};
 
@@ -9,7 +9,7 @@ use super::check::Check;
 pub async fn checks(hub: &Hub, has_key: bool) -> Vec<Check> {
     if !has_key {
         let next =
-            "the first `rialto job post` makes one; or give one with --key-file or RIALTO_KEY";
+            "the first `rialto job post` creates one; or pass one with --key-file or RIALTO_KEY";
         return vec![Check::warn("key", "none", next)];
     }
     let me = match Me::ask(hub).await {
@@ -26,7 +26,7 @@ fn refused(error: CallError) -> Check {
     match unknown {
         true => Check {
             next: Some(
-                "is it for this hub? `rialto context show` tells; register again if it is lost"
+                "check with `rialto context show` that it is for this hub; register again if it is lost"
                     .to_owned(),
             ),
             ..check
@@ -35,7 +35,7 @@ fn refused(error: CallError) -> Check {
     }
 }
 
-/// Read and not listened to: a stream would be taken for the agent itself.
+/// Reads one page instead of opening a stream: a stream would make the agent count as online.
 async fn inbox(hub: &Hub) -> Check {
     match get(hub, "/v1/inbox?limit=1").await {
         Ok(_) => Check::ok("inbox", "opens"),
@@ -50,7 +50,7 @@ fn credits(me: &Me) -> Check {
         Some(1..) => Check::ok("credits", format!("{available} available to {owner}")),
         _ => {
             let next =
-                format!("the operator gives some with `rialto operator grant {owner} 10.00`");
+                format!("the operator grants some with `rialto operator grant {owner} 10.00`");
             Check::warn("credits", format!("{owner} has none to spend"), next)
         }
     }

@@ -1,15 +1,15 @@
-//! One thing that was looked at, and what came of it.
+//! One check and its result.
 
 use serde_json::{Value, json};
 
 use super::super::say::one_line;
 use super::super::trouble::Trouble;
 
-/// How it is.
+/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Ok,
-    /// It works, but something may not be meant so.
+    /// It works, but may not be intended.
     Warn,
     /// Something will not work.
     Fail,
@@ -36,10 +36,10 @@ impl Check {
         Self { verdict: Verdict::Fail, ..Self::warn(name, what, next) }
     }
 
-    /// What went wrong somewhere else.
+    /// A check that failed with an error.
     pub fn trouble(name: impl Into<String>, trouble: impl Into<Trouble>) -> Self {
         let Trouble { message, next, .. } = trouble.into();
-        // Nobody is sent where they are already.
+        // The hint must not point to the command that is running.
         let next = next.filter(|next| !next.contains("`rialto doctor`"));
         Self { next, ..Self::fail(name, message, "") }
     }

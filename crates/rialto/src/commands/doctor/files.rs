@@ -1,4 +1,5 @@
-//! The files of the command line: that they are there, readable, and their owner's alone.
+//! Checks the files of the command line: they exist, are readable, and only their owner can read
+//! them.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ pub fn checks(access: &Access) -> Vec<Check> {
     checks.push(match context {
         Err(trouble) => Check::trouble("context", trouble),
         Ok(context) if !context.is_kept() => {
-            let what = format!("{}, made when something is kept in it", context.name());
+            let what = format!("{}, created when something is saved in it", context.name());
             Check::ok("context", what)
         }
         Ok(context) => Check::ok("context", format!("{} at {}", context.name(), context.hub())),
@@ -22,22 +23,22 @@ pub fn checks(access: &Access) -> Vec<Check> {
 
 fn home(context: Option<&Context>) -> Check {
     let Some(home) = Home::find() else {
-        let what = "there is no home directory, so no key can be kept";
-        return Check::warn("home", what, "name one with RIALTO_HOME");
+        let what = "there is no home directory, so no key can be saved";
+        return Check::warn("home", what, "set RIALTO_HOME");
     };
     let path = home.path();
     if !path.exists() {
-        return Check::ok("home", format!("{}, made when something is kept", path.display()));
+        return Check::ok("home", format!("{}, created when something is saved", path.display()));
     }
     if !path.is_dir() {
-        let what = format!("{} is no directory, so no key can be kept", path.display());
-        return Check::fail("home", what, "name a directory with RIALTO_HOME");
+        let what = format!("{} is not a directory, so no key can be saved", path.display());
+        return Check::fail("home", what, "set RIALTO_HOME to a directory");
     }
     let shown = path.display();
     let key = context.and_then(Context::me_path).filter(|path| path.exists());
     if let Some(key) = key.filter(|key| is_open(key)) {
         let key = key.display();
-        let what = format!("others can read {key}");
+        let what = format!("other users can read {key}");
         return Check::fail("home", what, format!("`chmod 600 {key}`, and `rialto agent rekey`"));
     }
     if !is_open(path) {
@@ -50,13 +51,13 @@ fn home(context: Option<&Context>) -> Check {
             Check::fail("home", what, format!("`chmod -R go= {shown}`, and `rialto agent rekey`"))
         }
         None => {
-            let what = format!("others can list {shown}, though nothing in it is open to them");
+            let what = format!("other users can list {shown}, but not read its files");
             Check::warn("home", what, format!("`chmod 700 {shown}`"))
         }
     }
 }
 
-/// Whether anybody but its owner may do anything with it.
+/// Whether users other than the owner have any access.
 #[cfg(unix)]
 fn is_open(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! `rialto doctor`: looks at everything a client command needs, and says what is in its way.
+//! `rialto doctor`: checks everything a client command needs and reports problems.
 
 mod agents;
 mod caller;
@@ -17,7 +17,7 @@ use check::{Check, Verdict};
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto doctor\n  rialto doctor --context work\n  rialto doctor --json | jq -r '.checks[] | select(.verdict != \"ok\") | .what'\n\nLooks at the files of the command line, the hub, the clock, your key, inbox and credits, the agents\nof the context, and at what handlers are often written in. Changes nothing. Exits with 1 if\nanything will not work."
+    before_help = "Examples:\n  rialto doctor\n  rialto doctor --context work\n  rialto doctor --json | jq -r '.checks[] | select(.verdict != \"ok\") | .what'\n\nChecks the files of the command line, the hub, the clock, your key, inbox and credits, the agents\nof the context, and tools that handlers often use. Changes nothing. Exits with 1 if a check fails."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -42,7 +42,7 @@ async fn look(access: &Access) -> Result<Exit, Trouble> {
     Ok(if fine { Exit::Ok } else { Exit::Failed })
 }
 
-/// What can be asked of a hub, as long as it answers.
+/// The checks that need a hub that answers.
 async fn at_the_hub(access: &Access) -> Vec<Check> {
     let (hub, keys) = match access.caller() {
         Ok(caller) => caller,

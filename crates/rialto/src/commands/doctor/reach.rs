@@ -1,4 +1,4 @@
-//! The hub: that it is there, takes writes, and has the same time.
+//! Checks the hub: it answers, accepts writes, and its clock agrees.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::check::Check;
 
-/// How long a healthy hub may take.
+/// Time limit for a healthy hub.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Differences that no program notices: the header has whole seconds, and answers travel.
+/// Differences below this are harmless: the header has whole seconds, and answers take time.
 const SKEW_FINE: SignedDuration = SignedDuration::from_secs(5);
-/// From here on signed messages, which live for a minute, are refused now and then.
+/// From here on signed messages, which are valid for a minute, are sometimes refused.
 const SKEW_MAX: SignedDuration = SignedDuration::from_secs(30);
 
 pub async fn checks(base: &str) -> Vec<Check> {
@@ -22,7 +22,7 @@ pub async fn checks(base: &str) -> Vec<Check> {
         Ok(client) => client.get(format!("{base}/livez")).send().await.map(|live| (client, live)),
         Err(error) => Err(error),
     };
-    let start = "start one with `rialto dev`, or choose another with --hub, RIALTO_HUB or `rialto context use`";
+    let start = "start a hub with `rialto dev`, or choose another with --hub, RIALTO_HUB or `rialto context use`";
     let (client, live) = match asked {
         Ok(both) => both,
         Err(error) => {
@@ -37,7 +37,7 @@ pub async fn checks(base: &str) -> Vec<Check> {
     vec![hub(&client, base).await, clock(&live, Timestamp::now())]
 }
 
-/// Whether it takes writes, and what it is.
+/// Whether it accepts writes, and its version.
 async fn hub(client: &Client, base: &str) -> Check {
     let version = version(client, base).await;
     let told = version.as_ref().map_or(String::new(), |version| format!(", version {version}"));
@@ -56,11 +56,11 @@ async fn hub(client: &Client, base: &str) -> Check {
         Ok(_) => Check::fail(
             "hub",
             format!("{base}{told} does not accept writes"),
-            "look at the hub's log",
+            "check the hub's log",
         ),
         Err(error) => {
             let what = format!("{base}/readyz: {}", cause(&error.without_url()));
-            Check::fail("hub", what, "look at the hub's log")
+            Check::fail("hub", what, "check the hub's log")
         }
     }
 }
@@ -78,7 +78,7 @@ fn clock(answer: &Response, now: Timestamp) -> Check {
     match there {
         Some(there) => skew(now.duration_since(there.timestamp())),
         None => {
-            Check::warn("clock", "the hub does not tell its time", "compare the clocks by hand")
+            Check::warn("clock", "the hub does not send its time", "compare the clocks by hand")
         }
     }
 }
@@ -87,9 +87,9 @@ fn skew(ahead: SignedDuration) -> Check {
     let seconds = ahead.abs().as_secs();
     let way = if ahead.is_negative() { "behind" } else { "ahead of" };
     let what = format!("{seconds} s {way} the hub's");
-    let next = "set the clock, by NTP if you can";
+    let next = "set the clock, preferably with NTP";
     match ahead.abs() {
-        fine if fine <= SKEW_FINE => Check::ok("clock", "as the hub's"),
+        fine if fine <= SKEW_FINE => Check::ok("clock", "same as the hub's"),
         some if some <= SKEW_MAX => Check::warn("clock", what, next),
         _ => Check::fail("clock", what, next),
     }

@@ -1,4 +1,4 @@
-//! What handlers are often written in. A hub needs none of it.
+//! Checks for tools that handlers often use. A hub needs none of them.
 
 use std::path::Path;
 

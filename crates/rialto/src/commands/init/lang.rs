@@ -1,4 +1,4 @@
-//! The languages a handler may be written in, and what belongs to each.
+//! The languages of handler templates, and their files.
 
 /// A language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -9,15 +9,14 @@ pub enum Lang {
     Rust,
 }
 
-/// What says which skills there are.
+/// The template of the file with the agent's skills.
 const AGENT: &str = include_str!("agent.toml.txt");
-/// What hires the agent that was made.
+/// The command that hires the new agent.
 pub const POST: &str =
     r#"rialto job post --skill shout --input '{"text":"hello"}' --budget 0.10 --wait"#;
 
 impl Lang {
-    /// The files, by their names.
-    /// The agent is called `name`, and the one that its test runs `test`.
+    /// The files of the template. The agent is called `name`, and the one its test runs `test`.
     pub fn files(self, name: &str, test: &str) -> Vec<(&'static str, String)> {
         let own: &[(&'static str, &str)] = match self {
             Self::Python => &[
@@ -42,7 +41,7 @@ impl Lang {
                 (".gitignore", "/target\n"),
             ],
         };
-        // A JSON string is a TOML string, too.
+        // A JSON string is also a TOML string.
         let quoted = serde_json::Value::from(name).to_string();
         let agent = AGENT.replace("{exec}", self.exec()).replace("{name}", &quoted);
         let own = own.iter().map(|(name, text)| (*name, text.replace("shout-test", test)));
@@ -58,7 +57,7 @@ impl Lang {
         }
     }
 
-    /// What to do next, as it is typed.
+    /// The next commands to type.
     pub fn next(self) -> Vec<&'static str> {
         let build: &[&str] = match self {
             Self::Python | Self::Sh => &[],

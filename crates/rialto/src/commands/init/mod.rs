@@ -1,4 +1,4 @@
-//! `rialto init`: something to begin with.
+//! `rialto init`: creates the files of a new agent.
 
 mod lang;
 
@@ -30,18 +30,18 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// An agent that works, with a test that hires it
+    /// Create a working agent, with a test that hires it
     #[command(
         before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent --name my-agent\n\nExisting files are never overwritten."
     )]
     Agent {
-        /// The language of its handler
+        /// Language of the handler
         #[arg(long, value_enum)]
         lang: Lang,
-        /// Where to put it
+        /// Directory for the files
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: PathBuf,
-        /// The agent's name: each folder on this machine needs another one
+        /// Name of the agent; must be unique among the folders on this machine
         #[arg(long, value_name = "NAME", default_value = "shout", value_parser = agent_name)]
         name: String,
     },
@@ -63,8 +63,8 @@ fn agent_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of the agent that a folder's test runs: another one in each folder, since a name
-/// belongs to one folder.
+/// The name of the agent that a folder's test runs: different in each folder, since a name belongs
+/// to one folder.
 fn test_name(name: &str) -> Result<String, Trouble> {
     let number = getrandom::u32().map_err(|error| {
         Trouble::failed(
@@ -77,7 +77,7 @@ fn test_name(name: &str) -> Result<String, Trouble> {
 
 fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Trouble> {
     let files = lang.files(name, &test_name(name)?);
-    // All or nothing: half of it beside somebody else's files would be of no use.
+    // All or nothing: part of the files beside existing ones would be useless.
     if let Some(there) = files.iter().map(|(name, _)| dir.join(name)).find(|path| path.exists()) {
         let message = format!("{} already exists", there.display());
         return Err(Trouble::conflict(message, "choose another directory with --dir"));
@@ -93,7 +93,7 @@ fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Troubl
     let _ = match as_json {
         true => say::line(&json!({"files": names, "next": next}).to_string()),
         false => {
-            let mut text = format!("made {}\n\nnext:", names.join(", "));
+            let mut text = format!("created {}\n\nnext:", names.join(", "));
             next.iter().for_each(|line| text.push_str(&format!("\n  {line}")));
             say::line(&text)
         }
@@ -101,10 +101,10 @@ fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Troubl
     Ok(())
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./~+:@%".contains(c);
-    // A word that starts with a dash would be taken for a flag, and with a tilde for a home.
+    // A word that starts with a dash would be read as a flag, and with a tilde as a home directory.
     let word = if word.starts_with(['-', '~']) { format!("./{word}") } else { word.to_owned() };
     match !word.is_empty() && word.chars().all(plain) {
         true => word,

@@ -1,4 +1,4 @@
-//! `rialto job cancel`.
+//! `rialto job cancel`: cancels a job.
 
 use rialto_client::Method;
 use serde_json::json;
@@ -11,12 +11,12 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'found it myself'\n\nFor whoever asked for the job, as long as no worker has started on it. What was held for it is given\nback. A job that was started ends when its worker is done, declines, or runs out of time."
+    before_help = "Examples:\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'found it myself'\n\nOnly the requester can cancel a job, and only before a worker has started it. The credits held for\nit are returned. A started job ends when its worker finishes, declines, or times out."
 )]
 pub struct Args {
-    /// The hub's id of the job, or your own
+    /// Id of the job: the hub's, or your own
     id: String,
-    /// Why; the worker may read it
+    /// Reason; the worker may read it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Until when a job is worth doing: a moment, or how long from now.
+//! A job's deadline: a time, or a duration from now.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use rialto_protocols::kit::stamp;
 
 use super::super::length::length;
 
-/// What was typed.
+/// The parsed argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     At(Timestamp),
@@ -15,19 +15,19 @@ pub enum Deadline {
 }
 
 impl Deadline {
-    /// Reads `10m` or an RFC 3339 time.
+    /// Parses `10m` or an RFC 3339 time.
     pub fn read(text: &str) -> Result<Self, String> {
         match (length(text), stamp::parse(text)) {
             (Ok(length), _) => Ok(Self::In(length)),
             (_, Ok(time)) => Ok(Self::At(time)),
             _ => {
-                Err("must be a length of time like 10m, or a time like 2026-02-11T14:15:09Z"
+                Err("must be a duration like 10m, or a timestamp like 2026-02-11T14:15:09Z"
                     .to_owned())
             }
         }
     }
 
-    /// The moment, as the hub reads it.
+    /// The deadline as the hub expects it.
     pub fn text(self, now: Timestamp) -> String {
         match self {
             Self::At(time) => stamp::millis(time),

@@ -1,4 +1,4 @@
-//! How a command that waited for a job ends: with the output, the worker's excuse, or no time left.
+//! How a command that waits for a job ends: with the output, an error, or a timeout.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::progress::Progress;
 use super::view::Job;
 use crate::exit::Exit;
 
-/// How long to wait, and what is told meanwhile.
+/// How long to wait, and what is printed meanwhile.
 pub struct Waiting {
     pub time: Option<Millis>,
     pub progress: Option<Progress>,
@@ -27,11 +27,11 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Waits for the end and tells it.
+    /// Waits for the end and prints it.
     pub async fn run(mut self, access: &Access, hub: &Hub, id: &str) -> Result<Exit, Trouble> {
         let until = self.time.and_then(|time| {
             let length = Duration::from_millis(u64::try_from(time.0).unwrap_or(0));
-            // What lies beyond the end of all clocks never comes.
+            // A time beyond the clock's range means no limit.
             Instant::now().checked_add(length)
         });
         let wanted = Wanted { id, until, hub_is_known: self.hub_is_known };
@@ -59,14 +59,14 @@ fn tell(
         if watched {
             say::aside(ending);
         }
-        // A failed job is an answer as well: the document says how and why.
+        // A failed job is a valid answer: the document says how and why.
         let _ = say::line(text);
         return Ok(if job.is_done() { Exit::Ok } else { Exit::Failed });
     }
     if !job.is_done() {
-        // What a program on this machine wrote says more than what the hub was told.
+        // The log on this machine says more than the hub knows.
         let verb = if logs::has_any(&job.id) { "log" } else { "show" };
-        let next = format!("`rialto job {verb} {}` tells more", job.id);
+        let next = format!("`rialto job {verb} {}` shows more", job.id);
         return Err(Trouble::failed(format!("job {} {ending}", job.id), next));
     }
     let _ = say::line(&pretty(job.output().map_or("null", |output| output.get())));
@@ -74,7 +74,7 @@ fn tell(
     Ok(Exit::Ok)
 }
 
-/// The job goes on; only the waiting is over.
+/// Reports the timeout. The job continues; only the waiting ends.
 fn time_over(access: &Access, id: &str, why: Option<CallError>) -> Exit {
     let id = say::one_line(id);
     let error = match why {

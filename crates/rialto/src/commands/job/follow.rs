@@ -1,4 +1,4 @@
-//! Following a job to its end, over whatever happens to the hub meanwhile.
+//! Follows a job to its end, across hub outages.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,38 +12,38 @@ use super::super::views::read;
 use super::progress::Progress;
 use super::view::Job;
 
-/// How long the hub is asked to wait for the end: so long when only the end matters,
+/// How long the hub holds each request, in seconds: when only the end matters,
 const WAIT_S: u64 = 30;
-/// and so long when it is told what happens before it.
+/// and when progress is shown.
 const LOOK_S: u64 = 1;
-/// A hub that answers at once although it was asked to wait is not asked again at once.
+/// Minimum time between requests, for a hub that answers at once although asked to wait.
 const BREATH: Duration = Duration::from_millis(250);
-/// How often a hub is asked that never answered: it may be the wrong one.
+/// Attempts at a hub that has never answered: it may be the wrong one.
 const TRIES_MAX: u32 = 4;
-/// How to come back to a hub that is gone for a while.
+/// Retry policy for a hub that is temporarily unreachable.
 const PATIENCE: Retry = Retry {
     tries_max: u32::MAX,
     first: Duration::from_millis(250),
     longest: Duration::from_secs(10),
 };
 
-/// How the following ended.
+/// How following a job ended.
 pub enum Followed {
-    /// The job is over: the hub's document, and what it says.
+    /// The job has ended: the hub's document, and its parsed form.
     Over(String, Box<Job>),
-    /// The time is; and why the hub could not be asked last, if it could not.
+    /// The time limit passed. Holds the last error, if the last request failed.
     TimeOver(Option<CallError>),
 }
 
-/// What is followed.
+/// The job to follow.
 pub struct Wanted<'a> {
     pub id: &'a str,
     pub until: Option<Instant>,
-    /// Whether the hub has answered before: then it will come back if it goes away.
+    /// Whether the hub has answered before: then an outage is expected to end.
     pub hub_is_known: bool,
 }
 
-/// Asks until the job is over, or the time is. What cannot pass ends it at once.
+/// Polls until the job ends or the time limit passes. Permanent errors end it at once.
 pub async fn follow(
     hub: &Hub,
     wanted: &Wanted<'_>,
@@ -93,7 +93,7 @@ fn missed(progress: Option<&mut Progress>, error: &CallError) {
     }
 }
 
-/// What comes before a moment.
+/// Waits for a future until a time limit.
 async fn within<T>(until: Option<Instant>, what: impl Future<Output = T>) -> Option<T> {
     match until {
         Some(until) => timeout_at(until, what).await.ok(),

@@ -1,4 +1,4 @@
-//! JSON that is given on the line, in a file, or piped in.
+//! JSON arguments: text on the command line, a file, or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use super::super::trouble::Trouble;
 
-/// The longest text that is read: no hub takes a longer one.
+/// The maximum length; no hub accepts more.
 const BYTES_MAX: u64 = 16 << 20;
-/// Characters of a wrong text that are shown again.
+/// Characters of an invalid text that are shown in the error.
 const SHOWN_MAX: usize = 40;
 
-/// Reads the value of a flag: JSON text as it stands, `@FILE`, or `-` for standard input.
+/// Reads the value of a flag: JSON text, `@FILE`, or `-` for standard input.
 pub fn json(flag: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
     let text = match given {
         "-" => read(flag, "standard input", io::stdin().lock())?,
@@ -24,7 +24,7 @@ pub fn json(flag: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
             None => given.to_owned(),
         },
     };
-    // What was typed is sent as it was typed: digits, order of members and all.
+    // The text is sent as it was typed, with its exact digits and order of members.
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
         let message = format!("{flag} is not valid JSON: {error} in {}", beginning(text.trim()));
         Trouble::usage(message, correct(flag))
@@ -43,7 +43,7 @@ fn unreadable(flag: &str, from: &str, error: &io::Error) -> Trouble {
     Trouble::usage(format!("cannot read {from} for {flag}: {error}"), correct(flag))
 }
 
-/// A line that is right.
+/// An example of correct usage.
 fn correct(flag: &str) -> String {
     format!(
         "write it like {flag} '{{\"text\":\"hello\"}}', {flag} @file.json, or {flag} - to pipe it in"

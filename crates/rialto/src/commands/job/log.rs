@@ -1,4 +1,4 @@
-//! `rialto job log`.
+//! `rialto job log`: prints the log of a job that ran on this machine.
 
 use std::io;
 
@@ -16,10 +16,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq -r .logs[0].text\n\nWhat the worker's program wrote to its standard error, if it ran on this machine. Needs no hub and\nno key, except for an id of your own. Several agents may have worked on one job: each has its own log."
+    before_help = "Examples:\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq -r .logs[0].text\n\nPrints what the worker's program wrote to standard error, if it ran on this machine. Needs no hub and\nno key, unless you use your own id of the job. If several agents worked on a job, each has a log."
 )]
 pub struct Args {
-    /// The hub's id of the job, or your own as given with --id
+    /// Id of the job: the hub's, or your own as given with --id
     id: String,
 }
 
@@ -32,7 +32,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     if logs.is_empty() {
         let message = format!("there is no log of job {} on this machine", args.id);
-        let next = "logs are kept where `rialto agent run` ran, under the hub's id of the job; `rialto job ls` shows it";
+        let next = "logs are stored where `rialto agent run` ran, under the hub's id of the job; `rialto job ls` shows the id";
         return Err(Trouble::not_found(message, next));
     }
     if access.json {
@@ -59,15 +59,15 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// The hub's id of a job that its requester names by an id of its own; `None` if that cannot be
-/// asked, since logs are shown without a hub, too.
+/// The hub's id of a job given by the requester's own id; `None` if the hub cannot be asked, since
+/// logs are also shown without a hub.
 async fn hub_id(access: &Access, id: &str) -> Option<String> {
     let (hub, _) = access.me().ok()?;
     let text = get(&hub, &format!("/v1/jobs/{}", part(id))).await.ok()?;
     read::<Job>(&text).ok().map(|job| job.id)
 }
 
-/// Gives out the log line by line, until nobody wants more.
+/// Passes the log to a callback line by line, until the reader closes the pipe.
 fn each_line(log: &mut Log, mut told: impl FnMut(&str) -> io::Result<()>) -> Result<(), Trouble> {
     loop {
         let mut lines = log.new_lines().map_err(|error| unreadable(&log.path, &error))?;
@@ -75,7 +75,7 @@ fn each_line(log: &mut Log, mut told: impl FnMut(&str) -> io::Result<()>) -> Res
         if at_end {
             lines.extend(log.last_line());
         }
-        // Whoever reads only the first lines has what they wanted.
+        // A closed pipe is not an error: the reader has seen enough.
         if lines.iter().try_for_each(|line| told(line)).is_err() || at_end {
             return Ok(());
         }

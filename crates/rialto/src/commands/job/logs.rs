@@ -1,5 +1,5 @@
-//! Logs of jobs that agents of this machine worked on: what a worker's program wrote to its
-//! standard error, kept by `rialto agent run` beside the agent's key.
+//! Logs of jobs handled by agents of this machine: the programs' standard error, stored by `rialto
+//! agent run` beside the agent's key.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,9 +12,9 @@ use super::super::context::Home;
 use super::super::context::home::entries;
 use super::super::trouble::Trouble;
 
-/// Bytes of a log that are read at once.
+/// Bytes read at once.
 const PIECE_MAX: u64 = 64 << 10;
-/// A line that does not end is shown in pieces of this size.
+/// A longer line is shown in pieces of this size.
 const LINE_MAX: usize = 8 << 10;
 
 /// The log of a job at one agent.
@@ -22,17 +22,16 @@ const LINE_MAX: usize = 8 << 10;
 pub struct Log {
     pub agent: String,
     pub path: PathBuf,
-    /// How far it was read.
+    /// Position up to which it was read.
     at: u64,
-    /// The beginning of a line whose end is not written yet.
+    /// The start of a line that is not complete yet.
     open: Vec<u8>,
 }
 
-/// The directory with what is not over yet.
+/// The directory of jobs that have not ended.
 const JOBS: &str = "jobs";
 
-/// Every log of a job, by its UUID, the oldest first. Other names of jobs are no names of
-/// directories.
+/// All logs of a job, by its UUID, oldest first. Other job ids are not directory names.
 pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
     let Some((home, id)) = Home::find().zip(id.parse::<Uuid>().ok()) else {
         return Ok(Vec::new());
@@ -41,7 +40,7 @@ pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
     for context in home.contexts()? {
         for agent in context.agents()? {
             let Some(key) = context.agent_key_path(&agent)? else { continue };
-            // What runs is in the one, what is over in the other.
+            // Running jobs are in one directory, ended jobs in the other.
             let [jobs, logs] = [JOBS, LOGS].map(|name| of_job(&key.with_file_name(name), id));
             for path in jobs?.into_iter().chain(logs?) {
                 let changed = path.metadata().and_then(|about| about.modified()).ok();
@@ -53,14 +52,14 @@ pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
     Ok(found.into_iter().map(|(_, log)| log).collect())
 }
 
-/// Whether anything was written about a job on this machine.
+/// Whether this machine has a log of a job.
 pub fn has_any(id: &str) -> bool {
     let is_written = |log: &Log| log.path.metadata().is_ok_and(|about| about.len() > 0);
     find(id).is_ok_and(|logs| logs.iter().any(is_written))
 }
 
-/// The logs of a job among those of an agent: it has one for each turn, in a directory that begins
-/// with the job's id.
+/// An agent's logs of a job: one per assignment, in a directory whose name begins with the job's
+/// id.
 fn of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, Trouble> {
     let id = id.as_hyphenated().to_string();
     let is_its = |name: &String| name.split('.').next() == Some(id.as_str());
@@ -68,7 +67,7 @@ fn of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, Trouble> {
     Ok(logs.filter(|path| path.is_file()).collect())
 }
 
-/// Where the log of a job is once that is over.
+/// Path of the log once the job has ended.
 fn moved(path: &Path) -> PathBuf {
     let mut parts = path.iter().rev();
     let (Some(log), Some(job)) = (parts.next(), parts.next()) else { return path.to_owned() };
@@ -77,10 +76,10 @@ fn moved(path: &Path) -> PathBuf {
 }
 
 impl Log {
-    /// The lines that were written since the last call.
+    /// The lines written since the last call.
     pub fn new_lines(&mut self) -> io::Result<Vec<String>> {
         let mut file = match File::open(&self.path) {
-            // It has moved: the job is over.
+            // The file has moved: the job has ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(moved(&self.path))?,
             file => file?,
         };
@@ -100,7 +99,7 @@ impl Log {
         Ok(lines)
     }
 
-    /// The last line, if nobody ended it.
+    /// The last line, if it has no line end.
     pub fn last_line(&mut self) -> Option<String> {
         (!self.open.is_empty()).then(|| self.end_line())
     }

@@ -1,4 +1,4 @@
-//! `rialto job ls`.
+//! `rialto job ls`: lists the caller's jobs.
 
 use serde_json::value::RawValue;
 
@@ -13,19 +13,19 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job ls\n  rialto job ls --worked --state ended --limit 5\n  rialto job ls --state live --json | jq -r '.[].id'\n\nOne line per job: id, state, skill, who is at the other end, credits, when it was opened. Those\nunder way come first, the oldest first; then those that are over, the newest first. The --json\ndocument is a list of jobs as the hub shows them."
+    before_help = "Examples:\n  rialto job ls\n  rialto job ls --worked --state ended --limit 5\n  rialto job ls --state live --json | jq -r '.[].id'\n\nOne line per job: id, state, skill, other party, credits, when it was opened. Live jobs come\nfirst, oldest first; then ended jobs, newest first. The --json document is a list of jobs as the\nhub shows them."
 )]
 pub struct Args {
-    /// Jobs you asked for (what you get without either)
+    /// Jobs you posted (the default)
     #[arg(long, conflicts_with = "worked")]
     asked: bool,
     /// Jobs you work on or worked on
     #[arg(long)]
     worked: bool,
-    /// Under way, over, or both
+    /// Live jobs, ended jobs, or both
     #[arg(long, value_name = "WHICH", value_parser = ["live", "ended", "all"], default_value = "all")]
     state: String,
-    /// How many at most
+    /// Maximum number of jobs
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
@@ -69,7 +69,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// The id is what other commands want, so it stays; the rest is in `rialto job show`.
+/// Other commands need the id, so it is never cut; `rialto job show` has the rest.
 fn table(other: &'static str) -> Table {
     Table::new([
         Column::text("ID"),

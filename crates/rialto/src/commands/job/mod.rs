@@ -1,4 +1,4 @@
-//! `rialto job`: have work done, do it, and see what became of it.
+//! `rialto job`: post jobs, work on them and follow them.
 
 mod cancel;
 mod deadline;
@@ -50,13 +50,13 @@ enum Verb {
     Show(show::Args),
     /// Follow a job until it ends
     Watch(watch::Args),
-    /// Print what a worker on this machine wrote about a job
+    /// Print the log of a job that ran on this machine
     Log(log::Args),
     /// List the offers for a job
     Offers(offers::Args),
-    /// Take an agent's offer
+    /// Accept an offer
     Accept(offers::AcceptArgs),
-    /// Return a job that was assigned to you
+    /// Decline a job that was assigned to you
     Decline(work::DeclineArgs),
     /// Submit the result of a job that was assigned to you
     Submit(work::SubmitArgs),
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-/// Where a job stands after something was done to it.
+/// The state of a job after a command.
 #[derive(Deserialize)]
 struct Standing {
     id: String,
@@ -91,7 +91,7 @@ struct Standing {
 }
 
 impl Standing {
-    /// Tells the hub's answer: as it is, or the id and the state.
+    /// Prints the hub's answer: as JSON, or the id and the state.
     fn tell(access: &Access, answer: &str) -> Result<Exit, Trouble> {
         let shown = match access.json {
             true => answer.to_owned(),
@@ -105,15 +105,15 @@ impl Standing {
     }
 }
 
-/// Where a job is found that was named wrong, for whoever asked for it,
-const ASKED: &str = "`rialto job ls` lists yours, with --as NAME those of an agent";
-/// and for whoever works on it.
+/// Hint for a job id that was not found, for its requester,
+const ASKED: &str = "`rialto job ls` lists your jobs, with --as NAME those of an agent";
+/// for its worker,
 const WORKED: &str =
-    "`rialto job ls --worked` lists what you work on; --as NAME acts for an agent of this machine";
-/// For both.
-const YOURS: &str = "`rialto job ls` lists those you asked for, with --worked those you work on, with --as NAME those of an agent";
+    "`rialto job ls --worked` lists jobs you work on; --as NAME acts as an agent of this machine";
+/// and for both.
+const YOURS: &str = "`rialto job ls` lists jobs you posted, with --worked jobs you work on, with --as NAME those of an agent";
 
-/// What the hub refused to show of a job, or to do to it.
+/// The error for a job that the hub does not show or change.
 fn refused(error: CallError, where_to_look: &str) -> Trouble {
     Trouble::from(error).on(Exit::NotFound, where_to_look)
 }

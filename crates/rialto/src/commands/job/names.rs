@@ -1,18 +1,18 @@
-//! What agents are called, asked for once each.
+//! Names of agents, each fetched once.
 
 use std::collections::HashMap;
 
 use rialto_client::Hub;
 
-/// Agents that are looked up for one command; others are told by their number.
+/// Agents looked up per command; others are shown by their number.
 const LOOKED_UP_MAX: usize = 50;
 
-/// Names that are known so far.
+/// Names known so far.
 #[derive(Debug, Default)]
 pub struct Names(HashMap<u64, String>);
 
 impl Names {
-    /// An agent's name, or its number with a mark if it has none here any more.
+    /// An agent's name, or its number with a mark if the hub no longer lists it.
     pub async fn of(&mut self, hub: &Hub, agent: u64) -> String {
         if let Some(name) = self.0.get(&agent) {
             return name.clone();
@@ -27,7 +27,7 @@ impl Names {
         self.0.entry(agent).or_insert(name).clone()
     }
 
-    /// The same for an agent there may not be.
+    /// The same for an optional agent.
     pub async fn of_any(&mut self, hub: &Hub, agent: Option<u64>) -> Option<String> {
         match agent {
             Some(agent) => Some(self.of(hub, agent).await),

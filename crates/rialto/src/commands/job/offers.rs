@@ -1,4 +1,4 @@
-//! `rialto job offers` and `rialto job accept`.
+//! `rialto job offers` and `rialto job accept`: list offers and accept one.
 
 use rialto_client::Method;
 use rialto_core::money::Credits;
@@ -22,27 +22,27 @@ const DECIMALS: usize = 6;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .offers[0].price\n\nWhoever asked sees all offers that may be seen, a worker its own. One line each: the offer's id, agent, name,\nprice, until when it stands, and whether it was accepted. The --json document is the hub's own."
+    before_help = "Examples:\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .offers[0].price\n\nThe requester sees all visible offers, a worker its own. One line per offer: id, agent, name,\nprice, expiry, and whether it was accepted. The --json document is the hub's answer."
 )]
 pub struct Args {
-    /// The hub's id of the job, or your own
+    /// Id of the job: the hub's, or your own
     id: String,
 }
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --offer 0\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from adder --price 0.06\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from 7 --json\n\nTakes the offer you name, at exactly its price, and the job is assigned to its agent. An agent's name\nalone is enough if it made only one offer. For whoever asked for the job."
+    before_help = "Examples:\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --offer 0\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from adder --price 0.06\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from 7 --json\n\nAccepts an offer at exactly its price and assigns the job to its agent. The agent's name is enough\nif it made only one offer. Only the requester can accept."
 )]
 pub struct AcceptArgs {
-    /// The hub's id of the job, or your own
+    /// Id of the job: the hub's, or your own
     id: String,
-    /// Which offer: its id in `rialto job offers`
+    /// Offer to accept: its id in `rialto job offers`
     #[arg(long, value_name = "ID", required_unless_present = "from")]
     offer: Option<u32>,
-    /// Whose offer: any name of the agent, or its number in `rialto job offers`
+    /// Agent whose offer to accept: any of its names, or its number in `rialto job offers`
     #[arg(long, value_name = "AGENT")]
     from: Option<String>,
-    /// The price it was offered at
+    /// Price of the offer
     #[arg(long, value_name = "CREDITS", requires = "from", value_parser = price)]
     price: Option<Credits>,
 }
@@ -62,7 +62,7 @@ struct Offer {
     accepted: bool,
 }
 
-/// What names the offer; amounts are written in their own digits.
+/// Identifies the offer. Amounts keep their own digits.
 #[derive(Serialize)]
 struct Accept {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn offers_fit_a_terminal() {
-        let name = "a worker whose name is as long as names may be where nobody says no";
+        let name = "a worker whose name is as long as any name that a hub may ever accept";
         let text = format!(
             r#"{{"offers":[{{"id":1023,"agent":123456,"name":"{name}","price":100.00,
             "valid_until":"2026-02-11T14:15:09.123Z","accepted":true}}]}}"#

@@ -1,4 +1,4 @@
-//! `rialto job post`.
+//! `rialto job post`: posts a job.
 
 use std::time::Duration;
 
@@ -29,45 +29,45 @@ const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --wait\n  rialto job post --skill sum --input @numbers.json --budget 1 --to adder --watch\n  echo '{\"n\":3}' | rialto job post --skill square --input - --budget 0.05 --json\n\nWithout --wait it prints the job's id and state. With --wait the output goes to standard output and\none line about it to standard error. Whoever has no key yet is registered, and the key is kept in\nthe context. An answer that got lost is asked for again under the same id, so that the job is\nposted once; give --id to go on with that after the command gave up."
+    before_help = "Examples:\n  rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --wait\n  rialto job post --skill sum --input @numbers.json --budget 1 --to adder --watch\n  echo '{\"n\":3}' | rialto job post --skill square --input - --budget 0.05 --json\n\nWithout --wait, prints the job's id and state. With --wait, the result goes to standard output and\na summary line to standard error. A caller without a key is registered, and the key is saved in the\ncontext. A lost answer is retried with the same id, so that the job is posted only once; use --id\nto continue after the command has failed."
 )]
 pub struct Args {
-    /// What is to be done
+    /// Skill to hire
     #[arg(long, value_name = "NAME")]
     skill: String,
-    /// What it is to be done with: JSON text, @FILE, or - for standard input
+    /// Input of the job: JSON text, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     input: String,
-    /// What it may cost at most, like 0.10
+    /// Maximum price, like 0.10
     #[arg(long, value_name = "CREDITS", value_parser = budget, allow_negative_numbers = true)]
     budget: Credits,
-    /// Who is to do it: any name of an agent [default: the hub chooses]
+    /// Agent to hire, by any of its names [default: the hub chooses]
     #[arg(long, value_name = "AGENT")]
     to: Option<String>,
     /// Wait for the result and print it
     #[arg(long)]
     wait: bool,
-    /// Wait, and tell on standard error what happens
+    /// Wait, and print progress on standard error
     #[arg(long)]
     watch: bool,
-    /// How long to try and wait; exit code 8 if that is not enough
-    #[arg(long, value_name = "LENGTH", default_value = "60s", value_parser = length)]
+    /// How long to retry and wait; exit code 8 on timeout
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length)]
     timeout: Millis,
-    /// Until when it is to be done, like 10m from now, or a time like 2026-02-11T14:15:09Z
+    /// Deadline: a duration like 10m, or a time like 2026-02-11T14:15:09Z
     #[arg(long, value_name = "WHEN", value_parser = Deadline::read)]
     deadline: Option<Deadline>,
-    /// Your own id for the job, a UUID: posted again with the same one, it is posted once
+    /// Your own id of the job, a UUID; posting the same id again does not post a second job
     #[arg(long, value_name = "UUID")]
     id: Option<Uuid>,
-    /// How a worker is chosen; with `offers` you accept one of those that come in
+    /// How to choose a worker; with `offers` you accept one of the offers
     #[arg(long, value_name = "HOW", value_parser = ["best", "cheapest", "offers"], conflicts_with = "to")]
     select: Option<String>,
-    /// Where the hub posts the end of it
+    /// URL to which the hub posts the end of the job
     #[arg(long, value_name = "URL")]
     callback: Option<String>,
 }
 
-/// A job as the hub takes it.
+/// The body of a job post.
 #[derive(Serialize)]
 struct Order<'a> {
     id: Uuid,
@@ -141,12 +141,12 @@ fn order(
 /// Why a job was not posted.
 struct NotPosted {
     error: CallError,
-    /// It may still succeed, and there is no time left for another try.
+    /// It may still succeed, but there is no time for another attempt.
     time_is_over: bool,
 }
 
-/// Posts it once, however often it is sent: the id is the same every time. What may pass is tried
-/// again until the time is over; a hub that does not answer, only a few times.
+/// Posts the job once, however often it is sent: the id stays the same. Temporary errors are
+/// retried until the time limit; an unreachable hub only a few times.
 async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, NotPosted> {
     let retry = Retry::default();
     let mut tries = 0;
@@ -175,16 +175,16 @@ async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, NotPos
     }
 }
 
-/// The same trouble for whoever has no time left to wait until it has passed.
+/// Adds a hint for an error that ran out of time for a retry.
 fn out_of_time(trouble: Trouble, time: Duration) -> Trouble {
     let message =
         format!("{}; no further attempt within {} s", trouble.message, time.as_secs_f32());
-    let longer = "give more time with --timeout".to_owned();
+    let longer = "allow more time with --timeout".to_owned();
     let next = trouble.next.map_or(longer.clone(), |next| format!("{next}; {longer}"));
     Trouble { exit: Exit::TimedOut, message, next: Some(next), ..trouble }
 }
 
-/// Nobody knows whether the job was posted if the answer was lost.
+/// The error for a failed post. If the answer was lost, the job may have been posted.
 fn lost(error: CallError, id: Uuid, deadline: Option<&str>) -> Trouble {
     let may_be_there = error.may_pass_after().is_some();
     let trouble = super::refused(error, "`rialto agent search` lists agents")
@@ -192,7 +192,7 @@ fn lost(error: CallError, id: Uuid, deadline: Option<&str>) -> Trouble {
     if !may_be_there {
         return trouble;
     }
-    // A moment that is counted from now would be another one by then, and the job another job.
+    // A relative deadline would be another time on a retry, and so another job.
     let by = deadline.map(|at| format!(" and --deadline {at}")).unwrap_or_default();
     let once = format!("run the same command with --id {id}{by}: the job is posted only once");
     let next = trouble.next.map_or(once.clone(), |next| format!("{next}; {once}"));

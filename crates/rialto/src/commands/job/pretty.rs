@@ -1,14 +1,14 @@
-//! JSON text for people: broken into lines, and otherwise what it was, digit for digit.
+//! Formats JSON text for people: breaks it into lines and keeps everything else exact.
 
 use std::fmt::Write as _;
 
 use super::super::say::is_hidden;
 
-/// Spaces for each step inwards.
+/// Spaces per level of indentation.
 const STEP: usize = 2;
 
-/// Breaks JSON text into lines. Characters that could take over a terminal are written as the
-/// escapes that JSON has for them, so that the text means the same.
+/// Breaks JSON text into lines. Characters that could control a terminal are written as JSON
+/// escapes, so that the meaning stays the same.
 pub fn pretty(json: &str) -> String {
     let mut out = Writer { text: String::with_capacity(json.len() * 2), depth: 0 };
     let mut rest = json.chars().peekable();
@@ -18,7 +18,7 @@ pub fn pretty(json: &str) -> String {
             _ if in_text => {
                 out.shown(c);
                 match c {
-                    // What follows is escaped, also if it is a quote.
+                    // The next character is escaped, even a quote.
                     '\\' => rest.next().into_iter().for_each(|c| out.shown(c)),
                     '"' => in_text = false,
                     _ => {}

@@ -1,4 +1,4 @@
-//! A job's way to its end, told as it goes.
+//! Prints the progress of a job.
 
 use rialto_client::{CallError, Hub};
 
@@ -8,38 +8,39 @@ use super::logs::{self, Log};
 use super::names::Names;
 use super::view::Job;
 
-/// What is told of a job on its way.
+/// The progress display of a job.
 pub struct Progress {
     live: Live,
     names: Names,
-    /// What it had come to when it was last looked at.
+    /// The steps reached at the last poll.
     steps: Vec<String>,
-    /// Why the hub could not be asked last, if it could not.
+    /// The error of the last request, if it failed.
     lost: Option<String>,
-    /// Logs on this machine, if those are told as well.
+    /// Logs on this machine, if they are shown.
     logs: Option<Vec<Log>>,
 }
 
 impl Progress {
-    /// Only what the hub says.
+    /// Shows only the hub's state.
     pub fn new() -> Self {
         let (live, names) = (Live::new(), Names::default());
         Self { live, names, steps: Vec::new(), lost: None, logs: None }
     }
 
-    /// What its worker writes on this machine as well.
+    /// Also shows the worker's log on this machine.
     pub fn with_logs() -> Self {
         Self { logs: Some(Vec::new()), ..Self::new() }
     }
 
-    /// The job was looked at.
+    /// Shows the job's new state.
     pub async fn saw(&mut self, hub: &Hub, job: &Job) {
         let worker = self.names.of_any(hub, job.worker).await;
         let steps = steps(job, worker.as_deref());
         let back = self.lost.take().is_some();
         let latest = steps.len() - 1;
         for (at, step) in steps.iter().enumerate() {
-            // What stands there now is that nobody could be asked.
+            // After an outage the current line shows the error, so the latest step is printed
+            // again.
             if !self.steps.contains(step) || back && at == latest {
                 self.live.now(step);
             }
@@ -48,7 +49,7 @@ impl Progress {
         self.read_logs(&job.id, job.is_over());
     }
 
-    /// The hub could not be asked.
+    /// Shows that the hub could not be reached.
     pub fn missed(&mut self, error: &CallError) {
         let why = format!("{error}; retrying");
         if self.lost.as_ref() != Some(&why) {
@@ -57,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// Logs are an extra: one that cannot be read is one that is not there.
+    /// Logs are optional: an unreadable log is skipped.
     fn read_logs(&mut self, id: &str, is_over: bool) {
         let Some(known) = &mut self.logs else { return };
         for found in logs::find(id).unwrap_or_default() {
@@ -83,7 +84,7 @@ impl Progress {
     }
 }
 
-/// What a job has come to, first things first. Its end is told by whoever waits for it.
+/// The steps a job has reached, in order. The waiting command prints the end.
 fn steps(job: &Job, worker: Option<&str>) -> Vec<String> {
     let mut steps = vec!["opened".to_owned()];
     if let Some(name) = worker.filter(|_| job.assigned_at.is_some()) {

@@ -1,4 +1,4 @@
-//! `rialto job show`.
+//! `rialto job show`: shows one job.
 
 use rialto_client::Hub;
 use serde_json::value::RawValue;
@@ -15,10 +15,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .result.output\n\nFor whoever asked for it or works on it. The --json document is the hub's own."
+    before_help = "Examples:\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .result.output\n\nOnly the requester and the worker can see a job. The --json document is the hub's answer."
 )]
 pub struct Args {
-    /// The hub's id of the job, or your own
+    /// Id of the job: the hub's, or your own
     id: String,
 }
 
@@ -38,14 +38,14 @@ async fn told(hub: &Hub, job: &Job) -> String {
     let mut names = Names::default();
     let requester = names.of_any(hub, job.requester).await.or(job.guest.clone());
     let worker = names.of_any(hub, job.worker).await;
-    // A cancelled job has no other cause than that.
+    // For a cancelled job the cause only repeats the state.
     let cause = job.cause.as_deref().filter(|cause| *cause != job.state);
     let cause = cause.map(|cause| format!(": {}", one_line(cause)));
     let mut lines = vec![
         format!("job        {} {}{}", job.id, job.state, cause.unwrap_or_default()),
         format!("skill      {}", one_line(&job.skill)),
         format!("requester  {}", one_line(requester.as_deref().unwrap_or("-"))),
-        format!("worker     {}", one_line(worker.as_deref().unwrap_or("nobody"))),
+        format!("worker     {}", one_line(worker.as_deref().unwrap_or("none"))),
         format!("money      {}", money(job)),
     ];
     let times = [

@@ -1,4 +1,4 @@
-//! `rialto job trace`: what became of a job, and of every field of it on the way.
+//! `rialto job trace`: shows how a job and each of its fields was translated.
 
 use rialto_client::{CallError, Hub, Method};
 use serde::Deserialize;
@@ -13,10 +13,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key\n  RIALTO_KEY=rk_… rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json\n\nNeeds the key of one of the two parties (of agora: its inbox token), or\nRIALTO_OPERATOR_KEY for everything but the content. The --json document is the hub's own."
+    before_help = "Examples:\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key\n  RIALTO_KEY=rk_… rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json\n\nNeeds the key of one of the two parties (for agora, its inbox token), or RIALTO_OPERATOR_KEY for\neverything but the content. The --json document is the hub's answer."
 )]
 pub struct Args {
-    /// The hub's id of the job (header Rialto-Job), or your own name for it
+    /// Id of the job: the hub's (header Rialto-Job), or your own
     id: String,
 }
 
@@ -78,13 +78,13 @@ struct Evidence {
     text: String,
 }
 
-/// A trace in words.
+/// A trace as text.
 fn told(answer: &str) -> Result<String, String> {
     let trace: Trace = serde_json::from_str(answer).map_err(|error| error.to_string())?;
     let mut lines = vec![
         format!("job        {} {} ({})", trace.job, trace.state, one_line(&trace.skill)),
         format!("requester  {}", trace.requester.told()),
-        format!("worker     {}", trace.worker.as_ref().map_or("nobody".to_owned(), Party::told)),
+        format!("worker     {}", trace.worker.as_ref().map_or("none".to_owned(), Party::told)),
         format!("money      {}", trace.money.told()),
     ];
     for hop in &trace.hops {
@@ -133,7 +133,7 @@ mod tests {
         for line in [
             "job        j completed (sum)",
             "requester  registry a",
-            "worker     nobody",
+            "worker     none",
             "money      budget 1.50, paid 0.10",
             "request  registry → agora  t",
             "  asked  {\\n}",

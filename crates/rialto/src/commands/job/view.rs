@@ -1,4 +1,4 @@
-//! A job as the hub shows it, and in words.
+//! A job as the hub shows it, and its text for people.
 
 use rialto_protocols::kit::stamp;
 use serde::Deserialize;
@@ -6,17 +6,17 @@ use serde_json::value::RawValue;
 
 use super::super::say::one_line;
 
-/// What the hub shows of a job to one of its parties. Amounts keep the digits they came with.
+/// A job as the hub shows it to one of its parties. Amounts keep their digits.
 #[derive(Debug, Deserialize)]
 pub struct Job {
     pub id: String,
     pub skill: String,
     pub state: String,
-    /// Our number of the agent that asked.
+    /// The hub's number of the requester.
     pub requester: Option<u64>,
-    /// What a requester is called that is no agent.
+    /// The name of a requester without registration.
     pub guest: Option<String>,
-    /// Our number of the agent that works on it, or did last.
+    /// The hub's number of the current or last worker.
     pub worker: Option<u64>,
     pub epoch: u32,
     pub budget: Option<Box<RawValue>>,
@@ -31,7 +31,7 @@ pub struct Job {
     pub result: Option<Outcome>,
 }
 
-/// What came of it.
+/// The job's result.
 #[derive(Debug, Deserialize)]
 pub struct Outcome {
     pub output: Option<Box<RawValue>>,
@@ -39,22 +39,22 @@ pub struct Outcome {
 }
 
 impl Job {
-    /// Whether nothing will happen to it any more.
+    /// Whether the job has ended.
     pub fn is_over(&self) -> bool {
         self.ended_at.is_some()
     }
 
-    /// Whether it was done.
+    /// Whether it was completed.
     pub fn is_done(&self) -> bool {
         self.state == "completed"
     }
 
-    /// What the worker made.
+    /// The worker's output.
     pub fn output(&self) -> Option<&RawValue> {
         self.result.as_ref()?.output.as_deref()
     }
 
-    /// How it ended, on one line; `worker` is the name of whoever had it last.
+    /// How it ended, on one line; `worker` is the name of the last worker.
     pub fn ending(&self, worker: Option<&str>) -> String {
         let by = worker.map(|name| format!(" by {name}")).unwrap_or_default();
         let text = self.result.as_ref().and_then(|result| result.text.as_deref());
@@ -74,7 +74,7 @@ impl Job {
         one_line(&line)
     }
 
-    /// From the asking to the end.
+    /// The time from posting to the end.
     fn took(&self) -> String {
         let at = |text: &str| stamp::parse(text).ok();
         let end = self.ended_at.as_deref().and_then(at);
@@ -88,14 +88,14 @@ impl Job {
     }
 }
 
-/// A cause in words, where the worker left none.
+/// Text for a cause, if the worker gave none.
 fn words(cause: &str) -> String {
     let known = match cause {
         "no_such_skill" => "no agent has this skill",
         "budget_too_low" => "no agent accepts this budget",
         "offline" => "the worker is offline",
         "timed_out" => "the deadline passed",
-        "worker_left" => "the worker left",
+        "worker_left" => "the worker unregistered",
         "cancelled" => "it was cancelled",
         "nobody_left" => "no other worker is available",
         "payment" => "it could not be paid",

@@ -1,4 +1,4 @@
-//! `rialto job watch`.
+//! `rialto job watch`: follows a job until it ends.
 
 use rialto_core::time::Millis;
 
@@ -11,13 +11,13 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --timeout 10m --json\n\nTells on standard error what happens to the job until it ends, then prints its output as\n`rialto job post --wait` does. If its worker runs on this machine, new lines of its log are told\nas well, each with `log: ` in front."
+    before_help = "Examples:\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --timeout 10m --json\n\nPrints progress on standard error until the job ends, then its output as `rialto job post --wait`\ndoes. If the worker runs on this machine, new lines of its log are printed as well, each after\n`log: `."
 )]
 pub struct Args {
-    /// The hub's id of the job, or your own
+    /// Id of the job: the hub's, or your own
     id: String,
     /// How long to wait [default: until it ends]
-    #[arg(long, value_name = "LENGTH", value_parser = length)]
+    #[arg(long, value_name = "DURATION", value_parser = length)]
     timeout: Option<Millis>,
 }
 

@@ -1,4 +1,4 @@
-//! `rialto job submit` and `rialto job decline`: the worker's side, by hand.
+//! `rialto job submit` and `rialto job decline`: do a worker's part by hand.
 
 use rialto_client::{CallError, Hub, Method, Retry};
 use serde::Serialize;
@@ -14,12 +14,12 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output '{\"text\":\"HELLO\"}'\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output @out.json --as shout\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --failed 'the input is empty'\n\nFor whoever the job is assigned to. Saying the same twice is saying it once."
+    before_help = "Examples:\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output '{\"text\":\"HELLO\"}'\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output @out.json --as shout\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --failed 'the input is empty'\n\nOnly the assigned worker can submit. Submitting the same result twice has no further effect."
 )]
 pub struct SubmitArgs {
     /// The hub's id of the job
     id: String,
-    /// What came of it: a JSON object as text, @FILE, or - for standard input
+    /// Result: a JSON object as text, @FILE, or - for standard input
     #[arg(
         long,
         value_name = "JSON",
@@ -27,24 +27,24 @@ pub struct SubmitArgs {
         conflicts_with = "failed"
     )]
     output: Option<String>,
-    /// Why nothing came of it; the requester reads it
+    /// Error message for a failed job; the requester reads it
     #[arg(long, value_name = "MESSAGE")]
     failed: Option<String>,
 }
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'too busy'\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --as shout\n\nFor whoever the job is assigned to. It goes to somebody else if the hub chose the worker, and ends if\nthe requester did."
+    before_help = "Examples:\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'too busy'\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --as shout\n\nOnly the assigned worker can decline. The job goes to another worker if the hub chose this one, and\nends if the requester did."
 )]
 pub struct DeclineArgs {
     /// The hub's id of the job
     id: String,
-    /// Why; the requester may read it
+    /// Reason; the requester may read it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// A worker's last word, about one turn of the job.
+/// A worker's reply to one assignment of the job.
 #[derive(Serialize)]
 struct Word<'a> {
     epoch: u32,
@@ -70,7 +70,7 @@ pub async fn submit(access: &Access, args: &SubmitArgs) -> Result<Exit, Trouble>
         reason: None,
     };
     let path = format!("/v1/jobs/{}/result", part(&args.id));
-    // Safe to say again: it is about this turn, and the hub knows it when it hears it twice.
+    // Safe to retry: the reply names the assignment, and the hub recognizes a repeat.
     let text = say(&hub, &path, &word, Retry::default()).await.map_err(|trouble| {
         let next = "write it like --output '{\"text\":\"hello\"}'";
         trouble.on(Exit::Usage, next).on(Exit::Conflict, over(&args.id))
@@ -90,12 +90,12 @@ pub async fn decline(access: &Access, args: &DeclineArgs) -> Result<Exit, Troubl
     Standing::tell(access, &text)
 }
 
-/// Whoever comes too late is shown what became of it.
+/// Hint for a job that has already ended.
 fn over(id: &str) -> String {
-    format!("`rialto job show {id}` shows what became of it")
+    format!("`rialto job show {id}` shows its state")
 }
 
-/// Which turn of the job it is now, so that a late word is never taken for one about another turn.
+/// The job's current assignment, so that a late reply is never applied to another one.
 async fn turn(hub: &Hub, id: &str) -> Result<u32, Trouble> {
     let path = format!("/v1/jobs/{}", part(id));
     let job: Job = read(&get(hub, &path).await.map_err(|error| refused(error, WORKED))?)?;

@@ -1,4 +1,4 @@
-//! `rialto key canonical`.
+//! `rialto key canonical`: prints JSON in its canonical form.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key canonical data.json\n  rialto key canonical --to-sign envelope.json | sha256sum\n  echo '{\"b\":5.0,\"a\":1e-7}' | rialto key canonical\n\nPrints the text without a newline after it: these are the bytes that are signed."
+    before_help = "Examples:\n  rialto key canonical data.json\n  rialto key canonical --to-sign envelope.json | sha256sum\n  echo '{\"b\":5.0,\"a\":1e-7}' | rialto key canonical\n\nPrints the text without a trailing newline: these are exactly the bytes that are signed."
 )]
 pub struct Args {
-    /// The JSON; - is standard input
+    /// File with the JSON; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    /// Print what the sender of this envelope signs: sender.signature is \"\"
+    /// Print what the sender of this envelope signs: with sender.signature set to \"\"
     #[arg(long)]
     to_sign: bool,
 }
@@ -26,7 +26,7 @@ pub struct Args {
 pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
     let text = text::read(&args.file)?;
     let written = if args.to_sign { to_be_signed(&text) } else { canonical(&text) };
-    // The line was typed right; what it names is not.
+    // The command line is correct, but the file is not, so this is not a usage error.
     let refused = |error| Trouble { exit: Exit::Failed, ..Trouble::from(error) };
     let written = written.map_err(refused)?;
     let _ = match json {

@@ -1,4 +1,4 @@
-//! `rialto key did`.
+//! `rialto key did`: prints a public key in its other forms.
 
 use rialto_client::agora::PublicKey;
 
@@ -9,10 +9,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key did did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --json\n\nAll three forms name the same agent."
+    before_help = "Examples:\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key did did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --json\n\nPrints the key as did:key, Base64Url and hex. All three identify the same agent."
 )]
 pub struct Args {
-    /// A did:key, or the raw key in 43 digits of Base64Url or 64 hex digits
+    /// A did:key, or the raw key as 43 characters of Base64Url or 64 hex digits
     #[arg(allow_hyphen_values = true)]
     key: String,
 }

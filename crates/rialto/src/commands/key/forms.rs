@@ -1,4 +1,4 @@
-//! A public key in the three forms that name it.
+//! A public key in its three forms.
 
 use rialto_client::agora::PublicKey;
 use rialto_protocols::kit::base64url;
@@ -10,7 +10,7 @@ pub struct Forms {
     did: String,
     raw: String,
     hex: String,
-    /// Whether anybody takes signatures of it.
+    /// Whether signatures of this key are accepted.
     usable: bool,
 }
 
@@ -21,18 +21,18 @@ impl Forms {
         Self { did: key.did(), raw, hex, usable: Verifier::of(key).is_ok() }
     }
 
-    /// For people.
+    /// As lines for people.
     pub fn lines(&self) -> String {
         let Self { did, raw, hex, usable } = self;
         let weak = if *usable {
             ""
         } else {
-            "\nweak       anyone can forge its signatures; it is rejected everywhere"
+            "\nweak       its signatures can be forged; it is rejected everywhere"
         };
         format!("did        {did}\nbase64url  {raw}\nhex        {hex}{weak}")
     }
 
-    /// For programs.
+    /// As JSON for programs.
     pub fn document(&self) -> Value {
         let Self { did, raw, hex, usable } = self;
         json!({"did": did, "public_key": raw, "public_key_hex": hex, "usable": usable})

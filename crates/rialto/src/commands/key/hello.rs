@@ -1,4 +1,4 @@
-//! `rialto key hello`.
+//! `rialto key hello`: sends HELLO to a hub and prints its WELCOME.
 
 use rialto_client::agora::{Agent, Profile, Server};
 
@@ -9,12 +9,12 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key hello --key-file alice.agora\n  rialto key hello --key-file alice.agora --name Alice --inbox --hub http://127.0.0.1:7425\n\nPrints the hub's WELCOME once it has proven to be that. With --inbox there is a token in it that\nreads this key's inbox for an hour: keep it to yourself."
+    before_help = "Examples:\n  rialto key hello --key-file alice.agora\n  rialto key hello --key-file alice.agora --name Alice --inbox --hub http://127.0.0.1:7425\n\nPrints the hub's WELCOME after verifying it. With --inbox it contains a token that can read this\nkey's inbox for an hour: keep it secret."
 )]
 pub struct Args {
     #[command(flatten)]
     source: Source,
-    /// The hub's base URL
+    /// Base URL of the hub
     #[arg(
         long,
         env = "RIALTO_HUB",
@@ -23,7 +23,7 @@ pub struct Args {
         default_value = "http://127.0.0.1:7425"
     )]
     hub: String,
-    /// What to call the agent
+    /// Name of the agent
     #[arg(long)]
     name: Option<String>,
     /// Ask for an inbox token

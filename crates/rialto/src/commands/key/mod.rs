@@ -1,4 +1,4 @@
-//! `rialto key`: agora keys, and the envelopes that are signed with them.
+//! `rialto key`: agora keys, and envelopes signed with them.
 
 mod canonical;
 mod did;
@@ -31,19 +31,19 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Make a new key
+    /// Create a new key
     New(new::Args),
-    /// Show the public half of a key, or of a hub's
+    /// Show the public half of a key, or of the hub's own key
     Show(show::Args),
-    /// Write a public key in its other forms
+    /// Convert a public key to its other forms
     Did(did::Args),
     /// Sign an envelope
     Sign(sign::Args),
-    /// Check who signed an envelope, and whether it is fresh
+    /// Verify the signature and freshness of an envelope
     Verify(verify::Args),
     /// Print JSON in its canonical form (RFC 8785)
     Canonical(canonical::Args),
-    /// Say HELLO to a hub and print its WELCOME
+    /// Send HELLO to a hub and print its WELCOME
     Hello(hello::Args),
 }
 
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Exit {
     done.unwrap_or_else(|trouble| trouble.tell(json))
 }
 
-/// Something that is not so, rather than a line that was typed wrong.
+/// A failure that is not a usage error.
 fn failed(message: impl Into<String>, next: Option<String>) -> Trouble {
     Trouble { exit: Exit::Failed, code: None, message: message.into(), next }
 }

@@ -1,4 +1,4 @@
-//! `rialto key new`.
+//! `rialto key new`: creates an agora key.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key new\n  rialto key new --out alice.agora --json\n\nThe file is new and for you alone; one that is there already is kept. Whoever has it is the agent,\nso keep a copy: nobody can make it again."
+    before_help = "Examples:\n  rialto key new\n  rialto key new --out alice.agora --json\n\nOnly you can read the file; an existing file is never overwritten. The key is the agent's identity\nand cannot be recovered, so keep a copy and keep it secret."
 )]
 pub struct Args {
-    /// The file to write
+    /// File to write
     #[arg(long, value_name = "FILE", default_value = "agora.key")]
     out: PathBuf,
 }

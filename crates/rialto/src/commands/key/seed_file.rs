@@ -1,4 +1,5 @@
-//! Key files of agora: the seed on the first line, the public half below, for its owner alone.
+//! Key files of agora: the seed on the first line, the public half below, readable only by the
+//! owner.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,32 +11,32 @@ use super::super::key_file::Reserved;
 use super::super::trouble::Trouble;
 use super::failed;
 
-/// Where a key comes from that is in no file.
+/// The variable for a key that is not in a file.
 const VARIABLE: &str = "RIALTO_AGORA_KEY";
-/// The longest file that is read.
+/// The maximum length of a key file.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// The flags of commands that need a secret key.
+/// The options of commands that need a secret key.
 #[derive(clap::Args)]
 pub struct Source {
-    /// File with the key, as `key new` writes it; otherwise env RIALTO_AGORA_KEY
+    /// File with the key, as written by `key new`; otherwise env RIALTO_AGORA_KEY
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }
 
 impl Source {
-    /// Whoever has the key that was given.
+    /// The identity of the given key.
     pub fn identity(&self) -> Result<Identity, Trouble> {
         if let Some(path) = &self.key_file {
             return load(path);
         }
-        let make = "make one with `rialto key new --out FILE` and give it with --key-file";
+        let make = "create one with `rialto key new --out FILE` and pass it with --key-file";
         match std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()) {
             None => Err(Trouble::usage("no key is given", make)),
             Some(text) => match Seed::read(text.trim()) {
                 Some(seed) => Ok(Identity::new(&seed)),
                 None => Err(Trouble::usage(
-                    format!("{VARIABLE} holds no `ed25519-seed:` and 43 digits of Base64Url"),
+                    format!("{VARIABLE} is not `ed25519-seed:` and 43 characters of Base64Url"),
                     make,
                 )),
             },
@@ -48,7 +49,7 @@ fn load(path: &Path) -> Result<Identity, Trouble> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
     let shown = path.display();
-    let make = format!("`rialto key new --out {shown}` makes a key file");
+    let make = format!("`rialto key new --out {shown}` creates a key file");
     match read {
         Err(error) => Err(Trouble::usage(format!("cannot read {shown}: {error}"), make)),
         Ok(_) => match Seed::read(&text) {
@@ -58,7 +59,7 @@ fn load(path: &Path) -> Result<Identity, Trouble> {
     }
 }
 
-/// Makes a key and a new file for it that only its owner may read.
+/// Creates a key and a new file for it that only its owner can read.
 pub fn make(path: &Path) -> Result<Identity, Trouble> {
     let reserved = Reserved::new(path)?;
     let seed = Seed::random()?;
@@ -89,7 +90,7 @@ mod tests {
             let mode = std::fs::metadata(&path).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        assert!(make(&path).is_err(), "never written over");
+        assert!(make(&path).is_err(), "never overwritten");
         assert_eq!(std::fs::read_to_string(&path).expect("text"), text);
         std::fs::write(&path, "ca_1\n").expect("written");
         let trouble = load(&path).expect_err("no seed");

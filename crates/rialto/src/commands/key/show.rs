@@ -1,4 +1,4 @@
-//! `rialto key show`.
+//! `rialto key show`: shows the public half of a key.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::forms::Forms;
 use super::seed_file::Source;
 use crate::exit::Exit;
 
-/// How the hub's own key grows from its secret (HKDF-SHA-256).
+/// How the hub's own key is derived from its secret (HKDF-SHA-256).
 const SALT: &str = "rialto agora alias v1";
 const INFO: &str = "hub";
 
@@ -39,7 +39,7 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// The hub's key. Looking at it must not make one.
+/// The hub's key. Reading it must not create one.
 fn hub_key(dir: &Path, variable: Option<String>) -> Result<PublicKey, Trouble> {
     let path = dir.join(FILE);
     let in_file = path.exists();
@@ -48,7 +48,7 @@ fn hub_key(dir: &Path, variable: Option<String>) -> Result<PublicKey, Trouble> {
             exit: Exit::NotFound,
             code: None,
             message: format!("there is no {}", path.display()),
-            next: Some("a hub makes it at its first start; name its data directory".to_owned()),
+            next: Some("a hub creates it at its first start; check the data directory".to_owned()),
         });
     }
     let variable = variable.filter(|_| !in_file);

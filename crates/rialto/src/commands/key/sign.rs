@@ -1,4 +1,4 @@
-//! `rialto key sign`.
+//! `rialto key sign`: signs an envelope.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key sign --key-file alice.agora envelope.json\n  rialto key sign --key-file alice.agora --type STATUS --payload '{\"status\":\"idle\"}'\n  rialto key sign --key-file alice.agora --type REQUEST --to did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}' | curl --json @- http://127.0.0.1:7425/agora\n\nPrints the signed envelope. Of an envelope that is given, protocol, id, timestamp and sender are\nfilled in where they are missing; everything else stays as it is."
+    before_help = "Examples:\n  rialto key sign --key-file alice.agora envelope.json\n  rialto key sign --key-file alice.agora --type STATUS --payload '{\"status\":\"idle\"}'\n  rialto key sign --key-file alice.agora --type REQUEST --to did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}' | curl --json @- http://127.0.0.1:7425/agora\n\nPrints the signed envelope. Missing protocol, id, timestamp and sender are filled in; everything\nelse stays unchanged."
 )]
 pub struct Args {
     #[command(flatten)]
     source: Source,
-    /// The envelope to sign; - is standard input
+    /// File with the envelope to sign; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    /// Make an envelope of this type instead: HELLO, REQUEST, …
+    /// Create an envelope of this type instead: HELLO, REQUEST, …
     #[arg(long = "type", value_name = "TYPE", value_parser = kind, conflicts_with = "file")]
     kind: Option<Kind>,
-    /// Its payload, a JSON object
+    /// Payload of the new envelope, a JSON object
     #[arg(
         long,
         value_name = "JSON",
@@ -34,7 +34,7 @@ pub struct Args {
         conflicts_with = "file"
     )]
     payload: String,
-    /// Whom it is for
+    /// Key of the recipient
     #[arg(long, value_name = "KEY", value_parser = key, requires = "kind", conflicts_with = "file")]
     to: Option<PublicKey>,
 }
@@ -67,7 +67,7 @@ fn signed(args: &Args, identity: &Identity) -> Result<String, Trouble> {
     })
 }
 
-/// The envelope as it is, next to what one would read out of it.
+/// The envelope unchanged, with a summary of its content.
 fn document(signed: &str) -> Result<String, Trouble> {
     let wrong = |bad: rialto_client::agora::Failure| failed(bad.message.to_string(), None);
     let json = envelope::parse(signed.as_bytes()).map_err(wrong)?;

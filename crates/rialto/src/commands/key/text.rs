@@ -1,4 +1,4 @@
-//! Text that a command works on: from a file, or from what is piped in.
+//! Reads the input of a command from a file or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::super::trouble::Trouble;
 
-/// The longest text that is read: an envelope has at most 1 MiB, and others may be printed widely.
+/// The maximum length: an envelope has at most 1 MiB, and other JSON may be indented.
 const BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a file, or standard input for `-`.
@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Result<String, Trouble> {
         Ok(_) => Ok(text),
         Err(error) => Err(Trouble::usage(
             format!("cannot read {}: {error}", path.display()),
-            "name a file with JSON in UTF-8, or pipe it in",
+            "name a file that contains JSON in UTF-8, or pipe it in",
         )),
     }
 }

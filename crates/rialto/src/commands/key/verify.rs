@@ -1,4 +1,4 @@
-//! `rialto key verify`.
+//! `rialto key verify`: verifies an envelope.
 
 use std::path::PathBuf;
 
@@ -16,17 +16,17 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key verify envelope.json\n  rialto key verify --now 2024-01-01T00:00:00Z vector.json\n  rialto key verify --window 24h --json < envelope.json\n\nPrints who signed it, in which form, and the SHA-256 of what was signed. Exits 1 with the reason\nif it is not signed by its sender, not fresh, or no envelope."
+    before_help = "Examples:\n  rialto key verify envelope.json\n  rialto key verify --now 2024-01-01T00:00:00Z vector.json\n  rialto key verify --window 24h --json < envelope.json\n\nPrints the signer, the signed form, and the SHA-256 of the signed bytes. Exits with 1 and the reason\nif the envelope is invalid, not signed by its sender, or not fresh."
 )]
 pub struct Args {
-    /// The envelope; - is standard input
+    /// File with the envelope; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    /// What time it is [default: now]
+    /// Time to verify at [default: now]
     #[arg(long, value_name = "TIME", value_parser = time)]
     now: Option<Timestamp>,
-    /// How far the timestamp may be from that
-    #[arg(long, value_name = "LENGTH", default_value = "60s", value_parser = length)]
+    /// How far the timestamp may be from that time
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length)]
     window: Millis,
 }
 
@@ -48,7 +48,7 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// What is known of an envelope that was proven.
+/// The verified facts of an envelope.
 pub fn document(envelope: &Envelope<'_>, proof: &Proof) -> Value {
     let form = match proof.form {
         Form::Empty => "empty",

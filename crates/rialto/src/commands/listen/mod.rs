@@ -1,8 +1,8 @@
-//! `rialto listen`: an agent's notices, brought to a program on this machine.
+//! `rialto listen`: forwards an agent's notices to a program on this machine.
 //!
-//! The program is called the way the hub calls an endpoint, so that it can be written and tried
-//! where the hub cannot reach it. A notice is acknowledged once the program took it; until then the
-//! others wait, so nothing is lost and nothing comes out of order.
+//! The program is called the way the hub calls an endpoint, so that it can be developed and tested
+//! where the hub cannot reach it. A notice is acknowledged once the program has accepted it. Until
+//! then the next ones wait, so nothing is lost or reordered.
 
 mod notice;
 mod target;
@@ -21,19 +21,19 @@ use target::{Answer, Target};
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto listen --forward-to http://127.0.0.1:3000/hook\n  rialto listen --forward-to http://127.0.0.1:3000/hook --as shout\n  rialto listen --print | jq .kind\n\nEach notice is posted as the hub posts it to an endpoint: the same path, bytes and headers, signed by\nthe Standard Webhooks rules with the agent's own secret or that of --secret. One line for each: time,\nkind, status, and the job it is about; a notice that no endpoint is called with is not sent. What is\nnot answered with a 2xx status is sent again until it is; only then it is acknowledged and the next\none follows. --print acknowledges nothing."
+    before_help = "Examples:\n  rialto listen --forward-to http://127.0.0.1:3000/hook\n  rialto listen --forward-to http://127.0.0.1:3000/hook --as shout\n  rialto listen --print | jq .kind\n\nEach notice is posted as the hub posts it to an endpoint: with the same path, bytes and headers,\nsigned by the Standard Webhooks rules with the agent's secret or that of --secret. Prints one line\nper notice: time, kind, status and job. A notice that endpoints do not get is not sent. A notice is\nretried until it is answered with a 2xx status, then acknowledged, then the next one follows.\n--print acknowledges nothing."
 )]
 pub struct Args {
-    /// Where to post the notices
+    /// URL to post the notices to
     #[arg(long, value_name = "URL", required_unless_present = "print")]
     forward_to: Option<String>,
-    /// Print the notices instead, one document per line
+    /// Print the notices instead, one JSON document per line
     #[arg(long, conflicts_with = "forward_to")]
     print: bool,
     /// Sign with this secret, whsec_… [default: the agent's own]
     #[arg(long, env = "RIALTO_WEBHOOK_SECRET", hide_env_values = true, value_name = "SECRET", value_parser = secret)]
     secret: Option<WebhookSecret>,
-    /// End after so many notices
+    /// Stop after this many notices
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
@@ -49,13 +49,13 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
     let target = match &args.forward_to {
         Some(url) => {
             let target = Target::new(url, args.secret.clone())?;
-            // Also finds out whether the key is good.
+            // Also checks that the key is valid.
             Me::ask(&hub).await?;
             let secret = match (&args.secret, known) {
                 (Some(secret), _) => secret.text(),
                 (None, Some(known)) => known.reveal(),
                 (None, None) => {
-                    "the agent's own secret; `rialto webhook rotate` makes one that is shown"
+                    "the agent's own secret; `rialto webhook rotate` creates and shows a new one"
                         .to_owned()
                 }
             };
@@ -77,7 +77,7 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
             }
         };
         if say::line(&line).is_err() {
-            // Nobody reads any more.
+            // The reader has closed the pipe.
             return Ok(Exit::Ok);
         }
         count += 1;
@@ -85,8 +85,8 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Posts a notice until it is taken, however long that takes; its status, or nothing if an endpoint
-/// would not be called with it.
+/// Posts a notice until it is accepted, however long that takes. Returns the status, or `None` for
+/// a notice that endpoints do not get.
 async fn deliver(hub: &Hub, target: &Target, notice: &Told) -> Result<Option<u16>, Trouble> {
     let mut failures = 0;
     loop {
@@ -95,7 +95,7 @@ async fn deliver(hub: &Hub, target: &Target, notice: &Told) -> Result<Option<u16
             Ok(Some(Answer::Taken(status))) => return Ok(Some(status)),
             Ok(Some(Answer::Refused(status))) => format!("answered {status}"),
             Ok(Some(Answer::Nothing(why))) => why,
-            // The hub may come back, and the notice stays unacknowledged until then.
+            // The hub may come back; the notice stays unacknowledged until then.
             Err(error) if error.may_pass_after().is_some() => error.to_string(),
             Err(error) => return Err(error.into()),
         };

@@ -1,15 +1,15 @@
-//! A notice that is passed on, and the line about it.
+//! A forwarded notice, and its output line.
 
 use rialto_client::Notice;
 use serde_json::{Value, json};
 
 use super::super::say::one_line;
 
-/// One notice, and what is told about it.
+/// One notice and what is printed about it.
 pub struct Told {
     pub position: u64,
     pub kind: String,
-    /// JSON text as it came.
+    /// The JSON text as it was received.
     pub data: String,
     at: String,
     job: Option<String>,
@@ -25,8 +25,7 @@ impl From<Notice> for Told {
 }
 
 impl Told {
-    /// When, what, and how it was answered.
-    /// Without a status it is one that no endpoint is called with.
+    /// Time, kind and status. Without a status, it is a notice that endpoints do not get.
     pub fn line(&self, status: Option<u16>, as_json: bool) -> String {
         let Self { position, kind, at, job, .. } = self;
         if as_json {

@@ -1,4 +1,4 @@
-//! The program on this machine that notices are brought to.
+//! The program on this machine that notices are forwarded to.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,31 +15,31 @@ use super::super::trouble::Trouble;
 use super::super::uri;
 use super::super::views::{get, read};
 
-/// How to come back to a program that did not take a notice.
+/// Retry policy for a program that did not accept a notice.
 pub const PATIENCE: Retry = Retry {
     tries_max: u32::MAX,
     first: Duration::from_millis(500),
     longest: Duration::from_secs(30),
 };
-/// The longest a program may take for one notice.
+/// Time limit of the program for one notice.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Where notices go.
+/// The target of notices.
 pub struct Target {
     http: Client,
     url: String,
-    /// What they are signed with instead of the agent's own secret.
+    /// A secret to sign with instead of the agent's own.
     secret: Option<WebhookSecret>,
 }
 
-/// What the program made of a notice.
+/// The program's answer to a notice.
 pub enum Answer {
     Taken(u16),
     Refused(u16),
     Nothing(String),
 }
 
-/// A call as the hub makes it to an endpoint.
+/// A delivery as the hub makes it to an endpoint.
 #[derive(Deserialize)]
 struct Delivery {
     url: String,
@@ -60,14 +60,14 @@ impl Target {
         };
         let parsed = reqwest::Url::parse(url).ok();
         let fits = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-        parsed.filter(fits).ok_or_else(|| wrong(format!("{url:?} is no http or https URL")))?;
+        parsed.filter(fits).ok_or_else(|| wrong(format!("{url:?} is not an http or https URL")))?;
         let client = Client::builder().user_agent(USER_AGENT).timeout(TIME_MAX);
         let built = client.redirect(Policy::none()).no_proxy().build();
         let http = built.map_err(|error| wrong(error.to_string()))?;
         Ok(Self { http, url: url.to_owned(), secret })
     }
 
-    /// Posts a notice once, as the hub would word it now; `None` if it would not send it at all.
+    /// Posts a notice once, in the hub's current format; `None` if the hub would not send it.
     pub async fn post(&self, hub: &Hub, position: u64) -> Result<Option<Answer>, CallError> {
         let values = [("position", Some(position.to_string())), ("url", Some(self.url.clone()))];
         let asked = get(hub, &uri::with_query("/v1/inbox/delivery", values)).await?;
@@ -79,12 +79,12 @@ impl Target {
         Ok(Some(match request.body(delivery.body).send().await {
             Ok(answer) if answer.status().is_success() => Answer::Taken(answer.status().as_u16()),
             Ok(answer) => Answer::Refused(answer.status().as_u16()),
-            Err(error) if error.is_timeout() => Answer::Nothing("no answer in time".to_owned()),
+            Err(error) if error.is_timeout() => Answer::Nothing("timed out".to_owned()),
             Err(error) => Answer::Nothing(cause(&error.without_url())),
         }))
     }
 
-    /// The hub's headers, signed with a secret of one's own if there is one.
+    /// The hub's headers, signed again if another secret is given.
     fn signed(&self, delivery: &Delivery) -> Vec<(String, String)> {
         let mut headers = delivery.headers.clone();
         let id = headers.iter().find(|(name, _)| name == ID_HEADER).map(|(_, id)| id.clone());

@@ -1,4 +1,4 @@
-//! `rialto msg history`.
+//! `rialto msg history`: prints past messages.
 
 use rialto_client::relay::{Past, Span};
 
@@ -9,16 +9,16 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg history --key-file bob.key\n  rialto msg history --key-file bob.key --since 2026-03-20T10:00:00Z --limit 20\n  rialto msg history --key-file bob.key --after 42 --json\n\nOldest first, one line each: position in the inbox (- for what was sent), time, sender -> receiver,\ntext. The --json document is a list."
+    before_help = "Examples:\n  rialto msg history --key-file bob.key\n  rialto msg history --key-file bob.key --since 2026-03-20T10:00:00Z --limit 20\n  rialto msg history --key-file bob.key --after 42 --json\n\nPrints messages oldest first, one per line: position in the inbox (- for sent messages), time,\nsender -> receiver, text. The --json document is a list."
 )]
 pub struct Args {
-    /// From this moment on
+    /// Only messages from this time on
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only what arrived after this position of the inbox
+    /// Only messages after this position of the inbox
     #[arg(long, value_name = "N")]
     after: Option<u64>,
-    /// How many at most
+    /// Maximum number of messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 }
@@ -32,7 +32,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         let _ = say::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
-    // Whoever reads only the first lines has what they wanted.
+    // A closed pipe is not an error: the reader has seen enough.
     let _ = past.iter().try_for_each(|message| say::line(&told(message)));
     Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-//! `rialto msg`: send, hear and look up messages, on any relay server.
+//! `rialto msg`: send, receive and list messages, on any relay server.
 
 mod history;
 mod send;
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 #[derive(clap::Args)]
 #[command(
     before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto msg tail --key-file bob.key\n  rialto msg history --key-file bob.key --limit 20 --json",
-    // Messages have a context of their own, which is not the hub's.
+    // `--context` is part of a message here, so the hub's context has another flag.
     mut_arg("hub_context", |arg| arg.long("hub-context"))
 )]
 pub struct Args {
@@ -30,7 +30,7 @@ enum Verb {
     Send(send::Args),
     /// Print messages as they arrive
     Tail(tail::Args),
-    /// Print messages of the past, sent and received
+    /// Print past messages, sent and received
     History(history::Args),
 }
 
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-/// A message on one line: its position, when, who, what.
+/// A message on one line: position, time, sender, text.
 fn told(position: Option<u64>, at: Option<&str>, who: &str, text: &str) -> String {
     let position = position.map_or("-".to_owned(), |position| position.to_string());
     [position, one_line(at.unwrap_or("-")), one_line(who), one_line(text)].join("  ")

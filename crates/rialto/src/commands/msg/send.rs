@@ -1,4 +1,4 @@
-//! `rialto msg send`.
+//! `rialto msg send`: sends a message.
 
 use std::io::Read;
 
@@ -15,44 +15,44 @@ use super::super::trouble::Trouble;
 use super::sender;
 use crate::exit::Exit;
 
-/// The longest text that is read: no hub takes a longer message.
+/// The maximum length of a text; no hub accepts more.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
-/// Decimals a budget may have.
+/// Decimals of a budget.
 const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter-5cd075cd@registry --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. What is written to an agent that works for credits\nis a job for it: --budget says what it may cost. A message that could not be delivered ends with\nexit code 7 (receiver unreachable) or 8 (receiver silent)."
+    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter-5cd075cd@registry --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. A message to an agent that works for credits is a\njob: --budget sets its maximum price. If the message cannot be delivered, the exit code is 7\n(receiver unreachable) or 8 (receiver timed out)."
 )]
 pub struct Args {
-    /// The receiver: NAME@HOST, or NAME for one at the hub's own host
+    /// Receiver: NAME@HOST, or NAME for an agent at the hub's own host
     #[arg(long, value_name = "ID")]
     to: String,
-    /// The sender, NAME@HOST [default: the agent of the key]
+    /// Sender, NAME@HOST [default: the agent of the key]
     #[arg(long, value_name = "ID")]
     from: Option<String>,
-    /// The sender's culture, a BCP 47 tag
+    /// Culture of the sender, a BCP 47 tag
     #[arg(long, value_name = "TAG", default_value = "en")]
     culture: String,
-    /// What a reader of another culture should know, 10 to 500 characters
+    /// Context for readers of another culture, 10 to 500 characters
     #[arg(long, value_name = "TEXT")]
     context: Option<String>,
-    /// The conversation it belongs to
+    /// Conversation of the message
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
-    /// Its place in the conversation, from 1; the hub takes each place once
+    /// Turn number in the conversation, from 1; the hub accepts each once
     #[arg(long, value_name = "N")]
     turn: Option<u64>,
-    /// What it may cost at most, like 0.05, where the receiver works for credits
+    /// Maximum price, like 0.05, if the receiver works for credits
     #[arg(long, value_name = "CREDITS", value_parser = budget)]
     budget: Option<Credits>,
-    /// Print the receiver's answer while it is being written
+    /// Print the receiver's reply while it is being written
     #[arg(long)]
     stream: bool,
-    /// Name this message, so that sending it again with the same name does not send a second one
+    /// Idempotency key: sending again with the same key does not send a second message
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// The text, or - to read it from standard input (without its last line break)
+    /// Text, or - to read it from standard input (without its last line break)
     text: String,
 }
 
@@ -88,7 +88,7 @@ fn letter(args: &Args, sender: &str) -> Result<Letter, Trouble> {
     let (Some(budget), Some(open)) = (args.budget, letter.as_str().strip_suffix('}')) else {
         return Ok(letter);
     };
-    // Written by hand, so that the amount never passes through a float.
+    // Built as text, so that the amount never passes through a float.
     Ok(Letter::read(&format!(r#"{open},"budget":{}}}"#, budget.text(DECIMALS)))?)
 }
 
@@ -99,7 +99,7 @@ fn budget(text: &str) -> Result<Credits, String> {
 fn read_text() -> Result<String, Trouble> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes);
-    let wrong = |why: String| Trouble::usage(why, "give a shorter text in UTF-8");
+    let wrong = |why: String| Trouble::usage(why, "send a shorter text in UTF-8");
     read.map_err(|error| wrong(format!("cannot read standard input: {error}")))?;
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(wrong(format!("the text has more than {TEXT_BYTES_MAX} bytes")));
@@ -112,7 +112,7 @@ fn read_text() -> Result<String, Trouble> {
     Ok(text.to_owned())
 }
 
-/// Listens to the receiver; people hear it as it speaks.
+/// Reads the streamed reply and prints it as it arrives.
 async fn listen(access: &Access, mut words: Words) -> Result<(Sent, Option<Word>), Trouble> {
     let (mut last, mut sent, mut spoke) = (None, None, false);
     while let Some(said) = words.next().await {
@@ -123,7 +123,7 @@ async fn listen(access: &Access, mut words: Words) -> Result<(Sent, Option<Word>
             }
             Said::Word(Word::Chunk { text }) => text,
             Said::Word(word) => {
-                // Some receivers say everything at once, at the end.
+                // Some receivers send the whole reply at the end.
                 let text = match &word {
                     Word::Done { full_text, .. } if !spoke => full_text.clone(),
                     _ => String::new(),
@@ -159,7 +159,7 @@ fn report(access: &Access, args: &Args, sent: Sent, heard: Option<Word>) -> Resu
         return Ok(exit);
     }
     let line = told(&args.to, &sent);
-    // What the receiver said has standard output for itself.
+    // Standard output is only for the reply.
     match exit == Exit::Ok && heard.is_none() {
         true => {
             let _ = say::line(&line);
@@ -176,23 +176,23 @@ fn refusal(to: &str, why: Rejection) -> Trouble {
             CallError::Refused { status, code, message, retryable: false, hint, retry_after };
         return refused.into();
     }
-    // The receiver's own no. That it works for credits is told in the words of envelopes.
+    // The receiver's own refusal. It names the `budget` field in the words of the protocol.
     let next = match message.contains("\"budget\"") {
-        true => "say what it may cost with --budget".to_owned(),
-        false => format!("`rialto agent show {to}` tells what it does, and for how much"),
+        true => "set the maximum price with --budget".to_owned(),
+        false => format!("`rialto agent show {to}` shows its skills and prices"),
     };
     let told = if code.is_empty() { String::new() } else { format!(" ({code})") };
     let code = Some(code).filter(|code| !code.is_empty());
     Trouble { code, ..Trouble::failed(format!("{to} refused: {message}{told}"), next) }
 }
 
-/// What became of the message, on one line.
+/// The result of the delivery, on one line.
 fn told(to: &str, sent: &Sent) -> String {
     let what = match &sent.outcome {
         Outcome::Presented => format!("delivered to the open inbox of {to}"),
         Outcome::Delivered { reply: None } => format!("delivered to {to}"),
         Outcome::Delivered { reply: Some(reply) } => {
-            format!("delivered to {to}, who replied {}", reply.get())
+            format!("delivered to {to}, which replied {}", reply.get())
         }
         Outcome::Queued => format!("queued until {to} connects"),
         Outcome::Failed { code, detail } => format!("not delivered to {to}: {detail} ({code})"),
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!((dear.exit, dear.code.as_deref()), (Exit::Failed, Some("ERR_X")));
         assert!(dear.next.is_some_and(|next| next.contains("--budget")));
         assert!(no(200, "no such skill").next.is_some_and(|next| next.contains("agent show bob")));
-        assert_eq!(no(404, "nobody").exit, Exit::NotFound);
+        assert_eq!(no(404, "not found").exit, Exit::NotFound);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `rialto msg tail`.
+//! `rialto msg tail`: prints messages as they arrive.
 
 use rialto_client::relay::{Inbox, Listen, Message};
 
@@ -9,16 +9,16 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg tail --key-file bob.key\n  rialto msg tail --key-file bob.key --explicit-ack --count 1\n  rialto msg tail --key-file bob.key --from-start --json | jq .envelope.original_text\n\nOne line per message: position, time, sender, text. With --json one document per line. A broken\nline is connected again by itself; every message is printed once."
+    before_help = "Examples:\n  rialto msg tail --key-file bob.key\n  rialto msg tail --key-file bob.key --explicit-ack --count 1\n  rialto msg tail --key-file bob.key --from-start --json | jq .envelope.original_text\n\nOne line per message: position, time, sender, text. With --json one document per line. Reconnects\nby itself; every message is printed once."
 )]
 pub struct Args {
-    /// Acknowledge each message after it was printed; what was not printed comes again next time
+    /// Acknowledge each message after printing it; unacknowledged messages come again
     #[arg(long)]
     explicit_ack: bool,
-    /// Begin with the oldest message the hub still has
+    /// Start with the oldest message the hub still has
     #[arg(long)]
     from_start: bool,
-    /// End after so many messages; with --explicit-ack the others wait for next time
+    /// Stop after this many messages; with --explicit-ack the others stay unread
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
@@ -35,7 +35,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             Some(Err(error)) => exit = Trouble::from(error).tell(access.json),
             Some(Ok(message)) => {
                 if say::line(&told(access, &message)).is_err() {
-                    // Nobody reads any more.
+                    // The reader has closed the pipe.
                     return Ok(Exit::Ok);
                 }
                 printed += 1;
@@ -63,7 +63,7 @@ fn told(access: &Access, message: &Message) -> String {
     super::told(message.position, at, &who, &message.contents.original_text)
 }
 
-/// The event's data as it came, with its position in front.
+/// The event's data as received, with its position in front.
 fn document(message: &Message) -> String {
     let raw = message.raw().get();
     match (message.position, raw.strip_prefix('{')) {

@@ -1,4 +1,4 @@
-//! `rialto operator key`: one more key, or a new one instead of all others.
+//! `rialto operator key`: creates an operator key, in addition to the others or in place of them.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator key new\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data     with the hub stopped, where the key is lost"
+    before_help = "Examples:\n  rialto operator key new\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data     if the key is lost, with the hub stopped"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -35,12 +35,12 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Make one more key; those there are go on working
+    /// Create another key; the existing keys stay valid
     #[command(before_help = "Examples:\n  rialto operator key new\n\nThe key is shown once.")]
     New,
-    /// Make a new key; all others stop working at once
+    /// Create a new key; all others stop working at once
     #[command(
-        before_help = "Examples:\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data\n\nThe key is shown once. A hub that is started with RIALTO_OPERATOR_KEY needs the new one there."
+        before_help = "Examples:\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data\n\nThe key is shown once. A hub started with RIALTO_OPERATOR_KEY needs the new key there."
     )]
     Rotate,
 }
@@ -68,7 +68,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Whoever can write the data directory needs no other proof.
+/// Write access to the data directory is sufficient proof.
 fn offline_key(dir: &std::path::Path, retire_others: bool) -> Result<String, Trouble> {
     let key = Key::make(Kind::Operator, OsIds.key_bits());
     let (holder, hash) = (Holder::Operator, key.hash());
@@ -77,12 +77,12 @@ fn offline_key(dir: &std::path::Path, retire_others: bool) -> Result<String, Tro
     ran.map_err(|error| match error {
         StoreError::InUse(_) => Trouble::conflict(
             error.to_string(),
-            "stop the hub, or leave --data out and use its key",
+            "stop the hub, or leave out --data and use its key",
         ),
         StoreError::Missing(_) => {
             Trouble::not_found(error.to_string(), "name a hub's data directory with --data")
         }
-        error => Trouble::failed(error.to_string(), "`rialto audit --data DIR` looks closer"),
+        error => Trouble::failed(error.to_string(), "`rialto audit --data DIR` shows the details"),
     })?;
     Ok(key.expose().to_owned())
 }

@@ -1,4 +1,4 @@
-//! `rialto operator jobs` and `agents`.
+//! `rialto operator jobs` and `rialto operator agents`: list jobs and agents.
 
 use rialto_client::Hub;
 use serde::Deserialize;
@@ -14,26 +14,26 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator jobs\n  rialto operator jobs --state ended --limit 5\n  rialto operator jobs --json | jq -r '.[].id'\n\nThose under way the oldest first; those that are over the newest first. Input and results are for\nthe parties alone, and are not shown."
+    before_help = "Examples:\n  rialto operator jobs\n  rialto operator jobs --state ended --limit 5\n  rialto operator jobs --json | jq -r '.[].id'\n\nLists live jobs oldest first, ended jobs newest first. Inputs and results are visible only to\nthe parties and are not shown."
 )]
 pub struct Jobs {
-    /// Under way, or over
+    /// Live or ended jobs
     #[arg(long, value_name = "WHICH", value_parser = ["live", "ended"], default_value = "live")]
     state: String,
-    /// How many at most
+    /// Maximum number of jobs
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator agents\n  rialto operator agents --state suspended\n  rialto operator agents --json | jq -r '.[].name'\n\nList all agents, unregistered ones included, in that order, with its number, which every other command takes."
+    before_help = "Examples:\n  rialto operator agents\n  rialto operator agents --state suspended\n  rialto operator agents --json | jq -r '.[].name'\n\nLists all agents in the order of registration, unregistered ones included, each with its number,\nwhich all other commands accept."
 )]
 pub struct Agents {
-    /// Only those that stand so
+    /// Only agents in this state
     #[arg(long, value_name = "WHICH", value_parser = ["active", "suspended", "owner_suspended", "removed"])]
     state: Option<String>,
-    /// How many at most
+    /// Maximum number of agents
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }

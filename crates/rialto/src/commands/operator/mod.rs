@@ -1,4 +1,4 @@
-//! `rialto operator`: running a hub from outside, with the operator's key.
+//! `rialto operator`: administers a hub with the operator key.
 
 mod key;
 mod lists;
@@ -14,12 +14,12 @@ use super::trouble::Trouble;
 use super::wallet::grant;
 use crate::exit::Exit;
 
-/// Where the operator's key comes from, first the one that is nobody else's.
+/// Variables for the operator key, the specific one first.
 const VARIABLES: [&str; 2] = ["RIALTO_OPERATOR_KEY", "RIALTO_KEY"];
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  export RIALTO_OPERATOR_KEY=ro_…; rialto operator stats\n  rialto operator jobs --state live\n  rialto operator agents --state suspended\n  rialto operator grant acme 100.00\n  rialto operator suspend alice\n  rialto operator resume alice\n  rialto operator key rotate\n\nThe key comes from RIALTO_OPERATOR_KEY or --key-file. `serve` shows it once, at the first start."
+    before_help = "Examples:\n  export RIALTO_OPERATOR_KEY=ro_…; rialto operator stats\n  rialto operator jobs --state live\n  rialto operator agents --state suspended\n  rialto operator grant acme 100.00\n  rialto operator suspend alice\n  rialto operator resume alice\n  rialto operator key rotate\n\nThe key comes from RIALTO_OPERATOR_KEY or --key-file. `rialto serve` shows it once, at its first start."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -30,15 +30,15 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Show numbers about the hub
+    /// Show statistics of the hub
     Stats(stats::Args),
     /// List all jobs, without input and output
     Jobs(lists::Jobs),
     /// List all agents that ever registered
     Agents(lists::Agents),
-    /// Give credits to an owner
+    /// Grant credits to an owner
     Grant(grant::Args),
-    /// Take credits out of circulation
+    /// Remove credits of an owner from circulation
     Burn(money::Burn),
     /// Revoke all keys of an agent
     Revoke(people::Revoke),
@@ -46,7 +46,7 @@ enum Verb {
     Suspend(people::Suspend),
     /// Resume a suspended agent or owner
     Resume(people::Resume),
-    /// Make operator keys
+    /// Create operator keys
     Key(key::Args),
 }
 
@@ -65,20 +65,20 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-/// Runs a command; a key that the hub refuses is told as the operator's.
+/// Runs a command; errors about the key ask for the operator key.
 fn told(access: &Access, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
     access.run(async { work.await.map_err(Trouble::for_operator) })
 }
 
-/// The hub, to be called with the operator's key. An agent's key is not even sent.
+/// A client for the hub, with the operator key. An agent's key is not sent.
 pub fn caller(access: &Access) -> Result<Hub, Trouble> {
     let (hub, keys) = access.caller_or(&VARIABLES)?;
-    let next = "set RIALTO_OPERATOR_KEY or name a file with --key-file; a lost key is replaced with \
+    let next = "set RIALTO_OPERATOR_KEY or pass a file with --key-file; a lost key is replaced with \
                 `rialto operator key rotate --data DIR` while the hub is stopped";
     let no = |message: &str| Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) };
     match keys {
         Some(keys) if keys.key.reveal().starts_with("ro_") => Ok(hub),
-        Some(_) => Err(no("the operator key is required, which begins with ro_")),
-        None => Err(no("no operator key is given")),
+        Some(_) => Err(no("this is not an operator key, which begins with ro_")),
+        None => Err(no("no operator key given")),
     }
 }

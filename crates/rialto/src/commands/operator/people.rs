@@ -1,4 +1,5 @@
-//! `rialto operator revoke`, `suspend` and `resume`.
+//! `rialto operator revoke`, `suspend` and `resume`: revoke keys, suspend and resume agents and
+//! owners.
 
 use rialto_client::{CallError, Hub, Method};
 use serde::Deserialize;
@@ -12,10 +13,10 @@ use super::super::views::{Pages, read};
 use super::caller;
 use crate::exit::Exit;
 
-/// Pages of the list that are searched for a name, and agents on each.
+/// Pages of the list searched for a name, and agents per page.
 const PAGES_MAX: usize = 50;
 const PAGE: usize = 200;
-/// The state of an agent that is off the lists.
+/// The state of an unregistered agent.
 const REMOVED: &str = "removed";
 
 /// An agent as `GET /v1/operator/agents` lists it.
@@ -29,16 +30,16 @@ struct Listed {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator revoke alice\n  rialto operator revoke 7\n\nNone of its keys works any more, at once. `rialto operator suspend` is the milder way."
+    before_help = "Examples:\n  rialto operator revoke alice\n  rialto operator revoke 7\n\nAll keys of the agent stop working at once. `rialto operator suspend` can be undone."
 )]
 pub struct Revoke {
-    /// The agent: its number, its name as `operator agents` shows it, or a name in any protocol
+    /// Agent: its number, its name as `operator agents` shows it, or a name in any protocol
     agent: String,
 }
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator suspend alice\n  rialto operator suspend --owner acme\n\nIts key is refused with the reason, it is given no work, and others see it as offline. Inbox, money,\nnames and keys stay as they are until `rialto operator resume`. Work in hand ends by its lease."
+    before_help = "Examples:\n  rialto operator suspend alice\n  rialto operator suspend --owner acme\n\nIts key is refused with the reason, it gets no jobs, and others see it as offline. Inbox, credits,\nnames and keys stay unchanged until `rialto operator resume`. Running jobs end when their lease\nexpires."
 )]
 pub struct Suspend {
     #[command(flatten)]
@@ -47,7 +48,7 @@ pub struct Suspend {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator resume alice\n  rialto operator resume --owner acme\n\nAn agent that was suspended by itself stays so when its owner is resumed."
+    before_help = "Examples:\n  rialto operator resume alice\n  rialto operator resume --owner acme\n\nResuming an owner does not resume an agent that was suspended individually."
 )]
 pub struct Resume {
     #[command(flatten)]
@@ -57,9 +58,9 @@ pub struct Resume {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Whom {
-    /// The agent: its number, its name as `operator agents` shows it, or a name in any protocol
+    /// Agent: its number, its name as `operator agents` shows it, or a name in any protocol
     agent: Option<String>,
-    /// An owner, with all its agents
+    /// Owner, with all its agents
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
 }
@@ -97,20 +98,20 @@ impl Whom {
     }
 }
 
-/// The path of an agent: by its number, by a name in a protocol, or by the name that `operator
-/// agents` shows if only one agent has it.
+/// The path of an agent: by its number, by an alias, or by the name that `operator agents` shows if
+/// it is unique.
 async fn agent_path(hub: &Hub, name: &str) -> Result<String, Trouble> {
     let path = |name: &str| format!("/v1/operator/agents/{}", uri::part(name));
     if is_exact(name) || is_known(hub, name).await? {
         return Ok(path(name));
     }
     let mut found = of_that_name(hub, name).await?;
-    // One that was removed is meant only if no other has the name.
+    // An unregistered agent counts only if no other has the name.
     if found.iter().any(|agent| agent.state != REMOVED) {
         found.retain(|agent| agent.state != REMOVED);
     }
     match found.as_slice() {
-        // The hub says that there is none.
+        // The hub reports that it does not exist.
         [] => Ok(path(name)),
         [agent] => Ok(path(&agent.id.to_string())),
         several => {

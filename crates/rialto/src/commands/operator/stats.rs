@@ -1,4 +1,4 @@
-//! `rialto operator stats`.
+//! `rialto operator stats`: shows statistics of the hub.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 )]
 pub struct Args {}
 
-/// What rows take of the hub's memory, in bytes.
+/// Memory used by rows, in bytes.
 #[derive(Deserialize)]
 struct Memory {
     used: u64,
@@ -27,11 +27,11 @@ struct Memory {
 impl Memory {
     fn told(&self) -> String {
         let [used, limit, one] = [self.used, self.limit, self.limit_per_owner].map(size);
-        format!("{used} of {limit} used, at most {one} by one owner; --json lists by whom")
+        format!("{used} of {limit} used, at most {one} by one owner; --json lists the owners")
     }
 }
 
-/// A number of bytes for people.
+/// A number of bytes as text.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let (mut tenths, mut unit) = (bytes.saturating_mul(10), "B");
@@ -53,7 +53,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
         let _ = say::line(&answer);
         return Ok(Exit::Ok);
     }
-    // Raw, so that amounts keep the digits they came with.
+    // Raw, so that amounts keep their digits.
     type Members = serde_json::Map<String, Value>;
     let raw: std::collections::BTreeMap<String, Box<serde_json::value::RawValue>> = read(&answer)?;
     for (name, value) in &raw {

@@ -1,4 +1,4 @@
-//! `rialto rep explain`: each formula with its numbers, and what comes out when one computes it.
+//! `rialto rep explain`: shows each score's formula with its numbers, and recomputes it.
 
 use rialto_client::CallError;
 use rialto_core::reputation::Score;
@@ -16,20 +16,20 @@ const ONE: i64 = 1_000_000;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto rep explain\n  rialto rep explain alice@chorus\n  rialto rep explain 7 --json\n\nShows the formula of each protocol with the agent's numbers in it, computed again on this machine.\nWhere the result is not what the hub shows, it is marked, and the command exits with 1."
+    before_help = "Examples:\n  rialto rep explain\n  rialto rep explain alice@chorus\n  rialto rep explain 7 --json\n\nShows the formula of each protocol with the agent's numbers and recomputes it on this machine. A\nresult that differs from the hub's is marked, and the command exits with 1."
 )]
 pub struct Args {
-    /// The agent's number or any of its names [default: your own]
+    /// Number or any name of the agent [default: your own]
     agent: Option<String>,
 }
 
-/// A score and how it came about.
+/// A score and its recomputation.
 struct Sum {
     protocol: &'static str,
     formula: String,
-    /// The formula with numbers in it; `None` where nothing was computed yet.
+    /// The formula with numbers; `None` before the first job.
     filled: Option<String>,
-    /// What comes out here, and what the hub shows, in millionths.
+    /// The recomputed score and the hub's, in millionths.
     result: Option<i64>,
     shown: Option<i64>,
 }
@@ -54,12 +54,12 @@ fn sums(facts: &Facts) -> Result<[Sum; 2], CallError> {
     Ok([stepwise(&facts.registry)?, windowed(&facts.openclaw)?])
 }
 
-/// The newest step, from the score before it.
+/// The newest step, computed from the score before it.
 fn stepwise(facts: &Stepwise) -> Result<Sum, CallError> {
     let shown = Some(exactly(&facts.score)?);
     let Some(step) = &facts.last else {
-        let formula = "everybody starts at 50.0".to_owned();
-        // A step that lies too far back is not told, and then there is nothing to compute.
+        let formula = "every agent starts at 50.0".to_owned();
+        // An old last step is not shown, and then there is nothing to recompute.
         let fresh = facts.successes + facts.failures == 0;
         let result = if fresh { Some(Score::START.millionths()) } else { shown };
         return Ok(Sum { protocol: "registry", formula, filled: None, result, shown });
@@ -72,7 +72,7 @@ fn stepwise(facts: &Stepwise) -> Result<Sum, CallError> {
         true => format!("{} + 2.0 × {}/100", before.get(), hirer.get()),
         false => format!("{} − 3.0 × 1.5", before.get()),
     };
-    // Both the step and the score that follows from it must be what the hub shows.
+    // Both the step and the score after it must match what the hub shows.
     let shown = shown.filter(|shown| exactly(after).is_ok_and(|after| after == *shown));
     let formula = format!("{formula}, never below 0 or above 100");
     Ok(Sum {
@@ -84,7 +84,7 @@ fn stepwise(facts: &Stepwise) -> Result<Sum, CallError> {
     })
 }
 
-/// Shares of the newest jobs, weighed.
+/// Weighted shares of the newest jobs.
 fn windowed(facts: &Windowed) -> Result<Sum, CallError> {
     let shown = facts.score.as_deref().map(exactly).transpose()?;
     let Windowed { success_rate, on_time_completion_rate, average_response_time_ms, .. } = facts;
@@ -103,7 +103,7 @@ fn windowed(facts: &Windowed) -> Result<Sum, CallError> {
     Ok(Sum { protocol: "openclaw", formula: facts.formula.clone(), filled, result, shown })
 }
 
-/// The weighed sum in millionths, each step cut off there as the formula says.
+/// The weighted sum in millionths, truncated at each step as the formula requires.
 fn weighed(success: i64, on_time: i64, average_ms: i64, scale_ms: i64) -> i64 {
     let slow = average_ms.saturating_mul(ONE) / scale_ms.max(1);
     let swift = ONE.saturating_sub(slow).clamp(0, ONE);

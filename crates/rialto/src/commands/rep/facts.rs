@@ -1,4 +1,4 @@
-//! What the hub says about an agent's reputation: every number that is needed to recompute it.
+//! An agent's reputation at the hub: every number needed to recompute it.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ pub struct Facts {
     pub openclaw: Windowed,
 }
 
-/// A score that takes one step per finished job.
+/// A score that changes by one step per finished job.
 #[derive(Deserialize)]
 pub struct Stepwise {
     pub score: Box<RawValue>,
@@ -30,27 +30,27 @@ pub struct Stepwise {
 #[derive(Deserialize)]
 pub struct Step {
     pub before: Box<RawValue>,
-    /// The score of whoever hired, at that moment.
+    /// The requester's score at that time.
     pub hirer: Box<RawValue>,
     pub ok: bool,
     pub after: Box<RawValue>,
     pub formula: String,
 }
 
-/// A score over the newest jobs. Without any, it has no numbers.
+/// A score over the newest jobs. Without jobs it has no numbers.
 #[derive(Deserialize)]
 pub struct Windowed {
     pub score: Option<Box<RawValue>>,
     pub success_rate: Option<Box<RawValue>>,
     pub on_time_completion_rate: Option<Box<RawValue>>,
     pub average_response_time_ms: Option<i64>,
-    /// The time that is worth nothing any more.
+    /// The response time that scores zero.
     pub response_scale_ms: i64,
     pub counted: u64,
     pub formula: String,
 }
 
-/// Asks about an agent, by default about whoever has the key; gives the document as well.
+/// Fetches an agent's reputation, by default the caller's; also returns the raw document.
 pub async fn ask(access: &Access, agent: Option<&str>) -> Result<(String, Facts), Trouble> {
     let (hub, name) = match agent {
         Some(agent) => {

@@ -1,4 +1,4 @@
-//! `rialto rep`: what finished jobs say about an agent, and how its scores come about.
+//! `rialto rep`: shows an agent's reputation and how its scores are computed.
 
 mod explain;
 mod facts;
@@ -24,7 +24,7 @@ pub struct Args {
 enum Verb {
     /// Show an agent's scores
     Show(show::Args),
-    /// Show how they come about, recomputed here
+    /// Show how the scores are computed, recomputed on this machine
     Explain(explain::Args),
 }
 

@@ -1,4 +1,4 @@
-//! `rialto rep show`.
+//! `rialto rep show`: shows an agent's scores.
 
 use super::super::access::Access;
 use super::super::say;
@@ -8,10 +8,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus\n  rialto rep show 7 --json\n\nThe --json document is the hub's own. Needs no key where an agent is named."
+    before_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus\n  rialto rep show 7 --json\n\nThe --json document is the hub's answer. Needs no key if an agent is named."
 )]
 pub struct Args {
-    /// The agent's number or any of its names [default: your own]
+    /// Number or any name of the agent [default: your own]
     agent: Option<String>,
 }
 

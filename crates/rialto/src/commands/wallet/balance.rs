@@ -1,4 +1,4 @@
-//! `rialto wallet balance`.
+//! `rialto wallet balance`: shows an account.
 
 use rialto_client::CallError;
 use serde::Deserialize;
@@ -13,14 +13,14 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet balance\n  rialto wallet balance --as shout\n  RIALTO_KEY=rk_… rialto wallet balance acme --json\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet balance acme\n\nAvailable is what can be spent; held is set aside for jobs under way."
+    before_help = "Examples:\n  rialto wallet balance\n  rialto wallet balance --as shout\n  RIALTO_KEY=rk_… rialto wallet balance acme --json\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet balance acme\n\nAvailable credits can be spent; held credits are set aside for live jobs."
 )]
 pub struct Args {
-    /// The owner's name in the ledger [default: your own]; others' need RIALTO_OPERATOR_KEY
+    /// Owner's name in the ledger [default: your own]; other owners need RIALTO_OPERATOR_KEY
     owner: Option<String>,
 }
 
-/// The part of what the hub says about oneself that is asked for here.
+/// The part of the hub's answer about the caller that is used here.
 #[derive(Deserialize)]
 struct Own {
     account: Box<RawValue>,
@@ -32,7 +32,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             let (hub, _) = access.caller_or(&["RIALTO_OPERATOR_KEY", "RIALTO_KEY"])?;
             let asked = get(&hub, &format!("/v1/accounts/{}", uri::part(owner))).await;
             asked.map_err(|error| {
-                let next = "`rialto wallet balance` shows your own; that of others is for the operator, with RIALTO_OPERATOR_KEY";
+                let next = "`rialto wallet balance` shows your own account; other accounts need RIALTO_OPERATOR_KEY";
                 Trouble::from(error).on(Exit::NotFound, next).for_operator()
             })?
         }
@@ -45,7 +45,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     show(access, &answer)
 }
 
-/// Shows an account, with the digits the hub sent.
+/// Prints an account, with the digits the hub sent.
 pub fn show(access: &Access, answer: &str) -> Result<Exit, Trouble> {
     let _ = match access.json {
         true => say::line(answer),

@@ -1,4 +1,4 @@
-//! One line of the ledger, as the hub shows it.
+//! One ledger entry, as the hub shows it.
 
 use rialto_client::CallError;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub struct Entry {
     pub transfer: Option<String>,
 }
 
-/// One of an owner's two pockets.
+/// One of an owner's two parts: available or held.
 #[derive(Deserialize)]
 pub struct Pocket {
     pub owner: String,
@@ -26,7 +26,7 @@ pub struct Pocket {
 }
 
 impl Entry {
-    /// What the line does to a pocket, in millionths.
+    /// How the entry changes a part, in millionths.
     pub fn change(&self, owner: &str, held: bool) -> Result<i64, CallError> {
         let amount = exactly(&self.amount)?;
         let is = |pocket: &Pocket| pocket.owner == owner && pocket.held == held;

@@ -1,4 +1,4 @@
-//! `rialto wallet grant`.
+//! `rialto wallet grant`: grants credits to an owner.
 
 use std::io::{self, IsTerminal, Write as _};
 
@@ -16,12 +16,12 @@ use crate::exit::Exit;
 #[derive(clap::Args)]
 #[command(before_help = "Examples:
   RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00
-  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant newcomer 5 --create
+  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant new-owner 5 --create
 
-With --create, an owner that has not registered yet has the credits with its first registration. As with
-every name, that is whoever registers it first; grant after the registration where that matters.")]
+With --create, credits can be granted to an owner that has not registered yet. Any name belongs to the
+first caller that registers it; if that matters, grant after the registration.")]
 pub struct Args {
-    /// The owner's name in the ledger
+    /// Name of the owner in the ledger
     owner: String,
     /// Credits, like 100.00
     #[arg(allow_negative_numbers = true)]
@@ -54,7 +54,7 @@ struct Order<'a> {
 impl Order<'_> {
     async fn post(&self, hub: &Hub) -> Result<String, CallError> {
         let Self { owner, amount, create } = self;
-        // Written by hand, so that the amount never passes through a float.
+        // Built as text, so that the amount never passes through a float.
         let (owner, amount) = (json!(owner), amount.text(2));
         let body = format!(r#"{{"owner":{owner},"amount":{amount},"create":{create}}}"#);
         let path = "/v1/operator/grants";
@@ -62,14 +62,14 @@ impl Order<'_> {
     }
 }
 
-/// The hub's word for an owner that does not exist.
+/// The hub's code for an owner that does not exist.
 const NO_SUCH_OWNER: &str = "no_such_owner";
 
 fn is_unknown(error: &CallError) -> bool {
     matches!(error, CallError::Refused { code, .. } if code == NO_SUCH_OWNER)
 }
 
-/// Asks whoever sits before the terminal; a program is told to say so itself.
+/// Asks for confirmation on a terminal; a program must pass --create.
 fn makes_it(owner: &str) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;

@@ -1,4 +1,4 @@
-//! `rialto wallet ledger`.
+//! `rialto wallet ledger`: lists the movements of an account.
 
 use rialto_client::CallError;
 use serde_json::value::RawValue;
@@ -13,13 +13,13 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet ledger\n  rialto wallet ledger --limit 5\n  rialto wallet ledger --all --json\n\nOne line per movement, newest first. Credits for a job are held first, then captured by whoever did\nit, and the rest released. The --json document is a list of lines as the hub shows them."
+    before_help = "Examples:\n  rialto wallet ledger\n  rialto wallet ledger --limit 5\n  rialto wallet ledger --all --json\n\nOne line per movement, newest first. Credits for a job are first held, then captured for the worker,\nand the rest is released. The --json document is a list of entries as the hub shows them."
 )]
 pub struct Args {
-    /// How many lines at most
+    /// Maximum number of entries
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// All lines there are
+    /// List all entries
     #[arg(long, conflicts_with = "limit")]
     all: bool,
 }
@@ -44,7 +44,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     table(&lines)?.print();
     if pages.has_more() {
-        say::aside("there are more: --all shows them");
+        say::aside("there are more entries; --all lists them");
     }
     Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-//! `rialto wallet`: what an account holds, where it came from, and paying from it.
+//! `rialto wallet`: shows an account and its movements, and pays from it.
 
 pub mod balance;
 mod entry;
@@ -30,11 +30,11 @@ enum Verb {
     Balance(balance::Args),
     /// Pay another owner
     Transfer(transfer::Args),
-    /// List what came in and went out, newest first
+    /// List the movements of your account, newest first
     Ledger(ledger::Args),
-    /// Recount your account from every line of it
+    /// Recount your account from its ledger entries
     Verify(verify::Args),
-    /// Give credits to an owner; needs RIALTO_OPERATOR_KEY
+    /// Grant credits to an owner; needs RIALTO_OPERATOR_KEY
     Grant(grant::Args),
 }
 

@@ -1,12 +1,12 @@
-//! Whoever is to be paid: a name that was typed wrong may be an account on some hubs, and what is
-//! paid there is gone.
+//! Checks the payee. On some hubs a mistyped name is a valid account, and credits paid to it are
+//! lost.
 
 use rialto_client::{CallError, Hub};
 use serde::Deserialize;
 
 use super::super::views::{Pages, read};
 
-/// Parts of the hub's list that are looked through, and agents in each.
+/// Pages of the hub's list searched, and agents per page.
 const PARTS_MAX: usize = 20;
 const PART: usize = 200;
 
@@ -15,8 +15,8 @@ struct Owned {
     owner: String,
 }
 
-/// Whether an agent on the hub's lists belongs to this owner. A hub with more agents than can be
-/// looked through judges by itself.
+/// Whether a listed agent belongs to this owner. A hub with more agents than can be searched
+/// decides by itself.
 pub async fn is_known(hub: &Hub, owner: &str) -> Result<bool, CallError> {
     let mut pages = Pages::new(hub, "/v1/agents", Vec::new());
     for _ in 0..PARTS_MAX {

@@ -1,4 +1,4 @@
-//! `rialto wallet transfer`.
+//! `rialto wallet transfer`: pays another owner.
 
 use rialto_client::{CallError, Hub, Method, Retry};
 use serde::Deserialize;
@@ -14,32 +14,32 @@ use super::grant::amount;
 use super::payee;
 use crate::exit::Exit;
 
-/// Decimals a payment may have.
+/// Decimals of a payment.
 const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet transfer --to globex 0.10\n  rialto wallet transfer --to globex 0.10 --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto wallet transfer --to globex 0.10 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10     once more\n\nA transfer is done once for its id, however often it is sent. Without --id one is made and told\nbefore anything is sent, so that whatever happens then can be repeated with it. An owner that no listed agent\nbelongs to is not paid without --anyway: some hubs open an account for every name."
+    before_help = "Examples:\n  rialto wallet transfer --to globex 0.10\n  rialto wallet transfer --to globex 0.10 --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto wallet transfer --to globex 0.10 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10     retry\n\nA transfer is paid once per id, however often it is sent. Without --id, a new id is printed before\nanything is sent, so that a failed transfer can be retried with it. An owner without a listed agent\nis not paid without --anyway: some hubs open an account for every name."
 )]
 pub struct Args {
     /// Credits, like 0.10
     #[arg(allow_negative_numbers = true)]
     amount: String,
-    /// The owner who is paid, by the name in the ledger
+    /// Owner to pay, by the name in the ledger
     #[arg(long, value_name = "OWNER")]
     to: String,
-    /// The job this pays for; what its escrow has paid already is not paid again
+    /// Job to pay for; what its escrow has already paid is not paid again
     #[arg(long, value_name = "ID")]
     job: Option<Uuid>,
-    /// The id of the transfer
+    /// Id of the transfer
     #[arg(long, value_name = "UUID")]
     id: Option<Uuid>,
-    /// Pay also an owner that no agent on the hub's lists belongs to
+    /// Pay an owner even if no listed agent belongs to it
     #[arg(long)]
     anyway: bool,
 }
 
-/// What came of it.
+/// The hub's answer.
 #[derive(Deserialize)]
 struct Paid {
     transfer: Order,
@@ -63,14 +63,14 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     if !args.anyway && !payee::is_known(&hub, &args.to).await? {
         let message = format!("no agent on the hub's lists belongs to {}", args.to);
-        let next = "`rialto agent show AGENT` tells whose an agent is; --anyway pays whoever comes under that name";
+        let next = "`rialto agent show AGENT` shows the owner of an agent; --anyway pays this name in any case";
         return Err(Trouble::not_found(message, next));
     }
     let id = match args.id {
         Some(id) => id,
         None => made()?,
     };
-    // Written by hand, so that the amount never passes through a float.
+    // Built as text, so that the amount never passes through a float.
     let job = args.job.map(|job| format!(r#","job_id":"{job}""#)).unwrap_or_default();
     let body = format!(
         r#"{{"transfer_id":"{id}","from_owner":{},"to_owner":{},"amount":{}{job}}}"#,
@@ -86,13 +86,13 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// An id of a transfer that never was, told before it is used.
+/// A new transfer id, printed before it is used.
 fn made() -> Result<Uuid, Trouble> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
         Trouble::failed(
             format!("the system's random number generator failed: {error}"),
-            "give an id of your own with --id",
+            "pass your own id with --id",
         )
     })?;
     let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
@@ -100,14 +100,14 @@ fn made() -> Result<Uuid, Trouble> {
     Ok(id)
 }
 
-/// Sends it until there is an answer: with its id it is done once.
+/// Sends the transfer until there is an answer: with its id it is paid only once.
 async fn pay(hub: &Hub, body: &str) -> Result<String, CallError> {
     let send =
         async || hub.call_text(Method::POST, "/registry/transfer", Some(body.to_owned())).await;
     Retry::default().call(send).await.map(|(_, answer)| answer)
 }
 
-/// What to do next. Where nobody knows whether it was done, asking again is safe and tells.
+/// The error for a failed transfer. If the outcome is unknown, retrying is safe and shows it.
 fn refused(error: CallError, id: Uuid) -> Trouble {
     let unsure = error.may_pass_after().is_some();
     let differs = matches!(error, CallError::Refused { status: 422, .. });
@@ -121,7 +121,7 @@ fn refused(error: CallError, id: Uuid) -> Trouble {
     match differs {
         true => Trouble::conflict(
             trouble.message,
-            "an id is for one payment: leave --id out to make another, and check --job",
+            "an id is for one payment: remove --id to make another, and check --job",
         ),
         false => trouble,
     }

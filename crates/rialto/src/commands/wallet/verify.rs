@@ -1,4 +1,4 @@
-//! `rialto wallet verify`: the balance the hub shows, counted again from every line of the ledger.
+//! `rialto wallet verify`: recounts the hub's balance from every ledger entry.
 
 use rialto_client::{CallError, Hub};
 use rialto_core::money::Credits;
@@ -11,25 +11,25 @@ use super::super::views::{Account, Me, Pages, exactly, read};
 use super::entry::Entry;
 use crate::exit::Exit;
 
-/// How often it is counted again because credits moved meanwhile.
+/// Attempts, if credits move during the count.
 const TRIES_MAX: usize = 5;
-/// Lines that are asked for at once.
+/// Entries per page.
 const LINES_MAX: usize = 200;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet verify\n  rialto wallet verify --json\n\nReads every line of your account, adds them up and compares with the balance the hub shows. Exits\nwith 1 if they differ."
+    before_help = "Examples:\n  rialto wallet verify\n  rialto wallet verify --json\n\nAdds up all ledger entries of your account and compares the sum with the balance the hub shows.\nExits with 1 if they differ."
 )]
 pub struct Args {}
 
-/// What an account holds, in millionths.
+/// An account's balance, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
     available: i64,
     held: i64,
 }
 
-/// A count, and what it is compared with.
+/// A recount, and the balance it is compared with.
 struct Counted {
     owner: String,
     lines: u64,
@@ -47,7 +47,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     Ok(if counted.agrees() { Exit::Ok } else { Exit::Failed })
 }
 
-/// Counts while nothing moves: the balance is the same before and after.
+/// Counts while nothing moves: the balance must be the same before and after.
 async fn count(hub: &Hub) -> Result<Counted, Trouble> {
     for _ in 0..TRIES_MAX {
         let before = Me::ask(hub).await?.account;
@@ -68,9 +68,9 @@ async fn add_up(hub: &Hub, owner: &str) -> Result<(u64, Held), CallError> {
     while let Some(items) = pages.more(LINES_MAX).await? {
         for item in items {
             let entry: Entry = read(item.get())?;
-            // A line that came twice would make two wrongs look right.
+            // A duplicate entry could hide a missing one.
             if entry.id >= last {
-                return Err(CallError::Unreadable("ledger lines are out of order".to_owned()));
+                return Err(CallError::Unreadable("ledger entries are out of order".to_owned()));
             }
             last = entry.id;
             lines += 1;
@@ -88,7 +88,7 @@ impl Held {
     fn after(self, entry: &Entry, owner: &str) -> Result<Self, CallError> {
         let add = |sum: i64, held: bool| {
             let sum = sum.checked_add(entry.change(owner, held)?);
-            sum.ok_or_else(|| CallError::Unreadable("the ledger adds up to too much".to_owned()))
+            sum.ok_or_else(|| CallError::Unreadable("the ledger's sum is too large".to_owned()))
         };
         Ok(Self { available: add(self.available, false)?, held: add(self.held, true)? })
     }
@@ -113,9 +113,9 @@ impl Counted {
     fn told(&self) -> String {
         let (owner, lines) = (one_line(&self.owner), self.lines);
         match self.agrees() {
-            true => format!("{owner}: {}, as {lines} lines add up to", self.shown.told()),
+            true => format!("{owner}: {}, confirmed by {lines} entries", self.shown.told()),
             false => format!(
-                "{owner}: the hub shows {}, but {lines} lines add up to {}: a difference of {}; report it to the operator",
+                "{owner}: the hub shows {}, but {lines} entries add up to {}: a difference of {}; report it to the operator",
                 self.shown.told(),
                 self.counted.told(),
                 self.difference().told()
@@ -123,7 +123,7 @@ impl Counted {
         }
     }
 
-    /// Amounts are written by hand, so that they never pass through a float.
+    /// Amounts are built as text, so that they never pass through a float.
     fn document(&self) -> String {
         let held = |held: Held| {
             format!(r#"{{"available":{},"held":{}}}"#, text(held.available), text(held.held))

@@ -1,4 +1,4 @@
-//! `rialto webhook ls`.
+//! `rialto webhook ls`: lists deliveries.
 
 use rialto_client::CallError;
 use serde::Deserialize;
@@ -13,18 +13,18 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook ls\n  rialto webhook ls --delivered --limit 10\n  rialto webhook ls --json | jq '.[] | select(.state == \"given_up\") | .id'\n\nOne line per call that did not arrive yet, the oldest first: id, state, kind, tries, when it is tried\nnext, what went wrong, where to. What arrived is listed by --delivered. The --json document is a list\nof calls as the hub shows them."
+    before_help = "Examples:\n  rialto webhook ls\n  rialto webhook ls --delivered --limit 10\n  rialto webhook ls --json | jq '.[] | select(.state == \"given_up\") | .id'\n\nOne line per pending or failed delivery, oldest first: id, state, kind, attempts, next attempt, error,\nURL. With --delivered, lists successful deliveries. The --json document is a list of deliveries as\nthe hub shows them."
 )]
 pub struct Args {
-    /// How many at most
+    /// Maximum number of deliveries
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Those that arrived, newest first
+    /// Successful deliveries, newest first
     #[arg(long)]
     delivered: bool,
 }
 
-/// A call of the hub to one of the caller's addresses.
+/// A delivery of the hub to one of the caller's endpoints.
 #[derive(Deserialize)]
 struct Call {
     id: u64,

@@ -1,4 +1,4 @@
-//! `rialto webhook`: how the hub's calls to an endpoint go, sending them again, and their secret.
+//! `rialto webhook`: lists, tests and resends webhook deliveries, and rotates their secret.
 
 mod ls;
 mod resend;
@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook test\n  rialto webhook ls\n  rialto webhook resend 42\n  rialto webhook rotate\n\nA hub calls the endpoint of an agent that has one. To try a program that the hub cannot reach, see\n`rialto listen`."
+    before_help = "Examples:\n  rialto webhook test\n  rialto webhook ls\n  rialto webhook resend 42\n  rialto webhook rotate\n\nThe hub sends deliveries to the endpoint of an agent that has one. To test a program that the hub\ncannot reach, use `rialto listen`."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -29,7 +29,7 @@ enum Verb {
     Test(test::Args),
     /// Retry a delivery now
     Resend(resend::Args),
-    /// Get a new secret that the hub's calls are signed with
+    /// Get a new secret for signing deliveries
     Rotate(rotate::Args),
 }
 

@@ -1,4 +1,4 @@
-//! `rialto webhook resend`.
+//! `rialto webhook resend`: retries a delivery.
 
 use rialto_client::Method;
 
@@ -9,10 +9,10 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook resend 42\n  rialto webhook resend 42 --json\n\nMakes a call due at once, whether it waits or was given up. `rialto webhook ls` shows what became of\nit, with --delivered once it arrived. The --json document is the hub's own."
+    before_help = "Examples:\n  rialto webhook resend 42\n  rialto webhook resend 42 --json\n\nRetries a pending or failed delivery at once. `rialto webhook ls` shows its state, with --delivered\nonce it has succeeded. The --json document is the hub's answer."
 )]
 pub struct Args {
-    /// The number in `rialto webhook ls`
+    /// Id of the delivery in `rialto webhook ls`
     id: u64,
 }
 
@@ -22,12 +22,12 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let sent = hub.call_text(Method::POST, &path, Some("{}".to_owned())).await;
     let (_, text) = sent.map_err(|error| {
         let next =
-            "`rialto webhook ls` lists what can be sent again; `rialto webhook ls --delivered` what arrived";
+            "`rialto webhook ls` lists pending and failed deliveries, with --delivered successful ones";
         Trouble::from(error).on(Exit::NotFound, next)
     })?;
     let _ = match access.json {
         true => say::line(&text),
-        false => say::line(&format!("{} is being sent again", args.id)),
+        false => say::line(&format!("{} is being resent", args.id)),
     };
     Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-//! `rialto webhook rotate`.
+//! `rialto webhook rotate`: replaces the webhook secret.
 
 use rialto_client::Method;
 use rialto_client::relay::WebhookSecret;
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook rotate\n  rialto webhook rotate --json | jq -r .webhook_secret\n\nThe hub makes a new secret and shows it once. For a day it signs every call to your endpoint with the\nold secret and with the new one; after that only with the new one. The key file or context that the\nkey comes from gets the new secret, which `rialto listen` signs with."
+    before_help = "Examples:\n  rialto webhook rotate\n  rialto webhook rotate --json | jq -r .webhook_secret\n\nThe hub creates a new secret and shows it once. For a day it signs each delivery with both the old\nand the new secret, after that only with the new one. The new secret is also saved where your key\nis, in the key file or context; `rialto listen` signs with it."
 )]
 pub struct Args {}
 
@@ -27,18 +27,18 @@ struct Renewed {
 pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
     let (hub, keys) = access.me()?;
     let origin = access.origin()?;
-    // Written over with itself: a secret that cannot be kept must not be asked for.
+    // Overwrites the file with the same key: do not request a secret that cannot be saved.
     origin.keep(&keys)?;
     let (_, text) = hub.call_text(Method::POST, "/v1/webhooks/secret", None).await?;
     let renewed: Renewed = read(&text)?;
     let secret = renewed.webhook_secret.as_deref().ok_or_else(|| {
-        let next = "rotate once more; the secrets you have stay good for a day";
+        let next = "rotate again; the current secrets stay valid for a day";
         Trouble::failed("the hub made a new secret but did not return it".to_owned(), next)
     })?;
     let fresh = KeyFile { webhook_secret: WebhookSecret::read(secret), ..keys };
     let kept_in = origin.keep(&fresh).map_err(|trouble| {
-        // It is never shown again.
-        Trouble { next: Some(format!("keep the new secret yourself: {secret}")), ..trouble }
+        // The secret cannot be shown again later.
+        Trouble { next: Some(format!("save the new secret yourself: {secret}")), ..trouble }
     })?;
     let until = renewed.others_until.as_deref().unwrap_or("now");
     let _ = match (access.json, kept_in) {
@@ -47,7 +47,7 @@ pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
             say::line(&document.to_string())
         }
         (false, Some(place)) => {
-            say::line(&format!("{secret}\nkept in {place}; the old secret is valid until {until}"))
+            say::line(&format!("{secret}\nsaved in {place}; the old secret is valid until {until}"))
         }
         (false, None) => say::line(&format!("{secret}\nthe old secret is valid until {until}")),
     };

@@ -1,4 +1,4 @@
-//! `rialto webhook test`.
+//! `rialto webhook test`: sends a test delivery.
 
 use rialto_client::Method;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook test\n  rialto webhook test --json | jq .status\n\nThe hub calls your endpoint once with a signed test body and tells how it was answered. Exits 1 if it\nwas not taken. The --json document is the hub's own."
+    before_help = "Examples:\n  rialto webhook test\n  rialto webhook test --json | jq .status\n\nThe hub posts a signed test body to your endpoint once and reports the answer. Exits with 1 if it\nwas not accepted. The --json document is the hub's answer."
 )]
 pub struct Args {}
 
@@ -26,7 +26,7 @@ pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let sent = hub.call_text(Method::POST, "/v1/webhooks/test", Some("{}".to_owned())).await;
     let (_, text) = sent.map_err(|error| {
-        let next = "`rialto agent register NAME --endpoint URL` registers one that has; `rialto listen` needs none";
+        let next = "`rialto agent register NAME --endpoint URL` registers an agent with an endpoint; `rialto listen` needs none";
         Trouble::from(error).on(Exit::Conflict, next)
     })?;
     let tried: Tried = read(&text)?;
@@ -35,10 +35,10 @@ pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
     if access.json {
         let _ = say::line(&text);
     } else if tried.delivered {
-        let _ = say::line(&format!("delivered, {}", status.as_deref().unwrap_or("and taken")));
+        let _ = say::line(&format!("delivered, {}", status.as_deref().unwrap_or("and accepted")));
     } else {
         let why = tried.why.or(status).unwrap_or_else(|| "the hub does not say why".to_owned());
-        let next = "is your program running, and can the hub reach it? `rialto listen` brings notices to where it cannot";
+        let next = "check that your program is running and that the hub can reach it; `rialto listen` forwards notices to programs it cannot reach";
         return Err(Trouble::failed(format!("not delivered: {why}"), next));
     }
     Ok(exit)

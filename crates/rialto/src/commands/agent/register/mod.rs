@@ -1,4 +1,4 @@
-//! `rialto agent register`: a new agent in one of two protocols, and what becomes of its key.
+//! `rialto agent register`: registers an agent in one of two protocols and saves its key.
 
 mod registry;
 mod relay;
@@ -17,27 +17,27 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent register alice --key-out alice.key\n  rialto agent register bob --culture zh-CN --language zh-CN --language en --key-out bob.key\n  rialto agent register carol --endpoint https://carol.example/receive\n  rialto agent register alice --culture fr --key-file alice.key     update\n  rialto agent register dora --protocol registry --skill sum=0.05 --skill max=0.02 --owner acme --key-out dora.key\n\nThe key is shown once. With --key-out it is not shown at all but written to a file that only you\ncan read: the key on the first line, then the agent's id and the hub. Give that file to other\ncommands with --key-file, and they know who is calling, and where. To have a program work as an\nagent, use `rialto agent run` instead."
+    before_help = "Examples:\n  rialto agent register alice --key-out alice.key\n  rialto agent register bob --culture zh-CN --language zh-CN --language en --key-out bob.key\n  rialto agent register carol --endpoint https://carol.example/receive\n  rialto agent register alice --culture fr --key-file alice.key     update\n  rialto agent register dora --protocol registry --skill sum=0.05 --skill max=0.02 --owner acme --key-out dora.key\n\nThe key is shown once. With --key-out it is not shown but written to a file that only you can\nread: the key on the first line, then the agent's id and the hub. Pass that file to other commands\nwith --key-file; they take the agent and the hub from it. To run a program as an agent, use\n`rialto agent run` instead."
 )]
 pub struct Args {
-    /// NAME@HOST, or NAME for one at the hub's own host; in registry any name
+    /// NAME@HOST, or NAME for an agent at the hub's own host; for registry, any name
     name: String,
     /// The protocol the agent speaks
     #[arg(long, value_name = "PROTOCOL", default_value = "relay")]
     protocol: Spoken,
-    /// relay: the culture the agent speaks for, a BCP 47 tag [default: en]
+    /// relay: the agent's culture, a BCP 47 tag [default: en]
     #[arg(long, value_name = "TAG")]
     culture: Option<String>,
-    /// relay: a language it understands; may be given several times [default: the culture]
+    /// relay: a language it understands; can be repeated [default: the culture]
     #[arg(long, value_name = "TAG")]
     language: Vec<String>,
-    /// registry: something it does and what one call costs; may be given several times
+    /// registry: a skill and its price per call; can be repeated
     #[arg(long, value_name = "NAME=PRICE")]
     skill: Vec<String>,
     /// registry: the owner whose account pays and is paid [default: the name and random digits]
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
-    /// Where the hub calls it; without it, it listens to its inbox or fetches its work
+    /// URL for the hub's deliveries; without it, the agent reads its inbox or polls for jobs
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
     /// Write the key to this new file instead of showing it
@@ -45,27 +45,27 @@ pub struct Args {
     key_out: Option<PathBuf>,
 }
 
-/// A protocol in which an agent is registered by a key alone.
+/// A protocol that registers agents with a plain key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Spoken {
     Relay,
     Registry,
 }
 
-/// An agent that is registered.
+/// A registered agent.
 struct Registered {
     id: String,
     key: Key,
     webhook_secret: Option<WebhookSecret>,
-    /// Everything but secrets.
+    /// Its record, without secrets.
     document: Value,
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     access
-        .without_acting("registering is for new agents; give the key of another with --key-file")?;
+        .without_acting("registering is for new agents; pass the key of another with --key-file")?;
     let keys = access.keys()?;
-    // Before anything else: a key that cannot be kept must not be asked for.
+    // First of all: do not request a key that cannot be saved.
     let reserved = args.key_out.as_deref().map(Reserved::new).transpose()?;
     let registered = match args.protocol {
         Spoken::Relay => relay::register(access, args, keys.as_ref()).await?,
@@ -82,7 +82,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         webhook_secret: registered.webhook_secret.clone(),
     };
     if let Err(error) = reserved.fill(&file) {
-        // Nobody will ever be able to show it again.
+        // The key cannot be shown again later.
         let message = format!("cannot write {}: {error}", path.display());
         let next = format!("the agent is registered; save its key: {}", registered.key.reveal());
         return Err(Trouble::failed(message, next));
@@ -99,7 +99,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Shows what was given, with the key unless it is the one that was shown to us.
+/// Prints the registration. The key is left out if the caller already had it.
 fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
     let known = keys.is_some_and(|keys| keys.key == registered.key);
     let secret = registered.webhook_secret.as_ref().map(WebhookSecret::reveal);
@@ -122,7 +122,7 @@ fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
         }
         if !known {
             text.push_str(
-                "\nshown only once: save it, and give it to other commands as RIALTO_KEY",
+                "\nshown only once: save it, and pass it to other commands as RIALTO_KEY",
             );
         }
         say::line(&text)
@@ -130,13 +130,13 @@ fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
 }
 
 impl Args {
-    /// Refuses flags that mean nothing in the protocol that was chosen.
+    /// Rejects flags that the chosen protocol does not have.
     fn without(&self, flags: &[(&str, bool)], other: &str) -> Result<(), Trouble> {
         match flags.iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => {
                 let message = format!("{flag} is only for {other} agents");
-                Err(Trouble::usage(message, format!("leave it out, or give --protocol {other}")))
+                Err(Trouble::usage(message, format!("remove it, or use --protocol {other}")))
             }
         }
     }

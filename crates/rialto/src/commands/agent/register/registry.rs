@@ -1,4 +1,4 @@
-//! Registering an agent of the registry, with what it does and what that costs.
+//! Registers an agent of the registry with its skills and prices.
 
 use rialto_client::relay::{Key, WebhookSecret};
 use rialto_client::{CallError, Hub, Method};
@@ -11,7 +11,7 @@ use super::super::super::newcomer;
 use super::super::super::trouble::Trouble;
 use super::{Args, Registered};
 
-/// Decimals a price may have.
+/// Decimals of a price.
 const DECIMALS: usize = 2;
 
 pub async fn register(
@@ -22,7 +22,7 @@ pub async fn register(
     let flags = [("--culture", args.culture.is_some()), ("--language", !args.language.is_empty())];
     args.without(&flags, "relay")?;
     let hub = Hub::new(access.hub_url(keys))?;
-    // Names are not unique here: which agent is to be updated is said by its key file alone.
+    // Names are not unique here: only the key file says which agent to update.
     let known = keys.filter(|_| access.key_file.is_some());
     let hub = known.map_or(hub.clone(), |known| hub.with_key(known.key.reveal()));
     let body = body(args, known.and_then(|known| known.agent_id.as_deref()))?;
@@ -30,7 +30,7 @@ pub async fn register(
     read(&text)
 }
 
-/// Written by hand, so that no price passes through a float.
+/// Built as text, so that no price passes through a float.
 fn body(args: &Args, agent_id: Option<&str>) -> Result<String, Trouble> {
     let skills: Result<Vec<String>, Trouble> = args.skill.iter().map(|text| skill(text)).collect();
     let owner = match &args.owner {

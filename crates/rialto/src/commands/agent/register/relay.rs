@@ -1,4 +1,4 @@
-//! Registering an agent of the relay, on any relay server.
+//! Registers an agent of the relay, on any relay server.
 
 use rialto_client::CallError;
 use rialto_client::relay::{Announcement, Registered as Answer, Server};
@@ -9,7 +9,7 @@ use super::super::super::key_file::KeyFile;
 use super::super::super::trouble::Trouble;
 use super::{Args, Registered};
 
-/// The culture when none is said.
+/// The default culture.
 const CULTURE: &str = "en";
 
 pub async fn register(
@@ -19,7 +19,7 @@ pub async fn register(
 ) -> Result<Registered, Trouble> {
     let flags = [("--skill", !args.skill.is_empty()), ("--owner", args.owner.is_some())];
     args.without(&flags, "registry")?;
-    // Whose key it is does not matter for finding the server, and it is not shown for that.
+    // Discovery needs no key, so none is sent.
     let server = Server::discover(access.hub_url(keys)).await?;
     let answer = announce(&server, keys, &announcement(args)).await?;
     let record = answer.record.as_ref().map(|record| record.raw());
@@ -40,8 +40,8 @@ fn announcement(args: &Args) -> Announcement {
     announcement
 }
 
-/// A new agent needs no key, and whoever has one for another agent must not be refused for it. So
-/// the key is only shown when the name turns out to be taken.
+/// A new agent needs no key, and a caller with another agent's key must not be refused for it. So
+/// the key is sent only if the name is already taken.
 async fn announce(
     server: &Server,
     keys: Option<&KeyFile>,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::super::super::trouble::Trouble;
 
-/// What a file should look like, for whoever got it wrong.
+/// Example for error messages about an invalid file.
 const EXAMPLE: &str = "write it like:\n\nname = \"writer\"\nconcurrency = 4\n\n[[skill]]\nname = \"summarize\"\nprice = \"0.05\"\nexec = \"python3 handler.py\"\n";
 
 /// The whole file.
@@ -17,7 +17,7 @@ pub struct AgentFile {
     pub name: Option<String>,
     pub owner: Option<String>,
     pub concurrency: Option<u16>,
-    /// Variables that programs get, by name.
+    /// Names of variables that are passed to programs.
     #[serde(default)]
     pub env: Vec<String>,
     pub skill: Vec<SkillEntry>,
@@ -28,7 +28,7 @@ pub struct AgentFile {
 #[serde(deny_unknown_fields)]
 pub struct SkillEntry {
     pub name: String,
-    /// Decimal text: a float is no amount.
+    /// Decimal text: amounts are never floats.
     pub price: String,
     #[serde(default)]
     pub about: String,
@@ -37,13 +37,13 @@ pub struct SkillEntry {
     #[serde(default)]
     pub persistent: bool,
     pub timeout: Option<String>,
-    /// JSON Schemas, as tables or as names of files.
+    /// JSON Schemas, as tables or file names.
     pub input: Option<SchemaEntry>,
     pub output: Option<SchemaEntry>,
     pub offer: Option<OfferEntry>,
 }
 
-/// A schema, here or elsewhere.
+/// A schema, inline or in a file.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum SchemaEntry {
@@ -51,7 +51,7 @@ pub enum SchemaEntry {
     Here(toml::Table),
 }
 
-/// How the price of each job is found where one is asked for.
+/// How the price of an offer is computed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfferEntry {
@@ -64,7 +64,7 @@ impl AgentFile {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| {
             let message = format!("cannot read {shown}: {error}");
-            let next = "`rialto init agent --lang python` makes one, or name a skill with --skill, --price and --exec";
+            let next = "`rialto init agent --lang python` creates one; or pass --skill, --price and --exec";
             Trouble::usage(message, next)
         })?;
         let file: Self = toml::from_str(&text).map_err(|error| {
@@ -78,7 +78,7 @@ impl AgentFile {
 }
 
 impl SchemaEntry {
-    /// The schema as JSON text; files are looked for beside the agent's own.
+    /// The schema as JSON text. Files are relative to the agent's own file.
     pub fn text(&self, beside: &Path) -> Result<String, Trouble> {
         match self {
             Self::Here(table) => Ok(serde_json::to_string(table).unwrap_or_default()),
@@ -87,10 +87,10 @@ impl SchemaEntry {
     }
 }
 
-/// The text of a file that was named.
+/// The text of a schema file.
 pub fn read(path: &Path) -> Result<String, Trouble> {
     fs::read_to_string(path).map_err(|error| {
         let message = format!("cannot read {}: {error}", path.display());
-        Trouble::usage(message, "name a file with a JSON Schema")
+        Trouble::usage(message, "name a file that contains a JSON Schema")
     })
 }

@@ -1,4 +1,4 @@
-//! `rialto agent run`: any program becomes an agent.
+//! `rialto agent run`: runs any program as an agent.
 
 mod file;
 mod flags;
@@ -19,11 +19,11 @@ pub use flags::Args;
 use plan::Plan;
 use tell::Teller;
 
-/// Runs an agent until it is told to stop.
+/// Runs an agent until it is stopped.
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let stop = Shutdown::on_signals()
         .map_err(|error| Trouble::failed(error.to_string(), "run it again"))?;
-    access.without_acting("name the agent with --name, or its key with --key-file")?;
+    access.without_acting("name the agent with --name, or pass its key with --key-file")?;
     let plan = Plan::read(args)?;
     let seat = seat::take(access, &plan)?;
     let teller = Arc::new(Teller::new(access.json));
@@ -32,7 +32,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     if let Some(address) = args.direct {
         agent = agent.direct(listener(address).await?);
     }
-    // Peers need no hub, so with them there is one only if it was named.
+    // Peers need no hub, so with --direct a hub is used only if it is named.
     if args.direct.is_none() || access.hub.is_some() {
         agent = agent.at_hub(seat::hub(access)?);
     }
@@ -41,7 +41,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Where peers come.
+/// The listener for peers.
 async fn listener(address: SocketAddr) -> Result<TcpListener, Trouble> {
     TcpListener::bind(address).await.map_err(|error| {
         let message = format!("cannot listen at {address}: {error}");

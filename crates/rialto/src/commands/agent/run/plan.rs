@@ -1,4 +1,4 @@
-//! The plan: which skills there are and what does them, from flags or from a file.
+//! The agent to run: its skills and the programs that handle them, from flags or a file.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,15 @@ use super::file::{self, AgentFile, SkillEntry};
 use super::flags::{Args, some_time};
 use super::tell::Teller;
 
-/// The file that is looked for when no skill is named.
+/// The file that is read when no skill is given.
 const FILE: &str = "agent.toml";
 
-/// What the agent does, and how.
+/// The agent's skills and how they are handled.
 pub struct Plan {
     pub name: String,
-    /// Where programs are run: the folder that the agent belongs to.
+    /// Working directory of programs: the agent's folder.
     pub folder: PathBuf,
-    /// What its state directory in the folder is called, if it has a file there to be beside of.
+    /// Name of its state directory in the folder; `None` for an agent without a file.
     pub beside: Option<String>,
     owner: Option<String>,
     room: Room,
@@ -49,7 +49,7 @@ impl Plan {
         };
         if let Some(name) = args.name.as_ref().filter(|name| **name != plan.name) {
             plan.name.clone_from(name);
-            // Another name on the command line is another agent, with the same file.
+            // Another name on the command line is another agent with the same file.
             plan.beside = plan.beside.map(|_| place(name));
         }
         plan.owner = args.owner.clone().or(plan.owner);
@@ -89,14 +89,14 @@ impl Plan {
     }
 
     fn of_file(file: AgentFile, path: &Path) -> Result<Self, Trouble> {
-        // Whoever writes `python3 handler.py` means the one beside the file.
+        // `python3 handler.py` means the handler in the file's folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
         let beside = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let first = file.skill.first().map(|skill| skill.name.clone());
         if let Some(name) = named_twice(&file.skill) {
             let message = format!("skill {name} is defined twice");
-            return Err(Trouble::usage(message, "give each skill a name of its own"));
+            return Err(Trouble::usage(message, "give each skill a unique name"));
         }
         let room = match file.concurrency {
             None => Room::default(),
@@ -119,7 +119,7 @@ impl Plan {
         })
     }
 
-    /// The agent that does all of it, with programs that keep their files in `records`.
+    /// Builds the agent. Its programs keep their files in `records`.
     pub fn agent(&self, records: &Records, teller: &Arc<Teller>) -> Agent {
         let teller = Arc::clone(teller);
         let log: Log = Arc::new(move |job, line| teller.log(job, line));
@@ -151,20 +151,20 @@ impl Plan {
     }
 }
 
-/// What programs get when these variables are passed as well.
+/// The programs' environment with these variables added.
 fn passed(environment: Environment, names: &[String]) -> Result<Environment, Trouble> {
     names.iter().try_fold(environment, |environment, name| {
         environment.pass(name).map_err(|why| {
             let next = match why {
                 BadVariable::Name => "name the variable alone, like --env API_TOKEN",
-                BadVariable::Secret => "give the program a credential of its own",
+                BadVariable::Secret => "use a separate credential for the program",
             };
             Trouble::usage(format!("{name} cannot be passed on: {why}"), next)
         })
     })
 }
 
-/// A name that two skills have.
+/// A name that two skills share.
 fn named_twice(skills: &[SkillEntry]) -> Option<&str> {
     let mut names = BTreeSet::new();
     skills.iter().map(|skill| skill.name.as_str()).find(|name| !names.insert(*name))
@@ -245,7 +245,7 @@ mod tests {
     fn refused(file: &str) -> String {
         let file: AgentFile = toml::from_str(file).expect("a file");
         let Err(trouble) = Plan::of_file(file, Path::new("agent.toml")) else {
-            panic!("it was taken")
+            panic!("the file was accepted")
         };
         trouble.message
     }
@@ -260,7 +260,7 @@ mod tests {
             (skill("http = \"http://127.0.0.1:1/\"\npersistent = true"), "a cannot be persistent"),
             (skill(""), "a needs either exec or http"),
             (format!("concurrency = 0\n{}", skill(exec)), "concurrency must be above zero"),
-            (format!("{}{}", skill(exec), skill(exec)), "skill a is there twice"),
+            (format!("{}{}", skill(exec), skill(exec)), "skill a is defined twice"),
             (format!("env = [\"RIALTO_KEY\"]\n{}", skill(exec)), "RIALTO_KEY cannot be passed on"),
             (format!("env = [\"A=b\"]\n{}", skill(exec)), "A=b cannot be passed on"),
         ] {

@@ -1,4 +1,5 @@
-//! Which seat an agent of the command line takes: that of its key, or of its name in its folder.
+//! The state directory of an agent run from the command line: by its key, or by its name in its
+//! folder.
 
 use std::path::PathBuf;
 
@@ -11,8 +12,8 @@ use super::super::super::key_file;
 use super::super::super::trouble::Trouble;
 use super::plan::Plan;
 
-/// Takes the seat of the agent: that of its key if one is given, or else that of its name in its
-/// folder.
+/// Opens the agent's state directory: the one for its key if a key is given, or else the one for
+/// its name in its folder.
 pub fn take(access: &Access, plan: &Plan) -> Result<Seat, Trouble> {
     let lent = match access.origin()? {
         Origin::Variable => access.keys()?,
@@ -41,7 +42,7 @@ pub fn take(access: &Access, plan: &Plan) -> Result<Seat, Trouble> {
     }
 }
 
-/// The hub to work for. A key goes to the hub it is for, and to no other.
+/// The hub to work for. A key is used only at its own hub.
 pub fn hub(access: &Access) -> Result<String, Trouble> {
     let kept = match &access.key_file {
         Some(path) if path.exists() => Some(key_file::load(path)?),
@@ -51,13 +52,13 @@ pub fn hub(access: &Access) -> Result<String, Trouble> {
     match kept.and_then(|keys| keys.hub) {
         Some(own) if !address::same(&own, &chosen) => {
             let message = format!("the key file belongs to {own}, not to {chosen}");
-            Err(Trouble::conflict(message, "name another file with --key-file, or the key's hub"))
+            Err(Trouble::conflict(message, "use another file with --key-file, or the key's hub"))
         }
         _ => Ok(chosen),
     }
 }
 
-/// Why an agent does not run, in the words of the command line.
+/// Turns an agent error into an error of the command line.
 pub fn trouble(error: AgentError) -> Trouble {
     match error {
         AgentError::Call(error) => error.into(),

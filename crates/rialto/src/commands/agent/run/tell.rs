@@ -1,4 +1,4 @@
-//! What a running agent says: one line for each thing that happens, on the terminal or as JSON.
+//! Prints the events of a running agent: one line each, as text or as JSON.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::super::super::say;
 
-/// Tells what happens.
+/// Prints events.
 pub struct Teller {
     as_json: bool,
-    /// Trouble that was told and is not over: each kind is told once.
+    /// Problems that were reported and still persist: each kind is reported once.
     troubled: Mutex<BTreeSet<&'static str>>,
 }
 
-/// That there is no hub.
+/// The hub is unreachable.
 const WAITING: &str = "waiting";
-/// That the operator has suspended the agent.
+/// The operator has suspended the agent.
 const SUSPENDED: &str = "suspended";
 
 impl Teller {
@@ -26,7 +26,7 @@ impl Teller {
         Self { as_json, troubled: Mutex::default() }
     }
 
-    /// A line of a job's log.
+    /// Prints a line of a job's log.
     pub fn log(&self, job: &str, line: &str) {
         if self.as_json {
             return self.print(&json!({"event": "log", "job": job, "line": line}));
@@ -35,7 +35,7 @@ impl Teller {
         eprintln!("[{}] {}", say::one_line(&short), say::one_line(line));
     }
 
-    /// Whatever happens around its jobs and its hub.
+    /// Prints an event about its jobs or its hub.
     pub fn tell(&self, told: &Told) {
         match told {
             Told::AtWork { agent, agent_id, owner, hub } => {
@@ -72,7 +72,7 @@ impl Teller {
             }
             Told::Suspended => {
                 if self.lock().insert(SUSPENDED) {
-                    let text = "the hub's operator has suspended this agent; it keeps trying and goes on when it is resumed";
+                    let text = "the hub's operator has suspended this agent; it keeps retrying and continues when resumed";
                     self.say(json!({"event": "suspended"}), text);
                 }
             }
@@ -117,13 +117,13 @@ impl Teller {
         }
     }
 
-    /// Whoever stopped reading does not want to know.
+    /// A closed pipe is not an error: the reader has seen enough.
     fn print(&self, event: &Value) {
         let _ = say::line(&event.to_string());
     }
 }
 
-/// What is said of a job that ended.
+/// The event and the line for a job that ended.
 fn ended(job: &str, outcome: &Outcome, paid: Option<&str>, repeated: bool) -> (Value, String) {
     let (state, why) = match outcome {
         Outcome::Done(_) => ("done", None),
@@ -133,10 +133,10 @@ fn ended(job: &str, outcome: &Outcome, paid: Option<&str>, repeated: bool) -> (V
     };
     let event = json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid, "repeated": repeated});
     let rest = match (why, paid) {
-        // What it earned, it had earned before.
+        // A repeated report was paid the first time.
         _ if repeated => ", already reported".to_owned(),
         (Some(why), _) if state == "failed" => {
-            format!(": {why}; `rialto job log {job}` shows what its program wrote")
+            format!(": {why}; `rialto job log {job}` shows its output")
         }
         (Some(why), _) => format!(": {why}"),
         (None, Some(paid)) => format!(", paid {paid}"),
@@ -163,7 +163,7 @@ mod tests {
     fn a_job_that_failed_leads_to_its_log() {
         let failed = Outcome::Failed("the program ended with status 1".to_owned());
         let (event, text) = ended("j", &failed, None, false);
-        assert!(text.ends_with("; `rialto job log j` shows what its program wrote"), "{text}");
+        assert!(text.ends_with("; `rialto job log j` shows its output"), "{text}");
         assert_eq!(event["why"], "the program ended with status 1");
         let declined = ended("j", &Outcome::Declined("no".to_owned()), None, false).1;
         assert_eq!(declined, "j declined: no");
@@ -174,7 +174,7 @@ mod tests {
         let teller = Teller::new(false);
         let trouble = |what: &'static str| {
             let before = teller.lock().clone();
-            teller.tell(&Told::Trouble { what, why: "it rains".to_owned() });
+            teller.tell(&Told::Trouble { what, why: "timed out".to_owned() });
             *teller.lock() != before
         };
         assert_eq!([trouble("one"), trouble("two"), trouble("one")], [true, true, false]);

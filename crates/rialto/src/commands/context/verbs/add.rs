@@ -1,4 +1,4 @@
-//! `rialto context add`.
+//! `rialto context add`: adds or changes a context.
 
 use std::path::PathBuf;
 
@@ -10,15 +10,15 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context add play --hub http://127.0.0.1:7425\n\nThe key is copied in, for you alone to read. A context that is there is changed; one that holds\nkeys keeps its hub."
+    before_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context add play --hub http://127.0.0.1:7425\n\nThe key is copied to a file that only you can read. An existing context is changed; if it holds\nkeys, its hub cannot be changed."
 )]
 pub struct Args {
-    /// 1 to 64 of a-z, 0-9, - and _
+    /// Name of the context: 1 to 64 of a-z, 0-9, - and _
     name: String,
-    /// The hub's base URL
+    /// Base URL of the hub
     #[arg(long, value_name = "URL")]
     hub: String,
-    /// A key file whose key becomes yours in this context
+    /// Key file whose key becomes yours in this context
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
@@ -44,13 +44,13 @@ pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// A key is for the hub it came from, and so are the keys that are in the context already.
+/// Checks that the new key and the context's saved keys belong to this hub.
 fn fits(home: &Home, context: &Context, keys: Option<&KeyFile>) -> Result<(), Trouble> {
     if let Some(hub) = keys.and_then(|keys| keys.hub.as_deref())
         && !address::same(hub, context.hub())
     {
         let message = format!("that key is for {hub}, not for {}", context.hub());
-        return Err(Trouble::usage(message, format!("give --hub {hub}, or another key file")));
+        return Err(Trouble::usage(message, format!("use --hub {hub}, or another key file")));
     }
     let Some(before) = Context::load(home, context.name())? else { return Ok(()) };
     let moves = !address::same(before.hub(), context.hub());

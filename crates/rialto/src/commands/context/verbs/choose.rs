@@ -1,4 +1,4 @@
-//! `rialto context use`.
+//! `rialto context use`: makes a context the current one.
 
 use super::super::super::say;
 use super::super::super::trouble::Trouble;
@@ -8,7 +8,7 @@ use crate::exit::Exit;
 #[derive(clap::Args)]
 #[command(before_help = "Examples:\n  rialto context use work")]
 pub struct Args {
-    /// The context's name
+    /// Name of the context
     name: String,
 }
 

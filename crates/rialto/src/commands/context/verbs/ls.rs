@@ -1,4 +1,4 @@
-//! `rialto context ls`.
+//! `rialto context ls`: lists the contexts.
 
 use super::super::super::say;
 use super::super::super::table::{Column, Table};
@@ -12,7 +12,7 @@ pub fn run(json: bool) -> Result<Exit, Trouble> {
     let chosen = home.as_ref().map(Home::current).transpose()?.flatten();
     let current = chosen.unwrap_or_else(|| super::super::DEFAULT.to_owned());
     if !contexts.iter().any(|one| one.name() == current) {
-        // One that is gone is not there; the one there always is, is.
+        // A removed context is left out; the implied default is included.
         contexts.extend(Context::current(Some(&current)).ok());
     }
     if json {

@@ -1,4 +1,4 @@
-//! `rialto context`: which hubs there are, and which one is meant when none is named.
+//! `rialto context`: manages the hubs to use, and which is the default.
 
 mod add;
 mod choose;
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context use work\n  rialto context ls\n\nA context is a hub and your key there. Commands use the current one unless --hub, --key-file,\nRIALTO_HUB, RIALTO_KEY or --context says otherwise. Its key is shown to its own hub alone.\nContexts are kept in RIALTO_HOME [default: rialto in XDG_CONFIG_HOME or ~/.config]."
+    before_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context use work\n  rialto context ls\n\nA context is a hub and your key there. Commands use the current context unless --hub, --key-file,\nRIALTO_HUB, RIALTO_KEY or --context says otherwise. A context's key is sent only to its own hub.\nContexts are stored in RIALTO_HOME [default: rialto in XDG_CONFIG_HOME or ~/.config]."
 )]
 pub struct Args {
     #[command(subcommand)]

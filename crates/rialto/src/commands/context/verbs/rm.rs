@@ -1,4 +1,4 @@
-//! `rialto context rm`.
+//! `rialto context rm`: removes a context and its keys.
 
 use serde_json::json;
 
@@ -9,12 +9,12 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     although it is the current one\n\nThe keys in it are gone for good; the agents they belong to stay registered at the hub. Keys beside\nan agent.toml stay where they are."
+    before_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     also if it is the current one\n\nIts keys are deleted permanently; the agents they belong to stay registered at the hub. Keys beside\nan agent.toml are not touched."
 )]
 pub struct Args {
-    /// The context's name
+    /// Name of the context
     name: String,
-    /// Also if it is the current one
+    /// Remove it even if it is the current one
     #[arg(long)]
     force: bool,
 }
@@ -27,7 +27,7 @@ pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
     let keys = keys(&context)?;
     if is_current && !args.force {
         let message = format!("{} is the current context, with {}", args.name, told(&keys));
-        let next = "choose another with `rialto context use NAME`, or give --force";
+        let next = "choose another with `rialto context use NAME`, or use --force";
         return Err(Trouble::conflict(message, next));
     }
     if is_current {
@@ -42,9 +42,9 @@ pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Whose keys go with it.
+/// The owners of the keys that are removed with it.
 fn keys(context: &Context) -> Result<Vec<String>, Trouble> {
-    // A key file that cannot be read is a key file that goes as well.
+    // An unreadable key file is removed, too.
     let me = context.me_path().filter(|path| path.exists()).map(|_| {
         let me = context.me().ok().flatten();
         me.and_then(|me| me.agent_id).unwrap_or_else(|| "me".to_owned())

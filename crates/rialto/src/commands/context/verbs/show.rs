@@ -1,4 +1,4 @@
-//! `rialto context show`.
+//! `rialto context show`: shows a context.
 
 use super::super::super::access::{Access, has_key_variable};
 use super::super::super::say::{self, one_line};
@@ -8,15 +8,15 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context show\n  rialto context show work --json\n\nWithout a name: the context that the other commands use here, which RIALTO_HUB and RIALTO_CONTEXT\nmay choose."
+    before_help = "Examples:\n  rialto context show\n  rialto context show work --json\n\nWithout a name, shows the context that other commands use, which RIALTO_HUB and RIALTO_CONTEXT\ncan change."
 )]
 pub struct Args {
-    /// The context's name [default: the one in use]
+    /// Name of the context [default: the one in use]
     name: Option<String>,
 }
 
 pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
-    // Without a name it is the one that other commands would use.
+    // Without a name, the context that other commands would use.
     let context = match &args.name {
         Some(name) => Context::current(Some(name))?,
         None => Access::of_environment().context()?,
@@ -28,14 +28,14 @@ pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
         return Ok(Exit::Ok);
     }
     let key = match context.me()? {
-        _ if has_key_variable() => "in RIALTO_KEY, used instead of one in the context".to_owned(),
-        None => "none; commands that need one say how to get it".to_owned(),
+        _ if has_key_variable() => "in RIALTO_KEY, used instead of the context's key".to_owned(),
+        None => "none; commands that need a key say how to get one".to_owned(),
         Some(me) => format!("of {}", me.agent_id.as_deref().map_or("?".to_owned(), one_line)),
     };
     let agents = context.agents()?;
     let agents = if agents.is_empty() { "none".to_owned() } else { agents.join(", ") };
     let home = Home::find().map_or("none".to_owned(), |home| home.path().display().to_string());
-    let kept = if context.is_kept() { "" } else { " (made when something is kept in it)" };
+    let kept = if context.is_kept() { "" } else { " (created when something is saved in it)" };
     let _ = say::line(&format!(
         "name    {}{kept}\nhub     {}\nkey     {key}\nagents  {agents}\nhome    {}",
         context.name(),

@@ -1,5 +1,5 @@
-//! Scout and Courier: two agents of agora. One names its price when it is asked, one always asks the
-//! same.
+//! Scout and Courier: two agents of agora. The Scout offers a price when asked, the Courier has a
+//! fixed price.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::commands::demo::event::Beat;
 use crate::commands::demo::purse;
 use crate::commands::demo::teller::Teller;
 
-/// How long an offer stands.
+/// How long an offer is valid.
 const STANDS: Duration = Duration::from_secs(60);
 
-/// Somebody who works for a price.
+/// An agent that works for a price.
 #[derive(Clone, Copy)]
 pub struct Bidder {
     pub who: Who,
     resource: &'static str,
     price: Credits,
-    /// Who asks it.
+    /// The agent that hires it.
     client: Who,
-    /// What it says with its price; who always asks the same does not need to.
+    /// Text of its offer; an agent with a fixed price needs none.
     offers: Option<&'static str>,
     works: &'static str,
     output: &'static str,
@@ -42,7 +42,7 @@ pub const BOTH: [Bidder; 2] = [
         price: cast::NEWS,
         client: Who::Editor,
         offers: Some("offers to find the news for"),
-        works: "has its OFFER taken: it was within the bid, so the hub sent the ACCEPT",
+        works: "gets its OFFER accepted: it was within the bid, so the hub sent the ACCEPT",
         output: r#"{"headline":"the bridge is open"}"#,
         delivers: "delivers the headline: \"the bridge is open\"",
     },
@@ -54,7 +54,7 @@ pub const BOTH: [Bidder; 2] = [
         offers: None,
         works: "wins the auction: its listed 3.60 is 4.00 in clara's whole credits, the lowest bid",
         output: r#"{"cried":"on every square"}"#,
-        delivers: "has cried the news on every square",
+        delivers: "delivers: the news is announced on every square",
     },
 ];
 

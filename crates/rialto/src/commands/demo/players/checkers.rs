@@ -1,4 +1,4 @@
-//! Checker and Verifier: two agents of registry that check facts. One of them fails, as planned.
+//! Checker and Verifier: two agents of registry that check facts. The Checker fails, as planned.
 
 use rialto_client::CallError;
 use rialto_client::registry::{Agent, Skill, Work};
@@ -12,10 +12,10 @@ use crate::commands::demo::purse;
 use crate::commands::demo::teller::Teller;
 use rialto_core::money::Credits;
 
-/// How long the hub holds a fetch that finds no work, in seconds.
+/// How long a poll without jobs is held open by the hub, in seconds.
 const FETCH_SECONDS: u8 = 25;
 
-/// Somebody who checks facts.
+/// An agent that checks facts.
 #[derive(Clone, Copy)]
 pub struct FactChecker {
     pub who: Who,
@@ -30,7 +30,7 @@ pub const BOTH: [FactChecker; 2] = [
 
 pub async fn enter(wings: &mut Wings, checker: FactChecker) -> Result<String, CallError> {
     let price = purse::text(checker.price);
-    let skill = Skill { name: "check_facts", about: "Says whether it is so", price: &price };
+    let skill = Skill { name: "check_facts", about: "Checks a claim", price: &price };
     let owner = format!("demo-{}", checker.who.slug());
     let agent = Agent::register(&wings.hub()?, checker.who.name(), &owner, &[skill]).await?;
     let id = format!("registry:{}", agent.id());
@@ -52,11 +52,11 @@ impl FactChecker {
 
     fn made(self, tell: &Teller) -> Work {
         if self.fails {
-            let said = "fails: its archive has burnt down";
+            let said = "fails: its archive is unavailable";
             tell.tell(self.who, Beat::Fails.with(Who::Editor), said);
-            return Work::Failed("the archive has burnt down".to_owned());
+            return Work::Failed("the archive is unavailable".to_owned());
         }
-        tell.tell(self.who, Beat::Delivers.with(Who::Editor), "has checked it: it is so");
+        tell.tell(self.who, Beat::Delivers.with(Who::Editor), "delivers: the claim is true");
         Work::Done(json!({"is_so": true}))
     }
 }

@@ -1,4 +1,4 @@
-//! The Editor: an agent of openclaw that answers for itself, and hires everybody else for its job.
+//! The Editor: an agent of openclaw that accepts jobs itself and hires all the others for its job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +18,12 @@ use crate::commands::demo::cast::{self, Who};
 use crate::commands::demo::event::Beat;
 use crate::commands::demo::teller::Teller;
 
-/// How long the Editor puts its first job off.
+/// How long the Editor defers its first job.
 const LATER: Duration = Duration::from_secs(1);
 
 struct Editor {
     agent: Agent,
-    /// The hub, called as the Editor.
+    /// A client for the hub, with the Editor's key.
     hub: Hub,
     tell: Teller,
     has_deferred: AtomicBool,
@@ -78,7 +78,7 @@ impl Handler for Editor {
 }
 
 impl Editor {
-    /// Has the news found, checked, translated and cried.
+    /// Hires others to find, check, translate and announce the news.
     async fn write(&self) -> Result<String, CallError> {
         let desk = Desk { agent: &self.agent, hub: &self.hub, tell: &self.tell };
         let found = desk.have("find_news", json!({"about": "bridges"}), cast::NEWS_BID).await?;
@@ -94,7 +94,7 @@ impl Editor {
     }
 }
 
-/// The time it will be.
+/// The time after `pause`.
 fn after(pause: Duration) -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + pause;
     Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))

@@ -1,4 +1,4 @@
-//! The Editor's desk: finding somebody in openclaw's own list, hiring it, and having the work.
+//! How the Editor hires: it searches openclaw's own list, hires an agent and waits for the result.
 
 use rialto_client::openclaw::{Agent, Answer, Asked, End, Filter, Found, Order, Outcome, Uuid};
 use rialto_client::{CallError, Hub};
@@ -11,31 +11,31 @@ use crate::commands::demo::event::Beat;
 use crate::commands::demo::purse::{self, Purse};
 use crate::commands::demo::teller::Teller;
 
-/// Where the Editor hires from.
+/// The Editor's client side.
 pub struct Desk<'a> {
     pub agent: &'a Agent,
-    /// The hub, called as the Editor.
+    /// A client for the hub, with the Editor's key.
     pub hub: &'a Hub,
     pub tell: &'a Teller,
 }
 
-/// Somebody who can do what is wanted.
+/// An agent that has the wanted skill.
 struct Candidate {
     who: Who,
     id: Uuid,
-    /// The most it is paid: what it lists, or the Editor's bid where it lists nothing.
+    /// Maximum price: its listed price, or the Editor's bid if it lists none.
     most: Credits,
 }
 
 impl Desk<'_> {
-    /// Has something done by whoever can and asks the least; by the next if that one fails.
+    /// Hires the cheapest agent with the skill; if it fails, the next one.
     pub async fn have(&self, skill: &str, input: Value, bid: Credits) -> Result<Value, CallError> {
         for candidate in self.candidates(skill, bid).await? {
             if let Some(output) = self.hire(skill, &input, &candidate).await? {
                 return Ok(output);
             }
         }
-        Err(CallError::Unreadable(format!("nobody is left who does {skill}")))
+        Err(CallError::Unreadable(format!("no other agent has the skill {skill}")))
     }
 
     async fn candidates(&self, skill: &str, bid: Credits) -> Result<Vec<Candidate>, CallError> {
@@ -51,7 +51,7 @@ impl Desk<'_> {
         Ok(all)
     }
 
-    /// Hires somebody; `None` if it failed, and then nothing was paid.
+    /// Hires an agent; `None` if it failed, in which case nothing was paid.
     async fn hire(
         &self,
         skill: &str,
@@ -76,13 +76,13 @@ impl Desk<'_> {
         match output(end)? {
             Some(output) => {
                 let price = if paid.is_zero() { "nothing".to_owned() } else { purse::text(paid) };
-                let said = format!("has {who}'s work and has paid {price}");
+                let said = format!("gets the result of {who} and pays {price}");
                 self.tell.tell(Who::Editor, Beat::Pays.with(who).of(paid), said);
                 Ok(Some(output))
             }
             None => {
                 let back = most.pay(paid).unwrap_or_default();
-                let said = format!("has all {} it held for {who} back", purse::text(back));
+                let said = format!("gets back all {} held for {who}", purse::text(back));
                 self.tell.tell(Who::Editor, Beat::IsRefunded.with(who).of(back), said);
                 Ok(None)
             }
@@ -90,14 +90,14 @@ impl Desk<'_> {
     }
 }
 
-/// The price somebody lists for a skill. Who names it when asked is shown at nothing.
+/// The listed price of a skill. An agent that prices by offer lists zero.
 fn listed(found: &Found, skill: &str) -> Option<Credits> {
     let all = &found.entry.capabilities.advertised_capabilities;
     let price = all.iter().find(|offered| offered.capability_id == skill)?.price.as_ref()?;
     purse::amount(price.get()).ok().filter(|price| !price.is_zero())
 }
 
-/// A refusal as an error: nobody in this story says no to the Editor.
+/// Turns a refusal into an error: no agent of the demo refuses the Editor.
 fn refused(asked: &Asked) -> Result<(), CallError> {
     match &asked.response.answer {
         Answer::Rejected(why) => Err(CallError::Unreadable(why.message.clone())),
@@ -105,7 +105,7 @@ fn refused(asked: &Asked) -> Result<(), CallError> {
     }
 }
 
-/// What was made; `None` where it failed.
+/// The output; `None` if the job failed.
 fn output(end: End) -> Result<Option<Value>, CallError> {
     match end {
         End::Result(message) => match message.said.outcome {
@@ -113,10 +113,10 @@ fn output(end: End) -> Result<Option<Value>, CallError> {
                 serde_json::from_str(&output_data).map(Some).map_err(purse::unreadable)
             }
             Outcome::Failed(_) => Ok(None),
-            Outcome::Cancelled { .. } => Err(CallError::Unreadable("it was called off".to_owned())),
+            Outcome::Cancelled { .. } => Err(CallError::Unreadable("it was cancelled".to_owned())),
         },
         End::Rejected(why) => Err(CallError::Unreadable(why.message)),
-        End::Withdrawn => Err(CallError::Unreadable("it was called off".to_owned())),
-        End::NotYet(state) => Err(CallError::TimedOut { url: format!("work that is {state}") }),
+        End::Withdrawn => Err(CallError::Unreadable("it was cancelled".to_owned())),
+        End::NotYet(state) => Err(CallError::TimedOut { url: format!("job in state {state}") }),
     }
 }

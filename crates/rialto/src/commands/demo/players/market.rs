@@ -1,4 +1,5 @@
-//! Crier and Herald: two agents of clara that cry news. One does not want to, one bids too much.
+//! Crier and Herald: two agents of clara that announce news. The Crier declines, the Herald bids
+//! too much.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::commands::demo::event::Beat;
 use crate::commands::demo::purse;
 use crate::commands::demo::teller::Teller;
 
-/// What both of them do; the Courier's `agora:tweet:v1` is the same in this market.
+/// The topic of both; the Courier's `agora:tweet:v1` is the same in this market.
 pub const TOPIC: &str = "tweet";
 
 pub async fn enter(wings: &mut Wings, who: Who) -> Result<String, CallError> {
@@ -24,7 +25,7 @@ pub async fn enter(wings: &mut Wings, who: Who) -> Result<String, CallError> {
     Ok(format!("clara:{}", who.name()))
 }
 
-/// A wallet nobody had before, with an agent of this name.
+/// A new wallet with an agent of this name.
 pub async fn account(
     wings: &Wings,
     who: Who,
@@ -39,7 +40,7 @@ pub async fn account(
     Ok(account)
 }
 
-/// Lets an agent work, looking for news more often than usual: this story is short.
+/// Serves an agent that polls more often than usual, since the demo is short.
 pub fn serve<H: Handler>(wings: &mut Wings, who: Who, account: Account, handler: Arc<H>) {
     let how = Workplace { look: WORK / 2, ..Workplace::default() };
     let work = async move { account.serve(who.name(), how, handler, std::future::pending()).await };
@@ -54,7 +55,7 @@ struct Bystander {
 impl Handler for Bystander {
     async fn price(&self, _: &Asked) -> Option<Credits> {
         if self.who == Who::Crier {
-            let said = "declines: it has a sore throat";
+            let said = "declines: it is busy";
             self.tell.tell(self.who, Beat::Declines.with(Who::Newsstand), said);
             return None;
         }
@@ -65,9 +66,9 @@ impl Handler for Bystander {
     }
 
     async fn work(&self, _: Job) -> Result<String, Broken> {
-        // Not in the plan, and so the checks would tell; but who is hired works.
+        // Not planned, so the checks would fail; but an agent that is hired works.
         sleep(WORK).await;
-        self.tell.tell(self.who, Beat::Delivers.with(Who::Newsstand), "has cried the news");
+        self.tell.tell(self.who, Beat::Delivers.with(Who::Newsstand), "announces the news");
         Ok("{}".to_owned())
     }
 

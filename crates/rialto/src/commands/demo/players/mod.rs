@@ -1,7 +1,7 @@
-//! The players: ten agents, each over its own protocol's client and each a task of its own.
+//! The demo's ten agents, each with its own protocol's client and its own task.
 //!
-//! Nothing here knows what the others do. Whoever hires looks for others in the lists of its own
-//! protocol, where agents of other protocols stand under their aliases.
+//! No agent knows what the others do. An agent that hires searches the lists of its own protocol,
+//! which show agents of other protocols under their aliases.
 
 mod bidders;
 mod checkers;
@@ -21,29 +21,29 @@ use tokio::task::JoinSet;
 use super::cast::Who;
 use super::teller::Teller;
 
-/// How long a piece of work takes: long enough to be seen.
+/// How long a job takes: long enough to be visible.
 const WORK: Duration = Duration::from_millis(250);
-/// How long somebody waits for work it asked for. The story itself is less patient, and knows better
-/// what did not happen.
+/// How long a requester waits for a result. The scenario has a shorter timeout, and its error names
+/// the missing step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where players come from and what they need there. All of them stop when this is dropped.
+/// Starts the agents. All of them stop when this is dropped.
 pub struct Wings {
     pub url: String,
     pub tell: Teller,
     working: JoinSet<()>,
 }
 
-/// Who is meant by an alias. Everybody may ask the hub.
+/// The role of the agent with this alias. The hub answers this without a key.
 async fn who_is(hub: &Hub, protocol: &str, alias: &str) -> Result<Who, CallError> {
-    // An alias may have a slash, which would be another path.
+    // An alias may contain a slash, which would split the path.
     let alias = alias.replace('/', "%2F");
     let shown = hub.get(&format!("/v1/agents/{protocol}:{alias}")).await?;
     let name = shown.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
     Who::named(name).ok_or_else(|| CallError::Unreadable(format!("{alias} is {name:?}")))
 }
 
-/// Whom the hub knows as what, such as `agora:did:key:z6Mk…`.
+/// The hub's id of each role, such as `agora:did:key:z6Mk…`.
 pub type Known = BTreeMap<Who, String>;
 
 impl Wings {
@@ -51,7 +51,7 @@ impl Wings {
         Self { url: url.to_owned(), tell, working: JoinSet::new() }
     }
 
-    /// Everybody but the Reader comes in and begins to listen for work.
+    /// Starts all agents except the Reader; they begin to listen for jobs.
     pub async fn enter(&mut self) -> Result<Known, CallError> {
         let mut known = Known::new();
         known.insert(Who::Editor, editor::enter(self).await?);
@@ -69,12 +69,12 @@ impl Wings {
         Ok(known)
     }
 
-    /// The hub, called by nobody in particular.
+    /// A client for the hub, without a key.
     fn hub(&self) -> Result<Hub, CallError> {
         Hub::new(&self.url)
     }
 
-    /// Lets somebody work on its own; should that end, everybody hears of it.
+    /// Runs an agent in its own task; reports it if the task ends.
     fn spawn(
         &mut self,
         who: Who,

@@ -1,4 +1,4 @@
-//! The Newsstand: an agent of clara that is hired, and hires in turn by a sealed auction.
+//! The Newsstand: an agent of clara that is hired and hires others by a sealed auction.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::commands::demo::event::Beat;
 use crate::commands::demo::purse;
 use crate::commands::demo::teller::Teller;
 
-/// What the Newsstand does.
+/// The Newsstand's topic.
 const TOPIC: &str = "discord";
 
 pub async fn enter(wings: &mut Wings) -> Result<String, CallError> {
@@ -44,7 +44,7 @@ impl Handler for Newsstand {
             Broken::new(error.to_string())
         };
         let crier = self.auction(&job.payload).await.map_err(broken)?;
-        let said = format!("reports that {crier} cried the news");
+        let said = format!("delivers: {crier} announced the news");
         self.tell.tell(Who::Newsstand, Beat::Delivers.with(Who::Editor), said);
         Ok(json!({"cried_by": crier.name()}).to_string())
     }
@@ -55,12 +55,12 @@ impl Handler for Newsstand {
 }
 
 impl Newsstand {
-    /// Has somebody cry the news, and says who did.
+    /// Auctions the announcement and returns the winner.
     async fn auction(&self, news: &str) -> Result<Who, CallError> {
         let before = self.account.balance().await?;
         let most = cast::CRYING_BID;
         let said = format!(
-            "posts a sealed auction: who cries the news, for at most {}?",
+            "posts a sealed auction: who announces the news, for at most {}?",
             purse::text(most)
         );
         self.tell.tell(Who::Newsstand, Beat::Auctions.alone().of(most), said);
@@ -68,11 +68,11 @@ impl Newsstand {
         let order = order.for_agent(Who::Newsstand.name());
         let mut wait = self.account.order(&order).await?;
         let Ending::Done(Outcome { agent_id, .. }) = wait.next(PATIENCE).await? else {
-            return Err(CallError::Unreadable("nobody cried the news".to_owned()));
+            return Err(CallError::Unreadable("no agent announced the news".to_owned()));
         };
         let crier = who_is(&self.hub, "clara", &agent_id).await?;
         let paid = before.pay(self.account.balance().await?).unwrap_or_default();
-        let said = format!("has paid {} to {crier}, the lowest bidder", purse::text(paid));
+        let said = format!("pays {} to {crier}, the lowest bidder", purse::text(paid));
         self.tell.tell(Who::Newsstand, Beat::Pays.with(crier).of(paid), said);
         Ok(crier)
     }

@@ -1,4 +1,4 @@
-//! The Polyglot: an agent of relay. It knows nothing of jobs and money; it answers messages.
+//! The Polyglot: an agent of relay. It knows nothing of jobs and credits; it replies to messages.
 
 use rialto_client::CallError;
 use rialto_client::relay::{Announcement, Draft, Listen, Message, Order, Server};
@@ -10,7 +10,7 @@ use crate::commands::demo::event::Beat;
 use crate::commands::demo::teller::Teller;
 
 const CULTURE: &str = "fr";
-/// All the French it knows.
+/// Its French vocabulary.
 const WORDS: [(&str, &str); 4] =
     [("the", "le"), ("bridge", "pont"), ("is", "est"), ("open", "ouvert")];
 
@@ -39,7 +39,7 @@ pub async fn enter(wings: &mut Wings) -> Result<String, CallError> {
 }
 
 impl Polyglot {
-    /// Answers in French, in the same conversation.
+    /// Replies in French, in the same conversation.
     async fn reply(&self, message: &Message) -> Result<(), CallError> {
         self.tell.doing(Who::Polyglot, "reads a message");
         sleep(WORK).await;

@@ -1,4 +1,4 @@
-//! The Reader: an orchestrator of registry that wants a bulletin and pays for it.
+//! The Reader: an orchestrator of registry that orders a bulletin and pays for it.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::commands::demo::cast::{self, Who};
 use crate::commands::demo::event::Beat;
 use crate::commands::demo::purse::{self, Purse};
 
-/// What the Reader's account is called.
+/// The name of the Reader's account.
 const OWNER: &str = "demo-reader";
-/// How often it looks whether its bulletin is there.
+/// How often it polls for its bulletin.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The Reader, with its key.
@@ -22,9 +22,9 @@ pub struct Reader {
     pub id: String,
 }
 
-/// What the Reader asked for.
+/// The bulletin the Reader ordered.
 pub struct Bulletin {
-    /// What the Reader calls its job.
+    /// The Reader's own id of the job.
     pub job: String,
     pub text: Value,
 }
@@ -41,7 +41,7 @@ impl Reader {
         Ok(Self { hub: hub.with_key(&text("api_key")?), id: text("agent_id")? })
     }
 
-    /// The hub, called as the Reader.
+    /// A client for the hub, with the Reader's key.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
@@ -52,14 +52,14 @@ impl Reader {
         let editor = self.find("write_bulletin").await?;
         let price = purse::text(cast::BULLETIN);
         let said =
-            format!("hires Editor for a bulletin at {price}: the money is held, not yet paid");
+            format!("hires Editor for a bulletin at {price}: the credits are held, not yet paid");
         wings.tell.tell(Who::Reader, Beat::Hires.with(Who::Editor).of(cast::BULLETIN), said);
         let job = self.post(&editor, &price).await?;
         wings.tell.doing(Who::Reader, "waits for its bulletin");
         let text = self.result(&job).await?;
         let after = Purse::own(&self.hub).await?;
         let paid = before.available.pay(after.available).unwrap_or_default();
-        let said = format!("has its bulletin and has paid {}", purse::text(paid));
+        let said = format!("gets its bulletin and pays {}", purse::text(paid));
         wings.tell.tell(Who::Reader, Beat::Pays.with(Who::Editor).of(paid), said);
         Ok(Bulletin { job, text })
     }
@@ -68,11 +68,11 @@ impl Reader {
     async fn find(&self, skill: &str) -> Result<String, CallError> {
         let found = self.hub.get(&format!("/registry/discover?skill={skill}")).await?;
         let id = found.pointer("/agents/0/agent_id").and_then(Value::as_str).map(str::to_owned);
-        id.ok_or_else(|| CallError::Unreadable(format!("nobody has the skill {skill}")))
+        id.ok_or_else(|| CallError::Unreadable(format!("no agent has the skill {skill}")))
     }
 
     async fn post(&self, editor: &str, price: &str) -> Result<String, CallError> {
-        // Written by hand, so that the budget never passes through a float.
+        // Built as text, so that the budget never passes through a float.
         let body = format!(
             r#"{{"orchestrator_id":"{}","agent_id":"{editor}","skill_name":"write_bulletin","input_data":{{"about":"bridges"}},"budget":{price}}}"#,
             self.id
@@ -89,7 +89,7 @@ impl Reader {
             match job.get("status").and_then(Value::as_str) {
                 Some("SUCCESS") => return Ok(job["output_data"].take()),
                 Some("PENDING") => sleep(LOOK).await,
-                _ => return Err(CallError::Unreadable(format!("there is no bulletin: {job}"))),
+                _ => return Err(CallError::Unreadable(format!("the job has no bulletin: {job}"))),
             }
         }
     }

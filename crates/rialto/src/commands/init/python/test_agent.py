@@ -1,4 +1,4 @@
-"""Hires this agent at the hub that runs on this machine: start it with `rialto dev`."""
+"""Tests this agent with a hub on this machine: start one with `rialto dev`."""
 import json
 import subprocess
 import sys
@@ -7,12 +7,12 @@ import unittest
 
 class Hired(unittest.TestCase):
     def setUp(self):
-        # An agent of its own beside the one that may run here already.
+        # Runs a second agent, beside the one that may already run here.
         command = ["rialto", "agent", "run", "--name", "shout-test", "--json"]
         self.agent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         told = json.loads(self.agent.stdout.readline())
-        self.assertEqual(told.get("event"), "at_work", f"is there a hub? rialto dev: {told}")
+        self.assertEqual(told.get("event"), "at_work", f"no hub? start one with `rialto dev`: {told}")
         self.agent_id = told["agent_id"]
 
     def stop(self):

@@ -1,11 +1,11 @@
-//! Hires this agent at the hub that runs on this machine: start it with `rialto dev`.
+//! Tests this agent with a hub on this machine: start one with `rialto dev`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// The agent, at work until the test ends.
+/// The agent, running until the test ends.
 struct AtWork(Child);
 
 impl Drop for AtWork {
@@ -24,9 +24,9 @@ fn the_handler_shouts() {
         .expect("the handler starts");
     let job = json!({"job_id": "1", "skill": "shout", "input": {"text": "hello"}});
     let mut input = handler.stdin.take().expect("a pipe");
-    input.write_all(job.to_string().as_bytes()).expect("it reads");
+    input.write_all(job.to_string().as_bytes()).expect("the handler reads its input");
     drop(input);
-    let ran = handler.wait_with_output().expect("it ends");
+    let ran = handler.wait_with_output().expect("the handler ends");
     let made: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     assert_eq!(made, json!({"text": "HELLO"}));
 }
@@ -34,7 +34,7 @@ fn the_handler_shouts() {
 #[test]
 fn a_job_is_done_and_paid() {
     let agent = Command::new("rialto")
-        // An agent of its own beside the one that may run here already.
+        // Runs a second agent, beside the one that may already run here.
         .args(["agent", "run", "--name", "shout-test", "--json"])
         .stdout(Stdio::piped())
         .spawn()
@@ -42,9 +42,9 @@ fn a_job_is_done_and_paid() {
     let mut agent = AtWork(agent);
     let mut first = String::new();
     let said = agent.0.stdout.take().expect("a pipe");
-    BufReader::new(said).read_line(&mut first).expect("it says something");
+    BufReader::new(said).read_line(&mut first).expect("the agent prints a line");
     let told: Value = serde_json::from_str(&first).expect("JSON");
-    assert_eq!(told["event"], "at_work", "is there a hub? rialto dev: {told}");
+    assert_eq!(told["event"], "at_work", "no hub? start one with `rialto dev`: {told}");
     let worker = told["agent_id"].as_str().expect("an id");
     let posted = Command::new("rialto")
         .args(["job", "post", "--skill", "shout", "--to", worker])

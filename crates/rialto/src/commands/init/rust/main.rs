@@ -1,4 +1,4 @@
-//! Does one job: read from standard input, result to standard output.
+//! Handles one job: reads it from standard input, writes the result to standard output.
 
 use serde_json::{Value, json};
 
@@ -7,5 +7,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = job["input"]["text"].as_str().ok_or("the input has no text")?;
     eprintln!("{} characters to shout", text.chars().count()); // the job's log
     println!("{}", json!({ "text": text.to_uppercase() }));
-    Ok(()) // Exit status 0: done. 75: somebody else should do it. Anything else: failed.
+    Ok(()) // Exit status 0: done. 75: try another worker. Anything else: failed.
 }

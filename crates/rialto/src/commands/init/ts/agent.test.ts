@@ -1,4 +1,4 @@
-// Hires this agent at the hub that runs on this machine: start it with `rialto dev`.
+// Tests this agent with a hub on this machine: start one with `rialto dev`.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -11,14 +11,14 @@ test("the handler shouts", () => {
 });
 
 test("a job is done and paid", async () => {
-  // An agent of its own beside the one that may run here already.
+  // Runs a second agent, beside the one that may already run here.
   const run = ["agent", "run", "--name", "shout-test", "--json"];
   const agent = spawn("rialto", run, { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const lines = createInterface({ input: agent.stdout });
     const first: string = await new Promise((resolve) => lines.once("line", resolve));
     const told = JSON.parse(first);
-    assert.equal(told.event, "at_work", `is there a hub? rialto dev: ${first}`);
+    assert.equal(told.event, "at_work", `no hub? start one with 'rialto dev': ${first}`);
     const post = ["job", "post", "--skill", "shout", "--to", told.agent_id];
     post.push("--budget", "0.10", "--wait", "--json");
     const answer = execFileSync("rialto", [...post, "--input", '{"text":"hello"}']);
