@@ -1,4 +1,4 @@
-//! Writes are counted by whom they come from, however that is shown.
+//! Writes are counted per caller, whichever credential proves it.
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::agora::kit::{Hub as AgoraHub, Key};
 use crate::kit::TestHub;
 use crate::relay::kit::message;
 
-/// Writes a minute in these tests.
+/// Writes per minute in these tests.
 const WRITES: usize = 4;
 
 fn limits() -> [(&'static str, &'static str); 1] {

@@ -1,5 +1,5 @@
-//! The promises about who may do what (docs/guarantees.md), cell by cell, against the rows: whatever
-//! changes something is one of these actions, and every row keeps to its action's cells.
+//! The promises of docs/guarantees.md about authorization, checked against the rows: every route
+//! that changes something belongs to one action, and every row matches its action's cells.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use rialto_protocols::face::Reach;
 use super::table::{Row, TABLE};
 use super::{CALLERS, route_of};
 
-/// Something that can be done, by whom, and where.
+/// An action, its callers, and its routes.
 struct Action {
     name: &'static str,
-    /// Yes, no, or another question, for: anyone, the agent itself, requester, worker, other agent,
+    /// Yes, no, or not applicable, for: anyone, the agent itself, requester, worker, other agent,
     /// operator.
     cells: &'static str,
     routes: &'static [&'static str],
@@ -33,11 +33,11 @@ const ACTIONS: &[Action] = &[
     Action { name: "send as an id", cells: "nynnny", routes: &[
         "POST /relay/messages", "POST /messages",
     ] },
-    // Only where the operator said so, and marked as proven by nobody.
+    // Only if the operator enables it, and marked as unverified.
     Action { name: "hand in a letter without a key", cells: "yyyyyy", routes: &[
         "POST /relay/receive/{id}",
     ] },
-    // These are about whoever asks: nobody else can be named.
+    // These apply to the caller itself: no other agent can be named.
     Action { name: "use one's own inbox, keys, status and blocks", cells: "ny---n", routes: &[
         "POST /relay/agent/inbox/ack", "POST /agent/inbox/ack", "PUT /relay/agent/blocks/{id}",
         "PUT /agent/blocks/{id}", "DELETE /relay/agent/blocks/{id}", "DELETE /agent/blocks/{id}",
@@ -55,7 +55,7 @@ const ACTIONS: &[Action] = &[
         "POST /openclaw/collaborations/{id}/cancel", "POST /v1/jobs/{id}/cancel",
         "POST /v1/webhooks/{id}/resend",
     ] },
-    // Whoever can do it, and never the one who asks for it.
+    // Any agent able to do it, but never the requester.
     Action { name: "bid", cells: "nnny-n", routes: &["POST /v1/jobs/{id}/offers"] },
     Action { name: "accept an offer", cells: "nnynnn", routes: &["POST /v1/jobs/{id}/accept"] },
     Action { name: "accept, decline and report, as who holds it", cells: "nnnyn-", routes: &[
@@ -81,7 +81,7 @@ const ACTIONS: &[Action] = &[
     ] },
 ];
 
-/// What a row is about. A new id is registered at the same place as a known one is changed.
+/// The action of a row. New ids are registered at the route that changes known ones.
 fn action_of(row: &Row) -> Option<&'static Action> {
     if row.expected == [201; 6] {
         return Some(&REGISTER);
@@ -94,7 +94,7 @@ fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for row in TABLE {
         let reach = route_of(row).reach;
-        // What everybody may do changes nothing; what is signed or sealed proves itself.
+        // A public route changes nothing; a signature or token in the request is its own proof.
         let proves_itself = matches!(reach, Reach::Public | Reach::Token | Reach::Signed);
         if row.route.starts_with("GET ") || proves_itself {
             continue;
@@ -118,7 +118,7 @@ fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     }
 }
 
-/// Scores come from what happened: the routes that once wrote them are for everybody and do nothing,
+/// Scores follow from outcomes: the routes that once wrote them are public and have no effect,
 /// which the rows of public routes show.
 #[test]
 fn nobody_writes_reputation() {

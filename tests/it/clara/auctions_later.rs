@@ -1,4 +1,4 @@
-//! Auctions when something comes between: restarts, winners that decline, curious eyes (2.7, R77).
+//! Auctions with interruptions: restarts, winners that decline, attempts to read bids (2.7, R77).
 
 use rialto_core::time::Millis;
 use rialto_hub::config::Posture;
@@ -61,7 +61,7 @@ async fn when_the_winner_declines_the_next_offer_counts_and_then_the_queue() {
     assert_eq!(last.actions(), ["Task-Declined", "Task-Queued"]);
     assert_eq!(last.result.messages[1].target, requester.address());
     assert_eq!(hub.purse(&requester).await, purse("50", "50"));
-    // Everybody has declined: a new auction is for whoever comes.
+    // All agents have declined: a new auction is open to new ones.
     let d = Wallet::of(4);
     let came = hub.agent(&d, "D", "tweet", "1").await;
     assert_eq!(came.actions(), ["Registered", "Agent-Task-Query"]);
@@ -145,7 +145,7 @@ async fn nobody_sees_an_offer_before_the_end_and_losing_prices_never() {
     hub.offer(&a, "A", &id, "47").await;
     hub.offer(&b, "B", &id, "33").await;
     assert_eq!(eyes().await, before, "neither that nor for how much");
-    // Nor can it be tried out in somebody's name.
+    // A bid cannot be evaluated in another agent's name either.
     let [agent, task] = about("A", &id);
     let tags = [("Action", "Submit-Offer"), ("Protocol", "C.L.A.R.A."), agent, task];
     let tags = [&tags[..], &[("RedStone-Agent-Fee", "1")]].concat();

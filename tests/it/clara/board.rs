@@ -1,4 +1,4 @@
-//! The public board and what reads of it (R13–R20, R64–R66).
+//! The public board and its reads (R13–R20, R64–R66).
 
 use rialto_protocols::clara::{Action, PROCESS};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn the_board_is_read_without_a_signature_or_a_protocol() {
     let shown = &one["tasks"]["outbox"][&done.id];
     assert!(shown["timestamp"].is_i64() && shown["block"].is_u64());
     assert_eq!(shown["result"], json!({"done": 1}));
-    // The same for who signs, and for the deployed name of the action.
+    // The same for a signed request, and for the deployed name of the action.
     for action in ["List-Agents", "v1.List-Agents"] {
         let said = hub.say(&requester, &[("Action", action)], "").await;
         assert_eq!(said.data(), agents);
@@ -72,7 +72,7 @@ async fn no_dry_run_changes_anything_whatever_its_action() {
     }
     assert_eq!(snapshot(&hub.0).await, before);
     assert_eq!(hub.board().await, board);
-    // And it shows what would be done.
+    // It shows what would happen.
     let tags = [
         ("Action", "Register-Agent-Profile"),
         ("Protocol", "C.L.A.R.A."),

@@ -1,4 +1,4 @@
-//! Who is chosen (R28, R29, R31–R35, R40).
+//! How a task's agent is chosen (R28, R29, R31–R35, R40).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Decline-Task, the queue and silence (R53–R62).
+//! Decline-Task, the queue and agents that do not answer (R53–R62).
 
 use rialto_core::time::Millis;
 use rialto_hub::config::Posture;
@@ -16,7 +16,7 @@ async fn queue(hub: &Hub) -> Vec<String> {
     all.iter().map(|task| task["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// What the requester was told about a task, newest last.
+/// The notices to the requester about a task, newest last.
 async fn told(hub: &Hub, to: &Wallet, task: &str) -> Vec<String> {
     let page = hub.results("?limit=1000").await;
     let sent = page.edges.iter().flat_map(|edge| &edge.node.messages);
@@ -118,7 +118,7 @@ async fn queued_tasks_are_tried_oldest_first_whenever_something_changes() {
     let came = hub.agent(&a, "A", "tweet", "45").await;
     assert_eq!(came.actions(), ["Registered", "Agent-Task-Assignment"]);
     assert_eq!(queue(&hub).await, waiting[1..]);
-    // An update is as good as a registration.
+    // An update frees the agent like a registration.
     let updated = hub.agent(&a, "A", "tweet", "10").await;
     let given: Vec<_> =
         updated.result.messages[1..].iter().map(|one| one.tag("TaskId").expect("an id")).collect();

@@ -28,7 +28,7 @@ async fn a_result_goes_to_the_requester_and_into_the_outbox() {
     let Scene { hub, agent, requester, .. } = scene().await;
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     let [first, second] = about("A", &task.id);
-    // Whom its agent names is shown, and diverts nothing (D6).
+    // The recipient that the agent names is shown, and changes nothing (D6).
     let tags = [first, second, ("RedStone-Task-Recipient", "somebody else")];
     let done = hub.act(&agent, "Send-Result", &tags, r#"{"text":"é","n":1.50}"#).await;
     assert_eq!(done.actions(), ["Task-Result"]);

@@ -1,12 +1,12 @@
-//! Agents of other protocols in the market: matched by topic, bidding with their fee, paid what was
-//! shown (R37, R79, B9, B15, B16).
+//! Agents of other protocols in the market: matched by topic, bidding with their fee, paid the
+//! shown price (R37, R79, B9, B15, B16).
 
 use serde_json::json;
 
 use super::kit::{Hub, Wallet, purse};
 use crate::kit::{Agent, eventually};
 
-/// What the market calls an agent of the registry.
+/// The market's name for a registry agent.
 async fn alias_of(hub: &Hub, agent: &Agent) -> String {
     let board = hub.board().await;
     let address = address_of(&agent.id);
@@ -14,7 +14,7 @@ async fn alias_of(hub: &Hub, agent: &Agent) -> String {
     found.expect("it is listed")["id"].as_str().expect("an id").to_owned()
 }
 
-/// The address the hub makes for an agent of the registry (docs/requirements.md, section 4).
+/// The address the hub derives for a registry agent (docs/requirements.md, section 4).
 fn address_of(id: &str) -> String {
     use base64::Engine as _;
     use sha2::{Digest as _, Sha256};
@@ -22,7 +22,7 @@ fn address_of(id: &str) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(digest)
 }
 
-/// The job an agent of the registry was given.
+/// The job that a registry agent was given.
 async fn work_of(hub: &Hub, agent: &Agent) -> (String, serde_json::Value) {
     let path = format!("/registry/agents/{}/jobs?wait=10", agent.id);
     let work = hub.get(&path, Some(&agent.key)).await.expect(200);
@@ -83,7 +83,7 @@ async fn in_a_query_they_offer_their_fee_and_win_or_lose_by_it() {
     let alias = alias_of(&hub, &far).await;
     for (bid, winner) in [("5", alias.as_str()), ("3", "A")] {
         let task = hub.auction(&requester, "tweet", "50").await;
-        // Everybody else has offered already, so this is the last answer.
+        // All others have made their offers, so this is the last one.
         hub.offer(&own, "A", &task, bid).await;
         let mut won = serde_json::Value::Null;
         eventually(async || {

@@ -1,4 +1,4 @@
-//! What a review of the running market found, and what holds since.
+//! Regression tests for faults that a review of the running market found.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn what_goes_to_many_is_bounded_for_all_of_them_together() {
         let dry = hub.dry_run_as(&Wallet::of(9).address(), &all, &large).await;
         assert!(dry.error.expect("an error").starts_with("Data is too large"));
     }
-    // Agents of other protocols who offer the topic count like any other.
+    // Agents of other protocols with the topic count like all others.
     for number in 0..3 {
         hub.agent_of_registry(&format!("owner-{number}"), "nft", "1.00").await;
     }
@@ -83,7 +83,7 @@ async fn nobody_is_barred_by_an_agent_that_is_called_like_its_address() {
         assert!(refused(id).await.contains("must not start"));
     }
     hub.agent(&stranger, "A", "tweet", "1").await;
-    // Under its own address it may have an agent, and ask for work besides.
+    // It may register an agent under its own address, and also request work.
     assert_eq!(hub.agent(&victim, &victim.address(), "nft", "1").await.result.error, None);
     let task = hub.task(&victim, "tweet", "5", "cheapest").await;
     assert_eq!(task.chosen(), "A");

@@ -1,4 +1,4 @@
-//! What is read one by one, and what only who signs may read (R74, R76, R78).
+//! Reads of single tasks, and reads that need a signature (R74, R76, R78).
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Credits: what is held, paid and released, by the book's worked numbers (R43, R50, R59, R61, R80).
+//! Credits: held, paid and released, with the worked numbers of the spec (R43, R50, R59, R61, R80).
 
 use super::kit::{Hub, Wallet, purse};
 

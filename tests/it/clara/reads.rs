@@ -1,4 +1,4 @@
-//! Signed orders that only read leave little behind, however long their answers are.
+//! Signed orders that only read leave small records, however long their answers are.
 
 use rialto_core::id::PostingId;
 use rialto_core::time::Millis;
@@ -12,7 +12,7 @@ use crate::kit::snapshot;
 /// What one signed read may add to the public record.
 const ONE_READ_MAX: usize = 2 << 10;
 
-/// Bytes of every posting after the first `after`.
+/// Bytes of every market record after the first `after`.
 async fn postings(hub: &Hub, after: u64) -> Vec<usize> {
     let (after, before) = (PostingId(after), PostingId(u64::MAX >> 1));
     let page = Page::Postings { after, before, newest_first: false, limit: 1_000 };
@@ -43,7 +43,7 @@ async fn a_signed_read_adds_little_to_the_store_and_its_result_is_still_whole() 
     hub.act(&agent, "Register-Agent-Profile", &profile, &profile_data).await;
     let task = |topic| [("RedStone-Agent-Topic", topic), ("RedStone-Agent-Reward", "50")];
     let assigned = hub.act(&requester, "Register-Task", &task("tweet"), &long).await;
-    // Nobody does this one, so it waits.
+    // No agent has this topic, so the task waits.
     hub.act(&requester, "Register-Task", &task("nft"), &long).await;
 
     let start = newest(&hub);

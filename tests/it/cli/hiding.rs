@@ -1,10 +1,10 @@
-//! Keys stay with their hub, and what is kept is its owner's alone.
+//! Keys are sent only to their own hub, and kept files are readable by their owner only.
 
 use super::kit::{Cli, Stage};
 
 const NOBODY: &str = r#"{"items":[],"next_cursor":null}"#;
 
-/// Who was told what, for a line that any hub answers.
+/// The credential that a hub got with a command that every hub answers.
 async fn shown(cli: &Cli, stage: &Stage, more: &[&str]) -> Option<String> {
     let before = stage.heard().len();
     cli.run(&[&["agent", "search", "--json"][..], more].concat()).await.ok();
@@ -49,7 +49,7 @@ async fn flags_come_before_the_environment_and_that_before_contexts() {
     let cli = cli.with("RIALTO_KEY", "rk_env");
     assert_eq!(shown(&cli, &stage, &[]).await, bearer("rk_env"));
     assert_eq!(shown(&cli, &stage, &["--key-file", &flag]).await, bearer("rk_flag"));
-    // A key file names its hub, and then the context is not asked.
+    // A key file names its hub, so the context is not used.
     let cli = cli.with("RIALTO_CONTEXT", "none-such");
     assert_eq!(shown(&cli, &stage, &["--key-file", &flag]).await, bearer("rk_flag"));
 }

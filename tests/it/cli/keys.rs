@@ -1,4 +1,4 @@
-//! A key that is changed, and an agent that leaves.
+//! Key rotation, and removing an agent.
 
 use super::kit::{Cli, Stage};
 use crate::kit::TestHub;
@@ -43,8 +43,8 @@ async fn a_new_key_is_kept_in_the_context_or_shown_once() {
     cli.with("RIALTO_KEY", &last).run(&["wallet", "balance"]).await.ok();
 }
 
-/// Whoever changes keys where nothing can be written must still have a key afterwards. Nobody can
-/// make files next to this one, and its text could be a key.
+/// A rotation whose new key cannot be written must not lose the old key. No file can be created
+/// beside this one, and its text could be a key.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_cannot_be_kept_is_not_asked_for() {
@@ -68,7 +68,7 @@ async fn an_agent_leaves_only_when_it_is_named() {
     cli.run(&["wallet", "balance"]).await.failed(4, &["no key is given"]);
 }
 
-/// One route takes agents of every protocol off the lists.
+/// One route removes agents of every protocol.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_of_the_relay_leaves_as_well() {
     let hub = TestHub::serve(&[]).await;

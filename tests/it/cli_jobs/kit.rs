@@ -1,4 +1,4 @@
-//! What these tests share: a hub, somebody with credits, and the binary run for them.
+//! Shared by these tests: a hub, an agent with credits, and the binary run for it.
 
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use crate::kit::{Agent, TestHub, output_given};
 
-/// A hub, the home of the command line, and a boss with a hundred credits.
+/// A hub, the command line's home directory, and an owner with a hundred credits.
 pub struct Desk {
     pub hub: TestHub,
     pub home: TempDir,
     pub boss: Agent,
 }
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,

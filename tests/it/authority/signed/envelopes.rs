@@ -1,4 +1,5 @@
-//! The deeds of agora: one row per type of message, what it is said about, and how that stands.
+//! The signed actions of agora: one row per message type, with the request it is about and its
+//! state.
 
 use std::collections::BTreeSet;
 
@@ -12,37 +13,37 @@ use Signer::{Requester, Worker};
 use Stage::{Agreed, Direct, Offered, Open};
 
 const RESOURCE: &str = "agora:search:v1";
-/// Whom letters are written to.
+/// The recipient of messages.
 const READER: u8 = 9;
 
-/// How the request of the scene stands.
+/// The state of the scene's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// One was asked by name, without a word about money.
+    /// One worker was asked by name, without a budget.
     Direct,
-    /// Two were asked.
+    /// Two workers were invited.
     Open,
-    /// One of them, the worker, has named a price.
+    /// One of them, the worker, has made an offer.
     Offered,
-    /// Which the requester has taken.
+    /// The requester has accepted it.
     Agreed,
 }
 
-/// One deed and who may do it.
+/// One action and its permitted signers.
 pub struct Row {
     pub deed: &'static str,
     pub kind: Kind,
     pub stage: Stage,
-    /// In whose name it is said by those who cannot sign.
+    /// The sender it claims when the signer cannot sign.
     whose: Signer,
-    /// Whether it is a letter.
+    /// Whether it is a message to the reader.
     to_reader: bool,
     payload: fn(&Market) -> Value,
     /// Statuses, by signer.
     expected: [u16; 7],
 }
 
-/// A hub, a request and those who were asked.
+/// A hub, a request and the invited workers.
 pub struct Market {
     pub hub: Hub,
     request: String,
@@ -74,7 +75,7 @@ impl Market {
             let offer = worker.offer(&market.request, json!(2));
             tell(&market.hub, &offer).await;
             market.offer = offer.id;
-            // Who accepts by the offer's id alone has read it here.
+            // Accepting by the offer's id alone requires that it was read here.
             let read = json!({"up_to": 1});
             market.hub.post("/agora/inbox/ack", Some(&inbox.0), &read).await.expect(200);
         }
@@ -84,7 +85,7 @@ impl Market {
         market
     }
 
-    /// The row's words as this signer brings them.
+    /// The row's envelope as this signer sends it.
     pub fn said(&self, row: &Row, by: Signer) -> String {
         let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
         let pen = Pen::of(seed);
@@ -100,7 +101,7 @@ impl Market {
     }
 
     async fn bring(&self, row: &Row, by: Signer, door: &str) -> u16 {
-        // At the door of one agent, which is the other party.
+        // At the path of one agent, which is the other party.
         let other = if row.whose == Requester { Worker } else { Requester };
         let other = if row.to_reader { READER } else { other.seed().expect("a key") };
         let path = door.replace("{id}", Key::of(other).did());
@@ -153,7 +154,7 @@ fn complaint(_: &Market) -> Value {
     json!({"code": 500, "message": "no"})
 }
 
-/// A word about oneself: nobody's but the speaker's.
+/// An update of the sender's own data, valid for its own key only.
 const ONESELF: [u16; 7] = [202, 202, 202, 202, 401, 401, 401];
 
 #[rustfmt::skip]
@@ -225,7 +226,7 @@ async fn every_envelope_is_taken_from_whose_word_it_is_and_from_nobody_else() {
             if expected < 300 {
                 continue;
             }
-            // Whoever is named besides tells a stranger nothing more.
+            // The recipient in the path does not change the answer to an unrelated signer.
             for door in &doors {
                 let status = market.bring(row, by, door).await;
                 assert_eq!(status, expected, "{} ({}) by {by:?} at {door}", row.deed, row.kind);
