@@ -1,4 +1,4 @@
-//! Workers of the relay that are called at an endpoint, hired from every other protocol (B16).
+//! Relay workers with an endpoint, hired from every other protocol (B16).
 
 use super::books::{Counted, Names, Purse, micros, total};
 use super::cells::{Cell, FLAGS, PURSE, walk};
@@ -17,7 +17,7 @@ async fn who_is_called_is_hired_from_everywhere_works_and_is_paid() {
     hub.stop().await;
 }
 
-/// What an endpoint answers at once: its status, its code, what that is, and whether it counts.
+/// Immediate responses of an endpoint: status, code, the resulting end, and what is counted.
 const CODES: [(u16, &str, End, Counted); 5] = [
     (200, "ADAPTATION_FAILED", End::Failed, Counted::BAD),
     (500, "ADAPTATION_FAILED", End::Failed, Counted::BAD),

@@ -1,4 +1,4 @@
-//! How it runs and ends: with every check, whatever is around it, and when it is interrupted.
+//! How the demo runs and ends: with every check, in any environment, and when it is interrupted.
 
 use std::fs;
 use std::io::Read;

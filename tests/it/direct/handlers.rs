@@ -1,4 +1,5 @@
-//! One handler of each kind behind the real binary, asked over every protocol by the client library.
+//! One handler of each kind behind the real binary, called over every protocol by the client
+//! library.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::kit::eventually;
 const SOON: Duration = Duration::from_secs(60);
 const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
-/// What came of the same wish in each protocol: the text that was made, or why not.
+/// The result of the same request in each protocol: the text, or the error.
 type Told = Result<String, String>;
 
 fn input(text: &str) -> String {
@@ -100,7 +101,7 @@ fn enveloped(sender: &str, text: &str) -> String {
     json!({ "envelope": envelope }).to_string()
 }
 
-/// Every requester is answered, with what was made or with why not.
+/// Every requester gets a result or an error.
 async fn all_are_served(place: &Place) {
     let agent = place.start().await;
     for (text, wanted) in [("hi", Ok("HI".to_owned())), ("fail", Err("no paper".to_owned()))] {
@@ -112,7 +113,7 @@ async fn all_are_served(place: &Place) {
     assert_eq!(place.runs(), ["hi", "hi", "hi", "hi", "fail", "fail", "fail", "fail"]);
 }
 
-/// Who chooses the same id gets its own work, also at the same time.
+/// Requesters that choose the same id get separate jobs, also at the same time.
 async fn equal_ids_are_told_apart(place: &Place) {
     let agent = place.start().await;
     let (one, two) = (signed(1, "one"), signed(2, "two"));
@@ -130,7 +131,7 @@ async fn equal_ids_are_told_apart(place: &Place) {
     assert_eq!((&three.1["reply"], &four.1["reply"]), (&json!("THREE"), &json!("FOUR")));
 }
 
-/// What was answered before SIGKILL is answered alike after it, and nothing is run twice.
+/// An answer from before SIGKILL is repeated after it, and nothing runs twice.
 async fn a_restart_forgets_nothing(place: &Place) {
     let input = json!({"text": "once"});
     let job = json!({"job_id": ID, "orchestrator_id": "a", "skill_name": "shout",
@@ -189,7 +190,7 @@ async fn a_server_of_ones_own_answers_requesters_of_every_protocol() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_told_to_stop_leaves_no_program_behind() {
-    // It does not hear a request to end, nor that nobody talks to it any more.
+    // It ignores SIGTERM and closed pipes.
     let stubborn = r#"trap "" TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 1; done"#;
     for flags in [&["--exec", stubborn][..], &["--persistent", "--exec", stubborn]] {
         let place = Place::with(flags);
@@ -200,17 +201,17 @@ async fn who_is_told_to_stop_leaves_no_program_behind() {
         let asking = tokio::spawn(client.post(url).body(body).send());
         eventually(async || !place.text("pid").is_empty()).await;
         agent.terminate().await;
-        // It never ends by itself. Whoever is ended may take a moment to be gone.
+        // It never ends by itself. A killed process may take a moment to disappear.
         let pid = place.text("pid");
         eventually(async || is_gone(pid.trim())).await;
         let _ = asking.await;
     }
 }
 
-/// Whether no process of that id runs: one that only waits to be buried does not.
+/// Whether no process with that id runs; a zombie does not count.
 fn is_gone(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    // The name of the program stands in parentheses and may hold anything.
+    // The program's name is in parentheses and may contain any character.
     stat.ok().is_none_or(|stat| {
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
     })

@@ -1,5 +1,5 @@
-//! Agents that answer for themselves: nine seconds, one word, and always an answer to the requester
-//! (R52, R53, R54, R55, R63).
+//! Agents that confirm requests themselves: nine seconds, one response, and always an answer to the
+//! requester (R52, R53, R54, R55, R63).
 
 use std::time::Instant;
 
@@ -62,7 +62,7 @@ async fn silence_ends_with_the_nine_seconds_and_a_later_word_is_a_conflict() {
     let late = hub.post(&path, Some(&worker.key), &hub.yes(&worker, &request, json!({}))).await;
     assert_error(&late, 409, "CONFLICT");
     assert_eq!(shown().await, before);
-    // Nobody is to blame for work that was never taken on.
+    // Work that was never accepted counts for neither party.
     assert_eq!(hub.entry(&worker.id).await["trust_signals"]["total_collaborations"], 0);
     hub.0.stop().await;
 }
@@ -87,7 +87,7 @@ async fn a_yes_is_passed_on_with_the_id_and_the_estimate_the_agent_chose() {
     assert_eq!(reply.at("/correlation_id"), request["correlation_id"]);
     assert_eq!(reply.str("/responder_agent_id"), worker.id);
     assert_eq!(hub.view(&worker, &own).await["state"], "running");
-    // A second word changes nothing.
+    // A second response changes nothing.
     let second = hub.respond(&worker, &request, json!({"collaboration_id": own})).await;
     assert_error(&second, 409, "CONFLICT");
     let done = hub.result(&work(&own, &request, &worker), json!({})).await.expect(200);
@@ -192,7 +192,7 @@ async fn a_response_has_its_members_and_belongs_to_its_request() {
             assert_error(&reply, 400, "VALIDATION_ERROR");
             assert!(reply.text.contains(names), "{more}: {}", reply.text);
         }
-        // To anybody else there is nothing to answer.
+        // For any other agent there is no such request.
         let theirs = hub.yes(&stranger, &request, json!({}));
         assert_error(&hub.post(&path, Some(&stranger.key), &theirs).await, 404, "NOT_FOUND");
         let own = hub.yes(&asker, &request, json!({}));

@@ -1,5 +1,5 @@
-//! The hub's choice, where a request names nobody: idle before busy, the better score, who came
-//! first; and if nobody can, the most hopeful reason (R84, R87).
+//! The hub's choice for a request without a responder: idle before busy, then the better score,
+//! then the earlier registration; without a candidate, the most hopeful reason (R84, R87).
 
 use rialto_core::time::Millis;
 use rialto_protocols::openclaw::Kind;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::kit::{Hub, Node, able, assert_rejected, identity, with};
 use super::scene::limits;
 
-/// Who is chosen for a request that names nobody.
+/// The agent chosen for a request without a responder.
 async fn chosen(hub: &Hub, asker: &Node, more: Value) -> String {
     let reply = hub.ask(asker, &hub.request(asker, more)).await.expect(200);
     assert_eq!(reply.str("/response_status"), "accepted", "{}", reply.text);
@@ -18,7 +18,7 @@ async fn chosen(hub: &Hub, asker: &Node, more: Value) -> String {
     responder
 }
 
-/// Asks for what nobody can do.
+/// Sends a request that no agent can do.
 async fn nobody(hub: &Hub, asker: &Node, more: Value, code: &str) -> Value {
     let before = hub.held().await;
     let reply = hub.ask(asker, &hub.request(asker, more)).await;
@@ -30,7 +30,7 @@ async fn nobody(hub: &Hub, asker: &Node, more: Value, code: &str) -> Value {
     reply.at("/rejection_reason")
 }
 
-/// Lets an agent do one piece of work, well or not.
+/// Lets an agent do one job, with success or not.
 async fn does(hub: &Hub, asker: &Node, worker: &Node, well: bool) {
     let work = hub.accepted(asker, worker, json!({})).await;
     let failed = json!({"result_status": "failed", "output_data": null,
@@ -38,7 +38,7 @@ async fn does(hub: &Hub, asker: &Node, worker: &Node, well: bool) {
     hub.result(&work, if well { json!({}) } else { failed }).await.expect(200);
 }
 
-/// An agent that only asks: what it can do is something else.
+/// An agent that only requests: it has another skill.
 async fn asker(hub: &Hub) -> Node {
     let mut other = identity("asker", hub.now());
     other["capabilities"] = json!({"advertised_capabilities": [super::kit::capability("ask", json!({}))],
@@ -65,7 +65,7 @@ async fn a_better_score_comes_before_an_earlier_registration_and_a_worse_one_aft
     does(&hub, &asker, &bad, false).await;
     does(&hub, &asker, &good, true).await;
     assert_eq!(chosen(&hub, &asker, json!({})).await, good.id);
-    // What an agent says of itself moves nothing.
+    // A self-reported reputation has no effect.
     let claim = json!({"agent_id": bad.id, "correlation_id": super::kit::fresh_id(),
         "timestamp": hub.time(0), "reputation_update": {"update_type": "periodic_update",
         "reputation_score": 1.0, "update_timestamp": hub.time(0)}});
