@@ -128,7 +128,7 @@ async fn whoever_fails_any_check_is_passed_over() {
     let last = hub.node("last").await;
     let request = json!({"deadline": hub.time(60_000), "budget": 1});
     assert_eq!(chosen(&hub, &asker, request.clone()).await, last.id);
-    // Before nobody does it, somebody may who has to be asked.
+    // If there is no other candidate, one that needs approval is chosen.
     let path = format!("/openclaw/agents/{}", last.id);
     hub.call("DELETE", &path, Some(&last.key), None).await.expect(200);
     let asked = hub.ask(&asker, &hub.request(&asker, request)).await.expect(200);
@@ -173,7 +173,7 @@ async fn who_is_silent_is_not_chosen() {
     hub.0.stop().await;
 }
 
-/// Says that an agent is away for so long, and until when that is.
+/// Reports an agent as offline for this long, and returns the time of its return.
 async fn away(hub: &Hub, node: &Node, for_ms: i64) -> String {
     let until = hub.time(for_ms);
     let details = json!({"maintenance_until": until});
@@ -188,7 +188,7 @@ async fn a_provider_in_maintenance_defers_named_and_unnamed_requests_alike() {
     let worker = hub.node("worker").await;
     let until = away(&hub, &worker, 600_000).await;
     let mut hears = hub.stream(&asker, "").await;
-    // Also what is wrong with a request is told once the agent is back.
+    // An invalid request, too, is answered once the agent is back.
     let flawed = json!({"input_data": {"a": 2}});
     for more in [json!({}), flawed] {
         for named in [json!({"responder_agent_id": worker.id}), json!({})] {
@@ -207,7 +207,7 @@ async fn a_provider_in_maintenance_defers_named_and_unnamed_requests_alike() {
     hub.0.stop().await;
 }
 
-/// The request of the spec, as it is printed but for its deadline, which is past.
+/// The spec's request as printed, except for its deadline, which is past.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_specs_request_names_nobody_and_is_deferred_by_its_only_provider() {
     let hub = Hub::serve(&[]).await;

@@ -1,4 +1,4 @@
-//! The client against a real hub: publish, be on duty, ask, work, approve, call off, come back.
+//! The client against a real hub: publish, stay present, request, work, approve, cancel, reconnect.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::kit::{Behaviour, Worker, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Does what its capability is called.
+/// Does the job that its capability names.
 #[derive(Default)]
 struct Clerk {
     began: Mutex<Vec<String>>,
@@ -122,7 +122,7 @@ async fn work_is_asked_for_done_and_told() {
     let reputed = asker.server().reputation(worker.id()).await.expect("a reputation");
     let by_hub = reputed.by_hub.expect("three are finished").metrics.expect("metrics");
     assert_eq!(by_hub.total_collaborations, Some(3));
-    // The duties follow what happens, in their own time.
+    // The presence task updates asynchronously.
     eventually(async || {
         let reputed = asker.server().reputation(worker.id()).await.expect("a reputation");
         reputed.claimed.is_some_and(|claimed| {

@@ -1,4 +1,4 @@
-//! Publishing again: what is replaced, what goes on, and who may (R24, R27).
+//! Publishing again: what is replaced, what continues, and who may do it (R24, R27).
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn publishing_again_replaces_the_identity_and_running_work_finishes() {
         (&json!("2.0.0"), &body["capabilities"])
     );
     assert_eq!(shown["registered_at"], before["registered_at"]);
-    // What vanished is refused from then on, what is new is taken, what runs goes on.
+    // A removed capability is refused, a new one is accepted, and running work continues.
     assert_rejected(&hub.hire(&asker, &worker, json!({})).await, "capability_not_available");
     hub.accepted(&asker, &worker, json!({"capability_id": "sing"})).await;
     let found = hub.get("/openclaw/agents?capability=sum", None).await.expect(200);
@@ -62,13 +62,13 @@ async fn an_id_that_exists_is_its_keys_alone() {
     assert_error(&hub.post(IDENTITY, None, &body).await, 409, "CONFLICT");
     assert_error(&hub.post(IDENTITY, Some(&other.key), &body).await, 401, "UNAUTHORIZED");
     assert_error(&hub.post(IDENTITY, Some("rk_nonsense"), &body).await, 401, "UNAUTHORIZED");
-    // The same id in other letters is the same id.
+    // The same id in upper case is the same id.
     let id = node.id.to_uppercase();
     let shouted = with(&body, json!({"agent_id": id}));
     assert_error(&hub.post(IDENTITY, None, &shouted).await, 409, "CONFLICT");
     assert_eq!(snapshot(&hub).await, before);
     assert_eq!(hub.entry(&node.id).await["agent_name"], "chimera-node");
-    // An operator may change it, and the key stays what it was.
+    // The operator may change it, and the key stays the same.
     hub.post(IDENTITY, Some(&hub.operator), &body).await.expect(200);
     assert_eq!(hub.entry(&node.id).await["agent_name"], "chimera-stolen");
     hub.report(&node, "idle", json!({})).await.expect(200);
@@ -111,7 +111,7 @@ async fn who_left_is_gone_and_only_its_former_key_brings_it_back() {
     let listed = hub.get("/openclaw/agents", None).await.expect(200);
     assert!(!listed.text.contains(&node.id));
     assert_rejected(&hub.hire(&other, &node, json!({})).await, "capability_not_available");
-    // Its key is good for coming back and nothing else; nobody else's is.
+    // Its key is only valid for registering again; other keys are refused.
     let before = snapshot(&hub).await;
     assert_error(&hub.report(&node, "idle", json!({})).await, 401, "UNAUTHORIZED");
     assert_error(&hub.post(IDENTITY, None, &node.identity).await, 409, "CONFLICT");

@@ -109,7 +109,7 @@ fn another_operator_key_in_the_environment_is_refused_and_a_lost_one_is_replaced
     assert_eq!(refused.status.code(), Some(1), "{error}");
     assert!(error.contains("rialto operator key rotate --data"), "{error}");
     assert!(!error.contains(other.expose()), "{error}");
-    // The stored key was not retired by that.
+    // The stored key was not replaced by that.
     Process::with_env("serve", data.path(), &[], &[("RIALTO_OPERATOR_KEY", &key)]).kill();
     let (code, told, error) = run(&rotate);
     assert_eq!(code, 0, "{error}");

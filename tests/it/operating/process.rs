@@ -1,4 +1,4 @@
-//! The process of a hub: what it refuses to start with, its log, its signals, its numbers.
+//! The hub's process: settings it refuses to start with, its log, its signals, its metrics.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Logged {
         Self { child, url, greeting, out, log }
     }
 
-    /// Reads the log until a line says this.
+    /// Reads the log until a line has this message.
     fn logged(&mut self, message: &str) -> Value {
         loop {
             let mut line = String::new();
@@ -149,7 +149,7 @@ async fn a_hub_logs_its_life_reads_its_settings_again_and_is_not_ended_by_a_hang
     assert_eq!(again["taken"], "limits.writes_per_minute");
     assert_eq!(again["needs_restart"], "agora.window");
     assert_eq!((grant("b").await, grant("c").await), (201, 201));
-    // A mistake changes nothing, and ends nothing.
+    // An invalid file changes nothing, and the hub keeps running.
     set("[limits]\nwrites_per_minute = \"many\"\n");
     hub.signal(Signal::HUP);
     hub.logged("configuration not reloaded: it has errors");

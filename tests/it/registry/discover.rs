@@ -1,4 +1,4 @@
-//! Discovery: its answer, its filters, its pages (R19–R21, R23–R27).
+//! Discovery: its response, its filters, its pages (R19–R21, R23–R27).
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::kit::{Behaviour, TestHub, Worker, assert_later, assert_malformed, dig
 
 const PATHS: [&str; 2] = ["/registry/discover", "/discover"];
 
-/// Asks in all four ways, which must agree, and gives the answer.
+/// Sends the query in all four ways, which must agree, and returns the response.
 async fn ask(hub: &TestHub, query: &str, body: &Value) -> crate::kit::Reply {
     let reply = hub.get(&format!("/registry/discover?{query}"), None).await.expect(200);
     assert_eq!(hub.get(&format!("/discover?{query}"), None).await.text, reply.text);
@@ -245,7 +245,7 @@ async fn who_is_offline_is_left_out_of_discovery_and_says_so_when_looked_at() {
         assert_eq!(found.str("/agents/0/agent_id"), there.id);
         assert_eq!(found.str("/agents/0/status"), "online");
         assert_later(&hub.hire(&asking, &silent, "s", "0").await, 503, "AGENT_OFFLINE", 30);
-        // Any call with its key is a sign of life.
+        // Any call with its key counts as activity.
         eventually(async || {
             hub.get("/economy", Some(&silent.key)).await.expect(200);
             hub.get("/discover?skill=s", None).await.at("/total") == 2

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the same request twice has one effect and one answer (C9).
+//! `Idempotency-Key`: a repeated request has one effect and one answer (C9).
 
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ async fn no_key_and_no_secret_is_written_to_the_disk() {
     }
 }
 
-/// An orchestrator with credits, and a worker at an endpoint.
+/// An orchestrator with credits, and a worker with an endpoint.
 async fn pair(hub: &TestHub) -> (Agent, Agent, Worker) {
     let worker = Worker::start(Behaviour::Succeed(json!({"n": 1}), "0.10")).await;
     let asking = hub.orchestrator("o1").await;
@@ -232,7 +232,7 @@ async fn a_key_that_no_longer_works_gets_no_old_answers() {
     hub.call("DELETE", &gone, Some(&asking.key), None).await.expect(200);
     let reply = post(&hub, "/jobs", Some(&asking.key), "k", &body).await;
     assert_refused(&reply, 401, "UNAUTHORIZED");
-    // Coming back is what a former key is still good for.
+    // A former key is still valid for registering again.
     let back =
         with(&with(&registration("o1"), "/agent_id", Some(json!(asking.id))), "/skills", None);
     post(&hub, "/register", Some(&asking.key), "back", &back).await.expect(200);

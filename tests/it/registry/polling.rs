@@ -1,4 +1,4 @@
-//! Work that is fetched: oldest first, at once or as soon as there is some (section 2.4).
+//! Polling for work: oldest first, at once or as soon as there is some (section 2.4).
 
 use serde_json::json;
 

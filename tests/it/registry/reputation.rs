@@ -1,4 +1,4 @@
-//! Scores: how they move, and what never moves them (R59–R62).
+//! Scores: what changes them, and what does not (R59–R62).
 
 use rialto_core::alias::Protocol;
 use rialto_core::reputation::Standing;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::market::{Market, SKILL, failure, fresh_id, success};
 use crate::kit::{Agent, Behaviour, ClosedPort, TestHub, Worker, digits};
 
-/// One job for a worker that polls, with the given end.
+/// One job for a polling worker, with the given outcome.
 async fn run(hub: &TestHub, by: &Agent, worker: &Agent, good: bool) {
     let job = hub.hire(by, worker, SKILL, "0.10").await.expect(202).str("/job_id");
     let status = if good { "SUCCESS" } else { "FAILURE" };
@@ -22,7 +22,7 @@ async fn stats(hub: &TestHub, agent: &Agent) -> [u64; 3] {
         .map(|name| reply.at(&format!("/stats/{name}")).as_u64().expect("a count"))
 }
 
-/// Somebody who sells the skill and has money to hire with.
+/// An agent that sells the skill and has money to hire with.
 async fn trader(hub: &TestHub, owner: &str) -> Agent {
     let agent = hub.agent(owner, SKILL, "0.10", None).await;
     hub.grant(owner, "100.00").await;
@@ -48,7 +48,7 @@ async fn the_gain_grows_with_the_hirers_own_score_and_the_loss_does_not() {
     let hub = TestHub::serve(&[]).await;
     let newcomer = trader(&hub, "newcomer").await;
     let (best, worst) = (trader(&hub, "best").await, trader(&hub, "worst").await);
-    // Fifty jobs for a newcomer lead from 50 to 100 and no further; twelve failures to 0.
+    // Fifty jobs raise a new agent from 50 to 100 and no further; twelve failures lower it to 0.
     for step in 1..=51 {
         run(&hub, &newcomer, &best, true).await;
         let expected = if step < 50 { format!("{}.0", 50 + step) } else { "100.0".to_owned() };

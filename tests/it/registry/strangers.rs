@@ -1,4 +1,4 @@
-//! Agents of the other protocols, seen and hired from here under the names the hub gave them (R28).
+//! Agents of other protocols, listed and hired in the registry under their aliases (R28).
 
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Protocol;
@@ -52,7 +52,7 @@ const STRANGERS: [(&str, &str, &str, &str, &str, i64, &str); 4] = [
     ),
 ];
 
-/// Enrols them as their own protocols will.
+/// Registers them as their own protocols do.
 async fn arrive(hub: &TestHub) {
     for (home, native, name, owner, skill, price, _) in STRANGERS {
         let home = Protocol::new(home);

@@ -1,5 +1,5 @@
-//! Agents of the relay hire agents of the registry by writing to them (docs/requirements.md,
-//! sections 5 to 7).
+//! Relay agents hire registry agents by sending them messages (docs/requirements.md, sections 5 to
+//! 7).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::bridge::{QUICK, address, assert_no, bridged, error_of, purse, reader,
 use super::kit::{Peer, assert_rejected, state};
 use crate::kit::{Agent, Behaviour, TestHub, Worker};
 
-/// What a worker of the registry finds when it asks for work.
+/// The jobs that a registry worker gets when it polls.
 async fn work_of(hub: &TestHub, worker: &Agent) -> Vec<Value> {
     let path = format!("/registry/agents/{}/jobs", worker.id);
     let page = hub.get(&path, Some(&worker.key)).await.expect(200);
@@ -61,7 +61,7 @@ async fn the_same_turn_is_one_job_and_other_words_in_it_are_refused() {
     let said = wish(&ada, "a text", more.clone());
     let first = hub.mail_to(&ada, &to, &said).await.expect(200);
     let hub = hub.again(QUICK).await;
-    // After a restart in the middle, too, the worker sees one job, and it is paid once.
+    // Also with a restart in between, the worker sees one job, and it is paid once.
     for _ in 0..2 {
         let again = hub.mail_to(&ada, &to, &said).await.expect(200);
         assert_eq!(again.header("idempotency-replayed"), Some("true"));
@@ -214,7 +214,7 @@ async fn work_for_an_agent_that_is_away_waits_and_its_money_comes_back() {
     let uuid = sent.header("rialto-job").expect("an id").to_owned();
     assert_eq!(hub.traced(&ada, &uuid).await.expect(200).str("/data/state"), "queued");
     assert_eq!(hub.purse_of(&ada).await, purse("9.00", "1.00"));
-    // What waiting would not cure is said at once.
+    // An error that a retry does not help is returned at once.
     let reply = hub.mail_to(&ada, &to, &wish(&ada, "a text", json!({}))).await;
     assert_no(&reply, "costs 0.50 credits");
     let mut inbox = hub.inbox(&ada).await;

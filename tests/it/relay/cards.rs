@@ -44,7 +44,7 @@ async fn a_card_with_the_old_field_name_is_told_the_new_one() {
         assert!(hint.contains("card_version: \"0.3\""), "{hint}");
     }
     assert_eq!(state(&hub).await, before);
-    // Beside the right name it is one more member.
+    // Beside the right member it is just an unknown one.
     let body = carded("ada@chorus", "chorus_version", Some(json!("0.4")));
     hub.post("/relay/register", None, &body).await.expect(201);
     hub.stop().await;

@@ -1,4 +1,4 @@
-//! What broke once: leaving with much in hand, keys of other hubs, hubs that come and go.
+//! Regression tests: leaving with many jobs assigned, keys of other hubs, hubs that restart.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ async fn leaving_with_more_jobs_than_one_list_holds_fails_none_of_them() {
         let job = ended(&hub, &boss, id).await;
         assert_eq!(job["state"], "completed", "{job}");
     }
-    // Who has left shows no score, so it comes back for it.
+    // An agent that has left shows no score, so it registers again.
     let flags = ["--skill", "many", "--price", "0.05", "--name", "slow", "--exec", "echo '{}'"];
     let slow = place.at_work(&hub, "slow-again", &flags).await;
     let id = slow.said("at_work").expect("said")["agent_id"].as_str().expect("text").to_owned();

@@ -1,4 +1,4 @@
-//! Who may read a trace, and what of it.
+//! Who may read a trace, and which parts of it.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn a_stranger_gets_the_answer_of_an_unknown_id() {
     for key in [None, Some("rk_wrong"), Some("at_wrong")] {
         hub.get(&format!("/v1/jobs/{uuid}/trace"), key).await.expect(401);
     }
-    // What opens an inbox opens nothing else here.
+    // An inbox token opens nothing else here.
     for path in ["/v1/me", "/v1/inbox", "/v1/jobs", &format!("/v1/jobs/{uuid}")] {
         hub.get(path, Some(&token.0)).await.expect(401);
     }

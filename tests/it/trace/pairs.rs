@@ -1,4 +1,4 @@
-//! Jobs between protocols, as the trace tells them.
+//! Traces of jobs between protocols.
 
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn registry_to_openclaw() {
     assert_fate(hop, "/input_data", "kept");
     assert_fate(hop, "/callback_url", "dropped");
     assert_fate(hop, "/timestamp_utc", "dropped");
-    // What no protocol has a word for goes on under one name (B11).
+    // A member unknown to all protocols is forwarded under one name (B11).
     assert_renamed(hop, "/tone", "/meta/tone");
     assert_renamed(hop, "/meta", "/meta/meta");
     assert_fate(hop, "/correlation_id", "defaulted");
@@ -106,7 +106,7 @@ async fn openclaw_to_agora() {
         assert_fate(hop, gone, "dropped");
     }
     assert_fate(hop, "/sender/signature", "defaulted");
-    // It is the very envelope that the provider found in its inbox.
+    // It is the envelope that the provider got in its inbox.
     assert_eq!(message(hop, "given"), hub.newest(&reads).await);
     assert_eq!(message(hop, "asked")["input_data"], request["input_data"]);
 
@@ -132,7 +132,7 @@ async fn agora_to_registry() {
     let reply = hub.tell_to(&alias, &request).await.expect(202);
     let uuid = opened(&reply);
     assert_eq!(hub.work(&worker).await["job_id"], json!(uuid));
-    // By the hub's id and by her own, with the token of her inbox.
+    // By the hub's id and by her own, with her inbox token.
     let trace = hub.trace(&request.id, &token.0).await;
     assert_eq!(trace, hub.trace(&uuid, &token.0).await);
     let hop = assert_hop(&trace, "request", "agora", "registry");
@@ -269,7 +269,7 @@ async fn inside_a_protocol_everything_is_kept_but_where_to_answer() {
     let hop = assert_hop(&trace, "request", "registry", "registry");
     for note in hop["notes"].as_array().expect("notes") {
         let wanted = match note["field"].as_str().expect("a field") {
-            // Whom it is for needs not be said to whom it is for.
+            // The recipient does not need its own id.
             "/agent_id" => ["dropped", "dropped"],
             "/callback_url" => ["dropped", "defaulted"],
             _ => ["kept", "kept"],
