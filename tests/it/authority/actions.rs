@@ -11,8 +11,8 @@ use super::{CALLERS, route_of};
 /// An action, its callers, and its routes.
 struct Action {
     name: &'static str,
-    /// Yes, no, or not applicable, for: anyone, the agent itself, requester, worker, other agent,
-    /// operator.
+    /// `y` allowed, `n` refused, `-` not decided by the caller alone, for: anyone, the agent
+    /// itself, requester, worker, other agent, operator.
     cells: &'static str,
     routes: &'static [&'static str],
 }

@@ -118,7 +118,7 @@ async fn queued_tasks_are_tried_oldest_first_whenever_something_changes() {
     let came = hub.agent(&a, "A", "tweet", "45").await;
     assert_eq!(came.actions(), ["Registered", "Agent-Task-Assignment"]);
     assert_eq!(queue(&hub).await, waiting[1..]);
-    // An update frees the agent like a registration.
+    // An update assigns queued tasks as a registration does.
     let updated = hub.agent(&a, "A", "tweet", "10").await;
     let given: Vec<_> =
         updated.result.messages[1..].iter().map(|one| one.tag("TaskId").expect("an id")).collect();

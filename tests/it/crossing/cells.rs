@@ -11,7 +11,7 @@ use super::party::{
 };
 use crate::kit::{TestHub, eventually, together};
 
-/// Settings without waits that other tests would need.
+/// Settings under which no request waits for a result.
 pub const FLAGS: &[(&str, &str)] = &[("registry.sync_wait", "1ms")];
 
 /// Balance of every requester.

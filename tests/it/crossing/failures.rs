@@ -1,4 +1,4 @@
-//! Failures of every pair: what the requester is told in its own protocol's terms (section 6), that
+//! Failures of every pair: what the requester learns in its own protocol's terms (section 6), that
 //! its money is released, and whose score changed (C17, B16).
 //!
 //! Where a protocol has no message for a case, the table of such gaps lists it, cell by cell.

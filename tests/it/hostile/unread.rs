@@ -34,7 +34,8 @@ async fn the_request_after_an_early_refusal_is_answered_unless_the_close_was_ann
         "Origin: https://elsewhere.example\r\n",
         "Content-Encoding: gzip\r\n",
     ];
-    // A small unread body is drained and the connection stays; a large one closes it.
+    // A small unread body is read after the refusal, so that the connection stays; a large one is
+    // not.
     let (mut kept, mut closed) = (0, 0);
     for (method, path) in &requests {
         // Paths with a parameter are served the same way for every value.

@@ -149,7 +149,7 @@ async fn what_waited_is_still_there_for_who_comes_back() {
     hub.post("/relay/register", Some(&ada.key), &registration("ada")).await.expect(201);
     let mut inbox = hub.inbox(&ada).await;
     assert_eq!(inbox.message().await.said(), "before");
-    // An expired key does not get a saved answer.
+    // The key of a removed agent does not get a saved answer.
     let body = with(&registration("carol"), "/agent_card", Some(card()));
     let carol = hub.post_once("/relay/register", None, "k1", &body).await.expect(201);
     let carol = Peer { id: "carol@chorus".to_owned(), key: carol.str("/data/api_key") };

@@ -69,7 +69,7 @@ async fn an_agent_that_its_owner_removes_stops_and_does_not_come_back() {
     assert!(said.contains("the agent was removed from its hub"), "{said}");
     let found = hub.get("/registry/discover?skill=gone", None).await.expect(200).json();
     assert_eq!(found["total"], 0, "{found}");
-    // Starting it again resumes the agent.
+    // Starting it again registers it again, under its old id.
     let again = place.at_work(&hub, "again", &flags).await;
     assert_eq!(id_of(&again), id);
 }

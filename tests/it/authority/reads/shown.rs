@@ -1,4 +1,4 @@
-//! Where each secret is shown, and to whom.
+//! Where each secret is shown, and its readers there.
 
 /// Secret, place, and readers; a star stands for all of them.
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-// What cannot be done is told in the result, and changes nothing.
+// An invalid order gets an error in its result, and changes nothing.
 
 import { about, actions, check, wanted } from './kit.mjs';
 

@@ -1,5 +1,5 @@
-// The spec's own code examples, as they are printed and in their printed order, with the functions
-// the client exports and finds its servers for in the environment.
+// The spec's own code examples, verbatim and in their printed order, with the client's exported
+// functions, which take their servers from the environment.
 
 import { PROCESS, actions, check, data, market, tag } from './kit.mjs';
 

@@ -1,5 +1,5 @@
-// What the parts of the run share: the unmodified client, throw-away wallets, and one JSON line for
-// every check. Whoever started the script reads the lines and decides whether all is well.
+// Shared by the parts of the run: the unmodified client, throw-away wallets, and one JSON line for
+// every check. The test that starts the script reads the lines and decides whether it passed.
 
 import { createHash, generateKeyPair } from 'node:crypto';
 import { createInterface } from 'node:readline';

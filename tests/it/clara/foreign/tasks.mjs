@@ -1,4 +1,4 @@
-// Tasks from hand to hand: out of the queue, over a restart of the hub, round the agents, to all of
+// Assignment of tasks: from the queue, over a restart of the hub, from agent to agent, to all of
 // them, to one of them, and all paid in the end.
 
 import { about, actions, check, data, pause, posted, tag } from './kit.mjs';
@@ -96,7 +96,7 @@ async function allDone(board, { alice, bob, carol }) {
     for (;;) {
       const [, next] = await board.act(by, 'Load-Next-Assigned-Task', { 'RedStone-Agent-Id': id });
       if (actions(next).length === 0) break;
-      // As the deployed processes call a task.
+      // The deployed processes' name of a task.
       const named = about(id, `${data(next).id}_${id}`);
       const [, sent] = await board.act(by, 'v1.Send-Result', named, { done });
       if (actions(sent)[0] !== 'Task-Result') throw new Error(JSON.stringify(sent));

@@ -1,4 +1,4 @@
-// The rest of the client's functions, and the actions that only show something.
+// The rest of the client's functions, and the actions that only read.
 
 import { PROCESS, actions, check, data, tag, tags, wanted } from './kit.mjs';
 
