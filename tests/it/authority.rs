@@ -50,7 +50,7 @@ pub fn name(route: &Listed) -> String {
 
 pub fn route_of(row: &Row) -> Listed {
     let found = listed().into_iter().find(|route| name(route) == row.route);
-    found.unwrap_or_else(|| panic!("there is no route {}", row.route))
+    found.unwrap_or_else(|| panic!("no such route: {}", row.route))
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn every_route_has_a_row_and_every_row_a_route() {
     let rows: BTreeSet<String> = TABLE.iter().map(|row| row.route.to_owned()).collect();
     let without_row: Vec<_> = routes.difference(&rows).collect();
     let without_route: Vec<_> = rows.difference(&routes).collect();
-    assert!(without_row.is_empty(), "routes nobody has thought about: {without_row:?}");
-    assert!(without_route.is_empty(), "rows about nothing: {without_route:?}");
+    assert!(without_row.is_empty(), "routes without a row: {without_row:?}");
+    assert!(without_route.is_empty(), "rows without a route: {without_route:?}");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
         // A protocol switch counts as allowed.
         let may = row.expected.map(|status| status == 101 || (200..300).contains(&status));
         let [anyone, itself, requester, worker, other, operator] = may;
-        assert!(may.contains(&true), "{} is for nobody", row.route);
+        assert!(may.contains(&true), "{} is allowed for no caller", row.route);
         let agents = [itself, requester, worker, other];
         let fits = match route_of(row).reach {
             // The proof is in the body or the path, so every caller may send it.

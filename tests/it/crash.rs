@@ -146,5 +146,5 @@ async fn kills_under_load_lose_nothing_and_double_nothing() {
     hub.kill();
     assert_audit_is_clean(data.path());
     println!("{acknowledged} acknowledged operations over {rounds} kills");
-    assert!(acknowledged >= rounds, "hardly any load: {acknowledged}");
+    assert!(acknowledged >= rounds, "too little load: {acknowledged}");
 }

@@ -98,7 +98,7 @@ async fn jobs_that_come_and_go_fill_an_inbox_only_to_its_limit() {
     assert_eq!(
         (unread, refused),
         (LIMIT, 3 * LIMIT - LIMIT / 2),
-        "each job is given and taken back"
+        "each job is assigned and unassigned"
     );
     // The registry's own code, also when the hub has no other worker to choose.
     let reply = hub.hire(&client, &worker, "sum", "1").await.expect(429);
@@ -179,7 +179,11 @@ async fn a_crash_counts_as_published_and_in_our_ranking_only_if_its_requester_ha
     let [_, rank, ..] = standing(&hub, &working).await;
     hub.hire(&client, &working, "sum", "0.10").await.expect(502);
     assert_eq!(hub.score(&working).await, "45.5", "the published formula counts it");
-    assert_eq!(standing(&hub, &working).await[1], rank, "a stranger's input costs no rank");
+    assert_eq!(
+        standing(&hub, &working).await[1],
+        rank,
+        "a new owner's input does not lower the rank"
+    );
     let pay = json!({"from_owner": "rich", "to_owner": "acme", "amount": 0.01});
     hub.post("/registry/transfer", Some(&client.key), &pay).await.expect(200);
     hub.hire(&client, &working, "sum", "0.10").await.expect(502);

@@ -85,7 +85,7 @@ fn what_hub_and_agents_write_is_their_owners_alone_whatever_the_umask() {
     assert_private(&home, 8);
     // The database, its log and its index, the lock, the secret, and the directory.
     assert_private(&data, 6);
-    assert_eq!(mode(&place.path().join("deep")), 0o700, "also what was made above it");
+    assert_eq!(mode(&place.path().join("deep")), 0o700, "also a parent directory that was created");
     agent.kill().expect("it can be ended");
     ended(&mut agent);
 }

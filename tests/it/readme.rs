@@ -8,7 +8,7 @@ const README: &str = include_str!("../../README.md");
 
 #[test]
 fn the_readme_walk_through_works_as_printed() {
-    assert!(walk(README) >= 6, "the walk-through is there");
+    assert!(walk(README) >= 6, "the README has its walk-through");
 }
 
 #[test]

@@ -160,7 +160,7 @@ async fn a_greeting_without_address_is_for_the_hub_and_a_status_for_the_director
     hub.tell(&status).await.expect(202);
     let shown = entry().await.expect(200);
     assert_eq!(shown.at("/capabilities"), json!([{"resource": "agora:time:v1"}]));
-    assert_eq!(shown.str("/name"), "alice", "what is not said stays");
+    assert_eq!(shown.str("/name"), "alice", "omitted members stay");
 }
 
 #[tokio::test(flavor = "multi_thread")]

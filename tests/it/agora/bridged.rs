@@ -71,7 +71,7 @@ async fn an_agent_of_another_protocol_is_listed_under_a_key_that_the_hub_holds()
     let derived = rialto_protocols::kit::ed25519::SecretKey::from_seed(&derived).public();
     assert_eq!(derived, *alias);
     let own = hub.get(&format!("/agora/agents/{}", bridge.alice.did()), None).await.expect(200);
-    assert_eq!(own.at("/held_by"), Value::Null, "an agent's own key is its own");
+    assert_eq!(own.at("/held_by"), Value::Null, "an agent's own key is not held by the hub");
     let Bridge { hub, worker, alias, .. } = bridge;
     let hub = hub.restart(&[]).await;
     assert_eq!(entry(&hub, &worker).await["id"], alias.did());
@@ -113,7 +113,7 @@ async fn a_price_becomes_an_offer_and_is_held_and_paid_like_any_other() {
     let taken = hub.tell_to(&alias.did(), &request).await.expect(202);
     assert_eq!(taken.str("/payload/state"), "NEGOTIATING");
     assert_eq!(hub.purse(alice).await, credits("10", "0"));
-    assert!(bridge.work().await.is_empty(), "nobody works for an offer");
+    assert!(bridge.work().await.is_empty(), "no work starts with an offer");
     let offer = hub.newest(alice_reads).await;
     bridge.assert_held(&offer).await;
     assert_eq!(offer["type"], "OFFER");
@@ -246,7 +246,10 @@ async fn a_job_of_the_registry_is_a_request_signed_for_its_requester_and_its_res
     let reply = hire(&hub, &boss, &alias, &skill, 2.0).await.expect(202);
     let job = reply.str("/job_id");
     let request = hub.newest_is(&reads, Kind::Request).await;
-    assert_eq!(request["payload"]["resource"], "agora:weather:v1", "as Bob listed it");
+    assert_eq!(
+        request["payload"]["resource"], "agora:weather:v1",
+        "with the resource that Bob listed"
+    );
     assert_eq!(request["payload"]["params"], json!({"city": "Tokyo", "n": 1.50}));
     assert_eq!(request["bridge"]["protocol"], "registry");
     assert_eq!(request["bridge"]["agent"], boss.id);

@@ -139,7 +139,7 @@ async fn who_says_no_is_left_out_and_the_others_go_on() {
     for n in 0..2 {
         hub.refuses(&crowd.key(n).offer(&request.id, json!(1)), 400).await;
         hub.refuses(&crowd.key(n).error(&request.id, 500), 400).await;
-        assert_eq!(hub.standing_of(crowd.key(n).did()).outcomes, 0, "it was only asked");
+        assert_eq!(hub.standing_of(crowd.key(n).did()).outcomes, 0, "it was only invited");
     }
     // Its offer was withdrawn with the departure.
     hub.refuses(&alice.accept(&taken_back), 408).await;

@@ -77,7 +77,7 @@ async fn a_page_of_talkative_agents_is_cut_short() {
         hub.hello(&Key::of(n), json!({"capabilities": capabilities})).await;
     }
     let page = hub.get("/agora/agents?limit=200", None).await.expect(200);
-    assert!(page.text.len() < 4 << 20, "{} bytes for anybody who asks", page.text.len());
+    assert!(page.text.len() < 4 << 20, "{} bytes in a public page", page.text.len());
 }
 
 /// C11, T50: the first envelope of an unknown key counts as a registration.
@@ -89,7 +89,7 @@ async fn newcomers_of_one_address_are_counted() {
         let reply = hub.tell(&Key::of(n).sign(Kind::Hello, &json!({}))).await;
         refused += u32::from(reply.status == 429);
     }
-    assert!(refused >= 29, "only {refused} of 40 newcomers were told to wait");
+    assert!(refused >= 29, "only {refused} of 40 new keys were refused");
 }
 
 /// C11, R57: a frame counts like a POST, so invalid frames on a socket are counted too.
@@ -128,7 +128,7 @@ async fn a_message_of_the_relay_does_not_vanish() {
     let letters = pair.hub.letters(&pair.bob_reads).await;
     assert!(
         reply.status >= 400 || !letters.is_empty(),
-        "taken and shown to nobody: {}",
+        "accepted but not delivered: {}",
         reply.text
     );
 }

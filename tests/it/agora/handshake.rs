@@ -124,7 +124,7 @@ async fn an_endpoint_brings_a_secret_and_must_be_one_that_may_be_called() {
     let welcome = hub.tell(&alice.sign(Kind::Hello, &profile)).await.expect(200);
     assert!(welcome.json().pointer("/payload/webhook_secret").is_none());
     let entry = hub.get(&format!("/agora/agents/{}", alice.did()), None).await.expect(200);
-    assert!(!entry.text.contains("agent.example"), "where it is called is its own business");
+    assert!(!entry.text.contains("agent.example"), "the endpoint is private");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,7 +174,7 @@ async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
         assert_eq!(welcome.str("/type"), "WELCOME");
         let shown = entry().await;
         assert_eq!(shown.at("/capabilities"), json!([]), "{hello}");
-        assert_ne!(shown.str("/name"), "", "an empty name is none");
+        assert_ne!(shown.str("/name"), "", "an empty name is ignored");
     }
     let known = json!({"capabilities": ["agora:time:v1"], "name": "clock"});
     hub.tell(&key.sign(Kind::Hello, &known)).await.expect(200);
@@ -184,7 +184,7 @@ async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
             let shown = entry().await;
             let stays = json!([{"resource": "agora:time:v1"}]);
             assert_eq!(shown.at("/capabilities"), stays, "{payload}");
-            assert_eq!(shown.str("/name"), "clock", "what is not said stays");
+            assert_eq!(shown.str("/name"), "clock", "omitted members stay");
             // Another agent receives it unchanged.
             let said = sign(kind, &payload, Some(bob.public()));
             hub.tell(&said).await.expect(202);

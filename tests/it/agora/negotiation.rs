@@ -255,7 +255,7 @@ async fn who_asked_may_withdraw_until_somebody_works() {
             hub.refuses(&alice.accept(offer), 400).await;
         }
         assert_eq!(pair.purse().await, credits("10", "0"));
-        assert_eq!(hub.standing_of(bob.did()), Default::default(), "nobody is to blame");
+        assert_eq!(hub.standing_of(bob.did()), Default::default(), "neither party failed");
     }
 }
 

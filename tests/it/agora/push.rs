@@ -151,7 +151,7 @@ async fn an_offer_for_a_worker_of_another_protocol_is_pushed_too() {
     let got = worker.heard(1).await;
     let offer = assert_posted(hub, &got[0]).await;
     assert_eq!(offer["type"], "OFFER");
-    assert_eq!(offer, hub.newest(alice_reads).await, "the same however it comes");
+    assert_eq!(offer, hub.newest(alice_reads).await, "the same on every transport");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,9 +185,9 @@ async fn a_failed_push_is_tried_again_under_the_same_id_and_is_readable_meanwhil
     let said = note(&pair).await;
     worker.heard(1).await;
     eventually(async || hub.pushes().first().is_some_and(|push| push.attempts == 1)).await;
-    assert!(hub.pushes()[0].next_try.is_some(), "it will be tried again by itself");
+    assert!(hub.pushes()[0].next_try.is_some(), "a retry is scheduled");
     let page = hub.get("/agora/messages?after=9", Some(&reads.0)).await.expect(200);
-    assert_eq!(page.at("/messages"), json!([]), "looking elsewhere is not reading it");
+    assert_eq!(page.at("/messages"), json!([]), "reading another page does not count");
     worker.behave(say(200));
     retry(hub).await;
     let got = worker.heard(2).await;

@@ -44,7 +44,7 @@ async fn who_could_not_be_verified_is_still_told_why_and_only_there() {
     assert_error(&reply, 401);
     assert_eq!(assert_signed(&reply.text), hub.hub_key().await);
     assert_eq!(reply.at("/payload/message_id"), draft["id"]);
-    assert!(reply.json().get("recipient").is_none(), "nobody knows whom it would be for");
+    assert!(reply.json().get("recipient").is_none(), "the recipient is not proven");
     assert_eq!(state(&hub).await, before);
     // Neither the named sender nor the recipient is notified.
     for reads in [&alice_reads, &bob_reads] {
@@ -154,7 +154,7 @@ async fn somebody_elses_error_that_was_waited_for_is_a_success_of_the_hub() {
     };
     let (heard, _) = tokio::join!(asked, answered);
     let heard = heard.expect(200);
-    assert_eq!(heard.text, error.text, "as its sender signed it");
+    assert_eq!(heard.text, error.text, "forwarded as signed");
     assert!(heard.header("rialto-job").is_some());
 }
 
@@ -196,7 +196,7 @@ async fn exhaust(hub: &Hub, key: &Key, to: &str) -> Reply {
             return reply;
         }
     }
-    panic!("no end to it");
+    panic!("the rate limit never refused");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,7 +63,7 @@ async fn of_ten_that_share_an_id_one_is_taken() {
     let texts: Vec<String> = texts.collect();
     let all = together(texts.iter().map(|text| hub.post_envelope(text))).await;
     let taken: Vec<usize> = (0..10).filter(|n| all[*n].status == 202).collect();
-    let [taken] = taken[..] else { panic!("{taken:?} were taken") };
+    let [taken] = taken[..] else { panic!("{taken:?} were accepted") };
     assert_eq!(all.iter().filter(|reply| reply.status == 400).count(), 9);
     let letters = hub.letters(&reads).await;
     assert_eq!(letters.len(), 1);

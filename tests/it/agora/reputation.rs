@@ -19,7 +19,7 @@ async fn delivered_work_counts_for_who_did_it_paid_or_not() {
     pair.hub.told(&pair.bob.result(&request.id)).await;
     assert_eq!(tally(&pair), (1, 1, 0));
     let request = pair.agree(json!(2), json!({})).await;
-    assert_eq!(tally(&pair), (1, 1, 0), "only the end counts");
+    assert_eq!(tally(&pair), (1, 1, 0), "only the final result counts");
     pair.hub.told(&pair.bob.partial(&request.id, false)).await;
     assert_eq!(tally(&pair), (1, 1, 0));
     pair.hub.told(&pair.bob.partial(&request.id, true)).await;
@@ -101,7 +101,7 @@ async fn after_an_agreement_there_is_no_excuse() {
     let request = pair.agree(json!(1), json!({"timeout": 4_000})).await;
     pair.hub.letters(&pair.bob_reads).await;
     pair.fails(&request).await;
-    assert_eq!(tally(&pair), (1, 0, 1), "silence");
+    assert_eq!(tally(&pair), (1, 0, 1), "no answer");
 }
 
 #[tokio::test]

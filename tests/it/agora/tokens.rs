@@ -87,7 +87,7 @@ async fn nothing_else_opens_an_inbox() {
     let (registry, relay) = (hub.orchestrator("o").await, hub.join("ada").await);
     let mut changed = bob.0.clone().into_bytes();
     changed[20] ^= 1;
-    let changed = String::from_utf8(changed).expect("letters");
+    let changed = String::from_utf8(changed).expect("text");
     let before = state(&hub).await;
     for (method, path, body) in READING {
         for key in [

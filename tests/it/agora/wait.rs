@@ -38,7 +38,7 @@ async fn a_request_is_answered_with_the_first_envelope_that_answers_it() {
         });
         // A forwarded ERROR of the other party is a 200 of the hub.
         let reply = reply.expect(200);
-        assert_eq!(reply.text, answer.text, "as it was signed");
+        assert_eq!(reply.text, answer.text, "forwarded as signed");
         assert_eq!(reply.str("/type"), kind);
         assert_eq!(assert_signed(&reply.text), bob.public());
         assert!(reply.header("rialto-job").is_some());
@@ -108,7 +108,7 @@ async fn the_hubs_own_error_is_an_answer_too() {
     assert_eq!(reply.at("/payload/code"), 408);
     let letters = hub.letters(alice_reads).await;
     assert_hub_error(hub.hub_key().await, &letters[0], &request, 408);
-    assert_eq!(letters[0]["envelope"], reply.json(), "one message, however it is read");
+    assert_eq!(letters[0]["envelope"], reply.json(), "the same envelope in both reads");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,7 @@ async fn walk(
             Some(Value::String(text)) => Some(text.clone()),
             Some(other) => Some(other.to_string()),
         };
-        assert!(!page.is_empty(), "{path}: a page that is not the last has something on it");
+        assert!(!page.is_empty(), "{path}: only the last page may be empty");
     }
 }
 

@@ -38,9 +38,9 @@ fn every_route_has_a_bound_and_every_bound_a_route() {
     let bounds: BTreeSet<String> = ROUTES.iter().map(|(route, _)| (*route).to_owned()).collect();
     let without_bound: Vec<_> = routes.difference(&bounds).collect();
     let without_route: Vec<_> = bounds.difference(&routes).collect();
-    assert!(without_bound.is_empty(), "routes that may cost anything: {without_bound:?}");
-    assert!(without_route.is_empty(), "bounds of nothing: {without_route:?}");
-    assert_eq!(bounds.len(), ROUTES.len(), "a route with two bounds");
+    assert!(without_bound.is_empty(), "routes without a bound: {without_bound:?}");
+    assert!(without_route.is_empty(), "bounds without a route: {without_route:?}");
+    assert_eq!(bounds.len(), ROUTES.len(), "a route has two bounds");
 }
 
 /// An unused idempotency key.
@@ -227,7 +227,7 @@ fn every_row_that_writes_is_measured_in_one_of_the_groups() {
         let (_, path) = row.route.split_once(' ').expect("method and path");
         assert!(
             groups.iter().any(|group| path.starts_with(group)),
-            "{} is measured nowhere",
+            "{} is not measured",
             row.route
         );
     }

@@ -124,7 +124,7 @@ async fn after_a_storm_and_after_a_restart_the_hub_has_the_memory_it_had_before(
     assert_eq!(request.send().await.expect("an answer").status().as_u16(), 200);
     let left = memory(&again).saturating_sub(memory_before);
     println!("after a restart: {} KiB more (at most {})", left >> 10, RESTARTED >> 10);
-    assert!(left <= RESTARTED, "{left} bytes of the storm are back after a restart");
+    assert!(left <= RESTARTED, "{left} bytes remain after a restart");
     again.kill();
     let grown = disk(dir.path()).saturating_sub(disk_before);
     println!("on disk: {} KiB more (at most {})", grown >> 10, ON_DISK >> 10);

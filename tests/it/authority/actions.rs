@@ -99,7 +99,7 @@ fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
         if row.route.starts_with("GET ") || proves_itself {
             continue;
         }
-        let action = action_of(row).unwrap_or_else(|| panic!("{} is no action", row.route));
+        let action = action_of(row).unwrap_or_else(|| panic!("{} belongs to no action", row.route));
         *rows.entry(action.name).or_default() += 1;
         let cells = action.cells.bytes().zip(CALLERS).zip(row.expected);
         for ((cell, caller), status) in cells {

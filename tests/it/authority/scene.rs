@@ -274,7 +274,7 @@ impl Scene {
             "{uuid}" => self.uuid.clone(),
             "{token}" => self.token.clone(),
             "{owner_id}" | "{name}" => self.named.owner.clone(),
-            open if open.starts_with('{') => panic!("nothing in the scene is called {open}"),
+            open if open.starts_with('{') => panic!("the scene has no value for {open}"),
             fixed => fixed.to_owned(),
         };
         let path: Vec<String> = template.split('/').map(part).collect();

@@ -37,7 +37,7 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
     let Some(chromium) = chromium() else {
         let remedy = "install Debian's package `chromium`, or let `cargo xtask test` do it as root";
         let is_checked = std::env::var("CI").is_ok_and(|text| text == "true");
-        assert!(!is_checked, "{NAME}: where everything is checked, this must be: {remedy}");
+        assert!(!is_checked, "{NAME}: CI must not skip this: {remedy}");
         say_aloud(&format!("{NAME}: SKIPPED, there is no Chromium; {remedy}."));
         return;
     };
@@ -88,7 +88,7 @@ async fn a_published_hub_serves_pages_what_is_signed_and_nothing_else(chromium: 
     for (attempt, seen) in signed.iter().zip(tried(chromium, &url, &["other"], &signed)) {
         assert_kept_apart(attempt, &seen, true);
     }
-    assert_ne!(snapshot(&scene.hub).await, before, "an item was taken");
+    assert_ne!(snapshot(&scene.hub).await, before, "an item was accepted");
     scene.end().await;
 }
 
@@ -99,7 +99,7 @@ fn assert_kept_apart(attempt: &Attempt, seen: &Value, public: bool) {
     assert_eq!(seen["route"], attempt.route.as_str(), "{seen}");
     if public {
         // Also with a custom header, which makes the browser send a preflight.
-        assert!(ways.contains(&"preflighted"), "everybody may read it: {seen}");
+        assert!(ways.contains(&"preflighted"), "every page may read it: {seen}");
         assert!(attempt.method != "GET" || ways.contains(&"simple"), "{seen}");
     } else {
         assert!(ways.is_empty(), "a page of another origin read the answer: {seen}");
@@ -177,7 +177,7 @@ fn tried(chromium: &Path, url: &str, origins: &[&str], attempts: &[Attempt]) -> 
     node.arg(script).arg(npm_package("playwright-core", PLAYWRIGHT)).arg(chromium).arg(plan);
     let ran = output(&mut node).expect("node starts: the browser is driven by Node.js 20 or later");
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "the browser broke: {said}");
+    assert!(ran.status.success(), "the browser failed: {said}");
     let lines = String::from_utf8(ran.stdout).expect("text");
     let mut seen: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

@@ -119,7 +119,7 @@ impl Wanted {
     #[track_caller]
     pub fn assert_not_in(&self, place: &str, bytes: &[u8]) {
         if let Some((what, wanted)) = self.found(bytes) {
-            panic!("{place}: here is {what}: {}", near(bytes, wanted));
+            panic!("{place}: found {what}: {}", near(bytes, wanted));
         }
     }
 }

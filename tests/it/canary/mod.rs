@@ -28,7 +28,7 @@ async fn no_key_secret_or_foreign_payload_stands_where_it_does_not_belong() {
     assert!(metrics.contains("rialto_"), "{metrics}");
     everything.assert_not_in("the metrics", metrics.as_bytes());
     let stopped = hub.stop();
-    assert!(stopped.logs.len() > 10_000, "the logs were to leave nothing out: {}", stopped.logs);
+    assert!(stopped.logs.len() > 10_000, "the logs are not verbose: {}", stopped.logs);
     everything.assert_not_in("the logs", stopped.logs.as_bytes());
     everything.assert_not_in("standard output", stopped.printed.as_bytes());
     let files = in_files(&stopped, &life.canaries);

@@ -61,7 +61,11 @@ impl Watched {
             let printed = hub.read("printed");
             let found = printed.split_whitespace().find(|word| word.starts_with("http://"));
             hub.url = found.unwrap_or_default().to_owned();
-            assert!(began.elapsed() < PATIENCE, "it never greeted: {}", hub.read("logs"));
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it never printed its address: {}",
+                hub.read("logs")
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
         hub

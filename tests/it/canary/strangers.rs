@@ -111,7 +111,7 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
             "{id}" | "{token}" => &(1..=9).map(|n| n.to_string()).collect(),
             "{process}" => &vec![rialto_protocols::clara::PROCESS.to_owned()],
             open => {
-                assert!(!open.starts_with('{'), "nothing in this life is called {open}");
+                assert!(!open.starts_with('{'), "the scenario has no value for {open}");
                 &vec![open.to_owned()]
             }
         };

@@ -68,7 +68,7 @@ impl Handler for Echo {
         let breaks = self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
         match (breaks, self.panics) {
             (Err(_), _) => Ok(format!(r#"{{"echo":{}}}"#, job.payload)),
-            (Ok(_), true) => panic!("as it was told to"),
+            (Ok(_), true) => panic!("requested by the test"),
             (Ok(_), false) => Err(Broken::new("as it was told to")),
         }
     }
@@ -184,7 +184,7 @@ async fn an_auction_goes_to_who_asks_for_least() {
 
     let never = [("A1", &one), ("A2", &two)];
     let never = never.map(|(id, by)| Working::start(by, id, Echo::default()));
-    let error = requester.order(&query).await.expect_err("nobody");
+    let error = requester.order(&query).await.expect_err("no agent can do it");
     assert!(error.to_string().starts_with("No offers for task"), "{error}");
     for agent in never {
         agent.end().await;

@@ -208,7 +208,10 @@ async fn an_update_changes_the_profile_and_keeps_everything_else() {
     let after = hub.listed("A").await;
     assert_eq!((&after["tasks"], &after["totals"]), (&before["tasks"], &before["totals"]));
     assert_eq!((&after["fee"], &after["metadata"]), (&json!("5"), &json!({"new": 1})));
-    assert_eq!(after["tasks"]["inbox"][&open.id]["reward"], "10", "agreed is agreed");
+    assert_eq!(
+        after["tasks"]["inbox"][&open.id]["reward"], "10",
+        "an agreed reward does not change"
+    );
     let paid = hub.deliver(&by, "A", &open.id).await;
     assert_eq!(paid.first().tag("Fee"), Some("10"));
     let next = ask().await;

@@ -47,7 +47,7 @@ async fn everybody_of_the_topic_is_asked_and_the_reward_is_held_at_once() {
     let mut asked = page.edges[0].node.messages.clone();
     asked.sort_by_key(|one| one.tag("Agent-Id").map(str::to_owned));
     let names: Vec<_> = asked.iter().map(|one| one.tag("Agent-Id").expect("an id")).collect();
-    assert_eq!(names, ["A", "B", "C"], "whatever their fee, and nobody of another topic");
+    assert_eq!(names, ["A", "B", "C"], "any fee, but only this topic");
     for one in &asked {
         assert_eq!(one.tag("Action"), Some("Agent-Task-Query"));
         assert_eq!((one.tag("TaskId"), one.tag("Task-Id")), (Some(&*id), Some(&*id)));
@@ -74,7 +74,7 @@ async fn the_lowest_offer_wins_among_equals_who_registered_first_and_the_last_an
     let id = hub.auction(&requester, "tweet", "50").await;
     for (by, agent, fee) in [(&a, "A", "40"), (&c, "C", "30"), (&b, "B", "30")] {
         let said = hub.offer(by, agent, &id, fee).await;
-        assert_eq!(said.actions(), ["Offer-Received"], "nobody is told who won");
+        assert_eq!(said.actions(), ["Offer-Received"], "the winner is not revealed");
         assert_eq!(said.first().tag("Agent-Id"), Some(agent));
         assert_eq!(said.first().tag("TaskId"), Some(&*id));
         assert_eq!(said.first().target, by.address());
@@ -136,7 +136,11 @@ async fn the_window_closes_by_itself_and_the_winner_is_in_a_second_node() {
     hub.pass(Millis(2_000));
     let result = hub.result(&id).await;
     assert_eq!(result.messages[0].tag("Agent-Id"), Some("B"));
-    assert_eq!(actions(&result)[1..], ["Agent-Task-Query"; 3], "who said nothing is told nothing");
+    assert_eq!(
+        actions(&result)[1..],
+        ["Agent-Task-Query"; 3],
+        "agents without an offer get nothing"
+    );
     let page = hub.results("").await;
     assert_eq!(page.edges.len(), before + 1);
     let [asked, closed] = page.edges.last_chunk().expect("two");
@@ -188,7 +192,7 @@ async fn an_auction_without_anybody_capable_is_an_error_at_once() {
         ("RedStone-Agent-Id", "only"),
     ];
     let own = hub.act(&a, "Register-Task", &tags, "{}").await;
-    assert_eq!(own.error(), "No agents to choose from", "the named agent is not asked");
+    assert_eq!(own.error(), "No agents to choose from", "the named agent is not invited");
     assert_eq!(hub.purse(&a).await, purse("50", "0"));
     hub.0.stop().await;
 }

@@ -23,7 +23,7 @@ async fn the_board_is_read_without_a_signature_or_a_protocol() {
     let listed = hub.dry_run(&[("Action", "List-Agents")], "1234").await;
     assert_eq!(listed.messages.len(), 1);
     assert_eq!(listed.messages[0].tag("Action"), Some("List-Agents"));
-    assert_eq!(listed.messages[0].target, "1234", "to whom the dry-run claims to be");
+    assert_eq!(listed.messages[0].target, "1234", "sent to the claimed sender");
     let agents: Value =
         serde_json::from_str(listed.messages[0].data.as_deref().expect("text")).expect("JSON");
     let [one] = agents.as_array().expect("a list").as_slice() else { panic!("{agents}") };
@@ -91,7 +91,7 @@ async fn a_dry_run_is_json_with_a_known_process() {
     let path = format!("/clara/cu/dry-run?process-id={PROCESS}");
     let tags = json!([{"name": "Action", "value": "List-Agents"}]);
     let short = hub.post(&path, None, &json!({"Tags": tags})).await.expect(200);
-    assert_eq!(short.at("/Messages/0/Target"), "", "claims that are missing are empty");
+    assert_eq!(short.at("/Messages/0/Target"), "", "missing claims are empty");
     for (path, body, status) in [
         (path.as_str(), "{", 400),
         (&path, "[]", 400),

@@ -85,7 +85,7 @@ async fn a_hired_agent_that_declines_is_a_refusal_for_who_hired_it() {
             task = Some(found.clone());
         }
     }
-    let task = task.expect("somebody had it");
+    let task = task.expect("a task");
     assert_eq!(hub.balance("acme").await, ("100.00".to_owned(), "0.00".to_owned()));
     let job = hub.get(&format!("/registry/jobs/{task}"), Some(&boss.key)).await.expect(200);
     assert_eq!(job.str("/status"), "FAILURE", "{}", job.text);

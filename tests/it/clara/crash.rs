@@ -182,7 +182,7 @@ async fn kills_during_tasks_lose_nothing_double_nothing_and_conserve_money() {
     let book = std::mem::take(&mut *book.lock().expect("no panic"));
     for (item, id, first) in &book.items {
         let (again, now) = client.post(item).await;
-        assert_eq!((&again, &now), (id, first), "posted again, it is what it was");
+        assert_eq!((&again, &now), (id, first), "a repeat gets the first result");
     }
     for (wallet, start) in askers
         .iter()
@@ -195,12 +195,12 @@ async fn kills_during_tasks_lose_nothing_double_nothing_and_conserve_money() {
     assert_eq!(book.moved.values().sum::<i64>(), 0);
     let references = references(&mut client).await;
     let wanted: Vec<u64> = (1..=references.len() as u64).collect();
-    assert_eq!(references, wanted, "every message once, with a number of its own");
+    assert_eq!(references, wanted, "every message once, with its own number");
     let repeats = client.repeats.load(Ordering::Relaxed);
     hub.kill();
     assert_audit_is_clean(data.path());
     println!("{} tasks over {ROUNDS} kills, {repeats} repeats", book.done);
-    assert!(book.done > ROUNDS, "hardly any load: {}", book.done);
+    assert!(book.done > ROUNDS, "too little load: {}", book.done);
 }
 
 /// The numbers of all messages the market ever sent, in order.

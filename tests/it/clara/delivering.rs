@@ -155,14 +155,14 @@ async fn results_are_successes_silence_is_a_failure_and_declines_count_nothing()
     let score = |id: &str| {
         let found = hub.engine.look(|world| {
             let agent = world.agent_named(rialto_protocols::clara::ID, id).expect("an agent");
-            world.desk(agent).expect("a desk").standing
+            world.desk(agent).expect("an agent state").standing
         });
         (found.score, found.outcomes)
     };
     let start = score("A");
     let declined = hub.task(&requester, "tweet", "50", "cheapest").await;
     hub.decline(&agent, "A", &declined.id).await;
-    assert_eq!(score("A"), start, "a decline counts nothing");
+    assert_eq!(score("A"), start, "a decline does not count");
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     hub.deliver(&agent, "A", &task.id).await;
     assert!(score("A").0 > start.0 && score("A").1 == start.1 + 1);

@@ -35,7 +35,7 @@ async fn through_the_deployed_process_the_same_market_uses_the_deployed_words() 
         assert_eq!(said.messages[0].tag("Action"), Some("Registered"), "{said:?}");
     }
     hub.agent(&agent, "A", "tweet", "20").await;
-    assert_eq!(hub.board().await.len(), 3, "one market");
+    assert_eq!(hub.board().await.len(), 3, "both ids are one market");
     let tags = [
         ("Action", "Register-Task"),
         ("RedStone-Agent-Topic", "chat"),

@@ -41,11 +41,11 @@ async fn a_skill_called_like_a_topic_is_matched_for_it_and_paid_its_fee() {
     assert_eq!(task.chosen(), alias, "a fee of 1 is the lowest");
     let sent = task.first();
     assert_eq!(sent.tag("Action"), Some("Agent-Task-Assignment"));
-    assert_eq!(&*sent.target, address_of(&tweeter.id), "an address nobody has a key for");
+    assert_eq!(&*sent.target, address_of(&tweeter.id), "an address without a key");
     let (job, given) = work_of(&hub, &tweeter).await;
     assert_eq!((&given["skill_name"], &given["budget"]), (&json!("tweet"), &json!(1.00)));
     hub.report(&tweeter, &job, "SUCCESS", "0.10").await.expect(200);
-    assert_eq!(hub.purse(&requester).await, purse("99", "0"), "what was shown is paid");
+    assert_eq!(hub.purse(&requester).await, purse("99", "0"), "the shown price is paid");
     assert_eq!(hub.balance("other").await.0, "1.00");
     let shown = hub.listed(&alias).await;
     assert_eq!(shown["totals"], json!({"requested": 0, "assigned": 1, "done": 1, "rewards": "1"}));
@@ -107,7 +107,7 @@ async fn one_that_fails_is_scored_and_the_task_goes_on() {
     hub.agent(&own, "A", "tweet", "20").await;
     let (job, _) = work_of(&hub, &far).await;
     hub.report(&far, &job, "FAILURE", "0").await.expect(200);
-    assert!(hub.listed("A").await["tasks"]["inbox"][&task.id].is_object(), "rematched");
+    assert!(hub.listed("A").await["tasks"]["inbox"][&task.id].is_object(), "reassigned");
     assert_eq!(hub.score(&far).await, "45.5");
     assert_eq!(hub.purse(&requester).await, purse("50", "50"), "still held");
     hub.0.stop().await;

@@ -58,7 +58,7 @@ impl Run {
             .expect("node starts: the foreign client needs Node.js 20 or later");
         let answers = script.stdin.take().expect("a pipe");
         let lines = Lines::of(script.stdout.take())
-            .map(|line| serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}")));
+            .map(|line| serde_json::from_str(&line).unwrap_or_else(|_| panic!("bad JSON: {line}")));
         Self { data, hub: Some(hub), script, answers, lines: Box::new(lines), checks: Vec::new() }
     }
 
@@ -102,7 +102,7 @@ impl Run {
         let failed: Vec<&Value> = self.checks.iter().filter(|line| line["ok"] != true).collect();
         assert!(failed.is_empty(), "{failed:#?}");
         assert_eq!(end["checks"].as_u64(), Some(self.checks.len() as u64));
-        assert!(self.checks.len() as u64 >= CHECKS_MIN, "only {}", self.checks.len());
+        assert!(self.checks.len() as u64 >= CHECKS_MIN, "only {} checks", self.checks.len());
         assert!(ended(&mut self.script).success());
     }
 

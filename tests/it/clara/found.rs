@@ -37,7 +37,7 @@ async fn what_goes_to_many_is_bounded_for_all_of_them_together() {
     ];
     let larger = json!({"text": "x".repeat(3_000_000 / 3)}).to_string();
     let said = hub.act(&Wallet::of(9), "Register-Task", &tags, &larger).await;
-    assert_eq!(said.result.error, None, "for three of them it is not too much");
+    assert_eq!(said.result.error, None, "three of them are within the limit");
     for number in 3..9 {
         hub.agent_of_registry(&format!("owner-{number}"), "nft", "1.00").await;
     }
@@ -60,7 +60,7 @@ async fn a_page_of_results_has_a_length() {
     assert!(page.page_info.has_next_page && (1..6).contains(&page.edges.len()));
     let cursor = &page.edges.last().expect("an edge").cursor;
     let rest = hub.results(&format!("?limit=100&sort=DESC&to={cursor}")).await;
-    assert!(!rest.edges.is_empty(), "and the next one goes on");
+    assert!(!rest.edges.is_empty(), "and the next page continues");
     hub.0.stop().await;
 }
 

@@ -123,7 +123,7 @@ async fn one_changed_bit_anywhere_is_refused() {
     for longer in [[&item[..], b" "].concat(), item[..item.len() - 1].to_vec()] {
         hub.post_bytes(longer).await.expect(401);
     }
-    assert_eq!(counted(&hub.0), before, "nothing came of any");
+    assert_eq!(counted(&hub.0), before, "none of them was recorded");
     assert!(hub.board().await.is_empty());
     hub.post_bytes(item).await.expect(202);
     assert_eq!(hub.board().await.len(), 1);

@@ -138,7 +138,7 @@ async fn postings_that_are_looked_at_in_vain_count_against_the_reader() {
     let mut answers = 0;
     while status("?limit=1&sort=DESC").await == 200 {
         answers += 1;
-        assert!(answers < 100, "each of them looks at two hundred postings");
+        assert!(answers < 100, "each scans two hundred records");
     }
     hub.0.stop().await;
 }

@@ -98,7 +98,7 @@ async fn a_signed_read_that_comes_again_is_answered_and_its_message_keeps_its_nu
     assert_eq!(snapshot(&hub.0).await, before);
     assert_eq!(hub.result(&id).await, first);
     let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
-    assert_eq!(hub.result(&id).await, first, "as long as the board is the same");
+    assert_eq!(hub.result(&id).await, first, "the same while the board is unchanged");
     hub.agent(&Wallet::of(2), "B", "nft", "7").await;
     let later = hub.result(&id).await;
     assert_eq!(later.messages[0].anchor, first.messages[0].anchor);

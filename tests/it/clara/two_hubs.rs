@@ -106,7 +106,7 @@ async fn the_published_process_id_reads_and_registers_and_moves_no_money() {
         assert!(why.contains(&own), "{why}");
         assert_eq!(hub.held().await, before);
         let would = hub.dry_run(&tags, "{}").await;
-        assert_eq!(would.error, Some(why), "a dry-run says the same");
+        assert_eq!(would.error, Some(why), "a dry run gets the same error");
     }
     let (_, done) = outcome(&hub, worker.item_for(&own, &result(&id), b"{}"), PROCESS).await;
     assert_eq!(done.messages[0].tag("Action"), Some("Task-Result"));

@@ -33,7 +33,7 @@ async fn messages_are_posted_to_the_unit_or_to_the_prefix() {
         let reply = raw(&hub, "POST", base, &nop(&by)).await.expect(202);
         let id = reply.str("/id");
         assert_eq!(reply.json(), json!({"message": "Processing DataItem", "id": id}));
-        assert_eq!(hub.result(&id).await.messages.len(), 1, "evaluated before it is answered");
+        assert_eq!(hub.result(&id).await.messages.len(), 1, "evaluated before the answer");
     }
     hub.0.stop().await;
 }

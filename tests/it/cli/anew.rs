@@ -28,7 +28,7 @@ async fn whoever_was_registered_at_the_old_one_is_registered_again_and_the_old_k
     let cli = Cli::new().with("RIALTO_HUB", &url);
     let first = cli.run(&POST).await.ok();
     assert!(first.err.contains("registered as"), "{first:#?}");
-    assert!(!cli.run(&POST).await.ok().err.contains("registered as"), "once is enough");
+    assert!(!cli.run(&POST).await.ok().err.contains("registered as"), "the notice is printed once");
     hub.kill();
     let (_hub, _data) = dev(url.trim_start_matches("http://")).await;
     let second = cli.run(&POST).await.ok();

@@ -51,7 +51,7 @@ async fn without_any_there_is_one_for_a_hub_of_ones_own() {
         (&json!("default"), &json!("http://127.0.0.1:7425"))
     );
     assert_eq!(cli.json(&["context", "ls"]).await[0]["kept"], false);
-    assert!(!cli.home().exists(), "looking makes nothing");
+    assert!(!cli.home().exists(), "reading creates nothing");
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ async fn a_healthy_setting_is_found_healthy() {
     for check in ["home", "context", "hub", "clock", "key", "inbox"] {
         assert_eq!(verdict(&report, check), "ok", "{check}");
     }
-    assert_eq!(verdict(&report, "credits"), "warn", "nobody gave any");
+    assert_eq!(verdict(&report, "credits"), "warn", "there was no grant");
     hub.grant("acme", "1").await;
     assert_eq!(verdict(&cli.json(&["doctor"]).await, "credits"), "ok");
     let told = cli.run(&["doctor"]).await.ok().out;
@@ -47,7 +47,7 @@ async fn a_hub_that_is_not_there_and_a_key_that_does_not_work_are_failures() {
     let ran = cli.run(&["doctor", "--json"]).await.expect(1);
     assert_eq!((verdict(&ran.json(), "hub"), verdict(&ran.json(), "key")), ("ok", "fail"));
     let without = Cli::new().with("RIALTO_HUB", &hub.url).json(&["doctor"]).await;
-    assert_eq!(verdict(&without, "key"), "warn", "one is made when it is needed");
+    assert_eq!(verdict(&without, "key"), "warn", "a key is created when it is needed");
 }
 
 #[cfg(unix)]

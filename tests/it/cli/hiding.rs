@@ -26,11 +26,11 @@ async fn a_contexts_key_is_shown_to_its_own_hub_alone() {
     assert_eq!(shown(&cli, &own, &["--hub", &format!("{}/", own.url)]).await, bearer);
     assert_eq!(shown(&cli, &other, &["--hub", &other.url]).await, None);
     let cli = cli.with("RIALTO_HUB", &other.url);
-    assert_eq!(shown(&cli, &other, &[]).await, None, "neither by the environment");
+    assert_eq!(shown(&cli, &other, &[]).await, None, "not by the environment either");
     assert_eq!(shown(&cli, &other, &["--context", "here"]).await, None, "nor by its name");
     let line = ["wallet", "balance"];
     cli.run(&line).await.failed(4, &["no key is given", "--key-file"]);
-    assert_eq!(other.heard().len(), 3, "nobody was asked without a key");
+    assert_eq!(other.heard().len(), 3, "no request without a key");
 }
 
 #[tokio::test(flavor = "multi_thread")]

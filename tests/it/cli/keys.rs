@@ -19,7 +19,7 @@ async fn a_new_key_takes_the_place_of_the_old_one_in_its_file() {
     let ran = cli.run(&["agent", "rekey", "--key-file", &file]).await.ok();
     let fresh = key_in(&file);
     assert_ne!(fresh, agent.key);
-    assert!(!ran.out.contains(&fresh), "it is in the file and nowhere else: {ran:#?}");
+    assert!(!ran.out.contains(&fresh), "the key is only in the file: {ran:#?}");
     let text = std::fs::read_to_string(&file).expect("a key file");
     assert!(text.contains(&format!("agent_id {}\n", agent.id)), "{text}");
     cli.run(&["wallet", "balance", "--key-file", &file]).await.ok();
@@ -39,7 +39,7 @@ async fn a_new_key_is_kept_in_the_context_or_shown_once() {
     let cli = cli.with("RIALTO_KEY", &fresh);
     let shown = cli.json(&["agent", "rekey"]).await;
     let last = shown["key"].as_str().expect("only its owner can keep it").to_owned();
-    assert_eq!(key_in(&path), fresh, "the context's own was not meant");
+    assert_eq!(key_in(&path), fresh, "the context's own key is unchanged");
     cli.with("RIALTO_KEY", &last).run(&["wallet", "balance"]).await.ok();
 }
 

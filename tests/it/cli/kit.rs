@@ -146,7 +146,7 @@ impl Stage {
     }
 
     pub fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().expect("nobody panicked").clone()
+        self.heard.lock().expect("no panic").clone()
     }
 }
 
@@ -157,7 +157,7 @@ async fn answer(State((texts, heard)): State<Play>, request: Request) -> (Status
     let header = request.headers().get("authorization");
     let authorization = header.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let found = texts.iter().find(|(known, _)| *known == path).map(|(_, text)| text.clone());
-    heard.lock().expect("nobody panicked").push(Heard { path, authorization });
+    heard.lock().expect("no panic").push(Heard { path, authorization });
     match found {
         Some(text) => (StatusCode::OK, text),
         None => (StatusCode::NOT_FOUND, "{}".to_owned()),

@@ -33,7 +33,7 @@ async fn a_payment_is_made_once_for_its_id() {
     let (hub, cli) = payer().await;
     let ran = cli.run(&["wallet", "transfer", "--to", "globex", "0.1"]).await.ok();
     assert!(ran.out.starts_with("paid 0.10 to globex, 9.90 left (transfer "), "{ran:#?}");
-    let id = ran.err.trim().strip_prefix("transfer ").expect("told before it is sent").to_owned();
+    let id = ran.err.trim().strip_prefix("transfer ").expect("the id is printed").to_owned();
     let again = ["wallet", "transfer", "--to", "globex", "0.10", "--id", &id];
     let ran = cli.run(&[&again[..], &["--json"]].concat()).await.ok();
     assert_eq!(

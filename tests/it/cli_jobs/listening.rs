@@ -51,7 +51,7 @@ async fn notices_are_brought_in_order_signed_and_then_acknowledged() {
     for (at, job) in jobs.iter().enumerate() {
         let notice = &notices[at];
         let own = desk.get(&format!("/v1/jobs/{job}"), Some(&shop.key)).await.expect(200);
-        assert_eq!(got[at].json()["job_id"], own.at("/foreign_id"), "the protocol's own words");
+        assert_eq!(got[at].json()["job_id"], own.at("/foreign_id"), "the protocol's own id");
         assert_eq!((&notice["kind"], &notice["job"]), (&json!("assigned"), &json!(job)));
         let when = notice["at"].as_str().expect("a time");
         assert_eq!(told[at], [when, "assigned", "204", job]);

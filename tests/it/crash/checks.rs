@@ -58,7 +58,7 @@ async fn agent(line: &Line<'_>, id: &str, fate: &Fate<String>) {
     }
     let (_, found) = ask(line, &format!("/discover?skill={id}"), None).await;
     let shown: Value = serde_json::from_str(&found).expect("JSON");
-    assert_eq!(shown["total"], u64::from(status == 200), "half an agent: {text} {found}");
+    assert_eq!(shown["total"], u64::from(status == 200), "an incomplete agent: {text} {found}");
     let expected = if status == 200 { 409 } else { 201 };
     let again = line.post("/register", None, &registration(id)).await.expect("an answer");
     assert_eq!(again.0, expected, "{}", again.1);
@@ -84,13 +84,13 @@ async fn payments(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
         let first = line.post("/transfer", key, &body).await.expect("an answer");
         assert_eq!(first.0, 200, "{}", first.1);
         let second = line.post("/transfer", key, &body).await.expect("an answer");
-        assert_eq!(second, first, "a repeat is the first answer");
+        assert_eq!(second, first, "a repeat gets the first answer");
         first.1
     }))
     .await;
     for ((id, one), answer) in fresh.iter().zip(&answers) {
         if let Fate::Done(first) = &one.fate {
-            assert_eq!(answer, first, "{id} is not the payment it was");
+            assert_eq!(answer, first, "{id} is not the same payment");
         }
     }
     assert_eq!(balance(line, "payer").await, (PURSE - sent, 0));
@@ -127,7 +127,7 @@ async fn jobs(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
     let (paid, waiting) = {
         let mut pages = book.open();
         for ((id, _), ended) in open.iter().zip(ended) {
-            let page = pages.jobs.get_mut(id).expect("it is in the book");
+            let page = pages.jobs.get_mut(id).expect("it is recorded");
             // It was acknowledged just now, so from here on it is known, and not counted again.
             page.posted = Fate::Done(String::new());
             page.cancelled = page.cancelled.take().filter(Fate::is_done);
@@ -150,7 +150,7 @@ async fn one_job(line: &Line<'_>, cast: &Cast, id: &str, page: &Job) -> Option<u
     match (status, &page.posted) {
         (200 | 202, _) => {}
         (404, Fate::Unknown) => {
-            assert_eq!(page.reported, None, "nobody works on what is not there")
+            assert_eq!(page.reported, None, "a missing job was reported")
         }
         _ => panic!("{id} was acknowledged and is {status} {found}"),
     }
@@ -158,7 +158,7 @@ async fn one_job(line: &Line<'_>, cast: &Cast, id: &str, page: &Job) -> Option<u
     let (again, text) = line.post("/jobs", key, &job(cast, id)).await.expect("an answer");
     assert_eq!(again, if status == 404 { 202 } else { status }, "{text}");
     if status != 404 {
-        assert_eq!(text, found, "a repeated job is another one");
+        assert_eq!(text, found, "a repeat opened another job");
     }
     if let Some((good, Fate::Unknown)) = page.reported {
         let body = result(cast, id, good);
@@ -184,7 +184,7 @@ async fn one_job(line: &Line<'_>, cast: &Cast, id: &str, page: &Job) -> Option<u
     }
     if status == 200 {
         assert_eq!(shown["error_message"], "cancelled by requester", "{SKILL} {text}");
-        assert!(page.cancelled.is_some(), "nobody called {id} off");
+        assert!(page.cancelled.is_some(), "{id} was never cancelled");
         return Some(0);
     }
     assert_eq!(

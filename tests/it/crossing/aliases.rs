@@ -64,7 +64,7 @@ fn alias_in(protocol: &str, worker: &dyn Worker, secret: &[u8]) -> String {
         "relay" => format!("{slug}-{h}@{home}"),
         "clara" => format!("{home}/{slug}-{h}"),
         "agora" => held_key(secret, &name),
-        other => panic!("the book has no aliases in {other}"),
+        other => panic!("the requirements have no aliases in {other}"),
     }
 }
 
@@ -137,7 +137,12 @@ async fn neither_another_name_nor_leaving_nor_a_restart_changes_an_alias() {
         let worker = cell.meet(&hub, Terms::at(cell.to.price())).await.worker;
         let before = names(&hub, worker.as_ref()).await;
         worker.register_again(&hub, "somebody-else").await;
-        assert_eq!(names(&hub, worker.as_ref()).await, before, "{} again", cell.to.id());
+        assert_eq!(
+            names(&hub, worker.as_ref()).await,
+            before,
+            "{} after registering again",
+            cell.to.id()
+        );
         known.push((worker, before));
     }
     hub = hub.restart(Posture::Serve, FLAGS).await;
@@ -260,7 +265,7 @@ async fn the_hubs_secret_is_in_its_file_or_in_the_environment() {
     let file = made.dir.path().join("hub.key");
     assert_eq!(std::fs::read(&file).expect("a file").len(), 32);
     let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "its owner's alone");
+    assert_eq!(mode & 0o777, 0o600, "readable by its owner only");
     let own = made.get("/agora", None).await.expect(200).str("/hub");
     let made = made.restart(Posture::Serve, FLAGS).await;
     assert_eq!(made.get("/agora", None).await.expect(200).str("/hub"), own);

@@ -47,7 +47,7 @@ async fn each_code_of_an_endpoint_is_a_failure_or_a_refusal_in_the_requesters_wo
             let what = format!("{status} {code}: {bytes}");
             assert_eq!(words, cell.from.words(end, begun), "{what}");
             let quotes = bytes.contains(OWN_WORDS);
-            assert!(quotes, "its own words are kept (B7): {what}");
+            assert!(quotes, "its own text is kept (B7): {what}");
             let purse = Purse::with(micros(PURSE));
             assert_eq!(Purse::of(hub, &meeting.requester.owner()), purse, "{what}");
             assert_eq!(Counted::of(hub, &names).await, judged, "{what}");

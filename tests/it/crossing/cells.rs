@@ -158,7 +158,7 @@ pub async fn walk<P: Placed, T>(
             Err(words) => wrong.push(words),
         }
     }
-    assert!(wrong.is_empty(), "{} cells went wrong\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} cells failed\n{}", wrong.len(), wrong.join("\n"));
     well
 }
 

@@ -47,10 +47,10 @@ impl Scene {
     /// Nothing was paid, nothing is held, and the worker was counted like this.
     async fn came_to_nothing(&self, hub: &TestHub, judged: Counted) {
         let owner = self.meeting.requester.owner();
-        assert_eq!(Purse::of(hub, &owner), self.purse, "all money back");
+        assert_eq!(Purse::of(hub, &owner), self.purse, "all money is released");
         assert_eq!(Purse::of(hub, &self.meeting.worker.owner()), Purse::with(0));
         assert_eq!(Counted::of(hub, &self.names).await, judged);
-        assert!(self.meeting.worker.waiting(hub).await.is_empty(), "nothing is left to do");
+        assert!(self.meeting.worker.waiting(hub).await.is_empty(), "no work is left");
     }
 
     /// The worker responds with something other than a result, and the requester is notified.
@@ -68,7 +68,7 @@ impl Scene {
         assert_eq!(words, self.cell.from.words(end, begun), "{bytes}");
         // The text of a Decline-Task is not read, so there is nothing to forward.
         let can_quote = self.cell.to.id() != "clara";
-        assert_eq!(quoted.contains(OWN_WORDS), can_quote, "its own words are kept (B7): {bytes}");
+        assert_eq!(quoted.contains(OWN_WORDS), can_quote, "its own text is kept (B7): {bytes}");
         self.came_to_nothing(hub, judged).await;
     }
 }

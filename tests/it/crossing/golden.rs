@@ -67,7 +67,7 @@ async fn every_crossing_reads_as_it_is_written_down() {
             wrong.push(format!("{}:\n- {kept}\n+ {told}", cell.name()));
         }
     }
-    assert!(wrong.is_empty(), "{}\nRIALTO_GOLDEN=write writes them anew", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{}\nRIALTO_GOLDEN=write rewrites them", wrong.join("\n"));
 }
 
 #[test]

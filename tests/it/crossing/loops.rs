@@ -100,7 +100,7 @@ async fn two_agents_may_hire_each_other() {
     let given = one.received(&hub).await;
     let here = one.worker.as_requester();
     let found = find(back, other.worker.as_ref()).await;
-    here.hire(&hub, &found, &order()).await.expect("and hires back");
+    here.hire(&hub, &found, &order()).await.expect("hired back");
     let returned = other.received(&hub).await;
     assert!(other.worker.deliver(&hub, &returned).await.taken);
     assert!(one.worker.deliver(&hub, &given).await.taken);

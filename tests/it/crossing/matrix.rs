@@ -44,8 +44,8 @@ pub async fn works(hub: &TestHub, cell: Cell) {
     assert_eq!(ended.output.as_deref(), Some(worker.output()), "{}", ended.bytes);
 
     assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(PURSE) - price));
-    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "all of it (B9)");
-    assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "in both formulas, once");
+    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "the whole price (B9)");
+    assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "counted once in both formulas");
 
     assert_told(hub, (cell, &meeting), &ticket, Some(&sent)).await;
 
@@ -121,7 +121,7 @@ async fn work_inside_one_owner_moves_no_score_and_no_money() {
         Some(cell.from.id())
     });
     let tested: Vec<_> = tested.await.into_iter().flatten().collect();
-    assert_eq!(tested, ["registry", "clara"], "everywhere else an owner is one agent");
+    assert_eq!(tested, ["registry", "clara"], "elsewhere an owner is one agent");
     hub.stop().await;
 }
 

@@ -170,7 +170,7 @@ async fn an_auction_is_answered_by_fixed_prices_and_by_one_that_is_named() {
         Purse::of(&market, &format!("clara:{}", requester.address())),
         Purse::with(97_000_000)
     );
-    assert_eq!(Purse::of(&market, &bob.owner()), Purse::with(3_000_000), "all of it");
+    assert_eq!(Purse::of(&market, &bob.owner()), Purse::with(3_000_000), "the whole price");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -78,7 +78,7 @@ pub async fn assert_told(
     let mine = Trace::read(&meeting.requester.trace(hub, &ticket.uuid).await);
     let theirs = Trace::read(&meeting.worker.trace(hub, &ticket.uuid).await);
     assert_eq!(mine.0["job"], ticket.uuid.as_str());
-    assert_eq!(mine.fates(), theirs.fates(), "both are told the same");
+    assert_eq!(mine.fates(), theirs.fates(), "both parties see the same fates");
     let request = mine.notes("request", from, to);
     assert_eq!(untold(&ticket.members, request), [""; 0], "{request:?}");
     if let Some(sent) = sent {

@@ -184,7 +184,7 @@ pub trait Worker {
 
     /// Changes its endpoint, where the protocol has endpoints.
     fn moves_to<'a>(&'a self, _: &'a TestHub, _: &'a str) -> Doing<'a, ()> {
-        Box::pin(async { panic!("nobody calls it") })
+        Box::pin(async { panic!("this protocol has no endpoints") })
     }
 
     /// The same agent as a requester.

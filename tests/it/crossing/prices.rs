@@ -25,7 +25,11 @@ async fn reported(cost: &str, paid: impl Fn(Cell) -> i64) {
         let found = cell.from.find(hub, meeting.worker.as_ref()).await;
         let ticket = meeting.requester.hire(hub, &found, &order()).await.expect("it is hired");
         let given = meeting.received(hub).await;
-        let sent = meeting.worker.deliver_for(hub, &given, cost).await.expect("a say in it");
+        let sent = meeting
+            .worker
+            .deliver_for(hub, &given, cost)
+            .await
+            .expect("a worker that reports costs");
         assert!(sent.taken, "{}", sent.answer);
         meeting.requester.ended(hub, &ticket).await;
         let paid = paid(cell);

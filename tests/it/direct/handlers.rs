@@ -38,9 +38,10 @@ async fn by_registry(agent: &Running, text: &str) -> Told {
 }
 
 async fn by_relay(agent: &Running, text: &str) -> Told {
-    let letter = relay::Draft::new("a@home.example", "en", text).seal().expect("a letter");
+    let letter = relay::Draft::new("a@home.example", "en", text).seal().expect("an envelope");
     let asking = format!(r#"{{"input":{},"#, input(text));
-    let letter = relay::Letter::read(&letter.as_str().replacen('{', &asking, 1)).expect("a letter");
+    let letter =
+        relay::Letter::read(&letter.as_str().replacen('{', &asking, 1)).expect("an envelope");
     let reply = relay::direct::send(&format!("{}/receive", agent.url), &letter).await;
     let reply: Value = serde_json::from_str(&reply.expect("a reply").raw).expect("JSON");
     let text = |name: &str| reply[name].as_str().map(str::to_owned);

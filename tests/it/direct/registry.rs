@@ -123,12 +123,12 @@ async fn what_is_refused_says_why_and_is_not_tried_again() {
     };
     let (_, cancelled) = tokio::join!(posting, cancelling);
     let Outcome::Failed { code: None, message } = cancelled.expect("cancelled").outcome else {
-        panic!("it was not called off")
+        panic!("it was not cancelled")
     };
     assert_eq!(message, "cancelled by requester");
     let account = asker.server.account("asker").await.expect("an account");
     assert_eq!((account.balance, account.held), (amount("1.00"), Credits::ZERO));
-    assert!(asker.server.account("maker").await.is_err(), "somebody else's");
+    assert!(asker.server.account("maker").await.is_err(), "another owner's account");
     scene.hub.stop().await;
 }
 

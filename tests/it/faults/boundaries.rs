@@ -33,7 +33,7 @@ async fn strike(point: &Point) -> Fate {
         Some(url) => play(&caller, url, &script).await,
         None => Progress::default(),
     };
-    assert!(progress.refused.is_none(), "a hub that dies refuses nothing: {progress:?}");
+    assert!(progress.refused.is_none(), "a killed hub must not refuse: {progress:?}");
     let (status, complaint) = match progress.steps() == script.len() {
         // The boundary belongs to the shutdown, or this run has fewer than the counted one.
         true => hub.stop(),
@@ -58,7 +58,7 @@ pub async fn recovered(room: &Room, caller: &Caller, script: &[Step], progress: 
     for key in progress.keys() {
         let (status, text) =
             caller.send(hub.url(), &Request::get("/v1/me", Some(&key))).await.expect("an answer");
-        assert_eq!(status, 200, "a key that was given does not work: {text}");
+        assert_eq!(status, 200, "an issued key is invalid: {text}");
     }
     // Repeats the last acknowledged step and, twice, the first unacknowledged one.
     if let Some(last) = script[..done].last() {

@@ -60,7 +60,7 @@ async fn a_failed_checkpoint_ends_the_hub(class: &str) {
     assert_eq!(audit(&room.data()).0, 0);
     let hub = Hub::start(&room, &Fault::none());
     let found = arrived(&caller, hub.url()).await;
-    assert!((taken..=taken + 1).contains(&found), "{taken} taken, {found} found");
+    assert!((taken..=taken + 1).contains(&found), "{taken} accepted, {found} found");
 }
 
 #[test]

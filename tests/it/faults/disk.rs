@@ -147,7 +147,7 @@ impl Room {
     }
 
     pub fn switch_off(&self) {
-        std::fs::remove_file(self.switch()).expect("it was on");
+        std::fs::remove_file(self.switch()).expect("the switch exists");
     }
 
     /// The boundaries so far.

@@ -33,7 +33,7 @@ async fn fail(point: &Point) -> Fate {
         // The disk works again, but its contents are uncertain.
         if let Some(next) = script.get(progress.steps()) {
             let told = next.say(&caller, url).await;
-            assert!(told.is_none_or(|(status, _)| status >= 500), "{} was taken", next.name);
+            assert!(told.is_none_or(|(status, _)| status >= 500), "{} was accepted", next.name);
         }
     }
     let fate = Fate::of(&room);

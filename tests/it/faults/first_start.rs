@@ -26,10 +26,7 @@ fn boundaries() -> &'static [Boundary] {
         assert!(hub.url.is_some());
         let boundaries = room.boundaries();
         hub.kill();
-        assert!(
-            boundaries.len() >= BOUNDARIES_MIN,
-            "the disk counts hardly anything: {boundaries:?}"
-        );
+        assert!(boundaries.len() >= BOUNDARIES_MIN, "too few boundaries: {boundaries:?}");
         // The secret is first written under a random name.
         let named = boundaries.into_iter().map(|one| match one.name.starts_with(SECRET) {
             true => Boundary { name: SECRET.to_owned(), ..one },

@@ -97,8 +97,8 @@ pub fn strike_each(points: &[Point], attempt: impl Fn(&Point) -> Fate + Sync) {
         struck.fetch_add(usize::from(hit), Ordering::Relaxed);
     });
     let struck = struck.into_inner();
-    println!("{struck} of {} faults struck", points.len());
-    assert!(struck * 100 >= points.len() * STRUCK_PERCENT_MIN, "only {struck} struck");
+    println!("{struck} of {} faults happened", points.len());
+    assert!(struck * 100 >= points.len() * STRUCK_PERCENT_MIN, "only {struck} faults happened");
 }
 
 /// Tries each point, a few at a time, and reports those that failed.

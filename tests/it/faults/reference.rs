@@ -42,10 +42,14 @@ impl Reference {
         let while_it_runs = room.boundaries().len();
         let view = View::of(&caller, hub.url(), scene).await;
         let last = views.last().expect("a last view");
-        assert!(&view == last, "two runs are alike: {}", view.unlike(last));
+        assert!(&view == last, "two runs must be equal: {}", view.unlike(last));
         assert!(hub.stop().0.success());
         let boundaries = room.boundaries();
-        assert!(boundaries.len() > BOUNDARIES_MIN, "the disk counts only {}", boundaries.len());
+        assert!(
+            boundaries.len() > BOUNDARIES_MIN,
+            "only {} boundaries were counted",
+            boundaries.len()
+        );
         Self { views, boundaries, while_it_runs }
     }
 }
@@ -60,7 +64,7 @@ async fn views(caller: &Caller, scene: &Scene, script: &[Step]) -> Vec<View> {
         views.push(View::of(caller, hub.url(), scene).await);
         let [.., before, after] = &views[..] else { unreachable!("two at least") };
         // A step without a visible effect would prove nothing.
-        assert!(before != after || step.name == "rotate", "{} is not seen", step.name);
+        assert!(before != after || step.name == "rotate", "{} has no visible effect", step.name);
     }
     // A hub restarted from disk shows the same, and a repeat changes nothing.
     hub.kill();

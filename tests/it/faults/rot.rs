@@ -82,7 +82,7 @@ fn rot_everywhere(name: &str, killed: bool, count: usize, unproved: usize) {
     try_each(&places, |rot| wait_for(one(room, name, *rot, &tally, rot.at >= unproved)));
     let read = |count: &AtomicUsize| count.load(Ordering::Relaxed);
     let (refused, right, told) = (read(&tally.refused), read(&tally.right), read(&tally.told));
-    println!("{name}: {count} places, {refused} refused, {right} right, audit tells of {told}");
+    println!("{name}: {count} bytes, {refused} refused, {right} right, audit reports {told}");
 }
 
 async fn one(whole: &Room, name: &str, rot: Rot, tally: &Tally, unproved: bool) {
@@ -102,7 +102,7 @@ async fn one(whole: &Room, name: &str, rot: Rot, tally: &Tally, unproved: bool) 
         Some(view) => {
             let unfinished = unproved && view == *before;
             let wrong = || format!("audit said {code}: {said}\n{}", view.unlike(last));
-            assert!(view == *last || unfinished, "a wrong answer; {}", wrong());
+            assert!(view == *last || unfinished, "a wrong answer: {}", wrong());
             tally.right.fetch_add(1, Ordering::Relaxed);
         }
         None => {

@@ -58,7 +58,7 @@ impl Step {
     pub async fn repeat(&self, caller: &Caller, url: &str) {
         let (status, text) = self.say(caller, url).await.expect("an answer");
         let fine = (200..300).contains(&status) || self.repeated.contains(&status);
-        assert!(fine, "{} again: {status} {text}", self.name);
+        assert!(fine, "{} repeated: {status} {text}", self.name);
     }
 }
 

@@ -42,7 +42,7 @@ impl Bystander {
         let before = self.rounds.load(Ordering::SeqCst);
         let more = || self.rounds.load(Ordering::SeqCst) > before + 1;
         crate::kit::eventually(async || more() || self.going.is_finished()).await;
-        assert!(more(), "the bystander was harmed");
+        assert!(more(), "the bystander was affected");
     }
 
     /// Stops it; all its requests have succeeded.

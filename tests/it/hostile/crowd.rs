@@ -60,7 +60,7 @@ async fn open_all(house: &House, of: &[Peer], count: usize, buffer: Option<u32>)
 async fn hears(stream: &mut TcpStream, text: &str) {
     let (mut all, mut part) = (Vec::new(), [0; 4_096]);
     while !String::from_utf8_lossy(&all).contains(text) {
-        let length = stream.read(&mut part).await.expect("it goes on");
+        let length = stream.read(&mut part).await.expect("the stream is open");
         assert!(length > 0, "the stream ended without {text}");
         all.extend_from_slice(&part[..length]);
     }

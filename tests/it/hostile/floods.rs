@@ -35,7 +35,7 @@ async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
     }))
     .await;
     let taken = said.iter().filter(|reply| reply.status == 202).count();
-    assert_eq!(taken, ROOM, "as many as there is room for, and none is dropped in silence");
+    assert_eq!(taken, ROOM, "the inbox takes as many as fit, and drops none silently");
     said.iter().filter(|reply| reply.status != 202).for_each(assert_later);
     // The victim can send, and the flooding agent can still write to others.
     let other = house.join("other").await;
@@ -95,8 +95,8 @@ async fn spam(limit: &str) {
         }
     }
     let taken: usize = 400 - refused.iter().sum::<usize>();
-    assert!(taken < 100, "{taken} of 400 were taken");
-    assert!(refused.iter().all(|count| *count > 50), "every door says no: {refused:?}");
+    assert!(taken < 100, "{taken} of 400 were accepted");
+    assert!(refused.iter().all(|count| *count > 50), "every route refuses: {refused:?}");
     // Registered agents are not affected.
     house.say(&ada, &bob, "still here").await.expect(202);
     house.assert_within(before, 64 << 20, "registration spam");
@@ -139,8 +139,8 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
         }
     }
     let heard: usize = 200 - refused.iter().sum::<usize>();
-    assert!((20..100).contains(&heard), "{heard} of 200 were told that their key is wrong");
-    assert!(refused.iter().all(|count| *count > 5), "every door says no: {refused:?}");
+    assert!((20..100).contains(&heard), "{heard} of 200 got a wrong-key answer");
+    assert!(refused.iter().all(|count| *count > 5), "every route refuses: {refused:?}");
     // Callers at the same address with a valid key, or with none, are not affected.
     for path in ["/v1/me", "/relay/agent/messages"] {
         house.get(path, Some(&ada.key)).await.expect(200);

@@ -215,7 +215,7 @@ async fn at_the_memory_limit_every_protocol_refuses_what_adds_and_takes_what_end
     let hub = hub.restart(Posture::Serve, &[("store.memory", &used.to_string())]).await;
 
     let stats = hub.get("/v1/operator/stats", Some(&hub.operator)).await.expect(200);
-    assert_eq!(stats.at("/memory/used"), used, "as before: {}", stats.text);
+    assert_eq!(stats.at("/memory/used"), used, "memory use is unchanged: {}", stats.text);
     assert_eq!(stats.at("/memory/limit"), used, "{}", stats.text);
     assert_eq!(stats.at("/memory/owners/0/owner"), "boss", "{}", stats.text);
     for (protocol, reply) in register(&hub, 100).await {

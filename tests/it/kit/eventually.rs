@@ -18,6 +18,6 @@ pub fn eventually(mut asked: impl AsyncFnMut() -> bool) -> impl Future<Output = 
             }
         };
         let done = tokio::time::timeout(DEADLINE, wait).await;
-        assert!(done.is_ok(), "never came true at {caller}");
+        assert!(done.is_ok(), "the condition stayed false at {caller}");
     }
 }

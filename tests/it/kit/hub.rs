@@ -93,7 +93,7 @@ impl TestHub {
     /// Shuts the hub down and returns its directory.
     pub async fn stop(self) -> TempDir {
         self.trigger.ask();
-        in_time(self.running).await.expect("no panic").expect("no broken promise");
+        in_time(self.running).await.expect("no panic").expect("a clean shutdown");
         self.dir
     }
 

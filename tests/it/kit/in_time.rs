@@ -11,6 +11,6 @@ pub fn in_time<T>(waited: impl Future<Output = T>) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
     async move {
         let came = tokio::time::timeout(DEADLINE, waited).await;
-        came.unwrap_or_else(|_| panic!("waited in vain at {caller}"))
+        came.unwrap_or_else(|_| panic!("the future did not finish at {caller}"))
     }
 }

@@ -36,7 +36,7 @@ impl Reply {
     pub fn str(&self, pointer: &str) -> String {
         self.at(pointer)
             .as_str()
-            .unwrap_or_else(|| panic!("{pointer} is no text: {}", self.text))
+            .unwrap_or_else(|| panic!("{pointer} is not a string: {}", self.text))
             .to_owned()
     }
 

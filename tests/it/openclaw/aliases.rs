@@ -101,7 +101,10 @@ async fn an_agora_agent_is_listed_with_its_price_and_a_category_by_name() {
     assert_eq!((&entry["protocol"], &entry["native_id"]), (&json!("agora"), &json!(zoe.did())));
     let capability = &entry["capabilities"]["advertised_capabilities"][0];
     assert_eq!(capability["price"], 0.5);
-    assert_eq!(capability["category"], "content_validation", "by a word in its name");
+    assert_eq!(
+        capability["category"], "content_validation",
+        "the category comes from a word in its name"
+    );
     assert_identity(&entry);
     let found = hub.get("/openclaw/agents?category=content_validation", None).await.expect(200);
     assert_eq!(found.at("/agents/0/agent_id"), id.as_str());

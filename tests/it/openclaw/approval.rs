@@ -135,7 +135,7 @@ async fn the_operator_sets_how_long_it_waits_and_a_restart_forgets_nothing() {
     let hub = hub.restart(&flags).await;
     assert_eq!(hub.state(&asker, &id).await, "deferred");
     hub.report(&worker, "idle", json!({})).await.expect(200);
-    assert_eq!(hub.state(&asker, &id).await, "deferred", "being there is no yes");
+    assert_eq!(hub.state(&asker, &id).await, "deferred", "activity is not an approval");
     hub.approve(&worker.key, &id, true).await.expect(200);
     assert_eq!(hub.state(&asker, &id).await, "running");
     hub.0.stop().await;

@@ -57,7 +57,10 @@ async fn either_party_calls_it_off_and_the_other_is_told() {
         assert_eq!(hub.held().await, before);
     }
     let shown = hub.entry(&worker.id).await;
-    assert_eq!(shown["trust_signals"]["total_collaborations"], 0, "nobody failed");
+    assert_eq!(
+        shown["trust_signals"]["total_collaborations"], 0,
+        "a cancellation is not a failure"
+    );
     assert_eq!(shown["trust_signals"]["reputation_score"], Value::Null);
     assert_eq!(shown["effective_status"], "idle");
     hub.0.stop().await;

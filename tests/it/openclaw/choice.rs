@@ -76,7 +76,7 @@ async fn a_better_score_comes_before_an_earlier_registration_and_a_worse_one_aft
         hub.call("DELETE", &path, Some(&node.key), None).await.expect(200);
     };
     gone(&good).await;
-    assert_eq!(chosen(&hub, &asker, json!({})).await, new.id, "nothing is known of it: 0.5");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, new.id, "it has no outcomes: 0.5");
     gone(&new).await;
     assert_eq!(chosen(&hub, &asker, json!({})).await, bad.id);
     hub.0.stop().await;
@@ -89,13 +89,13 @@ async fn idle_comes_before_busy_whatever_the_score() {
     let (good, plain) = (hub.node("good").await, hub.node("plain").await);
     does(&hub, &asker, &good, true).await;
     let work = hub.accepted(&asker, &good, json!({})).await;
-    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by what the hub sees");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by the hub's own count");
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(chosen(&hub, &asker, json!({})).await, good.id);
     hub.report(&good, "busy", json!({"active_tasks": 1})).await.expect(200);
-    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by what it says");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by its own report");
     hub.report(&plain, "busy", json!({"active_tasks": 9})).await.expect(200);
-    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id, "busy ones work, too");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id, "busy agents can be chosen, too");
     hub.0.stop().await;
 }
 

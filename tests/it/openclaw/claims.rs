@@ -36,7 +36,7 @@ async fn the_two_updates_of_the_spec_are_recorded_as_claims_unchanged() {
         assert_eq!(reply.at("/correlation_id"), body["correlation_id"]);
         let shown = hub.get(&path, None).await.expect(200);
         assert_eq!(shown.at("/claimed"), body, "{name}");
-        assert_eq!(shown.json().get("reputation_update"), None, "the hub has no score of its own");
+        assert_eq!(shown.json().get("reputation_update"), None, "the hub has not scored it");
     }
     hub.0.stop().await;
 }

@@ -243,7 +243,7 @@ async fn kills_during_collaborations_lose_nothing_double_nothing_and_conserve_mo
             assert_eq!(again["result"]["result_status"], *state);
         }
         let live = client.json(&format!("{COLLABORATIONS}?state=running"), &asker.key).await;
-        assert_eq!(live["collaborations"], json!([]), "nothing that nobody was told of");
+        assert_eq!(live["collaborations"], json!([]), "no unacknowledged collaboration");
     }
     for node in askers.iter().chain(&workers) {
         let moved = book.moved.get(&node.id).copied().unwrap_or_default();
@@ -263,8 +263,8 @@ async fn kills_during_collaborations_lose_nothing_double_nothing_and_conserve_mo
     assert_audit_is_clean(data.path());
     let repeats = client.repeats.load(Ordering::Relaxed);
     println!("{count} collaborations over {ROUNDS} kills, {repeats} repeats");
-    assert!(repeats > 0, "no kill hit anything");
-    assert!(count > ROUNDS, "hardly any load: {count}");
+    assert!(repeats > 0, "no kill interrupted a request");
+    assert!(count > ROUNDS, "too little load: {count}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -314,7 +314,7 @@ async fn a_kill_after_every_step_changes_no_step() {
         assert_eq!(client.purse(&asker).await, purse);
         let again = client.tell(COLLABORATIONS, &asker.key, &asked).await;
         let wanted = if state == "deferred" { "deferred" } else { "accepted" };
-        assert_eq!(again["response_status"], wanted, "said again, it is what it is by now");
+        assert_eq!(again["response_status"], wanted, "a repeat gets the current state");
         assert_eq!(
             client.json(COLLABORATIONS, &asker.key).await["collaborations"]
                 .as_array()

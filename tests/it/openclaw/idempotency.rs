@@ -104,7 +104,7 @@ async fn a_key_lasts_a_day_and_not_longer_also_across_a_restart() {
     hub.pass(Millis(6));
     back(&hub, &[&asker, &worker]).await;
     let at = keyed(&hub, &asker, &worker, "k", json!({})).await.expect(200);
-    assert_ne!(at.str("/collaboration_id"), first, "a day is over");
+    assert_ne!(at.str("/collaboration_id"), first, "a day has passed");
     hub.pass(MINUTE);
     let after = keyed(&hub, &asker, &worker, "k", json!({})).await.expect(200);
     assert_eq!(after.str("/collaboration_id"), at.str("/collaboration_id"), "a new day began");
@@ -236,7 +236,7 @@ async fn fifty_at_once_with_one_key_are_one_collaboration() {
         let list = hub.list(&asker, "?role=requester").await.expect(200);
         assert_eq!(list.at("/collaborations").as_array().map(Vec::len), Some(1));
         let work = hub.engine.look(|world| world.live_jobs().count());
-        assert_eq!(work, 1, "and nothing besides");
+        assert_eq!(work, 1, "and no other job");
         hub.0.stop().await;
     }
 }

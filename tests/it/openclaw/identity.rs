@@ -17,7 +17,7 @@ async fn the_identity_of_the_spec_is_published_unchanged_and_shown_as_published(
     assert_eq!(reply.str("/status"), "published");
     assert_eq!(reply.at("/agent_id"), body["agent_id"]);
     assert!(reply.str("/api_key").starts_with("rk_"), "{}", reply.text);
-    assert!(reply.json().get("webhook_secret").is_none(), "nobody is pushed to");
+    assert!(reply.json().get("webhook_secret").is_none(), "there is no endpoint to sign for");
     let told = reply.str("/published_at");
     let shown = hub.entry(body["agent_id"].as_str().expect("an id")).await;
     for name in [
@@ -286,7 +286,7 @@ async fn an_endpoint_is_checked_when_it_is_given_and_comes_with_a_secret() {
     let reply = hub.post(IDENTITY, None, &put(&body, "/endpoint", Some(at))).await.expect(201);
     assert!(reply.str("/webhook_secret").starts_with("whsec_"), "{}", reply.text);
     let shown = hub.get(&format!("/openclaw/agents/{}", reply.str("/agent_id")), None).await;
-    assert!(!shown.expect(200).text.contains("agent.example"), "nobody is shown where it is");
+    assert!(!shown.expect(200).text.contains("agent.example"), "the endpoint is private");
     assert!(stamp::parse(&reply.str("/published_at")).is_ok());
     hub.0.stop().await;
 }

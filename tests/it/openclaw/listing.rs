@@ -26,7 +26,7 @@ async fn all(hub: &Hub, of: &Node, query: &str, limit: usize) -> Vec<String> {
             Some(next) => cursor = next.to_owned(),
             None => return ids,
         }
-        assert!(ids.len() < 100, "it goes on for ever");
+        assert!(ids.len() < 100, "the pages never end");
     }
 }
 

@@ -50,7 +50,7 @@ async fn to_a_stranger_it_is_as_if_it_had_never_been_in_any_state() {
         let path = format!("{COLLABORATIONS}/{}", work.id);
         for key in [&registered.key, &hub.operator] {
             let seen = hub.get(&path, Some(key)).await;
-            assert_eq!(plain(&seen), unknown[4], "an operator reads nobody's work either");
+            assert_eq!(plain(&seen), unknown[4], "the operator cannot read it either");
         }
         assert_eq!(hub.get(&path, None).await.status, 401);
     }

@@ -150,7 +150,7 @@ async fn a_post_that_failed_is_made_again_under_the_same_id_and_changes_nothing_
     let work = hub.accepted(&asker, &worker, json!({})).await;
     endpoint.heard(1).await;
     eventually(async || hub.pushes().first().is_some_and(|push| push.attempts == 1)).await;
-    assert!(hub.pushes()[0].next_try.is_some(), "it will be tried again by itself");
+    assert!(hub.pushes()[0].next_try.is_some(), "a retry is scheduled");
     assert_eq!(hub.state(&asker, &work.id).await, "running");
     endpoint.behave(say(200));
     retry(&hub).await;
@@ -212,7 +212,7 @@ async fn an_endpoint_nobody_listens_at_costs_others_nothing_and_invents_no_messa
     assert_eq!(
         (first.event.as_str(), &first.data["collaboration_id"]),
         ("collaboration_result", &json!(work.id)),
-        "trouble on the way is nobody's message"
+        "a failed delivery is not a notice"
     );
     for id in &lost {
         assert_eq!(hub.state(&asker, id).await, "running");
@@ -245,7 +245,7 @@ async fn an_agent_at_an_endpoint_is_posted_how_it_is_and_how_well_it_does() {
     let endpoint = Worker::start(say(200)).await;
     let (worker, secret) = at(&hub, "worker", &endpoint.url, json!({})).await;
     let mut watches = hub.stream(&asker, &format!("?watch={}", worker.id)).await;
-    assert_eq!(endpoint.updates().len(), 0, "registering makes the hub call nobody");
+    assert_eq!(endpoint.updates().len(), 0, "registering causes no call");
     let work = hub.accepted(&asker, &worker, json!({})).await;
     let busy = endpoint.updated(|got| status(got) == "busy").await;
     assert_eq!(header(&busy, "rialto-event"), "status_update");

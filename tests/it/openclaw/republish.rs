@@ -23,7 +23,7 @@ async fn publishing_again_replaces_the_identity_and_running_work_finishes() {
     let before = hub.entry(&worker.id).await;
     let body = with(&able_to(&worker.identity, "sing"), json!({"version": "2.0.0"}));
     let reply = hub.post(IDENTITY, Some(&worker.key), &body).await.expect(200);
-    assert!(reply.json().get("api_key").is_none(), "it has one: {}", reply.text);
+    assert!(reply.json().get("api_key").is_none(), "a key is issued only once: {}", reply.text);
     let shown = hub.entry(&worker.id).await;
     assert_eq!(
         (&shown["version"], &shown["capabilities"]),
@@ -34,7 +34,11 @@ async fn publishing_again_replaces_the_identity_and_running_work_finishes() {
     assert_rejected(&hub.hire(&asker, &worker, json!({})).await, "capability_not_available");
     hub.accepted(&asker, &worker, json!({"capability_id": "sing"})).await;
     let found = hub.get("/openclaw/agents?capability=sum", None).await.expect(200);
-    assert_eq!(found.at("/agents").as_array().map(Vec::len), Some(1), "only the asker");
+    assert_eq!(
+        found.at("/agents").as_array().map(Vec::len),
+        Some(1),
+        "only the requester is listed"
+    );
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(hub.view(&asker, &work.id).await["state"], "completed");
     hub.0.stop().await;

@@ -93,7 +93,7 @@ async fn a_result_reaches_the_requester_with_all_that_was_said() {
     assert_eq!(told["protocol_version"], "1.0.0");
     let shown = hub.view(&asker, &work.id).await;
     assert_eq!(shown["state"], "completed");
-    assert_eq!(shown["result"], told, "the same however it is read");
+    assert_eq!(shown["result"], told, "the same in every read");
     assert_eq!(shown["request"], work.request);
     assert_eq!(shown["response"]["response_status"], "accepted");
     hub.0.stop().await;
@@ -108,7 +108,7 @@ async fn a_failure_reaches_the_requester_with_its_error_and_whether_to_try_again
         let work = hub.accepted(&asker, &worker, json!({})).await;
         let details = json!({"error_type": kind, "details": {"error_type": "system_error"}});
         let reply = hub.result(&work, failed(details)).await.expect(200);
-        assert_eq!(reply.at("/output_valid"), true, "nothing is wrong with no output");
+        assert_eq!(reply.at("/output_valid"), true, "a missing output is valid");
         let told = hears.until("collaboration_result").await.data;
         assert_eq!(told["result_status"], "failed");
         assert_eq!(

@@ -50,7 +50,7 @@ async fn a_schema_elsewhere_is_refused_by_name_and_never_fetched() {
         }
     }
     assert_eq!(snapshot(&hub).await, before);
-    assert!(is_untouched(&listener).await, "somebody came");
+    assert!(is_untouched(&listener).await, "there was a connection");
     hub.0.stop().await;
 }
 
@@ -77,7 +77,7 @@ async fn a_reference_to_a_schema_is_a_text_that_is_shown_and_never_followed() {
     let worker = hub.publish(&put(&identity("named", hub.now()), INPUT, Some(named))).await;
     let wrong = hub.hire(&asker, &worker, json!({"input_data": {"a": 2}})).await;
     assert_rejected(&wrong, "invalid_input");
-    assert!(is_untouched(&listener).await, "somebody came");
+    assert!(is_untouched(&listener).await, "there was a connection");
     hub.0.stop().await;
 }
 

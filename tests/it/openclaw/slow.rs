@@ -59,7 +59,7 @@ async fn a_stream_nobody_reads_slows_nobody_and_loses_nothing() {
         world.agent_named(rialto_protocols::openclaw::ID, &sleeper.id).expect("an agent")
     });
     let head = hub.engine.look(|world| world.mailbox(number).head);
-    assert!(hub.engine.read_to(number) < head, "it was not slow at all");
+    assert!(hub.engine.read_to(number) < head, "the reader was not slow");
     // Another connection of the same agent gets everything, in order.
     let mut other = hub.resume(&sleeper, "", Some("0-0")).await;
     for id in wanted {

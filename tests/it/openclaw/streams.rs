@@ -80,7 +80,7 @@ async fn both_parties_go_on_after_the_last_event_they_have() {
     let results = next(&mut hears, 3).await;
     assert_eq!(ids(&results), missed);
     let mut works = hub.resume(&worker, "", worked[0].id.as_deref()).await;
-    assert_eq!(ids(&next(&mut works, 1).await), [running.id.as_str()], "what is over is not work");
+    assert_eq!(ids(&next(&mut works, 1).await), [running.id.as_str()], "ended work is not sent");
     // A resume can be repeated, with the same result.
     let mut again = hub.resume(&asker, "", results[0].id.as_deref()).await;
     let rest = next(&mut again, 2).await;
@@ -237,7 +237,7 @@ async fn revoking_its_keys_ends_a_nodes_streams_and_no_others() {
     for stream in own {
         // Long before the next ping.
         let rest = tokio::time::timeout(std::time::Duration::from_secs(10), stream.rest()).await;
-        assert!(rest.is_ok(), "it goes on");
+        assert!(rest.is_ok(), "the stream is open");
     }
     assert_error(&hub.0.get(STREAM, Some(&node.key)).await, 401, "UNAUTHORIZED");
     let id = whole(&hub, &asker, &worker).await;

@@ -15,7 +15,7 @@ async fn no_version_and_every_one_of_major_one_is_spoken_here() {
     for version in [Value::Null, json!("1.0.0"), json!("1.99.3"), json!("1.0.12")] {
         let body = with(&identity("node", hub.now()), json!({"protocol_version": version}));
         let reply = hub.post("/openclaw/identity", None, &body).await.expect(201);
-        assert_eq!(reply.str("/protocol_version"), "1.0.0", "what we speak, whatever came");
+        assert_eq!(reply.str("/protocol_version"), "1.0.0", "the hub's own version");
         let shown = hub.entry(&reply.str("/agent_id")).await;
         assert_eq!(shown["protocol_version"], "1.0.0");
         let node = super::kit::Node {

@@ -132,7 +132,7 @@ fn a_hub_does_not_start_on_a_backup_and_a_copy_of_a_running_hub_is_refused() {
     let file = text(&copy.join("rialto.db"));
     let backup = ["backup", "--data", &text(&data), "--to", &file];
     assert_eq!(run(&backup).0, 0);
-    assert_eq!(run(&backup).0, 5, "nothing is written over");
+    assert_eq!(run(&backup).0, 5, "existing files are kept");
     let (code, _, error) = run(&["serve", "--listen", "127.0.0.1:0", "--data", &text(&copy)]);
     assert!(code == 1 && error.contains("rialto restore"), "{error}");
     let new = text(&room.path().join("new"));
@@ -141,7 +141,7 @@ fn a_hub_does_not_start_on_a_backup_and_a_copy_of_a_running_hub_is_refused() {
     assert!(code == 5 && error.contains("--beside-original"), "{error}");
     hub.kill();
     assert_eq!(run(&line).0, 0);
-    assert_eq!(run(&line).0, 5, "it is there now");
+    assert_eq!(run(&line).0, 5, "it exists now");
     let missing = ["restore", "--from", "no/such.db", "--data", &text(&room.path().join("x"))];
     assert_eq!(run(&[&missing[..], &["--new-hub-key"]].concat()).0, 3);
 }

@@ -43,7 +43,8 @@ impl Logged {
             let mut line = String::new();
             let read = self.log.read_line(&mut line).expect("a log");
             assert!(read > 0, "the log ended before {message:?}");
-            let line: Value = serde_json::from_str(&line).expect("JSON, since it is no terminal");
+            let line: Value =
+                serde_json::from_str(&line).expect("JSON, since it is not a terminal");
             if line["message"] == message {
                 return line;
             }
@@ -72,7 +73,7 @@ fn a_wildcard_address_without_a_url_is_refused_before_anything_listens() {
         let (code, told, error) = run(&line);
         assert_eq!((code, told.as_str()), (2, ""), "{error}");
         assert!(error.contains("--public-url") && error.contains("http.public_url"), "{error}");
-        assert!(!path.exists(), "nothing was begun");
+        assert!(!path.exists(), "nothing was created");
     }
 }
 
@@ -103,7 +104,7 @@ fn what_operators_type_wrong_is_named_and_makes_nothing() {
     let wild = [&serve[..], &["--public-url", "http://0.0.0.0:7425"]].concat();
     let (code, _, error) = run(&wild);
     assert!(code == 2 && error.contains("http.public_url"), "{code}: {error}");
-    assert!(!Path::new(&data).exists() && !Path::new(&nope).exists(), "nothing was made");
+    assert!(!Path::new(&data).exists() && !Path::new(&nope).exists(), "nothing was created");
 }
 
 #[test]

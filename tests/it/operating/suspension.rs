@@ -74,7 +74,7 @@ async fn an_open_stream_ends_when_its_agent_is_suspended_and_resumes_without_a_g
 async fn read_to(stream: &mut reqwest::Response, wanted: &str) {
     let mut text = String::new();
     while !text.contains(wanted) {
-        let more = stream.chunk().await.expect("a stream").expect("it goes on");
+        let more = stream.chunk().await.expect("a stream").expect("the stream is open");
         text.push_str(&String::from_utf8_lossy(&more));
     }
 }

@@ -108,7 +108,7 @@ async fn input_output_and_callback_are_shown_to_nobody_but_the_two_parties() {
             let path = filled(&route.path, id);
             for key in [None, Some(stranger.key.as_str()), Some(market.hub.operator.as_str())] {
                 let text = market.hub.start_of(&path, key).await;
-                assert!(!text.contains("whispered"), "{path} tells {text}");
+                assert!(!text.contains("whispered"), "{path} reveals {text}");
                 asked += 1;
             }
             if !route.path.contains('{') {

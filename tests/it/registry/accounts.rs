@@ -75,7 +75,7 @@ async fn where_everybodys_word_is_taken_nobody_makes_credits_either() {
         for _ in 0..2 {
             let body = json!({"owner_id": owner, "initial_balance": wish});
             let reply = open_account(&hub, None, body).await.expect(201);
-            assert_eq!(digits(&reply.text, "balance"), "100.00", "welcomed once");
+            assert_eq!(digits(&reply.text, "balance"), "100.00", "one welcome grant");
         }
     }
     hub.orchestrator("new").await;

@@ -44,7 +44,7 @@ fn assert_signed(got: &Got, secret: &str) {
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let at: u64 = at.parse().expect("whole seconds");
-    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not now");
+    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not the current time");
 }
 
 fn pushes(hub: &TestHub) -> Vec<Push> {

@@ -86,7 +86,7 @@ async fn only_its_former_key_brings_an_agent_back() {
 
     let reply =
         market.hub.post("/registry/register", Some(&market.working.key), &body).await.expect(200);
-    assert_eq!(digits(&reply.text, "reputation_score"), "51.0", "what it earned is still its own");
+    assert_eq!(digits(&reply.text, "reputation_score"), "51.0", "the score is kept");
     assert_eq!(market.hub.balance("acme").await.0, "0.10");
     market.pending().await;
     market.stop().await;

@@ -125,7 +125,7 @@ async fn state_money_score_and_news_are_there_together_when_the_report_is_answer
     let (live, held, score, told) = market.hub.engine.look(|world| {
         let registry = rialto_core::alias::Protocol::new("registry");
         let id = |agent: &str| world.agent_named(registry, agent).expect("an agent");
-        let desk = world.desk(id(&market.working.id)).expect("a desk");
+        let desk = world.desk(id(&market.working.id)).expect("an agent state");
         let inbox = world.mailbox(id(&market.asking.id));
         let held: i64 = world.owners().map(|owner| owner.held.micros()).sum();
         (world.live_jobs().count(), held, desk.standing.score.millionths(), inbox.head)

@@ -44,7 +44,11 @@ async fn work_reported_with_the_noise_of_doubles_is_paid_and_counts_as_done() {
         assert_eq!(reply.str("/status"), "SUCCESS");
         assert_eq!(digits(&reply.text, "execution_cost"), "0.15");
         assert_eq!(reply.at("/execution_time_ms"), 12);
-        assert!(!reply.text.contains("warnings"), "nothing was wrong: {}", reply.text);
+        assert!(
+            !reply.text.contains("warnings"),
+            "there was nothing to warn about: {}",
+            reply.text
+        );
         assert_eq!(hub.balance("o1").await, ("99.85".to_owned(), "0.00".to_owned()));
         assert_eq!(hub.balance("acme").await.0, "0.15");
         assert_eq!(hub.score(&working).await, "51.0");

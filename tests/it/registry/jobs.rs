@@ -123,7 +123,7 @@ async fn members_the_hub_does_not_know_reach_the_agent_as_they_came() {
         for member in more.split(",\"").map(|member| member.trim_start_matches('"')) {
             assert!(text.contains(member), "{member} in {text}");
         }
-        assert!(!text.contains("agent_id"), "who is asked is told by asking: {text}");
+        assert!(!text.contains("agent_id"), "the recipient needs no agent_id: {text}");
     }
     assert_eq!(worker.got().len(), 1);
     hub.stop().await;
@@ -216,7 +216,7 @@ async fn a_budget_equal_to_the_price_is_enough_and_a_cent_less_is_not() {
             let reply = hub.post(&path, Some(&asking.key), &equal).await.expect(200);
             assert_eq!(reply.str("/status"), "SUCCESS");
         }
-        assert_eq!(worker.got().len(), 3, "what is refused is not sent");
+        assert_eq!(worker.got().len(), 3, "a refused job is not sent");
         hub.stop().await;
     }
 }
@@ -279,6 +279,6 @@ async fn an_agent_that_fails_at_its_work_is_an_execution_error_and_costs_nothing
             .expect(200);
         assert_eq!(kept.text, reply.text, "the failure is kept");
     }
-    assert_eq!(worker.got().len(), 11, "none is tried twice");
+    assert_eq!(worker.got().len(), 11, "no job is sent twice");
     hub.stop().await;
 }

@@ -19,7 +19,7 @@ async fn is_online(hub: &TestHub, agent: &Agent) -> bool {
     match shown.str("/status").as_str() {
         "online" => true,
         "offline" => false,
-        other => panic!("{other} is no status"),
+        other => panic!("{other} is not a status"),
     }
 }
 
@@ -172,7 +172,7 @@ async fn a_connection_that_fails_puts_an_agent_offline_until_it_calls() {
     let market = Market::keyed(&[]).await;
     let closed = ClosedPort::take();
     let agent = market.endpoint(&closed.url).await;
-    assert!(is_online(&market.hub, &agent).await, "nothing is known against it yet");
+    assert!(is_online(&market.hub, &agent).await, "it has not failed yet");
     let purses = market.hub.balance("o1").await;
     assert_later(&market.ask(&agent, json!({})).await, 503, "AGENT_OFFLINE", 30);
     market.quiet().await;

@@ -140,7 +140,9 @@ pub fn failure(job: &str, agent: &Agent, code: Option<&str>) -> Value {
 
 /// Merges the members of the second into the first.
 pub fn merge(body: &mut Value, more: Value) {
-    let (Value::Object(members), Value::Object(more)) = (body, more) else { panic!("no objects") };
+    let (Value::Object(members), Value::Object(more)) = (body, more) else {
+        panic!("both must be objects")
+    };
     members.extend(more);
 }
 

@@ -67,9 +67,9 @@ async fn no_key_and_no_secret_is_written_to_the_disk() {
         written.extend(std::fs::read(file.expect("a file").path()).expect("its bytes"));
     }
     let holds = |text: &str| written.windows(text.len()).any(|part| part == text.as_bytes());
-    assert!(holds("a name to be found"), "what is kept is found like this");
+    assert!(holds("a name to be found"), "the search finds stored texts");
     for hidden in [&key, &fresh, &secret] {
-        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret lies on the disk");
+        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret is on disk");
     }
 }
 
@@ -188,7 +188,7 @@ async fn what_was_never_tried_is_not_remembered() {
             let large = " ".repeat((1 << 20) + 1).into_bytes();
             hub.send("POST", "/registry/register", &headers[..2], &large).await.expect(413);
         }
-        assert_eq!(counted(&hub), before, "not even the key");
+        assert_eq!(counted(&hub), before, "not even the idempotency key");
         let reply = post(&hub, "/register", None, "k", &good).await.expect(201);
         assert!(!replayed(&reply));
         let reply = post(&hub, "/jobs", Some(&asking.key), "k", &job(&asking, "analyze_text"))

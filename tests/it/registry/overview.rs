@@ -120,7 +120,7 @@ async fn an_owner_of_very_many_payments_reads_them_oldest_first_too() {
         from = format!("&from={next}");
     }
     assert_eq!(found, [paid.at("/transfer")]);
-    assert!(pages > 1, "no answer looks at all lines");
+    assert!(pages > 1, "no page scans all lines");
     market.stop().await;
 }
 

@@ -80,7 +80,7 @@ async fn composed_and_decomposed_letters_are_one_owner_also_after_a_restart() {
         for spelling in [composed, apart] {
             let path = format!("/registry/accounts/{spelling}");
             let account = hub.get(&path, Some(&own.key)).await.expect(200);
-            assert_eq!(account.str("/owner_id"), composed, "new names are written down composed");
+            assert_eq!(account.str("/owner_id"), composed, "new names are stored composed");
             hub.post("/register", Some(&own.key), &registration(spelling)).await.expect(201);
             let paid = hub.post("/transfer", Some(&own.key), &transfer(spelling, "rich")).await;
             assert_eq!(paid.expect(200).str("/transfer/from_owner"), composed);

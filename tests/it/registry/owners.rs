@@ -169,7 +169,7 @@ async fn an_owner_that_exists_gets_another_agent_only_with_a_key_of_its_own() {
         assert_eq!(snapshot(hub).await, before);
         for key in [&own.key, &hub.operator] {
             let reply = hub.post("/register", Some(key), &registration("acme")).await.expect(201);
-            assert_ne!(reply.str("/api_key"), own.key, "a new agent has a key of its own");
+            assert_ne!(reply.str("/api_key"), own.key, "a new agent gets a new key");
         }
     }
     let before = snapshot(&keys).await;
@@ -197,7 +197,11 @@ async fn an_owner_that_was_granted_credits_before_it_came_registers_and_has_them
         assert_eq!(snapshot(&hub).await, before);
         let key = first.str("/api_key");
         hub.post(path, Some(&key), &registration(owner)).await.expect(201);
-        assert_eq!(hub.balance(owner).await.0, "101.00", "all its agents share it");
+        assert_eq!(
+            hub.balance(owner).await.0,
+            "101.00",
+            "all agents of an owner share its account"
+        );
     }
     hub.stop().await;
 }

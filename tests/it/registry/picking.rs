@@ -103,7 +103,7 @@ async fn an_agent_that_cannot_be_connected_to_is_passed_over_for_the_next() {
         assert_eq!(worker.got().len(), 1);
         let paid = format!("{:.2}", money.parse::<f64>().expect("a number") - 0.12);
         assert_eq!(hub.balance("o1").await, (paid, "0.00".to_owned()));
-        assert_eq!(hub.score(&lost).await, "50.0", "not being there is no failure");
+        assert_eq!(hub.score(&lost).await, "50.0", "being offline is not a failure");
         hub.stop().await;
     }
 }

@@ -142,7 +142,7 @@ async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_pu
     market.agent("clean", "0.01").await;
 
     let published: Vec<String> = market.order().await.into_iter().map(|row| row.0).collect();
-    assert_eq!(published, ["ring", "liked", "shady", "clean"], "by score, then who came first");
+    assert_eq!(published, ["ring", "liked", "shady", "clean"], "by score, then by registration");
     let ours = async |hub: &TestHub| {
         let reply = hub.get("/v1/agents?skill=s", None).await.expect(200);
         let items = reply.at("/items");
@@ -164,7 +164,7 @@ async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_pu
     ];
     assert_eq!(ours(hub).await, wanted);
     let hub = market.hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
-    assert_eq!(ours(&hub).await, wanted, "a restart forgets nothing of it");
+    assert_eq!(ours(&hub).await, wanted, "a restart loses nothing");
     hub.stop().await;
 }
 

@@ -116,7 +116,7 @@ async fn a_new_agent_is_answered_201_with_its_id_its_key_and_a_score_of_50() {
                 50.0
             );
             let beat = hub.post("/heartbeat", Some(&key), &json!({"agent_id": id})).await;
-            assert_eq!(beat.status, 200, "the key works at once");
+            assert_eq!(beat.status, 200, "the key is valid at once");
         }
         // Only an endpoint for deliveries needs a signing secret.
         for (n, endpoint) in

@@ -69,7 +69,7 @@ async fn a_settlement_must_name_what_was_paid_and_between_whom() {
     let stranger = order(&job, json!({"from_owner": "globex"}));
     let reply = market.hub.post("/transfer", Some(&other.key), &stranger).await;
     assert_refused(&reply, 422, "TRANSFER_FAILED");
-    assert!(!reply.text.contains("0.10"), "a stranger learns nothing: {}", reply.text);
+    assert!(!reply.text.contains("0.10"), "an unrelated caller learns nothing: {}", reply.text);
     assert_eq!(snapshot(&market.hub).await, before);
     market.stop().await;
 }

@@ -103,7 +103,7 @@ async fn an_agent_id_is_a_uuid_of_any_version_and_nothing_else() {
                 with(&registration(&format!("o{n}")), "/agent_id", Some(json!(id.to_uppercase())));
             let path = if n % 2 == 0 { "/registry/register" } else { "/register" };
             let reply = hub.post(path, None, &shouted).await.expect(201);
-            assert_eq!(reply.str("/agent_id"), id, "lower case goes out");
+            assert_eq!(reply.str("/agent_id"), id, "ids are shown in lower case");
         }
         let made =
             hub.post("/register", None, &registration("p")).await.expect(201).str("/agent_id");

@@ -113,7 +113,7 @@ async fn a_requester_that_waited_for_the_end_is_not_called_and_one_that_waited_i
     let (reply, ()) = tokio::join!(post, work_once(&market));
     reply.expect(200);
     market.quiet().await;
-    assert_eq!(called.got().len(), 0, "it has its answer");
+    assert_eq!(called.got().len(), 0, "it has its answer, so there is no callback");
     for path in ["/jobs?wait=0", "/jobs?wait=1", "/jobs?wait=1.0"] {
         let body = with_callback(&called.url);
         let before = called.got().len();

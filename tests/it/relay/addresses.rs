@@ -46,8 +46,8 @@ async fn one_agent_has_one_inbox_whatever_spelling_is_used() {
             .iter()
             .find(|one| one["trace_id"] == sent.at("/data/trace_id"));
         let last = last.expect("the message");
-        assert_eq!(last["sender_id"], "Alice@chorus", "who it is");
-        assert_eq!(last["envelope"]["sender_id"], id, "what it wrote");
+        assert_eq!(last["sender_id"], "Alice@chorus", "the sender's registered spelling");
+        assert_eq!(last["envelope"]["sender_id"], id, "the envelope has the sent spelling");
     }
     hub.stop().await;
 }

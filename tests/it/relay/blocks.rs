@@ -29,7 +29,7 @@ async fn who_is_blocked_is_refused_until_the_block_is_lifted() {
         let reply = hub.post("/relay/messages", Some(&hub.operator), &body).await;
         assert_rejected(&reply, 403, "ERR_BLOCKED");
         assert_eq!(state(&hub).await, before);
-        assert!(worker.got().is_empty(), "nothing was tried");
+        assert!(worker.got().is_empty(), "no delivery was attempted");
         // The block works in one direction, and for one sender.
         hub.say(&carol, &bob, "hello").await.expect(200);
         hub.say(&bob, &ada, "leave me alone").await.expect(202);

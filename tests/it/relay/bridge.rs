@@ -28,7 +28,8 @@ pub fn wish(from: &Peer, text: &str, more: Value) -> Value {
 /// The code and the detail of a text that is an error reply.
 #[track_caller]
 pub fn error_of(said: &str) -> (String, String) {
-    let said: Value = serde_json::from_str(said).unwrap_or_else(|_| panic!("no JSON: {said}"));
+    let said: Value =
+        serde_json::from_str(said).unwrap_or_else(|_| panic!("not valid JSON: {said}"));
     assert_eq!(said["status"], "error", "{said}");
     let member = |name: &str| said[name].as_str().expect("a text").to_owned();
     (member("error_code"), member("detail"))

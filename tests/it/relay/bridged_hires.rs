@@ -77,7 +77,7 @@ async fn the_same_turn_is_one_job_and_other_words_in_it_are_refused() {
     let uuid = first.header("rialto-job").expect("an id");
     hub.report(&worker, uuid, "SUCCESS", "0.50").await.expect(200);
     let again = hub.mail_to(&ada, &to, &said).await.expect(200);
-    assert_eq!(again.at("/data"), first.at("/data"), "also when it is done");
+    assert_eq!(again.at("/data"), first.at("/data"), "also after the job has ended");
     assert_eq!(hub.purse_of(&ada).await, purse("9.50", "0.00"));
     let mut inbox = hub.inbox(&ada).await;
     let told = bridged(&inbox.message().await, &to, "registry");
@@ -105,7 +105,7 @@ async fn without_conversation_the_job_is_one_and_each_message_another() {
         let (conversation, turn, said) = bridged(&inbox.message().await, &to, "registry");
         assert_eq!((&conversation, turn), (id, 2));
         let wanted = ("ADAPTATION_FAILED".to_owned(), "it broke".to_owned());
-        assert_eq!(error_of(&said), wanted, "in the worker's own words (B7)");
+        assert_eq!(error_of(&said), wanted, "the worker's own text (B7)");
     }
     hub.stop().await;
 }
@@ -224,7 +224,7 @@ async fn work_for_an_agent_that_is_away_waits_and_its_money_comes_back() {
     assert_eq!(error_of(&said).0, "ADAPTATION_FAILED");
     assert_eq!(hub.purse_of(&ada).await, purse("10.00", "0.00"));
     assert_eq!(hub.traced(&ada, &uuid).await.expect(200).str("/data/state"), "expired");
-    assert_eq!(hub.score(&worker).await, "50.0", "it never had it");
+    assert_eq!(hub.score(&worker).await, "50.0", "the worker never received it");
     hub.stop().await;
 }
 

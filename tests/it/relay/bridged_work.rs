@@ -54,7 +54,7 @@ async fn a_registry_job_is_a_message_and_the_next_one_its_result() {
     let done = job(&hub, &boss, &id).await;
     assert_eq!(done.str("/status"), "SUCCESS");
     assert_eq!(done.at("/output_data"), json!({"text": "gut"}));
-    assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"), "it is free");
+    assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"), "the work is free");
     assert_eq!(hub.score(&hub.registry_name(&bob)).await, "51.0");
     hub.stop().await;
 }
@@ -104,7 +104,7 @@ async fn a_result_goes_to_who_wants_it_or_to_nobody_and_not_to_a_third_party() {
     hub.mail_to(&bob, "eve@chorus", &said).await.expect(202);
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "PENDING");
     let got = hub.get("/relay/agent/messages", Some(&eve.key)).await.expect(200);
-    assert_eq!(got.at("/data/0/envelope/original_text"), "gut", "it is a message like any other");
+    assert_eq!(got.at("/data/0/envelope/original_text"), "gut", "it is a normal message");
     hub.mail_to(&bob, "guest-01234567@bridge", &said).await.expect(200);
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "SUCCESS");
     hub.stop().await;

@@ -98,7 +98,7 @@ async fn a_refusal_by_an_agent_of_another_protocol_has_a_trace_id() {
     let first = hub.post_text("/messages", Some(&alice.key), &body).await;
     assert_no(&first, "costs 0.50 credits");
     let second = hub.post_text("/messages", Some(&alice.key), &body).await;
-    assert_ne!(trace(&first), trace(&second), "it names one answer and nothing that is kept");
+    assert_ne!(trace(&first), trace(&second), "the id names one response only");
     hub.standing(&alice, &trace(&first)).await.expect(404);
     hub.stop().await;
 }

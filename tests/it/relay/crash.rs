@@ -179,7 +179,7 @@ fn assert_complete(reader: &str, shelf: &Shelf, sent: &[(String, String, String)
         let Some(first) = session.events.first() else { continue };
         // Nothing acknowledged comes again, and nothing is left out.
         let before = first.position - 1;
-        assert!(before >= session.acked, "{reader}: {before} again after {}", session.acked);
+        assert!(before >= session.acked, "{reader}: {before} came again after {}", session.acked);
         let most = if strict { session.acked } else { session.acked.max(session.perhaps) };
         assert!(before <= most, "{reader}: {before} of {most} left out");
         for (event, position) in session.events.iter().zip(first.position..) {
@@ -202,7 +202,7 @@ fn assert_complete(reader: &str, shelf: &Shelf, sent: &[(String, String, String)
         let (sender, n) = seen.text.rsplit_once(' ').expect("a number");
         let n: u64 = n.parse().expect("a number");
         let before = last.insert(sender, n);
-        assert!(before < Some(n), "{reader}: {sender} said {n} after {before:?}");
+        assert!(before < Some(n), "{reader}: {sender} sent {n} after {before:?}");
     }
 }
 
@@ -257,10 +257,10 @@ async fn kills_during_traffic_lose_nothing_and_repeat_only_what_was_not_acknowle
     for peer in &readers {
         let shelf = book.shelf(&peer.id, |shelf| shelf.clone());
         assert_complete(&peer.id, &shelf, &sent, !is_explicit(peer));
-        assert!(shelf.sessions.len() >= ROUNDS, "it came back");
+        assert!(shelf.sessions.len() >= ROUNDS, "it reconnected");
     }
     println!("{} acknowledged messages over {ROUNDS} kills", sent.len());
-    assert!(sent.len() > ROUNDS, "hardly any load: {}", sent.len());
+    assert!(sent.len() > ROUNDS, "too little load: {}", sent.len());
 }
 
 /// The ids in an inbox after a position, up to the newest.

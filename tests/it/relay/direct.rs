@@ -27,7 +27,7 @@ fn assert_said(reply: &Reply, status: u16, code: &str, about: &str) {
     let detail = reply.str("/detail");
     let wanted = json!({"status": "error", "error_code": code, "detail": detail});
     assert_eq!(reply.json(), wanted);
-    assert!(detail.contains(about), "{detail} says nothing about {about}");
+    assert!(detail.contains(about), "{detail} does not mention {about}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

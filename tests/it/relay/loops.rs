@@ -76,7 +76,7 @@ async fn the_same_text_a_fourth_time_running_is_slowed_whatever_its_case_and_spa
     }
     let (reply, event) = say("thank you!").await;
     assert_slowed(&reply, &event);
-    assert_eq!(event.said(), "thank you!", "it is all there");
+    assert_eq!(event.said(), "thank you!", "the text is complete");
     // Its state is reported like that of any other message.
     assert_eq!(
         hub.standing(&alice, &trace(&reply)).await.expect(200).at("/data/envelope"),
@@ -170,7 +170,7 @@ async fn work_that_is_asked_for_in_circles_is_answered_at_once_and_given_out_lat
         hub.get(&path, Some(&worker.key)).await.expect(200).text.contains(&job)
     };
     eventually(has_it).await;
-    assert!(started.elapsed() >= LEAST, "it was held back");
+    assert!(started.elapsed() >= LEAST, "it was delayed");
     // A refusal is not delayed: nothing is forwarded.
     let paint = wish(&alice, "again", json!({"skill": "paint"}));
     assert_no(&hub.mail_to(&alice, &to, &paint).await, "has no skill");

@@ -150,8 +150,8 @@ async fn the_operator_writes_for_any_agent_and_the_receiver_and_the_log_are_told
     let event = inbox.message().await;
     assert_eq!(event.data["sent_by"], "operator");
     assert_eq!((event.said(), &event.data["sender_id"]), ("in your name", &json!("ada@chorus")));
-    assert!(event.data["envelope"].get("sent_by").is_none(), "the envelope is as it came");
-    assert_eq!(hub.engine.look(|world| world.next.event.0), events + 1, "it is in the log");
+    assert!(event.data["envelope"].get("sent_by").is_none(), "the envelope is unchanged");
+    assert_eq!(hub.engine.look(|world| world.next.event.0), events + 1, "it is in the history");
     let before = state(&hub).await;
     let body = message("carol@chorus", &bob.id, "in nobody's name");
     let reply = hub.post("/messages", Some(&hub.operator), &body).await;

@@ -85,9 +85,9 @@ async fn a_key_is_shown_once_and_never_kept() {
         written.extend(std::fs::read(file.expect("a file").path()).expect("its bytes"));
     }
     let holds = |text: &str| written.windows(text.len()).any(|part| part == text.as_bytes());
-    assert!(holds("https://ada.example/in"), "what is kept is found like this");
+    assert!(holds("https://ada.example/in"), "the search finds stored texts");
     for hidden in [&key, &secret] {
-        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret lies on the disk");
+        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret is on disk");
     }
 }
 
@@ -162,7 +162,11 @@ async fn a_card_may_be_left_out_and_a_default_one_is_listed() {
         assert_eq!(hub.record(id).await["agent_card"], card());
     }
     let listed = hub.get("/relay/agents?language=en", None).await.expect(200).at("/data");
-    assert_eq!(listed.as_array().expect("a list").len(), 2, "they are found by it, too: {listed}");
+    assert_eq!(
+        listed.as_array().expect("a list").len(),
+        2,
+        "they are found by name, too: {listed}"
+    );
     hub.stop().await;
 }
 

@@ -57,7 +57,7 @@ async fn a_repeated_turn_gets_the_first_outcome_and_is_one_message() {
     assert_eq!(worker.got().len(), 1);
     assert_eq!(waiting(&hub, &bob).await, 1);
     hub.say(&alice, &carol, "next").await.expect(200);
-    assert_eq!(inbox.message().await.said(), "next", "nothing came in between");
+    assert_eq!(inbox.message().await.said(), "next", "no other message came");
     // A later acknowledgement does not change the first answer.
     hub.ack(&dave, 1).await.expect(200);
     assert_eq!(hub.mail(&alice, &dave, &said).await.expect(200).str("/data/delivery"), "delivered");
@@ -88,7 +88,7 @@ async fn after_a_failure_a_repeated_turn_is_one_new_try_of_the_same_message() {
     let third = hub.mail(&alice, &bob, &said).await.expect(200);
     assert_eq!(third.str("/data/delivery"), "delivered");
     let fourth = hub.mail(&alice, &bob, &said).await.expect(200);
-    assert_eq!(fourth.at("/data"), third.at("/data"), "now it has an outcome that stays");
+    assert_eq!(fourth.at("/data"), third.at("/data"), "the outcome is final now");
     let got = worker.got();
     assert_eq!(got.len(), 3);
     for (reply, got) in [&first, &second, &third].into_iter().zip(&got) {
@@ -137,7 +137,7 @@ async fn a_key_of_another_protocols_path_is_a_new_one_here() {
     }
     let other = hub.post_once("/registry/register", Some(&alice.key), "k", &body).await;
     assert_eq!(other.header("idempotency-replayed"), None, "{}", other.text);
-    assert_eq!(other.status, 400, "it is no registration there: {}", other.text);
+    assert_eq!(other.status, 400, "it is not a registration there: {}", other.text);
     // The path at the root is the same as with the prefix.
     let sent = message(&alice.id, &alice.id, "hello");
     let first = hub.post_once("/relay/messages", Some(&alice.key), "m", &sent).await.expect(202);

@@ -206,7 +206,7 @@ async fn every_bad_field_of_an_envelope_is_listed() {
         assert_eq!(fields, wanted, "{message}");
     }
     assert_eq!(state(&hub).await, before);
-    assert!(worker.got().is_empty(), "nothing was tried");
+    assert!(worker.got().is_empty(), "no delivery was attempted");
     hub.stop().await;
 }
 

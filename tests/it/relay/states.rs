@@ -123,7 +123,7 @@ async fn what_nobody_came_for_in_time_has_expired_and_is_not_shown_any_more() {
     let mut inbox = hub.inbox(&bob).await;
     let new = trace(&hub.say(&alice, &bob, "new").await.expect(200));
     let event = inbox.message().await;
-    assert_eq!((event.said(), event.position()), ("new", 2), "positions stay");
+    assert_eq!((event.said(), event.position()), ("new", 2), "positions do not change");
     // The reader is past its position, which does not count as a hand-over.
     hub.join("carol@chorus").await;
     assert_eq!(shown(&hub, both, &old).await["state"], "expired");
@@ -148,7 +148,7 @@ async fn to_everybody_else_a_message_is_not_there() {
         for reply in [&stranger, &unknown] {
             assert_error(reply, 404, "ERR_NOT_FOUND");
         }
-        assert_eq!(stranger.at("/error"), unknown.at("/error"), "nothing tells them apart");
+        assert_eq!(stranger.at("/error"), unknown.at("/error"), "both answers are equal");
         for odd in ["x", "1", &trace.replace('-', ""), "%FF", "..%2F"] {
             let reply = hub.get(&path(odd), Some(&alice.key)).await;
             assert_eq!(reply.status, 404, "{odd}: {}", reply.text);

@@ -319,7 +319,7 @@ async fn a_sender_that_leaves_ends_the_call_also_while_the_receiver_is_silent() 
     heard.expect("chunk", json!({"text": "let me think"})).await;
     drop(heard);
     let gone = tokio::time::timeout(DEADLINE / 3, bob_speaks.left.wait_for(|left| *left)).await;
-    gone.expect("the hub hangs up").expect("the receiver is there");
+    gone.expect("the hub closes").expect("the receiver is there");
     // The recipient answered 2xx: it has the message, and is not called again.
     eventually(async || hub.pushes().is_empty()).await;
     hub.stop().await;
@@ -402,7 +402,7 @@ async fn a_streamed_turn_that_is_repeated_gets_its_first_outcome() {
     let last = events(&mut bytes).pop().expect("an event");
     assert_eq!(last.event, "delivery");
     let again = hub.post("/messages", Some(&alice.key), &body).await.expect(200);
-    assert_eq!(again.at("/data"), last.data, "the same word, the same trace id");
+    assert_eq!(again.at("/data"), last.data, "the same answer and trace id");
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!(bob_speaks.requests.lock().expect("no panic").len(), 1);
     hub.stop().await;

@@ -46,7 +46,7 @@ fn assert_signed(got: &Got, secret: &str) {
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let at: u64 = at.parse().expect("whole seconds");
-    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not now");
+    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not the current time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -284,7 +284,7 @@ async fn a_failed_message_is_delivered_on_connect_and_not_pushed_again() {
         retry(&hub, push.notice.0).await;
     }
     eventually(async || hub.pushes().is_empty()).await;
-    assert_eq!(worker.got().len(), 3, "the first tries, and no other");
+    assert_eq!(worker.got().len(), 3, "only the first attempts");
     hub.stop().await;
 }
 

@@ -115,7 +115,7 @@ async fn input_and_output_are_held_to_their_schemas() {
         id: runtime.said("at_work").expect("said")["agent_id"].as_str().expect("text").to_owned(),
         ..boss.clone()
     };
-    assert_eq!(hub.score(&worker).await, "50.0", "nobody is blamed for what others send");
+    assert_eq!(hub.score(&worker).await, "50.0", "invalid input does not lower the score");
     let job = done(&hub, &boss, "count", &json!({"n": 1})).await;
     let text = job["result"]["text"].as_str().expect("text");
     assert!(text.starts_with("the output does not fit: n must be"), "{text}");
@@ -177,7 +177,7 @@ async fn a_server_of_ones_own_may_do_the_work() {
     let job = done(&hub, &boss, "web", &json!({"answer": 500})).await;
     assert_eq!(job["result"]["text"], "asked for it", "{job}");
     let job = done(&hub, &boss, "web", &json!({"answer": 503})).await;
-    assert_eq!(job["state"], "failed", "nobody else has the skill: {job}");
+    assert_eq!(job["state"], "failed", "no other agent has the skill: {job}");
 }
 
 /// Answers with the status that the input names, and the received idempotency key.
@@ -289,7 +289,7 @@ offer = { per_kib = "0.01" }
     };
     eventually(async || !offers().await.is_empty()).await;
     let offer = offers().await.remove(0);
-    assert_eq!(offer["price"], json!(0.07), "two KiB begun: {offer}");
+    assert_eq!(offer["price"], json!(0.07), "two started KiB: {offer}");
     eventually(async || runtime.said("offered").is_some_and(|said| said["price"] == "0.07")).await;
     let body = json!({"agent": offer["agent"]});
     hub.post(&format!("{path}/accept"), Some(&boss.key), &body).await.expect(200);

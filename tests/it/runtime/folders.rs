@@ -86,7 +86,7 @@ async fn the_key_is_beside_the_file_for_its_owner_alone_and_moves_with_the_folde
     let [key] = keys.as_slice() else { panic!("one key, not {keys:?}") };
     let mode = fs::metadata(key).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(place.text("here/.rialto/.gitignore"), "*\n", "no key belongs in a repository");
+    assert_eq!(place.text("here/.rialto/.gitignore"), "*\n", "keys are kept out of repositories");
     fs::rename(place.path("here"), place.path("there")).expect("moved");
     assert_eq!(id_of(&place, &hub, "there").await, id);
     // Commands that use its name find the key there.
@@ -144,7 +144,7 @@ async fn an_agent_that_an_older_version_kept_in_the_context_moves_to_its_folder(
     folder(&place, "one", "shout");
     folder(&place, "two", "shout");
     assert_eq!(id_of(&place, &hub, "one").await, id);
-    assert!(!key.exists(), "it has moved");
+    assert!(!key.exists(), "the key has moved");
     refused(&place, &hub, &["--file", "two/agent.toml"]);
 }
 

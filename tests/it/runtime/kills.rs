@@ -157,7 +157,7 @@ fn runs(place: &Place) -> BTreeMap<String, (usize, usize)> {
         match line.split_once(' ') {
             Some(("begin", id)) => runs.entry(id.to_owned()).or_default().0 += 1,
             Some(("end", id)) => runs.entry(id.to_owned()).or_default().1 += 1,
-            _ => panic!("what is {line}?"),
+            _ => panic!("unexpected line: {line}"),
         }
     }
     runs
@@ -208,7 +208,7 @@ async fn a_hundred_kills_of_an_agent_lose_no_job_and_repeat_none() {
         runtime = agent(&place, &hub.url);
     }
     assert_all_is_well(&boss, &place).await;
-    assert_eq!(boss.posted.len(), AGENT_KILLS, "every job was taken");
+    assert_eq!(boss.posted.len(), AGENT_KILLS, "every job was accepted");
     runtime.kill();
     hub.kill();
     assert_audit_is_clean(data.path());

@@ -47,7 +47,7 @@ async fn an_agent_that_its_hub_does_not_let_in_stops_when_told() {
     let mut runtime = place.run("said", &flags);
     eventually(async || asked.load(Ordering::SeqCst) > 0).await;
     stops(&mut runtime).await;
-    assert!(runtime.said("at_work").is_none(), "it never was: {:?}", runtime.events());
+    assert!(runtime.said("at_work").is_none(), "it never registered: {:?}", runtime.events());
 }
 
 #[tokio::test]

@@ -252,5 +252,5 @@ fn every_place_that_lets_a_url_in_is_one_of_these_fields() {
     found.sort();
     let known: Vec<(String, usize)> =
         CHECKED.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect();
-    assert_eq!(found, known, "whoever lets a URL in adds a field, so that it is tried as well");
+    assert_eq!(found, known, "a place that accepts URLs must be a field here");
 }

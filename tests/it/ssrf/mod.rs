@@ -34,7 +34,7 @@ fn no_url_leads_the_hub_to_a_forbidden_listener() {
         Place::Outside(said) => print!("{said}"),
         Place::Denied(why) => {
             let is_checked = std::env::var("CI").is_ok_and(|text| text == "true");
-            assert!(!is_checked, "{NAME}: where everything is checked, this must be: {why}");
+            assert!(!is_checked, "{NAME}: CI must not skip this: {why}");
             crate::kit::say_aloud(&format!(
                 "{NAME}: NO NETWORK NAMESPACE ({why}). Only loopback is checked: neither other \
                  forbidden networks, nor names, nor redirects are."

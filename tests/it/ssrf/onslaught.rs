@@ -50,7 +50,7 @@ impl Onslaught {
         let (strict, names) = strict.names(&dns).await;
         let listed = strict.moved_to(&format!("{LISTED}/32")).await;
         let (listed, redirected) = listed.redirects().await;
-        assert_eq!(refused_connects(), failed_before, "something was dialled where nobody listens");
+        assert_eq!(refused_connects(), failed_before, "the hub called a port without a listener");
         println!(
             "ssrf: {literals} URLs and {names} names through {} fields, {redirected} redirects: \
              {} requests, {} taken; {} questions to DNS; {reachable} forbidden addresses at {} \
@@ -96,7 +96,7 @@ impl Onslaught {
         let all = literals::closed().len();
         let seen: usize = traps.take().await.values().sum();
         let reached = all - unreachable.len();
-        assert_eq!(seen, reached, "the traps see whoever comes");
+        assert_eq!(seen, reached, "the traps see every connection");
         // Multicast and broadcast addresses, and link-local ones without a zone, cannot be
         // connected to.
         let never = |address: &IpAddr| match address.to_canonical() {
@@ -104,7 +104,7 @@ impl Onslaught {
             IpAddr::V6(ip) => ip.is_multicast() || ip.is_unicast_link_local(),
         };
         unreachable.retain(|address| !never(address));
-        assert!(unreachable.is_empty(), "no trap could catch who goes to {unreachable:?}");
+        assert!(unreachable.is_empty(), "no trap is reachable at {unreachable:?}");
         reached
     }
 
@@ -120,7 +120,11 @@ impl Onslaught {
                 let seen = self.traps.take().await;
                 let expected = if host.contains(':') { PUBLIC_SIX } else { PUBLIC };
                 let places: Vec<&IpAddr> = seen.keys().collect();
-                assert_eq!(places, [&ip(expected)], "{field:?} of {host} is called there alone");
+                assert_eq!(
+                    places,
+                    [&ip(expected)],
+                    "{field:?} of {host} must be called only there"
+                );
             }
         }
     }
@@ -160,7 +164,7 @@ impl Onslaught {
         let hub = &self.bench.hub;
         let waiting: Vec<u64> =
             hub.engine.look(|world| world.pushes().map(|push| push.notice.0).collect());
-        assert!(!waiting.is_empty(), "nothing got through, so something waits");
+        assert!(!waiting.is_empty(), "no delivery succeeded, so some are pending");
         for notice in waiting {
             let path = format!("/v1/operator/pushes/{notice}/retry");
             hub.call("POST", &path, Some(&hub.operator), None).await;
@@ -186,7 +190,7 @@ impl Onslaught {
         let given = stream::iter(pairs).map(|(field, url)| bench.give(field, url));
         let answers: Vec<u16> = given.buffer_unordered(AT_ONCE).collect().await;
         let odd: Vec<&u16> = answers.iter().filter(|status| **status >= 500).collect();
-        assert!(odd.is_empty(), "the hub is to blame for nothing: {odd:?}");
+        assert!(odd.is_empty(), "the hub had internal errors: {odd:?}");
         self.tried += tried;
         self.taken += answers.iter().filter(|status| **status < 300).count();
         self.settled().await;

@@ -53,7 +53,7 @@ async fn each_party_sees_what_was_its_own_to_see() {
     let theirs = hub.trace(&uuid, &claw.key).await;
     let text = theirs.to_string();
     assert!(!text.contains("my-secret-place"), "{text}");
-    assert!(!text.contains("5.43"), "what was bid is not the worker's business: {text}");
+    assert!(!text.contains("5.43"), "the worker must not see the budget: {text}");
     assert!(theirs["money"].get("budget").is_none());
     assert_fate(&theirs["hops"][0], "/callback_url", "dropped");
     assert_fate(&theirs["hops"][0], "/budget", "renamed");

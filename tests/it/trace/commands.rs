@@ -60,5 +60,5 @@ async fn exit_codes_tell_what_kind_of_no_it_was() {
     assert_eq!(code, 3, "{error}");
     assert!(error.contains("not found, or not visible to this key"), "{error}");
     assert_eq!(trace(&hub, unknown, "rk_wrong", false).await.0, 4);
-    assert_eq!(trace(&hub, "a/b c", &boss.key, false).await.0, 3, "any name fits");
+    assert_eq!(trace(&hub, "a/b c", &boss.key, false).await.0, 3, "any id is accepted");
 }

@@ -94,7 +94,7 @@ fn the_request_goes_to_standard_output_and_the_notes_beside_it() {
     assert!(line("/skill_name").is_some_and(|line| line.contains("renamed")), "{error}");
     assert!(line("/callback_url").is_some_and(|line| line.contains("dropped")), "{error}");
     let (_, _, silent) = convert(&["--from", "registry", "--to", "openclaw"], &request);
-    assert_eq!(silent, "", "nothing is explained unasked");
+    assert_eq!(silent, "", "no notes without the flag");
 }
 
 #[test]

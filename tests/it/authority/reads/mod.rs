@@ -79,13 +79,17 @@ async fn what_is_private_is_shown_to_those_it_is_for_and_to_nobody_else() {
     let found = BTreeSet::from_iter(found);
     let more: Vec<_> = found.difference(&wanted).collect();
     let less: Vec<_> = wanted.difference(&found).collect();
-    assert!(more.is_empty() && less.is_empty(), "shown besides: {more:#?}\nnot shown: {less:#?}");
+    assert!(more.is_empty() && less.is_empty(), "unexpected: {more:#?}\nmissing: {less:#?}");
     for secret in &life.secrets {
         for reader in secret.readers.iter().filter(|reader| **reader != "*") {
             let sees = |(name, _, by): &&(&str, &str, &str)| {
                 *name == secret.name && by.split(", ").any(|one| one == *reader)
             };
-            assert!(SHOWN.iter().any(|row| sees(&row)), "{}: where does {reader}?", secret.name);
+            assert!(
+                SHOWN.iter().any(|row| sees(&row)),
+                "{}: {reader} finds it nowhere",
+                secret.name
+            );
         }
     }
     assert!(answers > 5_000, "{answers} answers");

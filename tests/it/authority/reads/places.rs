@@ -62,7 +62,7 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
             }
             "{agent_id}" | "{id}" => life.agents.clone(),
             open => {
-                assert!(!open.starts_with('{'), "nothing in this life is called {open}");
+                assert!(!open.starts_with('{'), "the scenario has no value for {open}");
                 one(open)
             }
         };

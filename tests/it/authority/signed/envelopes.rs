@@ -87,7 +87,7 @@ impl Market {
 
     /// The row's envelope as this signer sends it.
     pub fn said(&self, row: &Row, by: Signer) -> String {
-        let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
+        let seed = by.seed().or(row.whose.seed()).expect("the row has a signer");
         let pen = Pen::of(seed);
         let mut draft = pen.draft(row.kind.as_str(), (row.payload)(self));
         if row.to_reader {
@@ -210,7 +210,7 @@ pub const TABLE: &[Row] = &[
 fn every_type_of_message_is_the_word_of_somebody() {
     let all: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.kind.as_str()).collect();
-    assert_eq!(all, rows, "types nobody has thought about");
+    assert_eq!(all, rows, "types without a row");
     for row in TABLE {
         assert!(row.expected[4..].iter().all(|status| *status == 401), "{}", row.deed);
     }

@@ -118,7 +118,7 @@ impl Market {
 
     /// The result of the row's order by this signer at a route; `None` if it is not an order.
     pub async fn bring(&self, row: &Row, by: Signer, agent: &str, door: &str) -> Option<Evaluated> {
-        let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
+        let seed = by.seed().or(row.whose.seed()).expect("the row has a signer");
         let (wallet, purse) = (Wallet::of(seed), Wallet::of(1).address());
         let (tags, data) = (self.tags(row, agent, &purse), "{}");
         let item = match by {
@@ -194,10 +194,10 @@ pub const TABLE: &[Row] = &[
 fn every_action_is_the_deed_of_somebody() {
     let all: BTreeSet<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.action.as_str()).collect();
-    assert_eq!(all, rows, "actions nobody has thought about");
+    assert_eq!(all, rows, "actions without a row");
     for row in TABLE {
         assert_eq!(row.cells.len(), SIGNERS.len(), "{}", row.deed);
-        assert!(row.cells.ends_with("nn"), "{}: what is forged is nobody's", row.deed);
+        assert!(row.cells.ends_with("nn"), "{}: forged messages must be refused", row.deed);
     }
 }
 

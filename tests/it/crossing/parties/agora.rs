@@ -275,7 +275,7 @@ impl Worker for Signer {
                 Saying::Refuses => 404,
                 Saying::Declines => 401,
                 Saying::Fails => 500,
-                other => panic!("agora has no word for {other:?}"),
+                other => panic!("agora workers cannot send {other:?}"),
             };
             let payload = json!({"request_id": given.id, "code": code, "message": text});
             self.answer(hub, Kind::Error, &payload.to_string()).await

@@ -257,7 +257,7 @@ impl Worker for Signer {
         text: &'a str,
     ) -> Doing<'a, Sent> {
         Box::pin(async move {
-            assert_eq!(saying, Saying::Declines, "clara has no word for that");
+            assert_eq!(saying, Saying::Declines, "clara workers can only decline");
             self.tell(hub, "Decline-Task", &given.id, text).await
         })
     }

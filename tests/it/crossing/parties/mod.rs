@@ -31,5 +31,5 @@ fn every_protocol_the_hub_speaks_is_a_party() {
     for face in rialto_protocols::ALL {
         assert_eq!(of(face.id().as_str()).id(), face.id().as_str());
     }
-    assert_eq!(ALL.len(), rialto_protocols::ALL.len(), "a party without a protocol");
+    assert_eq!(ALL.len(), rialto_protocols::ALL.len(), "a party is not a protocol");
 }

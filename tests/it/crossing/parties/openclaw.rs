@@ -237,7 +237,7 @@ impl Worker for Node {
                         "error": {"code": "EXECUTION_ERROR", "message": text}});
                     return self.result(hub, given, &with(&about, failed).to_string()).await;
                 }
-                other => panic!("openclaw has no word for {other:?}"),
+                other => panic!("openclaw workers cannot send {other:?}"),
             };
             let no = json!({"response_status": "rejected", "collaboration_id": null,
                 "rejection_reason": {"code": code, "message": text}});

@@ -211,7 +211,7 @@ impl Worker for Polling {
             let code = match saying {
                 Saying::Refuses => "SKILL_MISMATCH",
                 Saying::Fails => "EXECUTION_ERROR",
-                other => panic!("the registry has no word for {other:?}"),
+                other => panic!("registry workers cannot send {other:?}"),
             };
             let body = json!({"job_id": given.id, "agent_id": self.agent.id, "status": "FAILURE",
                 "execution_cost": 0, "execution_time_ms": 3, "error_code": code,

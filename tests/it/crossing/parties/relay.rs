@@ -224,7 +224,7 @@ impl Worker for Member {
             let code = match saying {
                 Saying::Declines => "INVALID_ENVELOPE",
                 Saying::Fails => "ADAPTATION_FAILED",
-                other => panic!("the relay has no word for {other:?}"),
+                other => panic!("relay workers cannot send {other:?}"),
             };
             let words = json!({"status": "error", "error_code": code, "detail": text});
             self.answer(hub, given, &words.to_string()).await
