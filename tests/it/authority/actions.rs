@@ -26,7 +26,7 @@ const ACTIONS: &[Action] = &[
         "POST /relay/register", "DELETE /relay/agents/{id}", "DELETE /agents/{id}",
         "POST /openclaw/identity", "DELETE /openclaw/agents/{agent_id}",
     ] },
-    Action { name: "say how one is, under one's own id", cells: "nynnnn", routes: &[
+    Action { name: "report the status of the caller's own id", cells: "nynnnn", routes: &[
         "POST /registry/heartbeat", "POST /heartbeat", "POST /openclaw/status",
         "POST /openclaw/reputation", "POST /openclaw/messages",
     ] },
@@ -34,11 +34,11 @@ const ACTIONS: &[Action] = &[
         "POST /relay/messages", "POST /messages",
     ] },
     // Only if the operator enables it, and marked as unverified.
-    Action { name: "hand in a letter without a key", cells: "yyyyyy", routes: &[
+    Action { name: "deliver a message without a key", cells: "yyyyyy", routes: &[
         "POST /relay/receive/{id}",
     ] },
     // These apply to the caller itself: no other agent can be named.
-    Action { name: "use one's own inbox, keys, status and blocks", cells: "ny---n", routes: &[
+    Action { name: "use the caller's own inbox, keys, status and blocks", cells: "ny---n", routes: &[
         "POST /relay/agent/inbox/ack", "POST /agent/inbox/ack", "PUT /relay/agent/blocks/{id}",
         "PUT /agent/blocks/{id}", "DELETE /relay/agent/blocks/{id}", "DELETE /agent/blocks/{id}",
         "POST /agora/inbox/ack", "POST /v1/me/status", "DELETE /v1/me", "POST /v1/inbox/ack",
@@ -50,7 +50,7 @@ const ACTIONS: &[Action] = &[
         "POST /openclaw/collaborations", "POST /openclaw/agents/{agent_id}/collaborations",
         "POST /v1/jobs",
     ] },
-    Action { name: "cancel a job, or have its end told again", cells: "nny-nn", routes: &[
+    Action { name: "cancel a job, or repeat its final notice", cells: "nny-nn", routes: &[
         "POST /registry/jobs/{job_id}/cancel", "POST /jobs/{job_id}/cancel",
         "POST /openclaw/collaborations/{id}/cancel", "POST /v1/jobs/{id}/cancel",
         "POST /v1/webhooks/{id}/resend",
@@ -58,7 +58,7 @@ const ACTIONS: &[Action] = &[
     // Any agent able to do it, but never the requester.
     Action { name: "bid", cells: "nnny-n", routes: &["POST /v1/jobs/{id}/offers"] },
     Action { name: "accept an offer", cells: "nnynnn", routes: &["POST /v1/jobs/{id}/accept"] },
-    Action { name: "accept, decline and report, as who holds it", cells: "nnnyn-", routes: &[
+    Action { name: "accept, decline and report, as the worker", cells: "nnnyn-", routes: &[
         "POST /registry/results", "POST /results", "POST /v1/jobs/{id}/result",
         "POST /v1/jobs/{id}/decline", "POST /openclaw/collaborations/{id}/response",
         "POST /openclaw/collaborations/{id}/approve", "POST /openclaw/collaborations/{id}/result",

@@ -82,7 +82,7 @@ async fn broken_items_are_told_why_and_change_nothing() {
         ("a name longer than the tags", changed(TAGS + 1, &[0xfe, 0x7f]), 400),
         ("tags that do not end", changed(TAGS, &[0xff; 12]), 400),
         ("more than 4096 bytes of tags", signed(process, &[("Note", &long)], b""), 400),
-        ("data that is no text", signed(process, &[("Action", "x")], b"\xff\xfe"), 400),
+        ("data that is not text", signed(process, &[("Action", "x")], b"\xff\xfe"), 400),
         ("a process", signed(process, &[("Type", "Process")], b""), 400),
         ("no target", signed(None, &[("Action", "x")], b""), 404),
         ("another target", signed(Some([0; 32]), &[("Action", "x")], b""), 404),

@@ -24,7 +24,7 @@ impl Program {
 }
 
 /// The tests must not do its work.
-const BY_ITSELF: &str = "a program does that by itself";
+const BY_ITSELF: &str = "the program does this itself";
 
 impl Worker for Program {
     fn home(&self) -> &'static dyn Protocol {

@@ -75,7 +75,7 @@ async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told
     }
     bystander.assert_well().await;
     let count = for_work.len() + for_result.len();
-    house.assert_within(before, count as u64 * WAITING_BYTES, &format!("{count} who wait"));
+    house.assert_within(before, count as u64 * WAITING_BYTES, &format!("{count} long polls"));
     for party in &parties {
         let done = json!({"ok": true, "output": {"text": "it is done"}});
         let path = format!("/v1/jobs/{}/result", party.job);

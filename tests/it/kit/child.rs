@@ -50,7 +50,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
             return status;
         }
         if Instant::now() >= until {
-            give_up(child, "what it said is not known here");
+            give_up(child, "its output is not captured");
         }
         std::thread::sleep(PAUSE);
     }

@@ -106,7 +106,7 @@ fn hostile() -> Vec<(&'static str, Value)> {
         ("a back-reference", json!({"pattern": r"(a)\1"})),
         ("a pattern that explodes", json!({"pattern": "(x{1000}){1000}"})),
         ("no schema", json!({"type": "thing"})),
-        ("a draft nobody knows", json!({"$schema": "https://schemas.example/mine"})),
+        ("an unknown draft", json!({"$schema": "https://schemas.example/mine"})),
     ]
 }
 

@@ -14,7 +14,7 @@ const INPUT: &str = "read job input";
 const RESULT: &str = "read job result";
 const BODY: &str = "read a message body";
 const BIDS: &str = "see bids before close";
-const PUBLIC: &str = "be seen by everybody";
+const PUBLIC: &str = "be public";
 
 const RESOURCE: &str = "agora:search:v1";
 const PARTIES: &[&str] = &["requester", "worker"];
@@ -139,7 +139,7 @@ impl Life {
         let own = self.secret(BODY, "body of a message", PARTIES);
         let body = json!({"to": to.id, "body": {"text": own}});
         self.hub.post("/v1/messages", Some(&from.key), &body).await.expect(200);
-        let text = self.secret(BODY, "text of a letter", PARTIES);
+        let text = self.secret(BODY, "text of an envelope", PARTIES);
         let all = self.hub.get("/relay/agents", None).await.expect(200).at("/data");
         let address = |agent: &Agent| {
             let mut all = all.as_array().expect("a list").iter();

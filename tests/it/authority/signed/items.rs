@@ -163,31 +163,31 @@ const fn does(row: Row) -> Row {
 pub const TABLE: &[Row] = &[
     does(row("register an agent", Action::RegisterAgentProfile, Worker, Newcomer, "yyyytnn")),
     does(row("change an agent", Action::RegisterAgentProfile, Worker, Agent, "nynntnn")),
-    does(row("ask as an agent", Action::RegisterTask, Requester, Agent, "ynnntnn")),
+    does(row("request a task as an agent", Action::RegisterTask, Requester, Agent, "ynnntnn")),
     does(row("bid", Action::SubmitOffer, Worker, Auction, "nyynnnn")),
     does(row("decline to bid", Action::DeclineTask, Worker, Auction, "nyynnnn")),
     does(row("report", Action::SendResult, Worker, Task, "nynntnn")),
     does(row("decline", Action::DeclineTask, Worker, Task, "nynntnn")),
-    row("bid where nobody was asked to", Action::SubmitOffer, Worker, Task, "nnnnnnn"),
-    row("report what was not won", Action::SendResult, Worker, Auction, "nnnnnnn"),
+    row("bid for an assigned task", Action::SubmitOffer, Worker, Task, "nnnnnnn"),
+    row("report an open auction", Action::SendResult, Worker, Auction, "nnnnnnn"),
 
-    does(row("read one's work", Action::LoadNextAssignedTask, Worker, Agent, "nynnnnn")),
-    does(row("read what one may bid for", Action::LoadNextQuery, Worker, Agent, "nynnnnn")),
+    does(row("read its own work", Action::LoadNextAssignedTask, Worker, Agent, "nynnnnn")),
+    does(row("read its open auctions", Action::LoadNextQuery, Worker, Agent, "nynnnnn")),
     does(row("read a result", Action::LoadNextTaskResult, Requester, Agent, "ynnnnnn")),
-    row("see what became of a task", Action::TaskTrace, Worker, Task, "yynnnnn"),
-    row("see what somebody has", Action::Balance, Requester, Purse, "ynnnnnn"),
-    row("see what everybody has", Action::Balances, Requester, Purse, "nnnnnnn"),
+    row("read the trace of a task", Action::TaskTrace, Worker, Task, "yynnnnn"),
+    row("read a balance", Action::Balance, Requester, Purse, "ynnnnnn"),
+    row("read all balances", Action::Balances, Requester, Purse, "nnnnnnn"),
 
     // The answer is that credits cannot leave the hub.
-    row("take credits away", Action::Withdraw, Requester, Agent, "yyyynnn"),
-    row("take all credits away", Action::WithdrawAll, Requester, Agent, "yyyynnn"),
+    row("withdraw credits", Action::Withdraw, Requester, Agent, "yyyynnn"),
+    row("withdraw all credits", Action::WithdrawAll, Requester, Agent, "yyyynnn"),
     row("claim a reward", Action::ClaimReward, Worker, Agent, "yyyynnn"),
     row("claim all rewards", Action::ClaimRewardAll, Worker, Agent, "yyyynnn"),
 
-    row("see the agents", Action::ListAgents, Worker, Agent, "yyyyynn"),
-    row("see the queue", Action::TasksQueue, Worker, Agent, "yyyyynn"),
-    row("have the queue tried", Action::DispatchTasks, Worker, Agent, "yyyyynn"),
-    row("see the market", Action::DashboardData, Worker, Agent, "yyyyynn"),
+    row("list the agents", Action::ListAgents, Worker, Agent, "yyyyynn"),
+    row("read the queue", Action::TasksQueue, Worker, Agent, "yyyyynn"),
+    row("dispatch the queue", Action::DispatchTasks, Worker, Agent, "yyyyynn"),
+    row("read the dashboard", Action::DashboardData, Worker, Agent, "yyyyynn"),
 ];
 
 #[test]
