@@ -266,7 +266,7 @@ async fn an_offer_nobody_answers_to_just_stands() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let first = pair.offer(&request, json!(2)).await;
     let second = pair.offer(&request, json!(1)).await;
-    // There is no message that declines an offer: an offer that is not accepted simply expires.
+    // There is no message that declines an offer: an offer that is not accepted gets no answer.
     assert_eq!(hub.letters(bob_reads).await.len(), 1);
     let offers = hub.standing(alice_reads, &request.id).await["offers"].clone();
     assert_eq!(offers[0]["offer_id"], first.id);
