@@ -1,7 +1,7 @@
-//! Who may do what: every route against every kind of caller.
+//! Authorization: every route against every kind of caller.
 //!
-//! A route without a row fails the suite, and so does a row without a route. What is refused must
-//! change nothing; what is public must change nothing either.
+//! A route without a row fails the suite, and so does a row without a route. A refused request must
+//! change nothing, and neither must a public one.
 
 mod actions;
 mod claws;
@@ -22,15 +22,15 @@ use table::{Row, TABLE};
 /// The six kinds of caller, in the order of the table's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Shows no key.
+    /// No credential.
     Anyone,
     /// The agent the request is about.
     Itself,
-    /// Asked for the job the request is about.
+    /// Requested the job the request is about.
     Requester,
-    /// Was given that job.
+    /// The worker of that job.
     Worker,
-    /// Has nothing to do with any of it.
+    /// An unrelated agent.
     Other,
     Operator,
 }
@@ -50,7 +50,7 @@ pub fn name(route: &Listed) -> String {
 
 pub fn route_of(row: &Row) -> Listed {
     let found = listed().into_iter().find(|route| name(route) == row.route);
-    found.unwrap_or_else(|| panic!("there is no route {}", row.route))
+    found.unwrap_or_else(|| panic!("no such route: {}", row.route))
 }
 
 #[test]
@@ -59,23 +59,23 @@ fn every_route_has_a_row_and_every_row_a_route() {
     let rows: BTreeSet<String> = TABLE.iter().map(|row| row.route.to_owned()).collect();
     let without_row: Vec<_> = routes.difference(&rows).collect();
     let without_route: Vec<_> = rows.difference(&routes).collect();
-    assert!(without_row.is_empty(), "routes nobody has thought about: {without_row:?}");
-    assert!(without_route.is_empty(), "rows about nothing: {without_route:?}");
+    assert!(without_row.is_empty(), "routes without a row: {without_row:?}");
+    assert!(without_route.is_empty(), "rows without a route: {without_route:?}");
 }
 
 #[test]
 fn the_documented_reach_of_every_route_is_the_real_one() {
     for row in TABLE {
-        // A connection that goes on in another protocol is allowed, too.
+        // A protocol switch counts as allowed.
         let may = row.expected.map(|status| status == 101 || (200..300).contains(&status));
         let [anyone, itself, requester, worker, other, operator] = may;
-        assert!(may.contains(&true), "{} is for nobody", row.route);
+        assert!(may.contains(&true), "{} is allowed for no caller", row.route);
         let agents = [itself, requester, worker, other];
         let fits = match route_of(row).reach {
-            // The proof is in the body or the path, whoever brings it.
+            // The proof is in the body or the path, so every caller may send it.
             Reach::Public | Reach::Token | Reach::Signed => may == [true; 6],
             Reach::Inbox => agents == [true, false, false, false] && !anyone && !operator,
-            // Anybody for something new; an agent that exists is its own and its owner's.
+            // Anyone may register a new agent; an existing one belongs to itself and its owner.
             Reach::Register => itself && operator,
             Reach::Agent | Reach::Owner => {
                 agents == [true, false, false, false] && !anyone && !operator
@@ -88,7 +88,7 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
             Reach::Worker => agents == [false, false, true, false] && !anyone && !operator,
             Reach::WorkerOrOperator => agents == [false, false, true, false] && !anyone && operator,
             Reach::Operator => agents == [false; 4] && !anyone && operator,
-            // Whose own it must be, the row says.
+            // The row says which agent's own resource it must be.
             Reach::AnyAgent => agents.contains(&true) && !anyone && !operator,
             Reach::AnyAgentOrOperator => agents.contains(&true) && !anyone && operator,
         };
@@ -119,7 +119,7 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
                 row.route
             );
         }
-        // Work that was fetched is in its worker's hands and cannot be called back any more.
+        // Fetched work is with its worker and cannot be cancelled any more.
         let fetches = row.route == "GET /v1/work";
         let reads = (route.method == "GET" || route.reach == Reach::Public) && !fetches;
         for (caller, expected) in columns().filter(|(_, status)| *status < 300) {
@@ -133,7 +133,7 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
                     row.route
                 );
             } else {
-                // What was allowed was done; the next caller finds everything as it was.
+                // The allowed request took effect, so the next caller gets a new scene.
                 scene.end().await;
                 scene = Scene::set(row).await;
             }

@@ -1,7 +1,8 @@
-//! SIGKILL: what was acknowledged is there, once; what was not is there whole or not at all.
+//! SIGKILL: an acknowledged operation is there once; an unacknowledged one is there whole or not at
+//! all.
 //!
-//! The real binary is killed at random moments under load and started again on the same data. Its
-//! clients remember what they were told, and compare.
+//! The real binary is killed at random moments under load and restarted on the same data. Its
+//! clients record the answers they got, and compare.
 
 mod book;
 mod checks;
@@ -20,46 +21,46 @@ use crate::kit::{Process, eventually, in_time, operator_key, run};
 use book::Book;
 use clients::Cast;
 
-/// How many rounds there are when nobody says otherwise.
+/// The default number of rounds.
 const ROUNDS_USUALLY: usize = 200;
-/// How many rounds there are.
+/// Environment variable: the number of rounds.
 const ROUNDS: &str = "RIALTO_CRASH_ROUNDS";
-/// The load of a round, in milliseconds: at least and at most.
+/// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (3, 60);
-/// Set it to see a failed run again.
+/// Environment variable: the seed, to reproduce a failed run.
 pub const SEED: &str = "RIALTO_CRASH_SEED";
 
-/// Where a hub listens that is to come back there. While it is away nobody must take its port, so it is
-/// on an address no client of another test calls from.
+/// The address of a hub that restarts at the same port. No other test may take the port meanwhile,
+/// so it is on an address from which no client of another test connects.
 pub const TO_COME_BACK: &str =
     if cfg!(target_os = "linux") { "127.0.2.1:0" } else { "127.0.0.1:0" };
 
-/// A hub over this data, as `rialto serve` runs it but for the limits.
+/// A hub over this data, as `rialto serve` runs it, but without limits.
 pub fn start(data: &Path) -> Process {
     start_at(data, "127.0.0.1:0")
 }
 
-/// The same where one was before.
+/// The same at a given address.
 pub fn start_at(data: &Path, address: &str) -> Process {
     let key = operator_key();
     Process::at(address, "serve", data, &flags(), &[("RIALTO_OPERATOR_KEY", &key)])
 }
 
-/// No limits on writing, and nothing that happens by itself while a test is running.
+/// No rate limits, and no timer that fires during a test.
 pub fn flags() -> Vec<&'static str> {
     let set = [
         "limits.registrations_per_minute=0",
         "limits.registrations_per_minute_total=0",
         "limits.writes_per_minute=0",
-        // Whoever has left is asked for with its old key, many times.
+        // Removed agents are requested with their old keys, many times.
         "limits.wrong_keys_per_minute=0",
         "registry.heartbeat_ttl=24h",
         "jobs.lease=24h",
         "egress.allow=127.0.0.0/8",
-        // What was signed once is said again, however long that takes.
+        // A signed envelope is sent again, possibly much later.
         "agora.window=1h",
         "egress.per_host_per_minute=0",
-        // The tests' clients have the published id in their settings.
+        // The tests' clients are configured with the published process id.
         "clara.process_id=CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc",
     ];
     set.iter().flat_map(|one| ["--set", one]).collect()
@@ -70,8 +71,8 @@ pub fn assert_audit_is_clean(data: &Path) {
     assert_eq!(code, 0, "{said}{trouble}");
 }
 
-/// Waits for the moment of a kill: so many milliseconds, at least and at most, after the load has come
-/// to something, however long that takes on a busy machine.
+/// Waits for the moment of a kill: a random time between `least` and `most` milliseconds after the
+/// load has made progress, however long that takes on a busy machine.
 pub async fn under_load(
     dice: &mut Dice,
     (least, most): (u64, u64),
@@ -79,28 +80,28 @@ pub async fn under_load(
 ) {
     let before = came_to().await;
     eventually(async || came_to().await > before).await;
-    // The moment of the kill is the experiment, so here time is what is meant.
+    // The random moment is the point of the test, so a real sleep is right here.
     tokio::time::sleep(Duration::from_millis(least + dice.roll(most - least))).await;
 }
 
-/// How long whoever was not answered waits for the hub to be somewhere else before it asks again where
-/// it did: longer than a hub is away, so that nobody asks who listens there by then.
+/// How long a client without an answer waits for a new address before it retries the old one:
+/// longer than a restart takes, so that it does not call another process at that port.
 const AWAY: Duration = Duration::from_secs(20);
 
-/// Waits for the next hub after a call that failed. There is none after the last kill, and calls may
-/// fail for other reasons, so after a while it is time to ask again anyway.
+/// Waits for the next hub after a failed call. There is none after the last kill, and calls may
+/// fail for other reasons, so the wait ends after a while.
 pub async fn moved(urls: &mut watch::Receiver<String>) -> Result<(), RecvError> {
     tokio::time::timeout(AWAY, urls.changed()).await.unwrap_or(Ok(()))
 }
 
-/// Waits until all clients have done what they had begun.
+/// Waits until all clients have finished their current operations.
 pub async fn all_done(clients: Vec<JoinHandle<()>>) {
     for one in clients {
         in_time(one).await.expect("no client panicked");
     }
 }
 
-/// Splitmix64: as random as a kill needs to be, and the same again for the same seed.
+/// Splitmix64: random enough for kills, and reproducible from its seed.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -145,5 +146,5 @@ async fn kills_under_load_lose_nothing_and_double_nothing() {
     hub.kill();
     assert_audit_is_clean(data.path());
     println!("{acknowledged} acknowledged operations over {rounds} kills");
-    assert!(acknowledged >= rounds, "hardly any load: {acknowledged}");
+    assert!(acknowledged >= rounds, "too little load: {acknowledged}");
 }

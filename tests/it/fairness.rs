@@ -1,4 +1,4 @@
-//! What a requester cannot do to a worker for free: spoil its score, or fill its inbox.
+//! What a requester cannot do to a worker for free: lower its score, or fill its inbox.
 
 use rialto_core::time::Millis;
 use rialto_engine::clock::Clock;
@@ -11,7 +11,7 @@ use crate::clara::kit as clara;
 use crate::kit::{Agent, Behaviour, TestHub, Worker, eventually};
 use crate::openclaw::kit as openclaw;
 
-/// Posts a job for one worker with a deadline so many milliseconds ahead.
+/// Posts a job for one worker with a deadline this many milliseconds ahead.
 async fn rush(hub: &TestHub, by: &Agent, worker: &Agent, ahead: i64) -> String {
     let deadline = stamp::millis(hub.clock.now().plus(Millis(ahead)));
     let body =
@@ -27,12 +27,12 @@ async fn expires(hub: &TestHub, by: &Agent, job: &str) {
     eventually(async || state(hub, by, job).await == "expired").await;
 }
 
-/// What an agent's failures would show in.
+/// The members that an agent's failures would change.
 fn figures(shown: &Value) -> [Value; 4] {
     ["score", "rank_score", "jobs_settled", "owner_failures"].map(|name| shown[name].clone())
 }
 
-/// The same, of an agent as it stands now.
+/// The same members of an agent now.
 async fn standing(hub: &TestHub, agent: &Agent) -> [Value; 4] {
     figures(&hub.get(&format!("/v1/agents/{}", agent.id), None).await.expect(200).json())
 }
@@ -98,12 +98,12 @@ async fn jobs_that_come_and_go_fill_an_inbox_only_to_its_limit() {
     assert_eq!(
         (unread, refused),
         (LIMIT, 3 * LIMIT - LIMIT / 2),
-        "each job is given and taken back"
+        "each job is assigned and unassigned"
     );
-    // In the registry's own words, and to a choice that has nobody else.
+    // The registry's own code, also when the hub has no other worker to choose.
     let reply = hub.hire(&client, &worker, "sum", "1").await.expect(429);
     assert_eq!(reply.str("/error_code"), "RATE_LIMITED");
-    // Nothing was lost, and reading makes room.
+    // Nothing was lost, and reading frees capacity.
     let body = json!({"up_to": unread});
     hub.post("/v1/inbox/ack", Some(&worker.key), &body).await.expect(200);
     rush(&hub, &client, &worker, 5_000).await;
@@ -179,7 +179,11 @@ async fn a_crash_counts_as_published_and_in_our_ranking_only_if_its_requester_ha
     let [_, rank, ..] = standing(&hub, &working).await;
     hub.hire(&client, &working, "sum", "0.10").await.expect(502);
     assert_eq!(hub.score(&working).await, "45.5", "the published formula counts it");
-    assert_eq!(standing(&hub, &working).await[1], rank, "a stranger's input costs no rank");
+    assert_eq!(
+        standing(&hub, &working).await[1],
+        rank,
+        "a new owner's input does not lower the rank"
+    );
     let pay = json!({"from_owner": "rich", "to_owner": "acme", "amount": 0.01});
     hub.post("/registry/transfer", Some(&client.key), &pay).await.expect(200);
     hub.hire(&client, &working, "sum", "0.10").await.expect(502);
@@ -188,10 +192,10 @@ async fn a_crash_counts_as_published_and_in_our_ranking_only_if_its_requester_ha
     hub.stop().await;
 }
 
-/// Inboxes in which ten notices may wait.
+/// Inboxes that hold at most ten notices.
 const SMALL: &[(&str, &str)] = &[("limits.inbox_pending", "10")];
 
-/// What a newcomer does that costs it nothing. It is refused at some point, in whatever way.
+/// A new owner does everything that is free, until it is refused in one way or another.
 async fn pester(hub: &TestHub, by: &Agent, worker: &str, skill: &str, input: &Value) {
     let body = json!({"skill": skill, "to": worker, "input": input, "budget": 0});
     for _ in 0..8 {
@@ -221,7 +225,7 @@ async fn jobs_a_newcomer_opens_and_calls_off_leave_a_worker_to_those_who_pay() {
     hub.grant("rich", "10.00").await;
     let worker = hub.agent("acme", "sum", "0", None).await;
     pester(&hub, &newcomer, &worker.id, "sum", &json!({})).await;
-    // The worker has looked at nothing, and a paying customer is served at every door.
+    // The worker has read nothing, and a paying customer is served at every route.
     rush(&hub, &client, &worker, 60_000).await;
     hub.hire(&client, &worker, "sum", "1").await.expect(202);
     let body =
@@ -247,7 +251,7 @@ async fn a_worker_that_asks_for_its_work_and_gets_none_is_free_for_everybody_aga
         let job = hub.post("/v1/jobs", Some(&other.key), &free).await.expect(201).str("/id");
         hub.post(&format!("/v1/jobs/{job}/cancel"), Some(&other.key), &json!({})).await.expect(200);
         hub.get(&poll, Some(&worker.key)).await.expect(200);
-        // Nothing is unread any more, so asking again writes nothing.
+        // Nothing is unread any more, so another read writes nothing.
         let before = crate::kit::snapshot(&hub).await.kept;
         hub.get(&poll, Some(&worker.key)).await.expect(200);
         assert_eq!(crate::kit::snapshot(&hub).await.kept, before, "{poll}");
@@ -265,7 +269,7 @@ async fn a_node_of_openclaw_that_lists_its_collaborations_is_free_for_everybody_
     pester(&hub, &newcomer, &worker.id, "sum", &json!({"a": 0.5})).await;
     let paid = json!({"skill": "sum", "to": worker.id, "input": {"a": 0.5}, "budget": 1});
     hub.post("/v1/jobs", Some(&rich.key), &paid).await.expect(201);
-    // Listing what it asked for itself says nothing about its work.
+    // Listing the jobs it requested does not count as reading its work.
     for (query, full) in [("?role=requester", true), ("", false)] {
         hub.get(&format!("/openclaw/collaborations{query}"), Some(&worker.key)).await.expect(200);
         let reply = openclaw::Hub::hire(&hub, &asker, &worker, json!({})).await;

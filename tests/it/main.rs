@@ -1,4 +1,4 @@
-//! Whole hubs on free ports, spoken to the way users speak to them.
+//! Integration tests: complete hubs on free ports, called as users call them.
 
 mod agora;
 mod amplification;

@@ -1,4 +1,4 @@
-//! What is written to disk is for its owner alone, whatever the umask is.
+//! Files on disk are accessible to their owner only, whatever the umask is.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::kit::{Lines, ended, output};
 
-/// The binary under a umask that takes nothing away.
+/// The binary under a umask of zero.
 fn wide_open(home: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_rialto")]);
@@ -15,7 +15,7 @@ fn wide_open(home: &Path) -> Command {
     command
 }
 
-/// A hub process that is ended when dropped.
+/// A hub process that is killed when dropped.
 struct Hub {
     child: Child,
     url: String,
@@ -80,12 +80,12 @@ fn what_hub_and_agents_write_is_their_owners_alone_whatever_the_umask() {
     let post = ["job", "post", "--skill", "keep", "--input", "{}", "--budget", "0", "--hub"];
     let posted = output(wide_open(&home).args(post).arg(&hub.url)).expect("it runs");
     assert!(posted.status.success(), "{posted:?}");
-    // While the handler runs, everything there ever is of a job is there.
+    // While the handler runs, every file of a job exists.
     assert!(said.any(|line| line.contains("logged")), "it runs");
     assert_private(&home, 8);
     // The database, its log and its index, the lock, the secret, and the directory.
     assert_private(&data, 6);
-    assert_eq!(mode(&place.path().join("deep")), 0o700, "also what was made above it");
+    assert_eq!(mode(&place.path().join("deep")), 0o700, "also a parent directory that was created");
     agent.kill().expect("it can be ended");
     ended(&mut agent);
 }
@@ -100,14 +100,15 @@ fn a_data_directory_that_was_open_to_others_is_narrowed_at_the_next_start() {
     };
     widen(&data, 0o755);
     let files = all_in(&data);
-    // Killed, it left its log. A secret that others could read is refused, and was never made so.
+    // The killed hub left its log. A secret that others can read is refused, so it is left out
+    // here.
     assert!(files.iter().any(|path| path.ends_with("rialto.db-wal")), "{files:?}");
     for path in files.iter().filter(|path| path.is_file() && !path.ends_with("hub.key")) {
         widen(path, 0o644);
     }
     drop(Hub::start(&data));
     assert_private(&data, 6);
-    // What holds other files is the operator's to change.
+    // A directory with foreign files is left to the operator.
     fs::write(data.join("notes.txt"), "mine").expect("written");
     widen(&data, 0o755);
     drop(Hub::start(&data));

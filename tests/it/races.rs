@@ -1,18 +1,18 @@
-//! Many callers at once: whatever the order, the sums are right and every question has one answer.
+//! Concurrent callers: in any order, the sums are right and every request has one answer.
 
 use serde_json::{Value, json};
 
 use crate::kit::{Agent, Behaviour, Reply, TestHub, Worker, digits, together};
 
 const SKILL: &str = "analyze_text";
-/// How often a race between two is run; either may win each time.
+/// How often a race between two is repeated; either may win each time.
 const ROUNDS: usize = 25;
 
 fn id(number: usize) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }
 
-/// A requester of `o1` with this much, and a worker of `acme` that polls and costs 0.10.
+/// A requester of `o1` with this balance, and a polling worker of `acme` with a price of 0.10.
 async fn market(balance: &str) -> (TestHub, Agent, Agent) {
     let hub = TestHub::serve(&[]).await;
     let asking = hub.orchestrator("o1").await;
@@ -94,7 +94,7 @@ async fn fifty_identical_job_posts_make_one_job() {
         }
     }
     assert_eq!(worker.got().len(), 1);
-    // One budget is held for the first, one price was paid for the second.
+    // One budget is held for the first, and one price was paid for the second.
     assert_eq!(hub.balance("o1").await, ("99.75".to_owned(), "0.15".to_owned()));
     let path = format!("/registry/agents/{}/jobs", working.id);
     let work = hub.get(&path, Some(&working.key)).await.expect(200);

@@ -8,7 +8,7 @@ const README: &str = include_str!("../../README.md");
 
 #[test]
 fn the_readme_walk_through_works_as_printed() {
-    assert!(walk(README) >= 6, "the walk-through is there");
+    assert!(walk(README) >= 6, "the README has its walk-through");
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn the_dev_hub_greets_with_its_address_key_and_three_things_to_try() {
     }
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
-    // What it says to try first is what the README says.
+    // The first commands in the hub's output are those of the README.
     let first = greeting.lines().skip_while(|line| !line.contains("in an empty folder")).skip(1);
     let first: Vec<&str> = first.map(str::trim).take_while(|line| !line.is_empty()).collect();
     let commands: Vec<&&str> = first.iter().filter(|line| line.starts_with("rialto ")).collect();

@@ -1,4 +1,4 @@
-//! Whom an envelope is for (R26–R31, D6, D20).
+//! Recipients of envelopes: by member, by path, by request id, by resource (R26–R31, D6, D20).
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn the_path_names_the_recipient_else_the_envelope_and_both_must_agree() {
         let reply = hub.tell_to(carol.did(), &torn).await;
         assert_error(&reply, 400);
         assert_eq!(reply.str("/payload/field"), "/recipient");
-        // Nor may a path make a letter to Bob one to the hub.
+        // A path must not redirect an envelope for Bob to the hub.
         assert_error(&hub.tell_to(&hub.hub_key().await.did(), &torn).await, 400);
     }
     assert_eq!(state(&hub).await, before);
@@ -56,7 +56,7 @@ async fn what_is_about_a_request_goes_to_its_other_party_and_nowhere_else() {
     ];
     for (_, one, to, reads) in &said {
         let before = state(&hub).await;
-        // To somebody else, to the hub: it contradicts what its id says.
+        // To another agent or to the hub: this contradicts the request id.
         for wrong in [carol.public(), hub.hub_key().await] {
             assert_error(&hub.tell_to(&wrong.did(), one).await, 400);
         }
@@ -64,13 +64,13 @@ async fn what_is_about_a_request_goes_to_its_other_party_and_nowhere_else() {
         assert_eq!(state(&hub).await, before);
         hub.tell(one).await.expect(202);
         assert_eq!(hub.newest(reads).await, one.json());
-        // Naming whom it went to says nothing new; naming another does (R30).
+        // Naming the actual recipient makes it a repeat; naming another is an error (R30).
         let before = state(&hub).await;
         hub.tell_to(to.did(), one).await.expect(202);
         assert_error(&hub.tell_to(carol.did(), one).await, 400);
         assert_eq!(state(&hub).await, before);
     }
-    // An ERROR of either side finds the other as well.
+    // An ERROR of either party reaches the other.
     let request = alice.request(SEARCH, json!({}));
     hub.tell(&request).await.expect(202);
     let error = bob.error(&request.id, 503);
@@ -96,15 +96,15 @@ async fn a_request_for_nobody_in_particular_goes_to_those_who_list_exactly_its_r
         }
         asked
     };
-    // With a budget, offers are invited from the best few; all are alike, so who came first.
+    // With a budget, the best few are invited to offer; all rank equally, so the earliest win.
     let many = alice.request(SEARCH, json!({"budget": {"max": 5}}));
     hub.tell(&many).await.expect(202);
     assert_eq!(asked(&many.id).await, [true, true, true, false, false]);
-    // Without, one works.
+    // Without a budget, one worker is chosen.
     let one = alice.request(SEARCH, json!({}));
     hub.tell(&one).await.expect(202);
     assert_eq!(asked(&one.id).await, [true, false, false, false, false]);
-    // Who is away comes after who is there.
+    // Offline agents rank after online ones.
     let away = Key::of(2).sign(Kind::Status, &json!({"status": "offline"}));
     hub.tell(&away).await.expect(202);
     let other = alice.request(SEARCH, json!({}));
@@ -128,7 +128,7 @@ async fn a_better_score_comes_before_an_earlier_registration() {
     hub.fund(&alice, "10").await;
     let bob_reads = hub.provider(&bob, SEARCH, None).await;
     let carol_reads = hub.provider(&carol, SEARCH, None).await;
-    // Carol does paid work and does it well.
+    // Carol completes paid work.
     let request = alice.request(SEARCH, json!({"budget": {"max": 5}}));
     hub.tell_to(carol.did(), &request).await.expect(202);
     let offer = carol.offer(&request.id, json!(1));
@@ -160,7 +160,7 @@ async fn a_greeting_without_address_is_for_the_hub_and_a_status_for_the_director
     hub.tell(&status).await.expect(202);
     let shown = entry().await.expect(200);
     assert_eq!(shown.at("/capabilities"), json!([{"resource": "agora:time:v1"}]));
-    assert_eq!(shown.str("/name"), "alice", "what is not said stays");
+    assert_eq!(shown.str("/name"), "alice", "omitted members stay");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,11 +197,11 @@ async fn an_unknown_recipient_is_404_and_a_known_one_is_written_to_at_any_time()
     }
     let request = alice.request(SEARCH, json!({}));
     assert_error(&hub.tell_to(bob.did(), &request).await, 404);
-    // The hub has no resource of its own.
+    // The hub offers no resource of its own.
     assert_error(&hub.tell_to(&hub.hub_key().await.did(), &request).await, 404);
     assert_eq!(state(&hub).await, before);
     let reads = hub.hello(&bob, json!({})).await;
-    // Nobody reads; everything is kept, over a restart as well, and comes in order with receipts.
+    // Unread envelopes survive a restart and arrive in order, with receipts.
     let first = note(1);
     hub.tell(&first).await.expect(202);
     let hub = hub.restart(&[]).await;
@@ -220,7 +220,7 @@ async fn agents_greet_each_other_with_whatever_they_like() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob) = (Key::of(1), Key::of(2));
     let reads = hub.hello(&bob, json!({})).await;
-    // Between agents only "is an object" is asked of these, and nothing of it is read.
+    // Between agents these payloads only have to be objects; the hub does not read them.
     let strange = json!({"nonce": 7, "capabilities": "all", "inbox": "yes", "status": ["x"],
         "endpoint": "nowhere", "name": {"first": "A"}});
     for kind in [Kind::Hello, Kind::Welcome, Kind::Status] {

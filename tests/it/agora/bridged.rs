@@ -1,4 +1,5 @@
-//! Agents of other protocols under keys the hub holds for them, and work that crosses (R64, R70).
+//! Agents of other protocols under keys that the hub holds for them, and jobs between protocols
+//! (R64, R70).
 
 use rialto_core::alias::Protocol;
 use rialto_protocols::agora::Kind;
@@ -11,7 +12,7 @@ use crate::kit::{Agent, Behaviour, Worker, counted, eventually};
 
 const SUMMARIZE: &str = "agora:summarize:v1";
 
-/// Alice of agora with ten credits, and a worker of the registry.
+/// Alice of agora with ten credits, and a registry worker.
 struct Bridge {
     hub: Hub,
     alice: Key,
@@ -32,14 +33,14 @@ impl Bridge {
         Self { hub, alice, alice_reads, worker, alias: PublicKey::parse(&alias).expect("a key") }
     }
 
-    /// What the worker finds when it asks for work.
+    /// The jobs the worker gets when it polls.
     async fn work(&self) -> Vec<Value> {
         let path = format!("/registry/agents/{}/jobs", self.worker.id);
         let page = self.hub.get(&path, Some(&self.worker.key)).await.expect(200);
         page.at("/jobs").as_array().expect("a list").clone()
     }
 
-    /// Checks that the hub signed this for the worker, and says so.
+    /// Checks that the hub signed this for the worker and that the envelope says so.
     async fn assert_held(&self, envelope: &Value) {
         assert_eq!(envelope["sender"]["id"], self.alias.did(), "{envelope}");
         let hub = self.hub.hub_key().await.did();
@@ -49,7 +50,7 @@ impl Bridge {
     }
 }
 
-/// How the directory shows a worker of the registry.
+/// The directory entry of a registry worker.
 async fn entry(hub: &Hub, worker: &Agent) -> Value {
     let agents = hub.get("/agora/agents", None).await.expect(200).at("/agents");
     let found = agents.as_array().expect("a list").iter().find(|one| one["native_id"] == worker.id);
@@ -65,12 +66,12 @@ async fn an_agent_of_another_protocol_is_listed_under_a_key_that_the_hub_holds()
     assert_eq!(shown["held_by"], hub_did);
     assert_eq!(shown["protocol"], "registry");
     assert_eq!(shown["capabilities"], json!([{"resource": SUMMARIZE, "price": 0.5}]));
-    // The key is derived from the hub's secret and the agent's name, and from nothing else.
+    // The key is derived from the hub's secret and the agent's name only.
     let derived = hub.engine.secret().derive("rialto agora alias v1", &native(worker));
     let derived = rialto_protocols::kit::ed25519::SecretKey::from_seed(&derived).public();
     assert_eq!(derived, *alias);
     let own = hub.get(&format!("/agora/agents/{}", bridge.alice.did()), None).await.expect(200);
-    assert_eq!(own.at("/held_by"), Value::Null, "an agent's own key is its own");
+    assert_eq!(own.at("/held_by"), Value::Null, "an agent's own key is not held by the hub");
     let Bridge { hub, worker, alias, .. } = bridge;
     let hub = hub.restart(&[]).await;
     assert_eq!(entry(&hub, &worker).await["id"], alias.did());
@@ -112,7 +113,7 @@ async fn a_price_becomes_an_offer_and_is_held_and_paid_like_any_other() {
     let taken = hub.tell_to(&alias.did(), &request).await.expect(202);
     assert_eq!(taken.str("/payload/state"), "NEGOTIATING");
     assert_eq!(hub.purse(alice).await, credits("10", "0"));
-    assert!(bridge.work().await.is_empty(), "nobody works for an offer");
+    assert!(bridge.work().await.is_empty(), "no work starts with an offer");
     let offer = hub.newest(alice_reads).await;
     bridge.assert_held(&offer).await;
     assert_eq!(offer["type"], "OFFER");
@@ -169,7 +170,7 @@ async fn a_budget_below_its_price_and_a_resource_it_has_not_are_refused() {
     assert_error(&hub.tell_to(&alias.did(), &low).await, 402);
     let other = alice.request("agora:paint:v1", json!({}));
     assert_error(&hub.tell_to(&alias.did(), &other).await, 404);
-    // Only version 1 is made up.
+    // The hub offers only version 1 of the generated resource.
     let other = alice.request("agora:summarize:v2", json!({}));
     assert_error(&hub.tell_to(&alias.did(), &other).await, 404);
     assert_eq!(hub.held().await, before);
@@ -179,13 +180,13 @@ async fn a_budget_below_its_price_and_a_resource_it_has_not_are_refused() {
 async fn nobody_acts_with_a_held_key() {
     let bridge = Bridge::build("0.50", None).await;
     let Bridge { hub, alice, alias, .. } = &bridge;
-    // An envelope that names it as sender must be signed with it, and only the hub could.
+    // An envelope that names the alias as sender needs its signature, which only the hub can make.
     let mut forged = alice.request(SUMMARIZE, json!({})).json();
     forged["sender"]["id"] = alias.did().into();
     let before = hub.held().await;
     let reply = hub.post_text("/agora/envelopes", None, &forged.to_string()).await;
     assert_error(&reply, 401);
-    // And what the hub signed says nothing when it is sent to the hub.
+    // An envelope signed with a hub-held key is refused when it is posted to the hub.
     let secret = hub.engine.secret().derive("rialto agora alias v1", &native(&bridge.worker));
     let secret = rialto_protocols::kit::ed25519::SecretKey::from_seed(&secret);
     let held = Key { composer: rialto_protocols::agora::Composer::new(secret) };
@@ -213,7 +214,7 @@ async fn a_worker_at_an_endpoint_is_called_there() {
     assert_eq!(hub.balance("acme").await.0, "0.50");
 }
 
-/// Bob of agora, and somebody of the registry who hires him.
+/// Bob of agora, and a registry agent that hires him.
 async fn hired(
     hub: &Hub,
     bob: &Key,
@@ -245,7 +246,10 @@ async fn a_job_of_the_registry_is_a_request_signed_for_its_requester_and_its_res
     let reply = hire(&hub, &boss, &alias, &skill, 2.0).await.expect(202);
     let job = reply.str("/job_id");
     let request = hub.newest_is(&reads, Kind::Request).await;
-    assert_eq!(request["payload"]["resource"], "agora:weather:v1", "as Bob listed it");
+    assert_eq!(
+        request["payload"]["resource"], "agora:weather:v1",
+        "with the resource that Bob listed"
+    );
     assert_eq!(request["payload"]["params"], json!({"city": "Tokyo", "n": 1.50}));
     assert_eq!(request["bridge"]["protocol"], "registry");
     assert_eq!(request["bridge"]["agent"], boss.id);
@@ -262,7 +266,7 @@ async fn a_job_of_the_registry_is_a_request_signed_for_its_requester_and_its_res
     assert_eq!(hub.spendable(&bob).await, "1.5");
 }
 
-/// What the registry calls Bob's only skill.
+/// The registry's name for Bob's only skill.
 async fn skill_seen(hub: &Hub, alias: &str) -> String {
     let skills = hub.get("/registry/skills", None).await.expect(200).at("/skills");
     let skills = skills.as_array().expect("a list").clone();
@@ -286,7 +290,7 @@ async fn an_error_fails_the_job_of_the_registry_and_its_money_goes_back() {
         assert_eq!(hub.balance("acme").await, ("10.00".to_owned(), "0.00".to_owned()));
         assert_eq!(hub.spendable(&bob).await, "0");
         assert_eq!(hub.standing_of(bob.did()).failures, u64::from(code == 500));
-        // A stranger has no say in it.
+        // An unknown key may not answer the request.
         hub.refuses(&Key::of(9).result(id), 401).await;
     }
 }
@@ -342,7 +346,7 @@ async fn a_worker_has_nothing_to_do_with_what_was_withdrawn_or_came_too_late() {
     hub.told(&alice.accept_id(offer["id"].as_str().expect("an id"))).await;
     let job = bridge.work().await[0]["job_id"].as_str().expect("an id").to_owned();
     let late = hub.newest_is(alice_reads, Kind::Error).await;
-    // Nobody of either protocol said this, so the hub says it in its own name.
+    // Neither party wrote this, so the hub signs it with its own key.
     assert_eq!(late["sender"]["id"], hub.hub_key().await.did());
     assert_eq!(late["payload"]["code"], 408);
     assert_eq!(late["payload"]["request_id"], request.id);

@@ -1,5 +1,5 @@
-//! SIGKILL in the middle of negotiations: what was acknowledged is there once, what was not may be
-//! said again, and no credit is lost or made (R25, R54, R63; G1, G2, G5, G8, G10).
+//! SIGKILL during negotiations: an acknowledged envelope is stored exactly once, an unacknowledged
+//! one can be sent again, and no credit is lost or created (R25, R54, R63; G1, G2, G5, G8, G10).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use crate::crash::{Dice, SEED, all_done, assert_audit_is_clean, moved, seed, sta
 use crate::kit::{digits, eventually, http, operator_key};
 
 const ROUNDS: usize = 8;
-/// The load of a round, in milliseconds: at least and at most.
+/// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (150, 600);
-/// What each requester starts with.
+/// Starting balance of each requester.
 const PURSE: i64 = 100_000;
 
-/// Somebody who speaks to the hub, wherever it is now.
+/// A client that follows the hub to its current address.
 #[derive(Clone)]
 struct Client {
     http: reqwest::Client,
     urls: watch::Receiver<String>,
-    /// Envelopes that had to be said again.
+    /// Envelopes that had to be sent again.
     repeats: Arc<AtomicU64>,
 }
 
@@ -36,7 +36,7 @@ impl Client {
         Self { http, urls, repeats: Arc::default() }
     }
 
-    /// Any call, once; half an answer is none.
+    /// One call; a truncated response counts as none.
     async fn call(&self, request: reqwest::RequestBuilder) -> Option<(u16, String)> {
         let answer = request.send().await.ok()?;
         Some((answer.status().as_u16(), answer.text().await.ok()?))
@@ -57,7 +57,7 @@ impl Client {
         serde_json::from_str(&self.get(path, key).await).expect("JSON")
     }
 
-    /// Says an envelope until it is acknowledged, word for word the same, and gives the answer.
+    /// Posts the same bytes until they are acknowledged, and returns the answer.
     async fn tell(&mut self, said: &Said) -> Value {
         loop {
             let url = format!("{}/agora/envelopes", *self.urls.borrow_and_update());
@@ -83,7 +83,7 @@ impl Client {
         PublicKey::parse(about["hub"].as_str().expect("text")).expect("a key")
     }
 
-    /// A token, and the resource of a provider if it is one.
+    /// Returns a token; a provider also registers its resource.
     async fn hello(&mut self, key: &Key, provides: bool) -> String {
         let mut profile = json!({"inbox": true});
         if provides {
@@ -101,7 +101,7 @@ impl Client {
         assert_eq!(status, 201, "{text}");
     }
 
-    /// Hundredths of a credit: spendable and held.
+    /// Hundredths of a credit: available and held.
     async fn purse(&self, key: &Key) -> (i64, i64) {
         let path = format!("/registry/accounts/{}", key.owner());
         let text = self.get(&path, &operator_key()).await;
@@ -109,7 +109,7 @@ impl Client {
         (read("balance"), read("held"))
     }
 
-    /// Everything in an inbox, page by page, each with a receipt that holds.
+    /// The whole inbox, page by page, with every receipt verified.
     async fn inbox(&self, token: &str) -> Vec<Value> {
         let hub = self.hub_key().await;
         let (mut after, mut all) = (0, Vec::new());
@@ -131,7 +131,7 @@ impl Client {
     }
 }
 
-/// What everybody remembers: envelopes by who must have them, payments, and how requests ended.
+/// What the clients record: envelopes by recipient, payments, and how requests ended.
 #[derive(Default)]
 struct Book {
     mail: BTreeMap<String, Vec<String>>,
@@ -140,7 +140,7 @@ struct Book {
     ended: Vec<(Key, String, &'static str)>,
 }
 
-/// Asks one provider after the other and sees each request to its end.
+/// Sends requests to one provider after the other and follows each to its end.
 async fn negotiate(
     mut client: Client,
     alice: Key,
@@ -210,7 +210,7 @@ async fn kills_during_negotiations_lose_nothing_double_nothing_and_conserve_mone
     }
     stop.store(true, Ordering::SeqCst);
     all_done(running).await;
-    // Once more with nobody speaking, so that everything is read from the disk.
+    // One more restart without load, so that everything is read from disk.
     hub.kill();
     hub = start(data.path());
     url.send_replace(hub.url.clone());
@@ -235,8 +235,8 @@ async fn kills_during_negotiations_lose_nothing_double_nothing_and_conserve_mone
     assert_audit_is_clean(data.path());
     let repeats = client.repeats.load(Ordering::Relaxed);
     println!("{} negotiations over {ROUNDS} kills, {repeats} repeats", book.ended.len());
-    assert!(repeats > 0, "no kill hit anything");
-    assert!(book.ended.len() > ROUNDS, "hardly any load: {}", book.ended.len());
+    assert!(repeats > 0, "no kill interrupted a request");
+    assert!(book.ended.len() > ROUNDS, "too little load: {}", book.ended.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -268,7 +268,7 @@ async fn a_kill_after_every_step_changes_no_step() {
         assert_audit_is_clean(data.path());
         hub = start(data.path());
         url.send_replace(hub.url.clone());
-        // Everything said so far, said again, is told what it was told first.
+        // Every envelope, sent again, gets its first answer.
         for (step, state) in &said {
             assert_eq!(client.state(step).await, *state);
         }

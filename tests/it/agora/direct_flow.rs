@@ -1,4 +1,4 @@
-//! REQUEST and RESULT and nothing between, for the listed price or for nothing (R33, R64, 2.7).
+//! REQUEST answered directly by RESULT, for the listed price or for free (R33, R64, 2.7).
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::scene::{Pair, SEARCH, credits};
 
 #[tokio::test]
 async fn a_request_is_answered_at_once_and_nothing_is_paid_for_it() {
-    // No listed price; a price that nobody said it would pay.
+    // No listed price, or a price that the requester has not agreed to pay.
     for (price, more) in [
         (None, json!({})),
         (None, json!({"budget": {"max": 6}})),
@@ -93,7 +93,7 @@ async fn parts_keep_the_price_held_until_the_last_one() {
         assert_eq!(pair.state(&request).await, "PROCESSING");
         assert_eq!(pair.purse().await, credits("7.5", "2.5"));
     }
-    // Work has begun, so there is nothing to bargain about.
+    // Work has begun, so an OFFER is too late.
     hub.refuses(&bob.offer(&request.id, json!(1)), 400).await;
     assert_eq!(hub.told(&bob.result(&request.id)).await, "COMPLETED");
     assert_eq!(pair.earned().await, "2.5");
@@ -120,7 +120,7 @@ async fn a_price_that_cannot_be_paid_is_refused_and_can_be_asked_for_again() {
     let request = alice.request_for(SEARCH, json!({"budget": {"max": 50}}), to_bob);
     hub.refuses(&request, 402).await;
     hub.fund(alice, "10").await;
-    // Refused is not heard: the very same envelope is good now.
+    // A refused envelope is not recorded: the same one is valid now.
     assert_eq!(hub.told(&request).await, "PENDING");
     assert_eq!(pair.purse().await, credits("0", "20"));
     hub.told(&bob.result(&request.id)).await;

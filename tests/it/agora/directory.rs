@@ -1,4 +1,4 @@
-//! Which hub this is, and who is on it (section 2.1 and 2.6, R23).
+//! The hub's identity and its agent directory (sections 2.1 and 2.6, R23).
 
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
@@ -33,11 +33,11 @@ async fn the_hub_says_which_protocol_it_speaks_who_it_is_and_where() {
         let url = about["endpoints"][name].as_str().expect("an address");
         assert!(url.ends_with(path), "{about}");
     }
-    // It is the same hub after a restart, and another one elsewhere.
+    // The hub keeps its key over a restart; another hub has another key.
     let hub = hub.restart(&[]).await;
     assert_eq!(hub.hub_key().await.did(), did);
     assert_ne!(Hub::serve(&[]).await.hub_key().await.did(), did);
-    // Nothing of this protocol stands at the root.
+    // This protocol has no routes at the root.
     for path in ["/envelopes", "/ws", "/requests/r"] {
         hub.get(path, None).await.expect(404);
     }
@@ -62,7 +62,7 @@ async fn an_entry_shows_what_its_agent_said_about_itself() {
     ]});
     assert_eq!(entry, shown);
     assert_eq!(hub.get("/agora/agents", None).await.expect(200).at("/agents"), json!([shown]));
-    // A later HELLO changes what it names and leaves the rest.
+    // A later HELLO changes only the members it names.
     hub.hello(&bob, json!({"capabilities": []})).await;
     let entry = hub.get(&format!("/agora/agents/{}", bob.did()), None).await.expect(200);
     assert_eq!(
@@ -89,7 +89,7 @@ async fn agents_of_other_protocols_are_listed_under_keys_the_hub_holds() {
     let id = entry["id"].as_str().expect("a key");
     assert!(id.starts_with("did:key:z6Mk"));
     assert_eq!(hub.get(&format!("/agora/agents/{id}"), None).await.expect(200).json(), entry);
-    // Its own name is none here.
+    // The agent's registry id is not valid here.
     assert_error(&hub.get(&format!("/agora/agents/{}", worker.id), None).await, 404);
 }
 
@@ -145,7 +145,7 @@ async fn who_left_or_was_never_there_is_not_shown() {
         let page = hub.get(&format!("/agora/agents{query}"), None).await.expect(200).json();
         assert_eq!(listed(&page), [bob.did()]);
     }
-    // Its key brings it back, as somebody new to nobody.
+    // A HELLO with the same key lists the agent again.
     hub.tell(&alice.sign(Kind::Hello, &json!({}))).await.expect(200);
     hub.get(&format!("/agora/agents/{}", alice.did()), None).await.expect(200);
 }

@@ -1,4 +1,4 @@
-//! What an envelope must have, and what it may (R1–R10, R19, R20, section 7).
+//! Required and optional members of an envelope (R1–R10, R19, R20, section 7).
 
 use rialto_protocols::agora::Form;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::pen::{Pen, canonical, state};
 use crate::kit::Reply;
 use crate::relay::kit::with;
 
-/// A 400 that names the field, shows how it is right, and is the hub's.
+/// A 400 from the hub that names the field and shows a valid value.
 #[track_caller]
 fn assert_bad(reply: &Reply, field: &str) {
     assert_error(reply, 400);
@@ -36,7 +36,7 @@ async fn every_member_is_needed_and_has_its_type() {
         ("/payload", json!("{}")),
     ] {
         let draft = alice.note(bob.public());
-        // Without a sender there is no place for a signature.
+        // Without a sender, there is no signature member to fill.
         let sent = |draft: Value| match draft.pointer("/sender/signature") {
             Some(_) => alice.sign(&draft),
             None => draft.to_string(),
@@ -46,7 +46,7 @@ async fn every_member_is_needed_and_has_its_type() {
             assert_bad(&hub.post_envelope(&text).await, member);
         }
     }
-    // A signature of another type is no envelope; a text that is none proves nothing.
+    // A signature that is not a string makes the envelope invalid.
     for (value, code) in [(None, 400), (Some(json!(null)), 400), (Some(json!(5)), 400)] {
         let draft = with(&alice.note(bob.public()), "/sender/signature", value);
         let reply = hub.post_envelope(&draft.to_string()).await;
@@ -107,7 +107,7 @@ async fn members_nobody_knows_are_signed_kept_and_forwarded_byte_for_byte() {
     draft["sender"]["note"] = json!("mine");
     draft["recipient"]["via"] = json!("hub");
     draft["payload"]["price"] = json!("keep");
-    // As a person would print it, with numbers nobody would print that way.
+    // Pretty-printed, with unusual spellings of numbers.
     let text = serde_json::to_string_pretty(&draft).expect("JSON");
     let text = text.replace(r#""signature": """#, r#""signature":"""#);
     let text = text.replace(r#""keep""#, "[5.0, -0, 1E2, 4.50]");
@@ -115,7 +115,7 @@ async fn members_nobody_knows_are_signed_kept_and_forwarded_byte_for_byte() {
     hub.post_envelope(&signed).await.expect(202);
     let page = hub.get("/agora/messages", Some(&reads.0)).await.expect(200);
     assert!(page.text.contains(&signed), "{}", page.text);
-    // What was added counts: without it the signature is over something else.
+    // Unknown members are signed too: removing one breaks the signature.
     let less = with(&serde_json::from_str(&signed).expect("JSON"), "/x-trace", None);
     assert_error(&hub.post_envelope(&less.to_string()).await, 401);
 }
@@ -159,7 +159,7 @@ async fn what_two_readers_could_read_differently_is_refused_before_the_signature
     let broken = [good.as_bytes(), b"\xff"].concat();
     assert_error(&hub.send("POST", "/agora/envelopes", &[], &broken).await, 400);
     assert_eq!(state(&hub).await, before);
-    // The largest integer of all passes, as does the envelope it was made from.
+    // The largest safe integer passes, and so does the unmodified envelope.
     let largest = with(&draft, "/id", Some(json!("largest")));
     let largest = largest.to_string().replacen(&payload, r#"{"n":9007199254740991}"#, 1);
     hub.post_envelope(&alice.sign_text(&largest, Form::Empty)).await.expect(202);
@@ -178,7 +178,7 @@ async fn a_cost_cannot_be_swapped_for_another_with_the_same_double() {
     let terms = json!({"request_id": request.id, "cost": 777, "ttl": 60_000, "eta": 0});
     let text = bob.draft("OFFER", terms).to_string();
     let costing = |cost: &str| text.replacen("777", cost, 1);
-    // Everybody's doubles make one text of both numbers, and so one signature.
+    // Both numbers are the same double, so they have the same canonical text and signature.
     let signed = canonical(&text).replacen("777", "9007199254740992", 1);
     let before = state(&hub).await;
     for cost in ["9007199254740992", "9007199254740993"] {
@@ -186,14 +186,14 @@ async fn a_cost_cannot_be_swapped_for_another_with_the_same_double() {
         assert_bad(&reply, "/payload/cost");
         assert!(reply.str("/payload/hint").contains("double"), "{}", reply.text);
     }
-    // Nor one amount for another that is only written otherwise.
+    // Amounts that are valid doubles but not exact or not allowed are refused, too.
     for cost in ["9007199254740992.0", "9007199254740993.0", "0.0000001", "-1"] {
         let text = costing(cost);
         let reply = hub.post_envelope(&bob.sign_text(&text, Form::Empty)).await;
         assert_bad(&reply, "/payload/cost");
     }
     assert_eq!(state(&hub).await, before);
-    // What is acted on is the number that was signed, however it was written.
+    // The amount is the number that was signed, however it was spelled.
     hub.post_envelope(&bob.sign_text(&costing("525.0e-2"), Form::Empty)).await.expect(202);
     assert_eq!(hub.standing(&reads, &request.id).await["offers"][0]["cost"], 5.25);
 }
@@ -237,7 +237,7 @@ async fn envelopes_of_other_protocols_are_told_which_one_is_spoken_here() {
     let reply = hub.post_envelope(&debate).await;
     assert_bad(&reply, "/type");
     assert!(reply.str("/payload/hint").contains("DEBATE"), "{}", reply.text);
-    // The toy relay's paths are not there, and say so in an ERROR.
+    // The reference relay's paths do not exist here, and the answer is an ERROR.
     for (method, path) in [("POST", "/agora/events"), ("GET", "/agora/events?since=0")] {
         assert_error(&hub.call(method, path, None, Some("{}")).await, 404);
     }

@@ -1,5 +1,5 @@
-//! The eight codes, each from a real situation, and ERRORs of agents passed on (R16, R50, R55–R59,
-//! R68, section 5).
+//! The eight error codes, each from a real situation, and forwarding of agents' ERRORs (R16, R50,
+//! R55–R59, R68, section 5).
 
 use rialto_core::time::Millis;
 use rialto_protocols::agora::Kind;
@@ -9,7 +9,7 @@ use super::kit::{Hub, Key, Said, assert_error, fresh_id, now};
 use super::scene::{Pair, SEARCH, credits, offer};
 use crate::kit::Reply;
 
-/// A refusal that names the message it answers, and says when to come back if it does.
+/// A refusal names the message it answers, and when to retry if it is retryable.
 #[track_caller]
 fn assert_refusal(reply: &Reply, said: &Said, code: u16, retryable: bool) {
     assert_error(reply, code);
@@ -46,12 +46,12 @@ async fn a_message_that_is_not_the_senders_to_send_is_401() {
     // Not a party.
     let stranger = Key::of(9).result(&request.id);
     assert_refusal(&hub.refuses(&stranger, 401).await, &stranger, 401, false);
-    // Not signed by who it says.
+    // Not signed by the named sender.
     let mut forged = bob.result(&request.id).json();
     forged["payload"]["data"] = json!({"n": 2});
     let forged = Said { id: forged["id"].as_str().expect("text").into(), text: forged.to_string() };
     assert_refusal(&hub.refuses(&forged, 401).await, &forged, 401, false);
-    // Not now.
+    // Timestamp too old.
     let old = Timestamped(-61).of(alice);
     let reply = hub.refuses(&old, 401).await;
     assert_eq!(reply.str("/payload/message").split(':').next(), Some("stale timestamp"));
@@ -78,13 +78,13 @@ async fn what_cannot_be_paid_is_402() {
     let dear = bob.offer(&request.id, json!(20.000_001));
     assert_refusal(&hub.refuses(&dear, 402).await, &dear, 402, false);
     assert_eq!(pair.state(&request).await, "PENDING");
-    // Above what there is.
+    // Above the available balance.
     let offer = pair.offer(&request, json!(20)).await;
     let accept = alice.accept(&offer);
     assert_refusal(&hub.refuses(&accept, 402).await, &accept, 402, false);
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
     assert_eq!(pair.purse().await, credits("10", "0"));
-    // In something else.
+    // In another currency.
     let foreign = alice.request(SEARCH, json!({"budget": {"max": 1, "currency": "EUR"}}));
     assert_refusal(&hub.refuses(&foreign, 402).await, &foreign, 402, false);
 }
@@ -96,7 +96,7 @@ async fn what_nobody_does_and_who_nobody_is_are_404() {
     for more in [json!({}), json!({"budget": {"max": 6}})] {
         let request = alice.request("agora:paint:v1", more.clone());
         assert_refusal(&hub.refuses(&request, 404).await, &request, 404, false);
-        // Exactly: another version is another resource.
+        // Versions match exactly: another version is another resource.
         let request = alice.request("agora:search:v2", more);
         assert_refusal(&hub.refuses(&request, 404).await, &request, 404, false);
     }
@@ -106,7 +106,7 @@ async fn what_nobody_does_and_who_nobody_is_are_404() {
     let request = alice.request(SEARCH, json!({}));
     assert_error(&hub.tell_to(Key::of(9).did(), &request).await, 404);
     assert_eq!(hub.held().await, before);
-    // Asking oneself is asking nobody.
+    // An agent cannot request its own resource.
     hub.refuses(&bob.request(SEARCH, json!({})), 404).await;
 }
 
@@ -144,7 +144,7 @@ async fn above_the_rate_is_429_and_says_when_to_come_back() {
     let seconds: u64 = reply.header("retry-after").expect("a time").parse().expect("seconds");
     assert!((1..=60).contains(&seconds), "{seconds}");
     assert_eq!(hub.letters(&bob_reads).await.len(), 3);
-    // Per key: another one is not slowed by her. And a repeat is no new message.
+    // The limit is per key, so Bob is not slowed down. A repeat is not counted.
     hub.told(&bob.result(&sent[0].id)).await;
     assert_eq!(hub.told(&sent[1]).await, "PENDING");
 }
@@ -175,7 +175,7 @@ async fn a_provider_that_is_busy_or_away_says_503_itself() {
     assert_eq!(hub.told(&error).await, "FAILED");
     assert_eq!(hub.newest(alice_reads).await, error.json());
     assert_eq!(hub.standing_of(bob.did()).failures, 0);
-    // Being away is no refusal: what is asked waits.
+    // An offline agent still receives requests: they wait.
     hub.tell(&bob.sign(Kind::Status, &json!({"status": "offline"}))).await.expect(202);
     let request = pair.ask(json!({})).await;
     assert_eq!(hub.newest(&pair.bob_reads).await, request.json());
@@ -198,7 +198,7 @@ async fn a_full_inbox_is_503_until_it_is_read() {
     let greeting = alice.sign(Kind::Hello, &json!({}));
     assert_refusal(&hub.tell_to(bob.did(), &greeting).await, &greeting, 503, true);
     hub.post("/agora/inbox/ack", Some(&bob_reads.0), &json!({"up_to": 2})).await.expect(200);
-    // The same envelope, once there is room.
+    // The same envelope is accepted once there is capacity.
     hub.tell_to(bob.did(), &request).await.expect(202);
 }
 
@@ -225,7 +225,7 @@ async fn the_end_of_a_request_is_told_however_full_an_inbox_is() {
         hub.told(&pair.alice.accept(&offer)).await;
         let part = bob.partial(&request.id, false);
         assert_refusal(&hub.refuses(&part, 503).await, &part, 503, true);
-        // Work that was agreed on is not lost for want of room.
+        // The final result of agreed work is accepted even when the inbox is full.
         let last = if fails { bob.error(&request.id, 500) } else { bob.result(&request.id) };
         let state = if fails { "FAILED" } else { "COMPLETED" };
         assert_eq!(hub.told(&last).await, state);

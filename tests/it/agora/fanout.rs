@@ -1,5 +1,5 @@
-//! One REQUEST to several providers: all may offer, one is taken, the others are told (R28, R40,
-//! R41, R44, R45).
+//! One REQUEST to several providers: all may offer, one is chosen, the others are notified (R28,
+//! R40, R41, R44, R45).
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ impl Crowd {
         &self.others[n].0
     }
 
-    /// What each provider got, by kind.
+    /// What each provider received, by type.
     async fn heard(&self) -> Vec<Vec<String>> {
         let mut all = Vec::new();
         for (_, reads) in &self.others {
@@ -73,7 +73,7 @@ async fn one_of_several_offers_is_taken_and_the_other_offerers_are_told_so() {
     let accept = alice.accept(&offers[3]);
     assert_eq!(hub.told(&accept).await, "PROCESSING");
     assert_eq!(hub.purse(alice).await, credits("7", "3"));
-    // The chosen one is told by the requester, the others by the hub, once each.
+    // The chosen provider gets the requester's ACCEPT; the others get one envelope of the hub each.
     assert_eq!(hub.newest(&others[2].1).await, accept.json());
     let hub_key = hub.hub_key().await;
     for (n, offer) in [(0, &offers[0]), (1, &offers[1])] {
@@ -87,7 +87,7 @@ async fn one_of_several_offers_is_taken_and_the_other_offerers_are_told_so() {
         assert_eq!(closed["payload"]["message_id"], offer.id);
         assert_eq!(closed["payload"]["request_id"], request.id);
     }
-    // Who never offered is not told.
+    // A provider without an offer is not notified.
     assert_eq!(crowd.heard().await[3], ["REQUEST"]);
     for n in [0, 1, 3] {
         hub.refuses(&crowd.key(n).result(&request.id), 400).await;
@@ -102,7 +102,7 @@ async fn one_of_several_offers_is_taken_and_the_other_offerers_are_told_so() {
 async fn nobody_just_works_on_what_several_were_asked() {
     let crowd = Crowd::gather(&[], 2, Some(json!(1))).await;
     let request = crowd.ask(json!({"budget": {"max": 6}})).await;
-    // Nothing is held either: the price is what will be offered.
+    // Nothing is held: the price is not known before an offer.
     assert_eq!(crowd.hub.purse(&crowd.alice).await, credits("10", "0"));
     for n in 0..2 {
         crowd.hub.refuses(&crowd.key(n).result(&request.id), 400).await;
@@ -116,12 +116,12 @@ async fn a_budget_asks_up_to_the_limit_and_no_budget_asks_one() {
     let crowd = Crowd::gather(&[], 10, None).await;
     crowd.ask(json!({"budget": {"max": 6}})).await;
     let asked = async || crowd.heard().await.iter().map(Vec::len).collect::<Vec<_>>();
-    // Equals in merit are asked in the order they came.
+    // Workers of equal rank are invited in the order of registration.
     assert_eq!(asked().await, [1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
     crowd.ask(json!({})).await;
     assert_eq!(asked().await, [2, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
     let crowd = Crowd::gather(&[("agora.fanout", "3")], 5, None).await;
-    // A budget without a maximum invites offers, too.
+    // A budget without a maximum also invites offers.
     crowd.ask(json!({"budget": {}})).await;
     let asked: Vec<_> = crowd.heard().await.iter().map(Vec::len).collect();
     assert_eq!(asked, [1, 1, 1, 0, 0]);
@@ -139,15 +139,15 @@ async fn who_says_no_is_left_out_and_the_others_go_on() {
     for n in 0..2 {
         hub.refuses(&crowd.key(n).offer(&request.id, json!(1)), 400).await;
         hub.refuses(&crowd.key(n).error(&request.id, 500), 400).await;
-        assert_eq!(hub.standing_of(crowd.key(n).did()).outcomes, 0, "it was only asked");
+        assert_eq!(hub.standing_of(crowd.key(n).did()).outcomes, 0, "it was only invited");
     }
-    // What it offered went with it.
+    // Its offer was withdrawn with the departure.
     hub.refuses(&alice.accept(&taken_back), 408).await;
     let offer = crowd.key(2).offer(&request.id, json!(2));
     hub.told(&offer).await;
     hub.told(&alice.accept(&offer)).await;
     assert_eq!(hub.told(&crowd.key(2).result(&request.id)).await, "COMPLETED");
-    // Who had left is told nothing more.
+    // Agents that left get no further notices.
     assert_eq!(crowd.heard().await[..2], [["REQUEST"], ["REQUEST"]]);
 }
 

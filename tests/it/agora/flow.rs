@@ -1,4 +1,4 @@
-//! The two ways a request goes.
+//! The two flows of a request: with an offer, and direct.
 
 use serde_json::json;
 

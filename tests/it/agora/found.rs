@@ -1,4 +1,4 @@
-//! Faults that were found by attacking a running hub, and are no more.
+//! Regression tests for faults that were found by attacking a running hub.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ fn as_said(envelope: &Value) -> Said {
     Said { id, text: envelope.to_string() }
 }
 
-/// R24, R70, T1, T20: what the hub signed for one purpose must not be posted back as the word of an
-/// agent that is the hub.
+/// R24, R70, T1, T20: an envelope that the hub signed must not be accepted when it is posted back
+/// as if the hub were an agent.
 #[tokio::test]
 async fn the_hubs_own_words_posted_back_are_nobodys() {
     let pair = Pair::meet().await;
@@ -41,7 +41,7 @@ async fn the_hubs_own_words_posted_back_are_nobodys() {
     hub.get(&format!("/agora/agents/{did}"), None).await.expect(404);
 }
 
-/// X12, B2, T2: the alias of a key that has not come yet is not to be had in another protocol.
+/// X12, B2, T2: the alias of a key that has not registered yet cannot be taken in another protocol.
 #[tokio::test]
 async fn nobody_is_locked_out_by_who_took_its_alias_first() {
     let hub = Hub::serve(&[]).await;
@@ -53,7 +53,7 @@ async fn nobody_is_locked_out_by_who_took_its_alias_first() {
     hub.hello(&victim, json!({})).await;
 }
 
-/// G20: a page of an inbox has a size that no input exceeds.
+/// G20: the size of an inbox page is bounded for every input.
 #[tokio::test]
 async fn a_page_of_large_envelopes_is_cut_short() {
     let pair = Pair::meet().await;
@@ -66,7 +66,7 @@ async fn a_page_of_large_envelopes_is_cut_short() {
     assert!(page.text.len() < 8 << 20, "{} bytes in one answer", page.text.len());
 }
 
-/// G20: so has a page of the directory, which anybody may read.
+/// G20: so is the size of a directory page, which is public.
 #[tokio::test]
 async fn a_page_of_talkative_agents_is_cut_short() {
     let hub = Hub::serve(&[]).await;
@@ -77,10 +77,10 @@ async fn a_page_of_talkative_agents_is_cut_short() {
         hub.hello(&Key::of(n), json!({"capabilities": capabilities})).await;
     }
     let page = hub.get("/agora/agents?limit=200", None).await.expect(200);
-    assert!(page.text.len() < 4 << 20, "{} bytes for anybody who asks", page.text.len());
+    assert!(page.text.len() < 4 << 20, "{} bytes in a public page", page.text.len());
 }
 
-/// C11, T50: a key that was never here is a registration.
+/// C11, T50: the first envelope of an unknown key counts as a registration.
 #[tokio::test]
 async fn newcomers_of_one_address_are_counted() {
     let hub = Hub::serve(&[("limits.registrations_per_minute", "10")]).await;
@@ -89,10 +89,10 @@ async fn newcomers_of_one_address_are_counted() {
         let reply = hub.tell(&Key::of(n).sign(Kind::Hello, &json!({}))).await;
         refused += u32::from(reply.status == 429);
     }
-    assert!(refused >= 29, "only {refused} of 40 newcomers were told to wait");
+    assert!(refused >= 29, "only {refused} of 40 new keys were refused");
 }
 
-/// C11, R57: a frame costs what a post costs, so junk on a socket is counted too.
+/// C11, R57: a frame counts like a POST, so invalid frames on a socket are counted too.
 #[tokio::test]
 async fn junk_on_a_socket_is_counted() {
     let hub = Hub::serve(&[("limits.writes_per_minute", "10")]).await;
@@ -117,7 +117,7 @@ async fn junk_on_a_socket_is_counted() {
     assert!(stopped, "300 bad signatures were checked and answered where 100 posts may be made");
 }
 
-/// G4: what is acknowledged to its sender is presented to its receiver, or refused.
+/// G4: a message acknowledged to its sender is presented to its recipient, or refused.
 #[tokio::test]
 async fn a_message_of_the_relay_does_not_vanish() {
     let pair = Pair::meet().await;
@@ -128,12 +128,13 @@ async fn a_message_of_the_relay_does_not_vanish() {
     let letters = pair.hub.letters(&pair.bob_reads).await;
     assert!(
         reply.status >= 400 || !letters.is_empty(),
-        "taken and shown to nobody: {}",
+        "accepted but not delivered: {}",
         reply.text
     );
 }
 
-/// T37: nobody is blamed for what it could not have read, let alone after saying it is away.
+/// T37: an agent does not fail for a request it could not have read, least of all after it reported
+/// that it is offline.
 #[tokio::test]
 async fn who_said_it_is_away_is_not_blamed_for_a_request_of_a_moment() {
     let pair = Pair::meet().await;
@@ -144,7 +145,8 @@ async fn who_said_it_is_away_is_not_blamed_for_a_request_of_a_moment() {
     assert_eq!(pair.hub.standing_of(pair.bob.did()).failures, 0);
 }
 
-/// R69, D21: a greeting that was not signed for this hub brings no secret to whoever carries it here.
+/// R69, D21: a HELLO that was not signed for this hub yields no secret, since a third party may
+/// have brought it.
 #[tokio::test]
 async fn a_greeting_meant_for_somebody_else_gives_no_webhook_secret_away() {
     let hub = Hub::serve(&[]).await;
@@ -153,7 +155,7 @@ async fn a_greeting_meant_for_somebody_else_gives_no_webhook_secret_away() {
     assert!(!welcome.text.contains("whsec_"), "the bearer has the agent's secret");
 }
 
-/// 2.6, R28, B1: who is listed with a resource is found by it.
+/// 2.6, R28, B1: an agent listed with a resource is found by that resource.
 #[tokio::test]
 async fn a_bridged_agent_is_found_by_the_resource_it_is_listed_with() {
     let hub = Hub::serve(&[]).await;
@@ -162,7 +164,7 @@ async fn a_bridged_agent_is_found_by_the_resource_it_is_listed_with() {
     assert_eq!(page.str("/agents/0/native_id"), worker.id);
 }
 
-/// R43, R51: ids in payloads are ids of envelopes; the hub's own id of a job is none of them.
+/// R43, R51: ids in payloads are envelope ids; the hub's own job id is not one of them.
 #[tokio::test]
 async fn the_hubs_id_of_a_job_is_no_request_id_between_agents_of_agora() {
     let pair = Pair::meet().await;
@@ -173,7 +175,7 @@ async fn the_hubs_id_of_a_job_is_no_request_id_between_agents_of_agora() {
     assert_error(&pair.hub.tell(&pair.bob.result(&job)).await, 401);
 }
 
-/// R70: only the hub marks what it says for others.
+/// R70: only the hub may mark an envelope as bridged.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_else_can_put_the_hubs_mark_on_an_envelope() {
     let hub = Hub::serve(&[]).await;

@@ -1,6 +1,6 @@
-//! When an envelope was made, and how far that may be from now (R4, R5, D4, D18).
+//! Timestamps of envelopes and how far they may be from now (R4, R5, D4, D18).
 //!
-//! That exactly 60 s pass and a millisecond more does not is shown where "now" is an argument:
+//! The exact limit (60 s pass, one millisecond more does not) is tested where "now" is an argument:
 //! `a_minute_either_way_is_fresh_and_a_millisecond_more_is_not` in the protocol's own tests.
 
 use rialto_core::time::Millis;
@@ -12,7 +12,7 @@ use super::pen::{Pen, from_now, state};
 use crate::kit::Reply;
 use crate::relay::kit::with;
 
-/// Alice's note to Bob, of some time.
+/// A note from Alice to Bob with this timestamp.
 fn note(timestamp: &str) -> (Pen, Value) {
     let alice = Pen::of(1);
     let draft = with(&alice.note(Key::of(2).public()), "/timestamp", Some(json!(timestamp)));
@@ -35,7 +35,7 @@ async fn more_than_a_minute_from_now_is_refused_either_way() {
         let reply = post(&hub, &from_now(seconds)).await;
         assert_error(&reply, 401);
         assert!(reply.str("/payload/message").contains(why), "{}", reply.text);
-        // Whose clock is wrong can be seen, and signing anew is what helps.
+        // The hint shows the hub's clock and says to sign again.
         let hint = reply.str("/payload/hint");
         assert!(hint.contains("the clock here says 20") && hint.contains("sign again"), "{hint}");
         assert_eq!(reply.at("/payload/retryable"), false);
@@ -89,7 +89,7 @@ async fn a_time_is_utc_and_says_so() {
         assert_error(&reply, 400);
         assert_eq!(reply.str("/payload/field"), "/timestamp");
     }
-    // A time that is one, if not now.
+    // A valid timestamp, but far from now.
     assert_error(&post(&hub, "9999-12-31T23:59:59Z").await, 401);
     assert_eq!(state(&hub).await, before);
     let fine = [
@@ -129,7 +129,8 @@ async fn a_receipt_tells_when_the_hub_had_what_it_passes_on() {
     post(&hub, &from_now(-40)).await.expect(202);
     let after = now();
     let hub = hub.restart(&[]).await;
-    // A reader counts the age from then, however late it comes (`freshness_counts_from_when_…`).
+    // A reader counts the age from the time of receipt, however late it reads
+    // (`freshness_counts_from_when_…`).
     let item = &hub.letters(&reads).await[0];
     super::kit::assert_vouched(hub.hub_key().await, item);
     let said = &item["receipt"]["payload"];
@@ -148,7 +149,7 @@ async fn a_wall_clock_that_was_set_is_the_one_freshness_goes_by_and_no_deadline_
         let worker = hub.agent("acme", "sums", "0", None).await;
         let request = pair.agree(json!(2), json!({"budget": {"max": 6}, "timeout": 600_000})).await;
         let held = pair.purse().await;
-        // As after a pause of the machine, or when somebody corrects the time.
+        // As after a suspended machine, or when the clock is corrected.
         hub.clock.set_wall(Millis::seconds(seconds));
         hub.engine.wake();
         let reply = post(hub, &from_now(0)).await.expect(401);
@@ -159,7 +160,7 @@ async fn a_wall_clock_that_was_set_is_the_one_freshness_goes_by_and_no_deadline_
         let off = now().plus(Millis::seconds(seconds)).since(answered).0.abs();
         assert!(off < 60_000, "what the hub signs is fresh by the same clock: {off} ms");
         hub.newest(bob_reads).await;
-        // Nothing became due, and nobody has gone.
+        // Nothing became due, and no agent went offline.
         assert_eq!(pair.state(&request).await, "PROCESSING");
         assert_eq!(pair.purse().await, held);
         assert!(

@@ -1,4 +1,4 @@
-//! HELLO to the hub and the WELCOME it gets (R60, R69, section 2.4, section 7).
+//! HELLO to the hub and the WELCOME it answers with (R60, R69, section 2.4, section 7).
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -45,7 +45,8 @@ async fn a_token_is_only_for_a_hello_that_was_signed_for_this_hub_and_asks_for_o
     let hub = Hub::serve(&[]).await;
     let (alice, own) = (Key::of(1), hub.hub_key().await);
     let wants = json!({"inbox": true});
-    // Signed for nobody: whoever hears it could bring it here, also under the hub's own path.
+    // Signed without a recipient: any third party could bring it here, also under the hub's own
+    // path.
     let open = alice.sign(Kind::Hello, &wants);
     let other = alice.sign(Kind::Hello, &wants);
     let modest = alice.sign_for(Kind::Hello, &json!({}), Some(own));
@@ -61,11 +62,11 @@ async fn a_token_is_only_for_a_hello_that_was_signed_for_this_hub_and_asks_for_o
         assert!(!welcome.text.contains("at_"), "{}", welcome.text);
         assert!(welcome.json().pointer("/payload/inbox_token_expires_at").is_none());
     }
-    // Signed for another hub or agent, it is none of this hub's business.
+    // Signed for another hub or agent: not valid here.
     let away = alice.sign_for(Kind::Hello, &wants, Some(Key::of(9).public()));
     assert_error(&hub.tell(&away).await, 404);
     assert_error(&hub.tell_to(&own.did(), &away).await, 400);
-    // Too old, and so perhaps overheard.
+    // Too old, so it may have been captured.
     let stale = Pen::of(1).draft("HELLO", wants);
     let stale = with(&stale, "/recipient", Some(json!(own.did())));
     let stale = with(&stale, "/timestamp", Some(json!(super::pen::from_now(-61))));
@@ -83,7 +84,8 @@ async fn a_hello_that_is_repeated_is_welcomed_again_without_any_secret() {
     let first = hub.post_envelope(&alice.sign(&draft)).await.expect(200);
     assert!(first.str("/payload/inbox_token").starts_with("at_"));
     assert!(!first.str("/payload/webhook_secret").is_empty());
-    // Whoever overheard it gains nothing, in no form, at no path, after no restart.
+    // A replayed HELLO yields no secret: not in another spelling, at another path or after a
+    // restart.
     let again = hub.post_envelope(&alice.sign(&draft)).await.expect(200);
     let before = state(&hub).await;
     let form = hub.post_envelope(&alice.sign_removed(&draft)).await.expect(200);
@@ -118,18 +120,18 @@ async fn an_endpoint_brings_a_secret_and_must_be_one_that_may_be_called() {
     let to_hub = alice.sign_for(Kind::Hello, &profile, Some(hub.hub_key().await));
     let welcome = hub.tell(&to_hub).await.expect(200);
     assert!(!welcome.str("/payload/webhook_secret").is_empty());
-    // Said to nobody in particular, it may have been brought by anybody.
+    // Without a recipient, it may have been brought by a third party.
     let welcome = hub.tell(&alice.sign(Kind::Hello, &profile)).await.expect(200);
     assert!(welcome.json().pointer("/payload/webhook_secret").is_none());
     let entry = hub.get(&format!("/agora/agents/{}", alice.did()), None).await.expect(200);
-    assert!(!entry.text.contains("agent.example"), "where it is called is its own business");
+    assert!(!entry.text.contains("agent.example"), "the endpoint is private");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
     let hub = Hub::serve(&[]).await;
     let alice = Key::of(1);
-    // Somebody else's members are passed over.
+    // Unknown members are ignored.
     for payload in [
         json!({}),
         json!({"nonce": 7, "name": ["x"], "greeting": {"deep": [1]}}),
@@ -138,7 +140,7 @@ async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
         let welcome = hub.tell(&alice.sign(Kind::Hello, &payload)).await.expect(200);
         assert!(welcome.json().pointer("/payload/nonce").is_none());
     }
-    // What would be listed, called or given out must be meant.
+    // Members that would be listed, called or issued must be valid.
     let before = state(&hub).await;
     let many: Vec<String> = (0..101).map(|n| format!("agora:r{n}:v1")).collect();
     for (payload, field) in [
@@ -172,7 +174,7 @@ async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
         assert_eq!(welcome.str("/type"), "WELCOME");
         let shown = entry().await;
         assert_eq!(shown.at("/capabilities"), json!([]), "{hello}");
-        assert_ne!(shown.str("/name"), "", "an empty name is none");
+        assert_ne!(shown.str("/name"), "", "an empty name is ignored");
     }
     let known = json!({"capabilities": ["agora:time:v1"], "name": "clock"});
     hub.tell(&key.sign(Kind::Hello, &known)).await.expect(200);
@@ -182,14 +184,14 @@ async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
             let shown = entry().await;
             let stays = json!([{"resource": "agora:time:v1"}]);
             assert_eq!(shown.at("/capabilities"), stays, "{payload}");
-            assert_eq!(shown.str("/name"), "clock", "what is not said stays");
-            // Another agent gets it as it was written.
+            assert_eq!(shown.str("/name"), "clock", "omitted members stay");
+            // Another agent receives it unchanged.
             let said = sign(kind, &payload, Some(bob.public()));
             hub.tell(&said).await.expect(202);
             assert_eq!(hub.newest(&bob_reads).await, said.json());
         }
     }
-    // What has the known shape is still held to it.
+    // A member of the known shape is still validated.
     let wrong = json!({"capabilities": [{"resource": "agora:time:v1", "price": -1}]});
     let refused = hub.tell(&key.sign(Kind::Hello, &wrong)).await;
     assert_error(&refused, 400);

@@ -1,4 +1,4 @@
-//! Who somebody is: a key, however it is written (R7, R13, R15, R21–R23, D12).
+//! Identities are keys, in any spelling (R7, R13, R15, R21–R23, D12).
 
 use rialto_protocols::kit::base64url;
 use rialto_protocols::kit::ed25519::PublicKey;
@@ -75,7 +75,8 @@ async fn a_key_that_anybody_could_sign_for_is_nobodys() {
     ] {
         weak.push(*PublicKey::parse(hex).expect("hex").as_bytes());
     }
-    // The identity as R and 0 as S: to a careless reader, everything was signed by such keys.
+    // The identity point as R and 0 as S: a careless verifier accepts this from such keys for any
+    // text.
     let mut forged = [0; 64];
     forged[0] = 1;
     let before = state(&hub).await;
@@ -137,7 +138,7 @@ async fn a_key_is_an_agent_from_its_first_accepted_message_on() {
     let known = || async { hub.get(&format!("/agora/agents/{}", Pen::of(1).did()), None).await };
     hub.hello(&bob, json!({})).await;
     let before = state(&hub).await;
-    // What is refused makes nobody known.
+    // A refused envelope registers no agent.
     let stale = with(&alice.note(bob.public()), "/timestamp", Some(json!("2026-01-01T00:00:00Z")));
     assert_error(&hub.post_envelope(&alice.sign(&stale)).await, 401);
     let nowhere = alice.note(Key::of(9).public());
@@ -145,7 +146,7 @@ async fn a_key_is_an_agent_from_its_first_accepted_message_on() {
     assert_error(&hub.tell(&Key::of(1).accept_id("no-such-offer")).await, 401);
     assert_error(&known().await, 404);
     assert_eq!(state(&hub).await, before);
-    // What is accepted does, and its owner is given the welcome grant, once.
+    // An accepted one does, and its owner gets the welcome grant once.
     hub.post_envelope(&alice.sign(&alice.note(bob.public()))).await.expect(202);
     assert_eq!(known().await.expect(200).str("/id"), alice.did());
     assert_eq!(hub.balance(&Key::of(1).owner()).await.0, "25.00");

@@ -1,4 +1,4 @@
-//! What agora's tests share: agents that are keys, envelopes they sign, and inboxes that are read.
+//! Shared by agora's tests: agents with throw-away keys, signed envelopes, and inbox reads.
 
 #![allow(dead_code)]
 
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use crate::kit::{Reply, TestHub};
 use crate::relay::kit::{Event, Inbox};
 
-/// Names for messages, each used once in this process.
+/// For message ids that are unique in this process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 pub fn fresh_id(what: &str) -> String {
     format!("{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The payloads of a type as foreign clients write them; the fixture says which clients.
+/// Payloads of a type as foreign clients write them; the fixture names the clients.
 pub fn foreign(kind: Kind) -> Vec<String> {
     const CLIENTS: &str = include_str!("../../../crates/protocols/src/agora/fixtures/clients.json");
     let all = ijson::read(CLIENTS.as_bytes()).expect("JSON");
@@ -33,20 +33,20 @@ pub fn foreign(kind: Kind) -> Vec<String> {
     }
 }
 
-/// The hub's time, which is the machine's.
+/// The hub's time: the machine's clock.
 pub fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp(i64::try_from(since.expect("after 1970").as_millis()).expect("before 292278994"))
 }
 
-/// An agent: a throw-away key.
+/// An agent with a throw-away key.
 #[derive(Clone, Debug)]
 pub struct Key {
     pub composer: Composer,
 }
 
 impl Key {
-    /// The key of a number, the same every time.
+    /// The key derived from a number, the same every time.
     pub fn of(number: u8) -> Self {
         Self { composer: Composer::new(SecretKey::from_seed(&[number; 32])) }
     }
@@ -63,7 +63,7 @@ impl Key {
         self.composer.key()
     }
 
-    /// An envelope signed now, with a fresh id.
+    /// An envelope signed now, with a new id.
     pub fn sign(&self, kind: Kind, payload: &Value) -> Said {
         self.sign_for(kind, payload, None)
     }
@@ -83,7 +83,7 @@ impl Key {
         self.sign_text(id, timestamp, kind, &payload.to_string(), recipient)
     }
 
-    /// The same with a payload as it is written.
+    /// The same with the payload as text.
     pub fn sign_text(
         &self,
         id: &str,
@@ -113,14 +113,14 @@ impl Key {
         self.sign(Kind::Offer, &payload)
     }
 
-    /// Takes an offer and names who made it.
+    /// Accepts an offer and names its sender.
     pub fn accept(&self, offer: &Said) -> Said {
         let provider =
             offer.json()["sender"]["id"].as_str().and_then(|id| PublicKey::parse(id).ok());
         self.sign_for(Kind::Accept, &json!({"offer_id": offer.id}), provider)
     }
 
-    /// Takes an offer by its id alone, as the spec prints it.
+    /// Accepts an offer by its id alone, as the spec prints it.
     pub fn accept_id(&self, offer_id: &str) -> Said {
         self.sign(Kind::Accept, &json!({"offer_id": offer_id}))
     }
@@ -144,7 +144,7 @@ impl Key {
     }
 }
 
-/// A signed envelope and what it is called.
+/// A signed envelope and its id.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub id: String,
@@ -157,11 +157,11 @@ impl Said {
     }
 }
 
-/// An inbox token and whom it is for.
+/// An inbox token.
 #[derive(Clone, Debug)]
 pub struct Token(pub String);
 
-/// A hub and how agora's agents speak to it.
+/// A hub with agora's requests.
 pub struct Hub(TestHub);
 
 impl std::ops::Deref for Hub {
@@ -177,7 +177,7 @@ impl Hub {
         Self(TestHub::serve(flags).await)
     }
 
-    /// Stops it in good order and starts another on the same data.
+    /// Shuts the hub down and starts another on the same data.
     pub async fn restart(self, flags: &[(&str, &str)]) -> Self {
         Self(self.0.restart(rialto_hub::config::Posture::Serve, flags).await)
     }
@@ -193,12 +193,12 @@ impl Hub {
         self.call("POST", "/agora/envelopes", None, Some(&said.text)).await
     }
 
-    /// Posts an envelope for the agent that the path names.
+    /// Posts an envelope to the agent that the path names.
     pub async fn tell_to(&self, to: &str, said: &Said) -> Reply {
         self.call("POST", &format!("/agora/agents/{to}"), None, Some(&said.text)).await
     }
 
-    /// Says HELLO with a profile, and gets a token.
+    /// Sends HELLO with a profile and returns the inbox token.
     pub async fn hello(&self, key: &Key, profile: Value) -> Token {
         let mut payload = profile;
         payload["inbox"] = true.into();
@@ -209,7 +209,7 @@ impl Hub {
         Token(welcome.str("/payload/inbox_token"))
     }
 
-    /// A provider of one resource, at a price or by offer.
+    /// Registers a provider of one resource, with a listed price or by offer.
     pub async fn provider(&self, key: &Key, resource: &str, price: Option<Value>) -> Token {
         let mut capability = json!({"resource": resource});
         if let Some(price) = price {
@@ -218,7 +218,7 @@ impl Hub {
         self.hello(key, json!({"name": "provider", "capabilities": [capability]})).await
     }
 
-    /// Everything that waits in an inbox.
+    /// All envelopes in an inbox.
     pub async fn letters(&self, token: &Token) -> Vec<Value> {
         let page = self.get("/agora/messages?after=0&limit=200", Some(&token.0)).await.expect(200);
         page.at("/messages").as_array().expect("a list").clone()
@@ -232,7 +232,7 @@ impl Hub {
         last["envelope"].clone()
     }
 
-    /// How a request stands, as one of its parties sees it.
+    /// The state of a request as one of its parties sees it.
     pub async fn standing(&self, token: &Token, id: &str) -> Value {
         self.get(&format!("/agora/requests/{id}"), Some(&token.0)).await.expect(200).json()
     }
@@ -250,13 +250,13 @@ impl Hub {
         inbox
     }
 
-    /// Credits for the owner of a key, by the operator.
+    /// Grants credits to the owner of a key, as the operator.
     pub async fn fund(&self, key: &Key, amount: &str) {
         self.grant(&key.owner(), amount).await;
     }
 }
 
-/// Checks that the hub vouches for an item of `/messages` or an event's data.
+/// Verifies the hub's receipt of an item of `/messages` or of an event's data.
 #[track_caller]
 pub fn assert_vouched(hub: PublicKey, item: &Value) {
     let text = item["envelope"].to_string();
@@ -266,7 +266,7 @@ pub fn assert_vouched(hub: PublicKey, item: &Value) {
     vouched.expect("the hub vouches for it");
 }
 
-/// Checks that an answer is an envelope that its sender signed just now, and gives its sender.
+/// Checks that a response is an envelope signed just now, and returns its sender.
 #[track_caller]
 pub fn assert_signed(text: &str) -> PublicKey {
     let json = envelope::parse(text.as_bytes()).expect("an envelope");
@@ -274,7 +274,7 @@ pub fn assert_signed(text: &str) -> PublicKey {
     proof::prove(&envelope, now(), WINDOW).expect("a signature").key
 }
 
-/// A refusal: the HTTP status is the code, and the hub signed it.
+/// A refusal: the HTTP status equals the code, and the hub signed it.
 #[track_caller]
 pub fn assert_error(reply: &Reply, code: u16) {
     assert_eq!(reply.status, code, "{}", reply.text);
@@ -291,14 +291,14 @@ pub fn envelope_of(event: &Event) -> &Value {
     &event.data["envelope"]
 }
 
-/// Hubs that stop and come back.
+/// Hubs that stop and restart.
 impl Hub {
-    /// Stops it in good order and leaves its data.
+    /// Shuts the hub down and returns its data directory.
     pub async fn halt(self) -> tempfile::TempDir {
         self.0.stop().await
     }
 
-    /// Starts one on data that were left.
+    /// Starts a hub on an existing data directory.
     pub async fn resume(dir: tempfile::TempDir, flags: &[(&str, &str)]) -> Self {
         Self(TestHub::start(rialto_hub::config::Posture::Serve, flags, dir).await)
     }

@@ -1,4 +1,4 @@
-//! agora over the wire: a real hub, real signatures.
+//! agora over the wire: a real hub and real signatures.
 
 mod addressing;
 mod bridged;

@@ -1,4 +1,4 @@
-//! Credits: held with an ACCEPT, paid with a RESULT, given back otherwise (R52, R55, R63, R65, D8,
+//! Credits: held by an ACCEPT, paid by a RESULT, released otherwise (R52, R55, R63, R65, D8,
 //! section 6).
 
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ async fn an_error_after_the_agreement_gives_all_of_it_back() {
     assert_eq!((pair.purse().await, pair.earned().await), (credits("10", "0"), "0".to_owned()));
 }
 
-/// An OFFER whose `cost` is written in a certain way.
+/// An OFFER whose `cost` is spelled this way.
 fn written(by: &Key, request: &Said, cost: &str) -> Said {
     use rialto_protocols::agora::{Draft, Kind};
     let id = fresh_id("offer");
@@ -90,7 +90,7 @@ async fn a_millionth_is_held_and_paid_and_less_than_that_is_no_amount() {
     let request = pair.ask(json!({"budget": {"max": 10}})).await;
     for cost in ["1e-7", "0.0000001", "1.0000001", "9.9999999", "-0.000001", "1e300", "1e9999"] {
         let said = match cost {
-            // No double: it cannot even be signed.
+            // Not a double, so it cannot be signed.
             "1e9999" => continue,
             cost => written(bob, &request, cost),
         };
@@ -132,7 +132,7 @@ async fn no_offer_is_above_the_budget_and_no_budget_is_no_limit() {
         let request = pair.ask(free).await;
         pair.offer(&request, json!(1_000_000)).await;
     }
-    // A budget of nothing is a budget.
+    // A budget of zero is a budget.
     let request = pair.ask(json!({"budget": {"max": 0}})).await;
     hub.refuses(&bob.offer(&request.id, json!(0.000_001)), 402).await;
     pair.offer(&request, json!(0)).await;
@@ -172,7 +172,7 @@ async fn who_has_too_little_may_accept_later() {
     let second = pair.ask(json!({})).await;
     let offer = pair.offer(&second, json!(5)).await;
     let accept = alice.accept(&offer);
-    // Ten, of which six are promised.
+    // Ten credits, of which six are held.
     hub.refuses(&accept, 402).await;
     assert_eq!(pair.state(&second).await, "NEGOTIATING");
     assert_eq!(pair.purse().await, credits("4", "6"));
@@ -205,7 +205,7 @@ async fn many_accepts_at_once_never_spend_a_credit_twice() {
     assert_balanced(&pair);
 }
 
-/// Nothing came into the world but by grants.
+/// Credits come from grants only.
 fn assert_balanced(pair: &Pair) {
     let sum: i64 = pair.hub.engine.look(|world| {
         world.owners().map(|owner| owner.available.micros() + owner.held.micros()).sum()

@@ -1,4 +1,4 @@
-//! REQUEST, OFFER, ACCEPT, RESULT between two agents, and what may not be said when (R32, R34–R38,
+//! REQUEST, OFFER, ACCEPT, RESULT between two agents, and what each state refuses (R32, R34–R38,
 //! R40, R41, R43, R47–R49, R51, R52, D10, D15).
 
 use rialto_protocols::agora::Kind;
@@ -17,7 +17,7 @@ async fn every_message_moves_the_request_on_and_reaches_the_other_party_as_it_wa
     let first = pair.offer(&request, json!(5.25)).await;
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
     assert_eq!(hub.newest(alice_reads).await, first.json());
-    // The offer's id is that of its envelope, the request's that of the REQUEST.
+    // The offer's id is its envelope's id, and the request's id is the REQUEST's.
     let accept = alice.accept(&first);
     assert_eq!(hub.told(&accept).await, "PROCESSING");
     assert_eq!(pair.state(&request).await, "PROCESSING");
@@ -26,7 +26,7 @@ async fn every_message_moves_the_request_on_and_reaches_the_other_party_as_it_wa
     assert_eq!(hub.told(&result).await, "COMPLETED");
     assert_eq!(pair.state(&request).await, "COMPLETED");
     assert_eq!(hub.newest(alice_reads).await, result.json());
-    // Nobody got anything else.
+    // There are no further envelopes.
     assert_eq!(hub.letters(alice_reads).await.len(), 2);
     assert_eq!(hub.letters(bob_reads).await.len(), 2);
 }
@@ -47,7 +47,7 @@ async fn four_offers_may_be_made_and_any_one_of_them_accepted_but_no_second() {
     for other in [&offers[0], &offers[2], &offers[3]] {
         hub.refuses(&alice.accept(other), 400).await;
     }
-    // His own other offers are no news to who was chosen.
+    // The chosen provider is not notified about its own other offers.
     assert_eq!(hub.letters(bob_reads).await.len(), 2);
     hub.told(&bob.result(&request.id)).await;
     assert_eq!((pair.purse().await, pair.earned().await), (credits("6.5", "0"), "3.5".to_owned()));
@@ -59,13 +59,13 @@ async fn what_comes_in_the_wrong_state_is_refused() {
     let Pair { hub, alice, bob, .. } = &pair;
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let first = pair.offer(&request, json!(2)).await;
-    // Who has named a price waits for an answer.
+    // A worker that has made an offer waits for the answer.
     hub.refuses(&bob.result(&request.id), 400).await;
     hub.refuses(&bob.partial(&request.id, false), 400).await;
     hub.told(&alice.accept(&first)).await;
     hub.refuses(&bob.offer(&request.id, json!(1)), 400).await;
     hub.refuses(&alice.accept(&first), 400).await;
-    // Who has agreed cannot withdraw.
+    // A requester that has accepted cannot withdraw.
     hub.refuses(&alice.error(&request.id, 500), 400).await;
     hub.told(&bob.result(&request.id)).await;
     for late in [
@@ -126,13 +126,13 @@ async fn strangers_are_told_the_same_as_about_ids_that_nobody_used() {
     }
     let taken = json!({"offer_id": first.id});
     assert_eq!(message(&mallory, Kind::Accept, taken.clone()).await, nobodys);
-    // Nor does each party have the other's part.
+    // Neither party may act as the other.
     assert_eq!(message(bob, Kind::Accept, taken).await, nobodys);
     let own = json!({"request_id": request.id, "cost": 1, "ttl": 1, "eta": 0});
     assert_eq!(message(alice, Kind::Offer, own).await, nobodys);
     let own = json!({"request_id": request.id, "status": "success", "data": {}});
     assert_eq!(message(alice, Kind::Result, own).await, nobodys);
-    // An offer's id is no request's, and the other way round.
+    // An offer's id is not valid as a request's id, nor the reverse.
     let crossed = json!({"request_id": first.id, "status": "success", "data": {}});
     assert_eq!(message(bob, Kind::Result, crossed).await, nobodys);
     assert_eq!(message(alice, Kind::Accept, json!({"offer_id": request.id})).await, nobodys);
@@ -211,7 +211,7 @@ async fn the_members_of_each_message_have_their_types_and_ranges() {
         }
     }
     assert_eq!(hub.held().await, before);
-    // The edges of the ranges are inside.
+    // The limits of the ranges are valid.
     hub.told(&alice.request("agora:search:v1", json!({"timeout": 86_400_000}))).await;
     hub.told(&offer(bob, &request.id, json!(0), json!(1), json!(0))).await;
 }
@@ -226,7 +226,7 @@ async fn a_proof_of_payment_is_kept_and_passed_on_and_not_interpreted() {
     let accept = alice.sign_for(Kind::Accept, &payload, Some(bob.public()));
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await["payload"], payload);
-    // It pays for nothing.
+    // Nothing is paid for it.
     assert_eq!(pair.purse().await, credits("8", "2"));
     let kept = hub.engine.look(|world| {
         world.live_jobs().find_map(|job| job.payment_proof.clone()).expect("it is kept")
@@ -255,7 +255,7 @@ async fn who_asked_may_withdraw_until_somebody_works() {
             hub.refuses(&alice.accept(offer), 400).await;
         }
         assert_eq!(pair.purse().await, credits("10", "0"));
-        assert_eq!(hub.standing_of(bob.did()), Default::default(), "nobody is to blame");
+        assert_eq!(hub.standing_of(bob.did()), Default::default(), "neither party failed");
     }
 }
 
@@ -266,7 +266,7 @@ async fn an_offer_nobody_answers_to_just_stands() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let first = pair.offer(&request, json!(2)).await;
     let second = pair.offer(&request, json!(1)).await;
-    // There is no message that says no: silence about one is all it takes.
+    // There is no message that declines an offer: an offer that is not accepted gets no answer.
     assert_eq!(hub.letters(bob_reads).await.len(), 1);
     let offers = hub.standing(alice_reads, &request.id).await["offers"].clone();
     assert_eq!(offers[0]["offer_id"], first.id);

@@ -1,7 +1,7 @@
-//! What is checked first: a message that is wrong in two ways gets the earlier error (R73).
+//! The order of checks: a message with two errors gets the earlier one (R73).
 //!
 //! Size, JSON, members, `sender.id`, time, signature, replay, block list, rate, address, party,
-//! state, money. The pairs around the rate are in `refusals`, which knows how to reach it.
+//! state, money. The pairs around the rate are in `refusals`, which can exhaust the limit.
 
 use rialto_protocols::agora::{Form, Kind};
 use rialto_protocols::kit::base64url;
@@ -27,7 +27,7 @@ async fn size_then_json_then_members_then_the_key_then_the_time_then_the_signatu
     let (alice, bob) = (Pen::of(1), Key::of(2));
     hub.hello(&bob, json!({})).await;
     let before = state(&hub).await;
-    // Everything is wrong with the first; each next one has one mistake less.
+    // The first message has every error; each next one has one error less.
     let weak = base64url::encode(&[0; 32]);
     let worst = json!({
         "protocol": "agora/2.0", "id": "x", "timestamp": from_now(-90), "type": "STATUS",
@@ -58,7 +58,7 @@ async fn size_then_json_then_members_then_the_key_then_the_time_then_the_signatu
     let unsigned = with(&time, "/sender/signature", Some(json!("")));
     let forged = Pen::of(3).sign_text(&unsigned.to_string(), Form::Empty);
     assert_says(&hub.post_envelope(&forged).await, 401, "the signature");
-    // The last mistake is the address.
+    // The last error is the address.
     assert_says(&hub.post_envelope(&alice.sign(&unsigned)).await, 404, "recipient");
     assert_eq!(state(&hub).await, before);
 }
@@ -129,13 +129,13 @@ async fn an_address_comes_before_the_party_and_that_before_state_and_money() {
     hub.tell(&cheap).await.expect(202);
     hub.tell(&other).await.expect(202);
     let before = state(&hub).await;
-    // An address that is nobody's, in a message of somebody who has no say.
+    // An unknown address, in a message of an agent that is not a party.
     assert_error(&hub.tell_to(Key::of(9).did(), &eve.accept_id(&cheap.id)).await, 404);
     assert_error(&hub.tell_to(Key::of(9).did(), &eve.result(&request.id)).await, 404);
-    // Who has no say hears nothing of state, price or purse.
+    // An agent that is not a party learns nothing of state, price or balance.
     assert_error(&hub.tell(&eve.accept_id(&cheap.id)).await, 401);
     assert_error(&hub.tell(&eve.offer(&request.id, json!(500))).await, 401);
-    // A party hears of the state before the money: too dear, but also out of turn.
+    // A party gets the state error before the money error.
     assert_error(&hub.tell(&bob.offer(&request.id, json!(500))).await, 402);
     assert_error(&hub.tell(&alice.accept(&cheap)).await, 402);
     assert_eq!(state(&hub).await, before);
@@ -146,6 +146,6 @@ async fn an_address_comes_before_the_party_and_that_before_state_and_money() {
     assert_error(&hub.tell(&alice.accept(&other)).await, 400);
     assert_error(&hub.tell(&eve.accept(&other)).await, 401);
     assert_eq!(state(&hub).await, before);
-    // Nor is a missing address told to those whose message has none to miss.
+    // A missing address is not reported for a message type that needs none.
     assert_error(&hub.tell(&eve.sign(Kind::Welcome, &json!({}))).await, 400);
 }

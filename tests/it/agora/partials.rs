@@ -1,4 +1,4 @@
-//! Results in parts (R42, R49, D9).
+//! Partial results (R42, R49, D9).
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn a_part_that_is_final_completes_and_is_paid() {
     let pair = Pair::meet().await;
     let Pair { hub, bob, alice_reads, .. } = &pair;
     let request = pair.agree(json!(2), json!({"budget": {"max": 6}})).await;
-    // Final must be said: not saying it, and saying no, are the same.
+    // A part is final only if it says so: `false` and no member mean the same.
     let open = json!({"request_id": request.id, "status": "partial", "data": {}, "final": false});
     assert_eq!(hub.told(&bob.sign(Kind::Result, &open)).await, "PROCESSING");
     let last = bob.partial(&request.id, true);
@@ -51,7 +51,7 @@ async fn in_the_direct_flow_the_first_part_begins_the_work() {
     let Pair { hub, alice, bob, .. } = &pair;
     let request = pair.ask(json!({})).await;
     assert_eq!(hub.told(&bob.partial(&request.id, false)).await, "PROCESSING");
-    // From here on nobody withdraws.
+    // From here on neither party can withdraw.
     hub.refuses(&alice.error(&request.id, 500), 400).await;
     assert_eq!(hub.told(&bob.partial(&request.id, true)).await, "COMPLETED");
     let request = pair.ask(json!({})).await;
@@ -82,7 +82,7 @@ async fn a_part_said_twice_is_one_part() {
     }
     assert_eq!(hub.letters(alice_reads).await.len(), 1);
     hub.told(&bob.result(&request.id)).await;
-    // Even now it is told what it was told first.
+    // A repeat still gets its first answer.
     assert_eq!(hub.told(&part).await, "PROCESSING");
     assert_eq!(hub.letters(alice_reads).await.len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Envelopes written by hand, so that they can be wrong in every way a sender can be.
+//! Envelopes built by hand, so that they can be wrong in every way.
 
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::agora::Form;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use super::kit::{Hub, Token, fresh_id, now};
 use crate::kit::{Reply, Snapshot};
 
-/// Where nothing has been signed yet.
+/// The placeholder of the signature.
 const UNSIGNED: &str = r#""signature":"""#;
 
-/// A key that signs whatever it is given.
+/// A key that signs any text.
 pub struct Pen {
     secret: SecretKey,
 }
 
 impl Pen {
-    /// The same key as [`super::kit::Key::of`] has.
+    /// The same key as [`super::kit::Key::of`].
     pub fn of(number: u8) -> Self {
         Self { secret: SecretKey::from_seed(&[number; 32]) }
     }
@@ -32,14 +32,14 @@ impl Pen {
         self.key().did()
     }
 
-    /// The three ways to write the key, the last in both cases.
+    /// The three spellings of the key, the last in both cases.
     pub fn spellings(&self) -> [String; 4] {
         let key = self.key();
         let hex: String = key.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         [key.did(), base64url::encode(key.as_bytes()), hex.to_uppercase(), hex]
     }
 
-    /// An envelope of now, without a signature.
+    /// An unsigned envelope with the current time.
     pub fn draft(&self, kind: &str, payload: Value) -> Value {
         json!({
             "protocol": "agora/1.0",
@@ -51,24 +51,24 @@ impl Pen {
         })
     }
 
-    /// A STATUS for somebody: it goes into one inbox and does nothing else.
+    /// A STATUS for an agent: it goes into one inbox and has no other effect.
     pub fn note(&self, to: PublicKey) -> Value {
         let mut draft = self.draft("STATUS", json!({"status": "busy", "note": "é€😀"}));
         draft["recipient"] = json!({"id": to.did()});
         draft
     }
 
-    /// The text of an envelope with its signature put in.
+    /// The text of an envelope with its signature filled in.
     pub fn sign(&self, draft: &Value) -> String {
         self.sign_text(&draft.to_string(), Form::Empty)
     }
 
-    /// The same, signed as if there were no signature.
+    /// The same, signed without the signature member.
     pub fn sign_removed(&self, draft: &Value) -> String {
         self.sign_text(&draft.to_string(), Form::Removed)
     }
 
-    /// Signs a text as it stands, whatever its members look like.
+    /// Signs a text unchanged, whatever its members are.
     pub fn sign_text(&self, text: &str, form: Form) -> String {
         let json = ijson::read(text.as_bytes()).expect("JSON");
         let to = (form == Form::Empty).then_some(r#""""#);
@@ -77,7 +77,7 @@ impl Pen {
         self.sign_over(text, &canonical)
     }
 
-    /// Signs other bytes than those the envelope has.
+    /// Signs other bytes than the envelope's.
     pub fn sign_over(&self, text: &str, canonical: &str) -> String {
         assert!(text.contains(UNSIGNED), "{text} was signed before");
         let signature = base64url::encode(&self.secret.sign(canonical.as_bytes()));
@@ -85,17 +85,17 @@ impl Pen {
     }
 }
 
-/// A moment some seconds from now, as text.
+/// A time some seconds from now, as text.
 pub fn from_now(seconds: i64) -> String {
     stamp::millis(Timestamp(now().0 + Millis::seconds(seconds).0))
 }
 
-/// The canonical text, as the hub would arrive at it.
+/// The canonical text, as the hub computes it.
 pub fn canonical(text: &str) -> String {
     jcs::canonical(&ijson::read(text.as_bytes()).expect("JSON")).expect("numbers")
 }
 
-/// Everything a refused envelope could have changed: what is kept, shown and waiting.
+/// Everything a refused envelope could have changed: rows, public pages and inboxes.
 pub async fn state(hub: &Hub) -> (Snapshot, Vec<String>, String) {
     let (snapshot, boxes) = hub.held().await;
     let agents = hub.get("/agora/agents?limit=200", None).await.expect(200);
@@ -108,7 +108,7 @@ impl Hub {
         self.call("POST", "/agora/envelopes", None, Some(text)).await
     }
 
-    /// Ids of the envelopes that wait in an inbox.
+    /// Ids of the envelopes in an inbox.
     pub async fn ids(&self, token: &Token) -> Vec<String> {
         let letters = self.letters(token).await;
         letters

@@ -1,5 +1,5 @@
-//! Endpoints: the bare envelope is posted there with its receipt in a header, unless it is read on a
-//! stream (R31, R72, D18, 2.5).
+//! Deliveries to endpoints: the bare envelope is posted with its receipt in a header, unless it is
+//! read on a stream (R31, R72, D18, 2.5).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,19 +20,19 @@ fn header<'a>(got: &'a Got, name: &str) -> &'a str {
     got.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().expect("text")
 }
 
-/// Bob says where he is called, and is given a secret.
+/// Bob registers an endpoint and gets its secret.
 async fn at_endpoint(hub: &Hub, key: &Key, url: &str) -> (Token, String) {
     let profile = json!({"inbox": true, "endpoint": url});
     let hello = key.sign_for(Kind::Hello, &profile, Some(hub.hub_key().await));
     let welcome = hub.tell(&hello).await.expect(200);
-    // A secret is for whoever says it first.
+    // A secret is only in the first answer.
     let again = hub.tell(&hello).await.expect(200).json();
     assert_eq!(again.pointer("/payload/webhook_secret"), None);
     assert_eq!(again.pointer("/payload/inbox_token"), None);
     (Token(welcome.str("/payload/inbox_token")), welcome.str("/payload/webhook_secret"))
 }
 
-/// Checks a delivery as Standard Webhooks tells receivers to, without any code of the hub.
+/// Verifies a delivery as Standard Webhooks describes it, without code of the hub.
 fn assert_webhook(got: &Got, secret: &str) {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
     let (id, at) = (header(got, "webhook-id"), header(got, "webhook-timestamp"));
@@ -42,7 +42,7 @@ fn assert_webhook(got: &Got, secret: &str) {
     assert_eq!(header(got, "webhook-signature"), expected);
 }
 
-/// Checks what was posted: the envelope, whose receipt is in the header.
+/// Checks what was posted: the envelope, with its receipt in the header.
 async fn assert_posted(hub: &Hub, got: &Got) -> Value {
     let receipt = receipt::from_header(header(got, "agora-receipt")).expect("a receipt");
     let receipt: Value = serde_json::from_str(&receipt).expect("JSON");
@@ -82,7 +82,7 @@ async fn an_endpoint_is_posted_the_bare_envelope_with_its_receipt_signed_with_th
     assert_posted(&pair.hub, &got[0]).await;
     assert_webhook(&got[0], &secret);
     arrived(&pair.hub).await;
-    // It can still be read.
+    // It is still in the inbox.
     assert_eq!(pair.hub.newest(&pair.bob_reads).await, request.json());
 }
 
@@ -106,7 +106,7 @@ async fn a_whole_negotiation_is_pushed_to_both() {
         for got in worker.heard(wanted.len()).await {
             came.push(assert_posted(hub, &got).await["type"].as_str().expect("text").to_owned());
         }
-        // Endpoints are called at once, so the order is the inbox's and not the wire's.
+        // Deliveries run concurrently: only the inbox is ordered.
         let (mut wanted, mut sorted) = (wanted.clone(), came.clone());
         wanted.sort_unstable();
         sorted.sort_unstable();
@@ -127,7 +127,7 @@ async fn who_is_not_chosen_is_told_at_its_endpoint() {
     let offer = pair.offer(&request, json!(2)).await;
     hub.told(&carol.offer(&request.id, json!(3))).await;
     hub.told(&alice.accept(&offer)).await;
-    // What is read first is not posted any more, so it is read last.
+    // Reading an envelope cancels its delivery, so the inbox is read last.
     let got = worker.heard(2).await;
     let letters = hub.letters(&carol_reads).await;
     assert_eq!(kinds(&letters), ["REQUEST", "STATUS"]);
@@ -151,7 +151,7 @@ async fn an_offer_for_a_worker_of_another_protocol_is_pushed_too() {
     let got = worker.heard(1).await;
     let offer = assert_posted(hub, &got[0]).await;
     assert_eq!(offer["type"], "OFFER");
-    assert_eq!(offer, hub.newest(alice_reads).await, "the same however it comes");
+    assert_eq!(offer, hub.newest(alice_reads).await, "the same on every transport");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +165,7 @@ async fn nothing_is_pushed_while_a_stream_is_open_and_everything_after_it() {
         let said = note(&pair).await;
         assert_eq!(*super::kit::envelope_of(&inbox.next().await), said.json());
     }
-    // What was read has nowhere else to go.
+    // A read envelope needs no delivery.
     arrived(hub).await;
     assert_eq!(worker.got().len(), 0);
     drop(inbox);
@@ -185,9 +185,9 @@ async fn a_failed_push_is_tried_again_under_the_same_id_and_is_readable_meanwhil
     let said = note(&pair).await;
     worker.heard(1).await;
     eventually(async || hub.pushes().first().is_some_and(|push| push.attempts == 1)).await;
-    assert!(hub.pushes()[0].next_try.is_some(), "it will be tried again by itself");
+    assert!(hub.pushes()[0].next_try.is_some(), "a retry is scheduled");
     let page = hub.get("/agora/messages?after=9", Some(&reads.0)).await.expect(200);
-    assert_eq!(page.at("/messages"), json!([]), "looking elsewhere is not reading it");
+    assert_eq!(page.at("/messages"), json!([]), "reading another page does not count");
     worker.behave(say(200));
     retry(hub).await;
     let got = worker.heard(2).await;
@@ -198,7 +198,7 @@ async fn a_failed_push_is_tried_again_under_the_same_id_and_is_readable_meanwhil
         assert_posted(hub, one).await;
     }
     arrived(hub).await;
-    // What is read before it is tried again needs no second way.
+    // An envelope that is read before the retry is not posted again.
     worker.behave(say(500));
     note(&pair).await;
     eventually(async || hub.pushes().first().is_some_and(|push| push.attempts == 1)).await;

@@ -1,4 +1,5 @@
-//! What a refusal says, to whom, and what it leaves alone (R16, R59, R67, R68, D13, D14, section 5).
+//! Contents and recipients of refusals, and what they leave unchanged (R16, R59, R67, R68, D13,
+//! D14, section 5).
 
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
@@ -17,14 +18,14 @@ async fn held_key(hub: &Hub, native: &str) -> String {
     found.expect("an entry")["id"].as_str().expect("a key").to_owned()
 }
 
-/// The address the relay has for an agent of this protocol.
+/// The relay's address for an agent of this protocol.
 async fn address(hub: &Hub, key: &Key) -> String {
     let all = hub.get("/relay/agents", None).await.expect(200).at("/data");
     let found = all.as_array().expect("a list").iter().find(|one| one["native_id"] == key.did());
     found.expect("an address")["agent_id"].as_str().expect("text").to_owned()
 }
 
-/// A relay agent shuts its door on a key.
+/// A relay agent blocks a key.
 async fn block(hub: &Hub, by: &Peer, whom: &Key) {
     let path = format!("/relay/agent/blocks/{}", escaped(&address(hub, whom).await));
     hub.call("PUT", &path, Some(&by.key), None).await.expect(200);
@@ -43,9 +44,9 @@ async fn who_could_not_be_verified_is_still_told_why_and_only_there() {
     assert_error(&reply, 401);
     assert_eq!(assert_signed(&reply.text), hub.hub_key().await);
     assert_eq!(reply.at("/payload/message_id"), draft["id"]);
-    assert!(reply.json().get("recipient").is_none(), "nobody knows whom it would be for");
+    assert!(reply.json().get("recipient").is_none(), "the recipient is not proven");
     assert_eq!(state(&hub).await, before);
-    // Neither the one it names nor the one it was for hears of it.
+    // Neither the named sender nor the recipient is notified.
     for reads in [&alice_reads, &bob_reads] {
         assert_eq!(hub.letters(reads).await.len(), 0);
     }
@@ -129,7 +130,7 @@ async fn what_does_not_exist_and_what_is_not_ones_own_are_one_answer() {
         for reply in [&there, &not] {
             assert_error(reply, 401);
         }
-        // But for the ids, which are its own words.
+        // Equal except for the ids, which are the caller's own.
         let told = |reply: &Reply| {
             let payload = with(&reply.at("/payload"), "/message_id", None);
             with(&payload, "/request_id", None)
@@ -153,7 +154,7 @@ async fn somebody_elses_error_that_was_waited_for_is_a_success_of_the_hub() {
     };
     let (heard, _) = tokio::join!(asked, answered);
     let heard = heard.expect(200);
-    assert_eq!(heard.text, error.text, "as its sender signed it");
+    assert_eq!(heard.text, error.text, "forwarded as signed");
     assert!(heard.header("rialto-job").is_some());
 }
 
@@ -180,14 +181,14 @@ async fn who_is_blocked_is_refused_and_nothing_reaches_the_one_who_blocked_it() 
         assert_eq!(reply.at("/payload/retryable"), false);
     }
     assert_eq!(state(&hub).await, before);
-    // It is about one sender, and what was refused may be said when the door is open again.
+    // The block applies to one sender, and the refused message is valid after the block is lifted.
     hub.tell_to(&to, &carol.sign(Kind::Status, &json!({}))).await.expect(202);
     let path = format!("/relay/agent/blocks/{}", escaped(&address(&hub, &alice).await));
     hub.call("DELETE", &path, Some(&ada.key), None).await.expect(200);
     hub.tell_to(&to, &by_path).await.expect(202);
 }
 
-/// Says things until there is too much of it.
+/// Sends messages until the rate limit refuses one.
 async fn exhaust(hub: &Hub, key: &Key, to: &str) -> Reply {
     for n in 0..50 {
         let reply = hub.tell_to(to, &key.sign(Kind::Status, &json!({"n": n}))).await;
@@ -195,7 +196,7 @@ async fn exhaust(hub: &Hub, key: &Key, to: &str) -> Reply {
             return reply;
         }
     }
-    panic!("no end to it");
+    panic!("the rate limit never refused");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,13 +213,13 @@ async fn who_says_too_much_is_told_when_to_come_back_and_may_repeat_itself() {
     assert!(seconds > 0);
     assert_eq!(refused.header("retry-after"), Some(seconds.to_string().as_str()));
     let before = state(&hub).await;
-    // What was taken is answered as before, and nothing else gets in under its id.
+    // A repeat gets its first answer, and another message with its id is refused.
     let again = hub.tell_to(bob.did(), &first).await.expect(202);
     assert_eq!(again.at("/payload"), taken.at("/payload"));
     assert_error(&hub.tell(&first).await, 400);
     assert_error(&hub.tell_to(bob.did(), &alice.sign(Kind::Status, &json!({}))).await, 429);
     assert_eq!(state(&hub).await, before);
-    // The key is what is counted, however it is written, and nobody else's.
+    // The limit counts the key in every spelling, and no other key.
     let pen = Pen::of(1);
     let draft = with(&pen.note(bob.public()), "/sender/id", Some(json!(pen.spellings()[1])));
     assert_error(&hub.post_envelope(&pen.sign(&draft)).await, 429);
@@ -247,21 +248,21 @@ async fn a_block_and_a_used_id_are_told_before_too_much_and_that_before_an_addre
     block(&hub, &ada, &alice).await;
     let used = alice.sign(Kind::Status, &json!({"used": true}));
     hub.tell_to(bob.did(), &used).await.expect(202);
-    // A used id comes before the block,
+    // A used id is checked before the block list,
     assert_error(&hub.tell_to(&to, &used).await, 400);
     assert_error(&exhaust(&hub, &alice, bob.did()).await, 429);
-    // and before too much, as does the block;
+    // and before the rate limit, as is the block list;
     assert_error(&hub.tell_to(&to, &used).await, 400);
     assert_error(&hub.tell_to(Key::of(9).did(), &used).await, 400);
     assert_error(&hub.tell_to(&to, &alice.sign(Kind::Status, &json!({}))).await, 401);
-    // too much before a wrong, unknown or missing address, and before what is not known.
+    // the rate limit before a wrong, unknown or missing address, and before unknown ids.
     let torn = alice.sign_for(Kind::Status, &json!({}), Some(bob.public()));
     assert_error(&hub.tell_to(Key::of(9).did(), &torn).await, 429);
     assert_error(&hub.tell_to(Key::of(9).did(), &alice.sign(Kind::Status, &json!({}))).await, 429);
     assert_error(&hub.tell(&alice.sign(Kind::Welcome, &json!({}))).await, 429);
     assert_error(&hub.tell(&alice.accept_id("no-such-offer")).await, 429);
     assert_error(&hub.tell(&alice.request("agora:none:v1", json!({}))).await, 429);
-    // What is not even an envelope of that key is told first of all.
+    // An invalid or wrongly signed envelope is refused first of all.
     let pen = Pen::of(1);
     let draft = pen.note(bob.public());
     assert_error(&hub.post_envelope(&Pen::of(3).sign(&draft)).await, 401);

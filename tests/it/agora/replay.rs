@@ -1,4 +1,4 @@
-//! What was said before (R25, R30, D5).
+//! Repeats and replays (R25, R30, D5).
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn the_same_envelope_again_gets_the_first_answer_and_does_nothing() {
     }
     assert_eq!(hub.balance(&bob.owner()).await.0, "4.00");
     let before = state(&hub).await;
-    // However far the request has come, each gets the answer it got.
+    // Whatever the request's state, each repeat gets its first answer.
     for (one, first) in said.iter().zip(&answers) {
         let again = hub.tell(one).await.expect(202);
         assert_eq!(again.at("/payload"), first.at("/payload"));
@@ -63,7 +63,7 @@ async fn of_ten_that_share_an_id_one_is_taken() {
     let texts: Vec<String> = texts.collect();
     let all = together(texts.iter().map(|text| hub.post_envelope(text))).await;
     let taken: Vec<usize> = (0..10).filter(|n| all[*n].status == 202).collect();
-    let [taken] = taken[..] else { panic!("{taken:?} were taken") };
+    let [taken] = taken[..] else { panic!("{taken:?} were accepted") };
     assert_eq!(all.iter().filter(|reply| reply.status == 400).count(), 9);
     let letters = hub.letters(&reads).await;
     assert_eq!(letters.len(), 1);
@@ -152,7 +152,7 @@ async fn what_was_for_one_cannot_be_passed_to_another() {
     let (alice, bob, carol) = (Key::of(1), Key::of(2), Key::of(3));
     let bob_reads = hub.provider(&bob, SEARCH, None).await;
     let carol_reads = hub.provider(&carol, SEARCH, None).await;
-    // Nothing in them says whom they are for: the path does, and whoever was first stays it.
+    // Their recipient is only in the path, and the first one is final.
     let request = alice.request(SEARCH, json!({}));
     let status = alice.sign(Kind::Status, &json!({"status": "busy"}));
     let hello = alice.sign(Kind::Hello, &json!({"nonce": "n"}));
@@ -163,12 +163,12 @@ async fn what_was_for_one_cannot_be_passed_to_another() {
         let reply = hub.tell_to(carol.did(), said).await;
         assert_error(&reply, 400);
         assert!(reply.str("/payload/message").contains("another recipient"), "{}", reply.text);
-        // Nor can it be made to mean the hub or nobody in particular.
+        // The repeat cannot be redirected to the hub or sent without a recipient.
         for path in [format!("/agora/agents/{}", hub.hub_key().await), "/agora/envelopes".into()] {
             let reply = hub.call("POST", &path, None, Some(&said.text)).await;
             assert_eq!(reply.status, 400, "{path} {said:?}: {}", reply.text);
         }
-        // Even somebody unknown is not told more.
+        // An unknown recipient gets the same answer.
         assert_error(&hub.tell_to(Key::of(9).did(), said).await, 400);
         assert_eq!(state(&hub).await, before);
         hub.tell_to(bob.did(), said).await.expect(202);
@@ -223,7 +223,7 @@ async fn the_answer_stays_the_same_when_the_recipient_has_left() {
     assert_eq!(again.header("rialto-job"), asked.header("rialto-job"));
 }
 
-/// The operator takes an agent off the lists.
+/// The operator removes an agent.
 pub async fn remove(hub: &Hub, key: &Key) {
     let path = format!("/v1/operator/agents/{}", key.did());
     hub.call("DELETE", &path, Some(&hub.operator), None).await.expect(200);

@@ -1,4 +1,4 @@
-//! What counts for and against a provider (R66).
+//! What raises and lowers a provider's reputation (R66).
 
 use rialto_core::reputation::Standing;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::kit::Key;
 use super::scene::{Pair, SEARCH};
 
-/// Outcomes, successes and failures of Bob.
+/// Bob's outcomes, successes and failures.
 fn tally(pair: &Pair) -> (u64, u64, u64) {
     let Standing { outcomes, successes, failures, .. } = pair.hub.standing_of(pair.bob.did());
     (outcomes, successes, failures)
@@ -19,14 +19,14 @@ async fn delivered_work_counts_for_who_did_it_paid_or_not() {
     pair.hub.told(&pair.bob.result(&request.id)).await;
     assert_eq!(tally(&pair), (1, 1, 0));
     let request = pair.agree(json!(2), json!({})).await;
-    assert_eq!(tally(&pair), (1, 1, 0), "only the end counts");
+    assert_eq!(tally(&pair), (1, 1, 0), "only the final result counts");
     pair.hub.told(&pair.bob.partial(&request.id, false)).await;
     assert_eq!(tally(&pair), (1, 1, 0));
     pair.hub.told(&pair.bob.partial(&request.id, true)).await;
     assert_eq!(tally(&pair), (2, 2, 0));
     let standing = pair.hub.standing_of(pair.bob.did());
     assert!(standing.score > Standing::default().score);
-    // Asking moves nobody's score.
+    // A request changes no score.
     assert_eq!(pair.hub.standing_of(pair.alice.did()), Standing::default());
 }
 
@@ -59,7 +59,7 @@ async fn silence_in_the_direct_flow_counts_against_who_was_asked_alone() {
     assert_eq!(pair.hub.letters(&pair.bob_reads).await.len(), 1, "Bob has read it");
     pair.fails(&request).await;
     assert_eq!(tally(&pair), (1, 0, 1));
-    // Who had made an offer was waiting for an answer.
+    // A worker that has made an offer was waiting for the answer.
     let request = pair.ask(json!({"timeout": 2_500, "budget": {"max": 2}})).await;
     pair.offer(&request, json!(1)).await;
     pair.fails(&request).await;
@@ -101,7 +101,7 @@ async fn after_an_agreement_there_is_no_excuse() {
     let request = pair.agree(json!(1), json!({"timeout": 4_000})).await;
     pair.hub.letters(&pair.bob_reads).await;
     pair.fails(&request).await;
-    assert_eq!(tally(&pair), (1, 0, 1), "silence");
+    assert_eq!(tally(&pair), (1, 0, 1), "no answer");
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn the_score_decides_who_is_asked_first() {
     let pair = Pair::meet().await;
     let carol = Key::of(3);
     let carol_reads = pair.hub.provider(&carol, SEARCH, None).await;
-    // Bob was there first, and lets her down.
+    // Bob registered first, and fails a job.
     let request = pair.ask(json!({})).await;
     assert_eq!(pair.hub.newest(&pair.bob_reads).await, request.json());
     pair.hub.told(&pair.bob.error(&request.id, 500)).await;

@@ -1,4 +1,4 @@
-//! `GET /requests/{id}`: how a request stands, for its parties and nobody else (R34–R39, 2.1).
+//! `GET /requests/{id}`: the state of a request, for its parties only (R34–R39, 2.1).
 
 use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::stamp;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::kit::{Key, Said, Token, assert_error, foreign, fresh_id, now};
 use super::scene::{Pair, SEARCH, offer};
 
-/// What is shown, with the members it always has.
+/// The answer, with the members that are always present.
 async fn shown(pair: &Pair, reads: &Token, request: &Said) -> Value {
     let shown = pair.hub.standing(reads, &request.id).await;
     let members: Vec<&str> = shown.as_object().expect("an object").keys().map(|k| &**k).collect();
@@ -80,7 +80,7 @@ async fn a_provider_sees_its_own_offers_and_the_requester_sees_all() {
     assert_eq!(seen(bob_reads).await, [&*bobs.id]);
     assert_eq!(seen(&carol_reads).await, [&*carols.id]);
     assert_eq!(seen(&dave_reads).await, Vec::<String>::new());
-    // Nobody has it yet; then one has.
+    // No provider yet; then one.
     assert_eq!(shown(&pair, alice_reads, &request).await["provider"], Value::Null);
     hub.told(&alice.accept(&bobs)).await;
     assert_eq!(shown(&pair, alice_reads, &request).await["provider"], bob.did());
@@ -102,9 +102,9 @@ async fn a_stranger_is_told_what_is_told_about_nothing() {
     let nothing = asked("never", &mallory).await;
     assert_eq!(asked(&request.id, &mallory).await, nothing);
     assert_eq!(asked("never", &pair.alice_reads).await, nothing);
-    // The id of an offer is not that of a request, for nobody.
+    // The id of an offer is not a request id, for either party.
     assert_eq!(asked(&offer.id, &pair.alice_reads).await, nothing);
-    // The hub's own name of the job is no way in either.
+    // The hub's own job id is not valid here either.
     let uuid = hub.engine.look(|world| world.live_jobs().next().expect("a job").uuid);
     assert_eq!(asked(&uuid.to_string(), &mallory).await, nothing);
 }
@@ -118,7 +118,7 @@ async fn only_an_inbox_token_opens_it() {
     for key in [None, Some("at_"), Some(broken.as_str()), Some(pair.hub.operator.as_str())] {
         assert_error(&pair.hub.get(&path, key).await, 401);
     }
-    // It lasts as long as it says, also over a restart.
+    // A token is valid until its expiry, also over a restart.
     let Pair { hub, alice_reads, .. } = pair;
     let hub = hub.restart(&[]).await;
     assert_eq!(hub.state_of(&alice_reads, &request.id).await, "PENDING");
@@ -189,11 +189,11 @@ async fn another_requesters_equal_id_neither_blocks_an_offer_nor_hides_a_request
     for by in [alice, &carol] {
         hub.told(&by.sign_text(id, now(), Kind::Request, asked, None)).await;
     }
-    // Both are listed, the older first, and each says whose it is.
+    // Both are listed, the older first, each with its requester.
     let both = hub.standing(bob_reads, id).await;
     assert_eq!((&both["requester"], &both["state"]), (&json!(alice.did()), &json!("PENDING")));
     assert_eq!(both["others"][0]["requester"], carol.did());
-    // Whom an OFFER names decides.
+    // The recipient of an OFFER decides which request is meant.
     let offer_to = |to: Option<&Key>| {
         bob.sign_text(&fresh_id("offer"), now(), Kind::Offer, terms, to.map(Key::public))
     };
@@ -204,7 +204,7 @@ async fn another_requesters_equal_id_neither_blocks_an_offer_nor_hides_a_request
     assert_eq!(hub.newest(alice_reads).await, hers.json());
     assert_eq!(hub.letters(&carol_reads).await.len(), 0);
     assert_eq!(hub.told(&carols).await, "NEGOTIATING");
-    // Once one of them is over, the other one is meant.
+    // Once one of them has ended, the id means the other.
     hub.told(&carol.error(id, 500)).await;
     let left = hub.standing(bob_reads, id).await;
     assert_eq!((&left["requester"], left.get("others")), (&json!(alice.did()), None));

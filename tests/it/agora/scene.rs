@@ -1,4 +1,4 @@
-//! How most of these tests begin: who is there, what was asked, and what a hub holds.
+//! Fixtures of most agora tests: two agents, a request, and what the hub holds.
 
 #![allow(dead_code)]
 
@@ -12,7 +12,7 @@ use crate::kit::{Reply, Snapshot, eventually, snapshot};
 
 pub const SEARCH: &str = "agora:search:v1";
 
-/// Alice, who asks and has ten credits, and Bob, who searches.
+/// Alice, a requester with ten credits, and Bob, a provider of search.
 pub struct Pair {
     pub hub: Hub,
     pub alice: Key,
@@ -22,7 +22,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Bob names his price when he is asked.
+    /// Bob makes an offer for each request.
     pub async fn meet() -> Self {
         Self::on(&[], None).await
     }
@@ -41,7 +41,8 @@ impl Pair {
         Self { hub, alice, bob, alice_reads, bob_reads }
     }
 
-    /// Alice asks Bob, or with a budget everybody who searches; so that she may pay, for this hub.
+    /// Alice sends a request to Bob or, with a budget, to all providers of search. It names this
+    /// hub, so that she can pay.
     pub async fn ask(&self, more: Value) -> Said {
         let hub = self.hub.hub_key().await;
         let request = self.alice.request_for(SEARCH, more, Some(hub));
@@ -49,14 +50,14 @@ impl Pair {
         request
     }
 
-    /// Bob names a price that stands for a minute.
+    /// Bob makes an offer that is valid for a minute.
     pub async fn offer(&self, request: &Said, cost: Value) -> Said {
         let offer = self.bob.offer(&request.id, cost);
         assert_eq!(self.hub.told(&offer).await, "NEGOTIATING");
         offer
     }
 
-    /// Alice asks, Bob names this price, Alice takes it.
+    /// Alice asks, Bob offers this price, Alice accepts.
     pub async fn agree(&self, cost: Value, more: Value) -> Said {
         let request = self.ask(more).await;
         let offer = self.offer(&request, cost).await;
@@ -64,17 +65,17 @@ impl Pair {
         request
     }
 
-    /// Alice's spendable and held credits.
+    /// Alice's available and held credits.
     pub async fn purse(&self) -> (String, String) {
         self.hub.purse(&self.alice).await
     }
 
-    /// What Bob has earned.
+    /// Bob's earnings.
     pub async fn earned(&self) -> String {
         self.hub.spendable(&self.bob).await
     }
 
-    /// The state of a request, on which both agree.
+    /// The state of a request; both parties see the same.
     pub async fn state(&self, request: &Said) -> String {
         let state = self.hub.state_of(&self.alice_reads, &request.id).await;
         assert_eq!(self.hub.state_of(&self.bob_reads, &request.id).await, state);
@@ -83,7 +84,7 @@ impl Pair {
 }
 
 impl Pair {
-    /// Waits until a request has failed, which is then so for both.
+    /// Waits until a request has failed for both parties.
     pub async fn fails(&self, request: &Said) {
         let state = async || self.hub.state_of(&self.alice_reads, &request.id).await;
         eventually(async || state().await == "FAILED").await;
@@ -91,7 +92,7 @@ impl Pair {
     }
 }
 
-/// Amounts as `(spendable, held)`.
+/// Amounts as `(available, held)`.
 pub fn credits(spendable: &str, held: &str) -> (String, String) {
     (spendable.to_owned(), held.to_owned())
 }
@@ -110,14 +111,14 @@ pub fn offer(by: &Key, request_id: &str, cost: Value, ttl: Value, eta: Value) ->
 }
 
 impl Hub {
-    /// Posts an envelope that is taken, and gives the state of its request.
+    /// Posts an envelope that is accepted, and returns the state of its request.
     pub async fn told(&self, said: &Said) -> String {
         let reply = self.tell(said).await.expect(202);
         assert_eq!(reply.str("/payload/message_id"), said.id);
         reply.str("/payload/state")
     }
 
-    /// Posts an envelope that is refused with this code, and looks that nothing came of it.
+    /// Posts an envelope that is refused with this code, and checks that nothing changed.
     pub async fn refuses(&self, said: &Said, code: u16) -> Reply {
         let before = self.held().await;
         let reply = self.tell(said).await;
@@ -127,7 +128,7 @@ impl Hub {
         reply
     }
 
-    /// All that a refused envelope could have changed.
+    /// Everything a refused envelope could have changed.
     pub async fn held(&self) -> (Snapshot, Vec<String>) {
         let snapshot = snapshot(self).await;
         let boxes = self.engine.look(|world| {
@@ -139,7 +140,7 @@ impl Hub {
         (snapshot, boxes)
     }
 
-    /// A key's spendable and held credits, without idle zeros.
+    /// A key's available and held credits, without trailing zeros.
     pub async fn purse(&self, key: &Key) -> (String, String) {
         let (spendable, held) = self.balance(&key.owner()).await;
         (short(&spendable), short(&held))
@@ -149,7 +150,7 @@ impl Hub {
         self.purse(key).await.0
     }
 
-    /// How a key's agent stands with the hub.
+    /// The standing of a key's agent.
     pub fn standing_of(&self, did: &str) -> Standing {
         let found = self.engine.look(|world| {
             let desk = world.desk(world.agent_named(ID, did)?)?;
@@ -158,13 +159,13 @@ impl Hub {
         found.expect("an agent")
     }
 
-    /// Waits until an inbox holds this many envelopes, and gives them.
+    /// Waits until an inbox holds this many envelopes, and returns them.
     pub async fn letters_by(&self, token: &Token, count: usize) -> Vec<Value> {
         eventually(async || self.letters(token).await.len() >= count).await;
         self.letters(token).await
     }
 
-    /// Waits until the newest envelope in an inbox is of a kind; it is verified.
+    /// Waits until the newest envelope in an inbox has this type, and verifies it.
     pub async fn newest_is(&self, token: &Token, kind: Kind) -> Value {
         eventually(async || {
             let letters = self.letters(token).await;
@@ -174,14 +175,14 @@ impl Hub {
         self.newest(token).await
     }
 
-    /// The hub's clock is past a moment that it told.
+    /// Waits until the hub's clock is past a time from one of its answers.
     pub async fn past(&self, moment: &str) {
         let moment = rialto_protocols::kit::stamp::parse(moment).expect("a moment");
         eventually(async || self.engine.now() >= moment).await;
     }
 }
 
-/// An ERROR the hub itself said about a request, with its receipt.
+/// An ERROR of the hub about a request, with its receipt.
 #[track_caller]
 pub fn assert_hub_error(hub: PublicKey, letter: &Value, request: &Said, code: u16) {
     assert_vouched(hub, letter);

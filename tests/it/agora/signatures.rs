@@ -1,7 +1,7 @@
-//! What is signed, how, and what a signature is worth (R11–R18, R20, D1–D3, section 6).
+//! What is signed, how, and what a signature proves (R11–R18, R20, D1–D3, section 6).
 //!
-//! That every bit of an envelope counts, and that no second spelling of a signature passes, is
-//! shown without a hub in the protocol's own tests; here it is shown where agents would try.
+//! The protocol's own tests show without a hub that every bit of an envelope is signed and that no
+//! second spelling of a signature passes. These tests show it over HTTP.
 
 use rialto_protocols::agora::envelope::{self, Envelope};
 use rialto_protocols::agora::{Form, Kind, proof};
@@ -11,7 +11,7 @@ use super::kit::{Hub, Key, Said, Token, assert_error, assert_signed};
 use super::pen::{Pen, canonical, state};
 use crate::relay::kit::with;
 
-/// Alice writes, Bob reads.
+/// Alice sends, Bob reads.
 async fn two(hub: &Hub) -> (Pen, Key, Token) {
     let bob = Key::of(2);
     let reads = hub.hello(&bob, json!({})).await;
@@ -79,7 +79,7 @@ async fn order_white_space_and_escapes_of_the_text_do_not_matter() {
     let (alice, bob, reads) = two(&hub).await;
     let draft = with(&alice.note(bob.public()), "/payload/list", Some(json!([1, 2.5, "a"])));
     let good: Value = serde_json::from_str(&alice.sign(&draft)).expect("JSON");
-    // Written in another order, over many lines, with numbers and letters spelled otherwise.
+    // Other member order, many lines, other spellings of numbers and letters.
     let pretty = |value: &Value| serde_json::to_string_pretty(value).expect("JSON");
     let members = ["type", "timestamp", "sender", "recipient", "protocol", "payload", "id"];
     let lines = members.map(|name| format!("\t{:?} :\r\n {}", name, pretty(&good[name])));
@@ -88,7 +88,7 @@ async fn order_white_space_and_escapes_of_the_text_do_not_matter() {
     let text = text.replacen('é', r"\u00e9", 1).replacen('😀', r"\ud83d\ude00", 1);
     assert_ne!(text, good.to_string());
     hub.post_envelope(&text).await.expect(202);
-    // It goes on as it came, and the receipt fits it.
+    // It is forwarded unchanged, and the receipt matches it.
     let page = hub.get("/agora/messages", Some(&reads.0)).await.expect(200);
     assert!(page.text.contains(text.trim()), "{}", page.text);
     assert_eq!(hub.newest(&reads).await, good);
@@ -100,9 +100,9 @@ async fn a_signature_over_the_envelope_without_its_place_is_taken_too() {
     let (alice, bob, reads) = two(&hub).await;
     let text = alice.sign_removed(&alice.note(bob.public()));
     hub.post_envelope(&text).await.expect(202);
-    // The receipt, which is checked here, is over the form that was signed.
+    // The receipt, which is verified here, covers the form that was signed.
     assert_eq!(hub.newest(&reads).await, serde_json::from_str::<Value>(&text).expect("JSON"));
-    // The hub itself signs the other one.
+    // The hub itself signs the other form.
     let answer = hub.post_envelope(&alice.sign(&alice.note(bob.public()))).await.expect(202);
     for text in [answer.text, hub.letters(&reads).await[0]["receipt"].to_string()] {
         let json = envelope::parse(text.as_bytes()).expect("an envelope");
@@ -131,8 +131,8 @@ async fn a_request_signed_both_ways_is_one_request_with_one_answer() {
 async fn a_signature_has_one_spelling_and_perhaps_its_padding() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob, reads) = two(&hub).await;
-    // One whose signature has a digit that the other alphabet writes otherwise, and one that has
-    // spare bits to set.
+    // A signature with a character that differs in the other alphabet, and one with spare bits to
+    // set.
     let good: Value = loop {
         let good: Value =
             serde_json::from_str(&alice.sign(&alice.note(bob.public()))).expect("JSON");
@@ -168,7 +168,7 @@ async fn a_signature_has_one_spelling_and_perhaps_its_padding() {
     assert_eq!(state(&hub).await, before);
     let padded = with(&good, "/sender/signature", Some(json!(format!("{signature}=="))));
     hub.post_envelope(&padded.to_string()).await.expect(202);
-    // Both spellings are one message.
+    // Both spellings are the same message.
     hub.post_envelope(&good.to_string()).await.expect(202);
     assert_eq!(hub.letters(&reads).await.len(), 1);
 }
@@ -182,7 +182,7 @@ async fn the_key_is_the_senders_and_nobody_signs_for_another() {
     let draft = alice.note(bob.public());
     let forged = mallory.sign(&draft);
     assert_error(&hub.post_envelope(&forged).await, 401);
-    // A key shown beside it is no proof either.
+    // A bearer token beside it is not a proof either.
     let bearer = format!("Bearer {}", reads.0);
     let headers = [("authorization", bearer.as_str())];
     let reply = hub.send("POST", "/agora/envelopes", &headers, forged.as_bytes()).await;
@@ -203,7 +203,7 @@ async fn numbers_and_names_are_canonical_as_the_book_works_them_out() {
         "\ufb33":6,"😀":5,"€":4,"ö":3,"1":2,"\r":1}"#;
     let worked = "{\"\\r\":1,\"1\":2,\"n\":[5,0,4.5,0.002,0.000001,1e-7,1e+21,1e+30,\
         333333333.3333333],\"ö\":3,\"€\":4,\"😀\":5,\"\u{fb33}\":6}";
-    // The canonical text is put together by hand, not by the hub's own code.
+    // The canonical text is built by hand, not by the hub's code.
     let sorted = canonical(&draft.to_string()).replacen(r#""here""#, worked, 1);
     let text = draft.to_string().replacen(r#""here""#, given, 1);
     hub.post_envelope(&alice.sign_over(&text, &sorted)).await.expect(202);
@@ -224,14 +224,14 @@ async fn the_published_vectors_are_only_too_old_and_pass_a_hub_that_waits_long_e
         assert_error(&reply, 401);
         assert!(reply.str("/payload/message").contains("stale timestamp"), "{}", reply.text);
     }
-    // Beyond time and signature, it only matters that somebody can be asked.
+    // With valid time and signature, it only needs a provider.
     let hub = Hub::serve(&[("agora.window", "36500d")]).await;
     assert_error(&hub.tell(&said(0)).await, 404);
     let reads = hub.provider(&Key::of(2), "agora:search:v1", None).await;
     let taken = hub.tell(&said(0)).await.expect(202);
     assert_eq!(taken.str("/payload/request_id"), said(0).id);
     assert_eq!(hub.letters(&reads).await[0]["envelope"], said(0).json());
-    // The second is a RESULT by somebody nobody asked: its signature is not what is wrong.
+    // The second is a RESULT of an agent that was not asked: its signature is valid.
     let reply = hub.tell(&said(1)).await;
     assert_error(&reply, 401);
     assert!(reply.str("/payload/message").contains("no request"), "{}", reply.text);

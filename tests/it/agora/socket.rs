@@ -1,5 +1,5 @@
-//! WebSocket: a HELLO opens it, a receipt precedes each envelope, and it is one of several ways into
-//! one hub (R61, R69, R72, 2.5).
+//! WebSocket: a HELLO opens it, a receipt precedes each envelope, and it shares its state with the
+//! other transports (R61, R69, R72, 2.5).
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Socket {
         Self(tokio_tungstenite::connect_async(url).await.expect("a socket").0)
     }
 
-    /// Opens one, says HELLO, and reads the WELCOME.
+    /// Opens a socket, sends HELLO, and reads the WELCOME.
     async fn of(hub: &Hub, key: &Key) -> Self {
         let mut socket = Self::open(hub).await;
         let hello = key.sign_for(Kind::Hello, &json!({"nonce": "n-1"}), Some(hub.hub_key().await));
@@ -62,14 +62,14 @@ impl Socket {
         self.next().await.expect("the socket is open")
     }
 
-    /// The next frame, which is an answer of the hub to what was just said.
+    /// The next frame, which is the hub's answer to the last envelope.
     async fn answer(&mut self) -> Value {
         let text = self.text().await;
         assert_signed(&text);
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// Says something, and gives the hub's answer.
+    /// Sends an envelope and returns the hub's answer.
     async fn ask(&mut self, said: &Said) -> Value {
         self.say(said).await;
         let answer = self.answer().await;
@@ -77,7 +77,7 @@ impl Socket {
         answer
     }
 
-    /// The next two frames: the receipt, and the envelope it is for.
+    /// The next two frames: the receipt, and its envelope.
     async fn letter(&mut self, hub: &Hub) -> Value {
         let (receipt, envelope) = (self.text().await, self.text().await);
         let json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
@@ -119,20 +119,20 @@ async fn a_whole_negotiation_goes_over_two_sockets() {
 async fn the_ways_in_may_be_mixed_within_one_request() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, alice_reads, bob_reads } = &pair;
-    // Asked over a socket, read as a stream.
+    // REQUEST over a socket, read as a stream.
     let mut events = hub.agora_inbox(bob_reads, None).await;
     let mut hers = Socket::of(hub, alice).await;
     let request = alice.request(SEARCH, json!({"budget": {"max": 6}}));
     hers.ask(&request).await;
     assert_eq!(*super::kit::envelope_of(&events.next().await), request.json());
-    // Offered by POST, read on the socket.
+    // OFFER by POST, read on the socket.
     let offer = pair.offer(&request, json!(2)).await;
     assert_eq!(hers.letter(hub).await, offer.json());
-    // Accepted by POST, read on a page.
+    // ACCEPT by POST, read on a page.
     let accept = alice.accept(&offer);
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await, accept.json());
-    // Delivered over a socket, read everywhere.
+    // RESULT over a socket, read everywhere.
     let mut his = Socket::of(hub, bob).await;
     assert_eq!(his.letter(hub).await, request.json());
     assert_eq!(his.letter(hub).await, accept.json());
@@ -140,7 +140,7 @@ async fn the_ways_in_may_be_mixed_within_one_request() {
     his.ask(&result).await;
     assert_eq!(hers.letter(hub).await, result.json());
     assert_eq!(hub.newest(alice_reads).await, result.json());
-    // And what was said over one is known to the others: a repeat is a repeat.
+    // An envelope sent over one transport is a repeat on every other.
     assert_eq!(hub.told(&request).await, "PENDING");
     assert_eq!(hub.told(&result).await, "COMPLETED");
     assert_eq!(pair.earned().await, "2");
@@ -178,7 +178,7 @@ async fn a_socket_is_no_way_around_the_rate() {
     let refused = socket.ask(&alice.request(SEARCH, json!({}))).await;
     assert_eq!(refused["payload"]["code"], 429);
     assert!(refused["payload"]["retry_after_seconds"].is_u64(), "{refused}");
-    // Neither is a POST, and a repeat is no new message on either.
+    // A POST counts against the same limit, and a repeat is not counted on either.
     assert_error(&hub.tell(&alice.request(SEARCH, json!({}))).await, 429);
     assert_eq!(socket.ask(&first).await["type"], "STATUS");
 }
@@ -206,18 +206,18 @@ async fn only_a_new_hello_signed_for_this_hub_opens_one() {
         socket.say(said).await;
         socket
     };
-    // Addressed to nobody, to somebody else, or no HELLO at all.
+    // No recipient, another recipient, or not a HELLO.
     open(&alice.sign(Kind::Hello, &json!({}))).await.assert_refused(401).await;
     let to_bob = alice.sign_for(Kind::Hello, &json!({}), Some(bob.public()));
     open(&to_bob).await.assert_refused(401).await;
     let status = alice.sign_for(Kind::Status, &json!({"status": "idle"}), Some(hub_key));
     open(&status).await.assert_refused(401).await;
-    // Signed by somebody else than it says.
+    // Signed by another key than its sender's.
     let mut forged = alice.sign_for(Kind::Hello, &json!({}), Some(hub_key)).json();
     forged["sender"]["id"] = bob.did().into();
     let forged = Said { id: String::new(), text: forged.to_string() };
     open(&forged).await.assert_refused(401).await;
-    // Heard before, over a socket or as a POST.
+    // Used before, over a socket or by POST.
     let hello = alice.sign_for(Kind::Hello, &json!({}), Some(hub_key));
     let mut first = open(&hello).await;
     assert_eq!(first.answer().await["type"], "WELCOME");
@@ -225,7 +225,7 @@ async fn only_a_new_hello_signed_for_this_hub_opens_one() {
     let posted = alice.sign_for(Kind::Hello, &json!({"inbox": true}), Some(hub_key));
     hub.tell(&posted).await.expect(200);
     open(&posted).await.assert_refused(401).await;
-    // Not in a binary frame, and not just anything.
+    // In a binary frame, or not an envelope.
     let mut socket = Socket::open(hub).await;
     let hello = alice.sign_for(Kind::Hello, &json!({}), Some(hub_key));
     socket.0.send(Message::binary(hello.text.clone())).await.expect("it is taken");
@@ -233,7 +233,7 @@ async fn only_a_new_hello_signed_for_this_hub_opens_one() {
     let mut socket = Socket::open(hub).await;
     socket.0.send(Message::text("hello")).await.expect("it is taken");
     socket.assert_refused(400).await;
-    // What was refused in a binary frame was never heard.
+    // An envelope refused in a binary frame was not recorded.
     assert_eq!(open(&hello).await.answer().await["type"], "WELCOME");
 }
 
@@ -248,7 +248,7 @@ async fn two_sockets_of_one_key_both_get_everything() {
     }
     let result = bob.result(&request.id);
     for socket in &mut both {
-        // The second time it is the answer to a repeat.
+        // The second answer is that of a repeat.
         assert_eq!(socket.ask(&result).await["payload"]["state"], "COMPLETED");
     }
     assert_eq!(hub.letters(&pair.alice_reads).await.len(), 1);
@@ -296,7 +296,7 @@ async fn frames_above_a_mebibyte_end_the_connection_and_are_not_taken() {
     let _ = socket.0.send(Message::text(large.text)).await;
     assert_eq!(socket.next().await, None);
     assert_eq!(hub.held().await, before);
-    // A large one below that is an envelope like others.
+    // A large envelope below the limit is accepted.
     let mut socket = Socket::of(hub, alice).await;
     socket.ask(&alice.request(SEARCH, json!({"x": "y".repeat(1_000_000)}))).await;
 }
@@ -314,7 +314,7 @@ async fn a_hub_that_stops_closes_its_sockets_and_another_goes_on() {
     assert_eq!(socket.letter(&hub).await, request.json());
 }
 
-/// Its HELLO is all that is written before it resumes.
+/// The HELLO is the only envelope it has to send before it resumes.
 #[tokio::test]
 async fn after_a_restart_a_socket_brings_what_is_not_acknowledged() {
     let pair = Pair::meet().await;
@@ -373,6 +373,6 @@ async fn a_first_frame_that_is_refused_has_no_effect() {
         assert_eq!(socket.next().await, None, "and it is closed");
     }
     assert_eq!(super::pen::state(hub).await, before);
-    // Refused is not heard: the same envelopes are good where they belong.
+    // A refused envelope is not recorded: the same ones are valid on the right connection.
     hub.tell(&frames[0]).await.expect(202);
 }

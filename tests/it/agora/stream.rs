@@ -1,5 +1,5 @@
-//! The inbox as a stream and as pages: nothing is lost, nothing changes its place, and only what was
-//! acknowledged does not come again (R31, R61, R72, D18, 2.5).
+//! The inbox as a stream and as pages: nothing is lost or reordered, and only acknowledged
+//! envelopes do not come again (R31, R61, R72, D18, 2.5).
 
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn send(pair: &Pair, count: usize) -> Vec<Said> {
     sent
 }
 
-/// The next events, which are these envelopes at these positions, with receipts that hold.
+/// The next events are these envelopes at these positions, with valid receipts.
 async fn assert_comes(hub: &Hub, inbox: &mut Inbox, sent: &[Said], first: u64) {
     let hub_key = hub.hub_key().await;
     for (said, position) in sent.iter().zip(first..) {
@@ -32,7 +32,7 @@ async fn assert_comes(hub: &Hub, inbox: &mut Inbox, sent: &[Said], first: u64) {
     }
 }
 
-/// The first event of a stream: whose it is, where it begins, how much waits.
+/// The first event of a stream: its owner, its start position, and the size of the backlog.
 fn assert_connected(inbox: &Inbox, key: &Key, from: u64, backlog: u64) {
     let hello = inbox.hello.as_ref().expect("it was read");
     let wanted = json!({"id": key.did(), "resume_from": from, "backlog": backlog});
@@ -54,7 +54,7 @@ async fn a_stream_begins_with_connected_and_brings_what_comes_with_its_receipt()
     assert_comes(hub, &mut inbox, &early, 1).await;
     let late = send(&pair, 3).await;
     assert_comes(hub, &mut inbox, &late, 3).await;
-    // An envelope is one line, whatever is in it.
+    // An envelope is one line, whatever it contains.
     assert!(inbox.raw.lines().filter(|line| line.starts_with("data: ")).count() == 6);
     assert!(inbox.raw.contains("event: envelope\n"), "{}", inbox.raw);
 }
@@ -84,7 +84,7 @@ async fn who_comes_back_with_an_event_id_goes_on_after_it() {
         assert_connected(&inbox, bob, last as u64, 5 - last as u64);
         assert_comes(hub, &mut inbox, &sent[last..], last as u64 + 1).await;
     }
-    // A position this inbox never had says nothing.
+    // A position that this inbox never had is ignored.
     let inbox = hub.agora_inbox(bob_reads, Some("99")).await;
     assert_connected(&inbox, bob, 0, 5);
     let bearer = format!("Bearer {}", bob_reads.0);
@@ -112,7 +112,7 @@ async fn what_was_not_acknowledged_comes_again_and_what_was_does_not() {
     assert_connected(&inbox, bob, 3, 1);
     assert_comes(hub, &mut inbox, &sent[3..], 4).await;
     drop(inbox);
-    // Over a restart, too; and who asks for what it had gets it.
+    // Also over a restart; a reader that asks for acknowledged envelopes gets them.
     let Pair { hub, bob, bob_reads, .. } = pair;
     let hub = hub.restart(&[]).await;
     let mut inbox = hub.agora_inbox(&bob_reads, None).await;
@@ -162,10 +162,11 @@ async fn pages_are_the_same_inbox_from_any_place() {
         after = page.at("/next_after").as_u64().expect("a number");
     }
     assert_eq!(got, sent.iter().map(Said::json).collect::<Vec<_>>());
-    // A page past the end says where it is.
+    // A page past the end returns its position.
     let page = hub.get("/agora/messages?after=5", Some(&bob_reads.0)).await.expect(200);
     assert_eq!(page.json(), json!({"messages": [], "next_after": 5}));
-    // Reading a page acknowledges nothing; without a place it begins after what was acknowledged.
+    // Reading a page acknowledges nothing; without a position it begins after the last acknowledged
+    // one.
     let count = async || {
         let page = hub.get("/agora/messages", Some(&bob_reads.0)).await.expect(200);
         page.at("/messages").as_array().expect("a list").len()

@@ -1,4 +1,4 @@
-//! What happens when nothing happens: `timeout` and `ttl`, on the hub's clock (R39, R53, R54, D16).
+//! `timeout` and `ttl`, by the hub's clock (R39, R53, R54, D16).
 
 use rialto_core::time::Millis;
 use rialto_protocols::agora::Kind;
@@ -9,7 +9,7 @@ use super::kit::{fresh_id, now};
 use super::scene::{Pair, SEARCH, assert_hub_error, credits, kinds, offer};
 use crate::kit::eventually;
 
-/// Checks that the request failed for both, and that the hub told both.
+/// Checks that the request failed for both parties, and that the hub notified both.
 async fn assert_timed_out(pair: &Pair, request: &super::kit::Said) {
     pair.fails(request).await;
     let hub_key = pair.hub.hub_key().await;
@@ -44,7 +44,7 @@ async fn agreed_work_that_does_not_come_is_not_paid() {
     let Pair { hub, bob, .. } = &pair;
     let request = pair.agree(json!(2), json!({"budget": {"max": 6}, "timeout": 4_000})).await;
     assert_eq!(pair.purse().await, credits("8", "2"));
-    // A part is no result.
+    // A partial result is not a result.
     hub.told(&bob.partial(&request.id, false)).await;
     assert_timed_out(&pair, &request).await;
     assert_eq!(hub.standing_of(bob.did()).failures, 1);
@@ -79,7 +79,7 @@ async fn a_deadline_that_passes_while_the_hub_is_down_is_kept() {
     let deadline = hub.standing(&alice_reads, &request.id).await["deadline"].clone();
     let deadline = moment(&deadline);
     let dir = hub.halt().await;
-    // Its clock is the machine's, with or without a hub.
+    // Its clock is the machine's, whether the hub runs or not.
     eventually(async || now() > deadline).await;
     let hub = super::kit::Hub::resume(dir, &[]).await;
     let pair = Pair { hub, alice, bob, alice_reads, bob_reads };
@@ -102,7 +102,7 @@ async fn an_offer_can_be_accepted_until_its_ttl_is_over() {
     let refused = hub.refuses(&alice.accept(&brief), 408).await;
     assert!(refused.str("/payload/message").contains("expired"), "{}", refused.text);
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
-    // The other one still stands.
+    // The other offer is still valid.
     assert_eq!(hub.told(&alice.accept(&longer)).await, "PROCESSING");
     assert_eq!(pair.purse().await, credits("8", "2"));
 }

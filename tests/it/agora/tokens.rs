@@ -1,6 +1,6 @@
-//! Inbox tokens: what they are good for, and what not (R69, R71, D21).
+//! Inbox tokens: what they open, and what not (R69, R71, D21).
 //!
-//! That one stops working after its hour is shown where the time is an argument:
+//! Their expiry after an hour is tested where the time is an argument:
 //! `a_token_works_until_its_hour_is_over_and_no_other_text_does`.
 
 use rialto_protocols::agora::Kind;
@@ -10,7 +10,7 @@ use super::kit::{Hub, Key, Said, Token, assert_error, assert_signed, now};
 use super::pen::{Pen, state};
 
 const SEARCH: &str = "agora:search:v1";
-/// What a token opens, and nothing else does.
+/// The routes that need a token.
 const READING: [(&str, &str, Option<&str>); 4] = [
     ("GET", "/agora/messages", None),
     ("GET", "/agora/inbox", None),
@@ -18,7 +18,7 @@ const READING: [(&str, &str, Option<&str>); 4] = [
     ("GET", "/agora/requests/r", None),
 ];
 
-/// Alice has asked Bob, who has the request in his inbox; Eve is there as well.
+/// Alice has sent Bob a request, which is in his inbox; Eve is registered as well.
 async fn three(hub: &Hub) -> ([Key; 3], [Token; 3], Said) {
     let (alice, bob, eve) = (Key::of(1), Key::of(2), Key::of(3));
     let alice_reads = hub.hello(&alice, json!({})).await;
@@ -38,7 +38,7 @@ async fn a_token_reads_its_own_inbox_and_requests_and_nobody_elses() {
     for party in [&alice, &bob] {
         assert_eq!(hub.state_of(party, &request.id).await, "PENDING");
     }
-    // To a stranger it is the same as what does not exist.
+    // An unknown caller gets the same answer as for an id that does not exist.
     let path = |id: &str| format!("/agora/requests/{id}");
     let there = hub.get(&path(&request.id), Some(&eve.0)).await;
     let not = hub.get(&path("nothing"), Some(&eve.0)).await;
@@ -46,7 +46,7 @@ async fn a_token_reads_its_own_inbox_and_requests_and_nobody_elses() {
         assert_error(reply, 404);
     }
     assert_eq!(there.at("/payload"), not.at("/payload"));
-    // Acknowledging is about one's own inbox, too.
+    // Acknowledging applies only to the caller's own inbox.
     hub.post("/agora/inbox/ack", Some(&eve.0), &json!({"up_to": 1})).await.expect(200);
     let page = hub.get("/agora/messages", Some(&bob.0)).await.expect(200);
     assert_eq!(page.at("/messages").as_array().expect("a list").len(), 1);
@@ -87,7 +87,7 @@ async fn nothing_else_opens_an_inbox() {
     let (registry, relay) = (hub.orchestrator("o").await, hub.join("ada").await);
     let mut changed = bob.0.clone().into_bytes();
     changed[20] ^= 1;
-    let changed = String::from_utf8(changed).expect("letters");
+    let changed = String::from_utf8(changed).expect("text");
     let before = state(&hub).await;
     for (method, path, body) in READING {
         for key in [
@@ -108,7 +108,7 @@ async fn nothing_else_opens_an_inbox() {
             assert_eq!(assert_signed(&reply.text), hub.hub_key().await);
             assert!(reply.str("/payload/hint").contains("HELLO"), "{}", reply.text);
         }
-        // Secrets do not belong into addresses.
+        // A token in the query is not accepted.
         let query = format!("{path}?token={0}&access_token={0}", bob.0);
         assert_error(&hub.call(method, &query, None, body).await, 401);
     }

@@ -1,4 +1,4 @@
-//! Two hubs that know the same keys: a signed order moves money on one of them at most.
+//! Two hubs with the same keys: a signed order moves money on at most one of them.
 
 use rialto_protocols::agora::{Draft, Kind};
 use rialto_protocols::kit::ed25519::PublicKey;
@@ -10,7 +10,7 @@ use super::socket::Socket;
 
 const PRICE: i64 = 2;
 
-/// Alice, who can pay on both hubs, and Bob, who searches on both for a listed price.
+/// Alice, who can pay on both hubs, and Bob, who offers search on both at a listed price.
 struct Twins {
     here: Hub,
     there: Hub,
@@ -31,7 +31,7 @@ impl Twins {
         twins
     }
 
-    /// Posts a captured envelope to the other hub in every way there is.
+    /// Posts a captured envelope to the other hub in every possible way.
     async fn replay(&self, said: &Said) {
         let hub = &self.there;
         let paths = [
@@ -50,13 +50,13 @@ impl Twins {
         while socket.next().await.is_some() {}
     }
 
-    /// What Alice has and has set aside on the other hub, and what Bob has earned there.
+    /// Alice's available and held credits on the other hub, and Bob's earnings there.
     async fn elsewhere(&self) -> ((String, String), String) {
         (self.there.purse(&self.alice).await, self.there.spendable(&self.bob).await)
     }
 }
 
-/// An envelope for somebody on one hub and no other.
+/// An envelope for an agent that is valid on one hub only.
 fn bound(by: &Key, kind: Kind, payload: &Value, to: PublicKey, hub: PublicKey) -> Said {
     let (id, payload) = (fresh_id("bound"), payload.to_string());
     let draft = Draft {
@@ -92,7 +92,7 @@ async fn a_request_that_names_no_payee_or_another_hub_is_paid_for_on_no_second_h
         let held = if *holds { PRICE.to_string() } else { "0".to_owned() };
         assert_eq!(here.purse(alice).await.1, held, "{}", request.text);
         twins.replay(request).await;
-        // Bob would be glad to be paid twice.
+        // Bob tries to be paid twice.
         let answers = [bob.result(&request.id), bob.offer(&request.id, json!(1))];
         for answer in &answers {
             here.tell(answer).await;
@@ -111,7 +111,7 @@ async fn the_path_alone_makes_nobody_a_payee() {
     let request = alice.sign(Kind::Request, &wish());
     there.tell_to(bob.did(), &request).await.expect(202);
     assert_eq!(there.purse(alice).await, credits("10", "0"));
-    // Bob is asked for an offer, and does not work for nothing by mistake.
+    // Bob has to make an offer; without one he would work for free by mistake.
     let refused = there.tell(&bob.result(&request.id)).await;
     assert_error(&refused, 400);
     assert!(refused.str("/payload/hint").contains("OFFER"), "{}", refused.text);
@@ -136,11 +136,11 @@ async fn an_accept_by_the_offers_id_alone_takes_only_an_offer_that_was_read_here
     let unread = here.tell(&accept).await;
     assert_error(&unread, 401);
     assert!(unread.str("/payload/hint").contains("recipient"), "{}", unread.text);
-    // As the spec prints it: she has the OFFER from her inbox, and says its id.
+    // As the spec prints it: she read the OFFER from her inbox, and names its id.
     assert_eq!(here.newest(&reads).await, offer.json());
     here.tell(&accept).await.expect(202);
     assert_eq!(here.purse(alice).await, credits("8", "2"));
-    // Bob has the ACCEPT, and brings it where nobody read his offer.
+    // Bob has the ACCEPT, and brings it to the hub where his offer was not read.
     twins.replay(&accept).await;
     let result = bob.result(&request.id);
     here.tell(&result).await.expect(202);
@@ -190,7 +190,7 @@ async fn an_order_that_names_only_its_payee_pays_nobody_else_on_any_hub() {
     here.tell(&offer).await.expect(202);
     let accept = alice.accept(&offer);
     here.tell(&accept).await.expect(202);
-    // Mallory gives her own offer the id that Bob's has.
+    // Mallory gives her own offer the id of Bob's.
     let terms = json!({"request_id": request.id, "cost": 5, "ttl": 60_000, "eta": 0});
     let false_offer = mallory.sign_at(&offer.id, now(), Kind::Offer, &terms, None);
     there.tell(&false_offer).await.expect(202);

@@ -1,4 +1,4 @@
-//! `?wait=ms`: the answer with the question (2.1, R68).
+//! `?wait=ms`: the response of a POST carries the answer (2.1, R68).
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -7,12 +7,12 @@ use super::kit::{Hub, Key, Said, assert_error, assert_signed};
 use super::scene::{Pair, SEARCH, assert_hub_error};
 use crate::kit::{Reply, eventually};
 
-/// Posts an envelope and waits for what answers it.
+/// Posts an envelope and waits for its answer.
 async fn tell_and_wait(hub: &Hub, said: &Said, wait: &str) -> Reply {
     hub.call("POST", &format!("/agora/envelopes?wait={wait}"), None, Some(&said.text)).await
 }
 
-/// Waits until the hub has an envelope for Bob, so that what follows is an answer to it.
+/// Waits until Bob has the envelope, so that what he sends next answers it.
 async fn comes_to_bob(pair: &Pair, said: &Said) {
     eventually(async || {
         let letters = pair.hub.letters(&pair.bob_reads).await;
@@ -36,13 +36,13 @@ async fn a_request_is_answered_with_the_first_envelope_that_answers_it() {
             comes_to_bob(&pair, &request).await;
             hub.told(&answer).await;
         });
-        // An ERROR of somebody else is a good answer of the hub.
+        // A forwarded ERROR of the other party is a 200 of the hub.
         let reply = reply.expect(200);
-        assert_eq!(reply.text, answer.text, "as it was signed");
+        assert_eq!(reply.text, answer.text, "forwarded as signed");
         assert_eq!(reply.str("/type"), kind);
         assert_eq!(assert_signed(&reply.text), bob.public());
         assert!(reply.header("rialto-job").is_some());
-        // It is in the inbox besides.
+        // It is in the inbox as well.
         assert_eq!(hub.newest(alice_reads).await, answer.json());
     }
 }
@@ -76,7 +76,7 @@ async fn when_nothing_came_the_answer_is_that_it_was_taken() {
         assert_eq!(reply.str("/payload/status"), "accepted");
         assert_eq!(reply.str("/payload/request_id"), request.id);
     }
-    // What answers another request is no answer to this one.
+    // An answer to another request does not end the wait.
     let request = alice.request(SEARCH, json!({}));
     let (reply, ()) = tokio::join!(tell_and_wait(hub, &request, "1500"), async {
         comes_to_bob(&pair, &request).await;
@@ -108,7 +108,7 @@ async fn the_hubs_own_error_is_an_answer_too() {
     assert_eq!(reply.at("/payload/code"), 408);
     let letters = hub.letters(alice_reads).await;
     assert_hub_error(hub.hub_key().await, &letters[0], &request, 408);
-    assert_eq!(letters[0]["envelope"], reply.json(), "one message, however it is read");
+    assert_eq!(letters[0]["envelope"], reply.json(), "the same envelope in both reads");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,7 +154,7 @@ async fn other_messages_are_answered_at_once() {
     }
     let hello = alice.sign(Kind::Hello, &json!({}));
     assert_eq!(tell_and_wait(hub, &hello, "30000").await.expect(200).str("/type"), "WELCOME");
-    // A refusal needs no waiting either, and keeps its status.
+    // A refusal is returned at once and keeps its status.
     assert_error(&tell_and_wait(hub, &bob.result(&request.id), "30000").await, 400);
 }
 
@@ -180,12 +180,12 @@ async fn an_accept_said_again_is_answered_with_what_came_of_it_and_not_with_its_
     let offer = pair.offer(&request, json!(2)).await;
     let accept = alice.accept(&offer);
     tell_and_wait(hub, &accept, "1").await.expect(202);
-    // Nothing came yet, and the offer is no answer to who has taken it.
+    // There is no answer yet, and the accepted offer does not answer its ACCEPT.
     tell_and_wait(hub, &accept, "1").await.expect(202);
     let result = bob.result(&request.id);
     hub.told(&result).await;
     assert_eq!(tell_and_wait(hub, &accept, "30000").await.expect(200).text, result.text);
-    // Who asks again is told the first answer there was.
+    // A repeat gets the first answer.
     assert_eq!(tell_and_wait(hub, &request, "30000").await.expect(200).text, offer.text);
 }
 
@@ -195,7 +195,7 @@ async fn words_of_somebody_who_was_not_asked_are_no_answer() {
     let Pair { hub, alice, bob, .. } = &pair;
     let mallory = Key::of(9);
     let request = alice.request(SEARCH, json!({}));
-    // She has a request of her own under the same id, with Alice, and withdraws it.
+    // Mallory has her own request to Alice under the same id, and withdraws it.
     let payload = json!({"resource": SEARCH, "params": {}});
     let kind = Kind::Request;
     let own = mallory.sign_at(&request.id, super::kit::now(), kind, &payload, Some(alice.public()));

@@ -1,4 +1,4 @@
-//! Lists are answered in parts of bounded length, and all parts together are the whole list.
+//! Lists are returned in pages of bounded size, and the pages together are the whole list.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::clara::kit::{Hub as Clara, Wallet};
 use crate::kit::{Agent, Reply, TestHub};
 use crate::relay::kit::message;
 
-/// The longest answer to a list: a mebibyte, what stands around it, and for a single long item more.
+/// Maximum size of a list response: a mebibyte, its frame, and more for a single long item.
 const LIST: usize = (1 << 20) + (16 << 10);
 /// The same for the market's lists, which are JSON texts within JSON.
 const MARKET_LIST: usize = 4 << 20;
@@ -16,7 +16,7 @@ const MARKET_LIST: usize = 4 << 20;
 /// Bytes of one schema; every agent of `swell` has six.
 const SCHEMA: usize = 15_000;
 
-/// Registers agents with long descriptions of what they do, who share a skill.
+/// Registers agents with long descriptions and one shared skill.
 pub async fn swell(hub: &TestHub, agents: usize, shared: &str) -> Vec<String> {
     let schema = json!({"type": "object", "description": "d".repeat(SCHEMA)});
     let mut ids = Vec::with_capacity(agents);
@@ -43,7 +43,7 @@ fn assert_short(reply: &Reply, most: usize, path: &str) {
     assert!(reply.text.len() <= most, "{path}: {} bytes, at most {most}", reply.text.len());
 }
 
-/// Follows a list to its end: the named member of every item, and how many answers it took.
+/// Reads a list to its end: the named member of every item, and the number of pages.
 async fn walk(
     hub: &TestHub,
     path: &str,
@@ -65,7 +65,7 @@ async fn walk(
             Some(Value::String(text)) => Some(text.clone()),
             Some(other) => Some(other.to_string()),
         };
-        assert!(!page.is_empty(), "{path}: a page that is not the last has something on it");
+        assert!(!page.is_empty(), "{path}: only the last page may be empty");
     }
 }
 
@@ -104,7 +104,7 @@ async fn every_directory_comes_in_answers_of_bounded_length_and_leaves_nobody_ou
         let each: BTreeSet<&str> = found.iter().filter_map(|id| id.as_str()).collect();
         assert_eq!((found.len(), each.len()), (AGENTS, AGENTS), "{path} in {answers} answers");
     }
-    // With everything that is shown of them they are more than two answers' worth.
+    // With everything that is shown of them they exceed two pages.
     let whole = ("/agents", "/agent_id", "/next_offset", "offset");
     let path = "/registry/discover?skill=long&limit=200";
     assert!(walk(&hub, path, None, whole).await.1 > 2, "{path}");
@@ -129,7 +129,7 @@ async fn a_short_directory_is_one_answer_that_says_nothing_of_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_skills_are_had_in_order_name_after_name() {
     let hub = TestHub::serve(&[]).await;
-    // Each name counts with all that escapes could make of it, so two thousand are too many for one.
+    // A name counts with the size of its worst escaping, so two thousand exceed one page.
     let name = |number: usize| format!("{}-{number:04}", "s".repeat(100));
     for agent in 0..32 {
         let skills: Vec<Value> = (0..64)
@@ -156,7 +156,7 @@ async fn all_skills_are_had_in_order_name_after_name() {
     hub.stop().await;
 }
 
-/// A message of so many bytes from one agent to another, by the hub's own API.
+/// Sends a message of this size from one agent to another through the hub's own API.
 async fn tell(hub: &TestHub, from: &Agent, to: &Agent, bytes: usize) {
     let body = json!({"to": to.id, "body": {"text": "t".repeat(bytes)}});
     hub.post("/v1/messages", Some(&from.key), &body).await.expect(200);
@@ -185,12 +185,12 @@ async fn a_history_of_long_messages_is_read_in_answers_of_bounded_length_and_in_
         (reply.str("/data/agent_id"), reply.str("/data/api_key"))
     };
     let (ada, ada_key) = join("ada").await;
-    // Several of them, since two who write to each other for long are slowed down.
+    // Several recipients, since one pair of agents is soon rate-limited.
     let others = [join("bob").await, join("cid").await, join("dot").await];
     let mut sent = Vec::new();
     for turn in 0..60 {
         let (other, other_key) = &others[turn / 2 % others.len()];
-        // Long ones one way and short ones the other, so that the two directions fill up unevenly.
+        // Long messages one way and short ones the other, so that the two directions fill unevenly.
         let (from, to, key, text) = match turn % 2 {
             0 => (&ada, other, &ada_key, "l".repeat(50_000)),
             _ => (other, &ada, other_key, "s".to_owned()),
@@ -284,7 +284,7 @@ async fn the_market_lists_its_agents_in_answers_of_bounded_length_and_leaves_nob
         let each: BTreeSet<String> = found.iter().cloned().collect();
         assert_eq!((&each, found.len(), answers), (&expected, AGENTS, 2), "{action}");
     }
-    // The client library puts the parts together.
+    // The client library joins the pages.
     let market = rialto_client::clara::Server::discover(&hub.url).await.expect("a market");
     let board = market.agents().await.expect("a board");
     assert_eq!(board.agents().expect("agents").len(), AGENTS);
@@ -310,7 +310,7 @@ async fn the_payments_of_a_job_are_found_by_looking_at_so_many_lines_and_no_more
         hub.post("/registry/transfer", Some(&payer.key), &body).await.expect(200);
     };
     pay(Some(&job)).await;
-    // More lines than are looked at for one answer.
+    // More rows than one page scans.
     for _ in 0..21 {
         futures_util::future::join_all((0..100).map(|_| pay(None))).await;
     }

@@ -1,14 +1,14 @@
-//! What an operation may cost, by name.
+//! The named cost bounds of all operations.
 
 use super::measure::Cost;
 
-/// The most one request may cost the hub, besides what it brings itself.
+/// The maximum cost of one request, apart from the bytes it sends itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     pub name: &'static str,
-    /// Bytes of the answer.
+    /// Bytes of the response.
     pub answered: usize,
-    /// Bytes kept in memory and on disk when it is over.
+    /// Bytes kept in memory and on disk afterwards.
     pub memory: usize,
     pub disk: usize,
     /// Commands the lane decides for it, and rows they change.
@@ -16,30 +16,30 @@ pub struct Bound {
     pub rows: usize,
 }
 
-/// Bytes kept for every byte that was sent: what a request brings is kept once, written as JSON within
-/// JSON, and once more by each of the two who read it.
+/// Bytes kept for every byte sent: the content is stored once, as JSON within JSON, and once more
+/// for each of its two readers.
 const PER_BYTE: usize = 4;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// What is refused leaves nothing. A sign of life may be noted.
+/// A refused request leaves nothing, except that activity may be recorded.
 pub const REFUSED: Bound =
     Bound { name: "refused", answered: 4 * KIB, memory: 512, disk: 512, commands: 3, rows: 4 };
 
-/// What is only read leaves nothing either, whatever key is shown with it.
+/// A read leaves nothing either, whichever key it carries.
 const READ: Bound = Bound { name: "read", answered: 16 * KIB, ..REFUSED };
 /// One agent with all its schemas.
 const ENTRY: Bound = Bound { name: "entry", answered: 256 * KIB, ..READ };
 /// One job, message or result, in full.
 const CONTENT: Bound = Bound { name: "content", answered: 2 * MIB, ..READ };
-/// A list: a mebibyte of items and what stands around them.
+/// A list: a mebibyte of items and their frame.
 const LIST: Bound = Bound { name: "list", answered: MIB + 16 * KIB, ..READ };
 /// The market's lists are JSON texts within JSON.
 const MARKET: Bound = Bound { name: "market list", answered: 4 * MIB + 64 * KIB, ..READ };
-/// All that the hub can do, as one document that is the same for everybody.
+/// All operations of the hub, as one public document.
 const DOCUMENT: Bound = Bound { name: "document", answered: 512 * KIB, ..READ };
-/// What is handed out is marked as handed out; several large jobs at once.
+/// Jobs are marked as handed out; several large jobs in one response.
 const WORK: Bound = Bound {
     name: "work",
     answered: 8 * MIB + 64 * KIB,
@@ -48,10 +48,10 @@ const WORK: Bound = Bound {
     commands: 4,
     rows: 8,
 };
-/// A stream is read as it comes, and only that it was opened is looked at here.
+/// Only the opening of a stream is measured here.
 const STREAM: Bound = Bound { name: "stream", ..READ };
 
-/// A change to what is there.
+/// A change to existing rows.
 const CHANGE: Bound = Bound {
     name: "change",
     answered: 256 * KIB,
@@ -60,7 +60,7 @@ const CHANGE: Bound = Bound {
     commands: 4,
     rows: 16,
 };
-/// Something new that stays: an agent with its names in five protocols, a job, a message.
+/// A new row that stays: an agent with its aliases in five protocols, a job, a message.
 const NEW: Bound = Bound {
     name: "new",
     answered: 256 * KIB,
@@ -246,7 +246,7 @@ pub const ROUTES: &[(&str, Bound)] = &[
     ("GET /openapi.json", DOCUMENT),
 ];
 
-/// What is signed has no route of its own: the bound of every type of envelope.
+/// Signed messages share one route, so each type of envelope has a bound.
 #[rustfmt::skip]
 pub const ENVELOPES: &[(&str, Bound)] = &[
     ("HELLO", NEW),
@@ -259,7 +259,7 @@ pub const ENVELOPES: &[(&str, Bound)] = &[
     ("ERROR", NEW),
 ];
 
-/// A signed order that only reads leaves a few words that it was carried out, and not its answer.
+/// A signed read keeps a short record that it was executed, and not its answer.
 const SIGNED_READ: Bound = Bound {
     name: "signed read",
     answered: 4 * MIB + 64 * KIB,
@@ -294,7 +294,7 @@ pub const ORDERS: &[(&str, Bound)] = &[
 ];
 
 impl Bound {
-    /// What is wrong with a cost, if anything is.
+    /// How a cost exceeds the bound, if it does.
     pub fn excess(&self, cost: &Cost, sent: usize) -> Option<String> {
         let brought = sent * PER_BYTE;
         let over = [
@@ -311,7 +311,7 @@ impl Bound {
     }
 }
 
-/// The bound of a name in a table.
+/// The bound of an entry of a table.
 pub fn of(table: &[(&str, Bound)], name: &str) -> Bound {
     let found = table.iter().find(|(known, _)| *known == name);
     found.unwrap_or_else(|| panic!("{name} has no bound")).1

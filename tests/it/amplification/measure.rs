@@ -1,4 +1,4 @@
-//! What a hub holds, in memory and on disk, and what its lane has done.
+//! Memory and disk use of a hub, and the work of its lane.
 
 use std::path::Path;
 
@@ -7,37 +7,37 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::kit::TestHub;
 
-/// How a hub stands.
+/// A hub's memory, disk use and lane counters.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
-    /// Bytes of everything at hand, written out.
+    /// Bytes of all rows in memory, serialized.
     memory: usize,
     /// Bytes of everything in the store.
     disk: usize,
     effort: Effort,
 }
 
-/// What some requests cost, each.
+/// The cost of some requests, per request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// The longest answer.
+    /// The longest response.
     pub answered: usize,
     /// Bytes kept for each.
     pub memory: usize,
     pub disk: usize,
-    /// Commands the lane decided for each, and rows they changed: its time, whatever the machine.
+    /// Commands the lane decided for each, and rows they changed: its work, on any machine.
     pub commands: usize,
     pub rows: usize,
 }
 
 impl Standing {
     pub fn of(hub: &TestHub) -> Self {
-        // Counted last: what is still running would count as the next request's.
+        // Counted last: work that is still running would count for the next request.
         let (memory, disk) = (memory(hub), disk(hub.dir.path()));
         Self { memory, disk, effort: hub.engine.effort() }
     }
 
-    /// What so many requests have cost since then, each.
+    /// The cost per request since then.
     pub fn cost_of(&self, hub: &TestHub, requests: usize, answered: usize) -> Cost {
         let now = Self::of(hub);
         let each = |now: usize, then: usize| now.saturating_sub(then).div_ceil(requests);
@@ -53,7 +53,7 @@ impl Standing {
     }
 }
 
-/// The rows at hand, as long as they are when written out.
+/// The rows in memory, as long as they are when serialized.
 fn memory(hub: &TestHub) -> usize {
     hub.engine.look(|world| {
         let agents = world.agents().map(|row| format!("{row:?}").len());

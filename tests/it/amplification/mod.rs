@@ -1,15 +1,16 @@
-//! Amplification: what an operation costs the hub for what it costs its caller.
+//! Amplification: what an operation costs the hub compared to what it costs its caller.
 //!
-//! Every operation of every protocol is repeated by every kind of caller, each time with a fresh
-//! idempotency key and whatever is fresh in its body, and each has a named bound for what it answers,
-//! keeps in memory, keeps on disk and has the lane do. An operation without a bound fails the suite, as
-//! one without a row does in the authority table. What is measured does not depend on the machine.
+//! Every operation of every protocol is repeated by every kind of caller, each time with a new
+//! idempotency key and new ids in its body. Each has a named bound for the size of its response,
+//! the bytes it keeps in memory and on disk, and the work of the lane. An operation without a bound
+//! fails the suite, as one without a row does in the authority table. No measurement depends on the
+//! machine.
 //!
 //! - `routes`: all routes, with the requests of the authority table.
-//! - `signed`: everything that is signed, with the words of the authority tables.
-//! - `storm`: a hub in a process of its own, its real memory, and a restart.
-//! - `answers`: lists of bounded length that leave nothing out.
-//! - `principals`: who is counted.
+//! - `signed`: all signed messages, with the payloads of the authority tables.
+//! - `storm`: a hub in its own process, its real memory, and a restart.
+//! - `answers`: lists of bounded size that leave nothing out.
+//! - `principals`: which caller a write counts for.
 
 mod answers;
 mod bound;

@@ -1,4 +1,4 @@
-//! Writes are counted by whom they come from, however that is shown.
+//! Writes are counted per caller, whichever credential proves it.
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::agora::kit::{Hub as AgoraHub, Key};
 use crate::kit::TestHub;
 use crate::relay::kit::message;
 
-/// Writes a minute in these tests.
+/// Writes per minute in these tests.
 const WRITES: usize = 4;
 
 fn limits() -> [(&'static str, &'static str); 1] {
@@ -98,7 +98,7 @@ async fn long_answers_are_refused_to_who_has_read_too_many_and_short_ones_and_ot
     let mut answers = 0;
     while hub.get(path, Some(&agent.key)).await.status == 200 {
         answers += 1;
-        assert!(answers < 10, "two mebibytes a minute are three or four of these answers");
+        assert!(answers < 10, "two mebibytes a minute allow three or four answers");
     }
     let refused = hub.get(path, Some(&agent.key)).await;
     assert_eq!(refused.status, 429, "{}", refused.text);

@@ -18,7 +18,7 @@ use crate::kit::eventually;
 
 /// How often each caller makes each request.
 const TIMES: usize = 4;
-/// How the paths at the root begin under which something is written.
+/// Prefixes of the root paths that write.
 const ROOT: [&str; 8] = [
     "/register",
     "/jobs",
@@ -29,7 +29,7 @@ const ROOT: [&str; 8] = [
     "/agent",
     "/messages",
 ];
-/// What a request sends besides its path and its body.
+/// Bytes a request sends besides its path and its body.
 const HEAD: usize = 160;
 
 #[test]
@@ -38,18 +38,18 @@ fn every_route_has_a_bound_and_every_bound_a_route() {
     let bounds: BTreeSet<String> = ROUTES.iter().map(|(route, _)| (*route).to_owned()).collect();
     let without_bound: Vec<_> = routes.difference(&bounds).collect();
     let without_route: Vec<_> = bounds.difference(&routes).collect();
-    assert!(without_bound.is_empty(), "routes that may cost anything: {without_bound:?}");
-    assert!(without_route.is_empty(), "bounds of nothing: {without_route:?}");
-    assert_eq!(bounds.len(), ROUTES.len(), "a route with two bounds");
+    assert!(without_bound.is_empty(), "routes without a bound: {without_bound:?}");
+    assert!(without_route.is_empty(), "bounds without a route: {without_route:?}");
+    assert_eq!(bounds.len(), ROUTES.len(), "a route has two bounds");
 }
 
-/// An idempotency key that nobody has used.
+/// An unused idempotency key.
 fn fresh_key() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("fresh {}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Whether a row only reads, and so leaves everything as it is for the next one.
+/// Whether a row only reads, and so changes nothing for the next one.
 fn reads(row: &Row) -> bool {
     let route = route_of(row);
     (route.method == "GET" || route.reach == Reach::Public)
@@ -58,7 +58,7 @@ fn reads(row: &Row) -> bool {
         && !row.route.contains("/receive/")
 }
 
-/// The longest answer to a row's request, made a few times, and the bytes that each of them sent.
+/// Repeats a row's request; returns the longest response and the bytes each request sent.
 async fn repeat(scene: &Scene, row: &Row, caller: Caller) -> (usize, usize) {
     let (mut longest, mut sent) = (0, 0);
     for _ in 0..TIMES {
@@ -78,13 +78,13 @@ async fn repeat(scene: &Scene, row: &Row, caller: Caller) -> (usize, usize) {
     (longest, sent)
 }
 
-/// What is on its way out comes to its end first, since that is written down, too.
+/// Waits for due deliveries, since their results are written, too.
 async fn settle(scene: &Scene) {
     let engine = &scene.hub.engine;
     eventually(async || engine.look(|world| world.pushes_due(engine.now()).next().is_none())).await;
 }
 
-/// What a row may cost a caller.
+/// The cost bound of a row for this answer.
 fn bound_for(row: &Row, status: u16) -> Bound {
     match status {
         0..300 => bound::of(ROUTES, row.route),
@@ -92,7 +92,7 @@ fn bound_for(row: &Row, status: u16) -> Bound {
     }
 }
 
-/// All that is too much.
+/// All costs that exceed their bound.
 #[derive(Default)]
 struct Report(Vec<String>);
 
@@ -107,7 +107,7 @@ impl Report {
     }
 }
 
-/// Fills a scene with more of everything than one answer may have.
+/// Fills a hub with more of everything than one response may hold.
 async fn fill(scene: &Scene) {
     let hub = &scene.hub;
     swell(hub, 14, "free").await;
@@ -150,7 +150,7 @@ async fn what_is_read_answers_so_much_and_leaves_nothing_however_often_and_by_wh
             TABLE.iter().filter(|row| reads(row) && row.of_claw.is_some() == of_claw).collect();
         let scene = Scene::set(rows[0]).await;
         fill(&scene).await;
-        // Whoever is new shows itself once, which is written down.
+        // A new caller is recorded once.
         for caller in CALLERS {
             repeat(&scene, rows[0], caller).await;
         }
@@ -169,7 +169,7 @@ async fn what_is_read_answers_so_much_and_leaves_nothing_however_often_and_by_wh
     report.assert_empty();
 }
 
-/// Rows that write, of which the path begins like this.
+/// Rows that write and whose path has one of these prefixes.
 async fn write(prefixes: &[&str]) {
     let mut report = Report::default();
     let path = |row: &Row| row.route.split_once(' ').map_or("", |(_, path)| path);
@@ -179,7 +179,7 @@ async fn write(prefixes: &[&str]) {
     for row in rows {
         let scene = Scene::set(row).await;
         settle(&scene).await;
-        // First those who are refused, while everything is as they find it.
+        // Refused callers first, while nothing has changed.
         let columns = || CALLERS.into_iter().zip(row.expected);
         let refused = columns().filter(|(_, status)| *status >= 300);
         for (caller, status) in refused.chain(columns().filter(|(_, status)| *status < 300)) {
@@ -227,7 +227,7 @@ fn every_row_that_writes_is_measured_in_one_of_the_groups() {
         let (_, path) = row.route.split_once(' ').expect("method and path");
         assert!(
             groups.iter().any(|group| path.starts_with(group)),
-            "{} is measured nowhere",
+            "{} is not measured",
             row.route
         );
     }

@@ -1,4 +1,4 @@
-//! Everything that is signed, repeated by every signer: the type of message is the operation.
+//! Every signed message, repeated by every signer: the message type is the operation.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::measure::Standing;
 use crate::authority::signed::{SIGNERS, Signer, doors, envelopes, items};
 use crate::clara::kit::Wallet;
 
-/// How often each signer says each thing.
+/// How often each signer sends each message.
 const TIMES: usize = 4;
 
 #[test]
@@ -53,7 +53,7 @@ async fn an_order_to_the_market_costs_so_much_and_no_more_however_often_and_by_w
     let door = &doors("/clara")[0];
     for row in items::TABLE {
         let market = items::Market::open().await;
-        // A board that is long enough to be told from a few words.
+        // A board that is much longer than a short record.
         let about = json!({"about": "m".repeat(12_000)}).to_string();
         for number in 0..6 {
             let id = format!("long-{number}");
@@ -77,7 +77,8 @@ async fn an_order_to_the_market_costs_so_much_and_no_more_however_often_and_by_w
             println!("{} by {by:?}: {cost:?}", row.deed);
             let bound = match by {
                 Signer::Forged | Signer::Operator => REFUSED,
-                // Only tried, and nothing comes of it. What the store writes behind may fall into it.
+                // Evaluated without a signature, so it changes nothing. Deferred writes of the
+                // store may be counted here.
                 Signer::Unsigned => bound::Bound {
                     answered: bound::of(ORDERS, row.action.as_str()).answered,
                     ..REFUSED

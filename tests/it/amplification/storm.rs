@@ -1,4 +1,4 @@
-//! A hub in a process of its own, and what is left of its memory after a storm and after a restart.
+//! A hub in its own process: its memory after a storm of requests and after a restart.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use tempfile::TempDir;
 use crate::clara::kit::Wallet;
 use crate::kit::{Process, http};
 
-/// What a storm may leave in memory: what allocators keep, and buffers of connections. None of it is
-/// what the requests were about, of which one alone had a tenth of this.
+/// Memory that may remain after a storm: kept by allocators and connection buffers. None of it is
+/// content of the requests, of which one alone had a tenth of this.
 const LEFT_BEHIND: u64 = 24 << 20;
-/// What may be left after a restart: the agents that were there before, and nothing of the storm.
+/// Memory that may remain after a restart: the earlier agents, and nothing of the storm.
 const RESTARTED: u64 = 12 << 20;
-/// What may be left on disk: the rows that say that signed orders were carried out.
+/// Disk space that may remain: the records of executed signed orders.
 const ON_DISK: u64 = 4 << 20;
 
 /// Bytes of memory a process has in use.
@@ -83,7 +83,7 @@ async fn after_a_storm_and_after_a_restart_the_hub_has_the_memory_it_had_before(
             json!({"agent_name": "long", "owner_id": format!("o{number}"), "skills": skills});
         caller.post("/registry/register", None, &body, 201).await;
     }
-    // Once each, so that what is made once and stays is there before it is measured.
+    // Each once, so that everything allocated once exists before the measurement.
     let question = json!({"skill": "long", "limit": 200});
     let list = [("Action", "List-Agents")];
     caller.post("/discover", None, &question, 200).await;
@@ -91,16 +91,16 @@ async fn after_a_storm_and_after_a_restart_the_hub_has_the_memory_it_had_before(
     caller.send(caller.http.post(format!("{}/clara/mu", hub.url)).body(item), 202).await;
     let (memory_before, disk_before) = (memory(&hub), disk(dir.path()));
 
-    // A read with a fresh idempotency key each time.
+    // A read with a new idempotency key each time.
     for number in 0..300 {
         caller.post("/discover", Some(format!("storm {number}")), &question, 200).await;
     }
-    // Signed reads, each a message of its own.
+    // Signed reads, each a new message.
     for _ in 0..100 {
         let item = Wallet::of(1).item(&list, b"");
         caller.send(caller.http.post(format!("{}/clara/mu", hub.url)).body(item), 202).await;
     }
-    // Many long answers at once.
+    // Many long responses at once.
     for _ in 0..4 {
         let paths = [
             "/discover?skill=long&limit=200",
@@ -124,7 +124,7 @@ async fn after_a_storm_and_after_a_restart_the_hub_has_the_memory_it_had_before(
     assert_eq!(request.send().await.expect("an answer").status().as_u16(), 200);
     let left = memory(&again).saturating_sub(memory_before);
     println!("after a restart: {} KiB more (at most {})", left >> 10, RESTARTED >> 10);
-    assert!(left <= RESTARTED, "{left} bytes of the storm are back after a restart");
+    assert!(left <= RESTARTED, "{left} bytes remain after a restart");
     again.kill();
     let grown = disk(dir.path()).saturating_sub(disk_before);
     println!("on disk: {} KiB more (at most {})", grown >> 10, ON_DISK >> 10);

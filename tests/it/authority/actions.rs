@@ -1,5 +1,5 @@
-//! The promises about who may do what (docs/guarantees.md), cell by cell, against the rows: whatever
-//! changes something is one of these actions, and every row keeps to its action's cells.
+//! The promises of docs/guarantees.md about authorization, checked against the rows: every route
+//! that changes something belongs to one action, and every row matches its action's cells.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use rialto_protocols::face::Reach;
 use super::table::{Row, TABLE};
 use super::{CALLERS, route_of};
 
-/// Something that can be done, by whom, and where.
+/// An action, its callers, and its routes.
 struct Action {
     name: &'static str,
-    /// Yes, no, or another question, for: anyone, the agent itself, requester, worker, other agent,
-    /// operator.
+    /// `y` allowed, `n` refused, `-` not decided by the caller alone, for: anyone, the agent
+    /// itself, requester, worker, other agent, operator.
     cells: &'static str,
     routes: &'static [&'static str],
 }
@@ -26,19 +26,19 @@ const ACTIONS: &[Action] = &[
         "POST /relay/register", "DELETE /relay/agents/{id}", "DELETE /agents/{id}",
         "POST /openclaw/identity", "DELETE /openclaw/agents/{agent_id}",
     ] },
-    Action { name: "say how one is, under one's own id", cells: "nynnnn", routes: &[
+    Action { name: "report the status of the caller's own id", cells: "nynnnn", routes: &[
         "POST /registry/heartbeat", "POST /heartbeat", "POST /openclaw/status",
         "POST /openclaw/reputation", "POST /openclaw/messages",
     ] },
     Action { name: "send as an id", cells: "nynnny", routes: &[
         "POST /relay/messages", "POST /messages",
     ] },
-    // Only where the operator said so, and marked as proven by nobody.
-    Action { name: "hand in a letter without a key", cells: "yyyyyy", routes: &[
+    // Only if the operator enables it, and marked as unverified.
+    Action { name: "deliver a message without a key", cells: "yyyyyy", routes: &[
         "POST /relay/receive/{id}",
     ] },
-    // These are about whoever asks: nobody else can be named.
-    Action { name: "use one's own inbox, keys, status and blocks", cells: "ny---n", routes: &[
+    // These apply to the caller itself: no other agent can be named.
+    Action { name: "use the caller's own inbox, keys, status and blocks", cells: "ny---n", routes: &[
         "POST /relay/agent/inbox/ack", "POST /agent/inbox/ack", "PUT /relay/agent/blocks/{id}",
         "PUT /agent/blocks/{id}", "DELETE /relay/agent/blocks/{id}", "DELETE /agent/blocks/{id}",
         "POST /agora/inbox/ack", "POST /v1/me/status", "DELETE /v1/me", "POST /v1/inbox/ack",
@@ -50,15 +50,15 @@ const ACTIONS: &[Action] = &[
         "POST /openclaw/collaborations", "POST /openclaw/agents/{agent_id}/collaborations",
         "POST /v1/jobs",
     ] },
-    Action { name: "cancel a job, or have its end told again", cells: "nny-nn", routes: &[
+    Action { name: "cancel a job, or repeat its final notice", cells: "nny-nn", routes: &[
         "POST /registry/jobs/{job_id}/cancel", "POST /jobs/{job_id}/cancel",
         "POST /openclaw/collaborations/{id}/cancel", "POST /v1/jobs/{id}/cancel",
         "POST /v1/webhooks/{id}/resend",
     ] },
-    // Whoever can do it, and never the one who asks for it.
+    // Any agent able to do it, but never the requester.
     Action { name: "bid", cells: "nnny-n", routes: &["POST /v1/jobs/{id}/offers"] },
     Action { name: "accept an offer", cells: "nnynnn", routes: &["POST /v1/jobs/{id}/accept"] },
-    Action { name: "accept, decline and report, as who holds it", cells: "nnnyn-", routes: &[
+    Action { name: "accept, decline and report, as the worker", cells: "nnnyn-", routes: &[
         "POST /registry/results", "POST /results", "POST /v1/jobs/{id}/result",
         "POST /v1/jobs/{id}/decline", "POST /openclaw/collaborations/{id}/response",
         "POST /openclaw/collaborations/{id}/approve", "POST /openclaw/collaborations/{id}/result",
@@ -81,7 +81,7 @@ const ACTIONS: &[Action] = &[
     ] },
 ];
 
-/// What a row is about. A new id is registered at the same place as a known one is changed.
+/// The action of a row. New ids are registered at the route that changes known ones.
 fn action_of(row: &Row) -> Option<&'static Action> {
     if row.expected == [201; 6] {
         return Some(&REGISTER);
@@ -94,12 +94,12 @@ fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for row in TABLE {
         let reach = route_of(row).reach;
-        // What everybody may do changes nothing; what is signed or sealed proves itself.
+        // A public route changes nothing; a signature or token in the request is its own proof.
         let proves_itself = matches!(reach, Reach::Public | Reach::Token | Reach::Signed);
         if row.route.starts_with("GET ") || proves_itself {
             continue;
         }
-        let action = action_of(row).unwrap_or_else(|| panic!("{} is no action", row.route));
+        let action = action_of(row).unwrap_or_else(|| panic!("{} belongs to no action", row.route));
         *rows.entry(action.name).or_default() += 1;
         let cells = action.cells.bytes().zip(CALLERS).zip(row.expected);
         for ((cell, caller), status) in cells {
@@ -118,7 +118,7 @@ fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     }
 }
 
-/// Scores come from what happened: the routes that once wrote them are for everybody and do nothing,
+/// Scores follow from outcomes: the routes that once wrote them are public and have no effect,
 /// which the rows of public routes show.
 #[test]
 fn nobody_writes_reputation() {

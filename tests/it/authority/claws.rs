@@ -1,5 +1,5 @@
-//! openclaw's part of the scene: an agent all this is about, a requester, a worker that answers for
-//! itself, somebody else, and one collaboration between requester and worker.
+//! openclaw's part of the scene: the agent the requests are about, a requester, a worker that
+//! confirms jobs itself, an unrelated agent, and one collaboration between requester and worker.
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -9,18 +9,18 @@ use super::scene::Scene;
 use crate::kit::{TestHub, eventually};
 use crate::openclaw::kit::{self, Hub, Node, fresh_id, with};
 
-/// How the collaboration of the scene stands.
+/// The state of the scene's collaboration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// The worker said yes.
+    /// The worker accepted.
     Running,
-    /// Somebody has to agree first.
+    /// It needs approval first.
     Deferred,
-    /// The worker has been asked. It ends by itself after nine seconds.
+    /// The worker has not answered. It ends by itself after nine seconds.
     Awaiting,
 }
 
-/// The agents, and the collaboration by the id it has now.
+/// The agents, and the current id of the collaboration.
 pub struct Claws {
     pub named: Node,
     pub requester: Node,
@@ -31,7 +31,7 @@ pub struct Claws {
     _asking: Asking,
 }
 
-/// A request that may still wait for its answer; nobody waits for it after the scene.
+/// A request that may still wait for its answer; it is aborted with the scene.
 struct Asking(JoinHandle<()>);
 
 impl Drop for Asking {
@@ -82,7 +82,7 @@ impl Claws {
         claws
     }
 
-    /// The worker and the requester have been told, so that looking again changes nothing.
+    /// The worker and the requester read their notices, so that another read changes nothing.
     async fn read(&self, hub: &TestHub) {
         for node in [&self.worker, &self.requester] {
             let mut stream = hub.inbox_from("/openclaw/stream", &node.key, None).await;
@@ -122,7 +122,7 @@ fn ask(hub: &TestHub, by: &Node, of: &Node, capability: &str) -> Value {
         "timestamp": Hub::stamp_of(hub)})
 }
 
-/// Posts a request and does not wait for the answer.
+/// Posts a request without waiting for the answer.
 fn post(hub: &TestHub, key: &str, body: &Value) -> JoinHandle<()> {
     let request = hub.http.post(format!("{}/openclaw/collaborations", hub.url));
     let request = request.bearer_auth(key).body(body.to_string());
@@ -153,7 +153,7 @@ pub fn claim(scene: &Scene) -> Value {
         "correlation_id": fresh_id(), "timestamp": now})
 }
 
-/// What waits for approval is answered at once.
+/// A request that needs approval is answered at once.
 pub fn request(scene: &Scene) -> Value {
     let claws = scene.claws();
     ask(&scene.hub, &claws.named, &claws.worker, "agreed")

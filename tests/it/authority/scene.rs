@@ -1,6 +1,6 @@
-//! The scene every row is played in: four agents of four owners, a job and a message between two of
-//! them, an agent with an address, one that is a key, and a callback that did not get through. Rows of
-//! openclaw have the agents of `claws` besides.
+//! The hub every row is tested on: four agents of four owners, a job and a message between two of
+//! them, a relay agent, an agora key, and a callback that failed. Rows of openclaw also have the
+//! agents of `claws`.
 
 use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ed25519::PublicKey;
@@ -13,38 +13,38 @@ use crate::agora::kit::Key;
 use crate::clara::kit::Wallet;
 use crate::kit::{Agent, ClosedPort, Reply, TestHub, eventually};
 
-/// The one of RFC 6455.
+/// The sample key of RFC 6455.
 const WEBSOCKET_KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/// A hub and everybody on it.
+/// A hub and its agents.
 pub struct Scene {
     pub hub: TestHub,
-    /// Whom the requests are about.
+    /// The agent that requests are about.
     pub named: Agent,
     pub requester: Agent,
     pub worker: Agent,
     pub other: Agent,
-    /// Whom the relay's requests are about.
+    /// The agent that the relay's requests are about.
     pub addressed: Agent,
-    /// Whom agora's requests are about, what it reads its inbox with, and what it asked for.
+    /// The agent that agora's requests are about, its inbox token, and its request.
     pub speaker: Key,
     pub inbox_token: String,
     pub request: String,
-    /// The message the worker wrote to the requester, who has no skill, so that it is just that.
+    /// The worker's message to the requester, which has no skill, so that the message is not a job.
     pub trace: String,
     /// A wallet, and a message it has posted to the market.
     pub wallet: Wallet,
     pub posted: String,
-    /// Assigned to the worker and not fetched: by the requester's id, and by ours.
+    /// Assigned to the worker and not fetched: by the requester's id, and by the hub's.
     pub job: String,
     pub uuid: String,
-    /// Open to offers, by our id; the worker has made one.
+    /// Open to offers, by the hub's id; the worker has made one.
     pub offered: String,
-    /// The address of another job, which the worker has fetched.
+    /// The callback token of another job, which the worker has fetched.
     pub token: String,
-    /// The callback that is still to be made.
+    /// The callback that is still pending.
     pub push: u64,
-    /// openclaw's own agents and their collaborations, for the rows that are about them.
+    /// openclaw's own agents and their collaborations, for rows about them.
     claws: Option<Claws>,
     _closed: ClosedPort,
 }
@@ -54,7 +54,7 @@ impl Scene {
         Self::on(TestHub::serve(&[("relay.accept_direct", "true")]).await, row).await
     }
 
-    /// The same on a hub of another kind.
+    /// The same on another kind of hub.
     pub async fn on(hub: TestHub, row: &Row) -> Self {
         let closed = ClosedPort::take();
         let endpoint = row.route.ends_with("/webhooks/test").then_some(closed.url.as_str());
@@ -102,7 +102,7 @@ impl Scene {
         }
     }
 
-    /// A job that waits for its requester to take a price.
+    /// A job that waits for its requester to accept a price.
     async fn offered(hub: &TestHub, requester: &Agent, worker: &Agent) -> String {
         let wanted = json!({"skill": "free", "budget": 0, "select": "offers"});
         let opened = hub.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
@@ -112,7 +112,7 @@ impl Scene {
         id
     }
 
-    /// A message that does nothing.
+    /// A message without effect.
     async fn posted(hub: &TestHub, wallet: &Wallet) -> String {
         let item = wallet.item(&[("Action", "Tasks-Queue")], b"");
         let request = hub.http.post(format!("{}/clara/mu", hub.url)).body(item);
@@ -127,7 +127,7 @@ impl Scene {
         Agent { owner: format!("relay:{id}"), id, key }
     }
 
-    /// A key that said hello, and asked another one for something.
+    /// A key that sent HELLO and a request to another key.
     async fn spoken(hub: &TestHub, speaker: &Key) -> (String, String) {
         let did = hub.get("/agora", None).await.expect(200).str("/hub");
         let own = PublicKey::parse(&did).expect("a key");
@@ -141,7 +141,7 @@ impl Scene {
         (welcome.str("/payload/inbox_token"), request.id)
     }
 
-    /// A message from one agent to another under their addresses.
+    /// A message from one agent to another between their relay addresses.
     async fn message(hub: &TestHub, from: &Agent, to: &Agent) -> String {
         let all = hub.get("/relay/agents", None).await.expect(200).at("/data");
         let address = |agent: &Agent| {
@@ -166,7 +166,7 @@ impl Scene {
         };
         eventually(async || failed(1).is_some()).await;
         let push = failed(1).expect("it has failed");
-        // It would be tried again in seconds, while others look on; after that it takes minutes.
+        // The first retry would come within seconds, during the test; the second takes minutes.
         let path = format!("/v1/operator/pushes/{push}/retry");
         hub.post(&path, Some(&hub.operator), &json!({})).await.expect(200);
         eventually(async || failed(2).is_some()).await;
@@ -192,7 +192,7 @@ impl Scene {
             .expect(202)
     }
 
-    /// openclaw's agents, in rows that are about them.
+    /// openclaw's agents, in rows about them.
     pub fn claws(&self) -> &Claws {
         self.claws.as_ref().expect("the row is about openclaw")
     }
@@ -214,7 +214,7 @@ impl Scene {
         })
     }
 
-    /// Makes the row's request as this caller; the status is the answer.
+    /// Sends the row's request as this caller and returns the status.
     pub async fn ask(&self, row: &Row, caller: Caller) -> u16 {
         // Streams have no end, so only the status is read.
         let request = self.request(row, caller);
@@ -250,7 +250,7 @@ impl Scene {
         self.hub.http.request(method, format!("{}{path}", self.hub.url))
     }
 
-    /// The path, with what this scene calls its things.
+    /// The path with this scene's ids.
     pub fn filled(&self, template: &str, row: &Row) -> String {
         let claws = self.claws.as_ref();
         let part = |part: &str| match part {
@@ -274,7 +274,7 @@ impl Scene {
             "{uuid}" => self.uuid.clone(),
             "{token}" => self.token.clone(),
             "{owner_id}" | "{name}" => self.named.owner.clone(),
-            open if open.starts_with('{') => panic!("nothing in the scene is called {open}"),
+            open if open.starts_with('{') => panic!("the scene has no value for {open}"),
             fixed => fixed.to_owned(),
         };
         let path: Vec<String> = template.split('/').map(part).collect();

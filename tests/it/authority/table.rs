@@ -1,4 +1,5 @@
-//! The table. A request is made by six callers, and the columns say what each is answered.
+//! The authorization table: each request is made by six callers, with one expected status per
+//! column.
 
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
@@ -6,18 +7,18 @@ use serde_json::{Value, json};
 use super::claws::{self, About};
 use super::scene::Scene;
 
-/// One request and who may make it.
+/// One request and its permitted callers.
 pub struct Row {
     /// Method and path, as the hub lists it.
     pub route: &'static str,
     pub query: &'static str,
-    /// Whether the path names the worker instead of the agent all this is about.
+    /// Whether the path names the worker instead of the named agent.
     pub of_worker: bool,
-    /// Whether all this is about the agent with an address instead.
+    /// Whether the row is about the relay agent instead.
     pub by_address: bool,
-    /// Whether all this is about the agent that is a key instead.
+    /// Whether the row is about the agora key instead.
     pub by_key: bool,
-    /// Whether all this is about openclaw's own agents instead, and about which collaboration.
+    /// Whether the row is about openclaw's own agents instead, and about which collaboration.
     pub of_claw: Option<About>,
     pub body: Option<fn(&Scene) -> Value>,
     /// Statuses for: anyone, the agent itself, requester, worker, other agent, operator.
@@ -45,12 +46,12 @@ const fn send(route: &'static str, body: fn(&Scene) -> Value, expected: [u16; 6]
     Row { body: Some(body), ..get(route, expected) }
 }
 
-/// The same request about the agent with an address.
+/// The same request about the relay agent.
 const fn relay(row: Row) -> Row {
     Row { by_address: true, ..row }
 }
 
-/// The same request about the agent that is a key.
+/// The same request about the agora key.
 const fn agora(row: Row) -> Row {
     Row { by_key: true, ..row }
 }
@@ -66,31 +67,31 @@ const fn claw_about(about: About, row: Row) -> Row {
 }
 
 const PUBLIC: [u16; 6] = [200; 6];
-/// For agents about themselves.
+/// Agents, about themselves.
 const AGENTS: [u16; 6] = [401, 200, 200, 200, 200, 403];
 const AGENTS_AND_OPERATOR: [u16; 6] = [401, 200, 200, 200, 200, 200];
-/// For the named one alone: in a body others lie, in a path it is not there for them.
+/// The named agent only: others get 403 for a body and 404 for a path.
 const NAMED_IN_BODY: [u16; 6] = [401, 200, 403, 403, 403, 403];
 const OWNER_IN_PATH: [u16; 6] = [401, 200, 404, 404, 404, 200];
 const REQUESTER: [u16; 6] = [401, 404, 200, 404, 404, 404];
-/// The requester alone, where operators have routes of their own.
+/// The requester only, where operators have routes of their own.
 const ASKED: [u16; 6] = [401, 404, 200, 404, 404, 403];
 const PARTIES: [u16; 6] = [401, 404, 202, 202, 404, 404];
 const WORKER: [u16; 6] = [401, 404, 404, 200, 404, 403];
 const OPERATOR: [u16; 6] = [401, 403, 403, 403, 403, 200];
 const OPERATOR_MAKES: [u16; 6] = [401, 403, 403, 403, 403, 201];
-/// For agents about themselves; an operator has no inbox.
+/// Agents, about themselves; an operator has no inbox.
 const INBOXES: [u16; 6] = [401, 200, 200, 200, 200, 401];
 const WRITES: [u16; 6] = [401, 202, 403, 403, 403, 202];
 const READS: [u16; 6] = [401, 404, 200, 200, 404, 401];
-/// The proof is in the body, whoever brings it.
+/// The proof is in the body, so every caller may send it.
 const SIGNED: [u16; 6] = [202; 6];
-/// An inbox token opens one inbox; no key of another kind does.
+/// An inbox token opens one inbox; no other credential does.
 const OWN_INBOX: [u16; 6] = [401, 200, 401, 401, 401, 401];
-/// Who a connection is for is said on it.
+/// The caller of a connection is proven on it.
 const UPGRADED: [u16; 6] = [101; 6];
 const HIRES: [u16; 6] = [401, 202, 403, 403, 403, 403];
-/// openclaw's two parties, and to whom one of them is what the body says it is.
+/// openclaw's two parties, and rows where the body names the worker.
 const BOTH: [u16; 6] = [401, 404, 200, 200, 404, 404];
 const WORKER_IN_BODY: [u16; 6] = [401, 403, 403, 200, 403, 403];
 const APPROVES: [u16; 6] = [401, 404, 404, 200, 404, 200];
@@ -111,7 +112,7 @@ fn result(scene: &Scene) -> Value {
     json!({"job_id": scene.job, "status": "SUCCESS", "output_data": {}, "execution_cost": 0})
 }
 
-/// The address says which job it is.
+/// The callback token names the job.
 fn late_result(_: &Scene) -> Value {
     json!({"status": "SUCCESS", "output_data": {}, "execution_cost": 0})
 }
@@ -191,14 +192,14 @@ fn signed(scene: &Scene) -> Value {
     scene.speaker.sign_for(Kind::Status, &note, Some(scene.speaker.public())).json()
 }
 
-/// The market's process, as its clients name it.
+/// The market's process id, as its clients send it.
 const PROCESS_ID: &str = "?process-id=CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
 
 fn dry_run(_: &Scene) -> Value {
     json!({"Tags": [{"name": "Action", "value": "List-Agents"}]})
 }
 
-/// Registering: an agent that exists, and one that does not.
+/// Registering an existing agent, and a new one.
 const UPDATE: [u16; 6] = [409, 200, 401, 401, 401, 200];
 const NEW: [u16; 6] = [201; 6];
 
@@ -338,7 +339,7 @@ pub const TABLE: &[Row] = &[
     get("DELETE /v1/me", AGENTS),
     send("POST /v1/me/status", online, AGENTS),
     get("GET /v1/jobs", AGENTS),
-    // Nobody but the worker itself offers what is asked for.
+    // The worker is the only one that offers the skill, so it cannot ask itself.
     send("POST /v1/jobs", ask, [401, 201, 201, 422, 201, 403]),
     get("GET /v1/jobs/{id}", [401, 404, 200, 200, 404, 200]),
     get("GET /v1/jobs/{id}/trace", [401, 404, 200, 200, 404, 200]),
@@ -357,7 +358,7 @@ pub const TABLE: &[Row] = &[
     get("GET /v1/events", AGENTS_AND_OPERATOR),
     send("POST /v1/messages", message, AGENTS),
     get("GET /v1/webhooks", AGENTS),
-    // One agent has an endpoint to be called.
+    // Only one agent has an endpoint.
     send("POST /v1/webhooks/test", nothing, [401, 200, 409, 409, 409, 403]),
     send("POST /v1/webhooks/secret", nothing, AGENTS),
     send("POST /v1/webhooks/{id}/resend", nothing, ASKED),

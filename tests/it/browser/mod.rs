@@ -1,7 +1,7 @@
-//! No page of another origin has an effect on a hub, or reads what is not public: shown with a real
-//! browser, for every route there is, in every way a page can send a request.
+//! A page of another origin has no effect on a hub and reads only public data. Tested with a real
+//! browser, for every route, in every way a page can send a request.
 //!
-//! Where there is no Chromium, that is said aloud and the test is skipped; but not where `CI=true`.
+//! Without Chromium the test prints a notice and is skipped, except when `CI=true`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,12 +18,12 @@ use crate::kit::{Reply, TestHub, npm_package, output, say_aloud, snapshot};
 
 const NAME: &str =
     "browser::a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public";
-/// What a Chromium is called.
+/// Names of the Chromium binary.
 const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// What drives it.
+/// The version of Playwright, which drives it.
 const PLAYWRIGHT: &str = "1.65.0";
 
-/// A request a page tries, and whether every page may read the answer.
+/// A request that a page tries, and whether any page may read the response.
 struct Attempt {
     route: String,
     method: String,
@@ -37,12 +37,12 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
     let Some(chromium) = chromium() else {
         let remedy = "install Debian's package `chromium`, or let `cargo xtask test` do it as root";
         let is_checked = std::env::var("CI").is_ok_and(|text| text == "true");
-        assert!(!is_checked, "{NAME}: where everything is checked, this must be: {remedy}");
+        assert!(!is_checked, "{NAME}: CI must not skip this: {remedy}");
         say_aloud(&format!("{NAME}: SKIPPED, there is no Chromium; {remedy}."));
         return;
     };
     for posture in [Posture::Dev, Posture::Serve] {
-        // openclaw's rows have agents of their own.
+        // openclaw's rows have their own agents.
         for claws in [false, true] {
             let rows: Vec<&Row> =
                 TABLE.iter().filter(|row| row.of_claw.is_some() == claws).collect();
@@ -70,8 +70,8 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
     a_published_hub_serves_pages_what_is_signed_and_nothing_else(&chromium).await;
 }
 
-/// Under the name of its public URL a hub takes clara's signed items from every page, as AO's clients
-/// in browsers need it. The rest is as closed as on loopback.
+/// Under its public URL a hub accepts clara's signed items from every page, as AO's browser clients
+/// need. The rest is as closed as on loopback.
 async fn a_published_hub_serves_pages_what_is_signed_and_nothing_else(chromium: &Path) {
     let flags = [("http.public_url", "http://hub.example")];
     let rows: Vec<&Row> = TABLE.iter().filter(|row| row.of_claw.is_none()).collect();
@@ -88,7 +88,7 @@ async fn a_published_hub_serves_pages_what_is_signed_and_nothing_else(chromium: 
     for (attempt, seen) in signed.iter().zip(tried(chromium, &url, &["other"], &signed)) {
         assert_kept_apart(attempt, &seen, true);
     }
-    assert_ne!(snapshot(&scene.hub).await, before, "an item was taken");
+    assert_ne!(snapshot(&scene.hub).await, before, "an item was accepted");
     scene.end().await;
 }
 
@@ -98,8 +98,8 @@ fn assert_kept_apart(attempt: &Attempt, seen: &Value, public: bool) {
         seen["read"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     assert_eq!(seen["route"], attempt.route.as_str(), "{seen}");
     if public {
-        // With a header of its own, too, so that the browser asks first.
-        assert!(ways.contains(&"preflighted"), "everybody may read it: {seen}");
+        // Also with a custom header, which makes the browser send a preflight.
+        assert!(ways.contains(&"preflighted"), "every page may read it: {seen}");
         assert!(attempt.method != "GET" || ways.contains(&"simple"), "{seen}");
     } else {
         assert!(ways.is_empty(), "a page of another origin read the answer: {seen}");
@@ -107,7 +107,7 @@ fn assert_kept_apart(attempt: &Attempt, seen: &Value, public: bool) {
 }
 
 async fn scene(posture: Posture, flags: &[(&str, &str)], row: &Row) -> Scene {
-    // Nobody falls silent while the browser is at it.
+    // No agent goes offline while the browser runs.
     let own =
         [("relay.accept_direct", "true"), ("registry.heartbeat_ttl", "1h"), ("jobs.lease", "1h")];
     let flags = [&own, flags].concat();
@@ -115,7 +115,7 @@ async fn scene(posture: Posture, flags: &[(&str, &str)], row: &Row) -> Scene {
     Scene::on(TestHub::start(posture, &flags, dir).await, row).await
 }
 
-/// The request of a row, made so that it would have an effect.
+/// The request of a row, built so that it would have an effect.
 fn attempt(scene: &Scene, row: &Row) -> Attempt {
     let (method, template) = row.route.split_once(' ').expect("method and path");
     let is_post = method == "POST" && template.starts_with("/clara");
@@ -141,7 +141,7 @@ fn is_public_read(route: &str) -> bool {
     listed().iter().any(|listed| reads(listed) && route == format!("GET {}", listed.path))
 }
 
-/// An item with an effect: a stranger registers an agent.
+/// An item with an effect: an unknown wallet registers an agent.
 fn registration() -> Vec<u8> {
     let tags = [
         ("Action", "Register-Agent-Profile"),
@@ -160,7 +160,7 @@ fn chromium() -> Option<PathBuf> {
     all.find(|path| path.is_file())
 }
 
-/// Has pages of these origins try all of it; what they could read, in order.
+/// Lets pages of these origins try everything; returns what they could read, in order.
 fn tried(chromium: &Path, url: &str, origins: &[&str], attempts: &[Attempt]) -> Vec<Value> {
     let requests: Vec<Value> = attempts
         .iter()
@@ -177,7 +177,7 @@ fn tried(chromium: &Path, url: &str, origins: &[&str], attempts: &[Attempt]) -> 
     node.arg(script).arg(npm_package("playwright-core", PLAYWRIGHT)).arg(chromium).arg(plan);
     let ran = output(&mut node).expect("node starts: the browser is driven by Node.js 20 or later");
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "the browser broke: {said}");
+    assert!(ran.status.success(), "the browser failed: {said}");
     let lines = String::from_utf8(ran.stdout).expect("text");
     let mut seen: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

@@ -1,4 +1,4 @@
-// A page of a stranger in a real browser: tries every request of a plan in every way a page has.
+// A page of another origin in a real browser: tries every request of a plan in every way a page has.
 //
 // node run.mjs PLAYWRIGHT CHROMIUM PLAN. The plan is {"origins": [...], "requests": [{"route", "method", "url",
 // "bytes"}]}; an origin is "other" (another site), "port" (another port of loopback) or "null" (a sandboxed
@@ -15,7 +15,7 @@ const [packages, executablePath, planFile] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
 const plan = JSON.parse(readFileSync(planFile, "utf8"));
 
-// Pages come from a server of their own, which is another origin than every hub.
+// A separate server serves the pages, so their origin differs from every hub's.
 const server = createServer((_, answer) => {
   answer.setHeader("content-type", "text/html");
   answer.end('<!doctype html><iframe id="sandbox" sandbox="allow-scripts allow-forms" srcdoc="<p>here"></iframe>');
@@ -64,7 +64,7 @@ async function attempt({ method, url, bytes }) {
   const within = (promise) =>
     Promise.race([promise, new Promise((over) => setTimeout(() => over("waited in vain"), long))]);
 
-  // A cross-origin fetch whose answer the page wants to read.
+  // A cross-origin fetch whose answer the page tries to read.
   const fetched = async (way, headers, sent) => {
     const stop = new AbortController();
     try {
@@ -79,7 +79,7 @@ async function attempt({ method, url, bytes }) {
   if (!reads) ways.push(fetched("octets", { "content-type": "application/octet-stream" }, sent));
   if (reads || method === "POST") {
     ways.push(fetched("simple", {}, plain()));
-    // One whose answer it does not want.
+    // One whose answer it does not read.
     const stop = new AbortController();
     const blind = fetch(url, { method, mode: "no-cors", credentials: "include", body: plain(), signal: stop.signal });
     ways.push(within(blind).catch(() => {}).then(() => stop.abort()));
@@ -99,7 +99,7 @@ async function attempt({ method, url, bytes }) {
     }));
   }
   if (reads) {
-    // Going to another page takes a browser longest, and is the same from everywhere.
+    // A navigation is slowest, and the same from every origin.
     if (location.hostname.endsWith(".example")) ways.push(framed((frame) => { frame.src = url; }));
     ways.push(loaded(Object.assign(new Image(), { src: url })));
     ways.push(within(new Promise((done) => {

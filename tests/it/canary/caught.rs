@@ -1,25 +1,25 @@
-//! Texts that must not be found, and looking for them.
+//! Texts that must not leak, and the search for them.
 
 use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Everything unmistakable that was said or issued.
+/// Every unique text that was sent or issued.
 #[derive(Clone, Debug, Default)]
 pub struct Canaries {
-    /// Keys, tokens and webhook secrets, each with what it is.
+    /// Keys, tokens and webhook secrets, each with a label.
     pub secrets: Vec<(String, String)>,
-    /// What parties said to each other.
+    /// Contents that parties sent to each other.
     pub payloads: Vec<String>,
     next: usize,
 }
 
-/// A text to look for, and what it is.
+/// A text to search for, and its label.
 pub type Form = (String, Vec<u8>);
 
 impl Canaries {
-    /// A text that stands nowhere else, to be said by somebody.
+    /// Creates a unique text for a party to send.
     pub fn payload(&mut self, what: &str) -> String {
         self.next += 1;
         let text =
@@ -28,13 +28,13 @@ impl Canaries {
         text
     }
 
-    /// Something the hub issued.
+    /// Records a secret that the hub issued.
     pub fn secret(&mut self, what: &str, text: &str) -> String {
         self.secrets.push((what.to_owned(), text.to_owned()));
         text.to_owned()
     }
 
-    /// Secrets as they are, without their prefix, as bytes, and once more encoded.
+    /// Secrets verbatim, without prefix, as bytes, and encoded once more.
     pub fn secret_forms(&self) -> Vec<Form> {
         self.secrets.iter().flat_map(|(what, text)| forms(what, text)).collect()
     }
@@ -47,7 +47,7 @@ impl Canaries {
         Wanted::all(all)
     }
 
-    /// Enough of everything that finding nothing means something.
+    /// Checks that there are enough texts for the search to be meaningful.
     pub fn assert_plausible(&self) {
         assert!(self.secrets.len() >= 12, "{:?}", self.secrets);
         assert!(self.payloads.len() >= 12, "{:?}", self.payloads);
@@ -66,7 +66,7 @@ fn forms(what: &str, text: &str) -> Vec<Form> {
         form("in hex", hexed.clone().into_bytes()),
         form("in capital hex", hexed.to_uppercase().into_bytes()),
     ];
-    // Where it begins decides how base64 looks; the characters at the ends depend on the neighbours.
+    // base64 depends on the offset, and its first and last characters on the neighbouring bytes.
     for offset in 0..3 {
         let shifted = [&b"???"[..offset], text.as_bytes()].concat();
         let encoded = STANDARD.encode(shifted);
@@ -91,10 +91,10 @@ pub fn holds(bytes: &[u8], text: &str) -> bool {
     Wanted::all(vec![form]).found(bytes).is_some()
 }
 
-/// Texts to look for, by how they begin, so that one pass over the bytes finds them all.
+/// Texts to search for, indexed by their first bytes, so that one pass finds them all.
 pub struct Wanted(HashMap<[u8; BEGINNING], Vec<Form>>);
 
-/// Bytes every form has at least.
+/// Minimum length of every form.
 const BEGINNING: usize = 8;
 
 impl Wanted {
@@ -115,16 +115,16 @@ impl Wanted {
         })
     }
 
-    /// None of these is in there.
+    /// Checks that none of these occurs.
     #[track_caller]
     pub fn assert_not_in(&self, place: &str, bytes: &[u8]) {
         if let Some((what, wanted)) = self.found(bytes) {
-            panic!("{place}: here is {what}: {}", near(bytes, wanted));
+            panic!("{place}: found {what}: {}", near(bytes, wanted));
         }
     }
 }
 
-/// What stands around it.
+/// The surrounding bytes.
 fn near(bytes: &[u8], wanted: &[u8]) -> String {
     let at = bytes.windows(wanted.len()).position(|window| window == wanted).unwrap_or_default();
     let end = (at + wanted.len() + 200).min(bytes.len());

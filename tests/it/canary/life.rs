@@ -1,4 +1,4 @@
-//! A life in all protocols, of which everybody but the parties must learn nothing.
+//! A scenario in all protocols of which only the parties may learn the contents.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::clara::kit::Wallet;
 use crate::kit::{Behaviour, Reply, Worker, eventually};
 use crate::openclaw::kit::{fresh_id, identity, with};
 
-/// What was said and issued, and what its things are called.
+/// What was sent and issued, and the ids of all objects.
 pub struct Life {
     pub canaries: Canaries,
-    /// What a part of a path can stand for.
+    /// Values for the parameters of a path.
     pub names: BTreeMap<&'static str, Vec<String>>,
     endpoint: Worker,
 }
 
-/// Somebody with a key.
+/// An agent with a key.
 struct Holder {
     id: String,
     key: String,
@@ -36,8 +36,8 @@ impl Watched {
         Reply::of(request.send().await.expect("an answer")).await
     }
 
-    /// Posts the same twice under one name. What is kept of the answer, to give it again, must not be
-    /// what the answer handed out.
+    /// Posts the same request twice with one idempotency key. The saved answer must not contain the
+    /// secrets of the first.
     async fn post_twice(&self, path: &str, key: Option<&str>, body: &Value) -> [Reply; 2] {
         let name = format!("twice-{}", fresh_id());
         let mut replies = Vec::new();
@@ -66,7 +66,7 @@ impl Watched {
     }
 }
 
-/// What stands in a URL after its host.
+/// The path of a URL.
 fn path_of(url: &str) -> String {
     let (_, rest) = url.split_once("://").expect("a URL");
     rest[rest.find('/').expect("a path")..].to_owned()
@@ -92,7 +92,7 @@ impl Life {
         self.names.entry(part).or_default().push(name.into());
     }
 
-    /// Notes all an answer hands out.
+    /// Records every secret in a response.
     fn issued(&mut self, what: &str, reply: &Reply) {
         for name in ["api_key", "webhook_secret", "inbox_token", "key"] {
             for within in ["", "/data", "/payload"] {
@@ -104,8 +104,8 @@ impl Life {
         }
     }
 
-    /// Has something issued by a request that is made twice: the second answer is the first without
-    /// what was issued.
+    /// Makes a request twice that issues a secret: the second answer is the first without the
+    /// secret.
     async fn issued_once(
         &mut self,
         hub: &Watched,
@@ -141,7 +141,7 @@ impl Life {
         let requester = self.registered(hub, "requester", json!({})).await;
         let skills = json!({"skills": [{"skill_name": "work", "cost_per_call": 0}]});
         let worker = self.registered(hub, "worker", skills).await;
-        // Where an agent is called is public in this protocol.
+        // The endpoint of an agent is public in this protocol.
         let called = json!({"api_endpoint": format!("{url}/work"),
             "skills": [{"skill_name": "called", "cost_per_call": 0}]});
         let called = self.registered(hub, "called", called).await;
@@ -167,7 +167,7 @@ impl Life {
             let failed = json!({"status": "FAILURE", "error_message": text});
             let said = if at == 0 { done } else { failed };
             let body = with(&json!({"job_id": job["job_id"], "execution_cost": 0}), said);
-            // One through the address that is a secret, one with the key.
+            // One through the secret callback URL, one with the key.
             match at {
                 0 => hub.post(&path_of(url), None, &body).await.expect(200),
                 _ => hub.post("/registry/results", Some(&worker.key), &body).await.expect(200),
@@ -216,7 +216,7 @@ impl Life {
         let ann = join("ann", json!({})).await;
         let bob = join("bob", json!({})).await;
         let cid = join("cid", json!({ "endpoint": endpoint })).await;
-        // The other key of the one who only reads goes on working.
+        // The second key of the read-only agent stays valid.
         let (path, operator) = (format!("/relay/agents/{}/key", cid.id), Some(&*hub.operator));
         self.issued_once(hub, &path, operator, &json!({}), "cid, by the operator").await;
         for (from, to) in [(&ann, &bob), (&bob, &ann), (&ann, &cid)] {
@@ -285,7 +285,7 @@ impl Life {
         self.note("job", &request.id);
     }
 
-    /// The market is public by its own rules, but not what others have its agents do.
+    /// The market is public by its own rules, but jobs from other protocols are not.
     async fn clara(&mut self, hub: &Watched, requester: &Holder) {
         let (wallet, asker) = (Wallet::of(1), Wallet::of(2));
         let say = async |by: &Wallet, tags: &[(&str, &str)], data: &str| {
@@ -326,7 +326,7 @@ impl Life {
         let path = format!("/v1/jobs/{job}");
         eventually(async || hub.get(&path, Some(&requester.key)).await.text.contains(&output))
             .await;
-        // What its question for work was called only the agent knows, and with that its answer.
+        // Only the agent knows the id of its request for work, and so its answer.
         for message in [task, done, delivered] {
             self.note("message", message);
         }

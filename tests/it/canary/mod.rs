@@ -1,8 +1,8 @@
-//! Nothing secret stands where it does not belong (G17, G18).
+//! No secret appears where it does not belong (G17, G18).
 //!
-//! A hub in a process of its own, with logs that leave nothing out, sees a life in all protocols in
-//! which every key, secret, payload and message is a text that stands nowhere else. Then everything
-//! the hub wrote, printed or answers to strangers is searched for these texts, byte by byte.
+//! A hub in its own process, with the most verbose logs, runs a scenario in all protocols in which
+//! every key, secret, payload and message is a unique text. Then everything the hub wrote, printed
+//! or answers to unknown callers is searched for these texts, byte by byte.
 
 mod caught;
 mod life;
@@ -13,7 +13,7 @@ use caught::{Canaries, Wanted};
 use life::Life;
 use process::Watched;
 
-/// The file that is a secret and has to be.
+/// The file that holds the hub's own secret.
 const OWN_SECRET: &str = "hub.key";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +28,7 @@ async fn no_key_secret_or_foreign_payload_stands_where_it_does_not_belong() {
     assert!(metrics.contains("rialto_"), "{metrics}");
     everything.assert_not_in("the metrics", metrics.as_bytes());
     let stopped = hub.stop();
-    assert!(stopped.logs.len() > 10_000, "the logs were to leave nothing out: {}", stopped.logs);
+    assert!(stopped.logs.len() > 10_000, "the logs are not verbose: {}", stopped.logs);
     everything.assert_not_in("the logs", stopped.logs.as_bytes());
     everything.assert_not_in("standard output", stopped.printed.as_bytes());
     let files = in_files(&stopped, &life.canaries);
@@ -43,7 +43,7 @@ async fn no_key_secret_or_foreign_payload_stands_where_it_does_not_belong() {
     );
 }
 
-/// Searches the data directory; gives how many bytes that were.
+/// Searches the data directory; returns the number of bytes searched.
 fn in_files(stopped: &process::Stopped, canaries: &Canaries) -> usize {
     let mut all = 0;
     let mut stored = false;
@@ -65,7 +65,7 @@ fn in_files(stopped: &process::Stopped, canaries: &Canaries) -> usize {
     all
 }
 
-/// Nobody else can look into it.
+/// Checks that no other user can read it.
 fn assert_mode(path: &std::path::Path, wanted: u32) {
     let about = std::fs::metadata(path).expect("it is there");
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! A hub in a process of its own, all of whose words are kept.
+//! A hub in its own process, with all its output captured.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -8,9 +8,9 @@ use tempfile::TempDir;
 
 use crate::kit::{http, operator_key};
 
-/// The data directory, which the hub makes.
+/// The data directory, which the hub creates.
 pub const MADE: &str = "made";
-/// How long a start may take.
+/// The maximum time of a start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The hub.
@@ -23,7 +23,7 @@ pub struct Watched {
     words: TempDir,
 }
 
-/// What is left of it.
+/// What the stopped hub left behind.
 pub struct Stopped {
     pub printed: String,
     pub logs: String,
@@ -61,7 +61,11 @@ impl Watched {
             let printed = hub.read("printed");
             let found = printed.split_whitespace().find(|word| word.starts_with("http://"));
             hub.url = found.unwrap_or_default().to_owned();
-            assert!(began.elapsed() < PATIENCE, "it never greeted: {}", hub.read("logs"));
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it never printed its address: {}",
+                hub.read("logs")
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
         hub
@@ -72,7 +76,7 @@ impl Watched {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Kills it where it stands, so that also its log file is as it was in use.
+    /// Kills the process, so that its log file is as it was in use.
     pub fn stop(mut self) -> Stopped {
         self.kill();
         let (printed, logs) = (self.read("printed"), self.read("logs"));

@@ -1,4 +1,4 @@
-//! Strangers ask for everything there is, by every name it has.
+//! Unknown callers request everything, by every id.
 
 use rialto_hub::app::listed;
 use rialto_protocols::agora::Kind;
@@ -10,17 +10,17 @@ use super::process::Watched;
 use crate::agora::kit::Key;
 use crate::openclaw::kit::identity;
 
-/// What a market shows to whoever asks.
+/// What a market shows to every caller.
 const SHOWN: [&str; 5] =
     ["List-Agents", "Tasks-Queue", "Dashboard-Data", "Load-Next-Assigned-Task", "Dispatch-Tasks"];
 
-/// Makes every request there is as every kind of stranger; gives how many answers that were.
+/// Makes every request as every kind of unknown caller; returns the number of responses.
 pub async fn ask_everything(hub: &Watched, life: &Life) -> usize {
     let keys = keys(hub).await;
     let everything = life.canaries.everything();
     let mut answers = 0;
     for route in listed() {
-        // These do something to the stranger itself that would end its visit.
+        // These would remove the caller itself and end the test.
         let ends = route.method == "DELETE" && ["/v1/me", "/v1/keys"].contains(&&*route.path);
         if ends || route.path.ends_with("/ws") || route.path.ends_with("/keys/rotate") {
             continue;
@@ -49,8 +49,8 @@ pub async fn ask_everything(hub: &Watched, life: &Life) -> usize {
     answers + lies(hub, life).await + operator(hub, life).await
 }
 
-/// Whoever runs the hub looks at everything that can be looked at: that a message or a job is there,
-/// and nothing of what it says.
+/// The operator reads everything it can: it sees that a message or a job exists, and nothing of its
+/// content.
 async fn operator(hub: &Watched, life: &Life) -> usize {
     let everything = life.canaries.everything();
     let mut answers = 0;
@@ -71,7 +71,7 @@ async fn operator(hub: &Watched, life: &Life) -> usize {
     answers
 }
 
-/// Nobody, and somebody of every protocol who has nothing to do with any of it.
+/// No key, and the key of an unrelated agent of every protocol.
 async fn keys(hub: &Watched) -> Vec<Option<String>> {
     let registry = json!({"agent_name": "stranger", "owner_id": "stranger", "skills": []});
     let registry = hub.post("/registry/register", None, &registry).await.expect(201);
@@ -91,7 +91,7 @@ async fn keys(hub: &Watched) -> Vec<Option<String>> {
     ]
 }
 
-/// A path with everything its open parts can stand for.
+/// A path with every value for its parameters.
 fn filled(template: &str, life: &Life) -> Vec<String> {
     let mut paths = vec![String::new()];
     for part in template.split('/').skip(1) {
@@ -111,7 +111,7 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
             "{id}" | "{token}" => &(1..=9).map(|n| n.to_string()).collect(),
             "{process}" => &vec![rialto_protocols::clara::PROCESS.to_owned()],
             open => {
-                assert!(!open.starts_with('{'), "nothing in this life is called {open}");
+                assert!(!open.starts_with('{'), "the scenario has no value for {open}");
                 &vec![open.to_owned()]
             }
         };
@@ -121,7 +121,7 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
     paths
 }
 
-/// The ways to ask at a path.
+/// The query and body variants for a path.
 fn variants(method: &str, path: &str) -> Vec<(&'static str, Value)> {
     const PROCESS: &str = "?process-id=CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
     if path.contains("/dry-run") {
@@ -143,7 +143,7 @@ fn variants(method: &str, path: &str) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// An answer; of one without end, its beginning.
+/// A response; of a stream, its beginning.
 async fn begun(mut answer: reqwest::Response) -> Vec<u8> {
     let head = format!("{:?}", answer.headers());
     let kind = answer.headers().get("content-type").map(|kind| kind.as_bytes().to_vec());
@@ -158,8 +158,8 @@ async fn begun(mut answer: reqwest::Response) -> Vec<u8> {
     bytes
 }
 
-/// Keys that are not quite right, and right ones where none belongs: no answer repeats them. That no
-/// log does is seen when the logs are searched.
+/// Almost valid keys, and valid ones where none belongs: no response repeats them. The search of
+/// the logs shows that no log does either.
 async fn lies(hub: &Watched, life: &Life) -> usize {
     let everything = life.canaries.everything();
     let mut answers = 0;

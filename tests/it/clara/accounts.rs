@@ -1,4 +1,4 @@
-//! The client crate against a hub: agents at work, requesters who wait, auctions, and wallets of
+//! The client crate against a hub: working agents, waiting requesters, auctions, and wallets of
 //! both kinds.
 
 use std::sync::Arc;
@@ -21,8 +21,8 @@ fn credits(whole: i64) -> Credits {
     Credits::from_micros(whole * 1_000_000)
 }
 
-/// Auctions here end with the last answer. Their window is long, so that agents on a busy machine
-/// are not too late for it.
+/// Auctions here close with the last bid. The window is long, so that agents on a busy machine are
+/// in time.
 async fn hub() -> Hub {
     Hub::serve(&[("ledger.welcome_grant", "100.00"), ("jobs.auction_window", "25s")]).await
 }
@@ -50,7 +50,7 @@ async fn done(wait: &mut Wait) -> Outcome {
     }
 }
 
-/// Makes an echo, for a price of its own; the first so many tasks break.
+/// Returns its input, for its own price; fails the first so many tasks.
 #[derive(Default)]
 struct Echo {
     price: Option<i64>,
@@ -68,13 +68,13 @@ impl Handler for Echo {
         let breaks = self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
         match (breaks, self.panics) {
             (Err(_), _) => Ok(format!(r#"{{"echo":{}}}"#, job.payload)),
-            (Ok(_), true) => panic!("as it was told to"),
+            (Ok(_), true) => panic!("requested by the test"),
             (Ok(_), false) => Err(Broken::new("as it was told to")),
         }
     }
 }
 
-/// An agent at work until this is ended.
+/// An agent that works until this is dropped.
 struct Working {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), CallError>>,
@@ -152,7 +152,7 @@ async fn what_one_agent_cannot_do_another_does() {
     hub.0.stop().await;
 }
 
-/// The first task that waits, as soon as one does.
+/// The first waiting task, as soon as there is one.
 async fn queued(account: &Account) -> Job {
     let queue = async {
         loop {
@@ -184,7 +184,7 @@ async fn an_auction_goes_to_who_asks_for_least() {
 
     let never = [("A1", &one), ("A2", &two)];
     let never = never.map(|(id, by)| Working::start(by, id, Echo::default()));
-    let error = requester.order(&query).await.expect_err("nobody");
+    let error = requester.order(&query).await.expect_err("no agent can do it");
     assert!(error.to_string().starts_with("No offers for task"), "{error}");
     for agent in never {
         agent.end().await;

@@ -27,7 +27,7 @@ fn without<'t>(all: &[(&'t str, &'t str)], name: &str) -> Vec<(&'t str, &'t str)
 async fn an_agent_is_registered_under_its_signers_address() {
     let hub = Hub::serve(&[]).await;
     let by = Wallet::of(1);
-    // Nobody is believed who somebody is (R74).
+    // Tags cannot claim an identity (R74).
     let lies = [("From", "x"), ("Owner", "x"), ("From-Process", "x")];
     let all = [&lies[..], &tags("A", "nft", "50")].concat();
     let said = hub.say(&by, &all, r#"{"url":"https://x","n":[1,2.50]}"#).await;
@@ -82,7 +82,7 @@ async fn the_protocol_must_be_there_and_right() {
         some.extend(given.map(|given| ("Protocol", given)));
         hub.assert_error(&by, &some, "{}", text).await;
     }
-    // The first tag of a name counts, and case matters.
+    // The first tag of a name counts, and names are case-sensitive.
     let twice = [&[("protocol", "x")], &all[..], &[("Protocol", "other")]].concat();
     assert_eq!(hub.say(&by, &twice, "{}").await.actions(), ["Registered"]);
     hub.0.stop().await;
@@ -171,7 +171,7 @@ async fn an_id_that_looks_like_anothers_is_not_to_be_had() {
         let said = hub.say(&other, &tags(id, "nft", "7"), "{}").await;
         assert!(said.error().starts_with("Value Agent-Id must not start with "), "{said:?}");
     }
-    // Ids are exact: one's own may look alike, and only the very same one is an update.
+    // Ids are exact: an owner's own ids may be similar, and only the same id is an update.
     hub.agent(&by, "nft_agent_1", "nft", "2").await;
     hub.agent(&by, "NFT_AGENT_1", "tweet", "3").await;
     hub.agent(&other, "NFT_AGENT_2", "tweet", "1").await;
@@ -193,7 +193,7 @@ async fn an_update_changes_the_profile_and_keeps_everything_else() {
     let (done, declined, open) = (ask().await, ask().await, ask().await);
     hub.deliver(&by, "A", &done.id).await;
     hub.decline(&by, "A", &declined.id).await;
-    // One of its own, done by the other, for its results.
+    // A task of its own, done by the other, for its results.
     let own = [
         ("RedStone-Agent-Topic", "tweet"),
         ("RedStone-Agent-Reward", "50"),
@@ -208,17 +208,20 @@ async fn an_update_changes_the_profile_and_keeps_everything_else() {
     let after = hub.listed("A").await;
     assert_eq!((&after["tasks"], &after["totals"]), (&before["tasks"], &before["totals"]));
     assert_eq!((&after["fee"], &after["metadata"]), (&json!("5"), &json!({"new": 1})));
-    assert_eq!(after["tasks"]["inbox"][&open.id]["reward"], "10", "agreed is agreed");
+    assert_eq!(
+        after["tasks"]["inbox"][&open.id]["reward"], "10",
+        "an agreed reward does not change"
+    );
     let paid = hub.deliver(&by, "A", &open.id).await;
     assert_eq!(paid.first().tag("Fee"), Some("10"));
     let next = ask().await;
     assert_eq!((next.chosen(), &next.data()["reward"]), ("A", &json!("5")));
-    // At equal prices it is still the first that came.
+    // At equal prices the earliest registration still wins.
     hub.say(&by, &tags("A", "tweet", "10"), "{}").await;
     assert_eq!(ask().await.chosen(), "A");
     let order: Vec<_> = hub.board().await.iter().map(|agent| agent["id"].clone()).collect();
     assert_eq!(order, ["A", "B"]);
-    // A new topic applies to later matches, too.
+    // A new topic applies to later matches.
     hub.say(&by, &tags("A", "nft", "10"), "{}").await;
     assert_eq!(ask().await.chosen(), "B");
     hub.0.stop().await;

@@ -1,4 +1,4 @@
-//! Sealed auctions (2.7, R30, R77), by the book's worked numbers.
+//! Sealed auctions (2.7, R30, R77), with the worked numbers of the spec.
 
 use rialto_core::time::Millis;
 use rialto_hub::config::Posture;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::kit::{Hub, Wallet, purse};
 
-/// Long enough that no machine is too slow, so only what is said closes an auction.
+/// Long enough for slow machines, so that only messages close an auction.
 const LONG: &[(&str, &str)] = &[("jobs.auction_window", "30s")];
 
 struct Scene {
@@ -18,7 +18,7 @@ struct Scene {
     requester: Wallet,
 }
 
-/// A, B and C of one topic, registered in this order, and somebody with 100.
+/// A, B and C of one topic, registered in this order, and a requester with 100 credits.
 async fn scene(flags: &[(&str, &str)]) -> Scene {
     let hub = Hub::serve(flags).await;
     let [a, b, c, requester] = [1, 2, 3, 9].map(Wallet::of);
@@ -47,7 +47,7 @@ async fn everybody_of_the_topic_is_asked_and_the_reward_is_held_at_once() {
     let mut asked = page.edges[0].node.messages.clone();
     asked.sort_by_key(|one| one.tag("Agent-Id").map(str::to_owned));
     let names: Vec<_> = asked.iter().map(|one| one.tag("Agent-Id").expect("an id")).collect();
-    assert_eq!(names, ["A", "B", "C"], "whatever their fee, and nobody of another topic");
+    assert_eq!(names, ["A", "B", "C"], "any fee, but only this topic");
     for one in &asked {
         assert_eq!(one.tag("Action"), Some("Agent-Task-Query"));
         assert_eq!((one.tag("TaskId"), one.tag("Task-Id")), (Some(&*id), Some(&*id)));
@@ -57,7 +57,7 @@ async fn everybody_of_the_topic_is_asked_and_the_reward_is_held_at_once() {
     let shown = data(&asked[0]);
     let closes = asked[0].tag("Closes-At").expect("a time").parse::<i64>().expect("a number");
     assert_eq!(shown["closesAt"], closes);
-    // Counted from the arrival, which may be a moment before the task is written.
+    // Counted from the arrival, which may be a moment before the task is recorded.
     let open = closes - shown["timestamp"].as_i64().expect("a number");
     assert!((1..=30_000).contains(&open), "{open}");
     let wanted = json!({"id": id, "agentId": "A", "requester": requester.address(),
@@ -74,7 +74,7 @@ async fn the_lowest_offer_wins_among_equals_who_registered_first_and_the_last_an
     let id = hub.auction(&requester, "tweet", "50").await;
     for (by, agent, fee) in [(&a, "A", "40"), (&c, "C", "30"), (&b, "B", "30")] {
         let said = hub.offer(by, agent, &id, fee).await;
-        assert_eq!(said.actions(), ["Offer-Received"], "nobody is told who won");
+        assert_eq!(said.actions(), ["Offer-Received"], "the winner is not revealed");
         assert_eq!(said.first().tag("Agent-Id"), Some(agent));
         assert_eq!(said.first().tag("TaskId"), Some(&*id));
         assert_eq!(said.first().target, by.address());
@@ -98,7 +98,7 @@ async fn the_lowest_offer_wins_among_equals_who_registered_first_and_the_last_an
         result.messages[1..3].iter().map(|one| one.tag("Agent-Id").expect("an id")).collect();
     lost.sort_unstable();
     assert_eq!(lost, ["A", "C"]);
-    // Who waits for news in the public results finds the same there.
+    // A client that polls the public results finds the same there.
     let public = hub.results("").await.edges.into_iter().flat_map(|edge| edge.node.messages);
     let public: Vec<_> = public.filter(|one| one.tag("TaskId") == Some(&*id)).collect();
     assert_eq!(public[public.len() - 3..], result.messages[..3]);
@@ -136,7 +136,11 @@ async fn the_window_closes_by_itself_and_the_winner_is_in_a_second_node() {
     hub.pass(Millis(2_000));
     let result = hub.result(&id).await;
     assert_eq!(result.messages[0].tag("Agent-Id"), Some("B"));
-    assert_eq!(actions(&result)[1..], ["Agent-Task-Query"; 3], "who said nothing is told nothing");
+    assert_eq!(
+        actions(&result)[1..],
+        ["Agent-Task-Query"; 3],
+        "agents without an offer get nothing"
+    );
     let page = hub.results("").await;
     assert_eq!(page.edges.len(), before + 1);
     let [asked, closed] = page.edges.last_chunk().expect("two");
@@ -188,7 +192,7 @@ async fn an_auction_without_anybody_capable_is_an_error_at_once() {
         ("RedStone-Agent-Id", "only"),
     ];
     let own = hub.act(&a, "Register-Task", &tags, "{}").await;
-    assert_eq!(own.error(), "No agents to choose from", "the named agent is not asked");
+    assert_eq!(own.error(), "No agents to choose from", "the named agent is not invited");
     assert_eq!(hub.purse(&a).await, purse("50", "0"));
     hub.0.stop().await;
 }

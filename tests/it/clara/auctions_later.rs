@@ -1,4 +1,4 @@
-//! Auctions when something comes between: restarts, winners that decline, curious eyes (2.7, R77).
+//! Auctions with interruptions: restarts, winners that decline, attempts to read bids (2.7, R77).
 
 use rialto_core::time::Millis;
 use rialto_hub::config::Posture;
@@ -61,7 +61,7 @@ async fn when_the_winner_declines_the_next_offer_counts_and_then_the_queue() {
     assert_eq!(last.actions(), ["Task-Declined", "Task-Queued"]);
     assert_eq!(last.result.messages[1].target, requester.address());
     assert_eq!(hub.purse(&requester).await, purse("50", "50"));
-    // Everybody has declined: a new auction is for whoever comes.
+    // All agents have declined: a new auction is open to new ones.
     let d = Wallet::of(4);
     let came = hub.agent(&d, "D", "tweet", "1").await;
     assert_eq!(came.actions(), ["Registered", "Agent-Task-Query"]);
@@ -97,7 +97,7 @@ async fn a_new_auction_asks_who_was_silent_before_and_lasts_as_long_as_the_first
         let now = hub.engine.now().0;
         assert!(
             closes > now && closes <= now + 30_000,
-            "{closes} is not in half a minute of {now}"
+            "{closes} is not within half a minute of {now}"
         );
         hub.offer(by, agent, &id, "20").await;
         hub.pass(Millis(30_000));
@@ -121,7 +121,7 @@ async fn queries_are_loaded_one_by_one_until_they_are_answered() {
         })
     };
     assert_eq!(next(&a, "A").await.as_deref(), Some(&*first));
-    assert_eq!(next(&a, "A").await.as_deref(), Some(&*first), "reading answers nothing");
+    assert_eq!(next(&a, "A").await.as_deref(), Some(&*first), "reading is not an answer");
     hub.offer(&a, "A", &first, "10").await;
     assert_eq!(next(&a, "A").await.as_deref(), Some(&*second));
     hub.decline(&a, "A", &second).await;
@@ -144,8 +144,8 @@ async fn nobody_sees_an_offer_before_the_end_and_losing_prices_never() {
     let before = eyes().await;
     hub.offer(&a, "A", &id, "47").await;
     hub.offer(&b, "B", &id, "33").await;
-    assert_eq!(eyes().await, before, "neither that nor for how much");
-    // Nor can it be tried out in somebody's name.
+    assert_eq!(eyes().await, before, "neither the bid nor its amount");
+    // A bid cannot be evaluated in another agent's name either.
     let [agent, task] = about("A", &id);
     let tags = [("Action", "Submit-Offer"), ("Protocol", "C.L.A.R.A."), agent, task];
     let tags = [&tags[..], &[("RedStone-Agent-Fee", "1")]].concat();

@@ -1,4 +1,4 @@
-//! The public board and what reads of it (R13–R20, R64–R66).
+//! The public board and its reads (R13–R20, R64–R66).
 
 use rialto_protocols::clara::{Action, PROCESS};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn the_board_is_read_without_a_signature_or_a_protocol() {
     let listed = hub.dry_run(&[("Action", "List-Agents")], "1234").await;
     assert_eq!(listed.messages.len(), 1);
     assert_eq!(listed.messages[0].tag("Action"), Some("List-Agents"));
-    assert_eq!(listed.messages[0].target, "1234", "to whom the dry-run claims to be");
+    assert_eq!(listed.messages[0].target, "1234", "sent to the claimed sender");
     let agents: Value =
         serde_json::from_str(listed.messages[0].data.as_deref().expect("text")).expect("JSON");
     let [one] = agents.as_array().expect("a list").as_slice() else { panic!("{agents}") };
@@ -41,7 +41,7 @@ async fn the_board_is_read_without_a_signature_or_a_protocol() {
     let shown = &one["tasks"]["outbox"][&done.id];
     assert!(shown["timestamp"].is_i64() && shown["block"].is_u64());
     assert_eq!(shown["result"], json!({"done": 1}));
-    // The same for who signs, and for the deployed name of the action.
+    // The same for a signed request, and for the deployed name of the action.
     for action in ["List-Agents", "v1.List-Agents"] {
         let said = hub.say(&requester, &[("Action", action)], "").await;
         assert_eq!(said.data(), agents);
@@ -72,7 +72,7 @@ async fn no_dry_run_changes_anything_whatever_its_action() {
     }
     assert_eq!(snapshot(&hub.0).await, before);
     assert_eq!(hub.board().await, board);
-    // And it shows what would be done.
+    // It shows what would happen.
     let tags = [
         ("Action", "Register-Agent-Profile"),
         ("Protocol", "C.L.A.R.A."),
@@ -91,7 +91,7 @@ async fn a_dry_run_is_json_with_a_known_process() {
     let path = format!("/clara/cu/dry-run?process-id={PROCESS}");
     let tags = json!([{"name": "Action", "value": "List-Agents"}]);
     let short = hub.post(&path, None, &json!({"Tags": tags})).await.expect(200);
-    assert_eq!(short.at("/Messages/0/Target"), "", "claims that are missing are empty");
+    assert_eq!(short.at("/Messages/0/Target"), "", "missing claims are empty");
     for (path, body, status) in [
         (path.as_str(), "{", 400),
         (&path, "[]", 400),

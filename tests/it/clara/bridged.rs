@@ -1,11 +1,12 @@
-//! Work that crosses: other protocols' agents on the board, and hires both ways (R20, R42, R79).
+//! Jobs between protocols: other protocols' agents on the board, and hires both ways (R20, R42,
+//! R79).
 
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Wallet, purse};
 use crate::kit::eventually;
 
-/// The registry's name of an agent of this market.
+/// The registry's id of an agent of this market.
 async fn registry_id(hub: &Hub, skill: &str) -> String {
     let path = format!("/registry/discover?skill={skill}");
     let found = hub.get(&path, Some(&hub.operator)).await.expect(200);
@@ -36,7 +37,7 @@ async fn a_job_of_another_protocol_is_shown_without_what_is_in_it() {
     assert_eq!(sent.tag("Action"), Some("Agent-Task-Assignment"));
     assert_eq!((sent.tag("Agent-Id"), &*sent.target), (Some("A"), &*clara.address()));
     assert_eq!(sent.tag("Requesting-Agent-Id"), Some(requester));
-    // Its agent reads it, and nobody in its name.
+    // Only its own agent reads it.
     let tags = [("RedStone-Agent-Id", "A")];
     let next = hub.act(&clara, "Load-Next-Assigned-Task", &tags, "").await;
     assert_eq!(next.data()["payload"], json!({"text": "a secret"}));
@@ -84,7 +85,7 @@ async fn a_hired_agent_that_declines_is_a_refusal_for_who_hired_it() {
             task = Some(found.clone());
         }
     }
-    let task = task.expect("somebody had it");
+    let task = task.expect("a task");
     assert_eq!(hub.balance("acme").await, ("100.00".to_owned(), "0.00".to_owned()));
     let job = hub.get(&format!("/registry/jobs/{task}"), Some(&boss.key)).await.expect(200);
     assert_eq!(job.str("/status"), "FAILURE", "{}", job.text);
@@ -143,7 +144,7 @@ async fn agents_of_other_protocols_are_listed_and_can_be_named() {
     hub.0.stop().await;
 }
 
-/// The address the hub makes for an agent of the registry (docs/requirements.md, section 4).
+/// The address the hub derives for a registry agent (docs/requirements.md, section 4).
 fn address_of(id: &str) -> String {
     use base64::Engine as _;
     use sha2::{Digest as _, Sha256};

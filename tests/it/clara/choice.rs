@@ -1,4 +1,4 @@
-//! Who is chosen (R28, R29, R31–R35, R40).
+//! How a task's agent is chosen (R28, R29, R31–R35, R40).
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ async fn three_tasks_over_two_owners_go_a_b_a_and_a_restart_keeps_the_turn() {
         market(&[(&a, "A", "tweet", "1"), (&b, "B", "tweet", "1"), (&a, "N", "nft", "1")]).await;
     assert_eq!(turns(&hub, &requester, 3).await, ["A", "B", "A"]);
     let other = hub.task(&requester, "nft", "50", "roundRobin").await;
-    assert_eq!(other.chosen(), "N", "every topic has its own turn");
+    assert_eq!(other.chosen(), "N", "every topic rotates on its own");
     let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
     assert_eq!(turns(&hub, &requester, 2).await, ["B", "A"]);
     hub.0.stop().await;

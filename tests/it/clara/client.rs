@@ -1,4 +1,4 @@
-//! The 23 requests of the real client, in the order it makes them (section 6).
+//! The 23 requests of the real client, in its order (section 6).
 
 use rialto_protocols::clara::PROCESS;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::kit::Reply;
 const FIXTURE: &str =
     include_str!("../../../crates/protocols/src/clara/fixtures/aoconnect_http.json");
 
-/// What stands for the three bodies that were left out.
+/// Replacements for the three bodies that were not recorded.
 fn stand_in(number: u64) -> Vec<u8> {
     let tags = [
         ("Action", "Register-Task"),
@@ -72,7 +72,7 @@ async fn the_requests_of_the_real_client_are_answered_as_it_expects() {
         let board = at(3)["Messages"][0]["Data"].as_str().expect("text").to_owned();
         let board: Value = serde_json::from_str(&board).expect("JSON");
         assert_eq!(board[0]["id"], "AO_Agent_1");
-        // Those are about the tasks whose bodies were left out.
+        // These are about the tasks whose bodies were not recorded.
         assert_eq!(at(6)["Error"], "Agent was not assigned to task");
         assert_eq!(at(9)["Error"], "Agent was not assigned to task");
         assert_eq!(at(10)["edges"].as_array().map(Vec::len), Some(2));
@@ -82,7 +82,7 @@ async fn the_requests_of_the_real_client_are_answered_as_it_expects() {
         assert_eq!(at(17), json!({"message": "ok"}));
         assert_eq!(at(20), json!({"error": "spawn is not supported"}));
         assert_eq!(at(22)["message"], "Processing DataItem");
-        // Where a cursor of ours leads, the client may go on.
+        // The client can continue from a cursor of ours.
         let cursor = at(10)["edges"][1]["cursor"].as_str().expect("a cursor").to_owned();
         let path = format!("{cu}/results/{PROCESS}?from={cursor}&sort=ASC&limit=25");
         let rest = hub.get(&path, None).await.expect(200);

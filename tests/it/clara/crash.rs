@@ -1,5 +1,5 @@
-//! SIGKILL in the middle of tasks: what was acknowledged is there once, what was not may be posted
-//! again, and no credit is lost or made (R43, R50, R72).
+//! SIGKILL during tasks: an acknowledged item is stored exactly once, an unacknowledged one can be
+//! posted again, and no credit is lost or created (R43, R50, R72).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use crate::crash::{Dice, SEED, all_done, assert_audit_is_clean, moved, seed, sta
 use crate::kit::{digits, http, operator_key};
 
 const ROUNDS: usize = 5;
-/// The load of a round, in milliseconds: at least and at most.
+/// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (150, 500);
-/// What each requester starts with.
+/// Starting balance of each requester.
 const PURSE: i64 = 100_000;
 const PROTOCOL: (&str, &str) = ("Protocol", "C.L.A.R.A.");
-/// The agents: who owns them, and what they take.
+/// The agents: owner, id and fee.
 const AGENTS: [(u8, &str, i64); 2] = [(1, "A", 20), (2, "B", 45)];
 
-/// Somebody who speaks to the hub, wherever it is now.
+/// A client that follows the hub to its current address.
 #[derive(Clone)]
 struct Client {
     http: reqwest::Client,
     urls: watch::Receiver<String>,
-    /// What had to be said again.
+    /// Requests that had to be sent again.
     repeats: Arc<AtomicU64>,
 }
 
@@ -38,7 +38,7 @@ impl Client {
         Self { http, urls, repeats: Arc::default() }
     }
 
-    /// Asks until there is an answer, word for word the same.
+    /// Repeats the same request until there is an answer.
     async fn ask(&mut self, path: &str, body: Option<&[u8]>, status: u16) -> String {
         loop {
             let url = format!("{}{path}", *self.urls.borrow_and_update());
@@ -58,7 +58,7 @@ impl Client {
         }
     }
 
-    /// Posts an item and reads what came of it.
+    /// Posts an item and reads its result.
     async fn post(&mut self, item: &[u8]) -> (String, Evaluated) {
         let text = self.ask("/clara/mu", Some(item), 202).await;
         let taken: Value = serde_json::from_str(&text).expect("JSON");
@@ -80,7 +80,7 @@ impl Client {
         assert_eq!(request.send().await.expect("an answer").status().as_u16(), 201);
     }
 
-    /// Whole credits: spendable and held.
+    /// Whole credits: available and held.
     async fn purse(&mut self, wallet: &Wallet) -> (i64, i64) {
         let path = format!("/registry/accounts/clara:{}", wallet.address());
         let text = self.ask(&path, None, 200).await;
@@ -92,7 +92,7 @@ impl Client {
     }
 }
 
-/// What everybody remembers: every item with what came of it, and what was paid by whom to whom.
+/// What the clients record: every item with its result, and every payment.
 #[derive(Default)]
 struct Book {
     items: Vec<(Vec<u8>, String, Evaluated)>,
@@ -100,7 +100,7 @@ struct Book {
     done: usize,
 }
 
-/// Registers one task after the other and sees each to its end.
+/// Registers one task after the other and follows each to its end.
 async fn work(mut client: Client, asker: Wallet, book: Arc<Mutex<Book>>, stop: Arc<AtomicBool>) {
     let reward = [("RedStone-Agent-Topic", "tweet"), ("RedStone-Agent-Reward", "50")];
     let task = [&[("Action", "Register-Task"), PROTOCOL], &reward[..]].concat();
@@ -175,14 +175,14 @@ async fn kills_during_tasks_lose_nothing_double_nothing_and_conserve_money() {
     }
     stop.store(true, Ordering::SeqCst);
     all_done(running).await;
-    // Once more with nobody speaking, so that everything is read from the disk.
+    // One more restart without load, so that everything is read from disk.
     hub.kill();
     hub = start(data.path());
     url.send_replace(hub.url.clone());
     let book = std::mem::take(&mut *book.lock().expect("no panic"));
     for (item, id, first) in &book.items {
         let (again, now) = client.post(item).await;
-        assert_eq!((&again, &now), (id, first), "posted again, it is what it was");
+        assert_eq!((&again, &now), (id, first), "a repeat gets the first result");
     }
     for (wallet, start) in askers
         .iter()
@@ -195,12 +195,12 @@ async fn kills_during_tasks_lose_nothing_double_nothing_and_conserve_money() {
     assert_eq!(book.moved.values().sum::<i64>(), 0);
     let references = references(&mut client).await;
     let wanted: Vec<u64> = (1..=references.len() as u64).collect();
-    assert_eq!(references, wanted, "every message once, with a number of its own");
+    assert_eq!(references, wanted, "every message once, with its own number");
     let repeats = client.repeats.load(Ordering::Relaxed);
     hub.kill();
     assert_audit_is_clean(data.path());
     println!("{} tasks over {ROUNDS} kills, {repeats} repeats", book.done);
-    assert!(book.done > ROUNDS, "hardly any load: {}", book.done);
+    assert!(book.done > ROUNDS, "too little load: {}", book.done);
 }
 
 /// The numbers of all messages the market ever sent, in order.

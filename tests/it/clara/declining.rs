@@ -1,4 +1,4 @@
-//! Decline-Task, the queue and silence (R53–R62).
+//! Decline-Task, the queue and agents that do not answer (R53–R62).
 
 use rialto_core::time::Millis;
 use rialto_hub::config::Posture;
@@ -16,7 +16,7 @@ async fn queue(hub: &Hub) -> Vec<String> {
     all.iter().map(|task| task["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// What the requester was told about a task, newest last.
+/// The notices to the requester about a task, newest last.
 async fn told(hub: &Hub, to: &Wallet, task: &str) -> Vec<String> {
     let page = hub.results("?limit=1000").await;
     let sent = page.edges.iter().flat_map(|edge| &edge.node.messages);
@@ -52,7 +52,7 @@ async fn a_declined_task_goes_to_the_next_by_the_same_strategy_at_once() {
     assert_eq!(reply.target, a.address());
     assert_eq!((reply.tag("TaskId"), reply.tag("Task-Id")), (Some(&*task.id), Some(&*task.id)));
     assert_eq!((reply.tag("Agent-Id"), &reply.data), (Some("A"), &None));
-    assert_eq!(declined.result.messages[1].tag("Agent-Id"), Some("C"), "whose turn it is");
+    assert_eq!(declined.result.messages[1].tag("Agent-Id"), Some("C"), "the next in rotation");
     let shown = hub.listed("A").await["tasks"].clone();
     assert_eq!((&shown["declined"], &shown["inbox"]), (&json!([task.id]), &json!([])));
     assert!(hub.listed("C").await["tasks"]["inbox"][&task.id].is_object());
@@ -118,7 +118,7 @@ async fn queued_tasks_are_tried_oldest_first_whenever_something_changes() {
     let came = hub.agent(&a, "A", "tweet", "45").await;
     assert_eq!(came.actions(), ["Registered", "Agent-Task-Assignment"]);
     assert_eq!(queue(&hub).await, waiting[1..]);
-    // An update is as good as a registration.
+    // An update assigns queued tasks as a registration does.
     let updated = hub.agent(&a, "A", "tweet", "10").await;
     let given: Vec<_> =
         updated.result.messages[1..].iter().map(|one| one.tag("TaskId").expect("an id")).collect();
@@ -133,7 +133,7 @@ async fn a_day_of_silence_is_a_decline_and_the_task_goes_on() {
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     assert_eq!(task.chosen(), "A");
     hub.pass(Millis(24 * 3_600_000 - 60_000));
-    assert!(hub.listed("A").await["tasks"]["inbox"][&task.id].is_object(), "a day is not over");
+    assert!(hub.listed("A").await["tasks"]["inbox"][&task.id].is_object(), "a day has not passed");
     hub.pass(Millis(60_000));
     let inbox = async |id: &str| hub.listed(id).await["tasks"]["inbox"].clone();
     eventually(async || inbox("B").await[&task.id].is_object()).await;
@@ -188,7 +188,7 @@ async fn after_seven_days_a_task_ends_with_everything_released() {
     assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
     assert_eq!(told(&hub, &requester, &task.id).await, ["Task-Queued", "Task-Expired"]);
     let came = hub.agent(&Wallet::of(4), "D", "tweet", "1").await;
-    assert_eq!(came.actions(), ["Registered"], "it is over");
+    assert_eq!(came.actions(), ["Registered"], "it has ended");
     hub.0.stop().await;
 }
 

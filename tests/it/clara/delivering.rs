@@ -28,7 +28,7 @@ async fn a_result_goes_to_the_requester_and_into_the_outbox() {
     let Scene { hub, agent, requester, .. } = scene().await;
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     let [first, second] = about("A", &task.id);
-    // Whom its agent names is shown, and diverts nothing (D6).
+    // The recipient that the agent names is shown, and changes nothing (D6).
     let tags = [first, second, ("RedStone-Task-Recipient", "somebody else")];
     let done = hub.act(&agent, "Send-Result", &tags, r#"{"text":"é","n":1.50}"#).await;
     assert_eq!(done.actions(), ["Task-Result"]);
@@ -155,14 +155,14 @@ async fn results_are_successes_silence_is_a_failure_and_declines_count_nothing()
     let score = |id: &str| {
         let found = hub.engine.look(|world| {
             let agent = world.agent_named(rialto_protocols::clara::ID, id).expect("an agent");
-            world.desk(agent).expect("a desk").standing
+            world.desk(agent).expect("an agent state").standing
         });
         (found.score, found.outcomes)
     };
     let start = score("A");
     let declined = hub.task(&requester, "tweet", "50", "cheapest").await;
     hub.decline(&agent, "A", &declined.id).await;
-    assert_eq!(score("A"), start, "a decline counts nothing");
+    assert_eq!(score("A"), start, "a decline does not count");
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     hub.deliver(&agent, "A", &task.id).await;
     assert!(score("A").0 > start.0 && score("A").1 == start.1 + 1);

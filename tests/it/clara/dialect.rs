@@ -1,4 +1,4 @@
-//! The second process id, under which the market speaks as deployed ones do (D1, R67).
+//! The second process id, under which the market answers as deployed ones do (D1, R67).
 
 use rialto_protocols::clara::PROCESS;
 use rialto_protocols::clara::result::{Evaluated, Page};
@@ -35,7 +35,7 @@ async fn through_the_deployed_process_the_same_market_uses_the_deployed_words() 
         assert_eq!(said.messages[0].tag("Action"), Some("Registered"), "{said:?}");
     }
     hub.agent(&agent, "A", "tweet", "20").await;
-    assert_eq!(hub.board().await.len(), 3, "one market");
+    assert_eq!(hub.board().await.len(), 3, "both ids are one market");
     let tags = [
         ("Action", "Register-Task"),
         ("RedStone-Agent-Topic", "chat"),
@@ -46,7 +46,7 @@ async fn through_the_deployed_process_the_same_market_uses_the_deployed_words() 
     let sent = &said.messages[0];
     assert_eq!(sent.tag("Action"), Some("Task-Assignment"));
     assert_eq!((sent.tag("Task-Id"), sent.tag("Agent-Id")), (Some(&*task), Some("C")));
-    // However the agent delivers it, the task keeps the words it was asked in.
+    // Whichever dialect the agent uses, the task keeps the one it was registered in.
     let done = hub.deliver(&agent, "C", &format!("{task}_C")).await;
     let data = done.data();
     assert_eq!(data["agentAddress"], agent.address().as_str());

@@ -1,12 +1,12 @@
-//! Agents of other protocols in the market: matched by topic, bidding with their fee, paid what was
-//! shown (R37, R79, B9, B15, B16).
+//! Agents of other protocols in the market: matched by topic, bidding with their fee, paid the
+//! shown price (R37, R79, B9, B15, B16).
 
 use serde_json::json;
 
 use super::kit::{Hub, Wallet, purse};
 use crate::kit::{Agent, eventually};
 
-/// What the market calls an agent of the registry.
+/// The market's name for a registry agent.
 async fn alias_of(hub: &Hub, agent: &Agent) -> String {
     let board = hub.board().await;
     let address = address_of(&agent.id);
@@ -14,7 +14,7 @@ async fn alias_of(hub: &Hub, agent: &Agent) -> String {
     found.expect("it is listed")["id"].as_str().expect("an id").to_owned()
 }
 
-/// The address the hub makes for an agent of the registry (docs/requirements.md, section 4).
+/// The address the hub derives for a registry agent (docs/requirements.md, section 4).
 fn address_of(id: &str) -> String {
     use base64::Engine as _;
     use sha2::{Digest as _, Sha256};
@@ -22,7 +22,7 @@ fn address_of(id: &str) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(digest)
 }
 
-/// The job an agent of the registry was given.
+/// The job that a registry agent was given.
 async fn work_of(hub: &Hub, agent: &Agent) -> (String, serde_json::Value) {
     let path = format!("/registry/agents/{}/jobs?wait=10", agent.id);
     let work = hub.get(&path, Some(&agent.key)).await.expect(200);
@@ -41,11 +41,11 @@ async fn a_skill_called_like_a_topic_is_matched_for_it_and_paid_its_fee() {
     assert_eq!(task.chosen(), alias, "a fee of 1 is the lowest");
     let sent = task.first();
     assert_eq!(sent.tag("Action"), Some("Agent-Task-Assignment"));
-    assert_eq!(&*sent.target, address_of(&tweeter.id), "an address nobody has a key for");
+    assert_eq!(&*sent.target, address_of(&tweeter.id), "an address without a key");
     let (job, given) = work_of(&hub, &tweeter).await;
     assert_eq!((&given["skill_name"], &given["budget"]), (&json!("tweet"), &json!(1.00)));
     hub.report(&tweeter, &job, "SUCCESS", "0.10").await.expect(200);
-    assert_eq!(hub.purse(&requester).await, purse("99", "0"), "what was shown is paid");
+    assert_eq!(hub.purse(&requester).await, purse("99", "0"), "the shown price is paid");
     assert_eq!(hub.balance("other").await.0, "1.00");
     let shown = hub.listed(&alias).await;
     assert_eq!(shown["totals"], json!({"requested": 0, "assigned": 1, "done": 1, "rewards": "1"}));
@@ -83,7 +83,7 @@ async fn in_a_query_they_offer_their_fee_and_win_or_lose_by_it() {
     let alias = alias_of(&hub, &far).await;
     for (bid, winner) in [("5", alias.as_str()), ("3", "A")] {
         let task = hub.auction(&requester, "tweet", "50").await;
-        // Everybody else has offered already, so this is the last answer.
+        // All others have made their offers, so this is the last one.
         hub.offer(&own, "A", &task, bid).await;
         let mut won = serde_json::Value::Null;
         eventually(async || {
@@ -107,7 +107,7 @@ async fn one_that_fails_is_scored_and_the_task_goes_on() {
     hub.agent(&own, "A", "tweet", "20").await;
     let (job, _) = work_of(&hub, &far).await;
     hub.report(&far, &job, "FAILURE", "0").await.expect(200);
-    assert!(hub.listed("A").await["tasks"]["inbox"][&task.id].is_object(), "rematched");
+    assert!(hub.listed("A").await["tasks"]["inbox"][&task.id].is_object(), "reassigned");
     assert_eq!(hub.score(&far).await, "45.5");
     assert_eq!(hub.purse(&requester).await, purse("50", "50"), "still held");
     hub.0.stop().await;

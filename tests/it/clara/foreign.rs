@@ -1,7 +1,7 @@
-//! The unmodified npm client against a hub process: every action of the book, end to end.
+//! The unmodified npm client against a hub process: every action of the spec, end to end.
 //!
-//! The client is installed from npm into the target directory the first time, and kept. What is done
-//! with it stands in `foreign/*.mjs`, which print one JSON line for every check.
+//! The client is installed from npm into the target directory once, and kept. The scripts are
+//! `foreign/*.mjs`, which print one JSON line for every check.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::crash::TO_COME_BACK;
 use crate::kit::{Lines, Process, ended, npm_package};
 
-/// How many checks the scripts make; fewer would mean that some were left out.
+/// How many checks the scripts make; fewer would mean that some were skipped.
 const CHECKS_MIN: u64 = 130;
 
 #[test]
@@ -26,7 +26,7 @@ fn the_spec_s_examples_run_with_an_older_client() {
     Run::of("0.0.55").in_peace();
 }
 
-/// A script at work with a version of the client.
+/// A running script with one version of the client.
 struct Run {
     data: TempDir,
     hub: Option<Process>,
@@ -45,7 +45,7 @@ impl Run {
         let mut script = Command::new("node")
             .arg(folder.join("run.mjs"))
             .arg(client)
-            // All the servers the client knows of, so that none of its own are asked.
+            // All servers the client knows, so that it contacts none of its defaults.
             .env("MU_URL", format!("{}/clara/mu", hub.url))
             .env("CU_URL", format!("{}/clara/cu", hub.url))
             .envs(
@@ -58,18 +58,18 @@ impl Run {
             .expect("node starts: the foreign client needs Node.js 20 or later");
         let answers = script.stdin.take().expect("a pipe");
         let lines = Lines::of(script.stdout.take())
-            .map(|line| serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}")));
+            .map(|line| serde_json::from_str(&line).unwrap_or_else(|_| panic!("bad JSON: {line}")));
         Self { data, hub: Some(hub), script, answers, lines: Box::new(lines), checks: Vec::new() }
     }
 
-    /// Lets the script run through.
+    /// Lets the script run without interruption.
     fn in_peace(mut self) {
         self.until("pause");
         self.go_on();
         self.finish();
     }
 
-    /// Kills the hub in the middle and starts it again at the same address.
+    /// Kills the hub during the run and restarts it at the same address.
     fn killing_the_hub(mut self) {
         self.until("pause");
         let hub = self.hub.take().expect("it runs");
@@ -102,11 +102,11 @@ impl Run {
         let failed: Vec<&Value> = self.checks.iter().filter(|line| line["ok"] != true).collect();
         assert!(failed.is_empty(), "{failed:#?}");
         assert_eq!(end["checks"].as_u64(), Some(self.checks.len() as u64));
-        assert!(self.checks.len() as u64 >= CHECKS_MIN, "only {}", self.checks.len());
+        assert!(self.checks.len() as u64 >= CHECKS_MIN, "only {} checks", self.checks.len());
         assert!(ended(&mut self.script).success());
     }
 
-    /// What the script says about its end.
+    /// The script's own error output.
     fn complaint(&mut self) -> String {
         let mut said = String::new();
         if let Some(mut errors) = self.script.stderr.take() {
@@ -123,8 +123,8 @@ impl Drop for Run {
     }
 }
 
-/// A hub where everybody has 100 credits to begin with, and auctions last for a while: wallets sign
-/// slowly on a busy machine.
+/// A hub with a welcome grant of 100 credits and long auctions: wallets sign slowly on a busy
+/// machine.
 fn serve(data: &Path, address: &str) -> Process {
     let listen = format!("http.listen={address}");
     let process = format!("clara.process_id={}", rialto_protocols::clara::PROCESS);

@@ -1,7 +1,6 @@
-//! What the clients of deployed markets send, literally, and what they read.
+//! The literal messages of deployed markets' clients, and what they read.
 //!
-//! The fixture says where its messages come from. They are sent as they stand there; only the signatures
-//! are ours.
+//! The fixture names their sources. They are sent unchanged; only the signatures are ours.
 
 use rialto_protocols::clara::PROCESS;
 use rialto_protocols::clara::result::Evaluated;
@@ -20,13 +19,13 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("text")
 }
 
-/// A hub whose market also goes by the id that the recorded clients have in their settings.
+/// A hub whose market also has the process id from the recorded clients' settings.
 async fn deployed() -> (Hub, String) {
     let process = text(&recorded()["process"]).to_owned();
     (Hub::serve(&[("clara.deployed_process_id", &process)]).await, process)
 }
 
-/// Sends a recorded message to a process, with these words filled in.
+/// Sends a recorded message to a process, with these placeholders filled in.
 async fn send(hub: &Hub, by: &Wallet, to: &str, name: &str, open: &[(&str, &str)]) -> Said {
     let message = &recorded()["messages"][name];
     let tags: Vec<(&str, &str)> = message["tags"]
@@ -76,7 +75,7 @@ async fn an_agent_is_called_by_its_metadata_s_name_in_every_protocol() {
     for (_, alias) in aliases.iter().filter(|(protocol, _)| protocol != "clara") {
         assert!(!alias.contains("agent-1"), "{aliases:?}");
     }
-    // No name, or none that could be shown: it goes by its id.
+    // No name, or none that can be shown: the id is used.
     for (n, data) in
         [json!({}), json!({"name": 7}), json!({"name": ""}), json!([])].iter().enumerate()
     {
@@ -84,7 +83,7 @@ async fn an_agent_is_called_by_its_metadata_s_name_in_every_protocol() {
         register(&id, data.clone()).await;
         assert_eq!(names(&id).0, id);
     }
-    // Aliases are for ever; what it is called follows its profile.
+    // Aliases never change; the display name follows the profile.
     register("PLAIN_0", json!({"name": "Late Name"})).await;
     let (name, aliases) = names("PLAIN_0");
     assert_eq!(name, "Late Name");
@@ -111,7 +110,7 @@ async fn balances_and_the_dashboard_are_read_without_a_protocol_tag() {
         assert_eq!(shown.messages[0].tag("Action"), Some("Dashboard-Data"));
         let data = shown.messages[0].data.as_deref().expect("data");
         let data: Value = serde_json::from_str(data).expect("JSON");
-        // All that the dashboard reads.
+        // Everything the dashboard reads.
         assert_eq!((&data["queue"], &data["totals"]["done"]), (&json!([]), &json!(0)));
         assert_eq!(data["agents"][0]["totals"]["assigned"], 0);
         let tasks = &data["agents"][0]["tasks"];

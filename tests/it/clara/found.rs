@@ -1,4 +1,4 @@
-//! What a review of the running market found, and what holds since.
+//! Regression tests for faults that a review of the running market found.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn what_goes_to_many_is_bounded_for_all_of_them_together() {
         let dry = hub.dry_run_as(&Wallet::of(9).address(), &all, &large).await;
         assert!(dry.error.expect("an error").starts_with("Data is too large"));
     }
-    // Agents of other protocols who offer the topic count like any other.
+    // Agents of other protocols with the topic count like all others.
     for number in 0..3 {
         hub.agent_of_registry(&format!("owner-{number}"), "nft", "1.00").await;
     }
@@ -37,7 +37,7 @@ async fn what_goes_to_many_is_bounded_for_all_of_them_together() {
     ];
     let larger = json!({"text": "x".repeat(3_000_000 / 3)}).to_string();
     let said = hub.act(&Wallet::of(9), "Register-Task", &tags, &larger).await;
-    assert_eq!(said.result.error, None, "for three of them it is not too much");
+    assert_eq!(said.result.error, None, "three of them are within the limit");
     for number in 3..9 {
         hub.agent_of_registry(&format!("owner-{number}"), "nft", "1.00").await;
     }
@@ -60,7 +60,7 @@ async fn a_page_of_results_has_a_length() {
     assert!(page.page_info.has_next_page && (1..6).contains(&page.edges.len()));
     let cursor = &page.edges.last().expect("an edge").cursor;
     let rest = hub.results(&format!("?limit=100&sort=DESC&to={cursor}")).await;
-    assert!(!rest.edges.is_empty(), "and the next one goes on");
+    assert!(!rest.edges.is_empty(), "and the next page continues");
     hub.0.stop().await;
 }
 
@@ -83,7 +83,7 @@ async fn nobody_is_barred_by_an_agent_that_is_called_like_its_address() {
         assert!(refused(id).await.contains("must not start"));
     }
     hub.agent(&stranger, "A", "tweet", "1").await;
-    // Under its own address it may have an agent, and ask for work besides.
+    // It may register an agent under its own address, and also request work.
     assert_eq!(hub.agent(&victim, &victim.address(), "nft", "1").await.result.error, None);
     let task = hub.task(&victim, "tweet", "5", "cheapest").await;
     assert_eq!(task.chosen(), "A");

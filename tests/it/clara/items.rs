@@ -1,4 +1,4 @@
-//! Signed items: what is proven, and everything that is not taken (R63, R67, R70, R71, R73, R75).
+//! Signed items: what they prove, and everything that is refused (R63, R67, R70, R71, R73, R75).
 
 use rialto_protocols::clara::PROCESS;
 use rialto_protocols::kit::ans104::{Draft, Id, Kind};
@@ -10,7 +10,7 @@ use crate::kit::{counted, snapshot};
 
 const VECTORS: &str = include_str!("../../../crates/protocols/src/kit/ans104/fixtures/ans104.json");
 
-/// Where things stand in an Ed25519 item with target and anchor.
+/// Offsets in an Ed25519 item with target and anchor.
 const OWNER: usize = 66;
 const TARGET_FLAG: usize = 98;
 const ANCHOR_FLAG: usize = 131;
@@ -18,7 +18,7 @@ const TAG_COUNT: usize = 164;
 const TAG_BYTES: usize = 172;
 const TAGS: usize = 180;
 
-/// The published items of a list: name, bytes, and everything printed about it.
+/// The published items of a list: name, bytes, and their printed properties.
 pub fn vectors(list: &str) -> Vec<(String, Vec<u8>, Value)> {
     let all: Value = serde_json::from_str(VECTORS).expect("JSON");
     let items = all[list].as_array().expect("a list");
@@ -48,7 +48,7 @@ fn changed(at: usize, with: &[u8]) -> Vec<u8> {
     item
 }
 
-/// Signed properly, whatever it says.
+/// A valid signature over any content.
 fn signed(target: Option<[u8; 32]>, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
     let key = SecretKey::from_seed(&[1; 32]);
     let draft = Draft { target, anchor: None, tags, data };
@@ -82,7 +82,7 @@ async fn broken_items_are_told_why_and_change_nothing() {
         ("a name longer than the tags", changed(TAGS + 1, &[0xfe, 0x7f]), 400),
         ("tags that do not end", changed(TAGS, &[0xff; 12]), 400),
         ("more than 4096 bytes of tags", signed(process, &[("Note", &long)], b""), 400),
-        ("data that is no text", signed(process, &[("Action", "x")], b"\xff\xfe"), 400),
+        ("data that is not text", signed(process, &[("Action", "x")], b"\xff\xfe"), 400),
         ("a process", signed(process, &[("Type", "Process")], b""), 400),
         ("no target", signed(None, &[("Action", "x")], b""), 404),
         ("another target", signed(Some([0; 32]), &[("Action", "x")], b""), 404),
@@ -123,7 +123,7 @@ async fn one_changed_bit_anywhere_is_refused() {
     for longer in [[&item[..], b" "].concat(), item[..item.len() - 1].to_vec()] {
         hub.post_bytes(longer).await.expect(401);
     }
-    assert_eq!(counted(&hub.0), before, "nothing came of any");
+    assert_eq!(counted(&hub.0), before, "none of them was recorded");
     assert!(hub.board().await.is_empty());
     hub.post_bytes(item).await.expect(202);
     assert_eq!(hub.board().await.len(), 1);
@@ -162,7 +162,7 @@ async fn an_item_signed_as_solana_wallets_do_is_taken() {
     let item = draft.signed(Kind::Solana, &owner, &key.sign(hex.as_bytes()));
     let id = hub.post_bytes(item).await.expect(202).str("/id");
     assert_eq!(hub.result(&id).await.messages[0].target, Wallet::of(7).address());
-    // The bytes themselves are what an Ed25519 item signs, and no other.
+    // An Ed25519 item signs these bytes themselves, and only these.
     let plain = key.sign(&draft.deep_hash(Kind::Solana, &owner));
     hub.post_bytes(draft.signed(Kind::Solana, &owner, &plain)).await.expect(401);
     hub.0.stop().await;

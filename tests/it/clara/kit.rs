@@ -1,4 +1,4 @@
-//! What clara's tests share: wallets, items they sign, and the two units.
+//! Shared by clara's tests: wallets, signed items, and requests to the two units.
 
 #![allow(dead_code)]
 
@@ -30,7 +30,7 @@ pub struct Wallet {
 }
 
 impl Wallet {
-    /// The wallet of a number, the same every time.
+    /// The wallet derived from a number, the same every time.
     pub fn of(number: u8) -> Self {
         Self { key: SecretKey::from_seed(&[number; 32]) }
     }
@@ -50,13 +50,13 @@ impl Wallet {
         self.written_by(self, process, tags, data)
     }
 
-    /// An item in the name of this wallet that another has signed.
+    /// An item in the name of this wallet, signed by another.
     pub fn forged(&self, by: &Self, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
         self.written_by(by, PROCESS, tags, data)
     }
 
     fn written_by(&self, pen: &Self, process: &str, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
-        // Two items with the same content are to be two messages.
+        // Two items with the same content must be two messages.
         let mut anchor = [0; 32];
         anchor[..16].copy_from_slice(uuid::Uuid::from_u128(next()).as_bytes());
         let target = Id::read(process).map(|id| id.0);
@@ -74,7 +74,7 @@ fn next() -> u128 {
     process | u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Get the result of a message: its id and its result.
+/// A message's id and its result.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub id: String,
@@ -102,19 +102,19 @@ impl Said {
 }
 
 impl Said {
-    /// What the messages of the result say they are.
+    /// The `Action` tags of the result's messages.
     pub fn actions(&self) -> Vec<&str> {
         self.result.messages.iter().map(|sent| sent.tag("Action").expect("an action")).collect()
     }
 
-    /// Whom the first message chose.
+    /// The agent that the first message names as chosen.
     #[track_caller]
     pub fn chosen(&self) -> &str {
         self.first().tag("Assigned-Agent-Id").unwrap_or_else(|| panic!("{:?}", self.result))
     }
 }
 
-/// What a purse holds, as the registry prints it.
+/// A balance, as the registry prints it.
 pub fn purse(spendable: &str, held: &str) -> (String, String) {
     (format!("{spendable}.00"), format!("{held}.00"))
 }
@@ -125,13 +125,13 @@ pub fn about<'t>(agent: &'t str, task: &'t str) -> [(&'t str, &'t str); 2] {
 }
 
 impl Hub {
-    /// Everything an Error must leave as it was. That the message arrived is counted.
+    /// Everything an Error must leave unchanged. The arrival of the message is counted.
     pub async fn held(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         let all = snapshot(&self.0).await;
         (all.shown, all.kept, self.board().await)
     }
 
-    /// Posts a message without reading what came of it.
+    /// Posts a message without reading its result.
     pub async fn send(
         &self,
         by: &Wallet,
@@ -161,7 +161,7 @@ impl Hub {
         self.act(by, "Submit-Offer", &[first, second, ("RedStone-Agent-Fee", fee)], "").await
     }
 
-    /// Registers a task without waiting for what comes of it.
+    /// Registers a task without waiting for its result.
     pub async fn auction(&self, by: &Wallet, topic: &str, reward: &str) -> String {
         let tags = [
             ("RedStone-Agent-Topic", topic),
@@ -199,17 +199,17 @@ impl Hub {
         self.grant(&format!("clara:{}", wallet.address()), amount).await;
     }
 
-    /// What an address can spend, and what is held of it.
+    /// The available and held credits of an address.
     pub async fn purse(&self, wallet: &Wallet) -> (String, String) {
         self.balance(&format!("clara:{}", wallet.address())).await
     }
 
-    /// An agent of the registry with one skill, which polls.
+    /// A registry agent with one skill, which polls.
     pub async fn agent_of_registry(&self, owner: &str, skill: &str, price: &str) -> Agent {
         self.0.agent(owner, skill, price, None).await
     }
 
-    /// What stands at a path.
+    /// The response body of a path.
     pub async fn get_text(&self, path: String) -> String {
         self.get(&path, None).await.expect(200).text
     }
@@ -228,7 +228,7 @@ impl Hub {
         Evaluated::read(reply.text.as_bytes()).expect("a result")
     }
 
-    /// Sends a message and reads what came of it.
+    /// Sends a message and reads its result.
     pub async fn say(&self, by: &Wallet, tags: &[(&str, &str)], data: &str) -> Said {
         let reply = self.post_bytes(by.item(tags, data.as_bytes())).await.expect(202);
         let id = reply.str("/id");
@@ -270,7 +270,7 @@ impl Hub {
         self.dry_run_as("1234", tags, data).await
     }
 
-    /// The same, claiming to be somebody.
+    /// The same, claiming a sender.
     pub async fn dry_run_as(&self, owner: &str, tags: &[(&str, &str)], data: &str) -> Evaluated {
         let tags: Vec<Value> =
             tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();

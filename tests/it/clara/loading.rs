@@ -1,4 +1,4 @@
-//! What is read one by one, and what only who signs may read (R74, R76, R78).
+//! Reads of single tasks, and reads that need a signature (R74, R76, R78).
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ async fn the_oldest_task_is_loaded_and_stays_until_it_is_answered() {
     let first = hub.task(&requester, "tweet", "50", "cheapest").await;
     let second = hub.task(&requester, "tweet", "50", "cheapest").await;
     assert_eq!(next().await, Some(first.data()));
-    assert_eq!(next().await, Some(first.data()), "it stays");
+    assert_eq!(next().await, Some(first.data()), "it stays the first");
     hub.deliver(&agent, "A", &first.id).await;
     assert_eq!(next().await, Some(second.data()));
     hub.decline(&agent, "A", &second.id).await;

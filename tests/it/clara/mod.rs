@@ -1,4 +1,4 @@
-//! clara over the wire: a real hub, real items.
+//! clara over the wire: a real hub and real items.
 
 mod accounts;
 mod agents;

@@ -1,4 +1,4 @@
-//! Credits: what is held, paid and released, by the book's worked numbers (R43, R50, R59, R61, R80).
+//! Credits: held, paid and released, with the worked numbers of the spec (R43, R50, R59, R61, R80).
 
 use super::kit::{Hub, Wallet, purse};
 
@@ -79,7 +79,7 @@ async fn a_broadcast_holds_the_sum_of_the_fees_and_gives_each_share_back_by_itse
     hub.deliver(&a, "A", &task.id).await;
     assert_eq!(hub.purse(&requester).await, purse("30", "50"));
     let declined = hub.decline(&b, "B", &task.id).await;
-    assert_eq!(declined.actions(), ["Task-Declined"], "a copy is nobody else's");
+    assert_eq!(declined.actions(), ["Task-Declined"], "a copy belongs to one agent");
     assert_eq!(hub.purse(&requester).await, purse("80", "0"));
     assert_eq!(hub.purse(&a).await, purse("20", "0"));
     assert_eq!(hub.listed("B").await["tasks"]["inbox"], serde_json::json!([]));

@@ -1,4 +1,4 @@
-//! An item has one effect, however often it comes (R72, section 6).
+//! An item has one effect, however often it is posted (R72, section 6).
 
 use rialto_hub::config::Posture;
 

@@ -6,7 +6,7 @@ use rialto_protocols::clara::result::Page;
 
 use super::kit::{Hub, Wallet};
 
-/// Seven agents, registered with Errors and silent reads between them.
+/// Seven agents, registered with Errors and reads without messages between them.
 async fn market() -> Hub {
     let hub = Hub::serve(&[]).await;
     let by = Wallet::of(1);
@@ -130,7 +130,7 @@ async fn postings_that_are_looked_at_in_vain_count_against_the_reader() {
     let status = async |query: &str| {
         hub.get(&format!("/clara/cu/results/{PROCESS}{query}"), None).await.status
     };
-    // A time is found without looking at everything before it.
+    // A time is found without a scan of everything before it.
     for _ in 0..20 {
         assert_eq!(status("?limit=1&from=9999999999999").await, 200);
         assert_eq!(status("?limit=1&sort=DESC&to=1").await, 200);
@@ -138,7 +138,7 @@ async fn postings_that_are_looked_at_in_vain_count_against_the_reader() {
     let mut answers = 0;
     while status("?limit=1&sort=DESC").await == 200 {
         answers += 1;
-        assert!(answers < 100, "each of them looks at two hundred postings");
+        assert!(answers < 100, "each scans two hundred records");
     }
     hub.0.stop().await;
 }

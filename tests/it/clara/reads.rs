@@ -1,4 +1,4 @@
-//! Signed orders that only read leave little behind, however long their answers are.
+//! Signed orders that only read leave small records, however long their answers are.
 
 use rialto_core::id::PostingId;
 use rialto_core::time::Millis;
@@ -12,7 +12,7 @@ use crate::kit::snapshot;
 /// What one signed read may add to the public record.
 const ONE_READ_MAX: usize = 2 << 10;
 
-/// Bytes of every posting after the first `after`.
+/// Bytes of every market record after the first `after`.
 async fn postings(hub: &Hub, after: u64) -> Vec<usize> {
     let (after, before) = (PostingId(after), PostingId(u64::MAX >> 1));
     let page = Page::Postings { after, before, newest_first: false, limit: 1_000 };
@@ -43,7 +43,7 @@ async fn a_signed_read_adds_little_to_the_store_and_its_result_is_still_whole() 
     hub.act(&agent, "Register-Agent-Profile", &profile, &profile_data).await;
     let task = |topic| [("RedStone-Agent-Topic", topic), ("RedStone-Agent-Reward", "50")];
     let assigned = hub.act(&requester, "Register-Task", &task("tweet"), &long).await;
-    // Nobody does this one, so it waits.
+    // No agent has this topic, so the task waits.
     hub.act(&requester, "Register-Task", &task("nft"), &long).await;
 
     let start = newest(&hub);
@@ -98,7 +98,7 @@ async fn a_signed_read_that_comes_again_is_answered_and_its_message_keeps_its_nu
     assert_eq!(snapshot(&hub.0).await, before);
     assert_eq!(hub.result(&id).await, first);
     let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
-    assert_eq!(hub.result(&id).await, first, "as long as the board is the same");
+    assert_eq!(hub.result(&id).await, first, "the same while the board is unchanged");
     hub.agent(&Wallet::of(2), "B", "nft", "7").await;
     let later = hub.result(&id).await;
     assert_eq!(later.messages[0].anchor, first.messages[0].anchor);

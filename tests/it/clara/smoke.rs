@@ -1,4 +1,4 @@
-//! One task from the asking to the money.
+//! One task from registration to payment.
 
 use super::kit::{Hub, Wallet};
 

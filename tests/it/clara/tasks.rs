@@ -20,7 +20,7 @@ fn without<'t>(all: &[(&'t str, &'t str)], name: &str) -> Vec<(&'t str, &'t str)
     all.iter().copied().filter(|(tag, _)| *tag != name).collect()
 }
 
-/// A market with one agent, and somebody who can pay.
+/// A market with one agent, and a requester that can pay.
 async fn market() -> (Hub, Wallet, Wallet) {
     let hub = Hub::serve(&[]).await;
     let (agent, requester) = (Wallet::of(1), Wallet::of(9));

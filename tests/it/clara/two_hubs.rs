@@ -1,4 +1,4 @@
-//! Two hubs that know the same wallets: a signed order moves money on one of them at most.
+//! Two hubs with the same wallets: a signed order moves money on at most one of them.
 
 use rialto_protocols::clara::PROCESS;
 use rialto_protocols::clara::result::Evaluated;
@@ -7,7 +7,7 @@ use super::kit::{Hub, Wallet, purse};
 
 const PROTOCOL: (&str, &str) = ("Protocol", "C.L.A.R.A.");
 
-/// A hub as it is without a word from its operator.
+/// A hub with default settings.
 async fn usual() -> Hub {
     Hub::serve(&[("clara.process_id", "")]).await
 }
@@ -45,7 +45,7 @@ fn result(task: &str) -> Vec<(&str, &str)> {
     ]
 }
 
-/// What came of an item, read under any of the hub's ids.
+/// The result of an item, read under any of the hub's ids.
 async fn outcome(hub: &Hub, item: Vec<u8>, process: &str) -> (String, Evaluated) {
     let id = hub.post_bytes(item).await.expect(202).str("/id");
     let path = format!("/clara/cu/result/{id}?process-id={process}");
@@ -78,7 +78,7 @@ async fn every_hub_has_a_process_id_of_its_own_and_an_order_to_it_is_known_nowhe
         }
     }
     assert_eq!(there.purse(&requester).await, purse("100", "0"));
-    // It is the hub's for ever.
+    // The id never changes.
     let again = here.0.restart(rialto_hub::config::Posture::Serve, &[("clara.process_id", "")]);
     assert_eq!(process(&Hub(again.await)).await, own);
 }
@@ -106,7 +106,7 @@ async fn the_published_process_id_reads_and_registers_and_moves_no_money() {
         assert!(why.contains(&own), "{why}");
         assert_eq!(hub.held().await, before);
         let would = hub.dry_run(&tags, "{}").await;
-        assert_eq!(would.error, Some(why), "a dry-run says the same");
+        assert_eq!(would.error, Some(why), "a dry run gets the same error");
     }
     let (_, done) = outcome(&hub, worker.item_for(&own, &result(&id), b"{}"), PROCESS).await;
     assert_eq!(done.messages[0].tag("Action"), Some("Task-Result"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::kit::{Hub, Wallet};
 use crate::kit::{Reply, snapshot};
 
-/// A hub that is published under this name, as behind a proxy; elsewhere it is on loopback.
+/// A hub published under this name, as behind a proxy; it listens on loopback.
 const PUBLISHED: [(&str, &str); 1] = [("http.public_url", "https://hub.example")];
 const NAME: (&str, &str) = ("host", "hub.example");
 const OCTETS: (&str, &str) = ("content-type", "application/octet-stream");
@@ -33,7 +33,7 @@ async fn messages_are_posted_to_the_unit_or_to_the_prefix() {
         let reply = raw(&hub, "POST", base, &nop(&by)).await.expect(202);
         let id = reply.str("/id");
         assert_eq!(reply.json(), json!({"message": "Processing DataItem", "id": id}));
-        assert_eq!(hub.result(&id).await.messages.len(), 1, "evaluated before it is answered");
+        assert_eq!(hub.result(&id).await.messages.len(), 1, "evaluated before the answer");
     }
     hub.0.stop().await;
 }
@@ -174,7 +174,7 @@ async fn pages_of_every_origin_may_ask_all_of_a_published_hub() {
     let item = nop(&by);
     let posted = hub.0.send("POST", "/clara/mu", &[NAME, origin, OCTETS], &item).await.expect(202);
     assert_eq!(posted.header("access-control-allow-origin"), Some("*"));
-    // The rest of the hub is as closed as it was.
+    // The rest of the hub is still closed.
     let other = hub.0.send("POST", "/registry/register", &[NAME, origin], b"{}").await;
     assert_eq!((other.status, other.header("access-control-allow-origin")), (403, None));
     let slashes = hub.get("/registry//skills", None).await;
@@ -202,7 +202,7 @@ async fn a_page_cannot_post_to_a_hub_on_loopback() {
             let preflight = hub.0.send("OPTIONS", &path, &[origin, asked], b"").await.expect(403);
             assert_eq!(preflight.header("access-control-allow-origin"), None, "{method} {path}");
         }
-        // What everybody may read, pages may read here as well.
+        // Pages may read public data here as well.
         let read = hub.0.send("GET", "/clara", &[origin], b"").await.expect(200);
         assert_eq!(read.header("access-control-allow-origin"), Some("*"));
     }

@@ -1,11 +1,11 @@
-//! `rialto agent`: finding agents of all protocols, and registering them.
+//! `rialto agent`: finding agents of all protocols, and registering agents.
 
 use serde_json::json;
 
 use super::kit::Cli;
 use crate::kit::TestHub;
 
-/// A hub with two workers who can be hired, one dear and one cheap.
+/// A hub with two workers, one expensive and one cheap.
 async fn market() -> (TestHub, Cli) {
     let hub = TestHub::open(&[]).await;
     hub.agent("dear", "sum", "0.90", None).await;
@@ -36,7 +36,7 @@ async fn agents_are_found_by_text_price_and_score() {
     assert_eq!(owners(&["--min-score", "50"]).await, ["cheap", "dear"]);
     assert_eq!(owners(&["--min-score", "50.01"]).await, [""; 0]);
     assert_eq!(owners(&["--limit", "1"]).await.len(), 1);
-    // A hub is asked for a few at a time; who fits may stand in a later part.
+    // The command reads page by page; the match may be on a later one.
     assert_eq!(owners(&["--limit", "1", "--max-price", "0.10"]).await, ["cheap"]);
     assert_eq!(owners(&["--skill", "none"]).await, [""; 0]);
     let told = cli.run(&["agent", "search", "cheap"]).await.ok();

@@ -1,4 +1,4 @@
-//! A hub that was set up anew at the address of another, as every `rialto dev` is.
+//! A new hub at the address of an older one, as with every `rialto dev`.
 
 use tempfile::TempDir;
 
@@ -8,7 +8,7 @@ use crate::kit::{Process, eventually, http};
 
 const POST: [&str; 8] = ["job", "post", "--skill", "echo", "--input", "{}", "--budget", "0"];
 
-/// A new hub, once somebody is there to be hired.
+/// A new hub, once an agent can be hired.
 async fn dev(address: &str) -> (Process, TempDir) {
     let data = TempDir::new().expect("a directory");
     let hub = Process::at(address, "dev", data.path(), &[], &[]);
@@ -28,12 +28,12 @@ async fn whoever_was_registered_at_the_old_one_is_registered_again_and_the_old_k
     let cli = Cli::new().with("RIALTO_HUB", &url);
     let first = cli.run(&POST).await.ok();
     assert!(first.err.contains("registered as"), "{first:#?}");
-    assert!(!cli.run(&POST).await.ok().err.contains("registered as"), "once is enough");
+    assert!(!cli.run(&POST).await.ok().err.contains("registered as"), "the notice is printed once");
     hub.kill();
     let (_hub, _data) = dev(url.trim_start_matches("http://")).await;
     let second = cli.run(&POST).await.ok();
     assert!(second.err.contains("registered as"), "{second:#?}");
-    // Both keys are there: the old hub may come back.
+    // Both keys are kept: the old hub may come back.
     let context = std::fs::read_dir(cli.home().join("contexts")).expect("contexts").next();
     let context = context.expect("one").expect("one").path();
     let keys = std::fs::read_dir(context).expect("a context").flatten();

@@ -1,4 +1,4 @@
-//! Commands of whoever runs a hub: settings, grants, audits.
+//! The operator's commands: settings, grants, audits.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::kit::{Process, operator_key, output, run};
 
 fn with_env(arguments: &[&str], env: &[(&str, &str)]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
-    // Whoever runs the tests has contexts of their own.
+    // The user who runs the tests may have contexts.
     let home = tempfile::TempDir::new().expect("a directory");
     command.env("RIALTO_HOME", home.path());
     let output = output(command.args(arguments).envs(env.iter().copied())).expect("it runs");
@@ -104,7 +104,7 @@ fn the_api_document_names_every_route() {
     assert!(code == 0 && script.contains("rialto"));
 }
 
-/// What agents say to each other stands in the data directory.
+/// The data directory contains the agents' messages.
 #[cfg(unix)]
 #[test]
 fn a_data_directory_the_hub_makes_is_its_owners_alone() {

@@ -51,7 +51,7 @@ async fn without_any_there_is_one_for_a_hub_of_ones_own() {
         (&json!("default"), &json!("http://127.0.0.1:7425"))
     );
     assert_eq!(cli.json(&["context", "ls"]).await[0]["kept"], false);
-    assert!(!cli.home().exists(), "looking makes nothing");
+    assert!(!cli.home().exists(), "reading creates nothing");
 }
 
 #[tokio::test]
@@ -103,6 +103,6 @@ async fn a_hub_that_is_named_for_once_gets_a_context_but_is_not_the_current_one(
     let default = json!({"name": "default", "hub": "http://127.0.0.1:7425", "current": true,
         "kept": false, "has_key": false, "agent_id": null, "agents": []});
     assert_eq!(all[1], default);
-    // Its key is found again by the hub's address.
+    // Its key is found by the hub's address.
     cli.run(&[&["wallet", "balance"][..], &there].concat()).await.ok();
 }

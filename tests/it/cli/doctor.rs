@@ -1,11 +1,11 @@
-//! `rialto doctor`: what is in the way, and what to do about it.
+//! `rialto doctor`: finds problems and says how to fix them.
 
 use serde_json::Value;
 
 use super::kit::Cli;
 use crate::kit::{ClosedPort, TestHub};
 
-/// What became of one check.
+/// The result of one check.
 #[track_caller]
 fn verdict<'a>(report: &'a Value, check: &str) -> &'a str {
     let checks = report["checks"].as_array().expect("a list");
@@ -25,7 +25,7 @@ async fn a_healthy_setting_is_found_healthy() {
     for check in ["home", "context", "hub", "clock", "key", "inbox"] {
         assert_eq!(verdict(&report, check), "ok", "{check}");
     }
-    assert_eq!(verdict(&report, "credits"), "warn", "nobody gave any");
+    assert_eq!(verdict(&report, "credits"), "warn", "there was no grant");
     hub.grant("acme", "1").await;
     assert_eq!(verdict(&cli.json(&["doctor"]).await, "credits"), "ok");
     let told = cli.run(&["doctor"]).await.ok().out;
@@ -47,7 +47,7 @@ async fn a_hub_that_is_not_there_and_a_key_that_does_not_work_are_failures() {
     let ran = cli.run(&["doctor", "--json"]).await.expect(1);
     assert_eq!((verdict(&ran.json(), "hub"), verdict(&ran.json(), "key")), ("ok", "fail"));
     let without = Cli::new().with("RIALTO_HUB", &hub.url).json(&["doctor"]).await;
-    assert_eq!(verdict(&without, "key"), "warn", "one is made when it is needed");
+    assert_eq!(verdict(&without, "key"), "warn", "a key is created when it is needed");
 }
 
 #[cfg(unix)]
@@ -67,7 +67,7 @@ async fn a_key_that_others_can_read_is_a_failure() {
     let ran = cli.run(&["doctor"]).await.expect(1);
     assert!(ran.out.contains("chmod 600"), "{ran:#?}");
     close_key();
-    // What is listed but cannot be opened is no failure.
+    // A listed file that cannot be opened is not a failure.
     let close_home = open("", 0o755);
     let report = cli.json(&["doctor"]).await;
     assert_eq!(verdict(&report, "home"), "warn", "{report}");
@@ -126,7 +126,7 @@ async fn an_agent_that_was_stopped_keeps_its_key_and_is_told_how_to_come_back() 
     let told = cli.run(&["doctor"]).await.ok().out;
     let line = told.lines().find(|line| line.contains("sum")).expect("a line about it");
     assert!(line.contains("`rialto agent run` brings it back"), "{line}");
-    // Nothing but the file proves who the agent is, also where its key is not taken.
+    // Only the file identifies the agent, even if its key is refused.
     std::fs::write(directory.join("agent.key"), "rk_wrong").expect("written");
     for told in [told, cli.run(&["doctor"]).await.expect(1).out] {
         assert!(!told.contains("remove"), "{told}");

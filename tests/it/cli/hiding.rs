@@ -1,10 +1,10 @@
-//! Keys stay with their hub, and what is kept is its owner's alone.
+//! Keys are sent only to their own hub, and kept files are readable by their owner only.
 
 use super::kit::{Cli, Stage};
 
 const NOBODY: &str = r#"{"items":[],"next_cursor":null}"#;
 
-/// Who was told what, for a line that any hub answers.
+/// The credential that a hub got with a command that every hub answers.
 async fn shown(cli: &Cli, stage: &Stage, more: &[&str]) -> Option<String> {
     let before = stage.heard().len();
     cli.run(&[&["agent", "search", "--json"][..], more].concat()).await.ok();
@@ -26,11 +26,11 @@ async fn a_contexts_key_is_shown_to_its_own_hub_alone() {
     assert_eq!(shown(&cli, &own, &["--hub", &format!("{}/", own.url)]).await, bearer);
     assert_eq!(shown(&cli, &other, &["--hub", &other.url]).await, None);
     let cli = cli.with("RIALTO_HUB", &other.url);
-    assert_eq!(shown(&cli, &other, &[]).await, None, "neither by the environment");
+    assert_eq!(shown(&cli, &other, &[]).await, None, "not by the environment either");
     assert_eq!(shown(&cli, &other, &["--context", "here"]).await, None, "nor by its name");
     let line = ["wallet", "balance"];
     cli.run(&line).await.failed(4, &["no key is given", "--key-file"]);
-    assert_eq!(other.heard().len(), 3, "nobody was asked without a key");
+    assert_eq!(other.heard().len(), 3, "no request without a key");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +49,7 @@ async fn flags_come_before_the_environment_and_that_before_contexts() {
     let cli = cli.with("RIALTO_KEY", "rk_env");
     assert_eq!(shown(&cli, &stage, &[]).await, bearer("rk_env"));
     assert_eq!(shown(&cli, &stage, &["--key-file", &flag]).await, bearer("rk_flag"));
-    // A key file names its hub, and then the context is not asked.
+    // A key file names its hub, so the context is not used.
     let cli = cli.with("RIALTO_CONTEXT", "none-such");
     assert_eq!(shown(&cli, &stage, &["--key-file", &flag]).await, bearer("rk_flag"));
 }

@@ -1,4 +1,4 @@
-//! A key that is changed, and an agent that leaves.
+//! Key rotation, and removing an agent.
 
 use super::kit::{Cli, Stage};
 use crate::kit::TestHub;
@@ -19,7 +19,7 @@ async fn a_new_key_takes_the_place_of_the_old_one_in_its_file() {
     let ran = cli.run(&["agent", "rekey", "--key-file", &file]).await.ok();
     let fresh = key_in(&file);
     assert_ne!(fresh, agent.key);
-    assert!(!ran.out.contains(&fresh), "it is in the file and nowhere else: {ran:#?}");
+    assert!(!ran.out.contains(&fresh), "the key is only in the file: {ran:#?}");
     let text = std::fs::read_to_string(&file).expect("a key file");
     assert!(text.contains(&format!("agent_id {}\n", agent.id)), "{text}");
     cli.run(&["wallet", "balance", "--key-file", &file]).await.ok();
@@ -39,12 +39,12 @@ async fn a_new_key_is_kept_in_the_context_or_shown_once() {
     let cli = cli.with("RIALTO_KEY", &fresh);
     let shown = cli.json(&["agent", "rekey"]).await;
     let last = shown["key"].as_str().expect("only its owner can keep it").to_owned();
-    assert_eq!(key_in(&path), fresh, "the context's own was not meant");
+    assert_eq!(key_in(&path), fresh, "the context's own key is unchanged");
     cli.with("RIALTO_KEY", &last).run(&["wallet", "balance"]).await.ok();
 }
 
-/// Whoever changes keys where nothing can be written must still have a key afterwards. Nobody can
-/// make files next to this one, and its text could be a key.
+/// A rotation whose new key cannot be written must not lose the old key. No file can be created
+/// beside this one, and its text could be a key.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_cannot_be_kept_is_not_asked_for() {
@@ -68,7 +68,7 @@ async fn an_agent_leaves_only_when_it_is_named() {
     cli.run(&["wallet", "balance"]).await.failed(4, &["no key is given"]);
 }
 
-/// One route takes agents of every protocol off the lists.
+/// One route removes agents of every protocol.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_of_the_relay_leaves_as_well() {
     let hub = TestHub::serve(&[]).await;

@@ -1,4 +1,5 @@
-//! What these tests share: the binary with a home of its own, and hubs that say what they are told to.
+//! Shared by these tests: the binary with its own home directory, and servers with prepared
+//! answers.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -13,13 +14,13 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The command line of one person: nothing of this machine is around it.
+/// A command line isolated from this machine's settings.
 pub struct Cli {
     directory: TempDir,
     env: Vec<(String, String)>,
 }
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -32,7 +33,7 @@ impl Cli {
         Self { directory: TempDir::new().expect("a directory"), env: Vec::new() }
     }
 
-    /// The command line of somebody whose current context is this hub, with this key.
+    /// A command line whose current context is this hub, with this key.
     pub async fn at(hub: &str, key: &str) -> Self {
         let cli = Self::new();
         let file = cli.file("given.key", key);
@@ -46,7 +47,7 @@ impl Cli {
         self
     }
 
-    /// The home directory; it is there once something was kept.
+    /// The home directory; it exists once something was stored.
     pub fn home(&self) -> PathBuf {
         self.directory.path().join("home")
     }
@@ -63,7 +64,7 @@ impl Cli {
         path
     }
 
-    /// Runs a line to its end, away from the hub's own threads, since it waits for the hub.
+    /// Runs a command to its end on a blocking thread, since it waits for the hub.
     pub async fn run(&self, line: &[&str]) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
         let ours = |name: &OsStr| name.to_string_lossy().starts_with("RIALTO_");
@@ -80,7 +81,7 @@ impl Cli {
         Ran { code, out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// The one document a line prints with `--json`.
+    /// The one document a command prints with `--json`.
     pub async fn json(&self, line: &[&str]) -> Value {
         self.run(&[line, &["--json"]].concat()).await.ok().json()
     }
@@ -98,7 +99,7 @@ impl Ran {
         self.expect(0)
     }
 
-    /// Checks that it failed so, said this to a person, and said what to do next.
+    /// Checks the exit code, that the error has these parts, and that it says what to do next.
     #[track_caller]
     pub fn failed(self, code: i32, parts: &[&str]) -> Self {
         let ran = self.expect(code);
@@ -117,7 +118,7 @@ impl Ran {
     }
 }
 
-/// A server that answers each path with a prepared text, and remembers who asked.
+/// A server that answers each path with a prepared text, and records the requests.
 pub struct Stage {
     pub url: String,
     heard: Arc<Mutex<Vec<Heard>>>,
@@ -145,7 +146,7 @@ impl Stage {
     }
 
     pub fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().expect("nobody panicked").clone()
+        self.heard.lock().expect("no panic").clone()
     }
 }
 
@@ -156,7 +157,7 @@ async fn answer(State((texts, heard)): State<Play>, request: Request) -> (Status
     let header = request.headers().get("authorization");
     let authorization = header.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let found = texts.iter().find(|(known, _)| *known == path).map(|(_, text)| text.clone());
-    heard.lock().expect("nobody panicked").push(Heard { path, authorization });
+    heard.lock().expect("no panic").push(Heard { path, authorization });
     match found {
         Some(text) => (StatusCode::OK, text),
         None => (StatusCode::NOT_FOUND, "{}".to_owned()),

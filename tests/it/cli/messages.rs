@@ -1,15 +1,15 @@
-//! `rialto msg send`: who a message is from, and what its receiver makes of it.
+//! `rialto msg send`: the sender of a message, and how its recipient sees it.
 
 use super::kit::Cli;
 use crate::kit::TestHub;
 
-/// A hub with somebody who counts words for credits, and a command line with credits.
+/// A hub with an agent that counts words for credits, and a command line with credits.
 async fn office() -> (TestHub, Cli) {
     let hub = TestHub::serve(&[]).await;
     hub.agent("shop", "count", "0.05", None).await;
     let boss = hub.orchestrator("boss").await;
     hub.grant("boss", "1").await;
-    // As the first `rialto job post` keeps it: with the agent's name in the registry.
+    // As the first `rialto job post` stores it: with the agent's registry id.
     let cli = Cli::new().with("RIALTO_HUB", &hub.url);
     let file = cli.file("me.key", &format!("{}\nagent_id {}\n", boss.key, boss.id));
     let line = ["context", "add", "here", "--hub", &hub.url, "--key-file", &file];

@@ -1,4 +1,4 @@
-//! The command line, as a person or a script meets it: what it prints, and how it exits.
+//! The command line as people and scripts use it: its output and its exit codes.
 
 mod agents;
 mod anew;

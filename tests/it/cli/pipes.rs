@@ -1,11 +1,11 @@
-//! Whoever stops reading ends nothing with a crash: `rialto … | head -3`.
+//! A closed output pipe does not crash a command: `rialto … | head -3`.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The exit code and the standard error of a line whose output nobody reads.
+/// The exit code and the standard error of a command whose output is not read.
 fn unread(line: &[&str]) -> (Option<i32>, String) {
     let home = TempDir::new().expect("a directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
@@ -32,7 +32,7 @@ fn a_reader_that_is_gone_is_no_trouble() {
         let (code, said) = unread(line);
         assert_eq!((code, said.as_str()), (Some(0), ""), "{line:?}");
     }
-    // What went wrong is still told by the exit code.
+    // The exit code still tells what went wrong.
     let (code, said) = unread(&["audit", "--data", "none", "--json"]);
     assert_eq!((code, said.as_str()), (Some(3), ""));
 }

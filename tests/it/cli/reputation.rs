@@ -1,4 +1,4 @@
-//! `rialto rep`: scores, and how they come about.
+//! `rialto rep`: scores, and how they are computed.
 
 use serde_json::json;
 

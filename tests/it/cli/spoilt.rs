@@ -1,7 +1,7 @@
-//! Files of the command line that something has spoilt: cut short, or with a byte changed.
+//! Damaged files of the command line: truncated, or with a byte changed.
 //!
-//! Whatever stands in them, a command ends with one of its own exit codes, says what to do when it is
-//! not content, and leaves the files as they are.
+//! Whatever they contain, a command ends with one of its own exit codes, says what to do on an
+//! error, and leaves the files unchanged.
 
 use std::fs;
 use std::process::Command;
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 
 use crate::kit::output;
 
-/// The exit codes of the design; a panic has another.
+/// The documented exit codes; a panic has another.
 const EXITS: std::ops::RangeInclusive<i32> = 0..=8;
 const CONTEXT: &str = "hub = \"http://127.0.0.1:7425\"\n";
 const KEY: &str = "ca_0123456789abcdef0123456789abcdef012345674195f880\nagent_id me@chorus\nhub http://127.0.0.1:7425\n";
 const SEED: &str = "ed25519-seed:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8\n";
 
-/// The text cut at every so many bytes, and with a bit flipped at every so many others.
+/// The text truncated at regular offsets, and with a bit flipped at regular offsets.
 fn spoilt(text: &str) -> Vec<Vec<u8>> {
     const STEP: usize = 7;
     let bytes = text.as_bytes();
@@ -31,7 +31,7 @@ fn spoilt(text: &str) -> Vec<Vec<u8>> {
     cut.chain(flipped).chain(strange.map(<[u8]>::to_vec)).collect()
 }
 
-/// Tries every spoilt form of one file of a home that is fine but for it.
+/// Tries every damaged form of one file in an otherwise valid home directory.
 fn tried(file: &str, text: &str, arguments: &[&str]) {
     let home = TempDir::new().expect("a directory");
     let context = home.path().join("contexts/a");
@@ -51,7 +51,7 @@ fn tried(file: &str, text: &str, arguments: &[&str]) {
         let what = format!("{arguments:?} with {}: {said}", bytes.escape_ascii());
         assert!(ended.status.code().is_some_and(|code| EXITS.contains(&code)), "{what}");
         assert!(!said.contains("panicked"), "{what}");
-        assert!(ended.status.success() || !said.trim().is_empty(), "not a word: {what}");
+        assert!(ended.status.success() || !said.trim().is_empty(), "no error message: {what}");
         assert_eq!(fs::read(&path).expect("a file"), bytes, "{what}");
     }
 }

@@ -1,4 +1,4 @@
-//! What was typed wrong, or stands wrong in a file: told so that it can be put right.
+//! Invalid arguments and invalid files: the error says how to correct them.
 
 use std::process::Command;
 

@@ -1,11 +1,11 @@
-//! `rialto wallet`: balances, payments, and counting again.
+//! `rialto wallet`: balances, payments, and verifying a ledger.
 
 use serde_json::json;
 
 use super::kit::{Cli, Stage};
 use crate::kit::{ClosedPort, TestHub, digits};
 
-/// A payer with ten credits and somebody to pay.
+/// A payer with ten credits and a payee.
 async fn payer() -> (TestHub, Cli) {
     let hub = TestHub::serve(&[]).await;
     let agent = hub.orchestrator("acme").await;
@@ -33,7 +33,7 @@ async fn a_payment_is_made_once_for_its_id() {
     let (hub, cli) = payer().await;
     let ran = cli.run(&["wallet", "transfer", "--to", "globex", "0.1"]).await.ok();
     assert!(ran.out.starts_with("paid 0.10 to globex, 9.90 left (transfer "), "{ran:#?}");
-    let id = ran.err.trim().strip_prefix("transfer ").expect("told before it is sent").to_owned();
+    let id = ran.err.trim().strip_prefix("transfer ").expect("the id is printed").to_owned();
     let again = ["wallet", "transfer", "--to", "globex", "0.10", "--id", &id];
     let ran = cli.run(&[&again[..], &["--json"]].concat()).await.ok();
     assert_eq!(
@@ -105,7 +105,7 @@ fn granted(amounts: &[&str]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_that_does_not_add_up_is_found_out() {
-    // In floats the first two are not three tenths.
+    // As floats the first two do not sum to three tenths.
     for (amounts, code, difference) in
         [(["0.10", "0.20"], 0, "0.00"), (["0.10", "0.200001"], 1, "-0.000001")]
     {

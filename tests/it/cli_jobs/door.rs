@@ -1,23 +1,23 @@
-//! A door in front of hubs: it stays where it is while the hub behind it goes and another comes.
+//! A proxy in front of hubs: its address stays while the hub behind it is replaced.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What happens to those who come.
+/// What happens to incoming connections.
 #[derive(Clone, Debug, Default)]
 enum Behind {
-    /// The door is slammed.
+    /// They are closed at once.
     #[default]
     Nobody,
-    /// They speak to the hub at this address.
+    /// They are forwarded to the hub at this address.
     Hub(String),
-    /// The first to get an answer does not get it, and the others do.
+    /// They are forwarded, but the first response is dropped.
     Deaf(String),
 }
 
-/// A door on a port of its own.
+/// A proxy on its own port.
 pub struct Door {
     pub url: String,
     behind: Arc<Mutex<Behind>>,
@@ -38,7 +38,7 @@ impl Door {
         Self { url, behind, task }
     }
 
-    /// From now on the next answer gets lost.
+    /// From now on, drops the next response.
     pub fn lose_an_answer(&self, hub: &str) {
         self.set(Behind::Deaf(address(hub)));
     }
@@ -51,7 +51,7 @@ impl Door {
         self.set(Behind::Hub(address(hub)));
     }
 
-    /// Whether the answer got lost.
+    /// Whether the response was dropped.
     pub fn lost_it(&self) -> bool {
         matches!(*self.behind.lock().expect("no panic"), Behind::Hub(_))
     }
@@ -86,7 +86,7 @@ async fn pass(mut client: TcpStream, behind: Arc<Mutex<Behind>>) {
             let (mut from_client, _to_client) = client.into_split();
             let asking =
                 tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_hub).await });
-            // The first byte of an answer is proof that the hub has done what was asked.
+            // The first byte of a response proves that the hub has executed the request.
             let _ = from_hub.read(&mut [0; 1]).await;
             *behind.lock().expect("no panic") = Behind::Hub(at);
             asking.abort();

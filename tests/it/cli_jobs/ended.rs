@@ -1,4 +1,4 @@
-//! `rialto job post --wait`: what came of it.
+//! `rialto job post --wait`: the outcome of a job.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What these tests share: a hub, somebody with credits, and the binary run for them.
+//! Shared by these tests: a hub, an agent with credits, and the binary run for it.
 
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use crate::kit::{Agent, TestHub, output_given};
 
-/// A hub, the home of the command line, and a boss with a hundred credits.
+/// A hub, the command line's home directory, and an owner with a hundred credits.
 pub struct Desk {
     pub hub: TestHub,
     pub home: TempDir,
     pub boss: Agent,
 }
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -45,7 +45,7 @@ impl Desk {
         Self { hub, home: TempDir::new().expect("a directory"), boss }
     }
 
-    /// Runs a command for the boss.
+    /// Runs a command as the boss.
     pub async fn run(&self, line: &[&str]) -> Ran {
         self.run_for(&self.boss, line).await
     }
@@ -56,19 +56,19 @@ impl Desk {
         finished(command, "").await
     }
 
-    /// A command for this hub and home, and for nobody yet.
+    /// A command for this hub and home, without a key.
     pub fn command(&self, line: &[&str]) -> Command {
         command(self.home.path(), &self.url, line)
     }
 
-    /// Posts a job for the boss and gives its id.
+    /// Posts a job as the boss and returns its id.
     pub async fn posted(&self, skill: &str, more: &[&str]) -> String {
         let line = ["job", "post", "--skill", skill, "--input", r#"{"text":"hello"}"#];
         let line = [&line[..], &["--budget", "0.10", "--json"], more].concat();
         self.run(&line).await.ok().str("/id")
     }
 
-    /// Keeps an agent in the context of this hub, as the runtime does.
+    /// Stores an agent in the context of this hub, as the runtime does.
     pub fn keep(&self, name: &str, agent: &Agent) {
         let context = self.home.path().join("contexts/default");
         let directory = context.join("agents").join(name);
@@ -78,7 +78,7 @@ impl Desk {
         std::fs::write(directory.join("agent.key"), &agent.key).expect("written");
     }
 
-    /// Where an agent of the context keeps the log of a job; made if need be.
+    /// The log file of a job of one of the context's agents; its directory is created.
     pub fn log_of(&self, name: &str, job: &str) -> std::path::PathBuf {
         let agents = self.home.path().join("contexts/default/agents");
         let directory = agents.join(name).join("jobs").join(format!("{job}.0123456789abcdef"));
@@ -86,7 +86,7 @@ impl Desk {
         directory.join("stderr")
     }
 
-    /// A worker's result over the hub's own API.
+    /// Sends a worker's result through the hub's own API.
     pub async fn work(&self, worker: &Agent, job: &str, output: Value) {
         let body = json!({"ok": true, "output": output});
         let path = format!("/v1/jobs/{job}/result");
@@ -94,7 +94,7 @@ impl Desk {
     }
 }
 
-/// The binary with nothing of this machine around it.
+/// The binary, isolated from this machine's settings.
 pub fn command(home: &Path, hub: &str, line: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
     let ours = |name: &OsStr| name.to_string_lossy().starts_with("RIALTO_");
@@ -105,7 +105,7 @@ pub fn command(home: &Path, hub: &str, line: &[&str]) -> Command {
     command
 }
 
-/// Runs a command to its end, away from the hub's own threads, since it waits for the hub.
+/// Runs a command to its end on a blocking thread, since it waits for the hub.
 pub async fn finished(mut command: Command, input: &str) -> Ran {
     let input = input.to_owned();
     let run = move || output_given(&mut command, &input).expect("the binary starts");
@@ -119,7 +119,7 @@ pub async fn finished(mut command: Command, input: &str) -> Ran {
 }
 
 impl Ran {
-    /// The same, if it ended so.
+    /// Checks the exit code and returns the same.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
@@ -138,7 +138,7 @@ impl Ran {
         serde_json::from_str(&self.out).unwrap_or_else(wrong)
     }
 
-    /// A text in it.
+    /// The string at a JSON pointer.
     #[track_caller]
     pub fn str(&self, pointer: &str) -> String {
         let document = self.json();
@@ -146,7 +146,7 @@ impl Ran {
         found.unwrap_or_else(|| panic!("no {pointer} in {document}")).to_owned()
     }
 
-    /// Checks that it failed so in both forms: one line for people, one document for programs.
+    /// Checks the failure in both forms: one line for people, one document for programs.
     #[track_caller]
     pub fn failed(self, code: i32, part: &str) -> Self {
         let ran = self.expect(code);

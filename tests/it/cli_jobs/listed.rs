@@ -58,7 +58,7 @@ async fn a_job_is_shown_to_its_parties_in_words_and_as_the_hub_has_it() {
     let worker = desk.agent("shop", "shout", "0.05", None).await;
     let id = desk.posted("shout", &["--id", "7c9e6679-7425-40de-944b-e07fc1f90ae7"]).await;
     desk.work(&worker, &id, json!({"text": "HELLO\u{202e}"})).await;
-    // By the hub's name for it and by one's own.
+    // By the hub's id and by the requester's own.
     for name in [id.as_str(), "7c9e6679-7425-40de-944b-e07fc1f90ae7"] {
         let told = desk.run(&["job", "show", name]).await.ok().out;
         for line in [

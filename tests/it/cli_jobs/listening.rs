@@ -1,4 +1,4 @@
-//! `rialto listen`: notices brought to a program, each once, in order, and signed.
+//! `rialto listen`: notices forwarded to a program, each once, in order, and signed.
 
 use rialto_client::relay::WebhookSecret;
 use rialto_core::time::Timestamp;
@@ -16,18 +16,18 @@ fn header(got: &Got, name: &str) -> String {
     got.headers.get(name).and_then(|value| value.to_str().ok()).expect(name).to_owned()
 }
 
-/// How far an agent has acknowledged its inbox.
+/// The position up to which an agent has acknowledged its inbox.
 async fn acked(desk: &Desk, agent: &Agent) -> Value {
     desk.get("/v1/me", Some(&agent.key)).await.expect(200).at("/inbox/acked")
 }
 
-/// The notices of an agent as the hub has them.
+/// The notices of an agent at the hub.
 async fn inbox(desk: &Desk, agent: &Agent) -> Vec<Value> {
     let page = desk.get("/v1/inbox?after=0", Some(&agent.key)).await.expect(200);
     page.at("/items").as_array().expect("a list").clone()
 }
 
-/// Starts to listen for an agent through whatever is at a URL.
+/// Starts `listen` for an agent through the server at this URL.
 fn listening(desk: &Desk, hub: &str, agent: &Agent, line: &[&str]) -> tokio::task::JoinHandle<Ran> {
     let mut command = command(desk.home.path(), hub, &[&["listen"], line].concat());
     command.env("RIALTO_KEY", &agent.key);
@@ -51,7 +51,7 @@ async fn notices_are_brought_in_order_signed_and_then_acknowledged() {
     for (at, job) in jobs.iter().enumerate() {
         let notice = &notices[at];
         let own = desk.get(&format!("/v1/jobs/{job}"), Some(&shop.key)).await.expect(200);
-        assert_eq!(got[at].json()["job_id"], own.at("/foreign_id"), "the protocol's own words");
+        assert_eq!(got[at].json()["job_id"], own.at("/foreign_id"), "the protocol's own id");
         assert_eq!((&notice["kind"], &notice["job"]), (&json!("assigned"), &json!(job)));
         let when = notice["at"].as_str().expect("a time");
         assert_eq!(told[at], [when, "assigned", "204", job]);
@@ -67,7 +67,7 @@ async fn notices_are_brought_in_order_signed_and_then_acknowledged() {
     assert_eq!(acked(&desk, &shop).await, json!(2));
 }
 
-/// What differs from one try to the next, and what belongs to the connection.
+/// Headers that differ between attempts or belong to the connection.
 const OF_A_TRY: [&str; 4] = ["webhook-timestamp", "webhook-signature", "host", "content-length"];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! What a worker's program wrote on this machine: `rialto job log`, and beside what is watched.
+//! The local log of a worker's program: `rialto job log`, and its lines in `watch`.
 
 use serde_json::json;
 

@@ -1,10 +1,10 @@
-//! A job, an agent or a call that is not there: where to look for it.
+//! A job, an agent or a delivery that does not exist: the error says where to look.
 
 use super::kit::{Desk, Ran};
 
 const NONE: &str = "11111111-1111-4111-8111-111111111111";
 
-/// Checks that it was not found, and what to type next in both forms.
+/// Checks for a not-found error and its suggested command in both forms.
 async fn not_found(desk: &Desk, line: &[&str], next: &str) {
     desk.run(line).await.failed(3, next);
     let ran: Ran = desk.run(&[line, &["--json"]].concat()).await.expect(3);

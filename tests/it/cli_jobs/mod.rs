@@ -1,4 +1,4 @@
-//! Jobs, webhooks and notices on the command line, as a person or a script meets them.
+//! Jobs, webhooks and notices on the command line, as people and scripts use them.
 
 mod door;
 mod ended;

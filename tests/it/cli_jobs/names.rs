@@ -1,4 +1,5 @@
-//! Who a command is about and for whom it acts: by name, with the right key, and with hints that help.
+//! Which agent a command is about and which one it acts as: by name, with the right key, and with
+//! helpful hints.
 
 use rialto_client::KeyFile;
 use serde_json::json;
@@ -19,7 +20,7 @@ async fn an_agent_is_found_by_what_it_calls_itself() {
     let posted = desk.posted("shout", &["--to", name]).await;
     let job = desk.run(&["job", "show", &posted, "--json"]).await.ok().json();
     assert_eq!(job["worker"], shown["id"]);
-    // Where two have one name, nobody guesses.
+    // Two agents with one name: the command does not guess.
     let twin = json!({"agent_name": name, "owner_id": "twin", "version": "0.1", "skills": []});
     desk.enrol(&twin, None).await;
     let ran =
@@ -35,7 +36,7 @@ async fn every_verb_acts_for_the_agent_that_is_named() {
     desk.keep("shout", &shop);
     let posted = desk.posted("shout", &[]).await;
     desk.work(&shop, &posted, json!({})).await;
-    // Each of these is the shop's and not the boss's, whose key is in the environment.
+    // Each acts as the shop and not as the boss, whose key is in the environment.
     let own = desk.run(&["wallet", "balance", "--as", "shout", "--json"]).await.ok().json();
     let account = desk.get("/v1/me", Some(&shop.key)).await.expect(200).at("/account");
     assert_eq!(own, account);
@@ -49,7 +50,7 @@ async fn every_verb_acts_for_the_agent_that_is_named() {
     desk.run(&["rep", "show", "--as", "shout"]).await.ok();
     desk.run(&["webhook", "ls", "--as", "shout"]).await.ok();
     desk.run(&["msg", "history", "--as", "shout"]).await.ok();
-    // And where nobody acts, it is said so.
+    // Commands without an agent refuse `--as`.
     desk.run(&["wallet", "grant", "x", "1", "--as", "shout"]).await.failed(2, "--as shout");
     desk.run(&["agent", "run", "--as", "shout"]).await.failed(2, "--name");
     desk.run(&["wallet", "balance", "--as", "nobody"]).await.failed(3, "it has shout");
@@ -65,7 +66,7 @@ async fn a_key_that_is_refused_is_named_by_where_it_comes_from() {
     std::fs::write(&file, "rk_wrong\n").expect("written");
     let file = file.to_str().expect("text");
     desk.run(&["wallet", "balance", "--key-file", file]).await.failed(4, file);
-    // The operator's key is another one, and no key of an agent helps.
+    // The operator's key is separate, and an agent's key does not help.
     desk.run(&["wallet", "grant", "acme", "1"]).await.failed(4, "RIALTO_OPERATOR_KEY");
 }
 
@@ -121,7 +122,7 @@ async fn context_show_and_doctor_name_the_same_context() {
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     desk.keep("shout", &desk.boss);
-    // Another hub in the environment is another context, for both.
+    // Another hub in the environment is another context, for agents and keys.
     let other = Desk::start().await;
     for hub in [&desk.url, &other.url] {
         let run = async |line: &[&str]| {

@@ -1,4 +1,4 @@
-//! `rialto job offers` and `rialto job accept`: a job whose price is named by others.
+//! `rialto job offers` and `rialto job accept`: a job whose price the workers offer.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::kit::{Desk, Ran};
 use crate::kit::Agent;
 
 impl Desk {
-    /// An agent names a price.
+    /// An agent makes an offer.
     async fn offer(&self, by: &Agent, job: &str, price: &str) {
         let body = format!(r#"{{"price":{price}}}"#);
         let path = format!("/v1/jobs/{job}/offers");
@@ -14,13 +14,13 @@ impl Desk {
     }
 }
 
-/// The prices that are shown, in their digits.
+/// The shown prices, with their digits.
 #[track_caller]
 fn prices(ran: &Ran) -> Vec<String> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let lines: Vec<Vec<String>> = ran.out.lines().map(words).collect();
     assert_eq!(lines[0], ["OFFER", "AGENT", "NAME", "PRICE", "UNTIL", "ACCEPTED"], "{ran:#?}");
-    // Names have spaces in them, so prices are counted from the end.
+    // Names contain spaces, so columns are counted from the end.
     lines[1..].iter().map(|line| line[line.len() - 3].clone()).collect()
 }
 
@@ -41,7 +41,7 @@ async fn a_requester_sees_all_offers_and_takes_one() {
     let document = desk.run(&["job", "offers", &id, "--json"]).await.ok().json();
     let accepted = |at: usize| document["offers"][at]["accepted"].clone();
     assert_eq!((accepted(0), accepted(1)), (json!(false), json!(true)), "{document}");
-    // What is taken is taken.
+    // An accepted offer is final.
     desk.run(&["job", "accept", &id, "--from", &one.id]).await.failed(5, "");
 }
 

@@ -1,4 +1,4 @@
-//! Lost answers and hubs that go away: a job is posted once, and waited for.
+//! Lost responses and hubs that go away: the command posts a job once, and waits for it.
 
 use serde_json::json;
 

@@ -18,7 +18,7 @@ async fn a_posted_job_is_told_at_once_by_id_and_state() {
     assert_eq!((state, ran.err.as_str()), ("assigned", ""));
     let job = desk.get(&format!("/v1/jobs/{id}"), Some(&worker.key)).await.expect(200);
     assert_eq!(job.at("/input"), json!({"text": "hello", "n": 1.5}));
-    assert!(job.text.contains("1.50"), "digits stay what they were: {}", job.text);
+    assert!(job.text.contains("1.50"), "digits are unchanged: {}", job.text);
     let ran = desk.run(&[&line[..], &["--json"]].concat()).await.ok();
     let shown = desk.get(&format!("/v1/jobs/{}", ran.str("/id")), Some(&desk.boss.key)).await;
     assert_eq!(ran.json(), shown.expect(200).json(), "the document is the hub's own");
@@ -86,7 +86,7 @@ async fn every_kind_of_no_has_its_exit_code() {
     desk.run(&line(&["--to", "nobody-at-all"])).await.failed(3, "");
     // The one write of this minute is used up.
     let ran = desk.run(&line(&[])).await.failed(6, "try again in");
-    assert!(ran.err.contains("--id"), "it tells how to go on: {ran:#?}");
+    assert!(ran.err.contains("--id"), "it says how to continue: {ran:#?}");
     let mut stranger = desk.command(&line(&["--json"]));
     stranger.env("RIALTO_KEY", "rk_wrong");
     let ran = finished(stranger, "").await.expect(4);

@@ -1,4 +1,4 @@
-//! `--watch` and `rialto job watch`: a job's way to its end.
+//! `--watch` and `rialto job watch`: the progress of a job to its end.
 
 use serde_json::json;
 

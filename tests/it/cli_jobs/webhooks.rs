@@ -1,4 +1,4 @@
-//! `rialto webhook`: the hub's calls to an endpoint.
+//! `rialto webhook`: the hub's deliveries to an endpoint.
 
 use serde_json::json;
 
@@ -46,7 +46,7 @@ async fn a_call_that_did_not_arrive_is_listed_and_sent_again() {
     for part in [number.as_str(), "ended", "500", &back] {
         assert!(row.contains(part), "{part} is not in {table}");
     }
-    // Others have nothing there.
+    // Other agents do not see it.
     desk.run_for(&shop, &["webhook", "resend", &number]).await.failed(3, "");
     hook.behave(Behaviour::Say(204, String::new()));
     let ran = desk.run(&["webhook", "resend", &number]).await.ok();
@@ -54,7 +54,7 @@ async fn a_call_that_did_not_arrive_is_listed_and_sent_again() {
     let arrived =
         async || desk.get("/v1/webhooks", Some(&desk.boss.key)).await.at("/items") == json!([]);
     eventually(arrived).await;
-    // And what arrived is listed as such, for its receiver alone.
+    // A completed delivery is listed, for its recipient only.
     let line = ["webhook", "ls", "--delivered", "--json"];
     let delivered = desk.run(&line).await.ok().json();
     assert_eq!(delivered.as_array().map(Vec::len), Some(1), "{delivered}");

@@ -1,4 +1,4 @@
-//! `rialto job submit`, `decline` and `cancel`: a job in hand.
+//! `rialto job submit`, `decline` and `cancel`: an assigned job.
 
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn an_agent_of_the_context_is_acted_for_by_name() {
     let ran = desk.run(&with_id("nobody")).await.failed(3, "has no agent nobody");
     assert!(ran.err.contains("it has shout"), "{ran:#?}");
     desk.run(&with_id("../shout")).await.failed(3, "has no agent ../shout");
-    // The boss has the job as well, but not in hand.
+    // The boss is the job's requester, not its worker.
     desk.run(&["job", "submit", &id, "--output", output]).await.failed(3, "");
     assert_eq!(desk.run(&with_id("shout")).await.ok().out, format!("{id} completed\n"));
 }
@@ -65,7 +65,7 @@ async fn a_declined_job_goes_to_the_next_worker_or_ends_with_the_reason() {
     assert_eq!((ran.str("/id"), ran.str("/state")), (id.clone(), "assigned".into()));
     let in_hand = desk.get("/v1/work", Some(&second.key)).await.expect(200);
     assert_eq!(in_hand.str("/jobs/0/id"), id);
-    // It is not the first one's any more.
+    // The job is no longer assigned to the first worker.
     desk.run_for(&first, &["job", "decline", &id]).await.failed(3, "");
     let named = desk.posted("shout", &["--to", &first.id]).await;
     desk.keep("first", &first);

@@ -1,4 +1,4 @@
-//! What the clients remember: every operation they sent, and whether they were told that it is done.
+//! What the clients record: every operation they sent, and whether it was acknowledged.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -6,42 +6,42 @@ use std::sync::{Mutex, MutexGuard};
 /// What is known about one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate<T> {
-    /// Sent; no whole answer came back.
+    /// Sent, without a complete response.
     Unknown,
-    /// Answered 2xx, with this to remember.
+    /// Answered 2xx, with this result.
     Done(T),
 }
 
-/// A payment and, once it is done, the answer word for word.
+/// A payment and, once it is acknowledged, the response verbatim.
 #[derive(Clone, Debug)]
 pub struct Payment {
     pub cents: u64,
     pub fate: Fate<String>,
 }
 
-/// A job and what was said about it.
+/// A job and the operations on it.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub posted: Fate<String>,
-    /// Whether it went well, and whether the report was taken.
+    /// Whether the work succeeded, and whether the report was acknowledged.
     pub reported: Option<(bool, Fate<()>)>,
     pub cancelled: Option<Fate<()>>,
-    /// Once it has ended: what was paid, in cents.
+    /// Once it has ended: the amount paid, in cents.
     pub ended: Option<u64>,
 }
 
-/// One page for each kind of operation, by the ids the clients chose.
+/// One map per kind of operation, by the ids the clients chose.
 #[derive(Debug, Default)]
 pub struct Pages {
-    /// Registrations, with the key that was given.
+    /// Registrations, with the issued key.
     pub agents: BTreeMap<String, Fate<String>>,
     pub payments: BTreeMap<String, Payment>,
     pub jobs: BTreeMap<String, Job>,
-    /// What was in the book before this round; it has been checked.
+    /// Entries from before this round, which are already checked.
     pub settled: (Vec<String>, Vec<String>),
 }
 
-/// The book all clients write in.
+/// The record that all clients share.
 #[derive(Debug, Default)]
 pub struct Book(Mutex<Pages>);
 
@@ -52,7 +52,7 @@ impl Book {
 }
 
 impl Pages {
-    /// How many operations are known to be done.
+    /// The number of acknowledged operations.
     pub fn done(&self) -> usize {
         let agents = self.agents.values().filter(|fate| fate.is_done()).count();
         let payments = self.payments.values().filter(|one| one.fate.is_done()).count();

@@ -8,8 +8,8 @@ use super::book::{Book, Fate, Job, Payment};
 use super::clients::{BUDGET, Cast, Line, PRICE, PURSE, SKILL, job, payment, registration, result};
 use crate::kit::{digits, operator_key, together};
 
-/// Checks everything the book says, repeats what nobody knows about, and counts what was
-/// acknowledged in this round.
+/// Checks everything in the record, repeats operations with unknown outcome, and counts the
+/// acknowledged ones of this round.
 pub async fn all(url: &str, cast: &Cast, book: &Book, round: usize) -> usize {
     let line = Line::new(&cast.http, url);
     let counted = agents(&line, book).await
@@ -23,7 +23,7 @@ async fn ask(line: &Line<'_>, path: &str, key: Option<&str>) -> (u16, String) {
     line.get(path, key).await.expect("the hub answers after a restart")
 }
 
-/// Spendable and held, in cents.
+/// Available and held credits, in cents.
 async fn balance(line: &Line<'_>, owner: &str) -> (u64, u64) {
     let (status, text) = ask(line, &format!("/accounts/{owner}"), Some(&operator_key())).await;
     assert_eq!(status, 200, "{text}");
@@ -31,7 +31,7 @@ async fn balance(line: &Line<'_>, owner: &str) -> (u64, u64) {
     (cents("balance"), cents("held"))
 }
 
-/// Every acknowledged agent is there with its key; every other is there whole or not at all.
+/// Every acknowledged agent exists with its key; every other exists completely or not at all.
 async fn agents(line: &Line<'_>, book: &Book) -> usize {
     let fresh: Vec<(String, Fate<String>)> = {
         let pages = book.open();
@@ -58,7 +58,7 @@ async fn agent(line: &Line<'_>, id: &str, fate: &Fate<String>) {
     }
     let (_, found) = ask(line, &format!("/discover?skill={id}"), None).await;
     let shown: Value = serde_json::from_str(&found).expect("JSON");
-    assert_eq!(shown["total"], u64::from(status == 200), "half an agent: {text} {found}");
+    assert_eq!(shown["total"], u64::from(status == 200), "an incomplete agent: {text} {found}");
     let expected = if status == 200 { 409 } else { 201 };
     let again = line.post("/register", None, &registration(id)).await.expect("an answer");
     assert_eq!(again.0, expected, "{}", again.1);
@@ -84,13 +84,13 @@ async fn payments(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
         let first = line.post("/transfer", key, &body).await.expect("an answer");
         assert_eq!(first.0, 200, "{}", first.1);
         let second = line.post("/transfer", key, &body).await.expect("an answer");
-        assert_eq!(second, first, "a repeat is the first answer");
+        assert_eq!(second, first, "a repeat gets the first answer");
         first.1
     }))
     .await;
     for ((id, one), answer) in fresh.iter().zip(&answers) {
         if let Fate::Done(first) = &one.fate {
-            assert_eq!(answer, first, "{id} is not the payment it was");
+            assert_eq!(answer, first, "{id} is not the same payment");
         }
     }
     assert_eq!(balance(line, "payer").await, (PURSE - sent, 0));
@@ -106,7 +106,7 @@ async fn payments(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
     counted
 }
 
-/// Every acknowledged job, report and cancel stands; money and jobs agree to the cent.
+/// Every acknowledged job, report and cancel is still there; money and jobs agree to the cent.
 async fn jobs(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
     let open: Vec<(String, Job)> = {
         let pages = book.open();
@@ -127,8 +127,8 @@ async fn jobs(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
     let (paid, waiting) = {
         let mut pages = book.open();
         for ((id, _), ended) in open.iter().zip(ended) {
-            let page = pages.jobs.get_mut(id).expect("it is in the book");
-            // From now on it is known to be there; it was told just now, and is not counted again.
+            let page = pages.jobs.get_mut(id).expect("it is recorded");
+            // It was acknowledged just now, so from here on it is known, and not counted again.
             page.posted = Fate::Done(String::new());
             page.cancelled = page.cancelled.take().filter(Fate::is_done);
             page.ended = ended;
@@ -142,7 +142,7 @@ async fn jobs(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
     counted
 }
 
-/// One job after a restart: what was paid, if it has ended.
+/// One job after a restart: the amount paid, if it has ended.
 async fn one_job(line: &Line<'_>, cast: &Cast, id: &str, page: &Job) -> Option<u64> {
     let key = Some(cast.requester.key.as_str());
     let path = format!("/jobs/{id}");
@@ -150,15 +150,15 @@ async fn one_job(line: &Line<'_>, cast: &Cast, id: &str, page: &Job) -> Option<u
     match (status, &page.posted) {
         (200 | 202, _) => {}
         (404, Fate::Unknown) => {
-            assert_eq!(page.reported, None, "nobody works on what is not there")
+            assert_eq!(page.reported, None, "a missing job was reported")
         }
         _ => panic!("{id} was acknowledged and is {status} {found}"),
     }
-    // The same id again is the same job, or the first one.
+    // The same id returns the existing job, or opens it for the first time.
     let (again, text) = line.post("/jobs", key, &job(cast, id)).await.expect("an answer");
     assert_eq!(again, if status == 404 { 202 } else { status }, "{text}");
     if status != 404 {
-        assert_eq!(text, found, "a repeated job is another one");
+        assert_eq!(text, found, "a repeat opened another job");
     }
     if let Some((good, Fate::Unknown)) = page.reported {
         let body = result(cast, id, good);
@@ -184,7 +184,7 @@ async fn one_job(line: &Line<'_>, cast: &Cast, id: &str, page: &Job) -> Option<u
     }
     if status == 200 {
         assert_eq!(shown["error_message"], "cancelled by requester", "{SKILL} {text}");
-        assert!(page.cancelled.is_some(), "nobody called {id} off");
+        assert!(page.cancelled.is_some(), "{id} was never cancelled");
         return Some(0);
     }
     assert_eq!(

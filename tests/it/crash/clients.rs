@@ -1,5 +1,5 @@
-//! The clients: some register, some pay, some hire and call off, one works. Each writes down what it
-//! is about to do, and what it was told.
+//! The clients: some register, some pay, some hire and cancel, one works. Each records an operation
+//! before it sends it, and the answer.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::book::{Book, Fate, Job, Payment};
 use crate::kit::{Agent, http, operator_key};
 
 pub const SKILL: &str = "analyze_text";
-/// What payer and requester begin with, in cents.
+/// Starting balance of payer and requester, in cents.
 pub const PURSE: u64 = 100_000_000;
 pub const BUDGET: u64 = 15;
 pub const PRICE: u64 = 10;
 
-/// Who plays.
+/// The agents of the test.
 #[derive(Clone)]
 pub struct Cast {
     pub http: reqwest::Client,
@@ -31,7 +31,7 @@ pub struct Line<'a> {
     url: &'a str,
 }
 
-/// A whole answer; anything less is none.
+/// A complete response; a partial one counts as none.
 pub type Told = Option<(u16, String)>;
 
 impl<'a> Line<'a> {
@@ -92,7 +92,7 @@ pub fn result(cast: &Cast, id: &str, good: bool) -> Value {
 }
 
 impl Cast {
-    /// Registers everybody and gives them what they need.
+    /// Registers all agents and grants their credits.
     pub async fn assemble(url: &str) -> Self {
         let http = http();
         let line = Line::new(&http, url);
@@ -125,17 +125,17 @@ impl Cast {
     }
 }
 
-/// The clients of one round, running.
+/// The running clients of one round.
 pub struct Load(Vec<tokio::task::JoinHandle<()>>);
 
 impl Load {
-    /// Waits until the last of them has noticed that the hub is gone.
+    /// Waits until all of them have noticed that the hub is gone.
     pub async fn over(self) {
         super::all_done(self.0).await;
     }
 }
 
-/// Starts all clients; each goes on until its hub no longer answers.
+/// Starts all clients; each runs until its hub no longer answers.
 pub fn load(url: &str, cast: &Cast, book: &Arc<Book>, seed: u64) -> Load {
     let one = |work: fn(Role) -> Working, number: u64| {
         let dice = Dice(seed.wrapping_add(number));
@@ -157,7 +157,7 @@ pub fn load(url: &str, cast: &Cast, book: &Arc<Book>, seed: u64) -> Load {
 
 type Working = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a client has in hand.
+/// What a client works with.
 struct Role {
     url: String,
     cast: Cast,
@@ -202,7 +202,7 @@ async fn hire(mut role: Role) {
         role.book.open().jobs.insert(id.clone(), page);
         let told = line.post("/jobs", Some(&key), &job(&role.cast, &id)).await;
         let Some((status, text)) = told else { return };
-        // The worker may be quick; then the job is over before we hear that it began.
+        // A quick worker may end the job before the response of the post arrives.
         assert!([200, 202].contains(&status), "{status} {text}");
         write(&role.book, &id, |page| page.posted = Fate::Done(text));
         if role.dice.roll(4) == 0 {
@@ -213,7 +213,7 @@ async fn hire(mut role: Role) {
                 Some((200, _)) => {
                     write(&role.book, &id, |page| page.cancelled = Some(Fate::Done(())))
                 }
-                // The worker was first.
+                // The worker was faster.
                 Some((409, _)) => write(&role.book, &id, |page| page.cancelled = None),
                 Some((status, text)) => panic!("{status} {text}"),
             }
@@ -231,7 +231,7 @@ async fn work(mut role: Role) {
         let work: Value = serde_json::from_str(&text).expect("JSON");
         for one in work["jobs"].as_array().expect("a list") {
             let id = one["job_id"].as_str().expect("an id").to_owned();
-            // What was said before the last crash is said again, not taken back.
+            // A report from before the last crash is repeated, not changed.
             let said = role.book.open().jobs.get(&id).and_then(|page| page.reported.clone());
             let good = said.map_or_else(|| role.dice.roll(4) > 0, |(good, _)| good);
             write(&role.book, &id, |page| page.reported = Some((good, Fate::Unknown)));
@@ -244,6 +244,6 @@ async fn work(mut role: Role) {
 }
 
 fn write(book: &Book, id: &str, change: impl FnOnce(&mut Job)) {
-    // A job whose post was never answered is in the book all the same.
+    // A job is recorded before its post, so it is there even without a response.
     change(book.open().jobs.get_mut(id).expect("the job was written down before it was sent"));
 }

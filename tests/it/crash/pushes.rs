@@ -1,4 +1,4 @@
-//! A hub that dies while it is calling somebody calls again; its client asks again.
+//! A hub that is killed during a delivery delivers again; its client repeats the request.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! What every agent is called in every protocol: made once from its id (section 4), listed everywhere
-//! (B1), nobody else's (B2, C5), and the same for ever (B4).
+//! Aliases of every agent in every protocol: derived once from its id (section 4), listed
+//! everywhere (B1), not available to other agents (B2, C5), and permanent (B4).
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ use super::party::{Found, Terms, Worker};
 use super::raw::text;
 use crate::kit::{Process, TestHub, http, snapshot};
 
-/// The bytes of the hub's secret in the book's worked values.
+/// The hub's secret in the worked values of the requirements.
 fn worked_secret() -> [u8; 32] {
     std::array::from_fn(|at| at as u8)
 }
@@ -40,20 +40,20 @@ fn hmac(key: &[u8], data: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// The key the hub holds for somebody, by HKDF written out.
+/// The key the hub holds for an agent, with HKDF written out.
 fn held_key(secret: &[u8], name: &str) -> String {
     let extracted = hmac(b"rialto agora alias v1", secret);
     let seed = hmac(&extracted, &[name.as_bytes(), &[1]].concat());
     Composer::new(SecretKey::from_seed(&seed)).did().to_owned()
 }
 
-/// The UUID an agent has wherever it is not at home.
+/// The UUID of an agent outside its home protocol.
 fn uuid_of(name: &str) -> String {
     let space = Uuid::new_v5(&Uuid::NAMESPACE_URL, b"urn:rialto:agent");
     Uuid::new_v5(&space, name.as_bytes()).to_string()
 }
 
-/// What the book says an agent is called in a protocol that is not its own.
+/// The alias that the requirements define for an agent in another protocol.
 fn alias_in(protocol: &str, worker: &dyn Worker, secret: &[u8]) -> String {
     let home = worker.home().id();
     let name = format!("{home}:{}", worker.native());
@@ -64,11 +64,11 @@ fn alias_in(protocol: &str, worker: &dyn Worker, secret: &[u8]) -> String {
         "relay" => format!("{slug}-{h}@{home}"),
         "clara" => format!("{home}/{slug}-{h}"),
         "agora" => held_key(secret, &name),
-        other => panic!("the book has no aliases in {other}"),
+        other => panic!("the requirements have no aliases in {other}"),
     }
 }
 
-/// What somebody is called everywhere.
+/// The aliases of an agent in all protocols.
 async fn listed(hub: &TestHub, worker: &dyn Worker) -> BTreeMap<&'static str, Found> {
     let mut all = BTreeMap::new();
     for protocol in ALL {
@@ -137,7 +137,12 @@ async fn neither_another_name_nor_leaving_nor_a_restart_changes_an_alias() {
         let worker = cell.meet(&hub, Terms::at(cell.to.price())).await.worker;
         let before = names(&hub, worker.as_ref()).await;
         worker.register_again(&hub, "somebody-else").await;
-        assert_eq!(names(&hub, worker.as_ref()).await, before, "{} again", cell.to.id());
+        assert_eq!(
+            names(&hub, worker.as_ref()).await,
+            before,
+            "{} after registering again",
+            cell.to.id()
+        );
         known.push((worker, before));
     }
     hub = hub.restart(Posture::Serve, FLAGS).await;
@@ -148,7 +153,8 @@ async fn neither_another_name_nor_leaving_nor_a_restart_changes_an_alias() {
     hub.stop().await;
 }
 
-/// What each protocol answers to who speaks as somebody else, and to who takes its name.
+/// Each protocol's answers to a caller that claims another identity, and to one that registers its
+/// name.
 fn answers(protocol: &str) -> (&'static str, Option<&'static str>) {
     match protocol {
         "registry" => ("403 FORBIDDEN", Some("409 CONFLICT")),
@@ -163,8 +169,8 @@ fn answers(protocol: &str) -> (&'static str, Option<&'static str>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_speaks_as_an_alias_or_takes_its_name() {
     let hub = TestHub::serve(FLAGS).await;
-    // One after the other, since nobody may have changed after each. That somebody tried stands in
-    // clara's public record.
+    // One after the other, since no row may change after each. The attempt itself is in clara's
+    // public record.
     for cell in Cell::square() {
         let meeting = cell.meet(&hub, Terms::at(cell.to.price())).await;
         let found = cell.from.find(&hub, meeting.worker.as_ref()).await;
@@ -185,7 +191,7 @@ async fn nobody_speaks_as_an_alias_or_takes_its_name() {
     hub.stop().await;
 }
 
-/// The hub's own key and the one it holds for the book's agent.
+/// The hub's own key, and the one it holds for the agent of the requirements.
 const WORKED_HUB: &str = "did:key:z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR";
 const WORKED_ALIAS: &str = "did:key:z6MkvCk6gX4MWxypJfYrBxVz3HRcJCStjkYa8eTGKsPN5m5u";
 
@@ -242,7 +248,7 @@ async fn a_wallet_that_never_registered_asks_under_the_alias_of_its_address() {
     hub.stop().await;
 }
 
-/// A hub with the book's secret in the environment says the same and keeps no file (B17).
+/// A hub with this secret in the environment answers the same and writes no file (B17).
 #[tokio::test(flavor = "multi_thread")]
 async fn the_hubs_secret_is_in_its_file_or_in_the_environment() {
     let dir = tempfile::TempDir::new().expect("a directory");
@@ -259,14 +265,14 @@ async fn the_hubs_secret_is_in_its_file_or_in_the_environment() {
     let file = made.dir.path().join("hub.key");
     assert_eq!(std::fs::read(&file).expect("a file").len(), 32);
     let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "its owner's alone");
+    assert_eq!(mode & 0o777, 0o600, "readable by its owner only");
     let own = made.get("/agora", None).await.expect(200).str("/hub");
     let made = made.restart(Posture::Serve, FLAGS).await;
     assert_eq!(made.get("/agora", None).await.expect(200).str("/hub"), own);
     made.stop().await;
 }
 
-/// A party for every protocol the book has a column for.
+/// Every protocol in the requirements' table has a party here.
 #[test]
 fn the_table_of_answers_has_a_line_for_every_protocol() {
     for protocol in rialto_protocols::ALL {

@@ -1,4 +1,4 @@
-//! What the hub's books say of somebody: money to the millionth, and both scores.
+//! The hub's records of an agent: money in millionths of a credit, and both scores.
 
 use rialto_core::grain::Grain;
 use rialto_core::money::Credits;
@@ -8,7 +8,7 @@ use super::party::Worker;
 use super::raw::raw;
 use crate::kit::TestHub;
 
-/// What an account can spend, and what is held of it.
+/// The available and held credits of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purse {
     pub spendable: i64,
@@ -25,34 +25,33 @@ impl Purse {
         })
     }
 
-    /// So much, and nothing held.
+    /// This available amount, and nothing held.
     pub fn with(spendable: i64) -> Self {
         Self { spendable, held: 0 }
     }
 }
 
-/// The sum over all accounts, what was issued included.
+/// The sum over all accounts, including the issuing one.
 pub fn total(hub: &TestHub) -> i64 {
     hub.engine.look(|world| {
         world.owners().map(|owner| owner.available.micros() + owner.held.micros()).sum()
     })
 }
 
-/// Millionths of an amount's text.
+/// An amount in millionths, from its text.
 #[track_caller]
 pub fn micros(text: &str) -> i64 {
     Credits::parse(text, 6).unwrap_or_else(|why| panic!("{text} {why}")).micros()
 }
 
-/// A price as it is shown where money is counted in such grains (B9): rounded up, and at least the
-/// least there is.
+/// A price as it is shown with this price step (B9): rounded up, and at least one step.
 pub fn shown(price: &str, grain: Grain) -> i64 {
     let step = 10_i64.pow(6 - u32::from(grain.decimals));
     let up = (micros(price) + step - 1) / step * step;
     up.max(grain.least.micros())
 }
 
-/// What both formulas have counted of a worker: all, good and bad.
+/// What both formulas have counted of a worker: total, successes and failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     pub registry: [u64; 3],
@@ -62,10 +61,10 @@ pub struct Counted {
 impl Counted {
     pub const NOTHING: Self = Self { registry: [0; 3], openclaw: [0; 3] };
 
-    /// One that went well.
+    /// One success.
     pub const GOOD: Self = Self { registry: [1, 1, 0], openclaw: [1, 1, 0] };
 
-    /// One that went badly.
+    /// One failure.
     pub const BAD: Self = Self { registry: [1, 0, 1], openclaw: [1, 0, 1] };
 
     pub async fn of(hub: &TestHub, names: &Names) -> Self {
@@ -88,7 +87,7 @@ impl Counted {
     }
 }
 
-/// What a worker is called where it is judged.
+/// The worker's ids in the two protocols with scores.
 #[derive(Clone, Debug)]
 pub struct Names {
     pub registry: String,

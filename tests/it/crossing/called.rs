@@ -1,4 +1,4 @@
-//! Workers of the relay that are called at an endpoint, hired from every other protocol (B16).
+//! Relay workers with an endpoint, hired from every other protocol (B16).
 
 use super::books::{Counted, Names, Purse, micros, total};
 use super::cells::{Cell, FLAGS, PURSE, walk};
@@ -17,7 +17,7 @@ async fn who_is_called_is_hired_from_everywhere_works_and_is_paid() {
     hub.stop().await;
 }
 
-/// What an endpoint answers at once: its status, its code, what that is, and whether it counts.
+/// Immediate responses of an endpoint: status, code, the resulting end, and what is counted.
 const CODES: [(u16, &str, End, Counted); 5] = [
     (200, "ADAPTATION_FAILED", End::Failed, Counted::BAD),
     (500, "ADAPTATION_FAILED", End::Failed, Counted::BAD),
@@ -47,7 +47,7 @@ async fn each_code_of_an_endpoint_is_a_failure_or_a_refusal_in_the_requesters_wo
             let what = format!("{status} {code}: {bytes}");
             assert_eq!(words, cell.from.words(end, begun), "{what}");
             let quotes = bytes.contains(OWN_WORDS);
-            assert!(quotes, "its own words are kept (B7): {what}");
+            assert!(quotes, "its own text is kept (B7): {what}");
             let purse = Purse::with(micros(PURSE));
             assert_eq!(Purse::of(hub, &meeting.requester.owner()), purse, "{what}");
             assert_eq!(Counted::of(hub, &names).await, judged, "{what}");

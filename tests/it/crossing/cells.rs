@@ -1,4 +1,4 @@
-//! The matrix itself: one hub, every ordered pair of protocols, all at the same time.
+//! The matrix: one hub, every ordered pair of protocols, all at the same time.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -11,23 +11,23 @@ use super::party::{
 };
 use crate::kit::{TestHub, eventually, together};
 
-/// Settings under which nobody waits for what another test would not.
+/// Settings under which no request waits for a result.
 pub const FLAGS: &[(&str, &str)] = &[("registry.sync_wait", "1ms")];
 
-/// What every requester has to spend.
+/// Balance of every requester.
 pub const PURSE: &str = "100";
 
-/// One cell of the matrix: somebody who hires, and somebody of that protocol to be hired.
+/// One cell of the matrix: a requester's protocol and a worker's protocol.
 #[derive(Clone, Copy)]
 pub struct Cell {
     pub from: &'static dyn Protocol,
     pub to: &'static dyn Protocol,
-    /// Two numbers nobody else on the hub has.
+    /// Two numbers that are unique on the hub.
     seats: [u8; 2],
 }
 
 impl Cell {
-    /// Every ordered pair that can do business, the same twice included.
+    /// Every ordered pair that can exchange work, including a protocol with itself.
     pub fn all() -> Vec<Self> {
         Self::square()
             .into_iter()
@@ -50,7 +50,7 @@ impl Cell {
         cells.filter(|cell| cell.crosses() || cell.from.hires_its_own()).collect()
     }
 
-    /// The same pair in other seats.
+    /// The same pair with other numbers.
     pub fn seated(self, number: u8) -> Self {
         Self { seats: [2 * number, 2 * number + 1], ..self }
     }
@@ -63,12 +63,12 @@ impl Cell {
         self.from.id() != self.to.id()
     }
 
-    /// The two of them, the requester with money.
+    /// Registers the two agents; the requester gets money.
     pub async fn meet(&self, hub: &TestHub, terms: Terms) -> Meeting {
         self.meet_with(hub, terms, PURSE).await
     }
 
-    /// The two of them, the requester with so much money.
+    /// Registers the two agents; the requester gets this much money.
     pub async fn meet_with(&self, hub: &TestHub, terms: Terms, purse: &str) -> Meeting {
         let worker = self.to.worker(hub, self.seats[0], terms).await;
         let requester = self.from.requester(hub, self.seats[1]).await;
@@ -84,14 +84,14 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// The one thing that waits for the worker.
+    /// The one job that waits for the worker.
     pub async fn received(&self, hub: &TestHub) -> Given {
         received(hub, self.worker.as_ref()).await
     }
 }
 
-/// A hire to which the worker says something at once. Some requesters are kept waiting until it has
-/// spoken; who is refused before that is told so.
+/// A hire to which the worker responds at once. Some requesters wait until it has responded; an
+/// earlier refusal is returned.
 pub async fn hire_and_say(
     hub: &TestHub,
     meeting: &Meeting,
@@ -116,7 +116,7 @@ pub async fn hire_and_say(
     }
 }
 
-/// The one thing that waits for a worker, once it is there.
+/// The one job that waits for a worker, once it is there.
 pub async fn received(hub: &TestHub, worker: &dyn Worker) -> Given {
     let mut waiting = Vec::new();
     eventually(async || {
@@ -128,7 +128,7 @@ pub async fn received(hub: &TestHub, worker: &dyn Worker) -> Given {
     waiting.remove(0)
 }
 
-/// Something that is about one cell.
+/// A value that belongs to one cell.
 pub trait Placed {
     fn cell(&self) -> Cell;
 }
@@ -139,7 +139,7 @@ impl Placed for Cell {
     }
 }
 
-/// Walks all of these on one hub at the same time, and tells of every one that went wrong.
+/// Runs all of these on one hub at the same time, and reports every failure.
 pub async fn walk<P: Placed, T>(
     hub: &TestHub,
     all: Vec<P>,
@@ -158,11 +158,11 @@ pub async fn walk<P: Placed, T>(
             Err(words) => wrong.push(words),
         }
     }
-    assert!(wrong.is_empty(), "{} cells went wrong\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} cells failed\n{}", wrong.len(), wrong.join("\n"));
     well
 }
 
-/// The words of a panic.
+/// The message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")

@@ -1,7 +1,7 @@
-//! Every pair when it does not work out: what the requester is told in its own protocol's words
-//! (section 6), that its money is back, and whose score moved (C17, B16).
+//! Failures of every pair: what the requester learns in its own protocol's terms (section 6), that
+//! its money is released, and whose score changed (C17, B16).
 //!
-//! Where a protocol has no word for a walk, the table of such gaps says so, cell by cell.
+//! Where a protocol has no message for a case, the table of such gaps lists it, cell by cell.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use super::matrix::order;
 use super::party::{End, Found, Order, Saying, Terms, Ticket, WAITS};
 use crate::kit::TestHub;
 
-/// What a worker says in its own words, which its requester is to read (B7).
+/// A worker's own text, which its requester must be able to read (B7).
 pub const OWN_WORDS: &str = "not with these gloves";
 
-/// Somebody to be hired, and what it is called where it is judged.
+/// A registered pair, and the worker's ids in the protocols with scores.
 struct Scene {
     cell: Cell,
     meeting: Meeting,
     names: Names,
     found: Found,
-    /// What the requester had before.
+    /// The requester's balance before.
     purse: Purse,
 }
 
@@ -47,13 +47,13 @@ impl Scene {
     /// Nothing was paid, nothing is held, and the worker was counted like this.
     async fn came_to_nothing(&self, hub: &TestHub, judged: Counted) {
         let owner = self.meeting.requester.owner();
-        assert_eq!(Purse::of(hub, &owner), self.purse, "all money back");
+        assert_eq!(Purse::of(hub, &owner), self.purse, "all money is released");
         assert_eq!(Purse::of(hub, &self.meeting.worker.owner()), Purse::with(0));
         assert_eq!(Counted::of(hub, &self.names).await, judged);
-        assert!(self.meeting.worker.waiting(hub).await.is_empty(), "nothing is left to do");
+        assert!(self.meeting.worker.waiting(hub).await.is_empty(), "no work is left");
     }
 
-    /// The worker says something else than a result, and the requester hears of it.
+    /// The worker responds with something other than a result, and the requester is notified.
     async fn says(&self, hub: &TestHub, saying: Saying, end: End, judged: Counted) {
         let (requester, asked) = (&self.meeting.requester, (&self.found, &order()));
         let hired = hire_and_say(hub, &self.meeting, asked, (saying, OWN_WORDS)).await;
@@ -66,14 +66,14 @@ impl Scene {
             }
         };
         assert_eq!(words, self.cell.from.words(end, begun), "{bytes}");
-        // What comes with a Decline-Task is not read, so there are no words to keep.
+        // The text of a Decline-Task is not read, so there is nothing to forward.
         let can_quote = self.cell.to.id() != "clara";
-        assert_eq!(quoted.contains(OWN_WORDS), can_quote, "its own words are kept (B7): {bytes}");
+        assert_eq!(quoted.contains(OWN_WORDS), can_quote, "its own text is kept (B7): {bytes}");
         self.came_to_nothing(hub, judged).await;
     }
 }
 
-/// A sentence is all that our notices to requesters of clara carry, and it has room for the worker's.
+/// Notices to clara requesters carry one sentence, which can include the worker's text.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clara_requester_reads_the_workers_own_words() {
     let hub = TestHub::serve(FLAGS).await;
@@ -95,7 +95,7 @@ async fn a_clara_requester_reads_the_workers_own_words() {
     hub.stop().await;
 }
 
-/// Somebody who was hired and says nothing.
+/// A hired worker that does not respond.
 struct Silent {
     scene: Scene,
     ticket: Ticket,
@@ -107,12 +107,12 @@ impl Placed for Silent {
     }
 }
 
-/// The cells in which the worker has a word for this.
+/// The cells in which the worker can respond like this.
 fn can(saying: Saying) -> Vec<Cell> {
     Cell::all().into_iter().filter(|cell| cell.to.sayings().contains(&saying)).collect()
 }
 
-/// The protocols whose workers have no word for this.
+/// The protocols whose workers cannot respond like this.
 fn cannot(saying: Saying) -> BTreeSet<&'static str> {
     let all = super::parties::ALL.iter();
     all.filter(|party| !party.sayings().contains(&saying)).map(|party| party.id()).collect()
@@ -121,7 +121,7 @@ fn cannot(saying: Saying) -> BTreeSet<&'static str> {
 async fn all_say(saying: Saying, end: End, judged: Counted) {
     let hub = TestHub::serve(FLAGS).await;
     walk(&hub, can(saying), async |hub, cell| {
-        // Who is asked before it is given anything can say no; what went wrong was begun.
+        // A worker that is asked first can decline; only started work can fail.
         let asked_first = saying != Saying::Fails;
         let terms = Terms { asked_first, ..Terms::at(cell.to.price()) };
         Scene::set(hub, cell, terms).await.says(hub, saying, end, judged).await;
@@ -157,7 +157,7 @@ async fn a_worker_that_stays_silent_is_judged_and_costs_nothing() {
         Silent { scene, ticket }
     });
     let hired = hired.await;
-    // Longer than anybody may be silent, shorter than a task of clara lives.
+    // Longer than any worker may be silent, shorter than the lifetime of a clara task.
     hub.pass(Millis::hours(25));
     walk(&hub, hired, async |hub, Silent { scene, ticket }| {
         let ended = scene.meeting.requester.ended(hub, &ticket).await;
@@ -169,10 +169,10 @@ async fn a_worker_that_stays_silent_is_judged_and_costs_nothing() {
     hub.stop().await;
 }
 
-/// What no budget of these tests pays for.
+/// A price that no budget of these tests covers.
 const DEAR: &str = "7";
 
-/// The cells in which work can cost as much: a relay agent's messages are free.
+/// The cells in which work can cost this much: a relay agent's messages are free.
 pub fn dear() -> Vec<Cell> {
     Cell::all().into_iter().filter(|cell| cell.to.price() != "0").collect()
 }
@@ -189,8 +189,8 @@ async fn a_budget_below_the_price_is_refused_in_the_requesters_words() {
     hub.stop().await;
 }
 
-/// The registry leaves it to its workers what they make of an input; openclaw's requesters are shown
-/// the shape (section 5) and held to it.
+/// The registry lets its workers decide about an input; openclaw's requesters see the schema
+/// (section 5) and must follow it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registry_workers_input_schema_binds_openclaw_requesters_and_no_others() {
     let hub = TestHub::serve(FLAGS).await;
@@ -211,7 +211,7 @@ async fn a_registry_workers_input_schema_binds_openclaw_requesters_and_no_others
     hub.stop().await;
 }
 
-/// The request is refused like this, and nothing at all came of it.
+/// The request is refused like this, and nothing changed.
 async fn refused(hub: &TestHub, scene: &Scene, order: &Order, end: End) {
     let Meeting { requester, .. } = &scene.meeting;
     let refused = requester.hire(hub, &scene.found, order).await;
@@ -265,7 +265,7 @@ async fn somebody_who_is_not_there_is_refused_or_waited_for() {
                 return None;
             }
         };
-        // It waits until the worker is back, and is work like any other then.
+        // It waits until the worker is back, and is then a normal job.
         let given = scene.meeting.received(hub).await;
         let sent = scene.meeting.worker.deliver(hub, &given).await;
         assert!(sent.taken, "{}", sent.answer);
@@ -275,7 +275,7 @@ async fn somebody_who_is_not_there_is_refused_or_waited_for() {
         Some(scene.cell.name())
     });
     let waited: BTreeSet<_> = waited.await.into_iter().flatten().collect();
-    // An agent of agora has its inbox whether it reads it or not (agora R31).
+    // An agora agent has its inbox whether it reads it or not (agora R31).
     let waits =
         |cell: &Cell| cell.from.words(End::Offline, false) == WAITS || cell.name() == "agora-agora";
     let expected = can(Saying::Offline).into_iter().filter(waits).map(|cell| cell.name());
@@ -302,14 +302,14 @@ async fn what_is_called_off_before_it_is_begun_costs_nothing() {
         let cells = Cell::all().into_iter().filter(move |cell| cell.from.id() == from);
         cells.map(|cell| cell.name())
     });
-    // What is sent to an open inbox has been read, and what is free is begun at once.
+    // A job sent to an open inbox counts as read, and free work starts at once.
     let read = ["registry-relay", "agora-relay"].map(str::to_owned);
     let expected: BTreeSet<_> = all.chain(read).collect();
     assert_eq!(gaps, expected);
     hub.stop().await;
 }
 
-/// Whoever learns a new word has to say so here, so that no walk is left out in silence.
+/// A protocol that gains such a response must be changed here, so that no case is skipped silently.
 #[test]
 fn what_workers_have_no_word_for() {
     let gaps = |saying| cannot(saying).into_iter().collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What a review of the running bridges found, and what holds since.
+//! Regression tests for faults that a review of the running bridges found.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::kit::TestHub;
 use crate::relay::bridge::{QUICK, boss, reader};
 use crate::relay::kit::envelope;
 
-/// What agora cannot sign: a number that readers read differently.
+/// A value agora cannot sign: a number that parsers read differently.
 const UNSIGNABLE: &str = r#"{"n":12345678901234567890}"#;
 
 async fn hire(hub: &TestHub, skill: &str, input: &str, more: &str) -> (crate::kit::Agent, String) {
@@ -35,7 +35,7 @@ async fn what_cannot_be_signed_is_carried_as_text_and_nobody_goes_without() {
     assert_eq!(request["payload"]["params"], json!({"json": UNSIGNABLE}));
     let also = request["payload"]["meta"]["json"].as_str().expect("as text");
     assert!(also.contains("98765432109876543210"), "{also}");
-    // The same the other way: a result that cannot be signed reaches who paid for it.
+    // The reverse: a result that cannot be signed still reaches the payer.
     hub.fund(&bob, "5").await;
     let worker = hub.agent("globex", "count", "0", None).await;
     let request = bob.request("agora:count:v1", json!({}));

@@ -1,6 +1,6 @@
-//! What each side of a crossing saw, kept in a file per pair for people to read.
+//! What each side of a crossing saw, in one readable file per pair.
 //!
-//! `RIALTO_GOLDEN=write` writes the files anew.
+//! `RIALTO_GOLDEN=write` rewrites the files.
 
 mod mask;
 
@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
 
 /// One crossing from the hire to the result, as both sides saw it.
 async fn told(cell: Cell) -> String {
-    // A hub of its own, so that what it counts is the same every time.
+    // A separate hub, so that its counters are the same every time.
     let hub = TestHub::serve(FLAGS).await;
     let meeting = cell.meet(&hub, Terms::at(cell.to.price())).await;
     let (worker, requester) = (meeting.worker.as_ref(), meeting.requester.as_ref());
@@ -67,7 +67,7 @@ async fn every_crossing_reads_as_it_is_written_down() {
             wrong.push(format!("{}:\n- {kept}\n+ {told}", cell.name()));
         }
     }
-    assert!(wrong.is_empty(), "{}\nRIALTO_GOLDEN=write writes them anew", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{}\nRIALTO_GOLDEN=write rewrites them", wrong.join("\n"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Laws over random crossings: money is conserved, one worker is paid at most once, both formulas count
-//! a job at most once, and the books recount clean afterwards.
+//! Invariants over random crossings: money is conserved, one worker is paid at most once, both
+//! formulas count a job at most once, and the audit is clean afterwards.
 
 use rialto_core::time::Millis;
 
@@ -13,7 +13,7 @@ use crate::kit::TestHub;
 /// Crossings of one run.
 const CASES: u8 = 60;
 
-/// Numbers that follow from a seed and look like nothing (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,7 @@ impl Dice {
         of[(self.roll() % of.len() as u64) as usize]
     }
 
-    /// Any JSON value, with what readers get wrong.
+    /// Any JSON value, including those that parsers often get wrong.
     fn json(&mut self, depth: u8) -> String {
         const LEAVES: &[&str] = &[
             "null",
@@ -78,7 +78,7 @@ enum Turn {
     Poor,
 }
 
-/// A crossing that is left alone until time has passed.
+/// A crossing that is left unfinished until time has passed.
 struct Left {
     cell: Cell,
     meeting: Meeting,
@@ -129,7 +129,7 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
         said.filter(|saying| matches!(saying, Saying::Refuses | Saying::Declines | Saying::Fails));
     let turns: Vec<_> = turns.into_iter().chain(said.map(Turn::Says)).collect();
     let (turn, price) = (dice.pick(&turns), dice.pick(prices));
-    // A message is a text, whatever else is with it.
+    // A message needs a text, whatever else it contains.
     let input = dice.object(0).replacen('{', r#"{"text":"“Ünïcödé”","#, 1);
     let aside =
         (dice.roll().is_multiple_of(2) && cell.crosses()).then(|| dice.pick(ASIDES).to_owned());
@@ -173,7 +173,7 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
     assert!(affordable, "{what}");
     let given = received(hub, worker).await;
     assert_eq!(given.input, order.input, "{what}");
-    // Inside a protocol somebody may have been asked and have said nothing yet.
+    // Within one protocol, an invited worker may not have responded yet.
     if cell.crosses() {
         assert_told(hub, (cell, &meeting), &ticket, None).await;
     }

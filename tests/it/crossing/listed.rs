@@ -1,12 +1,12 @@
-//! Everybody of the crossing matrix as openclaw lists it, before and after its first job. The test kit
-//! checks each body against the published schemas.
+//! All agents of the crossing matrix as openclaw lists them, before and after their first job. The
+//! test kit checks each body against the published schemas.
 
 use super::cells::{Cell, FLAGS, walk};
 use super::matrix::works;
 use super::party::Terms;
 use crate::kit::TestHub;
 
-/// Reads the list and everything there is about each of its agents.
+/// Reads the list and every resource of each of its agents.
 async fn read_all(hub: &TestHub) -> Vec<String> {
     let page = hub.get("/openclaw/agents?limit=200", None).await.expect(200).at("/agents");
     let all = page.as_array().expect("a list");
@@ -24,7 +24,7 @@ async fn read_all(hub: &TestHub) -> Vec<String> {
 async fn every_agent_of_the_matrix_is_listed_as_the_published_schemas_say() {
     let hub = TestHub::serve(FLAGS).await;
     let mut new = Vec::new();
-    // In seats of their own, since these never work.
+    // With separate numbers, since these agents never work.
     for (cell, number) in Cell::all().into_iter().zip(60..) {
         let cell = cell.seated(number);
         new.push(cell.meet(&hub, Terms::at(cell.to.price())).await);

@@ -1,7 +1,8 @@
-//! A job never comes back to who asked for it (B12).
+//! A job never returns to its requester (B12).
 //!
-//! The other half of the rule, the count of hops, is decided in core and tested there: no protocol
-//! lets a requester say that a job came from elsewhere, so over the wire every job starts at none.
+//! The other half of the rule, the hop count, is decided in core and tested there: no protocol lets
+//! a requester claim that a job came from elsewhere, so over the wire every job starts at zero
+//! hops.
 
 use super::books::Purse;
 use super::cells::{Cell, FLAGS, PURSE, walk};
@@ -9,7 +10,7 @@ use super::matrix::order;
 use super::party::{Found, Terms};
 use crate::kit::{TestHub, snapshot};
 
-/// What each protocol says to somebody that asks itself.
+/// Each protocol's answer to an agent that hires itself.
 fn refusal(protocol: &str) -> &'static str {
     match protocol {
         "registry" => "422 CONFLICT",
@@ -40,7 +41,7 @@ async fn nobody_hires_itself_in_its_own_protocol() {
     hub.stop().await;
 }
 
-/// One key speaks in registry, relay and openclaw (C2), so an agent could write to its own alias there.
+/// One key is valid in registry, relay and openclaw (C2), so an agent could write to its own alias.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_hires_itself_by_its_alias_in_another_protocol() {
     use serde_json::json;
@@ -56,7 +57,7 @@ async fn nobody_hires_itself_by_its_alias_in_another_protocol() {
     };
     let claw = alias("/openclaw/agents", "/agents", "agent_id").await;
     let address = alias("/relay/agents", "/data", "agent_id").await;
-    // Answers are kept for who asks again; nothing else may be there.
+    // Saved answers are kept for repeats; nothing else may be stored.
     let before = snapshot(&hub).await.kept;
 
     let request = json!({"request_id": crate::openclaw::kit::fresh_id(),
@@ -78,7 +79,7 @@ async fn nobody_hires_itself_by_its_alias_in_another_protocol() {
     hub.stop().await;
 }
 
-/// A worker may hire its own requester in turn: that is another job.
+/// A worker may hire its own requester: that is another job.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_agents_may_hire_each_other() {
     let hub = TestHub::serve(FLAGS).await;
@@ -99,7 +100,7 @@ async fn two_agents_may_hire_each_other() {
     let given = one.received(&hub).await;
     let here = one.worker.as_requester();
     let found = find(back, other.worker.as_ref()).await;
-    here.hire(&hub, &found, &order()).await.expect("and hires back");
+    here.hire(&hub, &found, &order()).await.expect("hired back");
     let returned = other.received(&hub).await;
     assert!(other.worker.deliver(&hub, &returned).await.taken);
     assert!(one.worker.deliver(&hub, &given).await.taken);

@@ -7,7 +7,7 @@ use super::party::{End, Given, Order, Terms, Ticket};
 use crate::kit::TestHub;
 use rialto_hub::config::Posture;
 
-/// A job with numbers whose digits could be lost, and texts that could be.
+/// A job with numbers and texts that are easily damaged in translation.
 pub fn order() -> Order {
     let input = r#"{"n":1.50,"text":"naïve “quotes” ☃","deep":{"list":[0.10,null,true,-0.0,1e2]}}"#;
     Order { input: input.to_owned(), budget: "3".to_owned(), aside: None }
@@ -30,7 +30,7 @@ pub async fn works(hub: &TestHub, cell: Cell) {
         assert_eq!(given.id, ticket.uuid, "the hub's own id, and not the requester's (B10)");
     }
 
-    // Asked again, it is the same job (B13).
+    // A repeat returns the same job (B13).
     let again = requester.repeat(hub, &ticket).await;
     assert_eq!(again.id, ticket.id);
     assert!(again.uuid.is_none_or(|uuid| uuid == ticket.uuid));
@@ -44,12 +44,12 @@ pub async fn works(hub: &TestHub, cell: Cell) {
     assert_eq!(ended.output.as_deref(), Some(worker.output()), "{}", ended.bytes);
 
     assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(PURSE) - price));
-    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "all of it (B9)");
-    assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "in both formulas, once");
+    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "the whole price (B9)");
+    assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "counted once in both formulas");
 
     assert_told(hub, (cell, &meeting), &ticket, Some(&sent)).await;
 
-    // And once more after the end, nothing happens.
+    // A repeat after the end has no effect.
     requester.repeat(hub, &ticket).await;
     assert!(worker.waiting(hub).await.is_empty());
     worker.deliver(hub, &given).await;
@@ -58,7 +58,7 @@ pub async fn works(hub: &TestHub, cell: Cell) {
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD);
 }
 
-/// Work that is in its worker's hands.
+/// A job that its worker has received.
 struct UnderWay {
     cell: Cell,
     meeting: Meeting,
@@ -121,7 +121,7 @@ async fn work_inside_one_owner_moves_no_score_and_no_money() {
         Some(cell.from.id())
     });
     let tested: Vec<_> = tested.await.into_iter().flatten().collect();
-    assert_eq!(tested, ["registry", "clara"], "everywhere else an owner is one agent");
+    assert_eq!(tested, ["registry", "clara"], "elsewhere an owner is one agent");
     hub.stop().await;
 }
 

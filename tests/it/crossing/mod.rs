@@ -1,8 +1,8 @@
 //! The crossing matrix: every protocol's agents hired from every other, over a real hub.
 //!
-//! What a party can do is one trait (`party`), each protocol says it in a file of its own (`parties`),
-//! and the tests are walks over the product of that list with itself. A new protocol is tested against
-//! all others by its one file.
+//! One trait says what a party can do (`party`), each protocol implements it in its own file
+//! (`parties`), and the tests run over the product of that list with itself. A new protocol is
+//! tested against all others by its one file.
 
 mod aliases;
 mod books;

@@ -1,4 +1,4 @@
-//! Prices that are named for each job, and work that is put off (B9, section 9).
+//! Prices offered per job, and deferred work (B9, section 9).
 
 use rialto_core::time::Millis;
 use rialto_protocols::agora::Kind;
@@ -11,13 +11,13 @@ use crate::clara::kit::{Hub as Market, Wallet};
 use crate::kit::{Agent, Reply, TestHub, digits, eventually};
 use crate::openclaw::kit::{Hub as Claws, Node};
 
-/// An orchestrator of the registry with 100.00, and an agora provider that names its price.
+/// A registry orchestrator with 100.00, and an agora provider that makes offers.
 struct Bargain {
     hub: Hub,
     boss: Agent,
     bob: Key,
     reads: Token,
-    /// The provider's name in the registry.
+    /// The provider's registry id.
     alias: String,
 }
 
@@ -46,7 +46,7 @@ impl Bargain {
         self.hub.get(&format!("/registry/jobs/{job}"), Some(&self.boss.key)).await
     }
 
-    /// The openclaw name of the provider, where it is judged by the other formula.
+    /// The provider's openclaw id, for the score of the other formula.
     async fn names(&self) -> Names {
         let page = self.hub.get("/openclaw/agents?capability=weather", None).await.expect(200);
         Names { registry: self.alias.clone(), openclaw: page.str("/agents/0/agent_id") }
@@ -64,7 +64,7 @@ async fn an_offer_within_the_budget_is_accepted_by_the_hub_and_is_what_is_paid()
     assert_eq!(request["payload"]["budget"]["max"], 6);
     let id = request["id"].as_str().expect("an id");
     hub.tell(&bob.offer(id, json!(5.25))).await.expect(202);
-    // The hub says yes for the requester, and says that it does.
+    // The hub accepts for the requester, and marks this in the envelope.
     let accept = hub.newest_is(reads, Kind::Accept).await;
     assert_eq!(accept["sender"]["id"], request["sender"]["id"]);
     assert_eq!(accept["bridge"]["protocol"], "registry");
@@ -97,7 +97,7 @@ async fn an_offer_above_the_bid_is_refused_and_a_lower_one_is_taken() {
     assert_eq!(Purse::of(hub, &bob.owner()), Purse::with(6_000_000));
 }
 
-/// An openclaw agent that tweets at a price.
+/// An openclaw agent that tweets for this price.
 async fn tweeting(hub: &TestHub, price: Value) -> Node {
     let hub_time = Claws::time_of(hub);
     let mut identity = crate::openclaw::kit::identity("tweeting", hub_time);
@@ -107,12 +107,12 @@ async fn tweeting(hub: &TestHub, price: Value) -> Node {
     Node { id: reply.str("/agent_id"), key: reply.str("/api_key"), identity }
 }
 
-/// Says something as an agora agent on any hub, and gives the answer.
+/// Posts an agora envelope to any hub, and returns the answer.
 async fn tell(hub: &TestHub, said: &crate::agora::kit::Said) -> Reply {
     hub.post_text("/agora/envelopes", None, &said.text).await
 }
 
-/// Says HELLO to any hub; gives a token.
+/// Sends HELLO to any hub; returns a token.
 async fn hello(hub: &TestHub, key: &Key, mut profile: Value) -> String {
     profile["inbox"] = true.into();
     let did = hub.get("/agora", None).await.expect(200).str("/hub");
@@ -121,7 +121,7 @@ async fn hello(hub: &TestHub, key: &Key, mut profile: Value) -> String {
     tell(hub, &hello).await.expect(200).str("/payload/inbox_token")
 }
 
-/// The newest envelope of a kind in an inbox, once it is there.
+/// The newest envelope of a type in an inbox, once it is there.
 async fn newest(hub: &TestHub, token: &str, kind: Kind) -> Value {
     let mut found = Value::Null;
     eventually(async || {
@@ -149,7 +149,7 @@ async fn an_auction_is_answered_by_fixed_prices_and_by_one_that_is_named() {
     let request = newest(&market, &reads, Kind::Request).await;
     assert_eq!(request["payload"]["budget"]["max"], 10);
     let id = request["id"].as_str().expect("an id").to_owned();
-    // The last to answer closes it: 2.5 is 3 here, less than 5 and 4.
+    // The last offer closes the auction: 2.5 is 3 here, less than 5 and 4.
     tell(&market, &bob.offer(&id, json!(2.5))).await.expect(202);
     let result = market.result(&task).await;
     let first = &result.messages[0];
@@ -170,7 +170,7 @@ async fn an_auction_is_answered_by_fixed_prices_and_by_one_that_is_named() {
         Purse::of(&market, &format!("clara:{}", requester.address())),
         Purse::with(97_000_000)
     );
-    assert_eq!(Purse::of(&market, &bob.owner()), Purse::with(3_000_000), "all of it");
+    assert_eq!(Purse::of(&market, &bob.owner()), Purse::with(3_000_000), "the whole price");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +193,7 @@ async fn the_lowest_fixed_price_wins_an_auction_rounded_up() {
     }
 }
 
-/// Alice of agora asks an openclaw agent for a free `sum`.
+/// Alice of agora requests a free `sum` from an openclaw agent.
 async fn asked(hub: &Claws, alice: &Key, of: &Node) -> (String, Reply) {
     let agents = hub.get("/agora/agents?limit=200", None).await.expect(200).at("/agents");
     let agents = agents.as_array().expect("a list").clone();

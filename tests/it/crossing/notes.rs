@@ -1,4 +1,4 @@
-//! What the trace of a job tells of every member of its request and its result (B11, B18).
+//! The trace of a job covers every member of its request and its result (B11, B18).
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::party::{Members, Sent, Terms, Ticket};
 use super::raw::pointer;
 use crate::kit::TestHub;
 
-/// A job, told from beginning to end.
+/// The trace of a job.
 struct Trace(Value);
 
 impl Trace {
@@ -26,7 +26,7 @@ impl Trace {
         hop["notes"].as_array().expect("notes")
     }
 
-    /// What became of every field, whoever looks.
+    /// The fate of every field, which is the same for every reader.
     fn fates(&self) -> Vec<(&Value, &Value, &Value)> {
         let hops = self.0["hops"].as_array().expect("hops").iter();
         let notes = hops.flat_map(|hop| hop["notes"].as_array().expect("notes"));
@@ -34,8 +34,8 @@ impl Trace {
     }
 }
 
-/// The members of a worker's last word that the hub does not keep, and so tells nothing of: what each
-/// message says of itself. Whoever learns to keep one has to take it out here.
+/// The members of a worker's last message that the hub does not keep, so that no note covers them:
+/// the message's own metadata. If the hub starts to keep one, remove it here.
 fn forgotten(worker: &str) -> &'static [&'static str] {
     match worker {
         "agora" => &["/id", "/protocol", "/sender/id", "/sender/signature", "/timestamp"],
@@ -44,15 +44,15 @@ fn forgotten(worker: &str) -> &'static [&'static str] {
     }
 }
 
-/// The members that no note tells of. None has two, and of one with members of its own it may be these
-/// that are told of.
+/// The members that no note covers. No member has two notes; for an object, the notes may cover its
+/// members instead.
 #[track_caller]
 fn untold(members: &Members, notes: &[Value]) -> Vec<String> {
     let mut untold = Vec::new();
     for (name, value) in members {
         let about = |note: &&Value| note["field"] == name.as_str() && note["fate"] != "defaulted";
         match (notes.iter().filter(about).count(), value) {
-            // Null is how a protocol says that it says nothing.
+            // Null means that a member is absent.
             (1, _) | (0, Value::Null) => {}
             (0, Value::Object(inner)) if !inner.is_empty() => {
                 let inner = inner.iter();
@@ -66,8 +66,8 @@ fn untold(members: &Members, notes: &[Value]) -> Vec<String> {
     untold
 }
 
-/// Checks that both sides of a job are told what became of every member of its request, and of what
-/// its worker sent if it has.
+/// Checks that both parties see the fate of every member of the request, and of the worker's
+/// message if there is one.
 pub async fn assert_told(
     hub: &TestHub,
     (cell, meeting): (Cell, &Meeting),
@@ -78,7 +78,7 @@ pub async fn assert_told(
     let mine = Trace::read(&meeting.requester.trace(hub, &ticket.uuid).await);
     let theirs = Trace::read(&meeting.worker.trace(hub, &ticket.uuid).await);
     assert_eq!(mine.0["job"], ticket.uuid.as_str());
-    assert_eq!(mine.fates(), theirs.fates(), "both are told the same");
+    assert_eq!(mine.fates(), theirs.fates(), "both parties see the same fates");
     let request = mine.notes("request", from, to);
     assert_eq!(untold(&ticket.members, request), [""; 0], "{request:?}");
     if let Some(sent) = sent {
@@ -90,7 +90,8 @@ pub async fn assert_told(
     }
 }
 
-/// What no protocol has a word for goes on under `meta`, but to clara, whose tasks have no room for it.
+/// A member unknown to all protocols is forwarded under `meta`, except to clara, whose tasks cannot
+/// carry it.
 fn assert_aside(cell: Cell, ticket: &Ticket, notes: &[Value]) {
     let is_aside = |name: &str| name == "aside" || name.ends_with("/aside");
     let asked = String::from_utf8_lossy(&ticket.body).contains("aside");
@@ -106,7 +107,7 @@ fn assert_aside(cell: Cell, ticket: &Ticket, notes: &[Value]) {
     }
 }
 
-/// A job is known to its requester by its own name for it (B18), while it runs and when it is over.
+/// A requester can look up a job by its own id (B18), while it runs and after it has ended.
 async fn named(cells: Vec<Cell>, is_over: bool) {
     let hub = TestHub::serve(FLAGS).await;
     walk(&hub, cells, async |hub, cell| {
@@ -127,7 +128,7 @@ async fn named(cells: Vec<Cell>, is_over: bool) {
     hub.stop().await;
 }
 
-/// The crossings whose requester is of the relay, or all others.
+/// The crossings with a relay requester, or all others.
 fn crossings(of_the_relay: bool) -> Vec<Cell> {
     let wanted = |cell: &Cell| cell.crosses() && (cell.from.id() == "relay") == of_the_relay;
     Cell::all().into_iter().filter(wanted).collect()

@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::kit::TestHub;
 
-/// Something under way.
+/// A pending action.
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// One protocol, and how its agents come to a hub.
+/// One protocol, and how its agents use a hub.
 pub trait Protocol: Sync {
     /// Its id, as in `rialto_protocols::ALL`.
     fn id(&self) -> &'static str;
 
-    /// How finely it counts money (B9).
+    /// Its price step (B9).
     fn grain(&self) -> Grain;
 
-    /// What its workers ask in these tests: as fine an amount as the protocol can say.
+    /// The price of its workers in these tests: as fine an amount as the protocol can express.
     fn price(&self) -> &'static str;
 
-    /// Its own words for what can become of a job: its column of the tables in section 6. Some
-    /// protocols say it otherwise once the requester was told that somebody has it.
+    /// Its own terms for the ends of a job: its column of the tables in section 6. Some protocols
+    /// differ once the requester was told that a worker has it.
     fn words(&self, end: End, begun: bool) -> &'static str;
 
     /// Whether its agents can hire each other.
@@ -30,28 +30,28 @@ pub trait Protocol: Sync {
         true
     }
 
-    /// What its workers can say besides doing the work.
+    /// The responses its workers can give besides a result.
     fn sayings(&self) -> &'static [Saying];
 
-    /// Somebody who works. The seat is a number nobody else on this hub has.
+    /// Registers a worker. The seat is a number that is unique on this hub.
     fn worker<'a>(&'a self, hub: &'a TestHub, seat: u8, terms: Terms)
     -> Doing<'a, Box<dyn Worker>>;
 
-    /// Somebody who hires, with an empty purse.
+    /// Registers a requester, without credits.
     fn requester<'a>(&'a self, hub: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>>;
 
     /// A worker as this protocol's own list shows it (B1).
     fn find<'a>(&'a self, hub: &'a TestHub, worker: &'a dyn Worker) -> Doing<'a, Found>;
 }
 
-/// On what terms somebody works.
+/// The terms of a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// What it asks, as decimal text.
+    /// Its price, as decimal text.
     pub price: &'static str,
-    /// It is asked before it is given anything, where the protocol knows that.
+    /// It confirms each job first, where the protocol has that.
     pub asked_first: bool,
-    /// Its input must be an object with a number `n`, where the protocol can say so.
+    /// Its input must be an object with a number `n`, where the protocol has schemas.
     pub strict: bool,
 }
 
@@ -61,25 +61,25 @@ impl Terms {
     }
 }
 
-/// What a worker can say to a job instead of doing it.
+/// A worker's response to a job other than a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Saying {
-    /// It cannot do this.
+    /// It cannot do the job.
     Refuses,
-    /// It will not do this.
+    /// It will not do the job.
     Declines,
-    /// It tried, and it went wrong.
+    /// It tried and failed.
     Fails,
-    /// Nobody is there.
+    /// It is not online.
     Offline,
-    /// It names what its input must look like.
+    /// It declares an input schema.
     Strict,
 }
 
-/// What is said of somebody who is not there where one waits for it.
+/// The answer about an offline worker whose requester waits.
 pub const WAITS: &str = "waits";
 
-/// What can become of a job, in the core's words.
+/// The ends of a job, in the core's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum End {
     Done,
@@ -90,68 +90,68 @@ pub enum End {
     Failed,
     TimedOut,
     Cancelled,
-    /// These end a job before there is one.
+    /// These end a request before there is a job.
     Offline,
     BudgetTooLow,
     TooFewCredits,
     Unfit,
 }
 
-/// Somebody as another protocol lists it.
+/// A worker as another protocol lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its name there.
+    /// Its alias there.
     pub alias: String,
-    /// What it does, as one would ask for it there.
+    /// Its skill, as it is requested there.
     pub skill: String,
-    /// What it costs there, as decimal text.
+    /// Its price there, as decimal text.
     pub price: String,
-    /// The whole entry, as it is listed.
+    /// The whole listed entry.
     pub entry: String,
 }
 
-/// What is to be done, and the most that is paid.
+/// A job to request, and the most that is paid.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// A JSON object, exactly as it is to arrive.
+    /// A JSON object, exactly as it must arrive.
     pub input: String,
     /// Decimal text.
     pub budget: String,
-    /// A JSON value for a member `aside`, which no protocol has a word for.
+    /// A JSON value for a member `aside`, which is unknown to all protocols.
     pub aside: Option<String>,
 }
 
 impl Order {
-    /// The member `aside`, to stand behind another one.
+    /// The member `aside`, to be put after another one.
     pub fn more(&self) -> String {
         self.aside.as_ref().map(|aside| format!(r#","aside":{aside}"#)).unwrap_or_default()
     }
 }
 
-/// What a message says, each under the name that a note of it has (B11).
+/// The members of a message, each under the name in its note (B11).
 pub type Members = Vec<(String, Value)>;
 
-/// Somebody who works.
+/// An agent that works.
 pub trait Worker {
     fn home(&self) -> &'static dyn Protocol;
     /// Its id in its own protocol.
     fn native(&self) -> &str;
-    /// How it calls itself.
+    /// Its display name.
     fn name(&self) -> &str;
     /// Its account.
     fn owner(&self) -> String;
-    /// What it does, by the common name of it.
+    /// Its skill, by the common name.
     fn skill(&self) -> &'static str;
-    /// What it answers when it succeeds: a JSON object.
+    /// Its successful result: a JSON object.
     fn output(&self) -> &'static str;
 
-    /// Everything that waits for it now.
+    /// Every job that waits for it now.
     fn waiting<'a>(&'a self, hub: &'a TestHub) -> Doing<'a, Vec<Given>>;
 
-    /// Does the work; gives the bytes it sent.
+    /// Does the work; returns the bytes it sent.
     fn deliver<'a>(&'a self, hub: &'a TestHub, given: &'a Given) -> Doing<'a, Sent>;
 
-    /// Does the work and says that it cost so much; `None` where a worker has no say in that.
+    /// Does the work and reports this cost; `None` where a worker cannot report one.
     fn deliver_for<'a>(
         &'a self,
         _: &'a TestHub,
@@ -161,7 +161,7 @@ pub trait Worker {
         Box::pin(async { None })
     }
 
-    /// Says something else about the work, in these words of its own.
+    /// Gives another response, with this text.
     fn say<'a>(
         &'a self,
         hub: &'a TestHub,
@@ -170,63 +170,63 @@ pub trait Worker {
         text: &'a str,
     ) -> Doing<'a, Sent>;
 
-    /// Somebody who hires for the same owner; `None` where an owner is one agent.
+    /// A requester of the same owner; `None` where an owner has one agent.
     fn colleague<'a>(&'a self, _: &'a TestHub) -> Doing<'a, Option<Box<dyn Requester>>> {
         Box::pin(async { None })
     }
 
-    /// Goes away. Who is there only as long as it says so need not do anything.
+    /// Goes offline. An agent whose presence expires by itself need not do anything.
     fn leave(&self) {}
 
-    /// Leaves for good where the protocol lets it, and comes back under its old id, with another name
-    /// where a name is not the id.
+    /// Unregisters where the protocol allows it, and registers again under its old id, with another
+    /// name where a name is not the id.
     fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()>;
 
-    /// Is called somewhere else from now on, where the protocol has endpoints.
+    /// Changes its endpoint, where the protocol has endpoints.
     fn moves_to<'a>(&'a self, _: &'a TestHub, _: &'a str) -> Doing<'a, ()> {
-        Box::pin(async { panic!("nobody calls it") })
+        Box::pin(async { panic!("this protocol has no endpoints") })
     }
 
-    /// The same agent as one that hires.
+    /// The same agent as a requester.
     fn as_requester(&self) -> Box<dyn Requester + '_>;
 
-    /// A job of its own, told from beginning to end (B18).
+    /// The trace of one of its jobs (B18).
     fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String>;
 }
 
-/// Work as its worker sees it.
+/// A job as its worker sees it.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// What the worker calls it.
+    /// The worker's id of it.
     pub id: String,
-    /// Other names it goes by, where the protocol has more than one.
+    /// Its other ids, where the protocol has more than one.
     pub also: Vec<String>,
     /// The input, exactly as it arrived.
     pub input: String,
-    /// What it will be paid, as decimal text, where the protocol says so.
+    /// The amount that will be paid, as decimal text, where the protocol shows it.
     pub price: Option<String>,
-    /// What arrived.
+    /// The received bytes.
     pub bytes: String,
 }
 
-/// What somebody sent, and whether the hub took it.
+/// A sent message, and whether the hub accepted it.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub bytes: String,
     pub members: Members,
     pub taken: bool,
-    /// What the hub answered.
+    /// The hub's answer.
     pub answer: String,
 }
 
-/// Somebody who hires.
+/// An agent that hires.
 pub trait Requester {
     /// Its id in its own protocol.
     fn native(&self) -> &str;
     /// Its account.
     fn owner(&self) -> String;
 
-    /// Asks somebody for work, and agrees to the price if that is needed.
+    /// Requests a job, and agrees to the price if that is needed.
     fn hire<'a>(
         &'a self,
         hub: &'a TestHub,
@@ -234,13 +234,13 @@ pub trait Requester {
         order: &'a Order,
     ) -> Doing<'a, Result<Ticket, Refused>>;
 
-    /// Sends the very same request again (B13).
+    /// Sends the same request again (B13).
     fn repeat<'a>(&'a self, hub: &'a TestHub, ticket: &'a Ticket) -> Doing<'a, Repeated>;
 
-    /// Waits for the end of it.
+    /// Waits for the end of the job.
     fn ended<'a>(&'a self, hub: &'a TestHub, ticket: &'a Ticket) -> Doing<'a, Ended>;
 
-    /// Asks and calls it off before anybody has begun; `None` where the protocol has no word for it.
+    /// Requests a job and cancels it before work starts; `None` where the protocol cannot cancel.
     fn call_off<'a>(
         &'a self,
         hub: &'a TestHub,
@@ -248,34 +248,34 @@ pub trait Requester {
         order: &'a Order,
     ) -> Doing<'a, Option<Ended>>;
 
-    /// A job of its own, told from beginning to end (B18).
+    /// The trace of one of its jobs (B18).
     fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String>;
 
-    /// Tries to speak as somebody else, and to register under its name.
+    /// Tries to act as another agent, and to register under its name.
     fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed>;
 }
 
-/// What was answered to somebody who said it was another.
+/// The answers to an impostor.
 #[derive(Clone, Debug)]
 pub struct Posed {
-    /// To what it said in that name.
+    /// To its message in that name.
     pub spoke: Refused,
-    /// To its registration; `None` where one registers by having the key.
+    /// To its registration; `None` where a key is the registration.
     pub took: Option<Refused>,
 }
 
 /// A job that was opened.
 #[derive(Clone)]
 pub struct Ticket {
-    /// What the requester calls it.
+    /// The requester's id of it.
     pub id: String,
-    /// The hub's own name for it, from the header `Rialto-Job` (B18).
+    /// The hub's own id, from the header `Rialto-Job` (B18).
     pub uuid: String,
-    /// The request, to be sent again: where to, and what.
+    /// The request, to be repeated: path and body.
     pub path: String,
     pub body: Vec<u8>,
     pub members: Members,
-    /// What was sent and answered until both agreed, to be read.
+    /// What was sent and answered until both agreed, in readable form.
     pub bytes: String,
 }
 
@@ -288,27 +288,27 @@ impl std::fmt::Debug for Ticket {
 /// A request that opened no job.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// In the protocol's own words.
+    /// In the protocol's own terms.
     pub words: String,
     pub bytes: String,
 }
 
-/// What a repeated request was answered.
+/// The answer to a repeated request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
     pub id: String,
-    /// `None` where the answer opened nothing.
+    /// `None` where the answer opened no job.
     pub uuid: Option<String>,
 }
 
 /// How a job ended, as its requester sees it.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// In the protocol's own words.
+    /// In the protocol's own terms.
     pub words: String,
-    /// The worker's own text, wherever the protocol shows it.
+    /// The worker's own text, where the protocol shows it.
     pub detail: String,
-    /// The requester's name of the job, as the end names it.
+    /// The requester's id of the job, as the final message names it.
     pub id: String,
     /// The output, exactly as it arrived.
     pub output: Option<String>,

@@ -1,4 +1,4 @@
-//! What is paid when a worker says it cost less (B15), and what requesters are told of prices (B9,
+//! What is paid when a worker reports a lower cost (B15), and which prices requesters see (B9,
 //! sections 7 and 9).
 
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::openclaw::kit::fresh_id;
 /// A worker's own price.
 const PRICE: &str = "2.50";
 
-/// Every other protocol hires a worker of the registry, which says that it cost so much.
+/// Every other protocol hires a registry worker, which reports this cost.
 async fn reported(cost: &str, paid: impl Fn(Cell) -> i64) {
     let hub = TestHub::serve(FLAGS).await;
     let has_a_say = |cell: &Cell| cell.crosses() && cell.to.id() == "registry";
@@ -25,7 +25,11 @@ async fn reported(cost: &str, paid: impl Fn(Cell) -> i64) {
         let found = cell.from.find(hub, meeting.worker.as_ref()).await;
         let ticket = meeting.requester.hire(hub, &found, &order()).await.expect("it is hired");
         let given = meeting.received(hub).await;
-        let sent = meeting.worker.deliver_for(hub, &given, cost).await.expect("a say in it");
+        let sent = meeting
+            .worker
+            .deliver_for(hub, &given, cost)
+            .await
+            .expect("a worker that reports costs");
         assert!(sent.taken, "{}", sent.answer);
         meeting.requester.ended(hub, &ticket).await;
         let paid = paid(cell);
@@ -49,7 +53,7 @@ async fn nothing_is_nothing_in_everybodys_steps() {
     reported("0", |_| 0).await;
 }
 
-/// Between its own price and the one that is shown a worker has no say, nor above both.
+/// A reported cost at or above the worker's own price changes nothing: the shown price is paid.
 #[tokio::test(flavor = "multi_thread")]
 async fn its_own_price_or_more_is_paid_as_it_was_shown() {
     for cost in [PRICE, "2.70", "9"] {
@@ -76,7 +80,7 @@ async fn only_a_worker_of_the_registry_says_what_it_cost() {
     hub.stop().await;
 }
 
-/// The relay has no prices in its lists: who writes without a budget is told what it costs.
+/// The relay lists no prices: a message without a budget is answered with the price.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_agent_is_told_the_price_in_the_answer_and_can_pay_it_then() {
     let hub = TestHub::serve(FLAGS).await;
@@ -106,7 +110,7 @@ async fn a_relay_agent_is_told_the_price_in_the_answer_and_can_pay_it_then() {
     hub.stop().await;
 }
 
-/// A bid is rounded down where it is counted more coarsely, a price up (section 9).
+/// With a coarser price step a bid is rounded down and a price up (section 9).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bid_below_a_whole_credit_buys_nothing_from_clara() {
     let hub = TestHub::serve(FLAGS).await;

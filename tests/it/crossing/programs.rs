@@ -1,4 +1,4 @@
-//! One program, put to work by `rialto agent run`, hired from every protocol.
+//! One program, run by `rialto agent run`, hired from every protocol.
 
 use super::cells::{FLAGS, PURSE};
 use super::matrix::order;
@@ -9,7 +9,7 @@ use crate::runtime::kit::{Place, Runtime};
 
 const SKILL: &str = "echo_back";
 
-/// An agent that works by itself; all one can do is find it.
+/// An agent that works by itself; the tests can only find it.
 struct Program {
     id: String,
     owner: String,
@@ -23,8 +23,8 @@ impl Program {
     }
 }
 
-/// It is nobody's place to do its work.
-const BY_ITSELF: &str = "a program does that by itself";
+/// The tests must not do its work.
+const BY_ITSELF: &str = "the program does this itself";
 
 impl Worker for Program {
     fn home(&self) -> &'static dyn Protocol {
@@ -95,7 +95,7 @@ async fn one_program_answers_a_requester_of_every_protocol() {
     }
     let jobs = place.text("jobs");
     assert_eq!(jobs.lines().count(), ALL.len(), "each was run once: {jobs}");
-    // The handler saw the same input, digit for digit, whoever sent it.
+    // The handler saw the same input, digit for digit, from every protocol.
     let input = format!(r#""input":{},"#, order().input);
     assert!(jobs.lines().all(|job| job.contains(&input)), "{jobs}");
 }

@@ -1,18 +1,18 @@
-//! Members of JSON texts exactly as they stand there, digits and all.
+//! Members of JSON texts verbatim, with all digits.
 
 use rialto_protocols::kit::ijson::{self, Json, Kind};
 use serde_json::Value;
 
 use super::party::Members;
 
-/// The value at a pointer (`/a/b`), as it is written; `None` where there is none, or null.
+/// The value at a pointer (`/a/b`), verbatim; `None` if it is absent or null.
 pub fn raw(json: &str, pointer: &str) -> Option<String> {
     let json = ijson::read(json.as_bytes()).ok()?;
     let found = at(&json, pointer)?;
     (*found.kind() != Kind::Null).then(|| found.raw().to_owned())
 }
 
-/// The text at a pointer.
+/// The string at a pointer.
 pub fn text(json: &str, pointer: &str) -> Option<String> {
     let json = ijson::read(json.as_bytes()).ok()?;
     match at(&json, pointer)?.kind() {
@@ -21,7 +21,7 @@ pub fn text(json: &str, pointer: &str) -> Option<String> {
     }
 }
 
-/// The items of the list at a pointer, each as it is written.
+/// The items of the list at a pointer, each verbatim.
 pub fn items(json: &str, pointer: &str) -> Vec<String> {
     let Ok(json) = ijson::read(json.as_bytes()) else { return Vec::new() };
     match at(&json, pointer).map(Json::kind) {

@@ -1,5 +1,5 @@
-//! The book's worked values that are about two protocols at once (section 9), and identities that are
-//! not the same because they look alike (B5).
+//! The worked values of the requirements that concern two protocols (section 9), and identities
+//! that differ although they look alike (B5).
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -57,7 +57,7 @@ async fn a_millionth_is_a_cent_in_the_registry_and_a_whole_credit_in_clara() {
     assert_eq!((&board[0]["fee"], &board[0]["topic"]), (&json!("1"), &json!("tweet")), "{board}");
 }
 
-/// Nothing but both credentials together could make them one, and there is no call that takes both.
+/// Only both credentials together could merge them, and no call takes both.
 #[tokio::test(flavor = "multi_thread")]
 async fn identities_of_two_protocols_are_two_agents_and_two_owners() {
     let hub = TestHub::serve(FLAGS).await;

@@ -1,4 +1,4 @@
-//! The document of `rialto demo --json`, recounted by somebody else than the demo.
+//! The document of `rialto demo --json`, checked independently of the demo.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +66,7 @@ struct Check {
     holds: bool,
 }
 
-/// Millionths of a credit; the account that issues them is below zero.
+/// Millionths of a credit; the issuing account is below zero.
 fn micros(digits: &RawValue) -> i64 {
     let (sign, digits) = match digits.get().strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -109,7 +109,7 @@ fn told_once(events: &[Event]) {
     }
 }
 
-/// Everybody has what it was given, and what it was paid, and not what it paid.
+/// Every balance equals grants plus income minus payments.
 fn counted(document: &Document) {
     let mut purses: BTreeMap<&str, i64> =
         [("Reader", 100_000_000), ("Editor", 20_000_000), ("Newsstand", 6_000_000)].into();

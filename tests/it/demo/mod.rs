@@ -1,4 +1,4 @@
-//! `rialto demo`, as a newcomer and a script meet it.
+//! `rialto demo` as new users and scripts run it.
 
 mod document;
 mod run;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::kit::output;
 
-/// The demo with these flags, in a directory of its own that also takes its temporary files.
+/// The demo with these flags, in its own directory, which also takes its temporary files.
 fn demo(directory: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
     command.arg("demo").args(flags).current_dir(directory).env("TMPDIR", directory);

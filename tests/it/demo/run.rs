@@ -1,4 +1,4 @@
-//! How it runs and ends: with every check, whatever is around it, and when it is interrupted.
+//! How the demo runs and ends: with every check, in any environment, and when it is interrupted.
 
 use std::fs;
 use std::io::Read;
@@ -19,7 +19,7 @@ fn the_demo_passes_its_own_checks_and_tells_a_line_per_event() {
         verdict.strip_prefix("demo: all ").and_then(|rest| rest.strip_suffix(" checks hold"));
     let count: usize = count.expect("a verdict").parse().expect("a number");
     assert!(count >= 50, "{verdict}");
-    assert!(!told.contains('\x1b'), "nobody looks at a terminal: {told}");
+    assert!(!told.contains('\x1b'), "no terminal codes without a terminal: {told}");
     for said in [
         "Reader     registry  hires Editor",
         "Editor     openclaw  defers",
@@ -57,7 +57,7 @@ fn an_interrupted_demo_stops_its_hub_and_leaves_nothing_behind() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let mut lines = Lines::of(running.stdout.take());
     let deferred = lines.any(|line| line.contains("defers"));
-    assert!(deferred, "it is in the middle of its story");
+    assert!(deferred, "the demo is running");
     let id = running.id().to_string();
     let sent = Command::new("kill").args(["-INT", &id]).status().expect("kill can be run");
     assert!(sent.success());

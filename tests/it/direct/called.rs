@@ -1,4 +1,4 @@
-//! A hub calls agents in direct mode where they registered their address.
+//! A hub calls agents in direct mode at their registered address.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn a_hub_hires_an_agent_at_its_own_address_and_pays_it() {
     assert_eq!(digits(&reply.text, "execution_cost"), "0.05");
     assert_eq!(hub.balance("asker").await, ("0.95".to_owned(), "0.00".to_owned()));
     assert_eq!(hub.balance("maker").await.0, "0.05");
-    // An agent that declines has failed the hub's job, for nothing.
+    // A declined job counts as failed at the hub, and costs nothing.
     let body = json!({"orchestrator_id": asker.id, "skill_name": "shout", "input_data": {},
         "budget": 0.05});
     let path = format!("/registry/agents/{}/jobs", worker.id);
@@ -45,7 +45,7 @@ async fn a_message_to_an_agent_in_direct_mode_is_answered_with_what_it_made() {
     let reply = hub.mail(&alice, &shouter, &envelope).await.expect(200);
     assert_eq!(reply.str("/data/delivery"), "delivered");
     assert_eq!(reply.at("/data/receiver_response"), json!({"status": "ok", "reply": "HELLO"}));
-    // An agent that says no was reached: nobody tries it again.
+    // An agent that refuses was reached: the hub does not retry.
     let mut poor = envelope;
     poor["budget"] = json!(0.01);
     let reply = hub.mail(&alice, &shouter, &poor).await.expect(200);

@@ -1,4 +1,5 @@
-//! One handler of each kind behind the real binary, asked over every protocol by the client library.
+//! One handler of each kind behind the real binary, called over every protocol by the client
+//! library.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::kit::eventually;
 const SOON: Duration = Duration::from_secs(60);
 const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
-/// What came of the same wish in each protocol: the text that was made, or why not.
+/// The result of the same request in each protocol: the text, or the error.
 type Told = Result<String, String>;
 
 fn input(text: &str) -> String {
@@ -37,9 +38,10 @@ async fn by_registry(agent: &Running, text: &str) -> Told {
 }
 
 async fn by_relay(agent: &Running, text: &str) -> Told {
-    let letter = relay::Draft::new("a@home.example", "en", text).seal().expect("a letter");
+    let letter = relay::Draft::new("a@home.example", "en", text).seal().expect("an envelope");
     let asking = format!(r#"{{"input":{},"#, input(text));
-    let letter = relay::Letter::read(&letter.as_str().replacen('{', &asking, 1)).expect("a letter");
+    let letter =
+        relay::Letter::read(&letter.as_str().replacen('{', &asking, 1)).expect("an envelope");
     let reply = relay::direct::send(&format!("{}/receive", agent.url), &letter).await;
     let reply: Value = serde_json::from_str(&reply.expect("a reply").raw).expect("JSON");
     let text = |name: &str| reply[name].as_str().map(str::to_owned);
@@ -100,7 +102,7 @@ fn enveloped(sender: &str, text: &str) -> String {
     json!({ "envelope": envelope }).to_string()
 }
 
-/// Every requester is answered, with what was made or with why not.
+/// Every requester gets a result or an error.
 async fn all_are_served(place: &Place) {
     let agent = place.start().await;
     for (text, wanted) in [("hi", Ok("HI".to_owned())), ("fail", Err("no paper".to_owned()))] {
@@ -112,7 +114,7 @@ async fn all_are_served(place: &Place) {
     assert_eq!(place.runs(), ["hi", "hi", "hi", "hi", "fail", "fail", "fail", "fail"]);
 }
 
-/// Who chooses the same id gets its own work, also at the same time.
+/// Requesters that choose the same id get separate jobs, also at the same time.
 async fn equal_ids_are_told_apart(place: &Place) {
     let agent = place.start().await;
     let (one, two) = (signed(1, "one"), signed(2, "two"));
@@ -130,7 +132,7 @@ async fn equal_ids_are_told_apart(place: &Place) {
     assert_eq!((&three.1["reply"], &four.1["reply"]), (&json!("THREE"), &json!("FOUR")));
 }
 
-/// What was answered before SIGKILL is answered alike after it, and nothing is run twice.
+/// An answer from before SIGKILL is repeated after it, and nothing runs twice.
 async fn a_restart_forgets_nothing(place: &Place) {
     let input = json!({"text": "once"});
     let job = json!({"job_id": ID, "orchestrator_id": "a", "skill_name": "shout",
@@ -189,7 +191,7 @@ async fn a_server_of_ones_own_answers_requesters_of_every_protocol() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_told_to_stop_leaves_no_program_behind() {
-    // It does not hear a request to end, nor that nobody talks to it any more.
+    // It ignores SIGTERM and closed pipes.
     let stubborn = r#"trap "" TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 1; done"#;
     for flags in [&["--exec", stubborn][..], &["--persistent", "--exec", stubborn]] {
         let place = Place::with(flags);
@@ -200,17 +202,17 @@ async fn who_is_told_to_stop_leaves_no_program_behind() {
         let asking = tokio::spawn(client.post(url).body(body).send());
         eventually(async || !place.text("pid").is_empty()).await;
         agent.terminate().await;
-        // It never ends by itself. Whoever is ended may take a moment to be gone.
+        // It never ends by itself. A killed process may take a moment to disappear.
         let pid = place.text("pid");
         eventually(async || is_gone(pid.trim())).await;
         let _ = asking.await;
     }
 }
 
-/// Whether no process of that id runs: one that only waits to be buried does not.
+/// Whether no process with that id runs; a zombie does not count.
 fn is_gone(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    // The name of the program stands in parentheses and may hold anything.
+    // The program's name is in parentheses and may contain any character.
     stat.ok().is_none_or(|stat| {
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
     })

@@ -1,5 +1,5 @@
-//! The typed client of registry: against a real hub, and from agent to agent with the hub only to
-//! pay at.
+//! The typed registry client: against a real hub, and between agents, with the hub only for
+//! payments.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn amount(text: &str) -> Credits {
     Credits::parse(text, 2).expect("an amount")
 }
 
-/// A hub, an operator, somebody with 1.00 who asks, and somebody who counts words for 0.10.
+/// A hub, an operator, a requester with 1.00, and a worker that counts words for 0.10.
 struct Scene {
     hub: TestHub,
     operator: Server,
@@ -80,7 +80,7 @@ async fn agents_register_are_found_work_and_are_paid() {
     let standing = hired.expect("done");
     assert_eq!(standing.outcome, Outcome::Done(r#"{"words":2}"#.to_owned()));
     assert_eq!((standing.cost, standing.agent_id), (amount("0.10"), Some(worker.agent_id)));
-    // The same job again is the same job.
+    // A repeat returns the same job.
     assert_eq!(asker.server.hire(&job, SOON).await.expect("the same"), standing);
     assert_eq!(asker.server.job(job.id()).await.expect("the same"), standing);
     let account = operator.account("asker").await.expect("an account");
@@ -110,7 +110,7 @@ async fn what_is_refused_says_why_and_is_not_tried_again() {
         let Err(CallError::Refused { code, .. }) = refused else { panic!("{refused:?}") };
         assert_eq!(code, wanted);
     }
-    // What nobody has fetched can be called off, and costs nothing.
+    // A job that was not fetched can be cancelled, and costs nothing.
     let order = scene.order().callback("http://127.0.0.1:9/results").draw_up().expect("a job");
     let posting = asker.server.post_job(&order);
     let cancelling = async {
@@ -123,12 +123,12 @@ async fn what_is_refused_says_why_and_is_not_tried_again() {
     };
     let (_, cancelled) = tokio::join!(posting, cancelling);
     let Outcome::Failed { code: None, message } = cancelled.expect("cancelled").outcome else {
-        panic!("it was not called off")
+        panic!("it was not cancelled")
     };
     assert_eq!(message, "cancelled by requester");
     let account = asker.server.account("asker").await.expect("an account");
     assert_eq!((account.balance, account.held), (amount("1.00"), Credits::ZERO));
-    assert!(asker.server.account("maker").await.is_err(), "somebody else's");
+    assert!(asker.server.account("maker").await.is_err(), "another owner's account");
     scene.hub.stop().await;
 }
 

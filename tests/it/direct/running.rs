@@ -1,4 +1,4 @@
-//! `rialto agent run --direct` in a process of its own, with a handler of each kind.
+//! `rialto agent run --direct` in its own process, with a handler of each kind.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ use tokio::task::JoinHandle;
 
 use crate::kit::eventually;
 
-/// Shouts the text of a job, fails where that begins with `fail`, and notes every run.
+/// Upper-cases the text of a job, fails if it begins with `fail`, and records every run.
 const EXEC: &str = r#"read -r job
 text=$(printf %s "$job" | sed 's/.*"text":"\([^"]*\)".*/\1/')
 echo "$text" >>runs
 case $text in fail*) echo '{"error":"no paper"}'; exit 3;; esac
 printf '{"text":"%s"}' "$(printf %s "$text" | tr a-z A-Z)"
 "#;
-/// The same line by line.
+/// The same as a long-running program, line by line.
 const STAYS: &str = r#"while read -r job; do
 text=$(printf %s "$job" | sed 's/.*"text":"\([^"]*\)".*/\1/')
 id=$(printf %s "$job" | sed 's/.*"job_id":"\([^"]*\)".*/\1/')
@@ -34,7 +34,7 @@ esac
 done
 "#;
 
-/// What kind of handler an agent has.
+/// The kind of an agent's handler.
 #[derive(Clone, Copy, Debug)]
 pub enum Handler {
     Exec,
@@ -42,7 +42,7 @@ pub enum Handler {
     Http,
 }
 
-/// A directory with handlers and the agent's home.
+/// A directory with handlers and the agent's state directory.
 pub struct Place {
     directory: Arc<TempDir>,
     flags: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Place {
 /// A server that does the work; it stops when dropped.
 struct Web(JoinHandle<()>);
 
-/// An agent that runs. It is killed when dropped.
+/// A running agent. It is killed when dropped.
 pub struct Running {
     child: Child,
     pub url: String,
@@ -77,7 +77,7 @@ impl Place {
         Self { directory, flags, _web: web }
     }
 
-    /// The same with a program of the test's own.
+    /// The same with a program given by the test.
     pub fn with(flags: &[&str]) -> Self {
         let directory = Arc::new(TempDir::new().expect("a directory"));
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
@@ -99,7 +99,7 @@ impl Place {
 
     /// Starts the agent and waits until it serves.
     pub async fn start(&self) -> Running {
-        // What an earlier one said is not what this one says.
+        // Removes the output of an earlier process.
         let said = self.path("said");
         let out = fs::File::create(&said).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
@@ -166,13 +166,13 @@ impl Drop for Web {
 }
 
 impl Running {
-    /// SIGKILL, and wait until it is gone.
+    /// Sends SIGKILL and waits for the exit.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
 
-    /// SIGTERM, and wait until it is gone.
+    /// Sends SIGTERM and waits for the exit.
     pub async fn terminate(mut self) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");

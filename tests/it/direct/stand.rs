@@ -1,4 +1,4 @@
-//! An agent in direct mode that shouts for 0.05.
+//! An agent in direct mode that upper-cases text for 0.05.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ impl Stand {
         Self { url, identity, works, task }
     }
 
-    /// How many jobs it was given.
+    /// The number of jobs it got.
     pub fn works(&self) -> usize {
         self.works.load(Ordering::SeqCst)
     }

@@ -1,5 +1,5 @@
-//! Killed, or without power, at every boundary of the script: what was acknowledged is there once,
-//! what was not is there whole or not at all, and saying it again has one effect (G1, G2, T51).
+//! A kill or a power cut at every boundary of the script: an acknowledged step is there once, an
+//! unacknowledged one is there whole or not at all, and repeating it has one effect (G1, G2, T51).
 
 use super::disk::{Deed, Fault, Room};
 use super::hub::{Caller, Hub, Request, audit, wait_for, was_killed};
@@ -24,7 +24,7 @@ fn everywhere(deeds: &[Deed], usually: usize) {
     strike_each(&points, |point| wait_for(strike(point)));
 }
 
-/// One run with its fault, and what is left of it.
+/// One run with its fault, and its result.
 async fn strike(point: &Point) -> Fate {
     let (caller, script) = (Caller::new(), script(scene()));
     let room = Room::with(&scene().data());
@@ -33,9 +33,9 @@ async fn strike(point: &Point) -> Fate {
         Some(url) => play(&caller, url, &script).await,
         None => Progress::default(),
     };
-    assert!(progress.refused.is_none(), "a hub that dies refuses nothing: {progress:?}");
+    assert!(progress.refused.is_none(), "a killed hub must not refuse: {progress:?}");
     let (status, complaint) = match progress.steps() == script.len() {
-        // The boundary is one of stopping, or this run has fewer than the one that was counted.
+        // The boundary belongs to the shutdown, or this run has fewer than the counted one.
         true => hub.stop(),
         false => hub.ended(),
     };
@@ -46,7 +46,7 @@ async fn strike(point: &Point) -> Fate {
     fate
 }
 
-/// A hub without faults over the same data shows what was acknowledged, and perhaps the next step.
+/// A hub without faults over the same data shows every acknowledged step, and perhaps the next one.
 pub async fn recovered(room: &Room, caller: &Caller, script: &[Step], progress: &Progress) {
     let done = progress.steps();
     assert_audited(room);
@@ -58,9 +58,9 @@ pub async fn recovered(room: &Room, caller: &Caller, script: &[Step], progress: 
     for key in progress.keys() {
         let (status, text) =
             caller.send(hub.url(), &Request::get("/v1/me", Some(&key))).await.expect("an answer");
-        assert_eq!(status, 200, "a key that was given does not work: {text}");
+        assert_eq!(status, 200, "an issued key is invalid: {text}");
     }
-    // Said again: the last that was acknowledged, and, twice, the first that was not.
+    // Repeats the last acknowledged step and, twice, the first unacknowledged one.
     if let Some(last) = script[..done].last() {
         last.repeat(caller, hub.url()).await;
     }

@@ -1,5 +1,5 @@
-//! Moving the log into the file goes wrong behind everybody's back: it ends the hub, or waits for
-//! room, and nothing is lost either way (G21, T52).
+//! Errors while the log is checkpointed in the background: the hub ends, or waits for disk space,
+//! and nothing is lost either way (G21, T52).
 
 use serde_json::json;
 
@@ -9,14 +9,14 @@ use super::hub::{Caller, Hub, Request, audit, wait_for};
 use super::scene::scene;
 use crate::relay::kit::turn;
 
-/// The file itself, and neither its log nor its index.
+/// The database file itself, and neither its log nor its index.
 const FILE: &str = "rialto.db";
-/// Letters of a message, which make the log grow by as many bytes at least.
+/// Length of a message, by which the log grows at least.
 const LONG: usize = 48 * 1024;
-/// More messages than the log has room for.
+/// More messages than the log can hold.
 const MANY: u64 = 2_000;
 
-/// Writes long messages until something happens, and counts those that were taken.
+/// Writes long messages until something happens, and counts the accepted ones.
 async fn write_until(
     caller: &Caller,
     hub: &Hub,
@@ -25,7 +25,7 @@ async fn write_until(
 ) {
     let (alice, bob) = (&scene().alice, &scene().bob);
     for n in *taken..*taken + MANY {
-        // Few words in each conversation, or the hub would take them for a loop.
+        // Few messages in each conversation, or the hub would detect a loop.
         let words = turn(&alice.id, &"a".repeat(LONG), &n.to_string(), 1);
         let body = json!({"receiver_id": bob.id, "envelope": words});
         let request = Request::post("/relay/messages", Some(&alice.key), &body);
@@ -38,7 +38,7 @@ async fn write_until(
     panic!("nothing happened in {MANY} messages");
 }
 
-/// How many messages are there.
+/// The number of stored messages.
 async fn arrived(caller: &Caller, url: &str) -> u64 {
     let me = caller.must(url, &Request::get("/v1/me", Some(&scene().bob.key))).await;
     me["inbox"]["head"].as_u64().expect("a number")
@@ -60,7 +60,7 @@ async fn a_failed_checkpoint_ends_the_hub(class: &str) {
     assert_eq!(audit(&room.data()).0, 0);
     let hub = Hub::start(&room, &Fault::none());
     let found = arrived(&caller, hub.url()).await;
-    assert!((taken..=taken + 1).contains(&found), "{taken} taken, {found} found");
+    assert!((taken..=taken + 1).contains(&found), "{taken} accepted, {found} found");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! The disk that fails: a small library of our own, loaded into the hub before the system's.
+//! A failing disk: a small library that is preloaded into the hub before the system's.
 //!
-//! `shim.c` says what it can do. It is compiled once, with the C compiler that the toolchain needs
-//! anyway, into the directory cargo keeps for tests.
+//! `shim.c` documents it. It is compiled once, with the C compiler that the toolchain needs anyway,
+//! into cargo's directory for tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// What goes wrong; the words are those of `shim.c`.
+/// The kind of fault; the words are those of `shim.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// Killed before the call.
@@ -18,13 +18,13 @@ pub enum Deed {
     After,
     /// Half of it written, then killed.
     Torn,
-    /// No power: all that was not synced is gone.
+    /// Power cut: everything that was not synced is lost.
     Cut,
-    /// No power: some of what was not synced is gone.
+    /// Power cut: some of what was not synced is lost.
     Mess,
     Eio,
     Enospc,
-    /// Half of it written, and no room for the rest.
+    /// Half of it written, and no space for the rest.
     Short,
 }
 
@@ -43,14 +43,14 @@ impl Deed {
     }
 }
 
-/// What goes wrong, and when.
+/// A kind of fault and its position.
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
     env: Vec<(&'static str, String)>,
 }
 
 impl Fault {
-    /// Nothing; boundaries are only counted.
+    /// No fault; boundaries are only counted.
     pub fn none() -> Self {
         Self::default()
     }
@@ -59,13 +59,13 @@ impl Fault {
     pub fn at(deed: Deed, number: u64) -> Self {
         let env = vec![("FAULT_DO", deed.word().to_owned()), ("FAULT_AT", number.to_string())];
         match deed {
-            // What was left is tried again, and that is when there is no room.
+            // The caller retries the rest, and that call finds no space.
             Deed::Short => Self { env }.with("FAULT_FOR", "2"),
             _ => Self { env },
         }
     }
 
-    /// At every boundary while the room's switch is on.
+    /// At every boundary while the switch file exists.
     pub fn switched(deed: Deed, room: &Room) -> Self {
         let switch = room.switch().display().to_string();
         Self { env: vec![("FAULT_DO", deed.word().to_owned()), ("FAULT_SWITCH", switch)] }
@@ -76,7 +76,7 @@ impl Fault {
         self.with("FAULT_FOR", "0")
     }
 
-    /// Only when something is synced, or only when something is written.
+    /// Only at syncs, or only at writes.
     pub fn only(self, class: &str) -> Self {
         self.with("FAULT_ONLY", class)
     }
@@ -91,7 +91,7 @@ impl Fault {
         self
     }
 
-    /// The environment that has it happen in a room.
+    /// The environment that causes it for this directory.
     pub fn env(&self, room: &Room) -> Vec<(&'static str, String)> {
         let mut env = vec![
             ("LD_PRELOAD", library().display().to_string()),
@@ -103,7 +103,7 @@ impl Fault {
     }
 }
 
-/// A data directory, and beside it what the disk is told and tells.
+/// A data directory, with the shim's control and log files beside it.
 pub struct Room {
     dir: TempDir,
 }
@@ -113,7 +113,7 @@ impl Room {
         Self { dir: TempDir::new().expect("a directory") }
     }
 
-    /// A room with a copy of some data.
+    /// A copy of this data.
     pub fn with(data: &Path) -> Self {
         let room = Self::empty();
         std::fs::create_dir(room.data()).expect("a directory");
@@ -138,7 +138,7 @@ impl Room {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        // The system names files without links, and so must we.
+        // The system resolves links in paths, so this must be the resolved path.
         self.dir.path().canonicalize().expect("it is there").join(name)
     }
 
@@ -147,7 +147,7 @@ impl Room {
     }
 
     pub fn switch_off(&self) {
-        std::fs::remove_file(self.switch()).expect("it was on");
+        std::fs::remove_file(self.switch()).expect("the switch exists");
     }
 
     /// The boundaries so far.
@@ -163,9 +163,9 @@ pub struct Boundary {
     pub number: u64,
     /// write, sync, truncate, rename, link, unlink, mkdir
     pub kind: String,
-    /// The file, as it is called in the data directory.
+    /// The file's name in the data directory.
     pub name: String,
-    /// Whether this is where it went wrong.
+    /// Whether the fault happened here.
     pub failed: bool,
 }
 
@@ -184,7 +184,7 @@ fn library() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/faults/shim.c");
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        // Several test runs may share the directory, so nobody writes where somebody reads.
+        // Several test runs may share the directory, so a file is written under another name first.
         let draft = dir.join(format!("faults.{}.new", std::process::id()));
         let output = Command::new("cc")
             .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o"])

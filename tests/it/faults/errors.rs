@@ -1,4 +1,4 @@
-//! EIO: nothing is acknowledged from then on, the hub ends by itself and says so, and what was
+//! EIO: nothing is acknowledged from then on, the hub ends with an error message, and everything
 //! acknowledged before is there (G21, T52).
 
 use std::process::ExitStatus;
@@ -14,7 +14,7 @@ use super::script::{Progress, play, script};
 #[test]
 fn a_disk_that_fails_once_anywhere_ends_the_hub_and_loses_nothing() {
     let while_it_runs = &reference().boundaries[..reference().while_it_runs];
-    // SQLite passes over an error when it syncs a directory; the hub does so itself, and does not.
+    // SQLite ignores an error when it syncs a directory; the hub syncs it itself and does not.
     let own = while_it_runs.iter().filter(|boundary| boundary.name != ".");
     let points = chosen(&own.cloned().collect::<Vec<_>>(), &[Deed::Eio], 60);
     strike_each(&points, |point| wait_for(fail(point)));
@@ -30,10 +30,10 @@ async fn fail(point: &Point) -> Fate {
         if let Some((status, text)) = &progress.refused {
             assert_eq!(*status, 503, "{text}");
         }
-        // The disk works again, but nobody can know what it has.
+        // The disk works again, but its contents are uncertain.
         if let Some(next) = script.get(progress.steps()) {
             let told = next.say(&caller, url).await;
-            assert!(told.is_none_or(|(status, _)| status >= 500), "{} was taken", next.name);
+            assert!(told.is_none_or(|(status, _)| status >= 500), "{} was accepted", next.name);
         }
     }
     let fate = Fate::of(&room);
@@ -42,8 +42,8 @@ async fn fail(point: &Point) -> Fate {
         assert_complained(status, &complaint);
         assert_not_retried(&room.boundaries());
     } else {
-        // What is written behind is written when there is time: this run has fewer boundaries than
-        // the one that was counted, or this is one of those of stopping.
+        // Deferred writes happen at varying times: this run has fewer boundaries than the counted
+        // one, or this one belongs to the shutdown.
         assert_eq!(progress.steps(), script.len(), "{progress:?}");
         hub.stop();
     }
@@ -51,13 +51,13 @@ async fn fail(point: &Point) -> Fate {
     fate
 }
 
-/// It has ended by itself, in a way that scripts notice, and has said why.
+/// It ended by itself, with a failure exit code and a reason.
 pub fn assert_complained(status: ExitStatus, complaint: &str) {
     assert_eq!(status.code(), Some(1), "{complaint}");
     assert!(!complaint.is_empty());
 }
 
-/// A sync that failed is not tried again: the second would succeed, and prove nothing.
+/// A failed sync is not retried: the second one would succeed and prove nothing.
 fn assert_not_retried(boundaries: &[Boundary]) {
     let at = boundaries.iter().position(|boundary| boundary.failed).expect("it failed");
     let (failed, after) = (&boundaries[at], &boundaries[at + 1..]);

@@ -1,5 +1,5 @@
-//! The very first start, when the data directory, its secret and its tables are being made: whatever
-//! goes wrong, the next start finds nothing or something whole (G1, G2).
+//! The first start, when the data directory, its secret and its tables are created: after any fault
+//! the next start finds nothing or something complete (G1, G2).
 
 use std::sync::OnceLock;
 
@@ -14,10 +14,10 @@ use crate::kit::run;
 /// The secret, in the data directory.
 const SECRET: &str = "hub.key";
 
-/// A start that makes everything changes more than this on disk.
+/// The minimum number of boundaries in a first start.
 const BOUNDARIES_MIN: usize = 20;
 
-/// Every change a first start makes.
+/// Every change on disk in a first start.
 fn boundaries() -> &'static [Boundary] {
     static BOUNDARIES: OnceLock<Vec<Boundary>> = OnceLock::new();
     BOUNDARIES.get_or_init(|| {
@@ -26,11 +26,8 @@ fn boundaries() -> &'static [Boundary] {
         assert!(hub.url.is_some());
         let boundaries = room.boundaries();
         hub.kill();
-        assert!(
-            boundaries.len() >= BOUNDARIES_MIN,
-            "the disk counts hardly anything: {boundaries:?}"
-        );
-        // The secret is first written under a name that is different every time.
+        assert!(boundaries.len() >= BOUNDARIES_MIN, "too few boundaries: {boundaries:?}");
+        // The secret is first written under a random name.
         let named = boundaries.into_iter().map(|one| match one.name.starts_with(SECRET) {
             true => Boundary { name: SECRET.to_owned(), ..one },
             false => one,
@@ -48,7 +45,7 @@ fn a_first_start_that_is_cut_short_anywhere_leaves_nothing_in_the_way_of_the_sec
 async fn cut_short(point: &Point) -> Fate {
     let room = Room::empty();
     let hub = Hub::first(&room, &Fault::at(point.deed, point.boundary.number));
-    // It may have come as far as to greet; a hub that greets has all it needs.
+    // It may have printed its address; then it has everything it needs.
     let secret = hub.url.as_ref().map(|_| secret(&room));
     if Fate::of(&room) == Fate::Missed {
         hub.kill();
@@ -81,7 +78,8 @@ async fn refused(point: &Point) -> Fate {
     Fate::Struck
 }
 
-/// SQLite names the new mode before it is on disk; a hub that took its word would go on without a log.
+/// SQLite reports the new mode before it is on disk; a hub that relied on it would run without a
+/// log.
 #[test]
 fn a_failed_switch_to_the_log_keeps_the_hub_from_starting() {
     let switching = |one: &&Boundary| ["rialto.db", "rialto.db-journal"].contains(&&*one.name);
@@ -95,9 +93,9 @@ fn secret(room: &Room) -> Vec<u8> {
     std::fs::read(room.data().join(SECRET)).expect("a secret")
 }
 
-/// The second start works, and so do the others, with the same secret. A key that was stored just
-/// before the failure may never have been shown; then the operator makes another while the hub is
-/// stopped.
+/// The second start works, and so do later ones, with the same secret. A key that was stored just
+/// before the failure may never have been printed; then the operator creates another while the hub
+/// is stopped.
 async fn second_start(room: &Room, first: Option<Vec<u8>>) {
     let caller = Caller::new();
     let hub = Hub::first(room, &Fault::none());

@@ -1,5 +1,5 @@
-//! A disk without room: writes get 507 and change nothing, reads are right, and when there is room
-//! again everything goes on (G21, T52).
+//! A full disk: writes get 507 and change nothing, reads are correct, and everything works again
+//! once there is space (G21, T52).
 
 use super::boundaries::recovered;
 use super::disk::{Deed, Fault, Room};
@@ -33,7 +33,7 @@ async fn fill(point: &Point) -> Fate {
     let progress = play(&caller, &url, &script).await;
     let failed = room.boundaries().into_iter().find(|boundary| boundary.failed);
     if failed.is_some_and(|boundary| boundary.kind == "sync") {
-        // What a sync has left behind is not known, whatever the reason.
+        // After a failed sync the contents are uncertain, whatever the reason.
         let (status, complaint) = hub.ended();
         assert_complained(status, &complaint);
         recovered(&room, &caller, &script, &progress).await;

@@ -1,4 +1,4 @@
-//! The hub over such a disk, and how it is called.
+//! The hub over a failing disk, and its callers.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::disk::{Fault, Room};
 use crate::crash::flags;
 use crate::kit::{Lines, ended, operator_key};
 
-/// Nothing takes so long unless it hangs.
+/// Longer than this only if something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A hub process that may end by itself at any moment.
 pub struct Hub {
     child: Child,
-    /// Where it listens, if it came so far.
+    /// Its address, if it got that far.
     pub url: Option<String>,
     complaint: Option<JoinHandle<String>>,
 }
@@ -28,12 +28,12 @@ impl Hub {
         Self::with_key(room, fault, &operator_key())
     }
 
-    /// A hub that is given this operator key.
+    /// A hub with this operator key.
     pub fn with_key(room: &Room, fault: &Fault, key: &str) -> Self {
         Self::spawn(room, fault, &[("RIALTO_OPERATOR_KEY", key)])
     }
 
-    /// A hub that is given no operator key and has to make one.
+    /// A hub without an operator key, which has to create one.
     pub fn first(room: &Room, fault: &Fault) -> Self {
         Self::spawn(room, fault, &[])
     }
@@ -50,7 +50,7 @@ impl Hub {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        // Read on, or the hub would block on a full pipe.
+        // Keep reading, or the hub would block on a full pipe.
         let mut errors = child.stderr.take().expect("a pipe");
         let complaint = std::thread::spawn(move || {
             let mut text = Vec::new();
@@ -58,20 +58,20 @@ impl Hub {
             String::from_utf8_lossy(&text).into_owned()
         });
         let greets = child.stdout.take();
-        // Ours before it is waited for, so that it ends also if that is in vain.
+        // Owned before the wait, so that it is killed even if the wait fails.
         let mut this = Self { child, url: None, complaint: Some(complaint) };
         this.url = Lines::of(greets).address().1;
         this
     }
 
-    /// Waits until it has ended by itself: how, and what it complained of.
+    /// Waits until it has ended by itself; returns the status and its error output.
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = ended(&mut self.child);
         let complaint = self.complaint.take().expect("asked once").join().expect("no panic");
         (status, complaint)
     }
 
-    /// SIGTERM, and wait until it has ended.
+    /// Sends SIGTERM and waits for the exit.
     pub fn stop(self) -> (ExitStatus, String) {
         let id = self.child.id().to_string();
         // It may have ended by itself already.
@@ -79,7 +79,7 @@ impl Hub {
         self.ended()
     }
 
-    /// SIGKILL, and wait until it is gone.
+    /// Sends SIGKILL and waits for the exit.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
@@ -98,13 +98,13 @@ impl Drop for Hub {
     }
 }
 
-/// Whether the process was killed, by itself or by us, and did not die of anything else.
+/// Whether the process was killed, by itself or by the test, and died of nothing else.
 pub fn was_killed(status: ExitStatus) -> bool {
     const SIGKILL: i32 = 9;
     std::os::unix::process::ExitStatusExt::signal(&status) == Some(SIGKILL)
 }
 
-/// One whole request.
+/// One complete request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: &'static str,
@@ -127,10 +127,10 @@ impl Request {
     }
 }
 
-/// A whole answer; anything less is none.
+/// A complete response; a partial one counts as none.
 pub type Told = Option<(u16, String)>;
 
-/// One caller, wherever the hub is.
+/// One caller, at any hub address.
 pub struct Caller(reqwest::Client);
 
 impl Caller {
@@ -156,7 +156,7 @@ impl Caller {
         Some((status, answer.text().await.ok()?))
     }
 
-    /// Sends what a hub without faults must take.
+    /// Sends a request that a hub without faults must accept.
     pub async fn must(&self, url: &str, request: &Request) -> Value {
         let (status, text) = self.send(url, request).await.expect("an answer");
         assert!((200..300).contains(&status), "{}: {status} {text}", request.path);
@@ -164,13 +164,13 @@ impl Caller {
     }
 }
 
-/// Runs something that waits, on this thread.
+/// Runs a future on this thread.
 pub fn wait_for<R>(work: impl Future<Output = R>) -> R {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(work)
 }
 
-/// What `rialto audit` makes of some data: its exit code, and all it says.
+/// Runs `rialto audit` on some data: its exit code and its output.
 pub fn audit(data: &Path) -> (i32, String) {
     let (code, said, trouble) =
         crate::kit::run(&["audit", "--data", data.to_str().expect("a path")]);

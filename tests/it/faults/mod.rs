@@ -1,9 +1,9 @@
-//! Faults put under the unmodified binary: kills and power cuts at every place where it changes
-//! something on disk, disks that fail or fill up, and bytes that rot.
+//! Fault injection under the unmodified binary: kills and power cuts at every change on disk,
+//! failing and full disks, and corrupted bytes.
 //!
-//! One client goes through a fixed script and notes what it was told. What the hub shows after every
-//! step is known from a run without faults, so after a crash there are two right answers and no
-//! others: everything that was acknowledged and nothing else, or that and the whole of the next step.
+//! One client runs a fixed script and records the answers. A run without faults shows the state
+//! after every step, so after a crash exactly two states are correct: every acknowledged step, or
+//! those and the whole next one.
 
 mod boundaries;
 mod checkpoints;

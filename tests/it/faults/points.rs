@@ -1,4 +1,4 @@
-//! Which boundaries are tried: all of them, or some of every sort, the same for the same seed.
+//! Which boundaries are tried: all of them, or a sample of every sort, reproducible from the seed.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::disk::{Boundary, Deed, Room};
 use crate::crash::{Dice, SEED, seed};
 
-/// How many points are tried: a number, or `all`.
+/// Environment variable: how many points to try, a number or `all`.
 pub const POINTS: &str = "RIALTO_FAULT_POINTS";
-/// What is written behind is written when there is time, so some runs have fewer boundaries than the
-/// one that was counted; but not many.
+/// Deferred writes happen at varying times, so some runs have fewer boundaries than the counted
+/// one; but not many.
 const STRUCK_PERCENT_MIN: usize = 80;
 /// Points tried at the same time.
 const AT_ONCE: usize = 3;
@@ -23,7 +23,7 @@ pub struct Point {
     pub boundary: Boundary,
 }
 
-/// The points to try of those that there are; so many, if nobody says otherwise.
+/// The points to try; `usually` is the default number.
 pub fn chosen(boundaries: &[Boundary], deeds: &[Deed], usually: usize) -> Vec<Point> {
     let wanted = match std::env::var(POINTS) {
         Ok(all) if all == "all" => usize::MAX,
@@ -38,7 +38,7 @@ pub fn chosen(boundaries: &[Boundary], deeds: &[Deed], usually: usize) -> Vec<Po
     points
 }
 
-/// Every fault at every boundary where it means something of its own.
+/// Every fault at every boundary where it differs from the others.
 fn every(boundaries: &[Boundary], deeds: &[Deed]) -> Vec<Point> {
     let mut all = Vec::new();
     for boundary in boundaries {
@@ -52,7 +52,7 @@ fn every(boundaries: &[Boundary], deeds: &[Deed]) -> Vec<Point> {
     all
 }
 
-/// Takes some: of every sort (fault, call, file) in turn, and within a sort by chance.
+/// Takes a sample: of every sort (fault, call, file) in turn, and within a sort at random.
 fn some(all: Vec<Point>, wanted: usize, seed: u64) -> Vec<Point> {
     let mut sorts = std::collections::BTreeMap::<String, Vec<Point>>::new();
     for point in all {
@@ -70,16 +70,16 @@ fn some(all: Vec<Point>, wanted: usize, seed: u64) -> Vec<Point> {
     taken
 }
 
-/// What came of the fault at a point.
+/// The result of the fault at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Struck,
-    /// The run had fewer boundaries than the one that was counted.
+    /// The run had fewer boundaries than the counted one.
     Missed,
 }
 
 impl Fate {
-    /// What the disk says.
+    /// Read from the shim's log.
     pub fn of(room: &Room) -> Self {
         match room.boundaries().iter().any(|boundary| boundary.failed) {
             true => Self::Struck,
@@ -88,7 +88,8 @@ impl Fate {
     }
 }
 
-/// Has the fault of each point happen; most of them must have struck, or nothing would have been tried.
+/// Injects the fault of each point; most of them must have happened, or the test would prove
+/// nothing.
 pub fn strike_each(points: &[Point], attempt: impl Fn(&Point) -> Fate + Sync) {
     let struck = AtomicUsize::new(0);
     try_each(points, |point| {
@@ -96,11 +97,11 @@ pub fn strike_each(points: &[Point], attempt: impl Fn(&Point) -> Fate + Sync) {
         struck.fetch_add(usize::from(hit), Ordering::Relaxed);
     });
     let struck = struck.into_inner();
-    println!("{struck} of {} faults struck", points.len());
-    assert!(struck * 100 >= points.len() * STRUCK_PERCENT_MIN, "only {struck} struck");
+    println!("{struck} of {} faults happened", points.len());
+    assert!(struck * 100 >= points.len() * STRUCK_PERCENT_MIN, "only {struck} faults happened");
 }
 
-/// Tries each point, a few at a time, and then says which of them have failed.
+/// Tries each point, a few at a time, and reports those that failed.
 pub fn try_each<P: Debug + Sync>(points: &[P], attempt: impl Fn(&P) + Sync) {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

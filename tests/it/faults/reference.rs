@@ -1,4 +1,4 @@
-//! The run without faults that all others are compared with.
+//! The run without faults, which all others are compared with.
 
 use std::sync::OnceLock;
 
@@ -8,16 +8,16 @@ use super::scene::{Scene, scene};
 use super::script::{Step, play, script};
 use super::view::View;
 
-/// A disk that counts fewer is not under the hub, and there would be nothing to try.
+/// With fewer boundaries the shim is not active, and there would be nothing to try.
 const BOUNDARIES_MIN: usize = 100;
 
-/// What is right.
+/// The correct results.
 pub struct Reference {
-    /// What is shown before the first step, after the first, and so on to the end.
+    /// The view before the first step, after the first, and so on to the end.
     pub views: Vec<View>,
-    /// Every change on disk, from the start of the hub until it has stopped in good order.
+    /// Every change on disk, from the start of the hub to its clean shutdown.
     pub boundaries: Vec<Boundary>,
-    /// How many of them there are before it is asked to stop.
+    /// How many of them come before the shutdown.
     pub while_it_runs: usize,
 }
 
@@ -34,7 +34,7 @@ impl Reference {
     async fn make(scene: &Scene) -> Self {
         let (caller, script) = (Caller::new(), script(scene));
         let views = views(&caller, scene, &script).await;
-        // Counted in a run that is not looked at: looking costs nothing on disk, but takes time.
+        // Counted in a run without views: they write nothing, but take time.
         let room = Room::with(&scene.data());
         let hub = Hub::start(&room, &Fault::none());
         let progress = play(&caller, hub.url(), &script).await;
@@ -42,10 +42,14 @@ impl Reference {
         let while_it_runs = room.boundaries().len();
         let view = View::of(&caller, hub.url(), scene).await;
         let last = views.last().expect("a last view");
-        assert!(&view == last, "two runs are alike: {}", view.unlike(last));
+        assert!(&view == last, "two runs must be equal: {}", view.unlike(last));
         assert!(hub.stop().0.success());
         let boundaries = room.boundaries();
-        assert!(boundaries.len() > BOUNDARIES_MIN, "the disk counts only {}", boundaries.len());
+        assert!(
+            boundaries.len() > BOUNDARIES_MIN,
+            "only {} boundaries were counted",
+            boundaries.len()
+        );
         Self { views, boundaries, while_it_runs }
     }
 }
@@ -59,10 +63,10 @@ async fn views(caller: &Caller, scene: &Scene, script: &[Step]) -> Vec<View> {
         assert!((200..300).contains(&told.0), "{}: {told:?}", step.name);
         views.push(View::of(caller, hub.url(), scene).await);
         let [.., before, after] = &views[..] else { unreachable!("two at least") };
-        // A step nobody can see would prove nothing.
-        assert!(before != after || step.name == "rotate", "{} is not seen", step.name);
+        // A step without a visible effect would prove nothing.
+        assert!(before != after || step.name == "rotate", "{} has no visible effect", step.name);
     }
-    // A hub that has only read what is on disk shows the same, and a repeat changes nothing.
+    // A hub restarted from disk shows the same, and a repeat changes nothing.
     hub.kill();
     let hub = Hub::start(&room, &Fault::none());
     let last = views.last().expect("a last view");

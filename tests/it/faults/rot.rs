@@ -1,5 +1,5 @@
-//! Bytes that rot on disk while no hub is running: the hub does not start, or what it answers is
-//! right, or it ends when it finds out. It is never wrong (T53).
+//! Corrupted bytes on disk while no hub runs: the hub does not start, or answers correctly, or ends
+//! when it detects the damage. It never answers wrongly (T53).
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use crate::crash::{Dice, SEED, seed};
 const FILE: &str = "rialto.db";
 const LOG: &str = "rialto.db-wal";
 
-/// A hub's data after the whole script: stopped in good order, or killed.
+/// A hub's data after the whole script: after a clean shutdown, or a kill.
 fn data(killed: bool) -> &'static Room {
     static DATA: [OnceLock<Room>; 2] = [const { OnceLock::new() }; 2];
     DATA[usize::from(killed)].get_or_init(|| {
@@ -37,14 +37,14 @@ fn data(killed: bool) -> &'static Room {
     })
 }
 
-/// One byte that is no longer what it was.
+/// One corrupted byte.
 #[derive(Clone, Copy, Debug)]
 struct Rot {
     at: usize,
     mask: u8,
 }
 
-/// Places by chance, most of them where something is written.
+/// Random offsets, most of them in used parts of the file.
 fn places(file: &Path, count: usize) -> Vec<Rot> {
     let seed = seed();
     println!("{SEED}={seed}");
@@ -66,7 +66,7 @@ fn spoil(room: &Room, name: &str, rot: Rot) {
     std::fs::write(&path, bytes).expect("a file");
 }
 
-/// What became of one.
+/// Counts of the results.
 #[derive(Default)]
 struct Tally {
     refused: AtomicUsize,
@@ -74,15 +74,15 @@ struct Tally {
     told: AtomicUsize,
 }
 
-/// Lets bytes rot one at a time. Behind `unproved` they may take the newest step away, as if it had
-/// never been finished.
+/// Corrupts one byte at a time. From `unproved` on, damage may lose the newest step, as if it had
+/// never been committed.
 fn rot_everywhere(name: &str, killed: bool, count: usize, unproved: usize) {
     let (room, tally) = (data(killed), Tally::default());
     let places = places(&room.data().join(name), count);
     try_each(&places, |rot| wait_for(one(room, name, *rot, &tally, rot.at >= unproved)));
     let read = |count: &AtomicUsize| count.load(Ordering::Relaxed);
     let (refused, right, told) = (read(&tally.refused), read(&tally.right), read(&tally.told));
-    println!("{name}: {count} places, {refused} refused, {right} right, audit tells of {told}");
+    println!("{name}: {count} bytes, {refused} refused, {right} right, audit reports {told}");
 }
 
 async fn one(whole: &Room, name: &str, rot: Rot, tally: &Tally, unproved: bool) {
@@ -102,7 +102,7 @@ async fn one(whole: &Room, name: &str, rot: Rot, tally: &Tally, unproved: bool) 
         Some(view) => {
             let unfinished = unproved && view == *before;
             let wrong = || format!("audit said {code}: {said}\n{}", view.unlike(last));
-            assert!(view == *last || unfinished, "a wrong answer; {}", wrong());
+            assert!(view == *last || unfinished, "a wrong answer: {}", wrong());
             tally.right.fetch_add(1, Ordering::Relaxed);
         }
         None => {
@@ -124,8 +124,8 @@ fn a_log_with_one_rotten_byte_never_gives_a_wrong_answer() {
     rot_everywhere(LOG, true, 70, newest_commit(&log));
 }
 
-/// Where the newest commit of a log begins. Nothing has gone on from it, so a damage in it cannot be
-/// told from a commit that was never finished.
+/// The offset of the newest commit of a log. Nothing follows it, so damage in it cannot be told
+/// from an incomplete commit.
 fn newest_commit(log: &[u8]) -> usize {
     const HEAD: usize = 32;
     const FRAME: usize = 24 + 4_096;

@@ -1,5 +1,5 @@
-//! Who plays: agents of all five protocols, registered and provided with credits by a hub that has
-//! stopped in good order. Every run begins with a copy of its data.
+//! The participants: agents of all five protocols, registered and funded on a hub that was shut
+//! down cleanly. Every run begins with a copy of its data.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -28,28 +28,28 @@ pub struct Player {
     pub key: String,
 }
 
-/// Everybody, and the data they are in.
+/// All participants, and their data directory.
 pub struct Scene {
     room: Room,
-    /// Agents of the registry.
+    /// Registry agents.
     pub requester: Player,
     pub worker: Player,
     pub payer: Player,
-    /// Who changes its key, and who goes.
+    /// The agent that rotates its key, and the one that leaves.
     pub careful: Player,
     pub leaver: Player,
-    /// Agents of the relay.
+    /// Relay agents.
     pub alice: Player,
     pub bob: Player,
-    /// Agents of openclaw.
+    /// openclaw agents.
     pub asker: Player,
     pub helper: Player,
-    /// Inbox tokens of agora's two keys.
+    /// Inbox tokens of the two agora keys.
     pub seeks: String,
     pub finds: String,
 }
 
-/// Agora's two keys, and clara's two wallets.
+/// The two agora keys, and the two clara wallets.
 pub fn seeker() -> Key {
     Key::of(1)
 }
@@ -66,7 +66,7 @@ pub fn scribe() -> Wallet {
     Wallet::of(4)
 }
 
-/// The scene, made once.
+/// The participants, created once.
 pub fn scene() -> &'static Scene {
     static SCENE: OnceLock<Scene> = OnceLock::new();
     SCENE.get_or_init(|| {
@@ -115,7 +115,7 @@ impl Scene {
     }
 }
 
-/// A hub and how everybody gets there.
+/// A hub and a caller.
 struct Line {
     caller: Caller,
     url: String,

@@ -1,4 +1,4 @@
-//! What one client does, step by step: something of everything a hub writes down.
+//! The steps of one client: every kind of write a hub makes.
 
 use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ans104::Item;
@@ -19,18 +19,18 @@ pub const OTHER_JOB: &str = "00000000-0000-4000-8000-000000000004";
 pub const ASKED: &str = "00000000-0000-4000-8000-000000000005";
 pub const SOUGHT: &str = "sought";
 
-/// One write, and what may be answered when it is said again.
+/// One write, and the accepted answers to its repeat.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub name: &'static str,
     pub request: Request,
-    /// Besides any success: a repeat that is told that it is one.
+    /// Besides any success: statuses that tell that it is a repeat.
     repeated: &'static [u16],
-    /// What is asked first, because the hub has chosen a name that is needed.
+    /// A request made first, because the step needs an id that the hub chose.
     asks: Option<Request>,
 }
 
-/// Stands where a path or a body has a name that the hub has chosen.
+/// The placeholder in paths and bodies for an id that the hub chose.
 const CHOSEN: &str = "collaboration_id";
 
 impl Step {
@@ -42,7 +42,7 @@ impl Step {
         Self { repeated, ..self }
     }
 
-    /// Says it once.
+    /// Sends the step once.
     pub async fn say(&self, caller: &Caller, url: &str) -> Told {
         let Some(asks) = &self.asks else { return caller.send(url, &self.request).await };
         let (_, found) = caller.send(url, asks).await?;
@@ -54,11 +54,11 @@ impl Step {
         caller.send(url, &Request { path, body, ..self.request.clone() }).await
     }
 
-    /// Says it again to a hub that may have heard it already.
+    /// Sends it again to a hub that may have executed it already.
     pub async fn repeat(&self, caller: &Caller, url: &str) {
         let (status, text) = self.say(caller, url).await.expect("an answer");
         let fine = (200..300).contains(&status) || self.repeated.contains(&status);
-        assert!(fine, "{} again: {status} {text}", self.name);
+        assert!(fine, "{} repeated: {status} {text}", self.name);
     }
 }
 
@@ -66,7 +66,7 @@ impl Step {
 #[derive(Debug, Default)]
 pub struct Progress {
     pub acknowledged: Vec<String>,
-    /// The first answer that was no success, if there was one.
+    /// The first answer that was not a success, if there was one.
     pub refused: Option<(u16, String)>,
 }
 
@@ -75,7 +75,7 @@ impl Progress {
         self.acknowledged.len()
     }
 
-    /// Keys the client was given, which must work from then on.
+    /// Keys issued to the client, which must be valid from then on.
     pub fn keys(&self) -> Vec<String> {
         let found = self.acknowledged.iter().filter_map(|text| {
             let told: Value = serde_json::from_str(text).ok()?;
@@ -86,7 +86,7 @@ impl Progress {
     }
 }
 
-/// Goes through the script until something is not acknowledged.
+/// Runs the script until a step is not acknowledged.
 pub async fn play(caller: &Caller, url: &str, script: &[Step]) -> Progress {
     let mut progress = Progress::default();
     for step in script {
@@ -101,7 +101,7 @@ pub async fn play(caller: &Caller, url: &str, script: &[Step]) -> Progress {
     progress
 }
 
-/// The script. What is signed is signed now, and said again word for word.
+/// The script. Envelopes are signed now, and repeated verbatim.
 pub fn script(scene: &Scene) -> Vec<Step> {
     let mut steps = Vec::new();
     steps.extend(registry(scene));

@@ -1,39 +1,38 @@
 /*
- * A disk that fails when it is told to.
+ * A disk that fails on request.
  *
- * Loaded before the C library (LD_PRELOAD), this file stands between an unmodified program and the
- * calls that change what is on disk: write, pwrite, writev, pwritev, fsync, fdatasync, ftruncate,
- * rename, link, unlink, mkdir. Every such call on something in the watched directory is a *boundary*
- * and gets a number, 1, 2, 3 and so on. At a chosen number, or while a switch is on, something goes
- * wrong. What the call is about is told by the name of its descriptor (/proc/self/fd), so nothing
- * needs to be known about who opened what, and when.
+ * Loaded before the C library (LD_PRELOAD), this file wraps the calls of an unmodified program that
+ * change what is on disk: write, pwrite, writev, pwritev, fsync, fdatasync, ftruncate, rename, link,
+ * unlink, mkdir. Every such call on something in the watched directory is a *boundary* and gets a
+ * number, 1, 2, 3 and so on. At a chosen number, or while a switch file exists, a fault is injected.
+ * The file of a call is found by the name of its descriptor (/proc/self/fd), so opens need not be
+ * tracked.
  *
- * It is spoken to by the environment:
+ * Environment variables control it:
  *
- *   FAULT_DIR     the directory that is watched, as an absolute path without links in it
- *   FAULT_LOG     where every boundary is written down: number, kind of call, name, what was done
- *   FAULT_AT      the number of the boundary at which something goes wrong
- *   FAULT_DO      what goes wrong:
+ *   FAULT_DIR     the watched directory, as an absolute path without links in it
+ *   FAULT_LOG     the log of all boundaries: number, kind of call, name, what was done
+ *   FAULT_AT      the number of the boundary at which the fault is injected
+ *   FAULT_DO      the fault:
  *                   before  the process is killed before the call
  *                   after   the process is killed after it
  *                   torn    half of the bytes are written, then the process is killed; a call that
  *                           writes none is killed before
- *                   cut     the power fails before the call: whatever was not synced is gone
- *                   mess    the same, but of what was not synced some is gone and some is not
+ *                   cut     the power fails before the call: everything that was not synced is lost
+ *                   mess    the same, but only a random part of what was not synced is lost
  *                   eio     the call fails with EIO, and nothing is done
  *                   enospc  the call fails with ENOSPC, and nothing is done
- *                   short   half of the bytes are written, as on a disk that is full in the middle
- *                           of a write, and from then on as with enospc
+ *                   short   half of the bytes are written, as on a disk that fills up during a
+ *                           write, and later calls fail as with enospc
  *   FAULT_FOR     for the errors: how many calls fail, beginning with that one; 0 means all
  *   FAULT_ONLY    for the errors: only calls of this class, "sync" or "write"
  *   FAULT_NAME    for the errors: only calls on names that end like this
  *   FAULT_SWITCH  a file; while it exists, and whatever the number, the calls fail
  *
- * A kill is SIGKILL to ourselves: nothing of the program runs after it, and what it has written is
- * in the hands of the system, as when somebody else kills it. A power failure also takes from the
- * system what was never synced. To know that, the old content of every place is kept from the moment
- * it is written over until its file is synced, and put back by `cut`. A new name goes with it as long
- * as its directory was not synced.
+ * A kill is SIGKILL to this process: nothing of the program runs after it, and the system keeps what
+ * it has written, as with any other kill. A power failure also loses what was never synced. For this,
+ * the old content of every range is saved when it is overwritten, until its file is synced, and `cut`
+ * restores it. A new name is removed as well if its directory was not synced.
  */
 
 #define _GNU_SOURCE
@@ -57,7 +56,7 @@
 enum deed { NONE, BEFORE, AFTER, TORN, CUT, MESS, EIO_, ENOSPC_, SHORT };
 enum class { WRITE, SYNC, NAME };
 
-/* What the environment says, read once. */
+/* The settings from the environment, read once. */
 static struct {
 	char dir[PATH_MAX];
 	size_t dir_len;
@@ -68,7 +67,7 @@ static struct {
 	const char *name, *toggle;
 } told;
 
-/* The calls behind ours. */
+/* The wrapped calls. */
 static ssize_t (*real_write)(int, const void *, size_t);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static ssize_t (*real_writev)(int, const struct iovec *, int);
@@ -84,23 +83,23 @@ static int (*real_mkdir)(const char *, mode_t);
 static int (*real_open)(const char *, int, ...);
 static int (*real_openat)(int, const char *, int, ...);
 
-/* One boundary after the other: whoever is at one keeps the others out, so that numbers and what
- * they mean are in the same order, and so that nothing is written while the power fails. */
+/* One boundary at a time: a lock keeps the numbers in the order of the calls, and nothing is
+ * written while the power fails. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long count;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* ---- what a power failure takes away ---- */
+/* ---- what a power failure loses ---- */
 
-/* A place that was written over, or a name that was made, and is not synced. Newest first. */
+/* An overwritten range, or a new name, that is not synced. Newest first. */
 struct loss {
 	struct loss *older;
 	char path[PATH_MAX];
 	int is_name;
 	off_t size;   /* how long the file was */
 	off_t offset; /* where the old bytes belong */
-	size_t written; /* how many bytes came in their place */
-	size_t length;  /* how many there were; the others are new */
+	size_t written; /* number of new bytes */
+	size_t length;  /* number of old bytes; the rest is new */
 	unsigned char bytes[];
 };
 static struct loss *losses;
@@ -112,7 +111,7 @@ static void keep(struct loss *loss, const char *path)
 	losses = loss;
 }
 
-/* Keeps what is about to be overwritten or cut off. */
+/* Saves what is about to be overwritten or truncated. */
 static void keep_old(int fd, const char *path, off_t offset, size_t length)
 {
 	if (told.deed != CUT && told.deed != MESS)
@@ -146,14 +145,14 @@ static void keep_name(const char *path)
 	keep(loss, path);
 }
 
-/* Whether a name stands directly in a directory. */
+/* Whether a name is directly in a directory. */
 static int is_in(const char *path, const char *dir)
 {
 	size_t length = strlen(dir);
 	return strncmp(path, dir, length) == 0 && path[length] == '/' && !strchr(path + length + 1, '/');
 }
 
-/* What was synced is safe: a file's bytes, or a directory's names. */
+/* A sync makes a file's bytes, or a directory's names, safe. */
 static void forget(const char *path)
 {
 	for (struct loss **at = &losses; *at;) {
@@ -168,7 +167,7 @@ static void forget(const char *path)
 	}
 }
 
-/* Puts back what was there before; by chance, if it is to be a mess. */
+/* Restores the old content; for `mess`, a random part of it. */
 static void lose(int by_chance)
 {
 	unsigned long dice = told.at * 0x9e3779b97f4a7c15ul;
@@ -183,16 +182,16 @@ static void lose(int by_chance)
 		int fd = real_open(loss->path, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			continue;
-		/* New bytes become zeros, which is what a file has where nothing was written. */
+		/* New bytes become zeros, as in a file where nothing was written. */
 		real_pwrite(fd, loss->bytes, loss->written, loss->offset);
-		/* Of a mess something may be left behind them, so the file stays as long as it is. */
+		/* With `mess`, later bytes may remain, so the file keeps its length. */
 		if (!by_chance)
 			real_ftruncate(fd, loss->size);
 		close(fd);
 	}
 }
 
-/* ---- what goes wrong ---- */
+/* ---- faults ---- */
 
 static void read_environment(void)
 {
@@ -239,7 +238,7 @@ static int is_watched(const char *path)
 	       (path[told.dir_len] == '/' || path[told.dir_len] == 0);
 }
 
-/* The name of a descriptor, if it is one of ours. */
+/* The name of a descriptor, if it is in the watched directory. */
 static int watched(int fd, char *path)
 {
 	char link[64];
@@ -259,10 +258,11 @@ static void die(void)
 		pause();
 }
 
-/* Nobody sees the power fail: a child kills us, waits until we are gone with all our threads, and only
- * then takes away what was not synced. Else somebody could read from a file that is already cut, or
- * touch a mapped part that is no longer there. Whoever reads our stderr to its end waits for the child,
- * too. After a fork among threads the child may do nothing but plain system calls. */
+/* The program must not see the power failure: a child kills this process, waits until all its threads
+ * have ended, and only then removes what was not synced. Otherwise a thread could read from a file that
+ * is already truncated, or touch a mapped part that is no longer there. A reader of this process's
+ * stderr also waits for the child, which holds it open. After a fork in a threaded process the child
+ * may only make plain system calls. */
 static void power_fails(int by_chance)
 {
 	pid_t us = getpid();
@@ -296,7 +296,7 @@ static int is_error(void)
 	return told.deed == EIO_ || told.deed == ENOSPC_ || told.deed == SHORT;
 }
 
-/* At a boundary: counts it, writes it down, and tells what is to be done. Returns in its turn. */
+/* Before a boundary: counts it, logs it, and returns what to do, with the lock held. */
 static enum deed arrive(enum class class, const char *kind, const char *path)
 {
 	enum deed deed = NONE;
@@ -325,7 +325,7 @@ static enum deed arrive(enum class class, const char *kind, const char *path)
 	return deed;
 }
 
-/* Behind a boundary. */
+/* After a boundary. */
 static void leave(enum deed deed)
 {
 	int kept = errno;
@@ -344,7 +344,7 @@ static int refuse(enum deed deed)
 
 /* ---- the calls ---- */
 
-/* Every way to write ends here; without an offset the descriptor's own is meant. */
+/* All write calls end here; without an offset the descriptor's own is used. */
 static ssize_t put(int fd, const void *bytes, size_t length, const off_t *offset, const char *path,
 		   const char *kind)
 {
@@ -386,7 +386,7 @@ ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
 	return pwrite64(fd, bytes, length, offset);
 }
 
-/* A short write is allowed, so of several pieces only the first that has something is written. */
+/* A short write is allowed, so only the first non-empty buffer is written. */
 ssize_t writev(int fd, const struct iovec *pieces, int many)
 {
 	char path[PATH_MAX];
@@ -417,7 +417,7 @@ static int sync_with(int (*real)(int), int fd)
 	char path[PATH_MAX];
 	int ours = watched(fd, path);
 	if (!ours) {
-		/* The directory above holds the name of the watched one. */
+		/* The parent directory holds the name of the watched one. */
 		pthread_mutex_lock(&turn);
 		int done = real(fd);
 		if (done == 0 && told.dir_len)
@@ -468,7 +468,7 @@ int ftruncate(int fd, off_t size)
 	return ftruncate64(fd, size);
 }
 
-/* What is done to names. They are given in full, as the program under test does. */
+/* Calls on names. The program under test passes absolute paths. */
 #define NAMED(kind, path, call, made)                                \
 	do {                                                         \
 		pthread_once(&once, read_environment);               \
@@ -509,8 +509,8 @@ int mkdir(const char *path, mode_t mode)
 	NAMED("mkdir", path, real_mkdir(path, mode), 1);
 }
 
-/* Opening is no boundary: a new file without content is what a kill before its first write leaves
- * as well. But a new name is something the power can take away. */
+/* Opening is not a boundary: a kill before the first write leaves an empty new file as well. But a
+ * power failure can lose a new name. */
 static int open_at(int dir, const char *path, int flags, mode_t mode)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
-//! What a hub shows to everybody who plays, without what differs between two runs: times, and names
-//! the hub has made up.
+//! What a hub shows to all participants, without what differs between two runs: times, and ids that
+//! the hub generated.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::scene::{Scene, patron, seeker};
 use super::script::{ASKED, JOB, NEWCOMER, OTHER_JOB, SOUGHT, TRANSFER};
 use crate::kit::operator_key;
 
-/// Answers by whom and where.
+/// Answers by caller and path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View(BTreeMap<String, String>);
 
 impl View {
-    /// Asks for everything.
+    /// Reads everything.
     pub async fn of(caller: &Caller, url: &str, scene: &Scene) -> Self {
         Self::unless_it_ends(caller, url, scene).await.expect("whole answers")
     }
 
-    /// Asks for everything of a hub that may find out that it must not answer.
+    /// Reads everything from a hub that may end when it detects damage.
     pub async fn unless_it_ends(caller: &Caller, url: &str, scene: &Scene) -> Option<Self> {
         let mut shown = BTreeMap::new();
         for (who, request) in requests(scene) {
@@ -28,7 +28,7 @@ impl View {
             if status == 503 {
                 return None;
             }
-            // The hub is somewhere else every time.
+            // The hub's address differs every time.
             let text = text.replace(url, "hub:");
             let body = serde_json::from_str(&text).map_or(Value::String(text), masked);
             shown.insert(format!("{who} {}", request.path), format!("{status} {body}"));
@@ -36,7 +36,7 @@ impl View {
         Some(Self(shown))
     }
 
-    /// What differs, for people.
+    /// The differences, in readable form.
     pub fn unlike(&self, other: &Self) -> String {
         let pairs = self.0.iter().filter(|(path, text)| other.0.get(*path) != Some(text));
         let lines = pairs.map(|(path, text)| {
@@ -47,7 +47,7 @@ impl View {
     }
 }
 
-/// Everything that is asked for.
+/// All requests of a view.
 fn requests(scene: &Scene) -> Vec<(&'static str, Request)> {
     let operator = operator_key();
     let mut all = Vec::new();
@@ -95,7 +95,7 @@ fn requests(scene: &Scene) -> Vec<(&'static str, Request)> {
     all
 }
 
-/// Without what differs from run to run.
+/// Without what differs between runs.
 fn masked(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -103,7 +103,7 @@ fn masked(value: Value) -> Value {
         }
         Value::Array(items) => items.into_iter().map(masked).collect(),
         Value::String(text) => match serde_json::from_str(&text) {
-            // Some texts are JSON themselves.
+            // Some strings are JSON texts.
             Ok(inner @ Value::Object(_)) => masked(inner),
             _ => Value::String(mask_text(text)),
         },
@@ -117,11 +117,11 @@ fn mask(name: String, value: Value) -> (String, Value) {
     (name, value)
 }
 
-/// Members that are about time, or signed anew by the hub whenever it is asked.
+/// Members with times, or signed anew by the hub for every response.
 const HIDDEN: &[&str] =
     &["receipt", "signature", "cursor", "timestamp", "age_seconds", "execution_time_ms"];
 
-/// Ids of our own choosing are shown; other ids, times and digests are not.
+/// Ids chosen by the tests are kept; other ids, times and digests are masked.
 fn mask_text(text: String) -> String {
     let chosen = [NEWCOMER, TRANSFER, JOB, OTHER_JOB, ASKED].contains(&text.as_str());
     let bytes = text.as_bytes();

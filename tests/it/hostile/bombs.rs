@@ -1,10 +1,10 @@
-//! Bodies that are small to send and large to read (T44).
+//! Bodies that are small to send and expensive to read (T44).
 
 use super::bystander::Bystander;
 use super::house::House;
 use crate::kit::Reply;
 
-/// Places that read JSON, and whether they want to know who sends it.
+/// Routes that read JSON, and whether they need a key.
 const DOORS: [(&str, bool); 9] = [
     ("/registry/register", false),
     ("/registry/discover", false),
@@ -17,7 +17,7 @@ const DOORS: [(&str, bool); 9] = [
     ("/v1/jobs", true),
 ];
 
-/// Just below what is read at all.
+/// Just below the size limit.
 const LARGE: usize = 1_000_000;
 
 fn bombs() -> Vec<(&'static str, String)> {
@@ -55,7 +55,7 @@ async fn sent(
     body: impl Into<reqwest::Body>,
 ) -> Reply {
     let mut request = house.http.post(format!("{}{}", house.url, door.0)).body(body);
-    // A refused body is not read to its end, so the connection is good for nothing else.
+    // A refused body is not read to its end, so the connection cannot be reused.
     request = request.header("connection", "close");
     if door.1 {
         request = request.bearer_auth(key);
@@ -96,7 +96,7 @@ async fn nothing_packed_is_unpacked() {
             if door.1 {
                 request = request.bearer_auth(&ada.key);
             }
-            // The head of a gzip file, and then anything.
+            // A gzip header followed by invalid data.
             let body = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &[0xff; 1_000]].concat();
             let reply = Reply::of(request.body(body).send().await.expect("an answer")).await;
             assert_eq!(reply.status, 415, "{coding} at {}: {}", door.0, reply.text);

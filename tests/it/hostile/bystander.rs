@@ -1,4 +1,4 @@
-//! Somebody who has nothing to do with any of it.
+//! A well-behaved client that runs beside every attack.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,11 +10,11 @@ use super::house::House;
 use crate::kit::{Reply, http_builder};
 use crate::relay::kit::Peer;
 
-/// Less than any hub lets a connection be idle.
+/// Shorter than any hub's idle timeout.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
-/// Writes to a friend, reads the directory and asks for its health, one after the other, until it is
-/// told that it is enough.
+/// Sends messages to a peer, reads the directory and the health route, one after the other, until
+/// it is stopped.
 pub struct Bystander {
     rounds: Arc<AtomicUsize>,
     enough: Arc<AtomicBool>,
@@ -27,7 +27,7 @@ impl Bystander {
         let (rounds, enough) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let (url, count, stop) = (house.url.clone(), Arc::clone(&rounds), Arc::clone(&enough));
         let going = tokio::spawn(async move {
-            // With connections of its own, and of these none that the hub may be about to close.
+            // Its own connections, and none of them one that the hub may be about to close.
             let http = http_builder().pool_idle_timeout(IDLE_MAX).build().expect("a client");
             while !stop.load(Ordering::SeqCst) {
                 round(&http, &url, &own, &friend).await;
@@ -37,15 +37,15 @@ impl Bystander {
         Self { rounds, enough, going }
     }
 
-    /// It has got everything done so far, and gets some more done from now on.
+    /// All its requests have succeeded so far, and more succeed from now on.
     pub async fn assert_well(&self) {
         let before = self.rounds.load(Ordering::SeqCst);
         let more = || self.rounds.load(Ordering::SeqCst) > before + 1;
         crate::kit::eventually(async || more() || self.going.is_finished()).await;
-        assert!(more(), "the bystander was harmed");
+        assert!(more(), "the bystander was affected");
     }
 
-    /// It goes, and nothing has gone wrong for it.
+    /// Stops it; all its requests have succeeded.
     pub async fn leave(self) {
         self.assert_well().await;
         self.enough.store(true, Ordering::SeqCst);
@@ -67,7 +67,7 @@ async fn round(http: &reqwest::Client, url: &str, own: &Peer, friend: &Peer) {
     let before = position.as_u64().expect("a number") - 1;
     let read = get(&format!("/v1/inbox?after={before}"), &friend.key).await;
     assert!(read.text.contains("all well?"), "{}", read.text);
-    // What is read may be forgotten, so that this inbox is never full.
+    // Acknowledges, so that this inbox is never full.
     post("/v1/inbox/ack", &friend.key, json!({ "up_to": position })).await;
     get("/health", &own.key).await;
     get("/registry/skills", &own.key).await;

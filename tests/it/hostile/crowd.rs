@@ -14,20 +14,20 @@ use crate::relay::kit::Peer;
 
 const IDLE: usize = 5_000;
 const STALLED: usize = 1_000;
-/// Agents the idle streams belong to.
+/// Agents that own the idle streams.
 const AGENTS: usize = 100;
-/// What one idle stream may take of a hub that was built without optimising.
+/// Memory limit of one idle stream, in a hub built without optimisation.
 const IDLE_BYTES: u64 = 40 << 10;
-/// What one stalled reader may keep in memory (T45).
+/// Memory limit of one stalled reader (T45).
 const STALLED_BYTES: u64 = 256 << 10;
-/// Connections being opened at once.
+/// Connections opened concurrently.
 const AT_ONCE: usize = 64;
-/// Agents that do not read, and what waits for each: more than the system takes for them.
+/// Agents that do not read, and the bytes that wait for each: more than the socket buffers take.
 const SLEEPERS: usize = 25;
 const LETTERS: usize = 8;
 const LETTER_CHARS: usize = 60_000;
 
-/// Opens an inbox on a bare connection and reads its beginning, and no more than that.
+/// Opens an inbox on a raw connection and reads only its beginning.
 async fn open(address: SocketAddr, key: &str, buffer: Option<u32>) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     if let Some(bytes) = buffer {
@@ -56,11 +56,11 @@ async fn open_all(house: &House, of: &[Peer], count: usize, buffer: Option<u32>)
     opened.buffer_unordered(AT_ONCE).collect().await
 }
 
-/// Reads on until this text has come.
+/// Reads until this text has arrived.
 async fn hears(stream: &mut TcpStream, text: &str) {
     let (mut all, mut part) = (Vec::new(), [0; 4_096]);
     while !String::from_utf8_lossy(&all).contains(text) {
-        let length = stream.read(&mut part).await.expect("it goes on");
+        let length = stream.read(&mut part).await.expect("the stream is open");
         assert!(length > 0, "the stream ended without {text}");
         all.extend_from_slice(&part[..length]);
     }
@@ -77,13 +77,13 @@ async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages(
     let mut streams = open_all(&house, &crowd, count, None).await;
     bystander.assert_well().await;
     house.assert_within(before, count as u64 * IDLE_BYTES, &format!("{count} idle streams"));
-    // Every stream of every agent hears what is written to it.
+    // Every stream of every agent receives what is sent to it.
     let sender = house.join("sender").await;
     for (n, peer) in crowd.iter().enumerate() {
         house.say(&sender, peer, &format!("hello number {n}.")).await.expect(200);
     }
     let mut heard = 0;
-    // Streams were opened in turns, but may have come in any order: each hears one of the texts.
+    // Streams were opened concurrently, in any order: each receives one of the texts.
     for stream in streams.iter_mut().step_by(17) {
         in_time(hears(stream, "hello number ")).await;
         heard += 1;
@@ -111,7 +111,7 @@ async fn a_thousand_readers_that_never_read_take_a_bounded_amount_and_slow_nobod
     let before = house.memory();
     let stalled = open_all(&house, &crowd, count, Some(4_096)).await;
     bystander.assert_well().await;
-    // New letters reach those who do read, while all the others are stuck.
+    // New messages reach the active readers while all the others are stalled.
     let reader = house.join("reader").await;
     let mut reads = in_time(open(house.address, &reader.key, None)).await;
     for n in 0..20 {

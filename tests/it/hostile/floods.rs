@@ -1,5 +1,5 @@
-//! Too much of what is allowed, and of what is not: messages, registrations, offers, wrong keys (T6,
-//! T47, T50).
+//! Floods of valid and invalid requests: messages, registrations, offers, wrong keys (T6, T47,
+//! T50).
 
 use futures_util::future::join_all;
 use rialto_protocols::agora::{Composer, Kind};
@@ -12,7 +12,7 @@ use crate::agora::kit::Key;
 use crate::kit::Reply;
 use crate::openclaw::kit::identity;
 
-/// Says when to come back, in a header that everybody understands.
+/// The response has a standard `Retry-After` header.
 #[track_caller]
 fn assert_later(reply: &Reply) {
     assert_eq!(reply.status, 429, "{}", reply.text);
@@ -35,15 +35,15 @@ async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
     }))
     .await;
     let taken = said.iter().filter(|reply| reply.status == 202).count();
-    assert_eq!(taken, ROOM, "as many as there is room for, and none is dropped in silence");
+    assert_eq!(taken, ROOM, "the inbox takes as many as fit, and drops none silently");
     said.iter().filter(|reply| reply.status != 202).for_each(assert_later);
-    // The victim can write, and others can be written to, also by the one who floods.
+    // The victim can send, and the flooding agent can still write to others.
     let other = house.join("other").await;
     house.say(&victim, &other, "help").await.expect(202);
     house.say(&flood, &other, "hello").await.expect(202);
     let page = house.get("/relay/agent/messages?limit=200", Some(&victim.key)).await.expect(200);
     assert_eq!(page.at("/data").as_array().map_or(0, Vec::len).min(ROOM), ROOM, "{}", page.text);
-    // Once it has read, there is room again.
+    // Once the inbox is read, it accepts messages again.
     let read = json!({"up_to": ROOM});
     house.post("/relay/agent/inbox/ack", Some(&victim.key), &read).await.expect(200);
     house.say(&flood, &victim, "one more").await.expect(202);
@@ -53,7 +53,7 @@ async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn registration_spam_is_told_when_to_come_back_at_every_door() {
-    // What one address may send, and what all of them may.
+    // The limit per address, and the limit in total.
     for limit in ["limits.registrations_per_minute", "limits.registrations_per_minute_total"] {
         spam(limit).await;
     }
@@ -95,9 +95,9 @@ async fn spam(limit: &str) {
         }
     }
     let taken: usize = 400 - refused.iter().sum::<usize>();
-    assert!(taken < 100, "{taken} of 400 were taken");
-    assert!(refused.iter().all(|count| *count > 50), "every door says no: {refused:?}");
-    // Who is known goes on as before.
+    assert!(taken < 100, "{taken} of 400 were accepted");
+    assert!(refused.iter().all(|count| *count > 50), "every route refuses: {refused:?}");
+    // Registered agents are not affected.
     house.say(&ada, &bob, "still here").await.expect(202);
     house.assert_within(before, 64 << 20, "registration spam");
     bystander.leave().await;
@@ -123,7 +123,7 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
         let key = format!("rk_{n:048x}");
         match READS.get(n % (READS.len() + 1)) {
             Some(path) => house.get(path, Some(&key)).await,
-            // By the express door.
+            // Through the fast path.
             None => house.post("/relay/messages", Some(&key), &said).await,
         }
     };
@@ -139,9 +139,9 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
         }
     }
     let heard: usize = 200 - refused.iter().sum::<usize>();
-    assert!((20..100).contains(&heard), "{heard} of 200 were told that their key is wrong");
-    assert!(refused.iter().all(|count| *count > 5), "every door says no: {refused:?}");
-    // Behind the same address, whoever has a key that works notices nothing, nor who shows none.
+    assert!((20..100).contains(&heard), "{heard} of 200 got a wrong-key answer");
+    assert!(refused.iter().all(|count| *count > 5), "every route refuses: {refused:?}");
+    // Callers at the same address with a valid key, or with none, are not affected.
     for path in ["/v1/me", "/relay/agent/messages"] {
         house.get(path, Some(&ada.key)).await.expect(200);
         house.get(path, None).await.expect(401);
@@ -152,7 +152,7 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_offers_is_bounded_and_one_of_them_can_be_taken() {
-    /// How often one agent may name a price for one job.
+    /// How many offers one agent may make for one job.
     const EACH: usize = 4;
     let house = House::open(&[]);
     let bystander = Bystander::arrive(&house).await;
@@ -177,7 +177,7 @@ async fn a_flood_of_offers_is_bounded_and_one_of_them_can_be_taken() {
                 taken += 1;
                 continue;
             }
-            // Waiting is no use, and the agent is not the one who is busy.
+            // A retry does not help, and the agent is not busy.
             assert_eq!(reply.status, 422, "{}", reply.text);
             assert_eq!(reply.str("/code"), "refused", "{}", reply.text);
             assert_eq!(reply.at("/retryable"), false, "{}", reply.text);
@@ -185,7 +185,7 @@ async fn a_flood_of_offers_is_bounded_and_one_of_them_can_be_taken() {
         }
     }
     assert_eq!((taken, refused), (EACH * workers.len(), (25 - EACH) * workers.len()));
-    // The requester is told of all that were taken, and takes one.
+    // The requester sees all accepted offers, and accepts one.
     let taken = json!({"agent": workers[0].id, "price": 0});
     let path = format!("/v1/jobs/{job}/accept");
     house.post(&path, Some(&requester.key), &taken).await.expect(200);

@@ -1,4 +1,4 @@
-//! A hub in which every place is taken, and those who have to know whether it is alive (T43).
+//! A hub at its connection limit, and its health checks (T43).
 
 use tokio::net::TcpStream;
 
@@ -6,9 +6,9 @@ use super::house::House;
 use super::room::Room;
 use crate::kit::in_time;
 
-/// All places there are.
+/// The connection limit.
 const PLACES: usize = 20;
-/// Nobody is shown out for being silent while this is looked at.
+/// No connection is closed for being idle during the test.
 const SETTINGS: [(&str, &str); 3] = [
     ("http.max_connections", "20"),
     ("http.header_timeout", "1h"),
@@ -40,12 +40,12 @@ async fn a_hub_without_a_free_place_tells_how_it_is_and_when_to_come_back() {
         assert!(answer.contains("\"retryable\":true"), "{path}: {answer}");
     }
     drop(silent);
-    // The places are free as soon as the hub has seen that they are.
+    // Slots are free as soon as the hub notices the closed connections.
     let served = async { while !get_once(&house).await {} };
     in_time(served).await;
 }
 
-/// Whether somebody who asks for more than health is served.
+/// Whether a request other than a health check is served.
 async fn get_once(house: &House) -> bool {
     let request = format!(
         "GET /relay/agents HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",

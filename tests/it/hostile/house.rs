@@ -1,4 +1,4 @@
-//! A hub in a process of its own, with as many file handles as it may have.
+//! A hub in its own process, with the highest possible limit of file handles.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::kit::{Lines, Reply, http, in_time};
 use crate::relay::kit::Peer;
 
-/// The hub; it is killed when dropped.
+/// The hub process; it is killed when dropped.
 pub struct House {
     pub url: String,
     pub address: SocketAddr,
@@ -21,7 +21,7 @@ pub struct House {
 }
 
 impl House {
-    /// A hub with these settings besides those every crowd needs.
+    /// A hub with these settings and those that every crowd needs.
     pub fn open(settings: &[(&str, &str)]) -> Self {
         let data = TempDir::new().expect("a directory");
         let crowd = [
@@ -54,7 +54,7 @@ impl House {
         Self { url, address, http, child, _data: data }
     }
 
-    /// The memory it has in use, in bytes.
+    /// Its resident memory, in bytes.
     pub fn memory(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).expect("it is alive");
@@ -63,7 +63,7 @@ impl House {
         kibibytes * 1_024
     }
 
-    /// It has not grown by more than this since it had so much.
+    /// Checks that its memory has not grown by more than this.
     #[track_caller]
     pub fn assert_within(&self, before: u64, allowance: u64, what: &str) {
         let grown = self.memory().saturating_sub(before);
@@ -87,7 +87,7 @@ impl House {
         Reply::of(request.send().await.expect("an answer")).await
     }
 
-    /// An agent with an address.
+    /// Registers a relay agent.
     pub async fn join(&self, name: &str) -> Peer {
         let reply = self.post("/relay/register", None, &json!({"agent_id": name})).await;
         let reply = reply.expect(201);
@@ -99,7 +99,7 @@ impl House {
         self.post("/relay/messages", Some(&from.key), &body).await
     }
 
-    /// An agent of the registry with one skill that costs nothing; no endpoint means that it polls.
+    /// Registers a registry agent with one free skill; without an endpoint it polls.
     pub async fn agent(&self, owner: &str, skill: &str, endpoint: Option<&str>) -> Peer {
         let mut body = json!({"agent_name": owner, "owner_id": owner,
             "skills": [{"skill_name": skill, "cost_per_call": 0}]});
@@ -110,7 +110,7 @@ impl House {
         Peer { id: reply.str("/agent_id"), key: reply.str("/api_key") }
     }
 
-    /// Sends these bytes and reads whatever comes until the hub closes.
+    /// Sends these bytes and reads until the hub closes.
     pub async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.expect("it listens");
         let mut answer = Vec::new();

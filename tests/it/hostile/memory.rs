@@ -1,4 +1,4 @@
-//! What agents, jobs and messages take of the hub's memory, and what happens when there is none left.
+//! Memory use of agents, jobs and messages, and the behaviour when the memory budget is exhausted.
 
 use futures_util::{StreamExt, stream};
 use rialto_hub::config::Posture;
@@ -12,25 +12,25 @@ use crate::kit::{Reply, TestHub};
 use crate::openclaw::kit::identity;
 use crate::relay::kit::Peer;
 
-/// Things of each kind that are measured.
+/// How many of each kind are measured.
 const EACH: usize = 2_000;
-/// Requests under way at once.
+/// Concurrent requests.
 const AT_ONCE: usize = 32;
-/// What the process may take for buffers, caches and the allocator's own books, whatever it holds.
+/// Memory the process may use for buffers, caches and the allocator, whatever it holds.
 const SLACK: u64 = 10 << 20;
 
-/// The stated sizes, in bytes: see the table of figures.
+/// The documented sizes, in bytes: see the table of figures.
 const IDLE_AGENT: u64 = 8_192;
 const OPEN_JOB: u64 = 4_096;
 
-/// One number of `/metrics`.
+/// One value of `/metrics`.
 fn metric(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     let number: f64 = line.unwrap_or_else(|| panic!("no {name}")).parse().expect("a number");
     number as u64
 }
 
-/// What the hub counts, and what the process takes.
+/// Memory as the hub counts it, and as the process uses it.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     counted: u64,
@@ -43,7 +43,7 @@ impl Taken {
         Self { counted: metric(&text, "rialto_memory_bytes"), resident: house.memory() }
     }
 
-    /// What was taken since then.
+    /// The difference since then.
     fn since(self, before: Self) -> Self {
         Self {
             counted: self.counted.saturating_sub(before.counted),
@@ -56,7 +56,7 @@ async fn each<T>(count: usize, one: impl AsyncFn(usize) -> T) -> Vec<T> {
     stream::iter(0..count).map(|n| one(n)).buffered(AT_ONCE).collect().await
 }
 
-/// Does something so many times, and tells what it took.
+/// Runs something this many times, and returns the memory it took.
 async fn taken<T>(house: &House, what: &str, one: impl AsyncFn(usize) -> T) -> (Taken, Vec<T>) {
     let before = Taken::by(house).await;
     let made = each(EACH, one).await;
@@ -66,7 +66,7 @@ async fn taken<T>(house: &House, what: &str, one: impl AsyncFn(usize) -> T) -> (
     (taken, made)
 }
 
-/// The process takes no more than is counted, and what is counted is not far from it.
+/// The process uses no more than is counted, and the count is close to it.
 #[track_caller]
 fn assert_counted(taken: Taken, stated: u64, what: &str) {
     let Taken { counted, resident } = taken;
@@ -75,7 +75,7 @@ fn assert_counted(taken: Taken, stated: u64, what: &str) {
     assert!(counted <= resident * 3 + SLACK, "{what}: {taken:?}");
 }
 
-/// What is on disk takes no memory.
+/// Rows on disk take no memory.
 #[track_caller]
 fn assert_nothing(taken: Taken, what: &str) {
     assert!(taken.counted <= 64 << 10, "{what}: {taken:?}");
@@ -86,7 +86,7 @@ fn assert_nothing(taken: Taken, what: &str) {
 async fn agents_jobs_and_messages_take_the_memory_that_is_stated() {
     let house = House::open(&[("registry.heartbeat_ttl", "1h"), ("limits.inbox_pending", "0")]);
     let worker = house.agent("worker", "work", None).await;
-    // One requester may not give one agent all of its free work.
+    // One requester may not fill an agent with free work alone.
     let bosses = each(8, async |n| house.agent(&format!("boss-{n}"), "boss", None).await).await;
     let (ada, bob) = (house.join("ada").await, house.join("bob").await);
     let wanted = json!({"skill": "work", "budget": 0, "input": {"text": "x".repeat(100)}});
@@ -101,7 +101,7 @@ async fn agents_jobs_and_messages_take_the_memory_that_is_stated() {
     let say = async |n: usize| {
         house.say(&ada, &bob, &format!("no. {n}: {}", "x".repeat(200))).await.expect(202);
     };
-    // Whatever a hub takes once, it takes before.
+    // One-time allocations happen before the measurement.
     each(300, async |n| finish(&open(n).await).await).await;
     each(300, &say).await;
 
@@ -138,7 +138,7 @@ async fn what_an_agent_said_about_itself_leaves_memory_with_it() {
     };
     let start = Taken::by(&house).await;
     let (mut there, mut left) = (Vec::new(), Vec::new());
-    // The allocator keeps what is freed, and uses it for those who come next.
+    // The allocator keeps freed memory and reuses it for the next wave.
     for wave in 0..3 {
         let all = each(COUNT, async |n| join(format!("owner-{wave}-{n}")).await).await;
         there.push(Taken::by(&house).await.since(start));
@@ -157,7 +157,7 @@ async fn what_an_agent_said_about_itself_leaves_memory_with_it() {
     assert!(left[2].resident < left[0].resident + one / 2 + SLACK, "{left:?}");
 }
 
-/// Says that there is no memory, and when to come back.
+/// The refusal says that memory is exhausted, and when to retry.
 #[track_caller]
 fn assert_full(reply: &Reply, what: &str) {
     assert_eq!(reply.status, 507, "{what}: {}", reply.text);
@@ -165,7 +165,7 @@ fn assert_full(reply: &Reply, what: &str) {
     assert!(reply.text.contains("memory"), "{what}: {}", reply.text);
 }
 
-/// A registration in every protocol, with so many bytes about it.
+/// A registration in every protocol, with a description of this size.
 async fn register(hub: &TestHub, bytes: usize) -> [(&'static str, Reply); 5] {
     let text = "x".repeat(bytes);
     let skill = json!({"skill_name": "s", "cost_per_call": 0, "input_schema": {"a": text}});
@@ -215,7 +215,7 @@ async fn at_the_memory_limit_every_protocol_refuses_what_adds_and_takes_what_end
     let hub = hub.restart(Posture::Serve, &[("store.memory", &used.to_string())]).await;
 
     let stats = hub.get("/v1/operator/stats", Some(&hub.operator)).await.expect(200);
-    assert_eq!(stats.at("/memory/used"), used, "as before: {}", stats.text);
+    assert_eq!(stats.at("/memory/used"), used, "memory use is unchanged: {}", stats.text);
     assert_eq!(stats.at("/memory/limit"), used, "{}", stats.text);
     assert_eq!(stats.at("/memory/owners/0/owner"), "boss", "{}", stats.text);
     for (protocol, reply) in register(&hub, 100).await {
@@ -226,7 +226,7 @@ async fn at_the_memory_limit_every_protocol_refuses_what_adds_and_takes_what_end
     assert_eq!(refused.str("/code"), "memory_full");
     let after = hub.get("/v1/operator/stats", Some(&hub.operator)).await.expect(200);
     assert_eq!(after.at("/memory"), stats.at("/memory"), "nothing was changed");
-    // What ends gives its memory back, and is always taken.
+    // Ending a job frees its memory, and is always accepted.
     let result = json!({"ok": true, "output": {}});
     hub.post(&format!("/v1/jobs/{job}/result"), Some(&worker.key), &result).await.expect(200);
     let next = hub.post("/v1/jobs", Some(&boss.key), &wanted(100)).await.expect(201).str("/id");
@@ -267,7 +267,7 @@ async fn more_about_an_agent_than_the_hub_keeps_is_refused_by_name_in_every_prot
         assert!(reply.text.contains(field), "{protocol}: {}", reply.text);
         assert!(reply.text.contains("bytes"), "{protocol}: {}", reply.text);
     }
-    // What fits is taken.
+    // What fits is accepted.
     for (protocol, reply) in register(&hub, 10_000).await {
         assert!((200..300).contains(&reply.status), "{protocol}: {} {}", reply.status, reply.text);
     }

@@ -1,7 +1,7 @@
-//! Crowds and people who mean harm, against the real program (G7, G20, T26, T43 to T50).
+//! Crowds and attackers against the real program (G7, G20, T26, T43 to T50).
 //!
-//! Every test has a bystander: somebody who uses the hub as it is meant to be used while the others
-//! are at it, and who must not notice. What is asserted is that it succeeds, never how fast.
+//! Every test has a bystander: a client that uses the hub normally during the attack and must not
+//! be affected. The tests assert that its requests succeed, never how fast.
 
 mod bombs;
 mod bystander;

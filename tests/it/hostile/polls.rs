@@ -1,4 +1,4 @@
-//! Everybody waits for news at once (G7, G20).
+//! Many concurrent long polls (G7, G20).
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -12,14 +12,14 @@ use crate::kit::in_time;
 use crate::relay::kit::Peer;
 
 const WAITING: usize = 1_000;
-/// Whom they belong to.
+/// The number of agent groups that poll.
 const PARTIES: usize = 20;
-/// Answers that one agent may wait for at once.
+/// How many long polls one agent may have open.
 const EACH_MAX: usize = 64;
-/// What one of them may take of a hub that was built without optimising.
+/// Memory limit of one long poll, in a hub built without optimisation.
 const WAITING_BYTES: u64 = 64 << 10;
 
-/// Asks and does not wait for the answer.
+/// Sends a request without waiting for the response.
 async fn ask(house: &House, path: &str, key: &str) -> TcpStream {
     let mut stream = TcpStream::connect(house.address).await.expect("it listens");
     let head = format!(
@@ -30,14 +30,14 @@ async fn ask(house: &House, path: &str, key: &str) -> TcpStream {
     stream
 }
 
-/// Reads an answer to its end.
+/// Reads a response to its end.
 async fn read(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     in_time(stream.read_to_string(&mut answer)).await.expect("an answer");
     answer
 }
 
-/// Somebody who asked, who works on it, and who has nothing to do.
+/// A requester, its worker, and an idle agent.
 struct Party {
     requester: Peer,
     worker: Peer,
@@ -75,14 +75,14 @@ async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told
     }
     bystander.assert_well().await;
     let count = for_work.len() + for_result.len();
-    house.assert_within(before, count as u64 * WAITING_BYTES, &format!("{count} who wait"));
+    house.assert_within(before, count as u64 * WAITING_BYTES, &format!("{count} long polls"));
     for party in &parties {
         let done = json!({"ok": true, "output": {"text": "it is done"}});
         let path = format!("/v1/jobs/{}/result", party.job);
         house.post(&path, Some(&party.worker.key), &done).await.expect(200);
     }
     let told = for_result.into_iter().map(async |(stream, party)| match read(stream).await {
-        // It has waited for as long as one may before the job was done: then one asks again.
+        // The wait ended before the job was done, so poll again.
         early if !early.contains("it is done") => {
             assert!(early.starts_with("HTTP/1.1 200"), "{early}");
             read(ask(&house, &format!("/v1/jobs/{}", party.job), &party.requester.key).await).await
@@ -93,7 +93,7 @@ async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.contains("it is done"), "{answer}");
     }
-    // Whoever goes away is waited for no longer, and the next one is served as ever.
+    // A closed connection frees its slot, and the next request is served.
     drop(for_work);
     let Party { requester, idle, .. } = &parties[0];
     let wanted = json!({"skill": "nothing", "budget": 0, "to": idle.id});
@@ -118,7 +118,7 @@ async fn one_agent_waits_for_so_many_answers_and_is_told_when_it_asks_for_more()
         assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
         assert!(refused.contains("retry-after: "), "{refused}");
     }
-    // Those who were there first still wait, and are told once there is something to tell.
+    // The first ones still wait, and are answered once there is a job.
     let wanted = json!({"skill": "nothing", "budget": 0, "to": party.idle.id});
     house.post("/v1/jobs", Some(&party.requester.key), &wanted).await.expect(201);
     for _ in 0..EACH_MAX {

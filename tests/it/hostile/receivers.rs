@@ -1,4 +1,4 @@
-//! Endpoints that hang, drip, and never come to an end (T26).
+//! Endpoints that hang, respond slowly, or never end their response (T26).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::bystander::Bystander;
 use super::house::House;
 use crate::kit::{Behaviour, Worker, eventually};
 
-/// What an endpoint does to whoever calls.
+/// How an endpoint behaves.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     Hangs,
@@ -40,10 +40,10 @@ const MANNERS: [Manner; 9] = [
 
 /// Jobs for each of them.
 const JOBS: usize = 20;
-/// More than all buffers on the way, and less than whoever reads on would take.
+/// More than all buffers between, and less than a client that keeps reading would take.
 const ENDLESS_MAX: usize = 64 << 20;
 
-/// An endpoint on an address of its own, and how much of its answer was taken at most.
+/// An endpoint on its own address, and the most bytes of its response that were read.
 struct Receiver {
     url: String,
     calls: Arc<AtomicUsize>,
@@ -53,7 +53,7 @@ struct Receiver {
 
 impl Receiver {
     async fn open(last: usize, manner: Manner) -> Self {
-        // Those that share a host share its connections, and are no strangers to each other.
+        // Endpoints on one host share its connection limit, so each has its own address.
         let listener = TcpListener::bind(format!("127.0.1.{last}:0")).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let this = Self { url, calls: Arc::default(), over: Arc::default(), most: Arc::default() };
@@ -74,7 +74,7 @@ impl Receiver {
     }
 }
 
-/// Answers until the hub has had enough; gives how much it took.
+/// Responds until the hub closes the connection; returns the bytes sent.
 async fn serve(mut stream: TcpStream, manner: Manner) -> usize {
     const OK: &str = "HTTP/1.1 200 OK\r\n";
     let mut request = [0; 4_096];
@@ -146,7 +146,7 @@ async fn an_endpoint_that_misbehaves_costs_little_and_keeps_no_other_from_its_wo
     for n in 1..=JOBS {
         for (manner, _, worker) in &bad {
             let reply = hire(worker, "bad").await;
-            // It is under way, has failed, or nobody is there: never the hub's own fault.
+            // Pending, failed or unreachable: never an internal error of the hub.
             let fine = [200, 202, 502, 503].contains(&reply.status);
             assert!(fine, "{manner:?}: {} {}", reply.status, reply.text);
         }
@@ -155,7 +155,7 @@ async fn an_endpoint_that_misbehaves_costs_little_and_keeps_no_other_from_its_wo
         prompt.heard(n).await;
     }
     for (manner, receiver, _) in &bad {
-        // Every one of them was called, and the hub has hung up on it.
+        // Each one was called, and the hub closed the connection.
         let ended = || receiver.over.load(Ordering::SeqCst);
         eventually(async || receiver.calls.load(Ordering::SeqCst) > 0 && ended() > 0).await;
         let most = receiver.most.load(Ordering::SeqCst);

@@ -1,26 +1,26 @@
-//! Room for a crowd in this process: file handles, and nobody else's crowd.
+//! Resources for a crowd in this process: file handles, and one crowd at a time.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Handles this process keeps for everything that is not a connection of a crowd.
+/// Handles reserved for everything but a crowd's connections.
 const SPARE: usize = 300;
-/// Multiplies what is wanted.
+/// Environment variable: multiplies the size of crowds.
 const MORE: &str = "RIALTO_TEST_CROWD";
-/// Set it where the system gives too few handles and fewer connections are better than none.
+/// Environment variable: allows smaller crowds where the system gives too few handles.
 const FEW: &str = "RIALTO_TEST_FEW";
 
 /// One crowd at a time, so that their connections do not add up.
 static CROWD: Mutex<()> = Mutex::const_new(());
 
-/// Room for so many connections, while it is held.
+/// Capacity for this many connections, while it is held.
 pub struct Room {
     pub count: usize,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Room {
-    /// Waits until no other crowd is there.
+    /// Waits until no other crowd runs.
     pub async fn of(wanted: usize) -> Self {
         let alone = CROWD.lock().await;
         let more = std::env::var(MORE).ok().and_then(|text| text.parse().ok());
@@ -39,7 +39,7 @@ impl Room {
     }
 }
 
-/// How many files this process may have open, once it has asked for all it can get.
+/// The limit of open files, after raising it as far as possible.
 fn handles() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })

@@ -1,4 +1,4 @@
-//! Requests that never come to an end, and connections on which nothing happens (T43).
+//! Requests that never end, and idle connections (T43).
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::house::House;
 use super::room::Room;
 use crate::kit::in_time;
 
-/// Of each kind at once.
+/// Clients of each kind at once.
 const CLIENTS: usize = 200;
-/// What one of them may take of a hub that was built without optimising, when all are there at once.
+/// Memory limit of one of them when all are connected, in a hub built without optimisation.
 const SLOW_BYTES: u64 = 128 << 10;
-/// For a hub that loses its patience soon, but not with somebody who is kept waiting by a busy machine.
+/// Short timeouts, but long enough for a client on a busy machine.
 pub const TIMEOUTS: [(&str, &str); 3] =
     [("http.header_timeout", "3s"), ("http.body_timeout", "3s"), ("http.idle_timeout", "3s")];
-/// Between two bytes of somebody slow.
+/// The pause between two bytes of a slow client.
 const DRIP: Duration = Duration::from_millis(50);
 
-/// Writes what it has byte by byte for ever, and gives what it was answered in the end.
+/// Writes its bytes one by one for ever, and returns the response it gets in the end.
 async fn drip(house: &House, begin: &str, rest: &str) -> String {
     let mut stream = TcpStream::connect(house.address).await.expect("it listens");
     stream.write_all(begin.as_bytes()).await.expect("it is sent");
@@ -31,7 +31,7 @@ async fn drip(house: &House, begin: &str, rest: &str) -> String {
         for byte in rest.bytes().cycle() {
             tokio::time::sleep(DRIP).await;
             if writes.write_all(&[byte]).await.is_err() {
-                // Closed: what was answered is still there to be read.
+                // The connection is closed; the response can still be read.
                 std::future::pending::<()>().await;
             }
         }
@@ -80,7 +80,7 @@ async fn whoever_is_slow_is_told_so_or_shown_out_and_nobody_else_notices() {
     bystander.leave().await;
 }
 
-/// Connects and waits to be shown out.
+/// Connects and waits for the hub to close.
 async fn drip_nothing(house: &House) -> String {
     let mut stream = TcpStream::connect(house.address).await.expect("it listens");
     let mut answer = Vec::new();

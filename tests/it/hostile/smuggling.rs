@@ -1,4 +1,4 @@
-//! Requests that two readers would read in two ways, and heads without measure (T49).
+//! Requests that two parsers could read differently, and oversized heads (T49).
 
 use futures_util::future::join_all;
 
@@ -6,7 +6,7 @@ use super::bystander::Bystander;
 use super::house::House;
 use super::slow::TIMEOUTS;
 
-/// Hidden in the body of another request; if it is ever answered, there are two answers.
+/// Hidden in the body of another request; if it is ever executed, there are two responses.
 const HIDDEN: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]

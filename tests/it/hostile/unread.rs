@@ -1,4 +1,4 @@
-//! After a refusal that left a body unread, a client knows whether its connection still works.
+//! After a refusal that left a body unread, the response says whether the connection stays open.
 
 use rialto_hub::app::listed;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use crate::kit::{TestHub, in_time};
 
-/// The head of the next answer on a connection; its body is read, too.
+/// The head of the next response on a connection; its body is read, too.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -34,10 +34,11 @@ async fn the_request_after_an_early_refusal_is_answered_unless_the_close_was_ann
         "Origin: https://elsewhere.example\r\n",
         "Content-Encoding: gzip\r\n",
     ];
-    // Little is read before the refusal, so that the connection stays; much is not.
+    // A small unread body is read after the refusal, so that the connection stays; a large one is
+    // not.
     let (mut kept, mut closed) = (0, 0);
     for (method, path) in &requests {
-        // Paths with a name in them are served the same way whatever it is.
+        // Paths with a parameter are served the same way for every value.
         let path = path.replace(['{', '}'], "");
         for head in heads {
             for length in [40_000, 200_000] {

@@ -1,5 +1,4 @@
-//! What is kept for whoever repeats a request: nothing of what only reads, the rest on disk and within
-//! bounds.
+//! Saved answers for repeated requests: none for reads, the others on disk and within limits.
 
 use rialto_core::memory::{Amount, Kept};
 use rialto_engine::store::{Key, Row};
@@ -49,7 +48,7 @@ async fn a_public_operation_keeps_nothing_whatever_key_it_is_shown() {
                 }
             }
         }
-        // Nor does a path that belongs to nobody.
+        // Nor is an answer saved for an unknown path.
         keyed(&hub, "/registry/nowhere", None, "k", &json!({})).await.expect(404);
         keyed(&hub, "/registry/jobs/1", None, "k", &json!({})).await;
         assert_eq!((kept(&hub), counted(&hub)), (Amount::default(), before), "{posture:?}");
@@ -71,7 +70,7 @@ async fn a_stranger_that_finds_nothing_leaves_nothing_behind() {
             }
         }
         assert_eq!((kept(&hub), counted(&hub)), (Amount::default(), before), "{posture:?}");
-        // A caller that is known keeps its answers, whatever they are.
+        // Answers to a known caller are saved, whatever they are.
         let agent = hub.agent("acme", "analyze_text", "0.10", None).await;
         let key = Some(agent.key.as_str());
         let path = "/registry/callbacks/bogus";
@@ -81,7 +80,7 @@ async fn a_stranger_that_finds_nothing_leaves_nothing_behind() {
     }
 }
 
-/// A worker whose answers are long, and an agent that asks it.
+/// A worker with long answers, and an agent that calls it.
 async fn pair(hub: &TestHub) -> (Agent, Agent, Worker) {
     let output = json!({"text": "long ".repeat(20_000)});
     let worker = Worker::start(Behaviour::Succeed(output, "0.10")).await;
@@ -143,12 +142,12 @@ async fn at_its_cap_a_caller_is_refused_before_anything_happens_and_its_repeats_
         assert_eq!((snapshot(&hub).await, counted(&hub)), before);
         let again = keyed(&hub, "/registry/heartbeat", key, "k1", &beat).await.expect(200);
         assert!(replayed(&again) && again.text == first.text);
-        // Without a key it is taken, and others have a share of their own.
+        // Without an idempotency key it is accepted, and other callers have their own share.
         hub.post("/registry/heartbeat", key, &beat).await.expect(200);
         let grant = json!({"owner": "acme", "amount": 1.00});
         let operator = Some(hub.operator.as_str());
         keyed(&hub, "/v1/operator/grants", operator, "k1", &grant).await.expect(201);
-        // Once the first is a day old, there is room.
+        // Once the first answer is a day old, there is capacity again.
         hub.pass(rialto_core::memory::KEPT_FOR);
         eventually(async || kept(&hub) == Amount::default()).await;
         let later = keyed(&hub, "/registry/heartbeat", key, "k2", &beat).await;

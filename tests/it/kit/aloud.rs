@@ -1,8 +1,8 @@
-//! What has to be heard even when nothing fails.
+//! Output that is shown even when a test passes.
 
 use std::io::Write;
 
-/// Says something that is heard even when the test passes: what is written here is not captured.
+/// Prints a text that the test harness does not capture.
 pub fn say_aloud(words: &str) {
     let _ = writeln!(std::io::stderr(), "\n!! {words}\n");
 }

@@ -1,5 +1,4 @@
-//! Processes that are waited for, but not for ever: one that hangs is ended, and what it had said by
-//! then is told.
+//! Child processes with a time limit: one that hangs is killed, and its output so far is reported.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -7,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Enough for a package to be installed while others keep the machine busy.
+/// Enough to install a package on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Runs a command to its end, as `Command::output` does.
@@ -18,18 +17,18 @@ pub fn output(command: &mut Command) -> std::io::Result<Output> {
     output_given(command, "")
 }
 
-/// The same for a command that reads this.
+/// The same with this input.
 #[track_caller]
 pub fn output_given(command: &mut Command, input: &str) -> std::io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let (out, err) = (Heard::of(child.stdout.take()), Heard::of(child.stderr.take()));
     let (mut stdin, input) = (child.stdin.take().expect("a pipe"), input.as_bytes().to_vec());
-    // Whoever does not want it does not read it, and nobody waits for that.
+    // A child that does not read its input must not block the test.
     std::thread::spawn(move || stdin.write_all(&input));
     let until = Instant::now() + PATIENCE;
     loop {
-        // Somebody the child has left behind may still hold its pipes.
+        // A grandchild may still hold the pipes.
         let over = out.is_over() && err.is_over();
         if let Some(status) = child.try_wait()?.filter(|_| over) {
             return Ok(Output { status, stdout: out.bytes(), stderr: err.bytes() });
@@ -51,7 +50,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
             return status;
         }
         if Instant::now() >= until {
-            give_up(child, "what it said is not known here");
+            give_up(child, "its output is not captured");
         }
         std::thread::sleep(PAUSE);
     }
@@ -64,7 +63,7 @@ fn give_up(child: &mut Child, said: &str) -> ! {
     panic!("a process did not end within {PATIENCE:?}: {said}");
 }
 
-/// What has come out of a pipe so far.
+/// The output of a pipe so far.
 struct Heard {
     bytes: Arc<Mutex<Vec<u8>>>,
     reading: JoinHandle<()>,

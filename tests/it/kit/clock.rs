@@ -1,4 +1,4 @@
-//! The machine's clock, which a test can set forward.
+//! The machine's clock, which a test can advance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::clock::{Clock, SystemClock};
 
-/// A clock that runs, and jumps when told to.
+/// A running clock that can jump.
 pub struct MovedClock {
     machine: SystemClock,
     ahead: AtomicI64,
-    /// How much further the wall clock was set.
+    /// The extra offset of the wall clock.
     wall: AtomicI64,
 }
 
@@ -20,12 +20,12 @@ impl MovedClock {
         Arc::new(Self { machine: SystemClock::start(), ahead, wall })
     }
 
-    /// Sets the hands forward.
+    /// Advances the clock.
     pub fn advance(&self, span: Millis) {
         self.ahead.fetch_add(span.0, Ordering::SeqCst);
     }
 
-    /// Sets the wall clock alone, either way.
+    /// Moves the wall clock alone, either way.
     pub fn set_wall(&self, span: Millis) {
         self.wall.fetch_add(span.0, Ordering::SeqCst);
     }

@@ -1,8 +1,8 @@
-//! An endpoint nobody listens at.
+//! An endpoint that refuses connections.
 
 use std::net::SocketAddr;
 
-/// A port that is taken, so that nobody else can come to listen there, and that refuses every
+/// A port that is bound, so that no other process can listen there, and that refuses every
 /// connection.
 pub struct ClosedPort {
     pub url: String,
@@ -17,7 +17,7 @@ impl ClosedPort {
         Self { url, _held: held }
     }
 
-    /// Opens the port: from now on connections come in.
+    /// Starts to listen: from now on connections are accepted.
     pub fn listen(self) -> tokio::net::TcpListener {
         self._held.listen(64).expect("it can listen")
     }

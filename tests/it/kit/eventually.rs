@@ -1,13 +1,13 @@
-//! Waiting for what comes by itself.
+//! Polling for a condition that becomes true by itself.
 
 use std::time::Duration;
 
-/// Long enough for a disk that others keep busy.
+/// Long enough for a busy disk.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Between two looks, so that whoever is waited for gets the processor.
+/// The pause between two checks, so that the awaited task gets the processor.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Asks again and again until the answer is yes, and gives up in the end.
+/// Checks a condition until it is true, and fails at the deadline.
 #[track_caller]
 pub fn eventually(mut asked: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
@@ -18,6 +18,6 @@ pub fn eventually(mut asked: impl AsyncFnMut() -> bool) -> impl Future<Output = 
             }
         };
         let done = tokio::time::timeout(DEADLINE, wait).await;
-        assert!(done.is_ok(), "never came true at {caller}");
+        assert!(done.is_ok(), "the condition stayed false at {caller}");
     }
 }

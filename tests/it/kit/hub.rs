@@ -1,4 +1,4 @@
-//! A hub in this process, on a free port, in a directory of its own.
+//! A hub in this process, on a free port, in its own directory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{MovedClock, Reply, http, in_time};
 
-/// A throw-away operator key: the checksum is right, the digits are nobody's.
+/// A throw-away operator key: a valid checksum over arbitrary digits.
 pub fn operator_key() -> String {
     let key = rialto_engine::keys::Key::make(rialto_engine::keys::Kind::Operator, [0x5a; 20]);
     key.expose().to_owned()
@@ -39,13 +39,13 @@ pub struct Agent {
 }
 
 impl TestHub {
-    /// A hub with keys, as `rialto serve` runs it, but for what the flags change. Loopback endpoints
-    /// are allowed, since the tests' own workers live there.
+    /// A hub that requires keys, as `rialto serve` runs it, except for the flags. Loopback
+    /// endpoints are allowed, since the tests' own workers are there.
     pub async fn serve(flags: &[(&str, &str)]) -> Self {
         Self::start(Posture::Serve, flags, TempDir::new().expect("a directory")).await
     }
 
-    /// A hub that takes everybody's word, as `rialto dev` runs it.
+    /// A hub that accepts claimed identities, as `rialto dev` runs it.
     pub async fn open(flags: &[(&str, &str)]) -> Self {
         Self::start(Posture::Dev, flags, TempDir::new().expect("a directory")).await
     }
@@ -61,7 +61,7 @@ impl TestHub {
             ("limits.writes_per_minute", "0".to_owned()),
             ("limits.read_bytes_per_minute", "0".to_owned()),
             ("limits.wrong_keys_per_minute", "0".to_owned()),
-            // The tests' clients have the published id in their settings, and their operators know.
+            // The tests' clients are configured with the published process id.
             ("clara.process_id", rialto_protocols::clara::PROCESS.to_owned()),
         ];
         let given = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));
@@ -77,27 +77,27 @@ impl TestHub {
             ..Options::default()
         };
         let hub = Hub::start(&loaded.config, options, shutdown.clone()).await.expect("a hub");
-        // Whatever name it is published under, here it is reached by its address.
+        // Whatever its public URL is, the tests reach it by its address.
         let (url, engine) = (format!("http://{}", hub.address), hub.engine.clone());
         let running = tokio::spawn(async move { hub.run(&shutdown).await });
         let http = http();
         Self { url, engine, operator, dir, http, clock, trigger, running }
     }
 
-    /// Lets time pass for the hub, and has it do what became due.
+    /// Advances the hub's clock, and runs what became due.
     pub fn pass(&self, span: Millis) {
         self.clock.advance(span);
         self.engine.wake();
     }
 
-    /// Stops the hub in good order and gives back its directory.
+    /// Shuts the hub down and returns its directory.
     pub async fn stop(self) -> TempDir {
         self.trigger.ask();
-        in_time(self.running).await.expect("no panic").expect("no broken promise");
+        in_time(self.running).await.expect("no panic").expect("a clean shutdown");
         self.dir
     }
 
-    /// Stops it and starts another on the same data.
+    /// Shuts it down and starts another on the same data.
     pub async fn restart(self, posture: Posture, flags: &[(&str, &str)]) -> Self {
         let dir = self.stop().await;
         Self::start(posture, flags, dir).await
@@ -130,7 +130,7 @@ impl TestHub {
         self.call("POST", path, key, Some(&body.to_string())).await
     }
 
-    /// Registers an agent with one skill; no endpoint means that it polls.
+    /// Registers an agent with one skill; without an endpoint it polls.
     pub async fn agent(
         &self,
         owner: &str,
@@ -149,7 +149,7 @@ impl TestHub {
         self.enrol(&body, None).await
     }
 
-    /// An agent that only asks.
+    /// An agent that only requests jobs.
     pub async fn orchestrator(&self, owner: &str) -> Agent {
         let body = json!({"agent_name": format!("{owner}'s orchestrator"), "owner_id": owner, "skills": []});
         self.enrol(&body, None).await
@@ -161,14 +161,14 @@ impl TestHub {
         Agent { id: reply.str("/agent_id"), key: reply.str("/api_key"), owner }
     }
 
-    /// Credits for an owner, by the operator.
+    /// Grants an owner credits, as the operator.
     pub async fn grant(&self, owner: &str, amount: &str) {
         let amount: Value = serde_json::from_str(amount).expect("a number");
         let body = json!({"owner_id": owner, "initial_balance": amount});
         self.post("/registry/accounts", Some(&self.operator), &body).await.expect(201);
     }
 
-    /// An owner's spendable balance and escrow, as printed.
+    /// An owner's available balance and escrow, as printed.
     pub async fn balance(&self, owner: &str) -> (String, String) {
         let reply = self
             .get(&format!("/registry/accounts/{owner}"), Some(&self.operator))
@@ -186,7 +186,7 @@ impl TestHub {
         self.post(&format!("/registry/agents/{}/jobs", worker.id), Some(&by.key), &body).await
     }
 
-    /// A worker's word about a job.
+    /// A worker's report about a job.
     pub async fn report(&self, worker: &Agent, job: &str, status: &str, cost: &str) -> Reply {
         let cost: Value = serde_json::from_str(cost).expect("a number");
         let mut body = json!({"job_id": job, "agent_id": worker.id, "status": status,
@@ -205,7 +205,7 @@ impl TestHub {
     }
 }
 
-/// The digits of a number member exactly as they stand in the text.
+/// The digits of a number member, verbatim.
 pub fn digits(text: &str, member: &str) -> String {
     let start =
         text.find(&format!("\"{member}\":")).unwrap_or_else(|| panic!("no {member} in {text}"));

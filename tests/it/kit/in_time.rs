@@ -1,16 +1,16 @@
-//! Waiting for what has to come.
+//! Awaiting a future with a deadline.
 
 use std::time::Duration;
 
-/// Longer than anything takes on a machine that others keep busy.
+/// Longer than anything takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What is waited for, unless it takes so long that it will never come.
+/// Awaits the future, and fails at the deadline.
 #[track_caller]
 pub fn in_time<T>(waited: impl Future<Output = T>) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
     async move {
         let came = tokio::time::timeout(DEADLINE, waited).await;
-        came.unwrap_or_else(|_| panic!("waited in vain at {caller}"))
+        came.unwrap_or_else(|_| panic!("the future did not finish at {caller}"))
     }
 }

@@ -1,14 +1,14 @@
-//! What a process prints, line by line.
+//! The output of a process, line by line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Nobody who is going to print another line takes so long.
+/// A process that still prints is never silent for this long.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The lines of a pipe. It is read on also when nobody wants the lines any more, or the process would
-/// block on a full one.
+/// The lines of a pipe. They are read even when they are no longer used, or the process would block
+/// on a full pipe.
 pub struct Lines(Receiver<String>);
 
 impl Lines {
@@ -23,7 +23,8 @@ impl Lines {
         Self(told)
     }
 
-    /// Reads up to the hub's own address, and gives it with the lines before; `None` if they ended.
+    /// Reads up to the hub's own address, and returns it with the lines before; `None` if they
+    /// ended.
     pub fn address(&mut self) -> (Vec<String>, Option<String>) {
         let mut greeting = Vec::new();
         for line in self {

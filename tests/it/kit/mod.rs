@@ -1,4 +1,4 @@
-//! What the tests share: hubs, callers, workers.
+//! Shared by all tests: hubs, callers, workers.
 
 #![allow(dead_code, unused_imports)]
 

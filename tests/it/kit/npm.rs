@@ -1,4 +1,4 @@
-//! Packages of npm that tests run, installed into the target directory the first time, and kept.
+//! npm packages that tests run, installed into the target directory once, and kept.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::output;
 
-/// The folder in which a version of a package is installed; one test at a time installs.
+/// The directory of an installed package version; one test at a time installs.
 pub fn npm_package(name: &str, version: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
     let short = name.rsplit('/').next().unwrap_or(name);

@@ -1,4 +1,4 @@
-//! The real binary in a process of its own, for what only a process can do: be killed.
+//! The real binary in its own process, for tests that kill it.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,7 @@ impl Process {
         Self::at("127.0.0.1:0", verb, data, more, env)
     }
 
-    /// The same where it is expected.
+    /// The same at a given address.
     pub fn at(address: &str, verb: &str, data: &Path, more: &[&str], env: &[(&str, &str)]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_rialto"))
             .arg(verb)
@@ -35,7 +35,7 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
-        // Ours before it is waited for, so that it ends also if that is in vain.
+        // Owned before the wait, so that it is killed even if the wait fails.
         let mut this = Self { child, url: String::new(), greeting: Vec::new() };
         let (greeting, url) = Lines::of(this.child.stdout.take()).address();
         this.url = url.unwrap_or_else(|| panic!("the hub ended early: {greeting:?}"));
@@ -43,7 +43,7 @@ impl Process {
         this
     }
 
-    /// SIGKILL, and wait until it is gone.
+    /// Sends SIGKILL and waits for the exit.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
@@ -63,7 +63,7 @@ impl Drop for Process {
 
 /// Runs the binary to its end: exit code, standard output and standard error.
 pub fn run(arguments: &[&str]) -> (i32, String, String) {
-    // Whoever runs the tests has contexts of their own.
+    // The user who runs the tests may have contexts.
     let home = tempfile::TempDir::new().expect("a directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
     let output = output(command.args(arguments).env("RIALTO_HOME", home.path())).expect("it runs");

@@ -1,24 +1,24 @@
-//! Refusals, looked at closely: what a caller is told when it got something wrong.
+//! Checks of refusals: what a caller is told about its error.
 
 use serde_json::Value;
 
 use super::{Reply, TestHub};
 
-/// A 400 in every place it is told: code, sentence, field, example, and that retrying is no use.
+/// A 400 with all its parts: code, sentence, field, example, and that a retry does not help.
 #[track_caller]
 pub fn assert_malformed(reply: &Reply, field: &str) {
     assert_refused(reply, 400, "INVALID_REQUEST");
     assert_eq!(reply.str("/error/field"), field, "{}", reply.text);
     let name = field.trim_start_matches('?').rsplit('/').next().unwrap_or_default();
     let message = reply.str("/error_message");
-    // A list item has no name of its own.
+    // A list item has an index instead of a name.
     let item = name.parse::<usize>().is_ok();
     assert!(item || message.contains(name), "{message} does not name {name}");
     let example = reply.at("/error/example");
     assert!(example.is_object() || example.is_string(), "no example: {}", reply.text);
 }
 
-/// A refusal no wait can cure, with its code wherever the protocol shows one.
+/// A refusal that a retry does not help, with its code wherever the protocol shows one.
 #[track_caller]
 pub fn assert_refused(reply: &Reply, status: u16, code: &str) {
     assert_code(reply, status, code);
@@ -27,7 +27,7 @@ pub fn assert_refused(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.header("retry-after"), None);
 }
 
-/// A refusal that says when to come back.
+/// A refusal that says when to retry.
 #[track_caller]
 pub fn assert_later(reply: &Reply, status: u16, code: &str, seconds: u64) {
     assert_code(reply, status, code);
@@ -48,7 +48,7 @@ fn assert_code(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.str("/detail"), message);
 }
 
-/// The body as the refusal's example would have it: the members shown, put beside the field.
+/// The body corrected as the refusal's example shows: its members, put beside the field.
 #[track_caller]
 pub fn repaired(body: &Value, refusal: &Reply) -> Value {
     let (field, example) = (refusal.str("/error/field"), refusal.at("/error/example"));
@@ -64,7 +64,7 @@ pub fn repaired(body: &Value, refusal: &Reply) -> Value {
 }
 
 impl TestHub {
-    /// Any bytes with any headers.
+    /// Sends any bytes with any headers.
     pub async fn send(
         &self,
         method: &str,
@@ -80,7 +80,7 @@ impl TestHub {
         Reply::of(request.body(body.to_vec()).send().await.expect("an answer")).await
     }
 
-    /// A body as text, so that its numbers keep their digits.
+    /// Posts a body as text, so that its numbers keep their digits.
     pub async fn post_text(&self, path: &str, key: Option<&str>, body: &str) -> Reply {
         self.call("POST", path, key, Some(body)).await
     }

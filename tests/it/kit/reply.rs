@@ -1,8 +1,8 @@
-//! An answer, read whole.
+//! A complete response.
 
 use serde_json::Value;
 
-/// Status, headers and body of an answer.
+/// Status, headers and body of a response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -19,7 +19,7 @@ impl Reply {
         Self { status, headers, text }
     }
 
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON; `null` if it is not valid JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -31,12 +31,12 @@ impl Reply {
         found.unwrap_or_else(|| panic!("no {pointer} in HTTP {} {}", self.status, self.text))
     }
 
-    /// A text by its JSON pointer.
+    /// A string by its JSON pointer.
     #[track_caller]
     pub fn str(&self, pointer: &str) -> String {
         self.at(pointer)
             .as_str()
-            .unwrap_or_else(|| panic!("{pointer} is no text: {}", self.text))
+            .unwrap_or_else(|| panic!("{pointer} is not a string: {}", self.text))
             .to_owned()
     }
 

@@ -1,14 +1,13 @@
-//! Whatever the hub says in openclaw's words has the published form: every body that a test receives is
-//! checked against the schema of its kind.
+//! Every openclaw body that a test receives is checked against the published schema of its kind.
 
 use rialto_protocols::kit::ijson::{self, Json, Kind as Sort};
 use rialto_protocols::openclaw::{Kind, schemas};
 
-/// Members that hold a message, and members that hold a list of them.
+/// Members that contain a message, and members that contain a list of them.
 const NESTED: [&str; 4] = ["request", "response", "result", "claimed"];
 const LISTS: [&str; 2] = ["agents", "collaborations"];
 
-/// Checks a body that came from a path, if it is one of openclaw's.
+/// Checks a response body of this path, if it is one of openclaw's.
 #[track_caller]
 pub fn check_answer(path: &str, text: &str) {
     if path.starts_with("/openclaw/") {
@@ -24,7 +23,7 @@ pub fn check_push(event: &str, text: &str) {
     }
 }
 
-/// Whether an event tells how an agent is or how well it does.
+/// Whether an event is an update of an agent's status or reputation.
 pub fn is_update(event: &str) -> bool {
     ["status_update", "reputation_update"].contains(&event)
 }

@@ -1,23 +1,23 @@
-//! What a hub holds, to be compared before and after something that must change nothing.
+//! The state of a hub, to be compared before and after something that must change nothing.
 
 use std::collections::BTreeMap;
 
 use super::{TestHub, eventually};
 
-/// What callers can see, and what is kept behind it.
+/// What callers can see, and the rows behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Answers by path, as the operator gets them.
     pub shown: BTreeMap<String, String>,
-    /// Owners, agents with what they say of themselves, scores and live jobs. Signs of life are left
-    /// out, and when a job was looked at: every call is one.
+    /// Owners, agents with their self-reported status, scores and live jobs. Activity and the time
+    /// of the last read are left out, since every call changes them.
     pub kept: Vec<String>,
-    /// How many of each thing there ever were, whatever became of them.
+    /// How many rows of each kind there ever were.
     pub counted: String,
 }
 
 impl Snapshot {
-    /// The same without what changes by itself as agents fall silent.
+    /// The same without what changes by itself as agents go offline.
     pub fn lasting(&self) -> (Vec<&String>, &[String], &str) {
         let money =
             ["/registry/economy", "/registry/audit?limit=500"].map(|path| &self.shown[path]);
@@ -25,8 +25,8 @@ impl Snapshot {
     }
 }
 
-/// Everything a refused request could have changed. What is on its way out comes to its end first,
-/// since that is written down, too.
+/// Everything a refused request could have changed. Due deliveries are awaited first, since their
+/// results are written, too.
 pub async fn snapshot(hub: &TestHub) -> Snapshot {
     eventually(async || {
         hub.engine.look(|world| world.pushes_due(hub.engine.now()).next().is_none())
@@ -45,10 +45,10 @@ pub async fn snapshot(hub: &TestHub) -> Snapshot {
     Snapshot { shown, kept: kept(hub), counted: counted(hub) }
 }
 
-/// How many of each thing there ever were: the cheap half of a snapshot.
+/// How many rows of each kind there ever were: the cheap half of a snapshot.
 pub fn counted(hub: &TestHub) -> String {
     hub.engine.look(|world| {
-        // When something was last written says nothing about what.
+        // The time of the last write does not matter.
         let next = rialto_core::changes::Counters { at: Default::default(), ..world.next };
         format!("{next:?}")
     })
@@ -77,7 +77,7 @@ fn kept(hub: &TestHub) -> Vec<String> {
     })
 }
 
-/// The newest line of the hub's history, which grows with everything that is written.
+/// The newest line of the hub's history, which grows with every write.
 pub fn newest_event(hub: &TestHub) -> u64 {
     hub.engine.look(|world| world.next.event.0 - 1)
 }

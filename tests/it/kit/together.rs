@@ -1,9 +1,9 @@
-//! Many calls at once.
+//! Concurrent calls.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Runs all of them at the same time and gives what they gave, in order.
+/// Runs all futures concurrently and returns their results in order.
 pub async fn together<T>(all: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut running: Vec<_> = all.into_iter().map(|one| (Some(Box::pin(one)), None)).collect();
     poll_fn(|context| {

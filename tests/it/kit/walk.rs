@@ -1,7 +1,7 @@
 //! A page of documentation, run as printed in one shell: only the hub's address is replaced.
 //!
-//! `sh` blocks are run one after the other, so that variables set in one are there in the next. Each
-//! line of the `json` block that follows one must stand in what it printed.
+//! `sh` blocks run one after the other, so that variables set in one are there in the next. Each
+//! line of the `json` block that follows one must be in its output.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,14 +9,14 @@ use std::process::Command;
 
 use super::{Process, output};
 
-/// What a page shows one can do, and what it says comes back.
+/// The commands of a page, and the output it shows.
 struct Block {
     commands: String,
     answers: Vec<String>,
 }
 
-/// Runs a page twice against a hub of its own, as a reader does who tries it again; how many blocks
-/// there were.
+/// Runs a page twice against its own hub, as a reader who tries it again does; returns the number
+/// of blocks.
 #[track_caller]
 pub fn walk(page: &str) -> usize {
     let place = tempfile::TempDir::new().expect("a directory");
@@ -48,7 +48,7 @@ fn run(hub: &Process, place: &Path, folder: &str, blocks: &[Block]) {
     }
 }
 
-/// A shell where the binary is on the path and nothing of this machine is around it.
+/// A shell with the binary on the path, isolated from this machine's settings.
 fn shell(place: &Path, folder: &str, script: &str) -> Command {
     let (folder, home) = (place.join(folder), place.join(format!("{folder}-home")));
     std::fs::create_dir(&folder).expect("a folder");
@@ -65,7 +65,8 @@ fn shell(place: &Path, folder: &str, script: &str) -> Command {
 }
 
 fn script(blocks: &[Block]) -> String {
-    // What a page leaves running ends with it, and the hub's own agents come a moment after it.
+    // What a page leaves running is ended with it; the hub's own agents are online a moment after
+    // it.
     let first = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n\
         until curl -s \"$RIALTO_HUB/discover?skill=count_words\" | grep -q agent_id; do sleep 0.1; done\n";
     let blocks = blocks.iter().enumerate();

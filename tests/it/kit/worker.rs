@@ -1,4 +1,4 @@
-//! A worker at an endpoint of its own, on loopback, that does as it is told.
+//! A worker with an endpoint on loopback and a configured behaviour.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-/// What the worker does with a job.
+/// What the worker answers to a job.
 #[derive(Clone, Debug)]
 pub enum Behaviour {
     /// SUCCESS with this output and cost (decimal text).
@@ -18,15 +18,15 @@ pub enum Behaviour {
     /// FAILURE with this code.
     Fail(Option<&'static str>),
     Pending,
-    /// This status and body, word for word.
+    /// This status and body, verbatim.
     Say(u16, String),
-    /// Nothing for this long, then SUCCESS.
+    /// No answer for this long, then SUCCESS.
     Dawdle(Duration),
-    /// A redirect to this place.
+    /// A redirect to this URL.
     Redirect(String),
 }
 
-/// One request the worker got.
+/// One request the worker received.
 #[derive(Clone, Debug)]
 pub struct Got {
     pub path: String,
@@ -60,7 +60,7 @@ impl Worker {
         Self::at(tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port"), behaviour)
     }
 
-    /// A worker at a port that is open already.
+    /// A worker on a listener that is already open.
     pub fn at(listener: tokio::net::TcpListener, behaviour: Behaviour) -> Self {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let desk = Desk {
@@ -76,17 +76,17 @@ impl Worker {
         Self { url, desk, task }
     }
 
-    /// Everything it was sent so far, but for what it was told about itself.
+    /// Every request so far, except updates about the worker itself.
     pub fn got(&self) -> Vec<Got> {
         self.desk.got.lock().expect("no panic").clone()
     }
 
-    /// What it was told about itself: how it is and how well it does.
+    /// Updates about the worker itself: its status and its reputation.
     pub fn updates(&self) -> Vec<Got> {
         self.desk.updates.lock().expect("no panic").clone()
     }
 
-    /// Waits for an update that is wanted.
+    /// Waits for an update that matches.
     pub async fn updated(&self, wanted: impl Fn(&Got) -> bool) -> Got {
         let wait = async {
             loop {
@@ -104,7 +104,7 @@ impl Worker {
         *self.desk.behaviour.lock().expect("no panic") = behaviour;
     }
 
-    /// Waits until it has been sent this many requests.
+    /// Waits until it has received this many requests.
     pub async fn heard(&self, count: usize) -> Vec<Got> {
         let wait = async {
             loop {

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::kit::{ClosedPort, TestHub, eventually, in_time};
 
-/// An agent that runs, and what it told.
+/// A running agent, and its events.
 pub struct Running {
     told: Arc<Mutex<Vec<Told>>>,
     stop: oneshot::Sender<()>,
@@ -34,7 +34,7 @@ impl Running {
         Self { told, stop, task: tokio::spawn(agent.run(stopped)) }
     }
 
-    /// Whether it told something of this name.
+    /// Whether it emitted an event of this name.
     pub fn said(&self, name: &str) -> bool {
         self.told().iter().any(|told| format!("{told:?}").starts_with(name))
     }
@@ -43,7 +43,7 @@ impl Running {
         self.told.lock().expect("sound").clone()
     }
 
-    /// The id it has at its hub, once it is at work.
+    /// Its id at the hub, once it works.
     async fn id(&self) -> String {
         eventually(async || self.said("AtWork")).await;
         let id = |told| match told {
@@ -58,7 +58,7 @@ impl Running {
         self.task.await.expect("no panic")
     }
 
-    /// Breaks it off where it is, as a crash does.
+    /// Aborts it, as a crash does.
     async fn crash(self) {
         self.task.abort();
         let _ = self.task.await;
@@ -77,7 +77,7 @@ fn adder() -> Agent {
     Agent::named("Adder").on(Skill::new("add", "0.05").expect("a skill"), add)
 }
 
-/// A hub, and somebody at it who can pay.
+/// A hub, and a requester with credits.
 async fn hub_and_boss() -> (TestHub, Hub) {
     let hub = TestHub::serve(&[]).await;
     let boss = hub.orchestrator("boss").await;
@@ -117,7 +117,7 @@ async fn a_function_of_ones_own_types_is_an_agent() {
     assert_eq!(found["total"], 0, "{found}");
 }
 
-/// The pause of an idle agent is an hour here: if one job ended in it, the next would wait for ever.
+/// The idle pause of the agent is an hour here: if one job began it, the next would wait for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_follow_each_other_are_taken_without_a_pause() {
     let ((hub, boss), state) = (hub_and_boss().await, TempDir::new().expect("a directory"));

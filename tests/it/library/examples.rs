@@ -1,9 +1,8 @@
 //! Every example of the library, run against a real hub.
 //!
-//! Cargo builds examples only of the package that is tested, which here is the binary's, and starting
-//! cargo from a test would build everything once more. So the examples are taken in as modules: what
-//! runs here is their code, and that they are programs is shown by `cargo test --workspace`, which
-//! builds them.
+//! Cargo builds examples only of the package under test, which here is the binary's, and starting
+//! cargo from a test would build everything again. So the examples are included as modules: this
+//! runs their code, and `cargo test --workspace` shows that they build as programs.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;

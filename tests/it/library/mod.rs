@@ -1,4 +1,4 @@
-//! `rialto-client` as a program of somebody's own uses it.
+//! `rialto-client` as an application uses it.
 
 mod agents;
 mod examples;

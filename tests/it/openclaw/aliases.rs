@@ -1,4 +1,4 @@
-//! Agents of other protocols in this one's directory: under which names, with what
+//! Agents of other protocols in openclaw's directory: their ids and their entries
 //! (docs/requirements.md, sections 4, 5 and 9).
 
 use rialto_core::time::Millis;
@@ -15,7 +15,7 @@ const NATIVE: &str = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
 const ANALYST: &str = "20917bb1-7e13-5f41-9321-10f5be2a3322";
 const ALICE: &str = "a6ee3ec5-dd35-589a-917a-ea2c3a03e30f";
 
-/// Registers the agent whose aliases the book works out, and gives its key.
+/// Registers the agent of the requirements' worked aliases, and returns its key.
 async fn analyst(hub: &Hub) -> String {
     let skill = json!({"skill_name": "analyze_text", "description": "reads", "cost_per_call": 0.10,
         "input_schema": {"text": "string", "depth": "int"}, "output_schema": {"entities": "list"}});
@@ -24,7 +24,7 @@ async fn analyst(hub: &Hub) -> String {
     hub.enrol(&body, None).await.key
 }
 
-/// Says hello to agora and gives the agent's name here.
+/// Sends HELLO to agora and returns the agent's openclaw id.
 async fn speaker(hub: &Hub, key: &Key, resource: &str) -> String {
     let hello = json!({"name": "Zoë", "capabilities": [{"resource": resource, "price": 0.5}]});
     let said = key.sign(Agora::Hello, &hello);
@@ -35,7 +35,7 @@ async fn speaker(hub: &Hub, key: &Key, resource: &str) -> String {
     own["agent_id"].as_str().expect("an id").to_owned()
 }
 
-/// Whether an entry is an identity by the spec's own schema, but for a score there is none of yet.
+/// Checks an entry against the spec's identity schema, except for a score that does not exist yet.
 #[track_caller]
 fn assert_identity(entry: &Value) {
     let text = with(entry, json!({"trust_signals": null})).to_string();
@@ -65,7 +65,7 @@ async fn a_registry_agent_is_listed_under_the_name_the_book_works_out() {
         (&json!("analyze_text"), &json!(0.1))
     );
     assert_eq!(capability["category"], "content_generation");
-    // Types in words become a schema that requires them all.
+    // Types given in words become a schema that requires all of them.
     let schema = json!({"type": "object", "required": ["depth", "text"],
         "properties": {"text": {"type": "string"}, "depth": {"type": "integer"}}});
     assert_eq!(entry["capabilities"]["input_schemas"]["analyze_text"], schema);
@@ -101,7 +101,10 @@ async fn an_agora_agent_is_listed_with_its_price_and_a_category_by_name() {
     assert_eq!((&entry["protocol"], &entry["native_id"]), (&json!("agora"), &json!(zoe.did())));
     let capability = &entry["capabilities"]["advertised_capabilities"][0];
     assert_eq!(capability["price"], 0.5);
-    assert_eq!(capability["category"], "content_validation", "by a word in its name");
+    assert_eq!(
+        capability["category"], "content_validation",
+        "the category comes from a word in its name"
+    );
     assert_identity(&entry);
     let found = hub.get("/openclaw/agents?category=content_validation", None).await.expect(200);
     assert_eq!(found.at("/agents/0/agent_id"), id.as_str());

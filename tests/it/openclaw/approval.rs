@@ -1,4 +1,4 @@
-//! Work that somebody has to agree to: the responder, the operator, or nobody in time (R73).
+//! Work that needs approval: by the responder, by the operator, or not given in time (R73).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ struct Waiting {
     hears: Inbox,
     works: Inbox,
     request: Value,
-    /// The collaboration's id, as the responder was told.
+    /// The collaboration's id, as the responder received it.
     id: String,
     until: String,
 }
@@ -104,7 +104,7 @@ async fn a_no_is_a_rejection_and_the_last_word() {
     waiting.is_rejected().await;
     let late = waiting.hub.approve(&waiting.worker.key, &waiting.id, true).await;
     assert_error(&late, 409, "CONFLICT");
-    // A rejection that stands is told again.
+    // A repeat gets the same rejection.
     let again = waiting.hub.ask(&waiting.asker, &waiting.request).await.expect(200);
     assert_eq!(again.str("/rejection_reason/code"), "policy_violation");
     waiting.hub.0.stop().await;
@@ -135,7 +135,7 @@ async fn the_operator_sets_how_long_it_waits_and_a_restart_forgets_nothing() {
     let hub = hub.restart(&flags).await;
     assert_eq!(hub.state(&asker, &id).await, "deferred");
     hub.report(&worker, "idle", json!({})).await.expect(200);
-    assert_eq!(hub.state(&asker, &id).await, "deferred", "being there is no yes");
+    assert_eq!(hub.state(&asker, &id).await, "deferred", "activity is not an approval");
     hub.approve(&worker.key, &id, true).await.expect(200);
     assert_eq!(hub.state(&asker, &id).await, "running");
     hub.0.stop().await;

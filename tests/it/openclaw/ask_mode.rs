@@ -1,5 +1,5 @@
-//! Agents that answer for themselves: nine seconds, one word, and always an answer to the requester
-//! (R52, R53, R54, R55, R63).
+//! Agents that confirm requests themselves: nine seconds, one response, and always an answer to the
+//! requester (R52, R53, R54, R55, R63).
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ async fn an_agent_that_never_replies_is_answered_for_within_ten_seconds_of_real_
     let reply = hub.hire(&asker, &worker, json!({})).await;
     let waited = asked.elapsed();
     assert!(waited.as_secs() < 10, "{waited:?}");
-    assert!(waited.as_secs() >= 9, "the agent had less than its nine seconds: {waited:?}");
+    assert!(waited.as_secs() >= 9, "the wait was shorter than nine seconds: {waited:?}");
     assert_rejected(&reply, "resource_exhausted");
     assert_eq!(reply.str("/responder_agent_id"), worker.id);
     hub.0.stop().await;
@@ -62,7 +62,7 @@ async fn silence_ends_with_the_nine_seconds_and_a_later_word_is_a_conflict() {
     let late = hub.post(&path, Some(&worker.key), &hub.yes(&worker, &request, json!({}))).await;
     assert_error(&late, 409, "CONFLICT");
     assert_eq!(shown().await, before);
-    // Nobody is to blame for work that was never taken on.
+    // Work that was never accepted counts for neither party.
     assert_eq!(hub.entry(&worker.id).await["trust_signals"]["total_collaborations"], 0);
     hub.0.stop().await;
 }
@@ -87,7 +87,7 @@ async fn a_yes_is_passed_on_with_the_id_and_the_estimate_the_agent_chose() {
     assert_eq!(reply.at("/correlation_id"), request["correlation_id"]);
     assert_eq!(reply.str("/responder_agent_id"), worker.id);
     assert_eq!(hub.view(&worker, &own).await["state"], "running");
-    // A second word changes nothing.
+    // A second response changes nothing.
     let second = hub.respond(&worker, &request, json!({"collaboration_id": own})).await;
     assert_error(&second, 409, "CONFLICT");
     let done = hub.result(&work(&own, &request, &worker), json!({})).await.expect(200);
@@ -192,7 +192,7 @@ async fn a_response_has_its_members_and_belongs_to_its_request() {
             assert_error(&reply, 400, "VALIDATION_ERROR");
             assert!(reply.text.contains(names), "{more}: {}", reply.text);
         }
-        // To anybody else there is nothing to answer.
+        // For any other agent there is no such request.
         let theirs = hub.yes(&stranger, &request, json!({}));
         assert_error(&hub.post(&path, Some(&stranger.key), &theirs).await, 404, "NOT_FOUND");
         let own = hub.yes(&asker, &request, json!({}));
@@ -229,10 +229,10 @@ async fn fifty_that_are_asked_at_once_and_never_reply_hold_up_nobody() {
         let all = async || hub.entry(&worker.id).await["active_collaborations"] == 0;
         let asked = || hub.engine.look(|world| world.live_jobs().count());
         eventually(async || asked() == 50).await;
-        assert!(all().await, "what is only asked is not at work");
+        assert!(all().await, "unanswered requests are not running");
         let work = hub.accepted(&asker, &quick, json!({})).await;
         hub.result(&work, json!({})).await.expect(200);
-        assert_eq!(asked(), 50, "nothing was waited for");
+        assert_eq!(asked(), 50, "the hub did not wait");
         hub.pass(WINDOW);
     };
     let (silent, ()) = tokio::join!(silent, rest);

@@ -1,12 +1,12 @@
-//! Asking: what a request has to say, what is answered, and that a refused one changes nothing (R49,
-//! R50, R51, R55, R62, R85, R92).
+//! Requests: required members, answers, and that a refused one changes nothing (R49, R50, R51, R55,
+//! R62, R85, R92).
 
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Node, assert_error, assert_rejected, assert_violation, fresh_id, with};
 use super::scene::COLLABORATIONS;
 
-/// The documents the spec prints.
+/// The documents that the spec prints.
 const EXAMPLES: &str =
     include_str!("../../../crates/protocols/src/openclaw/fixtures/examples.json");
 
@@ -17,7 +17,7 @@ fn example(kind: &str) -> Value {
     found.expect("an example")["document"].clone()
 }
 
-/// The agents of the spec's examples, at their own ids.
+/// The agents of the spec's examples, with their ids.
 async fn printed(hub: &Hub) -> (Node, Node, Value) {
     let request = example("collaboration_request");
     let asker = hub.node_with("asker", json!({"agent_id": request["requester_agent_id"]})).await;
@@ -119,7 +119,7 @@ async fn the_specs_request_is_taken_as_printed_and_only_its_deadline_is_past() {
     assert_eq!(reply.at("/request_id"), request["request_id"]);
     assert_eq!(reply.at("/correlation_id"), request["correlation_id"]);
     assert_eq!(reply.str("/responder_agent_id"), worker.id);
-    // In its own time it would have been done, and its extra member handed on.
+    // With a later deadline it is accepted, and its extra member is forwarded.
     let timely = with(&request, json!({"deadline": hub.time(60_000), "idempotency_key": null}));
     let timely = with(&timely, json!({"request_id": fresh_id()}));
     let mut works = hub.stream(&worker, "").await;
@@ -188,7 +188,7 @@ async fn a_capability_or_an_agent_that_is_not_there_is_no_error_but_an_answer() 
     let path = format!("/openclaw/agents/{}/collaborations", fresh_id());
     let reply = hub.post(&path, Some(&asker.key), &hub.request(&asker, json!({}))).await;
     assert_rejected(&reply, "capability_not_available");
-    // Whoever has left is not there either, and a capability that vanished is refused.
+    // An agent that has left is not found, and a removed capability is refused.
     hub.call("DELETE", &format!("/openclaw/agents/{}", worker.id), Some(&worker.key), None)
         .await
         .expect(200);
@@ -238,7 +238,7 @@ async fn the_path_names_the_responder_and_the_body_must_not_contradict_it() {
     assert_eq!(reply.str("/responder_agent_id"), worker.id);
     assert_eq!(reply.str("/response_status"), "accepted");
     assert!(reply.header("rialto-job").is_some());
-    // Any message may come to one place.
+    // One route accepts every type of message.
     let request = hub.request(&asker, json!({"responder_agent_id": worker.id}));
     let reply = hub.post("/openclaw/messages", Some(&asker.key), &request).await.expect(200);
     assert_eq!(reply.str("/response_status"), "accepted");
@@ -259,7 +259,7 @@ async fn an_open_hub_takes_the_word_of_its_own_and_of_guests_for_what_is_free() 
     };
     assert_eq!(ask(&asker.id).await.expect(200).str("/response_status"), "accepted");
     assert_eq!(ask(&fresh_id()).await.expect(200).str("/response_status"), "accepted");
-    // An agent of another protocol is nobody that a body could speak for.
+    // A body cannot act for an agent of another protocol.
     let all = hub.get("/openclaw/agents", None).await.expect(200).at("/agents");
     let bridged =
         all.as_array().expect("a list").iter().find(|one| one["native_id"] == registered.id);

@@ -1,5 +1,5 @@
-//! Across protocols: a registry agent hired here, and an agent of ours hired from the registry (B8,
-//! B10, and the openclaw rows of docs/requirements.md, section 7).
+//! Between protocols: a registry agent hired here, and an openclaw agent hired from the registry
+//! (B8, B10, and the openclaw rows of docs/requirements.md, section 7).
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::kit::{Hub, Node, Work, assert_rejected};
 use super::scene::credits;
 use crate::kit::{Agent, Reply};
 
-/// What an agent is called in another protocol's list.
+/// An agent's alias in another protocol's list.
 async fn alias(hub: &Hub, list: &str, member: &str, native: &str) -> Value {
     let page = hub.get(list, None).await.expect(200).at("/agents");
     let found = page.as_array().expect("a list").iter().find(|one| one[member] == native);

@@ -1,5 +1,5 @@
-//! Calling off: by either party until there is a result, with the money back and nobody to blame
-//! (R89).
+//! Cancelling: by either party until there is a result, with the money released and no failure
+//! counted (R89).
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn either_party_calls_it_off_and_the_other_is_told() {
         assert_eq!(reply.at("/correlation_id"), work.request["correlation_id"]);
         assert_eq!(reply.str("/responder_agent_id"), worker.id);
         let other = if by_asker { &mut works } else { &mut hears };
-        // The first round told the requester, too, what it had said.
+        // The requester also has the notice of the first round.
         let told = loop {
             let told = other.until("collaboration_cancelled").await.data;
             if told["collaboration_id"] == work.id.as_str() {
@@ -48,7 +48,7 @@ async fn either_party_calls_it_off_and_the_other_is_told() {
         for party in [&asker, &worker] {
             assert_eq!(hub.view(party, &work.id).await["state"], "cancelled");
         }
-        // It is over: no result, no second word, no change of heart.
+        // It has ended: a result, a response or another cancel is refused.
         let before = hub.held().await;
         assert_error(&hub.result(&work, json!({})).await, 409, "CONFLICT");
         for party in [&asker, &worker] {
@@ -57,7 +57,10 @@ async fn either_party_calls_it_off_and_the_other_is_told() {
         assert_eq!(hub.held().await, before);
     }
     let shown = hub.entry(&worker.id).await;
-    assert_eq!(shown["trust_signals"]["total_collaborations"], 0, "nobody failed");
+    assert_eq!(
+        shown["trust_signals"]["total_collaborations"], 0,
+        "a cancellation is not a failure"
+    );
     assert_eq!(shown["trust_signals"]["reputation_score"], Value::Null);
     assert_eq!(shown["effective_status"], "idle");
     hub.0.stop().await;
@@ -103,7 +106,7 @@ async fn a_reason_need_not_be_given_and_the_requests_own_id_will_do() {
     let reply = hub.call("POST", &path, Some(&asker.key), None).await.expect(200);
     assert_eq!(reply.str("/collaboration_id"), work.id);
     assert_eq!(reply.str("/result_status"), "cancelled");
-    // Repeated under its key, the request is what it was.
+    // Repeated with its idempotency key, the request gets its first answer.
     let again = hub.ask(&asker, &work.request).await.expect(200);
     assert_eq!(again.str("/result/result_status"), "cancelled");
     hub.0.stop().await;

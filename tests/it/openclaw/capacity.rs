@@ -1,5 +1,5 @@
-//! How much an agent takes on: never more at once than it says, never more in a minute, and what the
-//! hub publishes about it (R68, R71).
+//! Capacity of an agent: its limits of concurrent jobs and of starts per minute, and what the hub
+//! publishes about it (R68, R71).
 
 use rialto_core::time::Millis;
 use serde_json::json;
@@ -87,7 +87,7 @@ async fn the_twenty_first_within_a_minute_is_refused_and_the_minute_slides() {
     let wait = fast.at("/rejection_reason/retry_after_seconds").as_u64().expect("seconds");
     assert!((1..=30).contains(&wait), "the first of them began half a minute ago: {wait}");
     assert_eq!(hub.held().await, before);
-    // Half a minute later the first ten are a minute old, and not the others.
+    // Half a minute later the first ten are a minute old, and the others are not.
     hub.pass(HALF);
     let replies = together((0..30).map(|_| hub.hire(&asker, &worker, json!({})))).await;
     assert_eq!(accepted(&replies), 10);

@@ -1,5 +1,5 @@
-//! The hub's choice, where a request names nobody: idle before busy, the better score, who came
-//! first; and if nobody can, the most hopeful reason (R84, R87).
+//! The hub's choice for a request without a responder: idle before busy, then the better score,
+//! then the earlier registration; without a candidate, the most hopeful reason (R84, R87).
 
 use rialto_core::time::Millis;
 use rialto_protocols::openclaw::Kind;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::kit::{Hub, Node, able, assert_rejected, identity, with};
 use super::scene::limits;
 
-/// Who is chosen for a request that names nobody.
+/// The agent chosen for a request without a responder.
 async fn chosen(hub: &Hub, asker: &Node, more: Value) -> String {
     let reply = hub.ask(asker, &hub.request(asker, more)).await.expect(200);
     assert_eq!(reply.str("/response_status"), "accepted", "{}", reply.text);
@@ -18,7 +18,7 @@ async fn chosen(hub: &Hub, asker: &Node, more: Value) -> String {
     responder
 }
 
-/// Asks for what nobody can do.
+/// Sends a request that no agent can do.
 async fn nobody(hub: &Hub, asker: &Node, more: Value, code: &str) -> Value {
     let before = hub.held().await;
     let reply = hub.ask(asker, &hub.request(asker, more)).await;
@@ -30,7 +30,7 @@ async fn nobody(hub: &Hub, asker: &Node, more: Value, code: &str) -> Value {
     reply.at("/rejection_reason")
 }
 
-/// Lets an agent do one piece of work, well or not.
+/// Lets an agent do one job, with success or not.
 async fn does(hub: &Hub, asker: &Node, worker: &Node, well: bool) {
     let work = hub.accepted(asker, worker, json!({})).await;
     let failed = json!({"result_status": "failed", "output_data": null,
@@ -38,7 +38,7 @@ async fn does(hub: &Hub, asker: &Node, worker: &Node, well: bool) {
     hub.result(&work, if well { json!({}) } else { failed }).await.expect(200);
 }
 
-/// An agent that only asks: what it can do is something else.
+/// An agent that only requests: it has another skill.
 async fn asker(hub: &Hub) -> Node {
     let mut other = identity("asker", hub.now());
     other["capabilities"] = json!({"advertised_capabilities": [super::kit::capability("ask", json!({}))],
@@ -65,7 +65,7 @@ async fn a_better_score_comes_before_an_earlier_registration_and_a_worse_one_aft
     does(&hub, &asker, &bad, false).await;
     does(&hub, &asker, &good, true).await;
     assert_eq!(chosen(&hub, &asker, json!({})).await, good.id);
-    // What an agent says of itself moves nothing.
+    // A self-reported reputation has no effect.
     let claim = json!({"agent_id": bad.id, "correlation_id": super::kit::fresh_id(),
         "timestamp": hub.time(0), "reputation_update": {"update_type": "periodic_update",
         "reputation_score": 1.0, "update_timestamp": hub.time(0)}});
@@ -76,7 +76,7 @@ async fn a_better_score_comes_before_an_earlier_registration_and_a_worse_one_aft
         hub.call("DELETE", &path, Some(&node.key), None).await.expect(200);
     };
     gone(&good).await;
-    assert_eq!(chosen(&hub, &asker, json!({})).await, new.id, "nothing is known of it: 0.5");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, new.id, "it has no outcomes: 0.5");
     gone(&new).await;
     assert_eq!(chosen(&hub, &asker, json!({})).await, bad.id);
     hub.0.stop().await;
@@ -89,13 +89,13 @@ async fn idle_comes_before_busy_whatever_the_score() {
     let (good, plain) = (hub.node("good").await, hub.node("plain").await);
     does(&hub, &asker, &good, true).await;
     let work = hub.accepted(&asker, &good, json!({})).await;
-    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by what the hub sees");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by the hub's own count");
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(chosen(&hub, &asker, json!({})).await, good.id);
     hub.report(&good, "busy", json!({"active_tasks": 1})).await.expect(200);
-    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by what it says");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by its own report");
     hub.report(&plain, "busy", json!({"active_tasks": 9})).await.expect(200);
-    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id, "busy ones work, too");
+    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id, "busy agents can be chosen, too");
     hub.0.stop().await;
 }
 
@@ -128,7 +128,7 @@ async fn whoever_fails_any_check_is_passed_over() {
     let last = hub.node("last").await;
     let request = json!({"deadline": hub.time(60_000), "budget": 1});
     assert_eq!(chosen(&hub, &asker, request.clone()).await, last.id);
-    // Before nobody does it, somebody may who has to be asked.
+    // If there is no other candidate, one that needs approval is chosen.
     let path = format!("/openclaw/agents/{}", last.id);
     hub.call("DELETE", &path, Some(&last.key), None).await.expect(200);
     let asked = hub.ask(&asker, &hub.request(&asker, request)).await.expect(200);
@@ -173,7 +173,7 @@ async fn who_is_silent_is_not_chosen() {
     hub.0.stop().await;
 }
 
-/// Says that an agent is away for so long, and until when that is.
+/// Reports an agent as offline for this long, and returns the time of its return.
 async fn away(hub: &Hub, node: &Node, for_ms: i64) -> String {
     let until = hub.time(for_ms);
     let details = json!({"maintenance_until": until});
@@ -188,7 +188,7 @@ async fn a_provider_in_maintenance_defers_named_and_unnamed_requests_alike() {
     let worker = hub.node("worker").await;
     let until = away(&hub, &worker, 600_000).await;
     let mut hears = hub.stream(&asker, "").await;
-    // Also what is wrong with a request is told once the agent is back.
+    // An invalid request, too, is answered once the agent is back.
     let flawed = json!({"input_data": {"a": 2}});
     for more in [json!({}), flawed] {
         for named in [json!({"responder_agent_id": worker.id}), json!({})] {
@@ -207,7 +207,7 @@ async fn a_provider_in_maintenance_defers_named_and_unnamed_requests_alike() {
     hub.0.stop().await;
 }
 
-/// The request of the spec, as it is printed but for its deadline, which is past.
+/// The spec's request as printed, except for its deadline, which is past.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_specs_request_names_nobody_and_is_deferred_by_its_only_provider() {
     let hub = Hub::serve(&[]).await;

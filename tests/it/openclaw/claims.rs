@@ -1,4 +1,5 @@
-//! Reputation updates by agents: read strictly, kept as claims, and never used (R38–R42, R47, R48).
+//! Reputation updates by agents: validated strictly, stored as claims, and never used (R38–R42,
+//! R47, R48).
 
 use rialto_core::time::Millis;
 use rialto_protocols::openclaw::Kind;
@@ -35,7 +36,7 @@ async fn the_two_updates_of_the_spec_are_recorded_as_claims_unchanged() {
         assert_eq!(reply.at("/correlation_id"), body["correlation_id"]);
         let shown = hub.get(&path, None).await.expect(200);
         assert_eq!(shown.at("/claimed"), body, "{name}");
-        assert_eq!(shown.json().get("reputation_update"), None, "the hub has no score of its own");
+        assert_eq!(shown.json().get("reputation_update"), None, "the hub has not scored it");
     }
     hub.0.stop().await;
 }
@@ -130,7 +131,7 @@ async fn a_claim_differs_when_it_is_more_than_a_hundredth_off() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = (hub.node("asker").await, hub.node("worker").await);
     let work = hub.accepted(&asker, &worker, json!({})).await;
-    // Slower than ten seconds, so that its slowness counts for nothing: 0.6 + 0.3.
+    // Slower than ten seconds, so that speed adds nothing: 0.6 + 0.3.
     hub.pass(Millis::seconds(12));
     hub.result(&work, json!({})).await.expect(200);
     for (score, differs) in [
@@ -145,7 +146,7 @@ async fn a_claim_differs_when_it_is_more_than_a_hundredth_off() {
         assert_eq!(digits(&reply.text, "hub_score"), "0.9");
         assert_eq!(reply.at("/differs"), differs, "{score}");
     }
-    // Whatever it claims, the hub's figure stays what it is.
+    // Whatever it claims, the hub's score is unchanged.
     let shown = hub.entry(&worker.id).await;
     assert_eq!(shown["trust_signals"]["reputation_score"], 0.9);
     hub.0.stop().await;
@@ -155,7 +156,7 @@ async fn a_claim_differs_when_it_is_more_than_a_hundredth_off() {
 async fn nobodys_own_word_moves_a_rank() {
     let hub = Hub::serve(&[]).await;
     let asker = hub.publish(&put(&identity_example(), "/agent_id", Some(json!(fresh_id())))).await;
-    // It was there first and boasts, in its identity and ever after.
+    // It registered first and claims a high score, in its identity and later.
     let boaster = hub
         .node_with("boaster", json!({"trust_signals": {"reputation_score": 1, "success_rate": 1}}))
         .await;
@@ -166,7 +167,7 @@ async fn nobodys_own_word_moves_a_rank() {
     claim(&hub, &humble, json!(0)).await.expect(200);
     let reply = hub.ask(&asker, &hub.request(&asker, json!({}))).await.expect(200);
     assert_eq!(reply.str("/responder_agent_id"), humble.id, "0.9 and more before 0.5");
-    // And who is not known yet comes before who failed (R87).
+    // An agent without outcomes ranks before one that failed (R87).
     hub.result(
         &super::scene::work(
             &reply.str("/collaboration_id"),

@@ -1,4 +1,4 @@
-//! The client against a real hub: publish, be on duty, ask, work, approve, call off, come back.
+//! The client against a real hub: publish, stay present, request, work, approve, cancel, reconnect.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::kit::{Behaviour, Worker, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Does what its capability is called.
+/// Does the job that its capability names.
 #[derive(Default)]
 struct Clerk {
     began: Mutex<Vec<String>>,
@@ -122,7 +122,7 @@ async fn work_is_asked_for_done_and_told() {
     let reputed = asker.server().reputation(worker.id()).await.expect("a reputation");
     let by_hub = reputed.by_hub.expect("three are finished").metrics.expect("metrics");
     assert_eq!(by_hub.total_collaborations, Some(3));
-    // The duties follow what happens, in their own time.
+    // The presence task updates asynchronously.
     eventually(async || {
         let reputed = asker.server().reputation(worker.id()).await.expect("a reputation");
         reputed.claimed.is_some_and(|claimed| {
@@ -172,7 +172,7 @@ async fn work_that_is_called_off_stops_and_the_agent_is_free() {
         let id = asked.collaboration_id().expect("accepted");
         eventually(async || clerk.began() == 1).await;
         eventually(async || is(&worker, Status::Busy).await).await;
-        let off = asker.cancel(id, Some("enough")).await.expect("called off");
+        let off = asker.cancel(id, Some("enough")).await.expect("cancelled");
         assert_eq!(off.outcome, Outcome::Cancelled { reason: Some("enough".to_owned()) });
         eventually(async || is(&worker, Status::Idle).await).await;
         let seen = asker.collaboration(id).await.expect("a view");
@@ -258,7 +258,7 @@ async fn what_was_running_when_the_program_broke_is_taken_up() {
         asker.cancel(asked.errand().collaboration_id.expect("accepted"), None).await
     })
     .await
-    .expect("called off");
+    .expect("cancelled");
     hub.0.stop().await;
 }
 
@@ -299,7 +299,8 @@ async fn an_agent_without_a_stream_is_called_and_believes_only_its_hub() {
     let asked = asker.request(&Order::new("echo", "{}").of(identity.agent_id)).await;
     let id = asked.expect("an answer").collaboration_id();
     let got = &endpoint.heard(1).await[0];
-    let event = receiver.receive(&got.headers, got.body.as_bytes(), hub.now()).expect("believed");
+    let event =
+        receiver.receive(&got.headers, got.body.as_bytes(), hub.now()).expect("a valid signature");
     assert!(matches!(event, Some(Event::Request(one)) if one.collaboration_id == id));
     assert!(receiver.receive(&got.headers, b"{}", hub.now()).is_err());
     hub.0.stop().await;

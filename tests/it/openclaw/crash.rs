@@ -1,5 +1,5 @@
-//! SIGKILL in the middle of collaborations: what was acknowledged is there once, what was not may be
-//! said again, and no credit is lost or made (R64, R69, R88; G1, G2, G5).
+//! SIGKILL during collaborations: an acknowledged message is stored exactly once, an unacknowledged
+//! one can be sent again, and no credit is lost or created (R64, R69, R88; G1, G2, G5).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use crate::kit::{digits, http, operator_key};
 use crate::relay::kit::events;
 
 const ROUNDS: usize = 6;
-/// The load of a round, in milliseconds: at least and at most.
+/// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (150, 500);
-/// What each requester starts with.
+/// Starting balance of each requester.
 const PURSE: i64 = 100_000;
 
-/// Somebody who speaks to the hub, wherever it is now.
+/// A client that follows the hub to its current address.
 #[derive(Clone)]
 struct Client {
     http: reqwest::Client,
     urls: watch::Receiver<String>,
-    /// What had to be said again.
+    /// Messages that had to be sent again.
     repeats: Arc<AtomicU64>,
 }
 
@@ -36,13 +36,13 @@ impl Client {
         Self { http, urls, repeats: Arc::default() }
     }
 
-    /// Any call, once; half an answer is none.
+    /// One call; a truncated response counts as none.
     async fn call(&self, request: reqwest::RequestBuilder) -> Option<(u16, String)> {
         let answer = request.send().await.ok()?;
         Some((answer.status().as_u16(), answer.text().await.ok()?))
     }
 
-    /// Says something until it is acknowledged, word for word the same, and gives the answer.
+    /// Posts the same message until it is acknowledged, and returns the answer.
     async fn tell(&mut self, path: &str, key: &str, body: &Value) -> Value {
         loop {
             let url = format!("{}{path}", *self.urls.borrow_and_update());
@@ -89,7 +89,7 @@ impl Client {
         assert_eq!(status, 201, "{text}");
     }
 
-    /// Hundredths of a credit: spendable and held.
+    /// Hundredths of a credit: available and held.
     async fn purse(&self, node: &Node) -> (i64, i64) {
         let path = format!("/registry/accounts/{}", owner(node));
         let text = self.get(&path, &operator_key()).await;
@@ -97,7 +97,8 @@ impl Client {
         (read("balance"), read("held"))
     }
 
-    /// The collaborations whose results and cancellations come on a stream, read from its beginning.
+    /// The collaborations whose results and cancellations a stream delivers, read from its
+    /// beginning.
     async fn heard(&self, node: &Node, count: usize) -> Vec<String> {
         let url = format!("{}/openclaw/stream", *self.urls.borrow());
         let request = self.http.get(url).bearer_auth(&node.key).header("last-event-id", "0-0");
@@ -139,7 +140,7 @@ fn result(by: &Node, request: &Value, id: &str, well: bool) -> Value {
     )
 }
 
-/// What everybody remembers.
+/// What the clients record.
 #[derive(Default)]
 struct Book {
     /// By requester: the collaboration, its request and how it ended.
@@ -148,7 +149,7 @@ struct Book {
     moved: BTreeMap<String, i64>,
 }
 
-/// Asks one worker after the other and sees each request to its end.
+/// Sends requests to one worker after the other and follows each to its end.
 async fn collaborate(
     mut client: Client,
     asker: Node,
@@ -223,7 +224,7 @@ async fn kills_during_collaborations_lose_nothing_double_nothing_and_conserve_mo
     }
     stop.store(true, Ordering::SeqCst);
     all_done(running).await;
-    // Once more with nobody speaking, so that everything is read from the disk.
+    // One more restart without load, so that everything is read from disk.
     hub.kill();
     hub = start(data.path());
     url.send_replace(hub.url.clone());
@@ -242,7 +243,7 @@ async fn kills_during_collaborations_lose_nothing_double_nothing_and_conserve_mo
             assert_eq!(again["result"]["result_status"], *state);
         }
         let live = client.json(&format!("{COLLABORATIONS}?state=running"), &asker.key).await;
-        assert_eq!(live["collaborations"], json!([]), "nothing that nobody was told of");
+        assert_eq!(live["collaborations"], json!([]), "no unacknowledged collaboration");
     }
     for node in askers.iter().chain(&workers) {
         let moved = book.moved.get(&node.id).copied().unwrap_or_default();
@@ -262,8 +263,8 @@ async fn kills_during_collaborations_lose_nothing_double_nothing_and_conserve_mo
     assert_audit_is_clean(data.path());
     let repeats = client.repeats.load(Ordering::Relaxed);
     println!("{count} collaborations over {ROUNDS} kills, {repeats} repeats");
-    assert!(repeats > 0, "no kill hit anything");
-    assert!(count > ROUNDS, "hardly any load: {count}");
+    assert!(repeats > 0, "no kill interrupted a request");
+    assert!(count > ROUNDS, "too little load: {count}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -313,7 +314,7 @@ async fn a_kill_after_every_step_changes_no_step() {
         assert_eq!(client.purse(&asker).await, purse);
         let again = client.tell(COLLABORATIONS, &asker.key, &asked).await;
         let wanted = if state == "deferred" { "deferred" } else { "accepted" };
-        assert_eq!(again["response_status"], wanted, "said again, it is what it is by now");
+        assert_eq!(again["response_status"], wanted, "a repeat gets the current state");
         assert_eq!(
             client.json(COLLABORATIONS, &asker.key).await["collaborations"]
                 .as_array()

@@ -1,5 +1,5 @@
-//! Deadlines: what cannot be done in time is not begun, what is not done in time has failed, and what
-//! counts as on time (R67, R82, R86).
+//! Deadlines: work that cannot be done in time is refused, work that is not done in time fails, and
+//! which results are on time (R67, R82, R86).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn cast(hub: &Hub, capability: Value) -> (Node, Node) {
     (hub.node("asker").await, hub.able_node("worker", capability).await)
 }
 
-/// It runs, and no longer after that.
+/// The collaboration runs, and fails when this time has passed.
 async fn runs_out(hub: &Hub, asker: &Node, work: &Work, after: Millis) {
     hub.pass(Millis(after.0 - 5_000));
     assert_eq!(hub.state(asker, &work.id).await, "running");
@@ -30,7 +30,7 @@ async fn a_deadline_has_to_leave_the_time_that_the_work_takes() {
     }
     let after = hub.held().await;
     assert_eq!((&after.0.kept, &after.1), (&before.0.kept, &before.1));
-    // The way to the hub takes its time; once it took less than a tenth of a second.
+    // The request takes time to arrive; retry until it arrives within a tenth of a second.
     eventually(async || {
         let reply = hub.hire(&asker, &worker, json!({"deadline": hub.time(5_100)})).await;
         reply.at("/response_status") == "accepted"
@@ -46,7 +46,7 @@ async fn at_its_deadline_work_without_a_result_has_failed_and_counts_against_its
     let mut hears = hub.stream(&asker, "").await;
     let mut works = hub.stream(&worker, "").await;
     let work = hub.accepted(&asker, &worker, json!({"deadline": hub.time(60_000)})).await;
-    // Silence counts once the worker has had the work in hand for a while.
+    // Silence counts only after the worker has had the work for a while.
     works.until("collaboration_request").await;
     runs_out(&hub, &asker, &work, Millis::minutes(1)).await;
     let told = hears.until("collaboration_result").await.data;
@@ -115,7 +115,7 @@ async fn a_deadline_that_passed_while_the_hub_was_down_is_kept() {
     hub.0.stop().await;
 }
 
-/// Rates after one collaboration that took so long.
+/// Rates after one collaboration that took this long.
 async fn rates(
     hub: &Hub,
     capability: Value,
@@ -152,7 +152,7 @@ async fn on_time_is_by_the_deadline_else_by_the_estimate_else_always_and_never_f
         let shown = rates(&hub, capability, deadline, took, more).await;
         assert_eq!(shown["success_rate"], success, "{case}");
         assert_eq!(shown["on_time_completion_rate"], on_time, "{case}");
-        // From acceptance to result by the hub's clock, whatever the worker says.
+        // From acceptance to result by the hub's clock, whatever the worker reports.
         let average = shown["average_response_time_ms"].as_i64().expect("a number");
         assert!((took..took + 30_000).contains(&average), "{case}: {average}");
     }

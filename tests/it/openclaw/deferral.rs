@@ -1,4 +1,5 @@
-//! Agents that are away: who is asked again later, who is not, and the second response (R35, R72).
+//! Agents that are away: which requests are deferred, which are not, and the second response (R35,
+//! R72).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ async fn away(hub: &Hub, worker: &Node, for_ms: i64) -> String {
     until
 }
 
-/// A request that is deferred, and its `request_id`.
+/// A deferred request, and its `request_id`.
 async fn deferred(hub: &Hub, asker: &Node, worker: &Node, more: Value) -> (Value, String) {
     let request = hub.request(asker, with(&json!({"responder_agent_id": worker.id}), more));
     let reply = hub.ask(asker, &request).await.expect(200);
@@ -90,7 +91,7 @@ async fn at_the_moment_itself_the_hub_looks_again_also_after_a_restart() {
     let mut hears = hub.stream(&asker, "").await;
     assert_eq!(hub.state(&asker, id_of(&request)).await, "deferred");
     hub.pass(Millis::minutes(1));
-    // It said nothing since, so it is not there; who asks again may find it.
+    // The worker was silent since, so it is offline; a later request may succeed.
     let second = hears.until("collaboration_response").await.data;
     assert_eq!(second["response_status"], "rejected");
     assert_eq!(second["rejection_reason"]["code"], "resource_exhausted");

@@ -1,4 +1,4 @@
-//! The directory: who is on it, how it is searched, and one page after another (sections 2.1, 2.4).
+//! The directory: its entries, its search, and its pages (sections 2.1, 2.4).
 
 use std::collections::BTreeSet;
 
@@ -186,12 +186,12 @@ async fn the_hub_says_who_it_is_and_how_many_it_has() {
     let path = format!("/openclaw/agents/{}", gone.id);
     hub.call("DELETE", &path, Some(&gone.key), None).await.expect(200);
     assert_eq!(hub.get("/openclaw/health", None).await.expect(200).at("/agents"), 1);
-    // The same hub after a restart, another one elsewhere.
+    // The hub keeps its identity over a restart; another hub has another one.
     let hub = hub.restart(&[]).await;
     assert_eq!(hub.get("/openclaw/health", None).await.expect(200).str("/hub_id"), id);
     let other = Hub::serve(&[]).await;
     assert_ne!(other.get("/openclaw/health", None).await.expect(200).str("/hub_id"), id);
-    // Nothing of this protocol stands at the root.
+    // This protocol has no routes at the root.
     for path in ["/identity", "/status", "/collaborations", "/stream"] {
         hub.get(path, None).await.expect(404);
     }

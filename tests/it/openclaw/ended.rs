@@ -1,5 +1,5 @@
-//! What has ended is still there for both parties, by either of its ids: it can be read, and saying
-//! more about it is a conflict (R55, R61, R73).
+//! An ended collaboration stays readable for both parties, by either of its ids, and a further
+//! message about it is a conflict (R55, R61, R73).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ fn id_of(request: &Value) -> &str {
     request["request_id"].as_str().expect("an id")
 }
 
-/// A request that was answered, and its answer.
+/// An answered request, and its answer.
 async fn asked(hub: &Hub, asker: &Node, worker: &Node) -> (Value, Value) {
     let request = hub.request(asker, json!({"responder_agent_id": worker.id}));
     let reply = hub.ask(asker, &request).await.expect(200);
     (request, reply.json())
 }
 
-/// Whatever is said about a request that has ended is a conflict, and both read how it ended.
+/// Every message about an ended request is a conflict, and both parties read how it ended.
 async fn assert_over(hub: &Hub, (asker, worker): (&Node, &Node), request: &Value, state: &str) {
     let id = id_of(request);
     let shown = hub.view(asker, id).await;
@@ -41,7 +41,7 @@ async fn assert_over(hub: &Hub, (asker, worker): (&Node, &Node), request: &Value
             "error": {"code": "E", "message": "late"}});
         let late = hub.done(&work(&own, request, worker), failed);
         assert_error(&hub.post(&path, Some(&worker.key), &late).await, 409, "CONFLICT");
-        // To its requester there is nothing to approve, and to others it is not there.
+        // The requester has nothing to approve, and for other agents it does not exist.
         assert_error(&hub.approve(&asker.key, id, true).await, 404, "NOT_FOUND");
         let stranger = hub.node("stranger").await;
         let path = format!("{COLLABORATIONS}/{id}");
@@ -80,7 +80,7 @@ async fn what_was_rejected_stays_readable_for_its_responder() {
     .await
     .expect(200);
     assert_over(&hub, (&asker, &asks), &request, "rejected").await;
-    // A request that nobody agreed to: refused, or nobody said a word for an hour.
+    // A request without approval: refused, or not answered for an hour.
     let careful = hub.able_node("careful", json!({"requires_approval": true})).await;
     let (refused, _) = asked(&hub, &asker, &careful).await;
     hub.approve(&careful.key, id_of(&refused), false).await.expect(200);

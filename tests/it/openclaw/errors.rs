@@ -1,4 +1,4 @@
-//! Errors: every code of section 5, its status, and what it says besides (R4, R5, R77, R79–R81).
+//! Errors: every code of section 5, its status and its details (R4, R5, R77, R79–R81).
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::kit::{Reply, counted, snapshot};
 
 const REQUESTS: &str = "/openclaw/collaborations";
 
-/// An error nobody needs to try again after.
+/// An error for which a retry does not help.
 #[track_caller]
 fn assert_final(reply: &Reply, status: u16, code: &str) {
     assert_error(reply, status, code);
@@ -18,7 +18,7 @@ fn assert_final(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.header("content-type"), Some("application/json"));
 }
 
-/// An error that says when to come back.
+/// An error that says when to retry.
 #[track_caller]
 fn assert_later(reply: &Reply, status: u16, code: &str) {
     assert_error(reply, status, code);
@@ -62,7 +62,7 @@ async fn everything_wrong_with_a_message_is_told_at_once_and_nothing_is_stored()
     assert_eq!(told.len(), 7, "{told:?}");
     assert_eq!(reply.at("/correlation_id"), body["correlation_id"]);
     assert_eq!(snapshot(&hub).await, before);
-    // The example that is shown works.
+    // The example in the error is valid.
     let example = reply.at("/error/details/example");
     hub.post("/openclaw/identity", None, &example).await.expect(201);
     hub.0.stop().await;
@@ -91,7 +91,7 @@ async fn bodies_that_are_no_json_are_too_long_or_packed_are_refused_with_an_id_o
             let reply = hub.send("POST", path, &key, body).await;
             assert_final(&reply, 400, "VALIDATION_ERROR");
         }
-        // Such a body is not read to its end, so the connection is good for nothing else.
+        // Such a body is not read to its end, so the connection cannot be reused.
         let close = ("connection", "close");
         let long = vec![b' '; 1_048_577];
         let reply = hub.send("POST", path, &[key[0], close], &long).await;
@@ -236,7 +236,7 @@ async fn no_answer_shows_a_key_a_path_or_where_somebody_is() {
             assert!(!reply.text.contains(word), "{word} is in {}", reply.text);
         }
     }
-    // What an agent says itself is passed on as it is.
+    // An agent's own error is forwarded unchanged.
     let view = hub.view(&asker, &work.id).await;
     assert_eq!(view["result"]["error"]["message"], said);
     hub.0.stop().await;

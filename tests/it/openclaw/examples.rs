@@ -1,4 +1,4 @@
-//! The spec's thirteen documents through a real hub, unchanged (R25, R31, R47, R51 and section 6).
+//! The spec's thirteen documents sent to a real hub, unchanged (R25, R31, R47, R51 and section 6).
 
 use rialto_protocols::kit::ijson;
 use rialto_protocols::openclaw::Kind;
@@ -10,7 +10,7 @@ use crate::kit::Reply;
 
 const REQUESTS: &str = "/openclaw/collaborations";
 
-/// The two agents of the examples; the responder answers for itself if it is to answer at all.
+/// The two agents of the examples; the mode says whether the responder confirms requests itself.
 async fn two(hub: &Hub, mode: &str) -> (Node, Node) {
     let id = example(Kind::Request, "Example")["requester_agent_id"].clone();
     let asker = hub.publish(&with(&identity("asker", hub.now()), json!({"agent_id": id}))).await;
@@ -31,7 +31,7 @@ async fn identity_request_status_and_reputation_are_taken_as_they_stand() {
         let hub = Hub::serve(&[]).await;
         let (asker, worker) = two(&hub, "auto").await;
         let at = |own: &'static str| if path.is_empty() { own } else { "/openclaw/messages" };
-        // It is valid, and its deadline is long past.
+        // It is valid, but its deadline is long past.
         let request = example(Kind::Request, "Example");
         let reply = hub.post(at(REQUESTS), Some(&asker.key), &request).await;
         assert_rejected(&reply, "deadline_too_soon");
@@ -48,13 +48,13 @@ async fn identity_request_status_and_reputation_are_taken_as_they_stand() {
     }
 }
 
-/// The request without its deadline, which is past, put to the agent that is to answer it.
+/// The request without its past deadline, sent to this responder.
 fn request(worker: &Node) -> Value {
     let request = put(&example(Kind::Request, "Example"), "/deadline", None);
     with(&request, json!({"responder_agent_id": worker.id}))
 }
 
-/// Has the responder answer with one of the spec's responses, and gives what the requester is told.
+/// Lets the responder answer with one of the spec's responses, and returns the requester's answer.
 async fn answered(hub: &Hub, asker: &Node, worker: &Node, end: &str) -> Reply {
     let said = example(Kind::Response, end);
     let request = request(worker);
@@ -162,7 +162,7 @@ async fn a_deferral_is_taken_but_for_its_moment_which_is_past() {
     let until = hub.time(300_000);
     let reply = hub.meanwhile(&asker, &request, async || {
         let said = example(Kind::Response, "Deferred");
-        // It is a message like any other, and there is no waiting for what has been.
+        // The document is valid, but its `deferred_until` is in the past.
         let reply = hub.post(&path, Some(&worker.key), &said).await;
         assert_error(&reply, 400, "VALIDATION_ERROR");
         let said = with(&said, json!({"deferred_until": until}));

@@ -1,10 +1,10 @@
-//! What a reviewer found by attacking a running hub, and what holds since.
+//! Regression tests for faults that a reviewer found by attacking a running hub.
 
 use serde_json::{Value, json};
 
 use super::kit::{Hub, assert_error, capability, fresh_id, identity, with};
 
-/// A text of so many bytes.
+/// A text of this many bytes.
 fn long(bytes: usize) -> String {
     "x".repeat(bytes)
 }
@@ -19,7 +19,7 @@ async fn members_nobody_knows_are_kept_but_cannot_fill_the_hub() {
     let work = hub.accepted(&asker, &worker, json!({})).await;
     let refused = hub.result(&work, json!({"extra": long(70_000)})).await;
     assert_error(&refused, 400, "VALIDATION_ERROR");
-    // What the work is about may be as long as a body.
+    // The output of a job may be as long as a body.
     let done = hub.result(&work, json!({"output_data": {"r": long(500_000)}})).await;
     assert_eq!(done.expect(200).at("/output_valid"), true);
     hub.0.stop().await;

@@ -1,4 +1,4 @@
-//! Repeats: one key, one collaboration, for a day (R64, R65, R66, D11, D12).
+//! Repeats: one key means one collaboration, for a day (R64, R65, R66, D11, D12).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::kit::{Reply, together};
 
 const MINUTE: Millis = Millis::minutes(1);
 
-/// A request under a key, with ids of its own each time.
+/// A request with this key, and new ids each time.
 async fn keyed(hub: &Hub, by: &Node, of: &Node, key: &str, more: Value) -> Reply {
     hub.hire(by, of, with(&json!({"idempotency_key": key}), more)).await
 }
@@ -18,7 +18,7 @@ fn mismatch(reply: &Reply) -> Option<&str> {
     reply.header("idempotency-mismatch")
 }
 
-/// Both are heard again, after a time in which they were not.
+/// Both agents report again after a silent time.
 async fn back(hub: &Hub, nodes: &[&Node]) {
     for node in nodes {
         hub.report(node, "idle", json!({})).await.expect(200);
@@ -46,7 +46,7 @@ async fn a_repeat_gets_the_same_collaboration_under_its_own_ids_and_the_result_o
     assert_eq!(again.str("/collaboration_id"), work.id);
     assert_eq!(again.at("/result/output_data"), json!({"r": 42}));
     assert_eq!(again.str("/result/result_status"), "completed");
-    // It was handed over once: the next the worker hears of is another.
+    // It was handed over once: the next request the worker gets is another one.
     let other = hub.accepted(&asker, &worker, json!({})).await;
     assert_eq!(works.until("collaboration_request").await.data["collaboration_id"], other.id);
     hub.0.stop().await;
@@ -70,7 +70,7 @@ async fn another_body_still_gets_the_first_and_is_told_that_it_differs() {
         assert_eq!(again.str("/collaboration_id"), first.str("/collaboration_id"));
         assert_eq!(mismatch(&again), Some("true"), "{}", again.text);
     }
-    // The same said otherwise is the same.
+    // The same content in another spelling is the same.
     let same = keyed(&hub, &asker, &worker, "k", json!({"input_data": {"a": 5e-1}, "priority": 5}));
     assert_eq!(mismatch(&same.await), None);
     assert_eq!(hub.counted(), before);
@@ -104,11 +104,11 @@ async fn a_key_lasts_a_day_and_not_longer_also_across_a_restart() {
     hub.pass(Millis(6));
     back(&hub, &[&asker, &worker]).await;
     let at = keyed(&hub, &asker, &worker, "k", json!({})).await.expect(200);
-    assert_ne!(at.str("/collaboration_id"), first, "a day is over");
+    assert_ne!(at.str("/collaboration_id"), first, "a day has passed");
     hub.pass(MINUTE);
     let after = keyed(&hub, &asker, &worker, "k", json!({})).await.expect(200);
     assert_eq!(after.str("/collaboration_id"), at.str("/collaboration_id"), "a new day began");
-    // The hub remembers what its clock was, and what it promised.
+    // The hub keeps its clock and its saved answers over a restart.
     let hub = hub.restart(&[]).await;
     back(&hub, &[&asker, &worker]).await;
     let restarted = keyed(&hub, &asker, &worker, "k", json!({})).await.expect(200);
@@ -126,7 +126,7 @@ async fn a_restart_forgets_no_key_and_no_rejection_that_stands() {
     let hub = hub.restart(&[]).await;
     let again = keyed(&hub, &asker, &worker, "k", json!({})).await.expect(200);
     assert_eq!(again.str("/collaboration_id"), first.str("/collaboration_id"));
-    // Even if it would be right by now.
+    // Even if the new request is valid.
     let mended = keyed(&hub, &asker, &worker, "f", json!({})).await;
     assert_rejected(&mended, "invalid_input");
     assert_eq!(mismatch(&mended), Some("true"));
@@ -205,7 +205,7 @@ async fn without_a_key_the_requests_own_id_makes_it_a_repeat_and_other_content_a
     let conflict = with(&request, json!({"input_data": {"a": 1}}));
     assert_error(&hub.ask(&asker, &conflict).await, 422, "IDEMPOTENCY_CONFLICT");
     assert_eq!(hub.held().await, before);
-    // The id is its requester's own, and lasts.
+    // The id belongs to its requester, and does not expire.
     let theirs = with(&request, json!({"requester_agent_id": other.id}));
     let theirs = hub.ask(&other, &theirs).await.expect(200);
     assert_ne!(theirs.str("/collaboration_id"), first.str("/collaboration_id"));
@@ -236,7 +236,7 @@ async fn fifty_at_once_with_one_key_are_one_collaboration() {
         let list = hub.list(&asker, "?role=requester").await.expect(200);
         assert_eq!(list.at("/collaborations").as_array().map(Vec::len), Some(1));
         let work = hub.engine.look(|world| world.live_jobs().count());
-        assert_eq!(work, 1, "and nothing besides");
+        assert_eq!(work, 1, "and no other job");
         hub.0.stop().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Publishing an identity: what it must have, what it may have, and how it is shown (R6–R26).
+//! Publishing an identity: required members, optional members, and how it is shown (R6–R26).
 
 use rialto_protocols::kit::stamp;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ async fn the_identity_of_the_spec_is_published_unchanged_and_shown_as_published(
     assert_eq!(reply.str("/status"), "published");
     assert_eq!(reply.at("/agent_id"), body["agent_id"]);
     assert!(reply.str("/api_key").starts_with("rk_"), "{}", reply.text);
-    assert!(reply.json().get("webhook_secret").is_none(), "nobody is pushed to");
+    assert!(reply.json().get("webhook_secret").is_none(), "there is no endpoint to sign for");
     let told = reply.str("/published_at");
     let shown = hub.entry(body["agent_id"].as_str().expect("an id")).await;
     for name in [
@@ -70,7 +70,7 @@ async fn each_required_member_is_missed_by_its_name_and_nothing_is_stored() {
     hub.0.stop().await;
 }
 
-/// One wrong value after another, all in texts.
+/// Invalid values of text members.
 fn wrong_texts() -> Vec<Spoilt<'static>> {
     let texts = |pointer: &'static str, all: &[&str]| -> Vec<Spoilt<'static>> {
         all.iter().map(|text| (pointer, Some(json!(text)))).collect()
@@ -107,7 +107,7 @@ fn wrong_texts() -> Vec<Spoilt<'static>> {
     .concat()
 }
 
-/// The same in numbers, flags, lists and objects.
+/// Invalid values of numbers, flags, lists and objects.
 fn wrong_values() -> Vec<Spoilt<'static>> {
     let all = |pointer: &'static str, all: Value| -> Vec<Spoilt<'static>> {
         all.as_array().expect("a list").iter().map(|one| (pointer, Some(one.clone()))).collect()
@@ -172,7 +172,7 @@ async fn what_is_just_within_its_range_is_published() {
         };
         assert!(same, "{pointer}: {shown}");
     }
-    // The optional members are optional, all of them at once.
+    // All optional members can be left out at once.
     let bare = identity("bare", hub.now());
     hub.post(IDENTITY, None, &bare).await.expect(201);
     hub.0.stop().await;
@@ -210,14 +210,14 @@ async fn a_status_that_needs_details_has_them() {
         super::spoil::assert_only(&hub.post(IDENTITY, None, &body).await, pointer, "");
     }
     assert_eq!(snapshot(&hub).await, before);
-    // An identity need not say whether its error passes (D8).
+    // An identity may omit the type of its error (D8).
     let details = json!({"error_code": "X", "error_message": "broke"});
     let body = status(json!({"current_status": "error", "status_details": details}));
     hub.post(IDENTITY, None, &body).await.expect(201);
     let id = body["agent_id"].as_str().expect("an id");
     let shown = hub.entry(id).await;
     assert_eq!(shown["effective_status"], "error");
-    // What the hub passes on as an update says it all (R30, R74): an error that may pass, so far.
+    // The hub's own update includes it (R30, R74): the error counts as transient.
     let told = hub.get(&format!("/openclaw/agents/{id}/status"), None).await.expect(200);
     for shown in [&shown["status"], &told.at("/status_update")] {
         let told = super::kit::with(&details, json!({"error_type": "transient"}));
@@ -237,7 +237,7 @@ async fn a_capability_stands_once_and_needs_no_schema() {
     let pointer = "/capabilities/advertised_capabilities/1/capability_id";
     super::spoil::assert_only(&reply, pointer, "occurs twice");
     assert_eq!(snapshot(&hub).await, before);
-    // The example's second capability is in neither map: any object goes in and comes out (R26).
+    // The example's second capability is in neither schema map: any object is valid (R26).
     let asker = hub.node("asker").await;
     let worker = hub.publish(&identity_example()).await;
     let more =
@@ -286,7 +286,7 @@ async fn an_endpoint_is_checked_when_it_is_given_and_comes_with_a_secret() {
     let reply = hub.post(IDENTITY, None, &put(&body, "/endpoint", Some(at))).await.expect(201);
     assert!(reply.str("/webhook_secret").starts_with("whsec_"), "{}", reply.text);
     let shown = hub.get(&format!("/openclaw/agents/{}", reply.str("/agent_id")), None).await;
-    assert!(!shown.expect(200).text.contains("agent.example"), "nobody is shown where it is");
+    assert!(!shown.expect(200).text.contains("agent.example"), "the endpoint is private");
     assert!(stamp::parse(&reply.str("/published_at")).is_ok());
     hub.0.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Keys: whose they are, what those of other protocols open here, and which open nothing (C2, C3).
+//! Keys: their owners, what keys of other protocols open here, and which are refused (C2, C3).
 
 use rialto_engine::ids::{Ids, OsIds};
 use rialto_engine::keys::{Key, Kind};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::kit::{Hub, Node, assert_error, assert_rejected, fresh_id};
 use crate::kit::{Reply, snapshot};
 
-/// The agent of another protocol with this key, as it is known here, whether or not it is listed.
+/// The agent of another protocol with this key under its id here, listed or not.
 async fn known(hub: &Hub, key: &str) -> Node {
     let me = hub.get("/v1/me", Some(key)).await.expect(200);
     let id = me.str("/agent/names/openclaw");
@@ -30,7 +30,7 @@ async fn a_key_of_the_registry_or_the_relay_is_its_agent_here_too() {
         assert_eq!(hub.view(&guest, &work.id).await["state"], "completed");
         let own = hub.list(&guest, "?role=requester").await.expect(200);
         assert_eq!(own.at("/collaborations").as_array().map(Vec::len), Some(1));
-        // Under its name here and no other, its native one included.
+        // Only under its id here; its native id is refused, too.
         let before = snapshot(&hub).await;
         for id in [worker.id.clone(), fresh_id()] {
             let request = hub.request(
@@ -54,7 +54,7 @@ async fn a_key_from_here_is_its_agent_in_the_registry() {
     hub.0.stop().await;
 }
 
-/// Everything that needs a key, with a body that nobody reads.
+/// Every route that needs a key, with a body that is not read.
 fn guarded(node: &Node) -> Vec<(&'static str, String)> {
     let id = fresh_id();
     let posts = ["/status", "/reputation", "/collaborations"].map(str::to_owned).into_iter();
@@ -93,7 +93,7 @@ async fn missing_unknown_and_former_keys_get_one_and_the_same_answer_before_the_
             assert_eq!(words(&reply), words(&missing), "{method} {path}");
         }
     }
-    // Where no key is needed, a bad one is refused all the same.
+    // Where no key is needed, an invalid one is refused all the same.
     for path in ["/openclaw/identity", "/openclaw/messages"] {
         let reply = hub.post_text(path, Some(&wrong[0]), "{nonsense").await;
         assert_error(&reply, 401, "UNAUTHORIZED");
@@ -141,7 +141,7 @@ async fn a_strangers_look_at_a_collaboration_is_a_look_at_nothing() {
         assert_eq!(said(seen), said(unseen), "{end}");
     }
     assert_eq!(hub.list(&stranger, "").await.expect(200).at("/collaborations"), json!([]));
-    // Nor is it in anything that everybody sees.
+    // It is in no public event either.
     let stream = hub.stream(&stranger, "?watch=all").await;
     let id = &worker.id;
     for path in [
@@ -154,7 +154,7 @@ async fn a_strangers_look_at_a_collaboration_is_a_look_at_nothing() {
         assert!(!shown.contains("0.123") && !shown.contains("secret"), "{shown}");
     }
     drop(stream);
-    // Its two parties see it whole.
+    // Its two parties see it completely.
     for party in [&asker, &worker] {
         let view: Value = hub.view(party, &work.id).await;
         assert_eq!(view["request"]["input_data"], json!({"a": 0.123}));

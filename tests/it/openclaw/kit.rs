@@ -1,4 +1,4 @@
-//! What openclaw's tests share: agents, requests, and streams that are read.
+//! Shared by openclaw's tests: agents, requests, and streams.
 
 #![allow(dead_code)]
 
@@ -25,7 +25,7 @@ impl Deref for Hub {
     }
 }
 
-/// An agent that has published itself.
+/// A published agent.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub id: String,
@@ -34,7 +34,7 @@ pub struct Node {
     pub identity: Value,
 }
 
-/// A UUID that nobody else in this process has.
+/// A UUID that is unique in this process.
 pub fn fresh_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -42,7 +42,7 @@ pub fn fresh_id() -> String {
     Uuid::from_u64_pair(process << 32 | 0x4000, 0x8000_0000_0000_0000 | number).to_string()
 }
 
-/// Members of `more` over those of `body`; `null` takes one away.
+/// Members of `more` over those of `body`; `null` removes one.
 pub fn with(body: &Value, more: Value) -> Value {
     let mut body = body.clone();
     let members = body.as_object_mut().expect("an object");
@@ -76,14 +76,14 @@ pub fn identity(name: &str, at: Timestamp) -> Value {
     })
 }
 
-/// A capability with these members besides those it needs.
+/// A capability with these members besides the required ones.
 pub fn capability(id: &str, more: Value) -> Value {
     let needed = json!({"capability_id": id, "capability_name": id, "description": "does it",
         "category": "content_generation"});
     with(&needed, more)
 }
 
-/// An identity whose capability `sum` has these members besides.
+/// An identity whose capability `sum` has these further members.
 pub fn able(identity: &Value, more: Value) -> Value {
     let mut identity = identity.clone();
     identity["capabilities"]["advertised_capabilities"][0] = capability("sum", more);
@@ -91,12 +91,12 @@ pub fn able(identity: &Value, more: Value) -> Value {
 }
 
 impl Hub {
-    /// A hub with keys.
+    /// A hub that requires keys.
     pub async fn serve(flags: &[(&str, &str)]) -> Self {
         Self(TestHub::serve(flags).await)
     }
 
-    /// A hub that takes everybody's word.
+    /// A hub that accepts claimed identities.
     pub async fn open(flags: &[(&str, &str)]) -> Self {
         Self(TestHub::open(flags).await)
     }
@@ -105,7 +105,7 @@ impl Hub {
         self.clock.now()
     }
 
-    /// The time of any hub, and as it is written.
+    /// The time of any hub.
     pub fn time_of(hub: &TestHub) -> Timestamp {
         hub.clock.now()
     }
@@ -114,7 +114,7 @@ impl Hub {
         stamp::millis(hub.clock.now())
     }
 
-    /// A moment so many milliseconds from now, as it is written.
+    /// A time this many milliseconds from now, as text.
     pub fn time(&self, from_now: i64) -> String {
         stamp::millis(self.now().plus(Millis(from_now)))
     }
@@ -141,7 +141,7 @@ impl Hub {
         self.publish(&able(&identity(name, self.now()), more)).await
     }
 
-    /// A request of `by` for a `sum`, to be posted.
+    /// A request of `by` for a `sum`, not posted yet.
     pub fn request(&self, by: &Node, more: Value) -> Value {
         let request = json!({
             "request_id": fresh_id(), "requester_agent_id": by.id, "capability_id": "sum",
@@ -155,13 +155,13 @@ impl Hub {
         self.post("/openclaw/collaborations", Some(&by.key), request).await
     }
 
-    /// A request of `by` to `of`, answered.
+    /// A request of `by` to `of`, and its answer.
     pub async fn hire(&self, by: &Node, of: &Node, more: Value) -> Reply {
         let request = self.request(by, with(&json!({"responder_agent_id": of.id}), more));
         self.ask(by, &request).await
     }
 
-    /// A request that was accepted: what was asked, and the collaboration's id.
+    /// An accepted request: the request, and the collaboration's id.
     pub async fn accepted(&self, by: &Node, of: &Node, more: Value) -> Work {
         let request = self.request(by, with(&json!({"responder_agent_id": of.id}), more));
         let reply = self.ask(by, &request).await.expect(200);
@@ -169,13 +169,13 @@ impl Hub {
         Work { id: reply.str("/collaboration_id"), request, by: of.clone() }
     }
 
-    /// Posts what came of a collaboration, as its responder.
+    /// Posts the result of a collaboration, as its responder.
     pub async fn result(&self, work: &Work, more: Value) -> Reply {
         let path = format!("/openclaw/collaborations/{}/result", work.id);
         self.post(&path, Some(&work.by.key), &self.done(work, more)).await
     }
 
-    /// A result of a collaboration: completed, unless said otherwise.
+    /// A result of a collaboration: completed by default.
     pub fn done(&self, work: &Work, more: Value) -> Value {
         let done = json!({
             "collaboration_id": work.id, "request_id": work.request["request_id"],
@@ -186,18 +186,18 @@ impl Hub {
         with(&done, more)
     }
 
-    /// How a collaboration stands, to one of its parties.
+    /// The state of a collaboration, for one of its parties.
     pub async fn view(&self, by: &Node, id: &str) -> Value {
         let path = format!("/openclaw/collaborations/{id}");
         self.get(&path, Some(&by.key)).await.expect(200).json()
     }
 
-    /// What the directory shows of an agent.
+    /// The directory entry of an agent.
     pub async fn entry(&self, id: &str) -> Value {
         self.get(&format!("/openclaw/agents/{id}"), None).await.expect(200).json()
     }
 
-    /// Reports how an agent is.
+    /// Reports an agent's status.
     pub async fn report(&self, of: &Node, status: &str, details: Value) -> Reply {
         let update = json!({"current_status": status, "status_timestamp": self.time(0),
             "status_details": details});
@@ -219,7 +219,7 @@ impl Hub {
     }
 }
 
-/// A collaboration that was accepted.
+/// An accepted collaboration.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub id: String,
@@ -241,7 +241,7 @@ pub fn assert_error(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.str("/error/error_type"), kind, "{}", reply.text);
 }
 
-/// A 400 that lists this sentence among what is wrong.
+/// A 400 that lists this violation.
 #[track_caller]
 pub fn assert_violation(reply: &Reply, says: &str) {
     assert_error(reply, 400, "VALIDATION_ERROR");
@@ -250,7 +250,7 @@ pub fn assert_violation(reply: &Reply, says: &str) {
     assert!(listed.iter().any(|one| one == says), "{says:?} is not in {listed:?}");
 }
 
-/// A rejection with this code, which says whether to ask again.
+/// A rejection with this code, which says whether to retry.
 #[track_caller]
 pub fn assert_rejected(reply: &Reply, code: &str) {
     assert_eq!(reply.status, 200, "{}", reply.text);

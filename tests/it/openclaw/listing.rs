@@ -1,4 +1,5 @@
-//! The list: one's own collaborations by role and state, page by page (section 2.1, R91, R93).
+//! The list: the caller's own collaborations by role and state, page by page (section 2.1, R91,
+//! R93).
 
 use std::collections::BTreeSet;
 
@@ -25,11 +26,11 @@ async fn all(hub: &Hub, of: &Node, query: &str, limit: usize) -> Vec<String> {
             Some(next) => cursor = next.to_owned(),
             None => return ids,
         }
-        assert!(ids.len() < 100, "it goes on for ever");
+        assert!(ids.len() < 100, "the pages never end");
     }
 }
 
-/// One of each state, and who is in them.
+/// One collaboration of each state, and its parties.
 async fn scene(hub: &Hub) -> (Node, Node) {
     let asker = hub.node("asker").await;
     let worker = hub.able_node("worker", json!({"requires_approval": true})).await;
@@ -66,7 +67,7 @@ async fn each_state_is_found_by_its_name_by_both_parties() {
         for (node, role) in [(&asker, "requester"), (&worker, "responder")] {
             let page = hub.list(node, &format!("?role={role}&state={state}")).await.expect(200);
             let found = rows(&page.json());
-            // What was never accepted is nothing a responder did.
+            // A request that was never accepted is not the responder's work.
             let count = usize::from(state != "rejected" || role == "requester");
             assert_eq!(found.len(), count, "{role} {state}: {}", page.text);
             assert!(found.iter().all(|row| row["state"] == state));
@@ -123,7 +124,7 @@ async fn pages_of_any_size_hold_everything_once() {
         let running = all(&hub, &one, "&role=responder&state=running", limit).await;
         assert_eq!(running.len(), 3);
     }
-    // What was asked for is told newest first.
+    // A requester's list is newest first.
     let mut newest: Vec<_> = asked.iter().step_by(2).cloned().collect();
     newest.reverse();
     assert_eq!(all(&hub, &one, "&role=requester", 2).await, newest);

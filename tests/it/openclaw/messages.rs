@@ -1,4 +1,4 @@
-//! One path for all six messages, told apart by their members (R90).
+//! One path for all six message types, told apart by their members (R90).
 
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ async fn newcomers_are_counted_here_as_well() {
         assert_eq!(reply.header("retry-after"), Some(wait.to_string().as_str()));
     }
     assert_eq!(snapshot(&hub).await, before);
-    // Who is known is no newcomer.
+    // A known identity is not registered again.
     hub.message(&node, &node.identity).await.expect(200);
     hub.0.stop().await;
 }

@@ -1,4 +1,4 @@
-//! openclaw over the wire: a real hub, real agents, a clock that can be set forward.
+//! openclaw over the wire: a real hub, real agents, and a clock that can be advanced.
 
 mod aliases;
 mod approval;

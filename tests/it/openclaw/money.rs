@@ -1,4 +1,4 @@
-//! Prices: what is needed, held, paid and given back (R88).
+//! Prices: required, held, paid and released (R88).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::kit::{Hub, Node, Work, able, assert_rejected, identity};
 use super::scene::{COLLABORATIONS, credits};
 use crate::kit::together;
 
-/// A requester with ten credits, and a worker that asks five.
+/// A requester with ten credits, and a worker with a price of five.
 async fn cast(hub: &Hub) -> (Node, Node) {
     let asker = hub.node("asker").await;
     hub.fund(&asker, "10").await;
@@ -48,7 +48,7 @@ async fn completed_work_is_paid_its_price_and_the_rest_comes_back() {
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(hub.purse(&asker).await, credits("5.00", "0.00"));
     assert_eq!(hub.purse(&worker).await, credits("5.00", "0.00"));
-    // Said twice, it is paid once.
+    // A repeated result is paid once.
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(hub.purse(&worker).await, credits("5.00", "0.00"));
     hub.0.stop().await;

@@ -35,7 +35,7 @@ async fn the_same_post_twice_has_one_effect_and_one_answer() {
         assert_eq!(first.header("idempotency-replayed"), None);
     }
     assert_eq!(snapshot(&hub).await, before);
-    // The same key is another one at another path, and of another agent.
+    // The same key at another path, or of another agent, is another key.
     let status = json!({"agent_id": asker.id, "correlation_id": request["correlation_id"], "timestamp": hub.time(0),
         "status_update": {"current_status": "idle", "status_timestamp": hub.time(0)}});
     hub.once("/openclaw/status", Some(&asker.key), "one", &status).await.expect(200);
@@ -89,7 +89,7 @@ async fn what_was_refused_before_it_began_may_be_put_right() {
     let reply = hub.once(path, Some(&node.key), "one", &wrong).await;
     assert_error(&reply, 400, "VALIDATION_ERROR");
     hub.once(path, Some(&node.key), "one", &node.identity).await.expect(200);
-    // A key that does not work gets nothing that was told before.
+    // An invalid credential does not get a saved answer.
     let bad = Node { key: "rk_no".to_owned(), ..node.clone() };
     let reply = hub.once(path, Some(&bad.key), "one", &node.identity).await;
     assert_error(&reply, 401, "UNAUTHORIZED");

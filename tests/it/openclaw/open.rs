@@ -1,4 +1,4 @@
-//! A hub without keys: it takes everybody's word, for agents of this protocol only.
+//! A hub without keys: it accepts claimed identities, for agents of this protocol only.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn a_collaboration_goes_from_the_asking_to_the_score_without_a_key() {
     said(&hub, &format!("{path}/result"), &hub.done(&work, json!({}))).await.expect(200);
     assert_eq!(hub.get(&path, None).await.expect(200).str("/state"), "completed");
     assert_eq!(hub.metrics(&worker).await["total_collaborations"], 1);
-    // Where nothing else says who asks, a member of the URL does.
+    // Where nothing else names the caller, a query parameter does.
     assert_error(&hub.get(REQUESTS, None).await, 400, "VALIDATION_ERROR");
     let own = hub.get(&format!("{REQUESTS}?agent_id={}", worker.id), None).await.expect(200);
     assert_eq!(own.at("/collaborations").as_array().map(Vec::len), Some(1));
@@ -53,7 +53,7 @@ async fn who_never_published_may_ask_for_what_is_free() {
     let request = hub.request(&guest, json!({"responder_agent_id": worker.id}));
     let reply = said(&hub, REQUESTS, &request).await.expect(200);
     assert_eq!(reply.str("/response_status"), "accepted", "{}", reply.text);
-    // A waiting one is called off under the request's own id, as long as that is one.
+    // A waiting request is cancelled by its own id, as long as it has no other.
     let approval = hub.able_node("careful", json!({"requires_approval": true})).await;
     let request = hub.request(&guest, json!({"responder_agent_id": approval.id}));
     let reply = said(&hub, REQUESTS, &request).await.expect(200);
@@ -64,7 +64,7 @@ async fn who_never_published_may_ask_for_what_is_free() {
     assert_eq!(hub.get(&path, None).await.expect(200).str("/state"), "running");
     let off = said(&hub, &format!("{path}/cancel"), &json!({})).await.expect(200);
     assert_eq!(off.str("/result_status"), "cancelled");
-    // Nobody pays for a guest.
+    // A guest cannot pay.
     let dear = hub.able_node("dear", json!({"price": 1})).await;
     let request = hub.request(&guest, json!({"responder_agent_id": dear.id, "budget": 1}));
     let reply = said(&hub, REQUESTS, &request).await;
@@ -90,7 +90,7 @@ async fn nobody_acts_for_an_agent_of_another_protocol_by_its_word() {
     let list = format!("{REQUESTS}?agent_id={id}");
     assert_error(&hub.get(&list, None).await, 404, "NOT_FOUND");
     assert_eq!(snapshot(&hub).await, before);
-    // With its key it may, and what it asked for is for it alone.
+    // With its key it may, and only it sees its request.
     let work = hub.accepted(&alias, &worker, json!({})).await;
     assert_eq!(hub.view(&alias, &work.id).await["state"], "running");
     let cancel = format!("{REQUESTS}/{}/cancel", work.id);

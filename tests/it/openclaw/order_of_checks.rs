@@ -1,4 +1,4 @@
-//! The order of the checks: of two things that are wrong, the earlier one answers (R83).
+//! The order of checks: of two errors, the earlier one is returned (R83).
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn schema_then_identity_then_repeats() {
     let first = hub.ask(&asker, &request).await.expect(200);
     assert_error(&hub.ask(&other, &request).await, 403, "FORBIDDEN");
     assert_error(&hub.ask(&asker, &wrong).await, 400, "VALIDATION_ERROR");
-    // What is wrong by now says nothing to a repeat.
+    // A repeat is not affected by what is wrong now.
     hub.report(
         &worker,
         "error",
@@ -51,13 +51,13 @@ async fn input_then_rate_then_capacity_then_deadline() {
     let worker = hub.node_with("worker", limits(1, 2)).await;
     let work = hub.accepted(&asker, &worker, json!({})).await;
     let late = json!({"deadline": hub.time(-1_000)});
-    // One more may begin, but there is no room for it.
+    // The rate allows another start, but the concurrency limit is reached.
     let full = hub.hire(&asker, &worker, late.clone()).await;
     assert_rejected(&full, "resource_exhausted");
     assert_eq!(full.at("/rejection_reason/details"), json!({"current_tasks": 1, "max_tasks": 1}));
     hub.result(&work, json!({})).await.expect(200);
     let work = hub.accepted(&asker, &worker, json!({})).await;
-    // Neither may another begin nor is there room: the rate comes first.
+    // Neither the rate nor the concurrency limit allows another: the rate comes first.
     let fast = hub.hire(&asker, &worker, late.clone()).await;
     assert_rejected(&fast, "resource_exhausted");
     assert_eq!(fast.json().pointer("/rejection_reason/details"), None, "{}", fast.text);

@@ -1,4 +1,4 @@
-//! Strangers: a collaboration is there for its two parties, and for nobody else (R91, R61, R89).
+//! A collaboration is visible to its two parties only (R91, R61, R89).
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::kit::{Hub, Node, Work, fresh_id, with};
 use super::scene::COLLABORATIONS;
 use crate::kit::Reply;
 
-/// An answer without what differs from call to call.
+/// An answer without what differs between calls.
 fn plain(reply: &Reply) -> (u16, Value) {
     let nothing = json!({"timestamp": null, "correlation_id": null});
     (reply.status, with(&reply.json(), nothing))
 }
 
-/// Everything somebody could say about a collaboration.
+/// Every message about a collaboration.
 async fn tries(hub: &Hub, by: &Node, work: &Work, id: &str) -> Vec<(u16, Value)> {
     let own = json!({"responder_agent_id": by.id, "collaboration_id": id});
     let mut all = Vec::new();
@@ -50,7 +50,7 @@ async fn to_a_stranger_it_is_as_if_it_had_never_been_in_any_state() {
         let path = format!("{COLLABORATIONS}/{}", work.id);
         for key in [&registered.key, &hub.operator] {
             let seen = hub.get(&path, Some(key)).await;
-            assert_eq!(plain(&seen), unknown[4], "an operator reads nobody's work either");
+            assert_eq!(plain(&seen), unknown[4], "the operator cannot read it either");
         }
         assert_eq!(hub.get(&path, None).await.status, 401);
     }
@@ -98,7 +98,7 @@ async fn a_party_finds_it_by_the_requests_own_id_also_when_it_is_over() {
     }
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(hub.view(&asker, request).await["state"], "completed");
-    // Another requester's id of the same digits is another request.
+    // The same id of another requester is another request.
     let other = hub.node("other").await;
     let theirs = hub.accepted(&other, &worker, json!({"request_id": request})).await;
     assert_eq!(hub.view(&other, request).await["collaboration_id"], theirs.id);

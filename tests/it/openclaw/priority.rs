@@ -1,5 +1,5 @@
-//! Urgency: of several that wait for one agent the most urgent is handed over first, in its place in
-//! the inbox; what runs is never interrupted (R93).
+//! Urgency: of several requests that wait for one agent, the most urgent is handed over first and
+//! gets the next position in the inbox; running work is never interrupted (R93).
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ async fn what_waited_for_a_stream_is_handed_over_by_urgency_and_then_by_age() {
         positions
             .push(place.split('-').next().expect("a position").parse::<u64>().expect("digits"));
     }
-    // The place in the inbox is given as it is handed over, so reading on misses nothing.
+    // Positions are assigned at hand-over, so a reader that continues misses nothing.
     assert!(positions.is_sorted_by(|one, next| one < next), "{positions:?}");
     drop(works);
     let mut again = hub.resume(&worker, "", Some("0-0")).await;

@@ -1,5 +1,5 @@
-//! Endpoints: the same bodies as on the stream, signed, tried again, and not besides an open stream
-//! (section 2.3, R78).
+//! Deliveries to endpoints: the same bodies as on the stream, signed, retried, and not sent while a
+//! stream is open (section 2.3, R78).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,7 @@ fn header<'a>(got: &'a Got, name: &str) -> &'a str {
     got.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().expect("text")
 }
 
-/// An agent at an endpoint, and its secret.
+/// An agent with an endpoint, and its secret.
 async fn at(hub: &Hub, name: &str, url: &str, more: Value) -> (Node, String) {
     let body = with(&with(&identity(name, hub.now()), json!({"endpoint": url})), more);
     let reply = hub.post("/openclaw/identity", None, &body).await.expect(201);
@@ -28,7 +28,7 @@ async fn at(hub: &Hub, name: &str, url: &str, more: Value) -> (Node, String) {
     (node, reply.str("/webhook_secret"))
 }
 
-/// Checks a delivery as Standard Webhooks tells receivers to, without any code of the hub.
+/// Verifies a delivery as Standard Webhooks describes it, without code of the hub.
 fn assert_signed(got: &Got, secret: &str) {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
     let (id, at) = (header(got, "webhook-id"), header(got, "webhook-timestamp"));
@@ -70,7 +70,7 @@ async fn both_parties_are_posted_what_concerns_them_signed_and_named() {
     assert_eq!(got[0].path, "/a");
     assert_eq!(header(&got[0], "rialto-event"), "collaboration_result");
     assert_signed(&got[0], &her_secret);
-    // The same as is read on the stream.
+    // The same body as on the stream.
     let mut hears = hub.resume(&asker, "", Some("0-0")).await;
     assert_eq!(hears.until("collaboration_result").await.text, got[0].body);
     drop(hears);
@@ -127,7 +127,7 @@ async fn nothing_is_posted_while_a_stream_is_open_and_everything_after_it() {
         let told = works.until("collaboration_request").await;
         assert_eq!(told.data["collaboration_id"], work.id);
     }
-    // What was read has nowhere else to go.
+    // A notice that was read needs no delivery.
     arrived(&hub).await;
     assert_eq!(endpoint.got().len(), 0);
     drop(works);
@@ -150,7 +150,7 @@ async fn a_post_that_failed_is_made_again_under_the_same_id_and_changes_nothing_
     let work = hub.accepted(&asker, &worker, json!({})).await;
     endpoint.heard(1).await;
     eventually(async || hub.pushes().first().is_some_and(|push| push.attempts == 1)).await;
-    assert!(hub.pushes()[0].next_try.is_some(), "it will be tried again by itself");
+    assert!(hub.pushes()[0].next_try.is_some(), "a retry is scheduled");
     assert_eq!(hub.state(&asker, &work.id).await, "running");
     endpoint.behave(say(200));
     retry(&hub).await;
@@ -160,7 +160,7 @@ async fn a_post_that_failed_is_made_again_under_the_same_id_and_changes_nothing_
     got.iter().for_each(|one| assert_signed(one, &secret));
     arrived(&hub).await;
     hub.result(&work, json!({})).await.expect(200);
-    // The failure was no message of anybody: the first that is heard is the result.
+    // The failed delivery produced no notice: the first event is the result.
     let first = hears.next().await;
     assert_eq!(
         (first.event.as_str(), &first.data["result_status"]),
@@ -200,7 +200,7 @@ async fn an_endpoint_nobody_listens_at_costs_others_nothing_and_invents_no_messa
         let reply = hub.hire(&asker, &dead, json!({"deadline": hub.time(600_000)})).await;
         match reply.str("/response_status").as_str() {
             "accepted" => lost.push(reply.str("/collaboration_id")),
-            // Once it is known that nobody is there.
+            // Once the agent is known to be unreachable.
             _ => assert_rejected(&reply, "resource_exhausted"),
         }
     }
@@ -212,7 +212,7 @@ async fn an_endpoint_nobody_listens_at_costs_others_nothing_and_invents_no_messa
     assert_eq!(
         (first.event.as_str(), &first.data["collaboration_id"]),
         ("collaboration_result", &json!(work.id)),
-        "trouble on the way is nobody's message"
+        "a failed delivery is not a notice"
     );
     for id in &lost {
         assert_eq!(hub.state(&asker, id).await, "running");
@@ -225,7 +225,7 @@ async fn an_endpoint_nobody_listens_at_costs_others_nothing_and_invents_no_messa
     hub.0.stop().await;
 }
 
-/// The status an update tells.
+/// The status in an update.
 fn status(got: &Got) -> Value {
     got.json()["status_update"]["current_status"].clone()
 }
@@ -245,7 +245,7 @@ async fn an_agent_at_an_endpoint_is_posted_how_it_is_and_how_well_it_does() {
     let endpoint = Worker::start(say(200)).await;
     let (worker, secret) = at(&hub, "worker", &endpoint.url, json!({})).await;
     let mut watches = hub.stream(&asker, &format!("?watch={}", worker.id)).await;
-    assert_eq!(endpoint.updates().len(), 0, "registering makes the hub call nobody");
+    assert_eq!(endpoint.updates().len(), 0, "registering causes no call");
     let work = hub.accepted(&asker, &worker, json!({})).await;
     let busy = endpoint.updated(|got| status(got) == "busy").await;
     assert_eq!(header(&busy, "rialto-event"), "status_update");
@@ -255,9 +255,9 @@ async fn an_agent_at_an_endpoint_is_posted_how_it_is_and_how_well_it_does() {
     endpoint.updated(|got| status(got) == "idle").await;
     let judged = endpoint.updated(|got| header(got, "rialto-event") == "reputation_update").await;
     assert_signed(&judged, &secret);
-    // The same as is read on a stream.
+    // The same body as on a stream.
     assert_eq!(watches.until("reputation_update").await.text, judged.body);
-    // What it says itself, and its reputation of the day.
+    // Its own status reports, and its reputation at that time.
     hub.report(&worker, "busy", json!({"active_tasks": 7})).await.expect(200);
     endpoint
         .updated(|got| got.json()["status_update"]["status_details"]["active_tasks"] == 7)
@@ -286,7 +286,7 @@ async fn updates_wait_nowhere_and_only_the_newest_is_told() {
     endpoint.updated(|got| tasks(got) == 20).await;
     let all: Vec<Value> = endpoint.updates().iter().map(tasks).collect();
     assert!(all.len() <= 3, "{all:?}");
-    // And nothing is left to be told: what comes next is the next thing that happens.
+    // Nothing else is pending: the next update is the next change.
     hub.report(&worker, "busy", json!({"active_tasks": 21})).await.expect(200);
     endpoint.updated(|got| tasks(got) == 21).await;
     assert_eq!(endpoint.updates().len(), all.len() + 1);

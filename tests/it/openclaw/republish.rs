@@ -1,4 +1,4 @@
-//! Publishing again: what is replaced, what goes on, and who may (R24, R27).
+//! Publishing again: what is replaced, what continues, and who may do it (R24, R27).
 
 use serde_json::{Value, json};
 
@@ -23,18 +23,22 @@ async fn publishing_again_replaces_the_identity_and_running_work_finishes() {
     let before = hub.entry(&worker.id).await;
     let body = with(&able_to(&worker.identity, "sing"), json!({"version": "2.0.0"}));
     let reply = hub.post(IDENTITY, Some(&worker.key), &body).await.expect(200);
-    assert!(reply.json().get("api_key").is_none(), "it has one: {}", reply.text);
+    assert!(reply.json().get("api_key").is_none(), "a key is issued only once: {}", reply.text);
     let shown = hub.entry(&worker.id).await;
     assert_eq!(
         (&shown["version"], &shown["capabilities"]),
         (&json!("2.0.0"), &body["capabilities"])
     );
     assert_eq!(shown["registered_at"], before["registered_at"]);
-    // What vanished is refused from then on, what is new is taken, what runs goes on.
+    // A removed capability is refused, a new one is accepted, and running work continues.
     assert_rejected(&hub.hire(&asker, &worker, json!({})).await, "capability_not_available");
     hub.accepted(&asker, &worker, json!({"capability_id": "sing"})).await;
     let found = hub.get("/openclaw/agents?capability=sum", None).await.expect(200);
-    assert_eq!(found.at("/agents").as_array().map(Vec::len), Some(1), "only the asker");
+    assert_eq!(
+        found.at("/agents").as_array().map(Vec::len),
+        Some(1),
+        "only the requester is listed"
+    );
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(hub.view(&asker, &work.id).await["state"], "completed");
     hub.0.stop().await;
@@ -62,13 +66,13 @@ async fn an_id_that_exists_is_its_keys_alone() {
     assert_error(&hub.post(IDENTITY, None, &body).await, 409, "CONFLICT");
     assert_error(&hub.post(IDENTITY, Some(&other.key), &body).await, 401, "UNAUTHORIZED");
     assert_error(&hub.post(IDENTITY, Some("rk_nonsense"), &body).await, 401, "UNAUTHORIZED");
-    // The same id in other letters is the same id.
+    // The same id in upper case is the same id.
     let id = node.id.to_uppercase();
     let shouted = with(&body, json!({"agent_id": id}));
     assert_error(&hub.post(IDENTITY, None, &shouted).await, 409, "CONFLICT");
     assert_eq!(snapshot(&hub).await, before);
     assert_eq!(hub.entry(&node.id).await["agent_name"], "chimera-node");
-    // An operator may change it, and the key stays what it was.
+    // The operator may change it, and the key stays the same.
     hub.post(IDENTITY, Some(&hub.operator), &body).await.expect(200);
     assert_eq!(hub.entry(&node.id).await["agent_name"], "chimera-stolen");
     hub.report(&node, "idle", json!({})).await.expect(200);
@@ -111,7 +115,7 @@ async fn who_left_is_gone_and_only_its_former_key_brings_it_back() {
     let listed = hub.get("/openclaw/agents", None).await.expect(200);
     assert!(!listed.text.contains(&node.id));
     assert_rejected(&hub.hire(&other, &node, json!({})).await, "capability_not_available");
-    // Its key is good for coming back and nothing else; nobody else's is.
+    // Its key is only valid for registering again; other keys are refused.
     let before = snapshot(&hub).await;
     assert_error(&hub.report(&node, "idle", json!({})).await, 401, "UNAUTHORIZED");
     assert_error(&hub.post(IDENTITY, None, &node.identity).await, 409, "CONFLICT");

@@ -1,4 +1,5 @@
-//! Results: who may say one, once, what it has to say, and who is told (R56 to R61, R69, R70).
+//! Results: who may send one, that it counts once, its required members, and who is notified (R56
+//! to R61, R69, R70).
 
 use serde_json::{Value, json};
 
@@ -92,7 +93,7 @@ async fn a_result_reaches_the_requester_with_all_that_was_said() {
     assert_eq!(told["protocol_version"], "1.0.0");
     let shown = hub.view(&asker, &work.id).await;
     assert_eq!(shown["state"], "completed");
-    assert_eq!(shown["result"], told, "the same however it is read");
+    assert_eq!(shown["result"], told, "the same in every read");
     assert_eq!(shown["request"], work.request);
     assert_eq!(shown["response"]["response_status"], "accepted");
     hub.0.stop().await;
@@ -107,7 +108,7 @@ async fn a_failure_reaches_the_requester_with_its_error_and_whether_to_try_again
         let work = hub.accepted(&asker, &worker, json!({})).await;
         let details = json!({"error_type": kind, "details": {"error_type": "system_error"}});
         let reply = hub.result(&work, failed(details)).await.expect(200);
-        assert_eq!(reply.at("/output_valid"), true, "nothing is wrong with no output");
+        assert_eq!(reply.at("/output_valid"), true, "a missing output is valid");
         let told = hears.until("collaboration_result").await.data;
         assert_eq!(told["result_status"], "failed");
         assert_eq!(
@@ -144,7 +145,7 @@ async fn output_that_breaks_its_schema_counts_as_failed_and_the_requester_has_it
         (&json!(1), &json!(0.0))
     );
     assert_eq!(hub.purse(&asker).await, super::scene::credits("5.00", "0.00"), "and is not paid");
-    // It cannot be mended, and saying it again changes nothing.
+    // It cannot be corrected, and a repeat changes nothing.
     let again = hub.result(&work, broken).await.expect(200);
     assert_eq!(again.at("/output_valid"), false);
     assert_error(&hub.result(&work, json!({})).await, 409, "CONFLICT");
@@ -175,7 +176,7 @@ async fn a_result_is_its_responders_and_there_is_one() {
     assert_eq!(hub.held().await, before);
     hub.result(&work, json!({})).await.expect(200);
     let before = hub.held().await;
-    // The same said later, in another order and with other digits.
+    // The same result later, in another order and with other spellings of numbers.
     let same = hub.result(&work, json!({"timestamp": hub.time(9_000), "output_data": {"r": 1.0}}));
     let same = same.await.expect(200);
     assert_eq!(
@@ -249,7 +250,7 @@ async fn after_every_result_a_reputation_is_published() {
             assert_eq!(update["metrics"]["total_collaborations"], total);
         }
     }
-    // What is called off is no result (R46).
+    // A cancellation is not a result (R46).
     let work = hub.accepted(&asker, &worker, json!({})).await;
     let cancelled = json!({"result_status": "cancelled", "output_data": null, "reason": "no more"});
     hub.result(&work, cancelled).await.expect(200);

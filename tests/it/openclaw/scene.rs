@@ -1,5 +1,5 @@
-//! What tests of collaborations share: money, answers of agents that answer for themselves, and what
-//! a refused request must not have changed.
+//! Shared by the tests of collaborations: money, responses of agents that confirm requests
+//! themselves, and what a refused request must not change.
 
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
@@ -11,22 +11,22 @@ use crate::relay::kit::Inbox;
 pub const COLLABORATIONS: &str = "/openclaw/collaborations";
 
 impl Hub {
-    /// Stops the hub and starts another on the same data.
+    /// Shuts the hub down and starts another on the same data.
     pub async fn restart(self, flags: &[(&str, &str)]) -> Self {
         Self(self.0.restart(Posture::Serve, flags).await)
     }
 
-    /// Credits for an agent.
+    /// Grants credits to an agent.
     pub async fn fund(&self, node: &Node, amount: &str) {
         self.grant(&owner(node), amount).await;
     }
 
-    /// What an agent can spend and what is held of its credits.
+    /// An agent's available and held credits.
     pub async fn purse(&self, node: &Node) -> (String, String) {
         self.balance(&owner(node)).await
     }
 
-    /// What an agent that answers for itself says to a request: yes, unless said otherwise.
+    /// The response of an agent that confirms requests itself: accepted by default.
     pub fn yes(&self, by: &Node, request: &Value, more: Value) -> Value {
         let yes = json!({
             "request_id": request["request_id"], "responder_agent_id": by.id,
@@ -36,14 +36,14 @@ impl Hub {
         with(&yes, more)
     }
 
-    /// Posts that answer under the request's own id.
+    /// Posts that response under the request's own id.
     pub async fn respond(&self, by: &Node, request: &Value, more: Value) -> Reply {
         let id = request["request_id"].as_str().expect("an id");
         let path = format!("{COLLABORATIONS}/{id}/response");
         self.post(&path, Some(&by.key), &self.yes(by, request, more)).await
     }
 
-    /// Asks, and meanwhile does something else once the agent has been asked.
+    /// Sends a request, and runs something once the responder has got it.
     pub async fn meanwhile(&self, by: &Node, request: &Value, then: impl AsyncFnOnce()) -> Reply {
         let id = request["request_id"].as_str().expect("an id");
         let answer = self.ask(by, request);
@@ -54,13 +54,13 @@ impl Hub {
         tokio::join!(answer, other).0
     }
 
-    /// The state of a collaboration; nothing while there is none.
+    /// The state of a collaboration; empty while there is none.
     pub async fn state(&self, by: &Node, id: &str) -> String {
         let reply = self.get(&format!("{COLLABORATIONS}/{id}"), Some(&by.key)).await;
         reply.json()["state"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until a collaboration is in that state.
+    /// Waits until a collaboration is in this state.
     #[track_caller]
     pub fn becomes(&self, by: &Node, id: &str, state: &str) -> impl Future<Output = ()> {
         eventually(async move || self.state(by, id).await == state)
@@ -85,7 +85,7 @@ impl Hub {
         self.post("/openclaw/identity", Some(&node.key), identity).await.expect(200);
     }
 
-    /// The hub's own figures of an agent, or null.
+    /// The hub's own reputation of an agent, or null.
     pub async fn figures(&self, node: &Node) -> Value {
         let path = format!("/openclaw/agents/{}/reputation", node.id);
         self.get(&path, None).await.expect(200).json()
@@ -96,15 +96,15 @@ impl Hub {
         self.figures(node).await["reputation_update"]["metrics"].clone()
     }
 
-    /// How many of each thing there ever were. When the last was written is left out: what streams
-    /// have been read to is written, too.
+    /// How many rows of each kind there ever were. The time of the last write is left out, since
+    /// stream positions are written, too.
     pub fn counted(&self) -> String {
         let all = counted(self);
         let (head, tail) = all.split_once("at: Timestamp(").expect("a time");
         format!("{head}{}", tail.split_once(')').expect("its end").1)
     }
 
-    /// Everything a refused request could have changed, with what is in every inbox.
+    /// Everything a refused request could have changed, including every inbox.
     pub async fn held(&self) -> (Snapshot, Vec<String>) {
         let mut snapshot = snapshot(self).await;
         snapshot.counted = self.counted();
@@ -117,7 +117,7 @@ impl Hub {
     }
 }
 
-/// An agent's name in the ledger.
+/// The owner name of an agent in the ledger.
 pub fn owner(node: &Node) -> String {
     format!("openclaw:{}", node.id)
 }
@@ -126,12 +126,12 @@ pub fn credits(spendable: &str, held: &str) -> (String, String) {
     (spendable.to_owned(), held.to_owned())
 }
 
-/// What there is to pay or to wait with: `{"resource_limits": …}`.
+/// Limits of an agent: `{"resource_limits": …}`.
 pub fn limits(at_once: u32, per_minute: u32) -> Value {
     json!({"resource_limits": {"max_concurrent_tasks": at_once, "rate_limit_per_minute": per_minute}})
 }
 
-/// The next status update that says this; what was said just before the stream began may come first.
+/// The next update with this status; an earlier one from just before the stream may come first.
 pub async fn status(stream: &mut Inbox, wanted: &str) -> Value {
     loop {
         let told = stream.until("status_update").await.data;
@@ -141,7 +141,7 @@ pub async fn status(stream: &mut Inbox, wanted: &str) -> Value {
     }
 }
 
-/// A collaboration asked for by `by`, to be posted about.
+/// A collaboration requested from `by`, for further messages.
 pub fn work(id: &str, request: &Value, by: &Node) -> Work {
     Work { id: id.to_owned(), request: request.clone(), by: by.clone() }
 }

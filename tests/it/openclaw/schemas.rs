@@ -1,4 +1,5 @@
-//! Schemas from strangers: refused or bounded, and nothing they name is fetched (R18, D22).
+//! Schemas of untrusted agents: refused or bounded, and nothing they reference is fetched (R18,
+//! D22).
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -10,14 +11,14 @@ use crate::kit::snapshot;
 const IDENTITY: &str = "/openclaw/identity";
 const INPUT: &str = "/capabilities/input_schemas/sum";
 
-/// A port that counts who comes, and where it is.
+/// A listener that must not get connections, and its URL.
 async fn trap() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/schema.json", listener.local_addr().expect("an address"));
     (listener, url)
 }
 
-/// Whether anybody has ever connected.
+/// Whether there was never a connection.
 async fn is_untouched(listener: &TcpListener) -> bool {
     let waiting = std::future::poll_fn(|context| {
         std::task::Poll::Ready(listener.poll_accept(context).is_pending())
@@ -49,7 +50,7 @@ async fn a_schema_elsewhere_is_refused_by_name_and_never_fetched() {
         }
     }
     assert_eq!(snapshot(&hub).await, before);
-    assert!(is_untouched(&listener).await, "somebody came");
+    assert!(is_untouched(&listener).await, "there was a connection");
     hub.0.stop().await;
 }
 
@@ -60,7 +61,7 @@ async fn a_reference_to_a_schema_is_a_text_that_is_shown_and_never_followed() {
     let more = json!({"input_schema_ref": url, "output_schema_ref": url});
     let asker = hub.node("asker").await;
     let worker = hub.able_node("worker", more).await;
-    // The schema the identity carries counts, and so it does without one.
+    // The inline schema of the identity is used; the reference is never fetched.
     let wrong = hub.hire(&asker, &worker, json!({"input_data": {"a": 2}})).await;
     assert_rejected(&wrong, "invalid_input");
     let work = hub.accepted(&asker, &worker, json!({})).await;
@@ -70,13 +71,13 @@ async fn a_reference_to_a_schema_is_a_text_that_is_shown_and_never_followed() {
         shown["capabilities"]["advertised_capabilities"][0]["input_schema_ref"],
         url.as_str()
     );
-    // `$schema` and `$id` are names, too: the draft is known, the name leads nowhere.
+    // `$schema` and `$id` are names, too: the draft is known, and the id is not fetched.
     let named = json!({"$schema": "http://json-schema.org/draft-07/schema#", "$id": url,
         "definitions": {"small": {"maximum": 1}}, "properties": {"a": {"$ref": "#/definitions/small"}}});
     let worker = hub.publish(&put(&identity("named", hub.now()), INPUT, Some(named))).await;
     let wrong = hub.hire(&asker, &worker, json!({"input_data": {"a": 2}})).await;
     assert_rejected(&wrong, "invalid_input");
-    assert!(is_untouched(&listener).await, "somebody came");
+    assert!(is_untouched(&listener).await, "there was a connection");
     hub.0.stop().await;
 }
 
@@ -84,7 +85,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!({}), |inner, _| json!({ "not": inner }))
 }
 
-/// Loops, doublings, depth, length, and what no pattern may be.
+/// Loops, exponential growth, depth, length, and forbidden patterns.
 fn hostile() -> Vec<(&'static str, Value)> {
     let mut doubling = serde_json::Map::new();
     for n in 0..30 {
@@ -105,7 +106,7 @@ fn hostile() -> Vec<(&'static str, Value)> {
         ("a back-reference", json!({"pattern": r"(a)\1"})),
         ("a pattern that explodes", json!({"pattern": "(x{1000}){1000}"})),
         ("no schema", json!({"type": "thing"})),
-        ("a draft nobody knows", json!({"$schema": "https://schemas.example/mine"})),
+        ("an unknown draft", json!({"$schema": "https://schemas.example/mine"})),
     ]
 }
 
@@ -118,7 +119,7 @@ async fn schemas_made_to_hurt_are_refused_and_nothing_is_stored() {
         let reply = hub.post(IDENTITY, None, &put(&body, INPUT, Some(schema))).await;
         assert_only(&reply, INPUT, what);
     }
-    // 50,000 alternatives are more parts than a body may have.
+    // 50,000 alternatives are more nodes than a body may have.
     let many = json!({"anyOf": vec![json!({"type": "string"}); 50_000]});
     let reply = hub.post(IDENTITY, None, &put(&body, INPUT, Some(many))).await;
     assert!([400, 413].contains(&reply.status), "{}", reply.status);
@@ -164,7 +165,7 @@ async fn a_schema_of_just_the_largest_size_is_taken() {
         put(&identity("large", hub.now()), "/capabilities/input_schemas/other", Some(deepest));
     let worker = hub.publish(&body).await;
     hub.accepted(&asker, &worker, json!({})).await;
-    // Maps that name somebody who is no capability are kept as they are.
+    // Maps for an unknown capability are kept as they are.
     assert_eq!(hub.entry(&worker.id).await["capabilities"], body["capabilities"]);
     hub.0.stop().await;
 }

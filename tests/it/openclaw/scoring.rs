@@ -1,4 +1,4 @@
-//! The hub's own score: what it is made of, when it is told, and what does not count (R43–R46, R87).
+//! The hub's own score: its formula, when it is published, and what does not count (R43–R46, R87).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::kit::{Hub, Node, Work};
 use crate::kit::{digits, together};
 
-/// An end that is a failure: with `null` the member is not sent.
+/// A failed result: a `null` member is not sent.
 fn failed() -> Value {
     json!({"result_status": "failed", "output_data": null, "error": {"code": "X", "message": "broke"}})
 }
 
-/// The score the book's formula makes of what is shown, in millionths.
+/// The score that the spec's formula gives for the shown metrics, in millionths.
 fn by_formula(metrics: &Value, scale: u64) -> u64 {
     let millionths = |name: &str| (metrics[name].as_f64().expect(name) * 1e6).round() as u64;
     let average = metrics["average_response_time_ms"].as_u64().expect("a whole number");
@@ -19,7 +19,7 @@ fn by_formula(metrics: &Value, scale: u64) -> u64 {
     (millionths("success_rate") * 6 + millionths("on_time_completion_rate") * 3 + swift) / 10
 }
 
-/// Asks for so many at once.
+/// Sends this many requests at once.
 async fn many(hub: &Hub, by: &Node, of: &Node, more: Value, count: usize) -> Vec<Work> {
     together((0..count).map(|_| hub.accepted(by, of, more.clone()))).await
 }
@@ -50,7 +50,7 @@ async fn the_score_is_six_three_and_one_tenths() {
     let hub = Hub::serve(&[]).await;
     let asker = hub.node("asker").await;
     let worker = hub.able_node("worker", json!({"estimated_duration_ms": 1_000})).await;
-    // Eight in time, one after the agent's own estimate, and one that fails.
+    // Eight in time, one after the agent's own estimate, and one failure.
     let promised = many(&hub, &asker, &worker, json!({"deadline": hub.time(60_000)}), 9).await;
     let guessed = many(&hub, &asker, &worker, json!({}), 1).await;
     hub.pass(Millis(2_500));
@@ -69,7 +69,7 @@ async fn the_score_is_six_three_and_one_tenths() {
     assert_eq!(counts.map(|name| metrics[name].as_u64()), [Some(10), Some(9), Some(1)]);
     let score = (update["reputation_score"].as_f64().expect("a score") * 1e6).round() as u64;
     assert_eq!(score, by_formula(metrics, 10_000), "{update}");
-    // (0.9, 0.8, 2500) is 0.855, and every millisecond more takes a hundred-thousandth.
+    // (0.9, 0.8, 2500) is 0.855, and every further millisecond takes a hundred-thousandth.
     assert!(score <= 855_000, "{score}");
     let shown = hub.entry(&worker.id).await["trust_signals"].clone();
     assert_eq!(shown["reputation_score"], update["reputation_score"]);
@@ -166,10 +166,10 @@ async fn a_reputation_is_told_again_every_day() {
     let mut stream = hub.stream(&worker, "").await;
     for _ in 0..2 {
         hub.pass(Millis::hours(24));
-        // Something to wake the stream, which would otherwise look by itself.
+        // A change that wakes the stream, which otherwise polls at an interval.
         hub.report(&worker, "idle", json!({})).await.expect(200);
         let told = loop {
-            // A stream may begin with what happened as it was opened.
+            // A stream may begin with an event from just before it was opened.
             let told = stream.until("reputation_update").await.data;
             if told["reputation_update"]["update_type"] == "periodic_update" {
                 break told;

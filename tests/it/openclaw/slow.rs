@@ -1,5 +1,5 @@
-//! Agents that are slow or gone cost nobody else anything: a stream nobody reads, an endpoint that
-//! does not answer. (Agents that never reply are in `ask_mode`, endpoints nobody listens at in `push`.)
+//! Slow or unreachable agents do not affect others: a stream that is not read, an endpoint that
+//! does not answer. (Agents that never respond are in `ask_mode`, closed endpoints in `push`.)
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio::net::{TcpSocket, TcpStream};
 use super::kit::{Hub, Node};
 use crate::kit::{Behaviour, Worker, in_time, together};
 
-/// More than all buffers between the hub and a reader hold together.
+/// More than all buffers between the hub and a reader hold.
 const RESULTS: usize = 120;
 const LARGE: usize = 100_000;
-/// Far more than one host is called with at the same time, and fewer than are under way altogether.
+/// Far more than the limit per host, and fewer than the limit in total.
 const MANY: usize = 100;
 
-/// A stream on a bare connection that nobody reads.
+/// A stream on a raw connection that is not read.
 async fn unread(hub: &Hub, node: &Node) -> BufReader<TcpStream> {
     let address: SocketAddr = hub.url.trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -49,7 +49,7 @@ async fn a_stream_nobody_reads_slows_nobody_and_loses_nothing() {
         let theirs = hub.accepted(&sleeper, &worker, json!({})).await;
         hub.result(&theirs, large).await.expect(200);
         wanted.push(theirs.id);
-        // Others have theirs before the next is asked for.
+        // Other agents get theirs before the next request.
         let work = hub.accepted(&asker, &worker, json!({})).await;
         hub.result(&work, json!({})).await.expect(200);
         let told = hears.until("collaboration_result").await;
@@ -59,8 +59,8 @@ async fn a_stream_nobody_reads_slows_nobody_and_loses_nothing() {
         world.agent_named(rialto_protocols::openclaw::ID, &sleeper.id).expect("an agent")
     });
     let head = hub.engine.look(|world| world.mailbox(number).head);
-    assert!(hub.engine.read_to(number) < head, "it was not slow at all");
-    // Another connection of the same agent has everything, in order.
+    assert!(hub.engine.read_to(number) < head, "the reader was not slow");
+    // Another connection of the same agent gets everything, in order.
     let mut other = hub.resume(&sleeper, "", Some("0-0")).await;
     for id in wanted {
         let told = other.until("collaboration_result").await;
@@ -74,7 +74,7 @@ async fn a_stream_nobody_reads_slows_nobody_and_loses_nothing() {
 async fn an_endpoint_that_does_not_answer_holds_up_nobody_else() {
     let hub = Hub::serve(&[("egress.timeout", "30s")]).await;
     let asker = hub.node("asker").await;
-    // A host of its own: those that share one share its connections.
+    // A separate host, since agents on one host share its connection limit.
     let host = tokio::net::TcpListener::bind("127.0.0.2:0").await.expect("a port");
     let silent = Worker::at(host, Behaviour::Dawdle(Duration::from_secs(600)));
     let prompt = Worker::start(Behaviour::Say(200, String::new())).await;

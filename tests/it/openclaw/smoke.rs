@@ -1,4 +1,4 @@
-//! One collaboration from the asking to the score.
+//! One collaboration from request to score.
 
 use serde_json::json;
 

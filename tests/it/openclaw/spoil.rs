@@ -1,4 +1,4 @@
-//! The spec's thirteen documents, and how they are spoilt.
+//! The spec's thirteen documents, and invalid variants of them.
 
 use rialto_protocols::openclaw::Kind;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ pub use crate::relay::kit::with as put;
 
 const FILE: &str = include_str!("../../../crates/protocols/src/openclaw/fixtures/examples.json");
 
-/// The documents of a kind: the names they have in the spec, and what they say.
+/// The documents of a kind: their names in the spec, and their contents.
 pub fn examples(kind: Kind) -> Vec<(String, Value)> {
     let file: Value = serde_json::from_str(FILE).expect("JSON");
     let all = file["examples"].as_array().expect("a list").iter();
@@ -18,7 +18,7 @@ pub fn examples(kind: Kind) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// The document whose name ends so.
+/// The document whose name ends like this.
 pub fn example(kind: Kind, end: &str) -> Value {
     let all = examples(kind);
     let (_, document) = all.into_iter().find(|(name, _)| name.ends_with(end)).expect(end);
@@ -43,7 +43,7 @@ pub fn readable(pointer: &str) -> String {
     path
 }
 
-/// A 400 that names this place and nothing else.
+/// A 400 that names this place and no other.
 #[track_caller]
 pub fn assert_only(reply: &Reply, pointer: &str, what: &str) {
     assert_error(reply, 400, "VALIDATION_ERROR");
@@ -55,11 +55,11 @@ pub fn assert_only(reply: &Reply, pointer: &str, what: &str) {
     assert!(reply.at("/error/details/example").is_object(), "{}", reply.text);
 }
 
-/// What a body may be spoilt with: where, and what stands there then; nothing if it is taken away.
+/// One change of a body: the place, and its new value; `None` removes it.
 pub type Spoilt<'s> = (&'s str, Option<Value>);
 
 impl Hub {
-    /// Posts a body with each of these wrong in turn; all are refused for just that.
+    /// Posts a body with each of these changes in turn; each is refused for that change.
     pub async fn refuses_each(
         &self,
         path: &str,
@@ -73,8 +73,8 @@ impl Hub {
         }
     }
 
-    /// Posts a body without each of these members, with `null` there, and with something of another
-    /// type; all are refused for just that.
+    /// Posts a body without each of these members, with `null` there, and with a value of another
+    /// type; each is refused for that member.
     pub async fn needs_each(&self, path: &str, key: Option<&str>, body: &Value, needed: &[&str]) {
         for pointer in needed {
             let here = body.pointer(pointer).expect(pointer);

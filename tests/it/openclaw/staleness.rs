@@ -1,5 +1,5 @@
-//! Silence: who is not heard for ninety seconds takes no work, and whom the hub hosts is told of (R32,
-//! R33).
+//! Silence: an agent that is silent for ninety seconds gets no work, and the hub publishes this for
+//! agents it hosts (R32, R33).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn is_stale(hub: &Hub, of: &Node) -> bool {
     entry["stale"].as_bool().expect("a flag")
 }
 
-/// Has the asker heard, so that only the other one is silent.
+/// Advances the clock while the requester stays active, so that only the other agent is silent.
 async fn pass(hub: &Hub, asker: &Node, seconds: i64) {
     hub.pass(Millis::seconds(seconds));
     hub.report(asker, "idle", json!({})).await.expect(200);
@@ -28,7 +28,7 @@ async fn who_is_silent_for_more_than_a_minute_and_a_half_takes_no_work_until_it_
     for (status, details) in [("idle", json!({})), ("busy", json!({"active_tasks": 1}))] {
         let worker = hub.node("worker").await;
         hub.report(&worker, status, details.clone()).await.expect(200);
-        // A minute is what the spec allows, and half of one is grace.
+        // The spec allows a minute, and half a minute is grace.
         pass(&hub, &asker, 61).await;
         assert!(!is_stale(&hub, &worker).await, "{status}");
         let work = hub.accepted(&asker, &worker, json!({})).await;
@@ -37,7 +37,7 @@ async fn who_is_silent_for_more_than_a_minute_and_a_half_takes_no_work_until_it_
         let reply = hub.hire(&asker, &worker, json!({})).await;
         assert_rejected(&reply, "resource_exhausted");
         assert_eq!(reply.at("/rejection_reason/retry_after_seconds"), 60);
-        // A result is a sign of life, too.
+        // A result counts as activity, too.
         hub.result(&work, json!({})).await.expect(200);
         assert!(!is_stale(&hub, &worker).await, "{status}");
         hub.accepted(&asker, &worker, json!({})).await;
@@ -104,7 +104,7 @@ async fn an_older_update_is_a_sign_of_life_all_the_same() {
     hub.0.stop().await;
 }
 
-/// The next status that is told of an agent.
+/// The next status update of an agent.
 async fn status_of(stream: &mut Inbox, id: &str) -> Value {
     loop {
         let event = stream.until("status_update").await;
@@ -132,7 +132,7 @@ async fn agents_the_hub_hosts_are_told_of_every_half_minute() {
         hub.pass(Millis::seconds(30));
         let beat = json!({"agent_id": hosted.id});
         hub.post("/registry/heartbeat", Some(&hosted.key), &beat).await.expect(200);
-        // The first wakes the stream, which would otherwise look by itself; what is due is told before
+        // The first wakes the stream, which otherwise polls at an interval; due updates come before
         // the second.
         let mut told = Vec::new();
         for tasks in [round * 10, round * 10 + 1] {
@@ -155,7 +155,7 @@ async fn what_the_hub_says_of_an_agent_is_told_as_it_happens() {
     let mut stream = hub.stream(&asker, &format!("?watch={}", worker.id)).await;
     let work = hub.accepted(&asker, &worker, json!({})).await;
     let busy = loop {
-        // A stream may begin with what happened as it was opened.
+        // A stream may begin with an event from just before it was opened.
         let told = status_of(&mut stream, &worker.id).await;
         if told["status_update"]["current_status"] == "busy" {
             break told;
@@ -166,7 +166,7 @@ async fn what_the_hub_says_of_an_agent_is_told_as_it_happens() {
     for (told, status, previous) in [(busy, "busy", "idle"), (idle, "idle", "busy")] {
         assert_eq!(told["status_update"]["current_status"], status);
         assert_eq!(told["status_update"]["previous_status"], previous);
-        // Told in the moment it changed, not later (R32).
+        // Published at the moment of the change, not later (R32).
         assert_eq!(told["status_update"]["status_timestamp"], told["timestamp"]);
     }
     hub.0.stop().await;

@@ -1,4 +1,4 @@
-//! Status updates: what they must have, what they change, and what is strange about them (R28–R37).
+//! Status updates: required members, their effects, and unusual cases (R28–R37).
 
 use rialto_protocols::openclaw::Kind;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::kit::{Reply, snapshot};
 
 const STATUS: &str = "/openclaw/status";
 
-/// Posts an update with these members, told at the moment it says unless it is said otherwise.
+/// Posts an update with these members; `at` is both its timestamp and its status timestamp.
 async fn update(hub: &Hub, of: &Node, at: i64, more: Value) -> Reply {
     let told = with(&json!({"status_timestamp": hub.time(at)}), more);
     let body = json!({"agent_id": of.id, "status_update": told, "correlation_id": fresh_id(),
@@ -107,7 +107,7 @@ async fn each_status_needs_its_details() {
         let told = reply.at("/error/details/validation_errors");
         assert_eq!(told.as_array().map(Vec::len), Some(names.len()), "{told}");
     }
-    // The idle example made busy (section 6).
+    // The idle example changed to busy (section 6).
     let body =
         put(&example(Kind::Status, "Idle"), "/status_update/current_status", Some(json!("busy")));
     assert_error(&hub.post(STATUS, Some(&node.key), &body).await, 400, "VALIDATION_ERROR");
@@ -206,14 +206,14 @@ async fn an_older_update_is_answered_and_changes_nothing() {
     let entry = hub.entry(&node.id).await["status"].clone();
     let reply = update(&hub, &node, -5_000, json!({"current_status": "idle"})).await.expect(200);
     assert_eq!((reply.str("/status"), reply.at("/applied")), ("accepted".to_owned(), json!(false)));
-    // But for the sign of life that it is.
+    // Equal except for the recorded activity.
     let after = snapshot(&hub).await;
     assert_eq!((after.shown, after.kept), (before.shown, before.kept));
     assert_eq!(
         (shown(&hub, &node).await, hub.entry(&node.id).await["status"].clone()),
         (told, entry)
     );
-    // The same moment is not older.
+    // An equal timestamp is not older.
     let update_at = shown(&hub, &node).await["status_update"]["status_timestamp"].clone();
     let body = json!({"agent_id": node.id, "correlation_id": fresh_id(), "timestamp": hub.time(5_000),
         "status_update": {"current_status": "idle", "status_timestamp": update_at}});

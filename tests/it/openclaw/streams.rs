@@ -1,4 +1,4 @@
-//! Streams: both parties hear what concerns them, once and in order, and go on where they left off
+//! Streams: both parties get their events, once and in order, and resume where they stopped
 //! (section 2.3, R69, R70).
 
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn cast(hub: &Hub) -> (Node, Node) {
     (hub.node("asker").await, hub.node("worker").await)
 }
 
-/// One collaboration from the asking to the result.
+/// One collaboration from request to result.
 async fn whole(hub: &Hub, asker: &Node, worker: &Node) -> String {
     let work = hub.accepted(asker, worker, json!({})).await;
     hub.result(&work, json!({})).await.expect(200);
@@ -80,8 +80,8 @@ async fn both_parties_go_on_after_the_last_event_they_have() {
     let results = next(&mut hears, 3).await;
     assert_eq!(ids(&results), missed);
     let mut works = hub.resume(&worker, "", worked[0].id.as_deref()).await;
-    assert_eq!(ids(&next(&mut works, 1).await), [running.id.as_str()], "what is over is not work");
-    // As often as it is asked for, the same.
+    assert_eq!(ids(&next(&mut works, 1).await), [running.id.as_str()], "ended work is not sent");
+    // A resume can be repeated, with the same result.
     let mut again = hub.resume(&asker, "", results[0].id.as_deref()).await;
     let rest = next(&mut again, 2).await;
     assert_eq!(
@@ -137,7 +137,7 @@ async fn after_a_restart_a_stream_resumes_before_anything_is_written() {
     // Long before the first ping.
     let resumed = in_time(next(&mut hears, 2)).await;
     assert_eq!(texts(&resumed), texts(&heard[1..]));
-    // What was published about others is told again from the same place.
+    // Public events about other agents are repeated from the same position.
     let mut watches = hub.resume(&asker, &watch, judged[0].id.as_deref()).await;
     let about = |event: &Event| event.data["reputation_update"]["collaboration_id"].clone();
     let mut told = Vec::new();
@@ -177,7 +177,7 @@ async fn what_was_published_while_a_watcher_was_away_is_told_when_it_is_back() {
     drop(watches);
     let (second, third) = (whole(&hub, &asker, &worker).await, whole(&hub, &asker, &worker).await);
     let mut watches = hub.resume(&asker, &watch, told.id.as_deref()).await;
-    // What stands in one line is told again as a whole to who has only a part of it.
+    // Two events of one history line are both repeated to a reader that has only the first.
     let again = watches.until("reputation_update").await;
     assert_eq!(again.data["reputation_update"]["collaboration_id"], first.as_str());
     assert_eq!(
@@ -206,7 +206,7 @@ async fn a_place_is_read_or_refused_and_a_key_is_needed() {
     assert_error(&hub.get(&other, Some(&asker.key)).await, 403, "FORBIDDEN");
     let nobody = format!("{STREAM}?agent_id={}", fresh_id());
     assert_error(&hub.get(&nobody, Some(&asker.key)).await, 403, "FORBIDDEN");
-    // A place that is nobody's says nothing: what is unread comes.
+    // An unknown position is ignored: unread events come.
     let unread = whole(&hub, &asker, &worker).await;
     let mut hears = hub.resume(&asker, "", Some("999999-999999")).await;
     assert_eq!(ids(&next(&mut hears, 1).await), [unread.as_str()]);
@@ -237,7 +237,7 @@ async fn revoking_its_keys_ends_a_nodes_streams_and_no_others() {
     for stream in own {
         // Long before the next ping.
         let rest = tokio::time::timeout(std::time::Duration::from_secs(10), stream.rest()).await;
-        assert!(rest.is_ok(), "it goes on");
+        assert!(rest.is_ok(), "the stream is open");
     }
     assert_error(&hub.0.get(STREAM, Some(&node.key)).await, 401, "UNAUTHORIZED");
     let id = whole(&hub, &asker, &worker).await;

@@ -1,4 +1,5 @@
-//! Versions and the common members: on everything that is sent, whatever came (R2, R4, R75, R76, R81).
+//! Versions and the common members: on everything the hub sends, whatever it received (R2, R4, R75,
+//! R76, R81).
 
 use rialto_protocols::kit::{ijson, stamp};
 use rialto_protocols::openclaw::{Kind, schemas};
@@ -14,7 +15,7 @@ async fn no_version_and_every_one_of_major_one_is_spoken_here() {
     for version in [Value::Null, json!("1.0.0"), json!("1.99.3"), json!("1.0.12")] {
         let body = with(&identity("node", hub.now()), json!({"protocol_version": version}));
         let reply = hub.post("/openclaw/identity", None, &body).await.expect(201);
-        assert_eq!(reply.str("/protocol_version"), "1.0.0", "what we speak, whatever came");
+        assert_eq!(reply.str("/protocol_version"), "1.0.0", "the hub's own version");
         let shown = hub.entry(&reply.str("/agent_id")).await;
         assert_eq!(shown["protocol_version"], "1.0.0");
         let node = super::kit::Node {
@@ -62,7 +63,7 @@ async fn another_major_is_told_apart_from_nonsense_at_every_path() {
     hub.0.stop().await;
 }
 
-/// Whether a body has the three members that all have.
+/// Checks that a body has the three common members.
 #[track_caller]
 fn assert_common(body: &Value) {
     assert_eq!(body["protocol_version"], "1.0.0", "{body}");
@@ -72,7 +73,7 @@ fn assert_common(body: &Value) {
     assert!(stamp::parse(at).is_ok(), "{body}");
 }
 
-/// Whether a message passes the spec's own schema.
+/// Checks a message against the spec's own schema.
 #[track_caller]
 fn assert_message(kind: Kind, body: &Value) {
     let text = body.to_string();

@@ -1,4 +1,4 @@
-//! Watching others: how they are and how well they do, and nothing of their work (section 2.3, R68,
+//! Watching other agents: their status and reputation, and nothing of their work (section 2.3, R68,
 //! R70, R91).
 
 use serde_json::json;
@@ -10,7 +10,7 @@ async fn says(hub: &Hub, node: &Node, tasks: u32) {
     hub.report(node, "busy", json!({"active_tasks": tasks})).await.expect(200);
 }
 
-/// Everything up to the update that says so many tasks.
+/// Every event up to the update with this number of tasks.
 async fn up_to(stream: &mut Inbox, tasks: u32) -> Vec<Event> {
     let mut all = Vec::new();
     loop {
@@ -37,7 +37,7 @@ async fn a_stream_tells_of_its_own_agent_of_those_it_names_or_of_everybody() {
     says(&hub, &one, 99).await;
     let told = async |stream: &mut Inbox| {
         let events = up_to(stream, 99).await;
-        // What was said just before it opened may be told, too.
+        // An update from just before the stream was opened may come, too.
         let news = |event: &&Event| event.data["status_update"]["current_status"] == "busy";
         let news: Vec<_> = events
             .iter()

@@ -1,4 +1,4 @@
-//! A hub is copied while it works, killed, and made anew of the copy.
+//! A hub is backed up while it runs, killed, and restored from the backup.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::crash;
 use crate::kit::{Process, eventually, http, operator_key, run};
 
-/// Pays again and again until told to stop; counts what was acknowledged.
+/// Pays repeatedly until it is stopped; counts the acknowledged payments.
 async fn pay(url: String, key: String, stop: Arc<AtomicBool>, paid: Arc<AtomicU64>) {
     let http = http();
     while !stop.load(Ordering::Relaxed) {
@@ -94,7 +94,7 @@ async fn a_hub_under_load_is_backed_up_killed_restored_and_adds_up() {
     assert_eq!(code, 0, "{told}{error}");
     let told: Value = serde_json::from_str(&told).expect("one document");
     assert_eq!((&told["audited"], &told["epoch"]), (&json!(true), &json!(1)));
-    // The hub has gone on meanwhile, and goes on.
+    // The hub kept working during the backup, and still does.
     let after = paid.load(Ordering::Relaxed);
     eventually(|| async { paid.load(Ordering::Relaxed) > after + 20 }).await;
     hub.kill();
@@ -116,7 +116,7 @@ async fn a_hub_under_load_is_backed_up_killed_restored_and_adds_up() {
     assert!(has >= least - 1e-9 && has <= most + 1e-9, "{least} {has} {most}");
     let stats = call(&hub.url, "/v1/operator/stats", &operator, None).await;
     assert_eq!(stats["epoch"], 2);
-    // The agent's own key works, and work goes on.
+    // The agent's own key is valid, and work continues.
     let body = json!({"from_owner": "payer", "to_owner": "payee", "amount": 0.01});
     call(&hub.url, "/registry/transfer", &own, Some(body)).await;
     hub.kill();
@@ -132,7 +132,7 @@ fn a_hub_does_not_start_on_a_backup_and_a_copy_of_a_running_hub_is_refused() {
     let file = text(&copy.join("rialto.db"));
     let backup = ["backup", "--data", &text(&data), "--to", &file];
     assert_eq!(run(&backup).0, 0);
-    assert_eq!(run(&backup).0, 5, "nothing is written over");
+    assert_eq!(run(&backup).0, 5, "existing files are kept");
     let (code, _, error) = run(&["serve", "--listen", "127.0.0.1:0", "--data", &text(&copy)]);
     assert!(code == 1 && error.contains("rialto restore"), "{error}");
     let new = text(&room.path().join("new"));
@@ -141,7 +141,7 @@ fn a_hub_does_not_start_on_a_backup_and_a_copy_of_a_running_hub_is_refused() {
     assert!(code == 5 && error.contains("--beside-original"), "{error}");
     hub.kill();
     assert_eq!(run(&line).0, 0);
-    assert_eq!(run(&line).0, 5, "it is there now");
+    assert_eq!(run(&line).0, 5, "it exists now");
     let missing = ["restore", "--from", "no/such.db", "--data", &text(&room.path().join("x"))];
     assert_eq!(run(&[&missing[..], &["--new-hub-key"]].concat()).0, 3);
 }

@@ -1,4 +1,4 @@
-//! Running a hub: starting it, watching it, its operator's commands, backups.
+//! Operating a hub: starting it, monitoring it, the operator's commands, backups.
 
 mod backups;
 mod operator;

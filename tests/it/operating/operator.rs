@@ -95,7 +95,7 @@ fn another_operator_key_in_the_environment_is_refused_and_a_lost_one_is_replaced
     let first = Process::with_env("serve", data.path(), &[], &[("RIALTO_OPERATOR_KEY", &key)]);
     let path = data.path().display().to_string();
     let rotate = ["operator", "key", "rotate", "--data", &path, "--json"];
-    assert_eq!(run(&rotate).0, 5, "a running hub is asked with its key");
+    assert_eq!(run(&rotate).0, 5, "a running hub needs its key");
     first.kill();
     let bits = [0x77; 20];
     let other = rialto_engine::keys::Key::make(rialto_engine::keys::Kind::Operator, bits);
@@ -109,14 +109,14 @@ fn another_operator_key_in_the_environment_is_refused_and_a_lost_one_is_replaced
     assert_eq!(refused.status.code(), Some(1), "{error}");
     assert!(error.contains("rialto operator key rotate --data"), "{error}");
     assert!(!error.contains(other.expose()), "{error}");
-    // The stored key was not retired by that.
+    // The stored key was not replaced by that.
     Process::with_env("serve", data.path(), &[], &[("RIALTO_OPERATOR_KEY", &key)]).kill();
     let (code, told, error) = run(&rotate);
     assert_eq!(code, 0, "{error}");
     let told: Value = serde_json::from_str(&told).expect("one document");
     let fresh = told["key"].as_str().expect("a key");
     Process::with_env("serve", data.path(), &[], &[("RIALTO_OPERATOR_KEY", fresh)]).kill();
-    assert_eq!(start(&key).status.code(), Some(1), "the lost one works no more");
+    assert_eq!(start(&key).status.code(), Some(1), "the lost key is invalid");
 }
 
 #[tokio::test(flavor = "multi_thread")]

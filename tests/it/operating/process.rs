@@ -1,4 +1,4 @@
-//! The process of a hub: what it refuses to start with, its log, its signals, its numbers.
+//! The hub's process: settings it refuses to start with, its log, its signals, its metrics.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -37,13 +37,14 @@ impl Logged {
         Self { child, url, greeting, out, log }
     }
 
-    /// Reads the log until a line says this.
+    /// Reads the log until a line has this message.
     fn logged(&mut self, message: &str) -> Value {
         loop {
             let mut line = String::new();
             let read = self.log.read_line(&mut line).expect("a log");
             assert!(read > 0, "the log ended before {message:?}");
-            let line: Value = serde_json::from_str(&line).expect("JSON, since it is no terminal");
+            let line: Value =
+                serde_json::from_str(&line).expect("JSON, since it is not a terminal");
             if line["message"] == message {
                 return line;
             }
@@ -72,7 +73,7 @@ fn a_wildcard_address_without_a_url_is_refused_before_anything_listens() {
         let (code, told, error) = run(&line);
         assert_eq!((code, told.as_str()), (2, ""), "{error}");
         assert!(error.contains("--public-url") && error.contains("http.public_url"), "{error}");
-        assert!(!path.exists(), "nothing was begun");
+        assert!(!path.exists(), "nothing was created");
     }
 }
 
@@ -103,7 +104,7 @@ fn what_operators_type_wrong_is_named_and_makes_nothing() {
     let wild = [&serve[..], &["--public-url", "http://0.0.0.0:7425"]].concat();
     let (code, _, error) = run(&wild);
     assert!(code == 2 && error.contains("http.public_url"), "{code}: {error}");
-    assert!(!Path::new(&data).exists() && !Path::new(&nope).exists(), "nothing was made");
+    assert!(!Path::new(&data).exists() && !Path::new(&nope).exists(), "nothing was created");
 }
 
 #[test]
@@ -149,7 +150,7 @@ async fn a_hub_logs_its_life_reads_its_settings_again_and_is_not_ended_by_a_hang
     assert_eq!(again["taken"], "limits.writes_per_minute");
     assert_eq!(again["needs_restart"], "agora.window");
     assert_eq!((grant("b").await, grant("c").await), (201, 201));
-    // A mistake changes nothing, and ends nothing.
+    // An invalid file changes nothing, and the hub keeps running.
     set("[limits]\nwrites_per_minute = \"many\"\n");
     hub.signal(Signal::HUP);
     hub.logged("configuration not reloaded: it has errors");

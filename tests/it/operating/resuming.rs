@@ -1,4 +1,4 @@
-//! Our own streams and pages go on where they were left, also over a restart.
+//! The hub's own streams and pages resume where they stopped, also over a restart.
 
 use rialto_hub::config::Posture;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! A suspended agent is refused by every protocol, in that protocol's own shape.
+//! A suspended agent is refused by every protocol, in that protocol's own form.
 
 use serde_json::json;
 
@@ -70,11 +70,11 @@ async fn an_open_stream_ends_when_its_agent_is_suspended_and_resumes_without_a_g
     read_to(&mut open(1).await, "id: 2").await;
 }
 
-/// Reads a stream until this was in it.
+/// Reads a stream until it has contained this text.
 async fn read_to(stream: &mut reqwest::Response, wanted: &str) {
     let mut text = String::new();
     while !text.contains(wanted) {
-        let more = stream.chunk().await.expect("a stream").expect("it goes on");
+        let more = stream.chunk().await.expect("a stream").expect("the stream is open");
         text.push_str(&String::from_utf8_lossy(&more));
     }
 }

@@ -1,11 +1,11 @@
-//! What strangers see: exactly what they would see if there were nothing (R64).
+//! What unrelated callers see: exactly what they would see if nothing existed (R64).
 
 use serde_json::json;
 
 use super::market::{Market, fresh_id, success};
 use crate::kit::{Behaviour, Reply, TestHub, Worker, assert_refused};
 
-/// Everything of an answer a caller could tell two of them apart by, but for the id of the request.
+/// Every part of a response by which two could be told apart, except the request id.
 fn seen(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
     let mut headers: Vec<_> = reply
         .headers
@@ -68,7 +68,7 @@ async fn a_stranger_cannot_tell_anothers_account_history_or_work_from_none() {
         assert_eq!(seen(&theirs), seen(&none));
         assert!(theirs.status == 404 || theirs.at("/total") == 0, "{}", theirs.text);
     }
-    // Without a key nothing is said about either.
+    // Without a key both get the same answer.
     for path in ["/accounts/o1", "/accounts/none", "/audit", "/economy"] {
         assert_refused(&market.hub.get(path, None).await, 401, "UNAUTHORIZED");
     }
@@ -90,7 +90,7 @@ async fn input_output_and_callback_are_shown_to_nobody_but_the_two_parties() {
     market.report(&body).await.expect(200);
     receiver.heard(1).await;
 
-    // Every path there is that gives something, filled with what these jobs and agents are called.
+    // Every GET path, filled with the ids of these jobs and agents.
     let uuid = market.shown(&jobs[0]).await.header("rialto-job").expect("the hub's id").to_owned();
     let mut asked = 0;
     for route in rialto_hub::app::listed().iter().filter(|route| route.method == "GET") {
@@ -108,7 +108,7 @@ async fn input_output_and_callback_are_shown_to_nobody_but_the_two_parties() {
             let path = filled(&route.path, id);
             for key in [None, Some(stranger.key.as_str()), Some(market.hub.operator.as_str())] {
                 let text = market.hub.start_of(&path, key).await;
-                assert!(!text.contains("whispered"), "{path} tells {text}");
+                assert!(!text.contains("whispered"), "{path} reveals {text}");
                 asked += 1;
             }
             if !route.path.contains('{') {
@@ -125,7 +125,7 @@ async fn input_output_and_callback_are_shown_to_nobody_but_the_two_parties() {
     market.stop().await;
 }
 
-/// A path with every open part filled by the same word.
+/// A path with every parameter set to the same value.
 fn filled(path: &str, word: &str) -> String {
     let part = |part: &str| if part.starts_with('{') { word.to_owned() } else { part.to_owned() };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
@@ -138,7 +138,7 @@ async fn an_open_hub_shows_jobs_and_accounts_to_whoever_asks_but_not_to_a_wrong_
     let job = market.pending().await;
     market.hub.get(&format!("/jobs/{job}"), None).await.expect(202);
     market.hub.get("/accounts/o1", None).await.expect(200);
-    // A key that is shown is believed before the open door is.
+    // A given key decides, even on an open hub.
     assert_refused(
         &market.hub.get(&format!("/jobs/{job}"), Some(&stranger.key)).await,
         404,
@@ -151,7 +151,7 @@ async fn an_open_hub_shows_jobs_and_accounts_to_whoever_asks_but_not_to_a_wrong_
 }
 
 impl TestHub {
-    /// What an answer begins with; a stream that goes on for ever is left after a moment.
+    /// The beginning of a response; a stream is dropped after a moment.
     async fn start_of(&self, path: &str, key: Option<&str>) -> String {
         let mut request = self.http.get(format!("{}{path}", self.url));
         if let Some(key) = key {

@@ -1,4 +1,4 @@
-//! Accounts: whose credits they are, and where credits come from (R58).
+//! Accounts: their owners, and where credits come from (R58).
 
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ async fn where_everybodys_word_is_taken_nobody_makes_credits_either() {
         for _ in 0..2 {
             let body = json!({"owner_id": owner, "initial_balance": wish});
             let reply = open_account(&hub, None, body).await.expect(201);
-            assert_eq!(digits(&reply.text, "balance"), "100.00", "welcomed once");
+            assert_eq!(digits(&reply.text, "balance"), "100.00", "one welcome grant");
         }
     }
     hub.orchestrator("new").await;
@@ -103,7 +103,7 @@ async fn the_welcome_is_given_once_per_owner_and_none_by_default() {
         .expect(200);
     hub.post("/registry/register", Some(&first.key), &again).await.expect(200);
     assert_eq!(hub.balance("o1").await.0, "7.50");
-    // With the operator's grant to somebody new comes the welcome.
+    // The operator's first grant to a new owner includes the welcome grant.
     let reply =
         open_account(&hub, Some(&hub.operator), json!({"owner_id": "o2", "initial_balance": 1}))
             .await;

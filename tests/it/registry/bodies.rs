@@ -1,11 +1,12 @@
-//! Bodies that cannot be read in one way only, are too large or are packed (C1).
+//! Bodies that are ambiguous, too large or compressed (C1).
 
 use serde_json::json;
 
 use super::forms::{both_modes, registration};
 use crate::kit::{TestHub, assert_malformed, assert_refused, counted, snapshot};
 
-/// Every path that takes a body; both spellings but for `/register`, which two protocols share.
+/// Every path that takes a body, with and without the prefix, except `/register`, which two
+/// protocols share.
 const PATHS: [&str; 13] = [
     "/registry/register",
     "/registry/discover",
@@ -127,11 +128,11 @@ async fn a_body_above_one_mebibyte_is_too_large_and_a_packed_one_is_not_unpacked
     let key = format!("Bearer {}", caller.key);
     let before = snapshot(&hub).await;
     let large = registration("o").to_string() + &" ".repeat(1 << 20);
-    // What gzip makes of `{}`.
+    // `{}` compressed with gzip.
     let packed =
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\xae\x05\x00\x43\xbf\xa6\xa3\x02\x00\x00\x00";
     for path in PATHS.into_iter().chain(["/register", "/registry/callbacks/x"]) {
-        // The hub does not read such a body to its end, so the connection is good for nothing else.
+        // The hub does not read such a body to its end, so the connection cannot be reused.
         let headers = [("authorization", key.as_str()), ("connection", "close")];
         assert_refused(&hub.send("POST", path, &headers, large.as_bytes()).await, 413, "TOO_LARGE");
         for coding in ["gzip", "br", "identity, gzip"] {

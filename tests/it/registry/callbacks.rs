@@ -1,4 +1,4 @@
-//! What the hub calls itself: a requester's callback, signed, once it was told to wait (R44, R45).
+//! Callbacks to a requester: signed, and sent only after a PENDING answer (R44, R45).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sha2::Sha256;
 use super::market::{Market, SKILL, success};
 use crate::kit::{Agent, Behaviour, ClosedPort, Got, TestHub, Worker, eventually};
 
-/// An orchestrator at an endpoint of its own, and the secret it was given.
+/// An orchestrator with an endpoint, and its secret.
 async fn orchestrator(market: &Market, url: &str) -> (Agent, String) {
     let body = json!({"agent_name": "caller", "owner_id": "o2", "skills": [], "api_endpoint": url});
     let reply = market.hub.post("/registry/register", None, &body).await.expect(201);
@@ -22,7 +22,7 @@ async fn orchestrator(market: &Market, url: &str) -> (Agent, String) {
     (agent, reply.str("/webhook_secret"))
 }
 
-/// A job that waits for the worker that polls, with an address for its end.
+/// A job for the polling worker, with a callback URL.
 async fn hire(market: &Market, by: &Agent, callback: &str) -> String {
     let body = json!({"orchestrator_id": by.id, "skill_name": SKILL, "input_data": {}, "budget": 0.15, "callback_url": callback});
     let path = format!("/registry/agents/{}/jobs", market.working.id);
@@ -33,7 +33,7 @@ fn header<'a>(got: &'a Got, name: &str) -> &'a str {
     got.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().expect("text")
 }
 
-/// Checks a delivery as Standard Webhooks tells receivers to, without any code of the hub.
+/// Verifies a delivery as Standard Webhooks describes it, without code of the hub.
 fn assert_signed(got: &Got, secret: &str) {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
     let (id, at) = (header(got, "webhook-id"), header(got, "webhook-timestamp"));
@@ -44,7 +44,7 @@ fn assert_signed(got: &Got, secret: &str) {
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let at: u64 = at.parse().expect("whole seconds");
-    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not now");
+    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not the current time");
 }
 
 fn pushes(hub: &TestHub) -> Vec<Push> {
@@ -101,7 +101,7 @@ async fn a_requester_that_got_its_answer_at_once_is_not_called() {
         market.ask(&agent, json!({"callback_url": callback})).await.expect(200);
         eventually(async || pushes(&market.hub).is_empty()).await;
     }
-    // A call that was on its way would come before this one, which is.
+    // An earlier delivery would arrive before this one.
     let job = market
         .ask(&market.working, json!({"callback_url": callback}))
         .await
@@ -216,7 +216,7 @@ async fn a_workers_endpoint_that_is_gone_is_switched_off_until_it_registers_agai
     let reply = market.ask(&agent, json!({})).await.expect(502);
     assert_eq!(reply.str("/error_code"), "EXECUTION_ERROR");
     worker.behave(Behaviour::Succeed(json!({}), "0.10"));
-    // Now it has to come by itself: the next job waits for it, and nothing is sent.
+    // From now on it has to poll: the next job waits, and nothing is sent.
     let waiting = async || market.ask(&agent, json!({})).await.status == 202;
     eventually(waiting).await;
     let again = json!({"agent_id": agent.id, "agent_name": "w", "owner_id": "globex", "api_endpoint": worker.url,

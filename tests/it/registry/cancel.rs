@@ -1,4 +1,4 @@
-//! Calling a job off (R68).
+//! Cancelling a job (R68).
 
 use serde_json::{Value, json};
 

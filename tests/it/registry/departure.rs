@@ -1,4 +1,4 @@
-//! Leaving: what stays of an agent that unregistered (R66).
+//! Unregistering: what remains of an agent that left (R66).
 
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ async fn only_its_former_key_brings_an_agent_back() {
             let reply = market.hub.post(path, Some(&other.key), &body).await;
             assert_refused(&reply, 401, "UNAUTHORIZED");
         }
-        // Another owner's name does not help either.
+        // Naming another owner does not help either.
         let mut stolen = body.clone();
         stolen["owner_id"] = "thief".into();
         assert_refused(&market.hub.post(path, None, &stolen).await, 409, "CONFLICT");
@@ -86,7 +86,7 @@ async fn only_its_former_key_brings_an_agent_back() {
 
     let reply =
         market.hub.post("/registry/register", Some(&market.working.key), &body).await.expect(200);
-    assert_eq!(digits(&reply.text, "reputation_score"), "51.0", "what it earned is still its own");
+    assert_eq!(digits(&reply.text, "reputation_score"), "51.0", "the score is kept");
     assert_eq!(market.hub.balance("acme").await.0, "0.10");
     market.pending().await;
     market.stop().await;
@@ -113,7 +113,7 @@ async fn a_former_key_is_good_for_coming_back_and_nothing_else() {
         assert_refused(&reply, 401, "UNAUTHORIZED");
         assert_eq!(reply.str("/error_message"), unknown.str("/error_message"));
     }
-    // A new agent under the old owner needs the key of one that is still there.
+    // A new agent of the old owner needs the key of one that is still registered.
     let sibling = json!({"agent_name": "sibling", "owner_id": "globex", "skills": []});
     assert_refused(&market.hub.post("/register", Some(&gone.key), &sibling).await, 409, "CONFLICT");
     assert_eq!(snapshot(&market.hub).await, before);

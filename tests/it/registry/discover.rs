@@ -1,4 +1,4 @@
-//! Discovery: its answer, its filters, its pages (R19–R21, R23–R27).
+//! Discovery: its response, its filters, its pages (R19–R21, R23–R27).
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::kit::{Behaviour, TestHub, Worker, assert_later, assert_malformed, dig
 
 const PATHS: [&str; 2] = ["/registry/discover", "/discover"];
 
-/// Asks in all four ways, which must agree, and gives the answer.
+/// Sends the query in all four ways, which must agree, and returns the response.
 async fn ask(hub: &TestHub, query: &str, body: &Value) -> crate::kit::Reply {
     let reply = hub.get(&format!("/registry/discover?{query}"), None).await.expect(200);
     assert_eq!(hub.get(&format!("/discover?{query}"), None).await.text, reply.text);
@@ -55,7 +55,7 @@ async fn discovery_answers_with_the_six_fields_of_the_spec_and_ours() {
         assert_eq!(one["protocol"], "registry");
         assert_eq!(one["jobs_settled"], 0);
         assert!(one["registered_at"].is_string(), "{one}");
-        assert_eq!(one["last_heartbeat"], one["registered_at"], "it was last heard of then");
+        assert_eq!(one["last_heartbeat"], one["registered_at"], "its last activity was then");
         assert_eq!(reply.at("/total"), 1);
         assert_eq!(reply.json().as_object().expect("an object").len(), 2);
         assert_eq!(digits(&reply.text, "cost_per_call"), "0.10");
@@ -114,7 +114,7 @@ async fn a_least_reputation_keeps_whoever_has_at_least_that() {
         );
     }
     let all = ask(&hub, "skill=s", &json!({"skill": "s", "min_reputation": null})).await;
-    assert_eq!(all.at("/total"), 2, "nothing said means 0");
+    assert_eq!(all.at("/total"), 2, "the default is 0");
     for wrong in ["-1", "-0.1", "100.1", "101", "1e3", "1e400"] {
         let query = format!("skill=s&min_reputation={wrong}");
         for path in PATHS {
@@ -199,7 +199,7 @@ async fn a_page_is_a_part_of_all_and_the_total_counts_all() {
     };
     let all = page("skill=s&limit=200", json!({"skill": "s", "limit": 200})).await;
     assert_eq!(all.len(), 61);
-    assert_eq!(page("skill=s", json!({"skill": "s"})).await, all[..50], "50 unless told");
+    assert_eq!(page("skill=s", json!({"skill": "s"})).await, all[..50], "50 by default");
     let middle =
         page("skill=s&limit=5&offset=7", json!({"skill": "s", "limit": 5, "offset": 7})).await;
     assert_eq!(middle, all[7..12]);
@@ -245,7 +245,7 @@ async fn who_is_offline_is_left_out_of_discovery_and_says_so_when_looked_at() {
         assert_eq!(found.str("/agents/0/agent_id"), there.id);
         assert_eq!(found.str("/agents/0/status"), "online");
         assert_later(&hub.hire(&asking, &silent, "s", "0").await, 503, "AGENT_OFFLINE", 30);
-        // Any call with its key is a sign of life.
+        // Any call with its key counts as activity.
         eventually(async || {
             hub.get("/economy", Some(&silent.key)).await.expect(200);
             hub.get("/discover?skill=s", None).await.at("/total") == 2

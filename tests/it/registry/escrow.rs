@@ -1,11 +1,11 @@
-//! A job's money: set aside at assignment, paid on success, given back otherwise (R50).
+//! A job's money: held at assignment, paid on success, released otherwise (R50).
 
 use serde_json::{Value, json};
 
 use super::market::{Market, SKILL, failure, success};
 use crate::kit::{Behaviour, TestHub, Worker, assert_refused, digits, snapshot};
 
-/// What all accounts hold together, what was issued counted against it.
+/// The sum of all accounts, including the issuing one.
 fn sum_of_all(hub: &TestHub) -> i64 {
     hub.engine.look(|world| {
         world.owners().map(|owner| owner.available.micros() + owner.held.micros()).sum()
@@ -121,11 +121,11 @@ async fn state_money_score_and_news_are_there_together_when_the_report_is_answer
     let market = Market::keyed(&[]).await;
     let job = market.pending().await;
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);
-    // One look, so that nothing can come in between.
+    // One read, so that nothing can change in between.
     let (live, held, score, told) = market.hub.engine.look(|world| {
         let registry = rialto_core::alias::Protocol::new("registry");
         let id = |agent: &str| world.agent_named(registry, agent).expect("an agent");
-        let desk = world.desk(id(&market.working.id)).expect("a desk");
+        let desk = world.desk(id(&market.working.id)).expect("an agent state");
         let inbox = world.mailbox(id(&market.asking.id));
         let held: i64 = world.owners().map(|owner| owner.held.micros()).sum();
         (world.live_jobs().count(), held, desk.standing.score.millionths(), inbox.head)

@@ -1,7 +1,7 @@
-//! The spec's own examples, word for word as its section 3 prints them, sent to a real hub.
+//! The spec's own examples, verbatim from its section 3, sent to a real hub.
 //!
-//! Only what the spec itself leaves open is filled in: `"uuid"` by the type examples of its section
-//! 2, the made-up hosts by addresses of our own, and the owners by those who really take part.
+//! Only what the spec leaves open is filled in: `"uuid"` by the type examples of its section 2, the
+//! fictional hosts by addresses of the tests, and the owners by the actual ones.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn register(endpoint: &str) -> String {
     with_id(REGISTER, "agent_id", AGENT_ID).replace("https://agent-host:port", endpoint)
 }
 
-/// Every member of the example is there, with the same kind of value.
+/// Every member of the example is there, with the same type of value.
 #[track_caller]
 fn assert_has_shape(got: &Value, example: &Value, at: &str) {
     match (got, example) {
@@ -81,7 +81,7 @@ async fn discovery_has_the_shape_the_spec_prints() {
     hub.stop().await;
 }
 
-/// Registers both sides of the spec's story under the owners its transfer names.
+/// Registers both agents of the spec's example under the owners its transfer names.
 async fn both_sides(hub: &TestHub, worker: &Worker) -> (Agent, Agent) {
     let asking = hub.orchestrator("orchestrator_owner_id").await;
     let body = register(&worker.url).replace("Owner identifier", "agent_owner_id");
@@ -112,7 +112,7 @@ async fn the_specs_job_reaches_the_agent_and_its_result_comes_back() {
     }
     let wanted: Value = serde_json::from_str(&result).expect("JSON");
     for (member, value) in wanted.as_object().expect("an object") {
-        // When it ended is for the hub to say.
+        // The hub decides the time of the end.
         if member != "timestamp_utc" {
             assert_eq!(reply.at(&format!("/{member}")), *value, "{member}");
         }

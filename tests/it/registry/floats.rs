@@ -1,7 +1,7 @@
-//! Figures as programs write them that compute with doubles, and figures that make no sense.
+//! Numbers as programs with doubles write them, and invalid numbers.
 //!
-//! The fixtures are bodies as Python's `json.dumps` writes them: `0.05 * 3` is 0.15000000000000002, and
-//! `round(seconds * 1000, 0)` is 12.0; Java writes a double of twelve million as 1.2E7.
+//! The fixtures are bodies as Python's `json.dumps` writes them: `0.05 * 3` is 0.15000000000000002,
+//! and `round(seconds * 1000, 0)` is 12.0; Java writes a double of twelve million as 1.2E7.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const JOB: &str = include_str!("../../../crates/protocols/src/registry/fixtures/
 const RESULT: &str =
     include_str!("../../../crates/protocols/src/registry/fixtures/python-result.json");
 
-/// Fills in the ids a fixture leaves open.
+/// Fills in the ids of a fixture.
 fn filled(text: &str, ids: [(&str, &str); 2]) -> String {
     ids.into_iter().fold(text.to_owned(), |text, (member, id)| {
         text.replace(&format!("\"{member}\": \"uuid\""), &format!("\"{member}\": \"{id}\""))
@@ -44,7 +44,11 @@ async fn work_reported_with_the_noise_of_doubles_is_paid_and_counts_as_done() {
         assert_eq!(reply.str("/status"), "SUCCESS");
         assert_eq!(digits(&reply.text, "execution_cost"), "0.15");
         assert_eq!(reply.at("/execution_time_ms"), 12);
-        assert!(!reply.text.contains("warnings"), "nothing was wrong: {}", reply.text);
+        assert!(
+            !reply.text.contains("warnings"),
+            "there was nothing to warn about: {}",
+            reply.text
+        );
         assert_eq!(hub.balance("o1").await, ("99.85".to_owned(), "0.00".to_owned()));
         assert_eq!(hub.balance("acme").await.0, "0.15");
         assert_eq!(hub.score(&working).await, "51.0");
@@ -57,7 +61,7 @@ async fn a_polling_workers_result_with_the_noise_of_doubles_is_accepted() {
     for market in Market::both(&[]).await {
         let python = |job: &str| result(job, &market.working);
         let java = |job: &str| literal("result_of_java", job, &market.working);
-        // The agreed price is 0.10, and the first asks for 0.15.
+        // The agreed price is 0.10, and the first reports 0.15.
         for (body, took) in [(&python as &dyn Fn(&str) -> String, 12), (&java, 12_000_000)] {
             let job = market.pending().await;
             let key = market.key(&market.working);
@@ -82,7 +86,7 @@ async fn an_amount_that_really_has_more_decimals_is_refused_and_opens_nothing() 
     market.stop().await;
 }
 
-/// What a worker may say by mistake, and what it is told.
+/// Invalid values that a worker may report by mistake, and the warnings about them.
 fn nonsense() -> [(Value, &'static str); 9] {
     let cost = |value: Value| json!({"execution_cost": value});
     let time = |value: Value| json!({"execution_time_ms": value});
@@ -115,7 +119,7 @@ async fn a_figure_that_makes_no_sense_voids_no_output_and_the_worker_is_told() {
         let reply = market.report(&body).await.expect(200);
         assert_eq!(digits(&reply.text, "paid"), "0.10", "{wrong}");
         assert_eq!(reply.at("/warnings"), json!([told]));
-        // Both parties find it with the job, and a repeat is answered in the same words.
+        // Both parties find the warning with the job, and a repeat gets the same answer.
         let path = format!("/registry/jobs/{job}");
         for key in [&market.working.key, &market.asking.key] {
             let shown = market.hub.get(&path, Some(key)).await.expect(200);
@@ -146,7 +150,7 @@ async fn a_called_workers_figure_that_makes_no_sense_voids_no_output_either() {
         assert_eq!(shown.at("/warnings"), json!([told]));
     }
     assert_eq!(market.hub.balance("globex").await.0, "0.90");
-    // Nine successes of one point each, for a requester with the score everybody starts with.
+    // Nine successes of one point each, for a requester with the starting score.
     assert_eq!(market.hub.score(&working).await, "59.0");
     market.stop().await;
 }
@@ -166,14 +170,14 @@ async fn a_failure_with_a_figure_that_makes_no_sense_is_a_failure_with_its_own_r
     market.stop().await;
 }
 
-/// A good result with a figure as Python's `json.dumps` writes it, which is no JSON.
+/// A good result with a number as Python's `json.dumps` writes it, which is not valid JSON.
 fn not_finite(job: &str, agent: &Agent, member: &str, word: &str) -> String {
     let mut body = success(job, agent, "0.10");
     body[member] = "figure".into();
     body.to_string().replace("\"figure\"", word)
 }
 
-/// Figures that are not finite, and what is told about them.
+/// Numbers that are not finite, and the warnings about them.
 fn not_finite_figures() -> Vec<(&'static str, &'static str, &'static str)> {
     let cost = "execution_cost must be a number; the agreed price counts instead";
     let time = "execution_time_ms must be a whole number; it counts as not given";
@@ -203,7 +207,7 @@ async fn a_figure_that_is_not_finite_voids_no_output_of_a_worker_that_is_called(
     assert_eq!(reply.at("/warnings").as_array().map(Vec::len), Some(2), "{}", reply.text);
     assert_eq!(market.hub.balance("globex").await.0, "0.70");
     assert_eq!(market.hub.score(&working).await, "57.0");
-    // Anywhere else it is no JSON, and no result.
+    // In any other member it is not valid JSON, and not a result.
     worker.behave(Behaviour::Say(200, not_finite(&fresh_id(), &working, "output_data", "NaN")));
     let reply = market.ask(&working, json!({})).await.expect(502);
     assert_eq!(reply.str("/error_code"), "EXECUTION_ERROR");

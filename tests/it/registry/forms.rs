@@ -1,4 +1,4 @@
-//! Bodies and callers these tests begin with.
+//! Bodies and callers that these tests start from.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::kit::{Agent, Reply, TestHub};
 pub const AGENT_ID: &str = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
 pub const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
-/// A hub with keys, and one that takes everybody's word.
+/// A hub that requires keys, and one that accepts claimed identities.
 pub async fn both_modes() -> [TestHub; 2] {
     [TestHub::serve(&[]).await, TestHub::open(&[]).await]
 }
 
-/// A request as a foreign client makes it; the fixture says which client.
+/// A request as a foreign client sends it; the fixture names the client.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub method: String,
@@ -71,8 +71,8 @@ pub fn job(by: &Agent, skill: &str) -> Value {
     })
 }
 
-/// The three places where this job can be posted, and what each wants in the body: the agent is
-/// named by the path, by the body, or not at all.
+/// The three routes for this job, and the body of each: the agent is named by the path, by the
+/// body, or not at all.
 pub fn job_posts(worker: &Agent, body: &Value) -> [(String, Value); 3] {
     let named = with(body, "/agent_id", Some(json!(worker.id)));
     [
@@ -82,7 +82,7 @@ pub fn job_posts(worker: &Agent, body: &Value) -> [(String, Value); 3] {
     ]
 }
 
-/// The body with one member set, or taken out.
+/// The body with one member set or removed.
 pub fn with(body: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut body = body.clone();
     let (parent, last) = pointer.rsplit_once('/').expect("a pointer");

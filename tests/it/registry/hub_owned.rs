@@ -1,4 +1,4 @@
-//! What only the hub says: its codes, and the fields no body can set (R63, R67).
+//! What only the hub may set: its codes, and fields that no body can set (R63, R67).
 
 use serde_json::json;
 

@@ -1,12 +1,12 @@
-//! Every field of a job, and what is wrong in it (R30, and the table of section 2.4). Each refusal is
-//! also taken at its word: the body repaired by its example is no longer malformed.
+//! Every field of a job with invalid values (R30, and the table of section 2.4). Each refusal's
+//! example is tested, too: the body corrected by it is valid.
 
 use serde_json::{Value, json};
 
 use super::forms::{both_modes, job, job_posts, with};
 use crate::kit::{Agent, TestHub, assert_malformed, counted, repaired, snapshot};
 
-/// An orchestrator, and a worker that has all the time in the world.
+/// An orchestrator, and a worker that polls.
 async fn pair(hub: &TestHub) -> (Agent, Agent) {
     let asking = hub.orchestrator("o1").await;
     let working = hub.agent("acme", "analyze_text", "0.10", None).await;
@@ -14,7 +14,7 @@ async fn pair(hub: &TestHub) -> (Agent, Agent) {
     (asking, working)
 }
 
-/// Refused wherever it is posted, without effect, and fine once repaired.
+/// Refused at every route, without effect, and valid once corrected.
 async fn refuse(
     hub: &TestHub,
     (asking, working): &(Agent, Agent),

@@ -1,5 +1,5 @@
-//! Jobs on their way to the agent: what it is sent, what the hub checks before, and what a refusal
-//! leaves behind (R29, R31–R37).
+//! Jobs on their way to the agent: what it receives, what the hub checks before, and that a refusal
+//! leaves nothing (R29, R31–R37).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::kit::{
     Agent, Behaviour, Reply, TestHub, Worker, assert_later, assert_refused, eventually, snapshot,
 };
 
-/// A worker for 0.10 at that endpoint, and an orchestrator with that many credits.
+/// A worker for 0.10 at that endpoint, and an orchestrator with this many credits.
 async fn pair(hub: &TestHub, endpoint: Option<&str>, credits: &str) -> (Agent, Agent) {
     let asking = hub.orchestrator("o1").await;
     let working = hub.agent("acme", "analyze_text", "0.10", endpoint).await;
@@ -110,7 +110,7 @@ async fn members_the_hub_does_not_know_reach_the_agent_as_they_came() {
         };
         let first = hub.post_text("/jobs", Some(&asking.key), &ask(more)).await;
         assert!([200, 202].contains(&first.status), "{}", first.text);
-        // They belong to what was asked.
+        // They are part of the request's identity.
         let again = hub.post_text("/jobs", Some(&asking.key), &ask(more)).await;
         assert_eq!((again.status, again.text), (first.status, first.text));
         let changed = ask(&more.replace("1.10", "1.2"));
@@ -123,7 +123,7 @@ async fn members_the_hub_does_not_know_reach_the_agent_as_they_came() {
         for member in more.split(",\"").map(|member| member.trim_start_matches('"')) {
             assert!(text.contains(member), "{member} in {text}");
         }
-        assert!(!text.contains("agent_id"), "who is asked is told by asking: {text}");
+        assert!(!text.contains("agent_id"), "the recipient needs no agent_id: {text}");
     }
     assert_eq!(worker.got().len(), 1);
     hub.stop().await;
@@ -153,7 +153,7 @@ async fn the_jobs_path_is_added_to_the_endpoint_once() {
     hub.stop().await;
 }
 
-/// A refused job: its code, and the result's fields for clients that read nothing else.
+/// A refused job: its code, and the result's fields for clients that read only those.
 #[track_caller]
 fn assert_job_refused(reply: &Reply, id: &str, status: u16, code: &str) {
     match code {
@@ -173,7 +173,7 @@ async fn a_job_is_checked_for_skill_then_budget_then_presence_then_funds() {
     let hub = TestHub::serve(&[("registry.heartbeat_ttl", "200ms")]).await;
     let (asking, working) = pair(&hub, None, "0.10").await;
     let other = hub.agent("globex", "translate", "0.10", Some("https://agent.example")).await;
-    // The worker has gone silent, and the balance of 0.10 is below every budget but the last.
+    // The worker is offline, and the balance of 0.10 is below every budget but the last.
     let silent = format!("/registry/agents/{}", working.id);
     eventually(async || hub.get(&silent, None).await.str("/status") == "offline").await;
     let base = with(&job(&asking, "analyze_text"), "/job_id", Some(json!(JOB_ID)));
@@ -216,7 +216,7 @@ async fn a_budget_equal_to_the_price_is_enough_and_a_cent_less_is_not() {
             let reply = hub.post(&path, Some(&asking.key), &equal).await.expect(200);
             assert_eq!(reply.str("/status"), "SUCCESS");
         }
-        assert_eq!(worker.got().len(), 3, "what is refused is not sent");
+        assert_eq!(worker.got().len(), 3, "a refused job is not sent");
         hub.stop().await;
     }
 }
@@ -234,7 +234,7 @@ async fn without_enough_credits_nothing_is_sent_and_nothing_held() {
     }
     assert_eq!(snapshot(&hub).await, before);
     assert!(worker.got().is_empty());
-    // What is held for one job cannot be spent on another.
+    // Credits held for one job cannot be spent on another.
     worker.behave(Behaviour::Pending);
     hub.hire(&asking, &working, "analyze_text", "0.10").await.expect(202);
     assert_eq!(hub.balance("o1").await, ("0.02".to_owned(), "0.10".to_owned()));
@@ -279,6 +279,6 @@ async fn an_agent_that_fails_at_its_work_is_an_execution_error_and_costs_nothing
             .expect(200);
         assert_eq!(kept.text, reply.text, "the failure is kept");
     }
-    assert_eq!(worker.got().len(), 11, "none is tried twice");
+    assert_eq!(worker.got().len(), 11, "no job is sent twice");
     hub.stop().await;
 }

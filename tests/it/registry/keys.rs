@@ -1,4 +1,4 @@
-//! Callers that are not let in, are too many, or come when the hub cannot write (section 5).
+//! Callers that are refused or over the limit, or call while the hub cannot write (section 5).
 
 use rialto_engine::ids::{Ids, OsIds};
 use rialto_engine::keys::{Key, Kind};
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::market::{Market, SKILL, success};
 use crate::kit::{TestHub, assert_later, assert_refused, counted, snapshot};
 
-/// Well-formed and nobody's.
+/// A well-formed key that was never issued.
 fn unknown(kind: Kind) -> String {
     Key::make(kind, OsIds.key_bits()).expose().to_owned()
 }
@@ -24,7 +24,7 @@ async fn missing_unknown_and_revoked_keys_get_one_and_the_same_answer() {
     let job = market.pending().await;
     let (worker, asking) = (&market.working.id, &market.asking.id);
     let before = snapshot(&market.hub).await;
-    // The bodies make no sense on purpose: nobody reads them.
+    // The bodies are invalid on purpose: they are not read.
     let calls = [
         ("POST", "/registry/jobs".to_owned()),
         ("POST", "/jobs".to_owned()),
@@ -125,7 +125,7 @@ async fn too_many_writes_or_registrations_are_told_when_to_come_back() {
     let wait = reply.at("/error/retry_after_seconds").as_u64().expect("seconds");
     assert_later(&reply, 429, "RATE_LIMITED", wait);
     assert_eq!(counted(&hub), before);
-    // Others are not held up by it, and reading is free.
+    // Other callers are not affected, and reads are not limited.
     hub.post("/heartbeat", Some(&other.key), &json!({"agent_id": other.id})).await.expect(200);
     for _ in 0..10 {
         hub.get("/accounts/o1", Some(&asking.key)).await.expect(200);

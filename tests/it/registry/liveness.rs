@@ -1,4 +1,4 @@
-//! Who is there: signs of life, and what their absence means (R57).
+//! Presence: activity, and the consequences of silence (R57).
 
 use rialto_core::time::Millis;
 use rialto_hub::config::Posture;
@@ -19,7 +19,7 @@ async fn is_online(hub: &TestHub, agent: &Agent) -> bool {
     match shown.str("/status").as_str() {
         "online" => true,
         "offline" => false,
-        other => panic!("{other} is no status"),
+        other => panic!("{other} is not a status"),
     }
 }
 
@@ -49,7 +49,7 @@ async fn an_agent_that_polls_is_there_for_a_while_after_registering_and_after_ea
     let reply = market.ask(&market.working, json!({})).await;
     assert_later(&reply, 503, "AGENT_OFFLINE", 30);
     assert_eq!(counted(&market.hub), before);
-    // Each poll is a sign of life, and the next job finds it.
+    // Each poll counts as activity, and the next job finds the agent online.
     eventually(async || {
         market.fetch(&market.working).await;
         is_online(&market.hub, &market.working).await
@@ -78,7 +78,8 @@ async fn an_agent_with_an_endpoint_that_never_beat_stays_online_however_silent()
     let market = Market::keyed(&SHORT).await;
     let worker = Worker::start(Behaviour::Succeed(json!({}), "0.10")).await;
     let agent = market.endpoint(&worker.url).await;
-    // Registered later than the agent and gone: so the agent has been silent for longer than that.
+    // Registered later than the agent, and offline: so the agent has been silent for longer than
+    // that.
     let later = market.hub.agent("later", SKILL, "0.10", None).await;
     goes_offline(&market.hub, &later).await;
     assert!(is_online(&market.hub, &agent).await);
@@ -157,7 +158,7 @@ async fn any_call_with_its_key_is_a_sign_of_life() {
         })
         .await;
     }
-    // Nobody else's call is.
+    // A call of any other caller does not count.
     goes_offline(&market.hub, &agent).await;
     market.hub.get(&own, None).await.expect(200);
     market.hub.get(&own, Some(&market.asking.key)).await.expect(200);
@@ -171,7 +172,7 @@ async fn a_connection_that_fails_puts_an_agent_offline_until_it_calls() {
     let market = Market::keyed(&[]).await;
     let closed = ClosedPort::take();
     let agent = market.endpoint(&closed.url).await;
-    assert!(is_online(&market.hub, &agent).await, "nothing is known against it yet");
+    assert!(is_online(&market.hub, &agent).await, "it has not failed yet");
     let purses = market.hub.balance("o1").await;
     assert_later(&market.ask(&agent, json!({})).await, 503, "AGENT_OFFLINE", 30);
     market.quiet().await;
@@ -193,7 +194,7 @@ async fn a_connection_that_works_again_puts_an_agent_back_online() {
     let closed = ClosedPort::take();
     let agent = market.endpoint(&closed.url).await;
     market.hub.grant("globex", "1.00").await;
-    // Its own job is still out, with a callback at its endpoint.
+    // Its own job is still pending, with a callback at its endpoint.
     let body = json!({"orchestrator_id": agent.id, "skill_name": SKILL, "input_data": {}, "budget": 0.15,
         "callback_url": format!("{}/done", closed.url)});
     let path = format!("/registry/agents/{}/jobs", market.working.id);

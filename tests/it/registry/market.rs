@@ -1,30 +1,30 @@
-//! A small market: somebody with money, somebody who works, and a job between them.
+//! A small market: a requester with money, a worker, and a job between them.
 
 use rialto_engine::ids::{Ids, OsIds};
 use serde_json::{Value, json};
 
 use crate::kit::{Agent, Reply, TestHub, eventually};
 
-/// What the worker sells, for 0.10.
+/// The worker's skill, for 0.10.
 pub const SKILL: &str = "analyze_text";
 
 /// A hub with a requester and a worker.
 pub struct Market {
     pub hub: TestHub,
-    /// Of owner `o1`, who has 100.00.
+    /// Of owner `o1`, with 100.00.
     pub asking: Agent,
-    /// Of owner `acme`, who has nothing yet; it polls.
+    /// Of owner `acme`, without credits; it polls.
     pub working: Agent,
     keyed: bool,
 }
 
 impl Market {
-    /// On a hub that wants keys.
+    /// On a hub that requires keys.
     pub async fn keyed(flags: &[(&str, &str)]) -> Self {
         Self::on(TestHub::serve(flags).await, true).await
     }
 
-    /// On a hub that takes everybody's word, with the same money: nobody is welcomed with any.
+    /// On a hub that accepts claimed identities, with the same money and no welcome grant.
     pub async fn open(flags: &[(&str, &str)]) -> Self {
         let poor = [("ledger.welcome_grant", "0")];
         let flags: Vec<_> = poor.iter().chain(flags).copied().collect();
@@ -42,17 +42,17 @@ impl Market {
         Self { hub, asking, working, keyed }
     }
 
-    /// What an agent shows: its key, or nothing where its word is taken.
+    /// An agent's credential: its key, or nothing on an open hub.
     pub fn key<'a>(&self, agent: &'a Agent) -> Option<&'a str> {
         self.keyed.then_some(agent.key.as_str())
     }
 
-    /// Another worker, of `globex`, at an endpoint of its own.
+    /// Another worker, of `globex`, with an endpoint.
     pub async fn endpoint(&self, url: &str) -> Agent {
         self.hub.agent("globex", SKILL, "0.10", Some(url)).await
     }
 
-    /// A job for a worker with a budget of 0.15, and whatever else the body is to say.
+    /// Posts a job for a worker with a budget of 0.15, and these further members.
     pub async fn ask(&self, worker: &Agent, more: Value) -> Reply {
         let mut body = json!({
             "orchestrator_id": self.asking.id, "skill_name": SKILL,
@@ -63,7 +63,7 @@ impl Market {
         self.hub.post(&path, self.key(&self.asking), &body).await
     }
 
-    /// The id of a job that now waits for the worker that polls.
+    /// The id of a job that now waits for the polling worker.
     pub async fn pending(&self) -> String {
         self.ask(&self.working, json!({})).await.expect(202).str("/job_id")
     }
@@ -75,19 +75,19 @@ impl Market {
         reply.at("/jobs").as_array().expect("a list").clone()
     }
 
-    /// The path of the address made for late results of a job.
+    /// The path of the callback URL for late results of a job.
     pub async fn callback(&self, agent: &Agent, job: &str) -> String {
         let work = self.fetch(agent).await;
         let found = work.iter().find(|one| one["job_id"] == job).expect("the job is there");
         self.path_of(found["callback_url"].as_str().expect("an address"))
     }
 
-    /// An address of this hub without its front.
+    /// A URL of this hub without its origin.
     pub fn path_of(&self, url: &str) -> String {
         url.strip_prefix(&self.hub.url).expect("an address of this hub").to_owned()
     }
 
-    /// A result by the worker that polls.
+    /// A result of the polling worker.
     pub async fn report(&self, body: &Value) -> Reply {
         self.hub.post("/registry/results", self.key(&self.working), body).await
     }
@@ -97,14 +97,14 @@ impl Market {
         self.hub.get(&format!("/registry/jobs/{job}"), self.key(&self.asking)).await
     }
 
-    /// What both owners have: spendable and held of `o1`, spendable of `acme`.
+    /// The balances of both owners: available and held of `o1`, available of `acme`.
     pub async fn purses(&self) -> [String; 3] {
         let ((balance, held), (earned, _)) =
             (self.hub.balance("o1").await, self.hub.balance("acme").await);
         [balance, held, earned]
     }
 
-    /// Waits until nothing is on its way to anybody.
+    /// Waits until no delivery is pending.
     pub async fn quiet(&self) {
         quiet(&self.hub).await;
     }
@@ -114,12 +114,12 @@ impl Market {
     }
 }
 
-/// Waits until this hub has nothing on its way to anybody.
+/// Waits until no delivery of this hub is pending.
 pub async fn quiet(hub: &TestHub) {
     eventually(async || hub.engine.look(|world| world.pushes().count()) == 0).await;
 }
 
-/// A good result with every field.
+/// A successful result with every field.
 pub fn success(job: &str, agent: &Agent, cost: &str) -> Value {
     let cost: Value = serde_json::from_str(cost).expect("a number");
     json!({
@@ -138,13 +138,15 @@ pub fn failure(job: &str, agent: &Agent, code: Option<&str>) -> Value {
     })
 }
 
-/// The members of the second, put into the first.
+/// Merges the members of the second into the first.
 pub fn merge(body: &mut Value, more: Value) {
-    let (Value::Object(members), Value::Object(more)) = (body, more) else { panic!("no objects") };
+    let (Value::Object(members), Value::Object(more)) = (body, more) else {
+        panic!("both must be objects")
+    };
     members.extend(more);
 }
 
-/// A UUID nobody has used.
+/// An unused UUID.
 pub fn fresh_id() -> String {
     OsIds.uuid().to_string()
 }

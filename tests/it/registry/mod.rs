@@ -1,5 +1,5 @@
-//! The registry protocol, requirement by requirement; CONFORMANCE.md beside its code says which test
-//! shows which.
+//! The registry protocol, requirement by requirement; CONFORMANCE.md beside its code maps tests to
+//! requirements.
 
 mod access;
 mod accounts;

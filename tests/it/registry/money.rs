@@ -7,7 +7,7 @@ use crate::kit::{Reply, TestHub, assert_malformed, assert_refused, digits, repai
 
 const PATHS: [&str; 2] = ["/registry/transfer", "/transfer"];
 
-/// The spec's own example of a transfer (§3.5) between owners of ours.
+/// The spec's own example of a transfer (§3.5), with owners of the test.
 fn printed(id: &str, job: &str) -> Value {
     let text = include_str!("../../../crates/protocols/src/registry/fixtures/transfer.json");
     let mut body: Value = serde_json::from_str(text).expect("JSON");
@@ -72,7 +72,7 @@ async fn a_transfer_may_leave_out_its_own_id_and_the_job() {
         assert_eq!(id.get_version_num(), 4);
         ids.push(id);
     }
-    // Without an id and without a job every one of them is a payment of its own.
+    // Without an id and without a job, each one is a separate payment.
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 3);
@@ -158,7 +158,7 @@ async fn a_transfer_with_a_bad_field_names_it_and_the_example_repairs_it() {
         assert_malformed(&reply, &format!("/{field}"));
         assert_eq!(snapshot(&market.hub).await, before, "{field}");
     }
-    // The examples name other owners than ours; everything else in them can be taken as it is.
+    // The examples name other owners; everything else in them is used unchanged.
     for (field, value) in
         [("amount", json!(0.001)), ("transfer_id", json!("t-1")), ("job_id", json!("job 1"))]
     {
@@ -183,7 +183,7 @@ async fn nobody_pays_from_an_account_that_is_not_its_own() {
         assert_refused(&thief, 403, "FORBIDDEN");
         let operator = market.hub.post(path, Some(&market.hub.operator), &body).await;
         assert_refused(&operator, 403, "FORBIDDEN");
-        // An account nobody has is as foreign as one somebody has.
+        // An unknown account is refused like another owner's.
         let mut unknown = body.clone();
         unknown["from_owner"] = "nobody".into();
         let reply = market.hub.post(path, Some(&market.working.key), &unknown).await;
@@ -211,7 +211,7 @@ async fn an_unknown_owner_cannot_pay_and_is_paid_only_where_everybodys_word_is_t
     assert_refused(&pay(&keyed, &to_nobody).await, 404, "TRANSFER_FAILED");
     assert_eq!(snapshot(&keyed.hub).await, before);
 
-    // A payment that fails leaves no account behind.
+    // A failed payment opens no account.
     let before = snapshot(&open.hub).await;
     let mut too_much = to_nobody.clone();
     too_much["amount"] = 1000.into();

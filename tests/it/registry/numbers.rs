@@ -1,11 +1,11 @@
-//! Money in and out: two decimals by value, never through a float (R5).
+//! Amounts in and out: two decimals by value, never through a float (R5).
 
 use serde_json::json;
 
 use super::forms::{job, job_posts};
 use crate::kit::{Agent, TestHub, assert_malformed, counted, digits, snapshot};
 
-/// What may be sent, and how it is shown.
+/// Valid amounts, and how they are shown.
 const FINE: [(&str, &str); 22] = [
     ("0.1", "0.10"),
     ("0.10", "0.10"),
@@ -31,7 +31,7 @@ const FINE: [(&str, &str); 22] = [
     ("1000000000", "1000000000.00"),
 ];
 
-/// What is JSON, but no amount.
+/// Valid JSON, but not an amount.
 const WRONG: [&str; 16] = [
     "0.005",
     "0.101",
@@ -51,7 +51,7 @@ const WRONG: [&str; 16] = [
     "-0.000000002",
 ];
 
-/// What is not even JSON, though some programs print it.
+/// Not valid JSON, though some programs print it.
 const NO_JSON: [&str; 6] = ["NaN", "Infinity", "-Infinity", "01", ".5", "+1"];
 
 fn long_numbers() -> [String; 2] {
@@ -96,7 +96,7 @@ async fn a_price_has_two_decimals_by_value_and_shows_them() {
     hub.stop().await;
 }
 
-/// An orchestrator with all the credits there can be, and a worker that costs nothing.
+/// An orchestrator with the maximum balance, and a free worker.
 async fn rich(hub: &TestHub) -> (Agent, Agent) {
     let asking = hub.orchestrator("o1").await;
     let working = hub.agent("acme", "s", "0", None).await;

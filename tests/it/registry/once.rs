@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the same request twice has one effect and one answer (C9).
+//! `Idempotency-Key`: a repeated request has one effect and one answer (C9).
 
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
@@ -67,13 +67,13 @@ async fn no_key_and_no_secret_is_written_to_the_disk() {
         written.extend(std::fs::read(file.expect("a file").path()).expect("its bytes"));
     }
     let holds = |text: &str| written.windows(text.len()).any(|part| part == text.as_bytes());
-    assert!(holds("a name to be found"), "what is kept is found like this");
+    assert!(holds("a name to be found"), "the search finds stored texts");
     for hidden in [&key, &fresh, &secret] {
-        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret lies on the disk");
+        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret is on disk");
     }
 }
 
-/// An orchestrator with credits, and a worker at an endpoint.
+/// An orchestrator with credits, and a worker with an endpoint.
 async fn pair(hub: &TestHub) -> (Agent, Agent, Worker) {
     let worker = Worker::start(Behaviour::Succeed(json!({"n": 1}), "0.10")).await;
     let asking = hub.orchestrator("o1").await;
@@ -188,7 +188,7 @@ async fn what_was_never_tried_is_not_remembered() {
             let large = " ".repeat((1 << 20) + 1).into_bytes();
             hub.send("POST", "/registry/register", &headers[..2], &large).await.expect(413);
         }
-        assert_eq!(counted(&hub), before, "not even the key");
+        assert_eq!(counted(&hub), before, "not even the idempotency key");
         let reply = post(&hub, "/register", None, "k", &good).await.expect(201);
         assert!(!replayed(&reply));
         let reply = post(&hub, "/jobs", Some(&asking.key), "k", &job(&asking, "analyze_text"))
@@ -232,7 +232,7 @@ async fn a_key_that_no_longer_works_gets_no_old_answers() {
     hub.call("DELETE", &gone, Some(&asking.key), None).await.expect(200);
     let reply = post(&hub, "/jobs", Some(&asking.key), "k", &body).await;
     assert_refused(&reply, 401, "UNAUTHORIZED");
-    // Coming back is what a former key is still good for.
+    // A former key is still valid for registering again.
     let back =
         with(&with(&registration("o1"), "/agent_id", Some(json!(asking.id))), "/skills", None);
     post(&hub, "/register", Some(&asking.key), "back", &back).await.expect(200);

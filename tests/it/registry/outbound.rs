@@ -1,4 +1,4 @@
-//! Where the hub will not call: addresses that are its own or its neighbours' (R65).
+//! Addresses the hub must not call: its own and its network's (R65).
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::market::{SKILL, quiet};
 use crate::kit::{Agent, Behaviour, TestHub, Worker, assert_later, assert_malformed, snapshot};
 
-/// A hub that may call nothing but the public internet, which these tests never do.
+/// A hub that may call only the public internet, which these tests never do.
 const STRICT: [(&str, &str); 1] = [("egress.allow", "")];
 
 const FORBIDDEN: &[&str] = &[
-    // This machine, in every spelling a URL knows.
+    // This machine, in every spelling of a URL.
     "https://127.0.0.1/jobs",
     "https://127.0.0.1:8010",
     "https://127.1/",
@@ -29,7 +29,7 @@ const FORBIDDEN: &[&str] = &[
     "https://localhost/",
     "https://LocalHost.:443/",
     "https://hub.localhost/",
-    // Its neighbours.
+    // Its private networks.
     "https://10.0.0.1/",
     "https://172.16.0.1/",
     "https://172.31.255.255/",
@@ -42,12 +42,12 @@ const FORBIDDEN: &[&str] = &[
     "https://[::ffff:10.0.0.1]/",
     "https://[64:ff9b::a00:1]/",
     "https://[2002:a00:1::]/",
-    // Nobody's.
+    // Multicast, broadcast and reserved addresses.
     "https://224.0.0.1/",
     "https://255.255.255.255/",
     "https://240.0.0.1/",
     "https://[ff02::1]/",
-    // Somebody's, but not like this.
+    // Public hosts in a form that is not allowed.
     "http://agent.example/",
     "http://93.184.216.34/",
     "https://user@agent.example/",
@@ -131,7 +131,7 @@ async fn an_endpoint_with_another_scheme_means_that_the_agent_polls() {
     hub.stop().await;
 }
 
-/// Names in this machine's own table that lead to loopback, besides those the hub knows by heart.
+/// Names in this machine's hosts file that resolve to loopback, besides those the hub knows.
 fn names_of_this_machine() -> Vec<String> {
     let table = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
     let names = table
@@ -147,7 +147,7 @@ fn names_of_this_machine() -> Vec<String> {
     names.filter(leads_home).collect()
 }
 
-/// Hires an agent whose endpoint is this URL, and says who it was.
+/// Hires an agent whose endpoint is this URL, and returns the agent.
 async fn try_endpoint(hub: &TestHub, asking: &Agent, url: &str) -> Agent {
     let mut body = registration(url);
     body["owner_id"] = url.into();
@@ -159,10 +159,10 @@ async fn try_endpoint(hub: &TestHub, asking: &Agent, url: &str) -> Agent {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_leads_to_loopback_is_never_dialled() {
-    // Something does listen there, and would be heard if it were called.
+    // There is a listener, which would see a call.
     let worker = Worker::start(Behaviour::Succeed(json!({}), "0")).await;
     let port = worker.url.rsplit_once(':').expect("a port").1.to_owned();
-    // Over https, and over http where some other network is listed.
+    // Over https, and over http if another network is listed.
     let strict = TestHub::serve(&STRICT).await;
     let other = TestHub::serve(&[("egress.allow", "10.20.30.0/24")]).await;
     for (hub, scheme) in [(&strict, "https"), (&other, "https"), (&other, "http")] {

@@ -1,4 +1,4 @@
-//! What there is, at large: payments, sums, skills, health (section 2.5).
+//! Overviews: payments, sums, skills, health (section 2.5).
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ async fn payments_are_listed_oldest_first_where_that_is_asked_for() {
             assert_eq!(oldest, newest, "the same, the other way round");
             let (named, _) = list(&format!("{path}?order=newest&limit=1"), key).await;
             assert_eq!(named, oldest[oldest.len() - 1..]);
-            // Page by page it is the same list.
+            // The pages together are the same list.
             let (mut paged, mut from) = (Vec::new(), String::new());
             loop {
                 let (page, next) = list(&format!("{path}?order=oldest&limit=2{from}"), key).await;
@@ -91,7 +91,7 @@ async fn payments_are_listed_oldest_first_where_that_is_asked_for() {
             assert_eq!(paged, oldest);
         }
     }
-    // A line to go on from that is another's shows nothing of it.
+    // A start position at another owner's line reveals nothing of it.
     let (own, _) = list("/audit?order=oldest&from=1", &stranger.key).await;
     assert!(own.iter().all(|one| one["from_owner"] == "globex"), "{own:?}");
     market.stop().await;
@@ -100,7 +100,7 @@ async fn payments_are_listed_oldest_first_where_that_is_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_of_very_many_payments_reads_them_oldest_first_too() {
     let market = Market::keyed(&[]).await;
-    // More lines than one answer looks at.
+    // More lines than one response scans.
     let grants = (0..2_100).map(|_| rialto_core::command::Command::Grant {
         name: "o1".to_owned(),
         amount: rialto_core::money::Credits::from_micros(10_000),
@@ -120,7 +120,7 @@ async fn an_owner_of_very_many_payments_reads_them_oldest_first_too() {
         from = format!("&from={next}");
     }
     assert_eq!(found, [paid.at("/transfer")]);
-    assert!(pages > 1, "no answer looks at all lines");
+    assert!(pages > 1, "no page scans all lines");
     market.stop().await;
 }
 

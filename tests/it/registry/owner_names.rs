@@ -1,4 +1,4 @@
-//! What owners are called: one name to a reader is one owner (T3).
+//! Owner names: names that look the same belong to one owner (T3).
 
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
@@ -36,14 +36,14 @@ async fn an_owner_that_looks_like_another_is_taken_and_the_field_is_named() {
             assert_taken(&granted, "/owner_id");
         }
         assert_eq!(snapshot(hub).await, before);
-        // The very same name goes on as ever.
+        // The exact name is still accepted.
         hub.post("/register", Some(&own.key), &registration("Acme1")).await.expect(201);
         let again = with(&registration("Acme1"), "/agent_id", Some(json!(own.id)));
         hub.post("/register", Some(&own.key), &again).await.expect(200);
         hub.grant("Acme1", "1.00").await;
         hub.enrol(&registration("Acme2"), None).await;
     }
-    // Where being paid opens an account, it opens none that could be taken for another.
+    // Where a payment opens an account, it opens none with a confusable name.
     let before = snapshot(&open).await;
     let paid = open.post("/transfer", None, &transfer("Acme1", "ACME2")).await;
     assert_taken(&paid, "/to_owner");
@@ -62,7 +62,7 @@ async fn nobody_dresses_up_as_an_owner_of_another_protocol_or_as_the_hub() {
         assert_taken(&hub.post("/register", None, &registration(name)).await, "/owner_id");
     }
     assert_eq!(snapshot(&hub).await, before);
-    // Names the hub gives are compared as they are written: these are two wallets.
+    // Names that the hub generates are compared exactly: these are two wallets.
     hub.grant("clara:abc", "1.00").await;
     hub.grant("clara:ABC", "2.00").await;
     assert_eq!(hub.balance("clara:abc").await.0, "1.00");
@@ -80,7 +80,7 @@ async fn composed_and_decomposed_letters_are_one_owner_also_after_a_restart() {
         for spelling in [composed, apart] {
             let path = format!("/registry/accounts/{spelling}");
             let account = hub.get(&path, Some(&own.key)).await.expect(200);
-            assert_eq!(account.str("/owner_id"), composed, "new names are written down composed");
+            assert_eq!(account.str("/owner_id"), composed, "new names are stored composed");
             hub.post("/register", Some(&own.key), &registration(spelling)).await.expect(201);
             let paid = hub.post("/transfer", Some(&own.key), &transfer(spelling, "rich")).await;
             assert_eq!(paid.expect(200).str("/transfer/from_owner"), composed);
@@ -125,7 +125,7 @@ async fn names_with_emoji_and_joiners_are_taken_and_shown_as_they_came() {
             let found = hub.post("/discover", None, &asked).await.expect(200);
             assert_eq!(found.at("/total"), 1, "{name}");
         }
-        // Without what cannot be seen they are the same names.
+        // Without invisible characters they are the same names.
         let before = snapshot(&hub).await;
         for look_alike in ["☁ Weather", "☁\u{fe0e} weather", "میخواهم", "क्ष"] {
             let reply = hub.post("/register", None, &registration(look_alike)).await;

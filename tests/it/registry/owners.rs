@@ -1,4 +1,4 @@
-//! Whose an agent is: who may update it, and who may add another to its owner (R16–R18).
+//! Ownership of agents: who may update one, and who may add another to its owner (R16–R18).
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
@@ -46,7 +46,7 @@ async fn registering_again_changes_what_the_agent_says_and_nothing_it_earned() {
         "api_endpoint": "https://elsewhere.example/x",
         "skills": [{"skill_name": "kept", "cost_per_call": 0.30, "description": "better"},
             {"skill_name": "added", "cost_per_call": 0.05}],
-        // None of these is the agent's to set.
+        // The agent may set none of these.
         "reputation_score": 99.9, "registered_at": "2001-01-01T00:00:00Z", "balance": 1000, "status": "offline",
     });
     for path in PATHS {
@@ -91,7 +91,7 @@ async fn registering_again_does_not_cost_an_agent_its_place() {
     hub.stop().await;
 }
 
-/// An agent, another of the same owner, and one of somebody else.
+/// An agent, another of the same owner, and one of another owner.
 async fn three(hub: &TestHub) -> (Agent, Agent, Agent) {
     let body = with(&registration("acme"), "/agent_id", Some(json!(AGENT_ID)));
     let own = hub.enrol(&body, None).await;
@@ -134,7 +134,7 @@ async fn an_id_that_exists_is_changed_only_with_a_key_of_its_owner() {
             assert_eq!(shown.str("/agent_name"), name);
         }
     }
-    // Without any key: refused, unless the hub takes everybody's word.
+    // Without a key: refused, unless the hub accepts claimed identities.
     let taken = with(&registration("acme"), "/agent_id", Some(json!(AGENT_ID)));
     let before = snapshot(&keys).await;
     for path in PATHS {
@@ -148,7 +148,7 @@ async fn an_id_that_exists_is_changed_only_with_a_key_of_its_owner() {
     open.stop().await;
 }
 
-/// A key with a good checksum that nobody ever got.
+/// A key with a valid checksum that was never issued.
 fn unknown_key() -> String {
     let key = rialto_engine::keys::Key::make(rialto_engine::keys::Kind::Registry, [7; 20]);
     key.expose().to_owned()
@@ -169,7 +169,7 @@ async fn an_owner_that_exists_gets_another_agent_only_with_a_key_of_its_own() {
         assert_eq!(snapshot(hub).await, before);
         for key in [&own.key, &hub.operator] {
             let reply = hub.post("/register", Some(key), &registration("acme")).await.expect(201);
-            assert_ne!(reply.str("/api_key"), own.key, "a new agent has a key of its own");
+            assert_ne!(reply.str("/api_key"), own.key, "a new agent gets a new key");
         }
     }
     let before = snapshot(&keys).await;
@@ -189,7 +189,7 @@ async fn an_owner_that_was_granted_credits_before_it_came_registers_and_has_them
         hub.grant(owner, "100.00").await;
         let first = hub.post(path, None, &registration(owner)).await.expect(201);
         let before = snapshot(&hub).await;
-        // Look-alikes and strangers are as little that owner as they ever were.
+        // Confusable names and unknown callers are still not that owner.
         for (key, name) in [(None, owner), (Some(unknown_key()), owner), (None, "r\u{456}ch")] {
             let reply = hub.post(path, key.as_deref(), &registration(name)).await;
             assert!([401, 409].contains(&reply.status), "{}", reply.text);
@@ -197,7 +197,11 @@ async fn an_owner_that_was_granted_credits_before_it_came_registers_and_has_them
         assert_eq!(snapshot(&hub).await, before);
         let key = first.str("/api_key");
         hub.post(path, Some(&key), &registration(owner)).await.expect(201);
-        assert_eq!(hub.balance(owner).await.0, "101.00", "all its agents share it");
+        assert_eq!(
+            hub.balance(owner).await.0,
+            "101.00",
+            "all agents of an owner share its account"
+        );
     }
     hub.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Jobs that leave the choice of the worker to the hub (R40).
+//! Jobs for which the hub chooses the worker (R40).
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn ask(skill: &str, budget: f64) -> Value {
     json!({"skill_name": skill, "budget": budget})
 }
 
-/// The owner of whoever the hub picked.
+/// The owner of the worker that the hub chose.
 async fn picked(hub: &TestHub, by: &Agent, budget: f64) -> String {
     let reply = hub.post("/jobs", Some(&by.key), &ask("s", budget)).await;
     assert!([200, 202].contains(&reply.status), "{}", reply.text);
@@ -78,7 +78,7 @@ async fn when_nobody_can_be_picked_the_reason_is_skill_then_budget_then_presence
         assert_later(&post("s", 0.10).await, 503, "AGENT_OFFLINE", 30);
     }
     assert_eq!(snapshot(&hub).await.lasting(), before.lasting());
-    // Somebody is there, but not for this money; somebody else is within it, but gone.
+    // One agent is online but too expensive; another is affordable but offline.
     hub.agent("dear", "s", "5", Some("https://agent.example")).await;
     let reply = hub.post("/jobs", Some(&asking.key), &ask("s", 0.10)).await;
     assert_later(&reply, 503, "AGENT_OFFLINE", 30);
@@ -103,7 +103,7 @@ async fn an_agent_that_cannot_be_connected_to_is_passed_over_for_the_next() {
         assert_eq!(worker.got().len(), 1);
         let paid = format!("{:.2}", money.parse::<f64>().expect("a number") - 0.12);
         assert_eq!(hub.balance("o1").await, (paid, "0.00".to_owned()));
-        assert_eq!(hub.score(&lost).await, "50.0", "not being there is no failure");
+        assert_eq!(hub.score(&lost).await, "50.0", "being offline is not a failure");
         hub.stop().await;
     }
 }
@@ -147,7 +147,7 @@ async fn an_agent_that_refused_a_connection_stays_offline_until_it_is_heard_of()
     let asking = hub.orchestrator("o1").await;
     let lost = hub.agent("lost", "s", "0", Some(&nobody.url)).await;
     assert_later(&hub.hire(&asking, &lost, "s", "0").await, 503, "AGENT_OFFLINE", 30);
-    let _settled = snapshot(&hub).await; // waits until the push is recorded
+    let _settled = snapshot(&hub).await; // Waits until the delivery is recorded.
     let shown = hub.get(&format!("/registry/agents/{}", lost.id), None).await;
     assert_eq!(shown.str("/status"), "offline");
     assert_eq!(hub.get("/discover?skill=s", None).await.at("/total"), 0);

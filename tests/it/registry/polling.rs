@@ -1,4 +1,4 @@
-//! Work that is fetched: oldest first, at once or as soon as there is some (section 2.4).
+//! Polling for work: oldest first, at once or as soon as there is some (section 2.4).
 
 use serde_json::json;
 
@@ -36,7 +36,11 @@ async fn a_job_is_fetched_with_its_eight_fields_until_it_is_reported() {
             address.starts_with(&format!("{}/registry/callbacks/", market.hub.url)),
             "{address}"
         );
-        assert_eq!(market.fetch(&market.working).await, work, "until it is done it is shown again");
+        assert_eq!(
+            market.fetch(&market.working).await,
+            work,
+            "work is shown again until it is done"
+        );
         market.report(&success(&job, &market.working, "0.10")).await.expect(200);
         assert!(market.fetch(&market.working).await.is_empty());
         market.stop().await;

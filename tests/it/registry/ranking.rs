@@ -1,5 +1,5 @@
-//! The order of discovery: score, then proof, then price, then age (R22, and the worked numbers of
-//! section 6).
+//! The order of discovery: score, then proven work, then price, then age (R22, and the worked
+//! numbers of section 6).
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ impl Market {
         self.hub.agent(owner, "s", price, Some(&self.worker.url)).await
     }
 
-    /// So many jobs that end well or badly, all at once.
+    /// Runs this many jobs at once, all with success or all with failure.
     async fn work(&self, by: &Agent, worker: &Agent, jobs: usize, well: bool) {
         let end = if well { Behaviour::Succeed(json!({}), "0") } else { Behaviour::Fail(None) };
         self.worker.behave(end);
@@ -35,7 +35,7 @@ impl Market {
         }
     }
 
-    /// Names, scores and prices in the order shown, the same at both paths.
+    /// Names, scores and prices in the shown order, the same at both paths.
     async fn order(&self) -> Vec<(String, String, String)> {
         let reply = self.hub.get("/discover?skill=s", None).await.expect(200);
         assert_eq!(self.hub.get("/registry/discover?skill=s", None).await.text, reply.text);
@@ -103,7 +103,7 @@ async fn at_equal_scores_who_has_worked_for_others_stands_before_who_has_not() {
     ];
     assert_eq!(market.order().await, wanted);
 
-    // Work for one's own owner is no proof.
+    // Work for the same owner is not counted as proof.
     let body = json!({"agent_name": "n", "owner_id": "new", "skills": []});
     let sibling = market.hub.enrol(&body, Some(&new.key)).await;
     market.hub.grant("new", "1").await;
@@ -121,7 +121,7 @@ async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_pu
     let market = Market { hub, worker, asking };
     let hub = &market.hub;
     hub.grant("o1", "10").await;
-    // One owner is content seven times, and several are content once.
+    // One owner reports success seven times, and several owners once each.
     let ring = market.agent("ring", "0.01").await;
     market.work(&market.asking, &ring, 7, true).await;
     let liked = market.agent("liked", "0.01").await;
@@ -130,7 +130,7 @@ async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_pu
         hub.grant(owner, "1").await;
         market.work(&by, &liked, 1, true).await;
     }
-    // Somebody fails, leaves, and comes back under another id of the same owner.
+    // An agent fails, leaves, and returns under another id of the same owner.
     let bad = market.agent("shady", "0.01").await;
     let sibling = hub.enrol(&named("shady", "spare"), Some(&bad.key)).await;
     market.work(&market.asking, &bad, 1, false).await;
@@ -142,7 +142,7 @@ async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_pu
     market.agent("clean", "0.01").await;
 
     let published: Vec<String> = market.order().await.into_iter().map(|row| row.0).collect();
-    assert_eq!(published, ["ring", "liked", "shady", "clean"], "by score, then who came first");
+    assert_eq!(published, ["ring", "liked", "shady", "clean"], "by score, then by registration");
     let ours = async |hub: &TestHub| {
         let reply = hub.get("/v1/agents?skill=s", None).await.expect(200);
         let items = reply.at("/items");
@@ -164,11 +164,11 @@ async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_pu
     ];
     assert_eq!(ours(hub).await, wanted);
     let hub = market.hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
-    assert_eq!(ours(&hub).await, wanted, "a restart forgets nothing of it");
+    assert_eq!(ours(&hub).await, wanted, "a restart loses nothing");
     hub.stop().await;
 }
 
-/// A registration of somebody who only speaks for its owner.
+/// A registration of an agent that only acts for its owner.
 fn named(owner: &str, name: &str) -> serde_json::Value {
     json!({"agent_name": name, "owner_id": owner, "skills": []})
 }

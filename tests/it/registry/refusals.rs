@@ -1,4 +1,4 @@
-//! What a refused job leaves behind: nothing (R34, R37).
+//! A refused job leaves nothing behind (R34, R37).
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ async fn an_agent_that_cannot_be_connected_to_is_offline_and_the_job_never_was()
         }
         assert_eq!(hub.score(&working).await, "50.0");
 
-        // With a new endpoint the agent is there again, and the id is still free.
+        // With a new endpoint the agent is online again, and the id is still free.
         let worker = Worker::start(Behaviour::Succeed(json!({}), "0.10")).await;
         let moved = json!({"agent_id": working.id, "agent_name": "n", "owner_id": "acme", "api_endpoint": worker.url,
             "skills": [{"skill_name": "analyze_text", "cost_per_call": 0.10}]});
@@ -82,7 +82,7 @@ async fn the_id_of_a_refused_job_may_be_sent_again() {
         (JOB_ID.to_owned(), "SUCCESS".to_owned())
     );
     assert_eq!(hub.balance("o1").await, ("0.05".to_owned(), "0.00".to_owned()));
-    // A refused id is nobody's: another orchestrator might have taken it just as well.
+    // A refused id is not claimed: another orchestrator could use it.
     let other = hub.orchestrator("o2").await;
     let theirs = with(
         &job(&other, "translate"),
@@ -111,7 +111,7 @@ async fn a_refusal_names_its_real_cause_and_the_field() {
     let working = Agent { id, key, owner: "demo_owner".to_owned() };
     hub.agent("globex", "calculate", "0.10", None).await;
     let before = snapshot(&hub).await;
-    // The agent starts again, under a new id: the owner's name is taken, which is not the agent's id.
+    // The agent registers again under a new id: the owner's name is taken, the agent's id is not.
     let again = Recorded::of("register", &[("AGENT_ID", &fresh_id())]);
     for path in [again.path.clone(), format!("/registry{}", again.path)] {
         let reply = Recorded { path, ..again.clone() }.send(&hub, None).await;
@@ -122,7 +122,7 @@ async fn a_refusal_names_its_real_cause_and_the_field() {
     let reply = started.send(&hub, None).await;
     assert_refused(&reply, 409, "CONFLICT");
     assert_eq!(reply.str("/detail"), "this id is taken");
-    // The named agent lacks what another has, which is not that nobody has it.
+    // The named agent lacks the skill, although another agent has it.
     let ids = [("AGENT_ID", &*working.id), ("ORCHESTRATOR_ID", &asking.id), ("JOB_ID", JOB_ID)];
     let by_path = Recorded::of("hire", &ids).send(&hub, Some(&asking.key)).await;
     let [_, (path, body), _] = job_posts(&working, &job(&asking, "calculate"));

@@ -1,4 +1,4 @@
-//! Registering: what is taken, what is answered, and that it shows at once (R8–R14).
+//! Registration: what is accepted, what is answered, and that it is visible at once (R8–R14).
 
 use rialto_core::alias::Protocol;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::forms::{AGENT_ID, both_modes, registration, with};
 use crate::kit::{Reply, TestHub, assert_malformed, digits, snapshot};
 
-/// What only the hub keeps of a registration: the agent's own statements.
+/// What only the hub keeps of a registration: the agent's own card.
 fn card(hub: &TestHub, id: &str) -> Value {
     let card = hub.engine.look(|world| {
         let agent = world.agent_named(Protocol::new("registry"), id)?;
@@ -116,9 +116,9 @@ async fn a_new_agent_is_answered_201_with_its_id_its_key_and_a_score_of_50() {
                 50.0
             );
             let beat = hub.post("/heartbeat", Some(&key), &json!({"agent_id": id})).await;
-            assert_eq!(beat.status, 200, "the key works at once");
+            assert_eq!(beat.status, 200, "the key is valid at once");
         }
-        // Only an endpoint that is called needs a secret to sign with.
+        // Only an endpoint for deliveries needs a signing secret.
         for (n, endpoint) in
             [None, Some(json!("")), Some(json!("local://memory"))].into_iter().enumerate()
         {

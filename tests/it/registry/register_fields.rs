@@ -1,12 +1,12 @@
-//! Every field of a registration, and what is wrong in it (R15, and the table of section 2.2). Each
-//! refusal is also taken at its word: the body repaired by its example is no longer malformed.
+//! Every field of a registration with invalid values (R15, and the table of section 2.2). Each
+//! refusal's example is tested, too: the body corrected by it is valid.
 
 use serde_json::{Value, json};
 
 use super::forms::{both_modes, registration, with};
 use crate::kit::{TestHub, assert_malformed, assert_refused, counted, repaired, snapshot};
 
-/// Posts the body at both paths, and the repaired one; nothing but the last has an effect.
+/// Posts the body at both paths, and the corrected one; only the last has an effect.
 async fn refuse(hub: &TestHub, body: &Value, field: &str) {
     let before = counted(hub);
     let reply = hub.post("/registry/register", None, body).await;
@@ -14,12 +14,12 @@ async fn refuse(hub: &TestHub, body: &Value, field: &str) {
     assert_eq!(hub.post("/register", None, body).await.text, reply.text, "the same at the root");
     assert_eq!(counted(hub), before, "{body}");
     let better = repaired(body, &reply);
-    // By the operator, whom no owner's name stops.
+    // As the operator, who may use any owner's name.
     let again = hub.post("/registry/register", Some(&hub.operator), &better).await;
     assert_ne!(again.status, 400, "{field} repaired to {better}: {}", again.text);
 }
 
-/// Everything that is wrong with a field of that kind.
+/// All invalid values for a field of that kind.
 fn wrong_names() -> Vec<Option<Value>> {
     let unseen =
         ["a\u{0}b", "a\nb", "\u{202e}ba", "a\u{200b}b", "\u{feff}a", "a\u{2066}b", "a\u{7f}"];
@@ -49,7 +49,7 @@ async fn a_registration_without_a_proper_owner_is_refused() {
         for wrong in wrong_names() {
             refuse(&hub, &with(&registration("x"), "/owner_id", wrong), "/owner_id").await;
         }
-        // Names that the hub itself gives to the owners of other protocols.
+        // Prefixes that the hub uses for owners of other protocols.
         for prefix in ["relay:", "openclaw:", "clara:", "agora:", "hub:"] {
             for owner in
                 [prefix.to_owned(), format!("{prefix}alice@chorus"), format!("{prefix}issuance")]

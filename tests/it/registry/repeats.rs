@@ -1,4 +1,4 @@
-//! The same job twice, and the same job by somebody else (R38); who an orchestrator may be (R39).
+//! The same job twice, and the same job by another caller (R38); who may be an orchestrator (R39).
 
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn a_repeated_job_is_answered_with_the_first_result_and_runs_nothing() {
         let first = hub.post(&path, Some(&asking.key), &body).await.expect(200);
         let before = snapshot(&hub).await;
         worker.behave(Behaviour::Fail(None));
-        // The same thing said in other words: spacing, order, case, trailing zeros, another moment.
+        // The same content in another form: spacing, order, case, trailing zeros, another time.
         let reworded = format!(
             r#"{{ "timestamp_utc":"2026-02-12T00:00:00Z", "budget":0.150, "job_id":"{}",
             "input_data" : {{"text":"Revenue for Q3 was \u002442,000..."}}, "skill_name":"analyze_text",
@@ -59,7 +59,7 @@ async fn a_repeat_is_the_same_job_however_its_agent_is_named() {
     {
         assert_eq!(hub.post(path, Some(&asking.key), body).await.expect(200).text, first.text);
     }
-    // Leaving the choice to the hub is another thing to ask.
+    // Leaving the choice to the hub makes it another request.
     assert_refused(
         &hub.post("/jobs", Some(&asking.key), &plain).await,
         422,
@@ -216,7 +216,7 @@ async fn an_open_hub_lets_strangers_ask_for_what_is_free_and_nothing_else() {
             "demo_orchestrator"
         );
     }
-    // A stranger is known by its name, and its jobs by their ids.
+    // An unregistered orchestrator is known by its name, and its jobs by their ids.
     let first = named(&ask("both", 0.0), JOB_ID);
     let answer = hub.post(&to(&free), None, &first).await.expect(200);
     assert_eq!(hub.post(&to(&free), None, &first).await.expect(200).text, answer.text);

@@ -1,4 +1,4 @@
-//! Who may report what: strangers, second opinions and misused addresses (R47).
+//! Who may report a result: unrelated callers, second reports and misused callback URLs (R47).
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn a_result_in_another_agents_name_is_forbidden_even_for_its_requester() {
     }
     let operator = market.hub.post("/registry/results", Some(&market.hub.operator), &body).await;
     assert_refused(&operator, 403, "FORBIDDEN");
-    // The worker itself must not name another either, nor somebody who does not exist.
+    // The worker itself must not name another agent or an unknown one.
     for named in [other.id.clone(), fresh_id()] {
         let mut body = body.clone();
         body["agent_id"] = named.into();
@@ -111,7 +111,7 @@ async fn a_callback_address_is_good_for_its_own_job_and_agent_alone() {
     );
     assert_eq!(snapshot(&market.hub).await, before);
 
-    // The address says which job and whose; the body need not.
+    // The callback URL identifies the job and the worker; the body need not.
     let bare = json!({"status": "SUCCESS", "output_data": {}, "execution_cost": 0.10});
     market.hub.post(&callback, None, &bare).await.expect(200);
     assert_eq!(market.shown(&job).await.expect(200).str("/status"), "SUCCESS");
@@ -132,7 +132,7 @@ async fn an_address_nobody_made_leads_nowhere() {
     let mut forged: Vec<String> =
         vec!["x".to_owned(), "A".repeat(48), token.to_uppercase(), format!("{token}A")];
     forged.push(foreign.rsplit_once('/').expect("a path").1.to_owned());
-    // Every character counts: any one of them changed makes it nobody's.
+    // Every character counts: with any one changed, the token is invalid.
     for at in 0..token.len() {
         let other = if token.as_bytes()[at] == b'A' { "E" } else { "A" };
         forged.push(format!("{}{other}{}", &token[..at], &token[at + 1..]));

@@ -1,4 +1,4 @@
-//! Scores: how they move, and what never moves them (R59–R62).
+//! Scores: what changes them, and what does not (R59–R62).
 
 use rialto_core::alias::Protocol;
 use rialto_core::reputation::Standing;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::market::{Market, SKILL, failure, fresh_id, success};
 use crate::kit::{Agent, Behaviour, ClosedPort, TestHub, Worker, digits};
 
-/// One job for a worker that polls, with the given end.
+/// One job for a polling worker, with the given outcome.
 async fn run(hub: &TestHub, by: &Agent, worker: &Agent, good: bool) {
     let job = hub.hire(by, worker, SKILL, "0.10").await.expect(202).str("/job_id");
     let status = if good { "SUCCESS" } else { "FAILURE" };
@@ -22,7 +22,7 @@ async fn stats(hub: &TestHub, agent: &Agent) -> [u64; 3] {
         .map(|name| reply.at(&format!("/stats/{name}")).as_u64().expect("a count"))
 }
 
-/// Somebody who sells the skill and has money to hire with.
+/// An agent that sells the skill and has money to hire with.
 async fn trader(hub: &TestHub, owner: &str) -> Agent {
     let agent = hub.agent(owner, SKILL, "0.10", None).await;
     hub.grant(owner, "100.00").await;
@@ -39,7 +39,7 @@ async fn two_successes_and_a_failure_for_a_newcomer_end_at_47_5() {
         assert_eq!(hub.score(working).await, score);
     }
     assert_eq!(stats(hub, working).await, [3, 2, 1]);
-    assert_eq!(hub.score(asking).await, "50.0", "hiring moves nothing");
+    assert_eq!(hub.score(asking).await, "50.0", "hiring does not change the score");
     market.stop().await;
 }
 
@@ -48,7 +48,7 @@ async fn the_gain_grows_with_the_hirers_own_score_and_the_loss_does_not() {
     let hub = TestHub::serve(&[]).await;
     let newcomer = trader(&hub, "newcomer").await;
     let (best, worst) = (trader(&hub, "best").await, trader(&hub, "worst").await);
-    // Fifty jobs for a newcomer lead from 50 to 100 and no further; twelve failures to 0.
+    // Fifty jobs raise a new agent from 50 to 100 and no further; twelve failures lower it to 0.
     for step in 1..=51 {
         run(&hub, &newcomer, &best, true).await;
         let expected = if step < 50 { format!("{}.0", 50 + step) } else { "100.0".to_owned() };
@@ -86,7 +86,7 @@ async fn a_hirers_score_counts_as_it_is_at_that_moment_to_the_hundredth() {
     assert_eq!(hub.score(&first).await, "51.02");
     let exact = hub.engine.look(|world| {
         let id = world.agent_named(Protocol::new("registry"), &first.id).expect("an agent");
-        world.desk(id).expect("a desk").standing.score.millionths()
+        world.desk(id).expect("an agent state").standing.score.millionths()
     });
     assert_eq!(exact, 51_020_400);
     hub.stop().await;
@@ -113,7 +113,7 @@ async fn two_agents_of_one_owner_hiring_each_other_seventy_times_stay_at_fifty()
         let (by, worker) = if round % 2 == 0 { (&one, &two) } else { (&two, &one) };
         let job = hub.hire(by, worker, SKILL, "0.15").await.expect(202).str("/job_id");
         let reply = hub.report(worker, &job, "SUCCESS", "0.10").await.expect(200);
-        assert_eq!(digits(&reply.text, "paid"), "0.10", "money moves");
+        assert_eq!(digits(&reply.text, "paid"), "0.10", "the worker is paid");
     }
     run(&hub, &one, &two, false).await;
     for agent in [&one, &two] {
@@ -235,7 +235,7 @@ async fn a_score_is_the_sum_of_its_stored_outcomes_and_survives_a_restart() {
     for agent in [&working, &helper] {
         let desk = hub.engine.look(|world| {
             let id = world.agent_named(Protocol::new("registry"), &agent.id).expect("an agent");
-            world.desk(id).cloned().expect("a desk")
+            world.desk(id).cloned().expect("an agent state")
         });
         let mut outcomes =
             hub.engine.outcomes_of(desk.last_outcome, 100).await.expect("readable").rows;

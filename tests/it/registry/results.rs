@@ -1,4 +1,4 @@
-//! Results: what they hold, and the three ways they come (R41–R44, R46).
+//! Results: their contents, and the three ways they arrive (R41–R44, R46).
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn fields(reply: &Reply) -> Vec<String> {
     reply.json().as_object().expect("an object").keys().cloned().collect()
 }
 
-/// The spec's own example of a result (§3.4), for a job of ours.
+/// The spec's own example of a result (§3.4), for a job of the test.
 fn printed(job: &str, agent: &Agent) -> Value {
     let text = include_str!("../../../crates/protocols/src/registry/fixtures/result.json");
     let mut body: Value = serde_json::from_str(text).expect("JSON");
@@ -148,7 +148,7 @@ async fn what_is_paid_and_shown_never_exceeds_the_agreed_price() {
     market.stop().await;
 }
 
-/// One way a worker's word reaches the hub.
+/// One way a worker's result reaches the hub.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Answer,
@@ -156,7 +156,7 @@ enum Way {
     Callback,
 }
 
-/// Lets a worker with an endpoint finish a job in one of the ways, and tells what came of it.
+/// Lets a worker with an endpoint finish a job in one of the ways, and returns the outcome.
 async fn finish(way: Way, body: fn(&str, &Agent) -> Value) -> Vec<String> {
     let market = Market::keyed(&[]).await;
     let worker = Worker::start(Behaviour::Pending).await;

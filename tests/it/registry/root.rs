@@ -1,11 +1,11 @@
-//! `POST /register` at the root, which two protocols share and whose bodies tell them apart.
+//! `POST /register` at the root, which two protocols share and tell apart by the body.
 
 use serde_json::{Value, json};
 
 use super::forms::{AGENT_ID, both_modes, registration};
 use crate::kit::{Reply, TestHub, assert_malformed, snapshot};
 
-/// The answer to a body that fits no registration, or more than one.
+/// The answer to a body that matches no registration, or more than one.
 #[track_caller]
 fn assert_fits_nobody(reply: &Reply) {
     assert_eq!(reply.status, 400, "{}", reply.text);
@@ -45,7 +45,7 @@ async fn a_registration_at_the_root_is_told_by_its_shape() {
                 .expect(200);
             assert_eq!(agent.str("/protocol"), "registry");
         }
-        // One member of the shape is enough to be the registry's, and to be told what is missing.
+        // One member of its form selects the registry, which then names what is missing.
         for (body, field) in [
             (json!({"agent_name": "n"}), "/owner_id"),
             (json!({"owner_id": "new"}), "/agent_name"),
@@ -67,7 +67,7 @@ async fn a_registration_at_the_root_that_fits_nobody_is_shown_what_does() {
             json!({"agent_id": "bob"}),
             json!({"agent_id": 7}),
             json!({"name": "n"}),
-            // Of both shapes at once.
+            // Members of both forms.
             json!({"agent_card": {}, "owner_id": "o"}),
             json!({"agent_id": "x@y", "agent_name": "n"}),
             json!([]),

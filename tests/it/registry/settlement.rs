@@ -1,11 +1,12 @@
-//! Transfers that name a job: confirming what escrow paid, or paying for a direct hire (R51, R52, R56).
+//! Transfers that name a job: confirming a payment from escrow, or paying for a direct hire (R51,
+//! R52, R56).
 
 use serde_json::{Value, json};
 
 use super::market::{Market, SKILL, failure, fresh_id, merge, success};
 use crate::kit::{ClosedPort, Reply, assert_later, assert_refused, digits, snapshot};
 
-/// An order by the requester's owner to the worker's, for a job.
+/// A transfer from the requester's owner to the worker's, for a job.
 fn order(job: &str, more: Value) -> Value {
     let mut body = json!({"from_owner": "o1", "to_owner": "acme", "amount": 0.10, "job_id": job});
     merge(&mut body, more);
@@ -68,7 +69,7 @@ async fn a_settlement_must_name_what_was_paid_and_between_whom() {
     let stranger = order(&job, json!({"from_owner": "globex"}));
     let reply = market.hub.post("/transfer", Some(&other.key), &stranger).await;
     assert_refused(&reply, 422, "TRANSFER_FAILED");
-    assert!(!reply.text.contains("0.10"), "a stranger learns nothing: {}", reply.text);
+    assert!(!reply.text.contains("0.10"), "an unrelated caller learns nothing: {}", reply.text);
     assert_eq!(snapshot(&market.hub).await, before);
     market.stop().await;
 }
@@ -82,7 +83,7 @@ async fn a_job_that_has_not_succeeded_cannot_be_settled() {
         let path = format!("/registry/jobs/{cancelled}/cancel");
         market.hub.post(&path, market.key(&market.asking), &json!({})).await.expect(200);
         let before = snapshot(&market.hub).await;
-        // Only the one that may still succeed is worth asking about again.
+        // Only a job that may still succeed is worth a retry.
         assert_later(&pay(&market, &order(&pending, json!({}))).await, 409, "TRANSFER_FAILED", 1);
         for job in [&failed, &cancelled] {
             assert_refused(&pay(&market, &order(job, json!({}))).await, 409, "TRANSFER_FAILED");
@@ -124,13 +125,13 @@ async fn a_direct_hire_is_paid_once_per_payer_and_job() {
         let again = pay(&market, &order(&job, json!({"transfer_id": fresh_id()}))).await;
         assert_refused(&again, 409, "TRANSFER_FAILED");
         assert!(again.str("/error_message").contains(&id), "names the first: {}", again.text);
-        // Without an id of its own it is the same payment asked for again.
+        // Without an id it is a repeat of the same payment.
         assert_eq!(pay(&market, &order(&job, json!({}))).await.expect(200).text, first.text);
         let more = pay(&market, &order(&job, json!({"amount": 0.20}))).await;
         assert_refused(&more, 422, "TRANSFER_FAILED");
         assert_eq!(snapshot(&market.hub).await, before);
 
-        // The same job may have cost somebody else something, too.
+        // Another owner may pay for the same job, too.
         let body = order(&job, json!({"from_owner": "acme", "to_owner": "globex"}));
         market.hub.post("/transfer", market.key(&market.working), &body).await.expect(200);
         assert_eq!(market.purses().await, ["99.90", "0.00", "1.00"]);

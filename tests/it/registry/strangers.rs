@@ -1,4 +1,4 @@
-//! Agents of the other protocols, seen and hired from here under the names the hub gave them (R28).
+//! Agents of other protocols, listed and hired in the registry under their aliases (R28).
 
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Protocol;
@@ -52,7 +52,7 @@ const STRANGERS: [(&str, &str, &str, &str, &str, i64, &str); 4] = [
     ),
 ];
 
-/// Enrols them as their own protocols will.
+/// Registers them as their own protocols do.
 async fn arrive(hub: &TestHub) {
     for (home, native, name, owner, skill, price, _) in STRANGERS {
         let home = Protocol::new(home);
@@ -83,7 +83,7 @@ async fn arrive(hub: &TestHub) {
             key: None,
             rotate: false,
         };
-        let answer = hub.engine.run(Command::Enrol(Box::new(enrol))).await.expect("it enrols");
+        let answer = hub.engine.run(Command::Enrol(Box::new(enrol))).await.expect("it registers");
         assert!(matches!(answer, Answer::Agent { new: true, .. }));
     }
 }
@@ -106,10 +106,7 @@ async fn agents_of_the_other_protocols_are_found_under_their_alias() {
             let endpoint = format!("{}/registry/agents/{alias}", hub.url);
             assert_eq!(one["api_endpoint"], endpoint.as_str());
             assert_eq!(one["hub_endpoint"], endpoint.as_str());
-            assert!(
-                !found.text.contains("secret.example"),
-                "its own endpoint is its protocol's affair"
-            );
+            assert!(!found.text.contains("secret.example"), "its own endpoint is not shown here");
             let cents = (price + 9_999) / 10_000;
             let shown = format!("{}.{:02}", cents / 100, cents % 100);
             assert_eq!(digits(&found.text, "cost_per_call"), shown, "rounded up to a cent");

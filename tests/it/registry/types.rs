@@ -1,4 +1,4 @@
-//! The types of the spec's section 2: ids, times, states, scores (R1–R4, R6, R7). Money is in
+//! The types of the spec's section 2: ids, times, states, scores (R1–R4, R6, R7). Amounts are in
 //! `numbers`.
 
 use rialto_hub::app::listed;
@@ -11,7 +11,7 @@ use crate::kit::{
     Agent, Behaviour, TestHub, Worker, assert_malformed, counted, digits, snapshot, together,
 };
 
-/// Texts that are nearly UUIDs.
+/// Texts that are almost UUIDs.
 const NO_UUIDS: [&str; 9] = [
     "",
     "bob",
@@ -103,7 +103,7 @@ async fn an_agent_id_is_a_uuid_of_any_version_and_nothing_else() {
                 with(&registration(&format!("o{n}")), "/agent_id", Some(json!(id.to_uppercase())));
             let path = if n % 2 == 0 { "/registry/register" } else { "/register" };
             let reply = hub.post(path, None, &shouted).await.expect(201);
-            assert_eq!(reply.str("/agent_id"), id, "lower case goes out");
+            assert_eq!(reply.str("/agent_id"), id, "ids are shown in lower case");
         }
         let made =
             hub.post("/register", None, &registration("p")).await.expect(201).str("/agent_id");
@@ -252,7 +252,7 @@ async fn a_result_has_one_of_three_states_and_any_other_is_refused() {
     hub.stop().await;
 }
 
-/// Hires the same worker over and over, all at once.
+/// Hires the same worker many times at once.
 async fn hire_often(hub: &TestHub, by: &Agent, worker: &Agent, times: usize) {
     let hires = (0..times).map(|_| hub.hire(by, worker, "analyze_text", "0"));
     for reply in together(hires).await {

@@ -1,4 +1,4 @@
-//! Jobs that take longer: PENDING, and what silence leads to in the end (R45, R48).
+//! Jobs that take longer: PENDING, and the end of jobs without a result (R45, R48).
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn a_job_is_pending_when_the_agent_takes_longer_than_the_hub_waits() {
     let reply = market.ask(&agent, json!({})).await;
     assert_pending(&reply);
     let job = reply.str("/job_id");
-    // What it says in the end still counts.
+    // Its late result still counts.
     eventually(async || market.shown(&job).await.status == 200).await;
     let shown = market.shown(&job).await;
     assert_eq!(shown.str("/status"), "SUCCESS");
@@ -72,12 +72,12 @@ fn literal(market: &Market) -> String {
         .replace("\"uuid\"", &format!("\"{}\"", market.asking.id))
 }
 
-/// The polling worker takes the next job and reports it done.
+/// The polling worker takes the next job and reports success.
 async fn work_once(market: &Market) {
     let path = format!("/registry/agents/{}/jobs?wait=30", market.working.id);
     let work = market.hub.get(&path, market.key(&market.working)).await.expect(200);
     let job = work.str("/jobs/0/job_id");
-    // Saying first that it will take a while is no end.
+    // A PENDING report does not end the job.
     let started = json!({"job_id": job, "agent_id": market.working.id, "status": "PENDING"});
     market.report(&started).await.expect(200);
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);
@@ -113,7 +113,7 @@ async fn a_requester_that_waited_for_the_end_is_not_called_and_one_that_waited_i
     let (reply, ()) = tokio::join!(post, work_once(&market));
     reply.expect(200);
     market.quiet().await;
-    assert_eq!(called.got().len(), 0, "it has its answer");
+    assert_eq!(called.got().len(), 0, "it has its answer, so there is no callback");
     for path in ["/jobs?wait=0", "/jobs?wait=1", "/jobs?wait=1.0"] {
         let body = with_callback(&called.url);
         let before = called.got().len();
@@ -140,12 +140,12 @@ async fn a_wait_for_a_job_that_makes_no_sense_is_refused_and_opens_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_worker_loses_the_job_and_its_late_word_changes_nothing() {
-    // The formula is what is shown here, so the shortest silence counts.
+    // This test is about the formula, so the grace period is zero.
     let flags = [("jobs.lease", "1500ms"), ("reputation.fair_time", "0s")];
     for market in Market::both(&flags).await {
         let (silent, slow) = (market.pending().await, market.pending().await);
         let callback = market.callback(&market.working, &silent).await;
-        // Saying PENDING is no final result.
+        // A PENDING report is not a final result.
         let started = json!({"job_id": slow, "agent_id": market.working.id, "status": "PENDING"});
         market.report(&started).await;
         for job in [&silent, &slow] {
@@ -174,7 +174,7 @@ async fn a_silent_worker_loses_the_job_and_its_late_word_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_never_answers_its_endpoint_loses_the_job_too() {
-    // The call is over, without an answer, before the lease ends: the worker has had the job.
+    // The call ends without an answer before the lease does: the worker has received the job.
     let flags = [
         ("jobs.lease", "1500ms"),
         ("registry.sync_wait", "50ms"),

@@ -1,4 +1,4 @@
-//! Addresses: one agent however it is typed, and no two that look the same (R20, R29, R30).
+//! Addresses: one agent in every spelling, and no two that are confusable (R20, R29, R30).
 
 use serde_json::json;
 
@@ -32,7 +32,7 @@ async fn one_agent_has_one_inbox_whatever_spelling_is_used() {
         assert_eq!(sent.str("/data/delivery"), "delivered_sse");
         assert_eq!(inbox.message().await.said(), id);
     }
-    // As a sender, too: any spelling of the whole address is the agent's own (R35).
+    // As a sender, too: any spelling of the full address is the agent's own (R35).
     for id in ["Alice@chorus", "alice@chorus", "ALICE@Chorus"] {
         let sent = hub
             .post("/relay/messages", Some(&alice.key), &message(id, "bob", "hi"))
@@ -46,8 +46,8 @@ async fn one_agent_has_one_inbox_whatever_spelling_is_used() {
             .iter()
             .find(|one| one["trace_id"] == sent.at("/data/trace_id"));
         let last = last.expect("the message");
-        assert_eq!(last["sender_id"], "Alice@chorus", "who it is");
-        assert_eq!(last["envelope"]["sender_id"], id, "what it wrote");
+        assert_eq!(last["sender_id"], "Alice@chorus", "the sender's registered spelling");
+        assert_eq!(last["envelope"]["sender_id"], id, "the envelope has the sent spelling");
     }
     hub.stop().await;
 }
@@ -100,9 +100,9 @@ async fn a_name_that_looks_like_another_is_taken() {
         );
     }
     assert_eq!(state(&hub).await, before);
-    // Another host is another name.
+    // The same name at another host is another address.
     hub.join("modem@elsewhere").await;
-    // A capital letter may look like what a small one does not, also when it comes later.
+    // A capital letter may be confusable where its small form is not, also in a later registration.
     hub.join("alice@chorus").await;
     let taken = hub.post("/relay/register", None, &registration("aIice@chorus")).await;
     assert_error(&taken, 409, "ERR_AGENT_ID_TAKEN");
@@ -113,7 +113,7 @@ async fn a_name_that_looks_like_another_is_taken() {
     }
     assert_eq!(hub.record("aiice@chorus").await["agent_id"], "aiice@chorus");
     hub.post("/relay/register", Some(&eve.key), &registration("Aiice@chorus")).await.expect(200);
-    // Who was first goes on as it was.
+    // The first agent is not affected.
     let ian = hub.join("Ian@chorus").await;
     hub.join("lan@chorus").await;
     hub.post("/relay/register", Some(&ian.key), &registration("Ian@chorus")).await.expect(200);

@@ -1,4 +1,4 @@
-//! Whom an agent does not want to hear from (R90).
+//! Block lists: senders an agent refuses (R90).
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ async fn who_is_blocked_is_refused_until_the_block_is_lifted() {
         let carol = hub.join("carol").await;
         let (own, path) = (Some(bob.key.as_str()), |id: &str| format!("{prefix}/agent/blocks{id}"));
         assert_eq!(hub.get(&path(""), own).await.expect(200).at("/data"), json!([]));
-        // Any spelling names it, and doing it twice is doing it once.
+        // Any spelling names the sender, and a second block changes nothing.
         for id in ["/ada", "/ADA%40chorus"] {
             let reply = hub.call("PUT", &path(id), own, None).await.expect(200);
             assert_eq!(reply.at("/data"), json!(["Ada@chorus"]));
@@ -24,13 +24,13 @@ async fn who_is_blocked_is_refused_until_the_block_is_lifted() {
             let reply = hub.post("/relay/messages", Some(&ada.key), &body).await;
             assert_rejected(&reply, 403, "ERR_BLOCKED");
         }
-        // Nor does the operator get through in its name.
+        // The operator cannot send in its name either.
         let body = message(&ada.id, &bob.id, "please");
         let reply = hub.post("/relay/messages", Some(&hub.operator), &body).await;
         assert_rejected(&reply, 403, "ERR_BLOCKED");
         assert_eq!(state(&hub).await, before);
-        assert!(worker.got().is_empty(), "nothing was tried");
-        // It is one-sided, and about one sender.
+        assert!(worker.got().is_empty(), "no delivery was attempted");
+        // The block works in one direction, and for one sender.
         hub.say(&carol, &bob, "hello").await.expect(200);
         hub.say(&bob, &ada, "leave me alone").await.expect(202);
 
@@ -71,7 +71,7 @@ async fn blocks_are_an_agents_own_and_about_somebody() {
             assert_error(&reply, 404, "ERR_AGENT_NOT_FOUND");
         }
     }
-    // Nobody else sees whom bob does not want to hear from.
+    // No other agent sees Bob's block list.
     assert_eq!(hub.get("/agent/blocks", Some(&ada.key)).await.expect(200).at("/data"), json!([]));
     assert_eq!(state(&hub).await, before);
     hub.stop().await;

@@ -1,4 +1,4 @@
-//! What the tests of work that crosses share: addresses of others, wishes, and purses.
+//! Shared by the tests of jobs between protocols: addresses, requests, and balances.
 
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::kit::{Agent, Reply, TestHub};
 /// The registry does not wait for results here.
 pub const QUICK: &[(&str, &str)] = &[("registry.sync_wait", "1ms")];
 
-/// The relay's address of an agent of another protocol, by its own list.
+/// The relay address of an agent of another protocol, from the relay's own list.
 pub async fn address(hub: &TestHub, native: &str) -> String {
     let all = hub.get("/relay/agents", None).await.expect(200).at("/data");
     let found = all.as_array().expect("a list").iter().find(|one| one["native_id"] == native);
@@ -17,7 +17,7 @@ pub async fn address(hub: &TestHub, native: &str) -> String {
     found["agent_id"].as_str().expect("an address").to_owned()
 }
 
-/// An envelope with these members besides.
+/// An envelope with these further members.
 pub fn wish(from: &Peer, text: &str, more: Value) -> Value {
     let mut envelope = envelope(&from.id, text);
     let members = envelope.as_object_mut().expect("an object");
@@ -25,16 +25,17 @@ pub fn wish(from: &Peer, text: &str, more: Value) -> Value {
     envelope
 }
 
-/// What a text that is an error reply says: its code and its detail.
+/// The code and the detail of a text that is an error reply.
 #[track_caller]
 pub fn error_of(said: &str) -> (String, String) {
-    let said: Value = serde_json::from_str(said).unwrap_or_else(|_| panic!("no JSON: {said}"));
+    let said: Value =
+        serde_json::from_str(said).unwrap_or_else(|_| panic!("not valid JSON: {said}"));
     assert_eq!(said["status"], "error", "{said}");
     let member = |name: &str| said[name].as_str().expect("a text").to_owned();
     (member("error_code"), member("detail"))
 }
 
-/// A no that is the receiver's: nothing was stored, and it is no job.
+/// A refusal by the recipient: nothing was stored, and no job was opened.
 #[track_caller]
 pub fn assert_no(reply: &Reply, detail: &str) {
     assert_eq!(reply.status, 200, "{}", reply.text);
@@ -65,7 +66,7 @@ pub fn assert_strict(envelope: &Value) {
     assert!(names.all(|name| KNOWN.contains(&name.as_str())), "{envelope}");
 }
 
-/// The conversation, the turn and the text of a message, which the hub wrote for somebody.
+/// The conversation, the turn and the text of a message that the hub wrote for an agent.
 #[track_caller]
 pub fn bridged(event: &Event, from: &str, protocol: &str) -> (String, u64, String) {
     let envelope = &event.data["envelope"];
@@ -86,17 +87,17 @@ impl TestHub {
         self.post("/relay/messages", Some(&from.key), &body).await
     }
 
-    /// Credits for an agent of the relay.
+    /// Grants credits to a relay agent.
     pub async fn fund_peer(&self, peer: &Peer, amount: &str) {
         self.grant(&format!("relay:{}", peer.id), amount).await;
     }
 
-    /// What an agent of the relay can spend, and what is held of it.
+    /// The available and held credits of a relay agent.
     pub async fn purse_of(&self, peer: &Peer) -> (String, String) {
         self.balance(&format!("relay:{}", peer.id)).await
     }
 
-    /// What an agent of the relay is called in the registry.
+    /// The registry alias of a relay agent.
     pub fn registry_name(&self, peer: &Peer) -> Agent {
         let id = self.engine.look(|world| {
             let id = world.agent_named(rialto_protocols::relay::ID, &peer.id).expect("an agent");
@@ -105,12 +106,12 @@ impl TestHub {
         Agent { id, key: peer.key.clone(), owner: format!("relay:{}", peer.id) }
     }
 
-    /// Stops and starts it on the same data.
+    /// Shuts the hub down and starts another on the same data.
     pub async fn again(self, flags: &[(&str, &str)]) -> Self {
         self.restart(Posture::Serve, flags).await
     }
 
-    /// How a message or a job stands, to one of its parties.
+    /// The state of a message or a job, for one of its parties.
     pub async fn traced(&self, by: &Peer, trace: &str) -> Reply {
         self.get(&format!("/relay/messages/{}", escaped(trace)), Some(&by.key)).await
     }
@@ -137,7 +138,7 @@ pub async fn answer(hub: &TestHub, by: &Peer, given: &Event, text: &str) -> Repl
     hub.mail_to(by, to, &turn(&by.id, text, conversation, 2)).await
 }
 
-/// An amount and what is held, as the registry prints them.
+/// Available and held credits, as the registry prints them.
 pub fn purse(spendable: &str, held: &str) -> (String, String) {
     (spendable.to_owned(), held.to_owned())
 }

@@ -1,5 +1,5 @@
-//! Agents of the relay hire agents of the registry by writing to them (docs/requirements.md,
-//! sections 5 to 7).
+//! Relay agents hire registry agents by sending them messages (docs/requirements.md, sections 5 to
+//! 7).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::bridge::{QUICK, address, assert_no, bridged, error_of, purse, reader,
 use super::kit::{Peer, assert_rejected, state};
 use crate::kit::{Agent, Behaviour, TestHub, Worker};
 
-/// What a worker of the registry finds when it asks for work.
+/// The jobs that a registry worker gets when it polls.
 async fn work_of(hub: &TestHub, worker: &Agent) -> Vec<Value> {
     let path = format!("/registry/agents/{}/jobs", worker.id);
     let page = hub.get(&path, Some(&worker.key)).await.expect(200);
@@ -61,7 +61,7 @@ async fn the_same_turn_is_one_job_and_other_words_in_it_are_refused() {
     let said = wish(&ada, "a text", more.clone());
     let first = hub.mail_to(&ada, &to, &said).await.expect(200);
     let hub = hub.again(QUICK).await;
-    // After a restart in the middle, too, the worker sees one job, and it is paid once.
+    // Also with a restart in between, the worker sees one job, and it is paid once.
     for _ in 0..2 {
         let again = hub.mail_to(&ada, &to, &said).await.expect(200);
         assert_eq!(again.header("idempotency-replayed"), Some("true"));
@@ -77,7 +77,7 @@ async fn the_same_turn_is_one_job_and_other_words_in_it_are_refused() {
     let uuid = first.header("rialto-job").expect("an id");
     hub.report(&worker, uuid, "SUCCESS", "0.50").await.expect(200);
     let again = hub.mail_to(&ada, &to, &said).await.expect(200);
-    assert_eq!(again.at("/data"), first.at("/data"), "also when it is done");
+    assert_eq!(again.at("/data"), first.at("/data"), "also after the job has ended");
     assert_eq!(hub.purse_of(&ada).await, purse("9.50", "0.00"));
     let mut inbox = hub.inbox(&ada).await;
     let told = bridged(&inbox.message().await, &to, "registry");
@@ -105,7 +105,7 @@ async fn without_conversation_the_job_is_one_and_each_message_another() {
         let (conversation, turn, said) = bridged(&inbox.message().await, &to, "registry");
         assert_eq!((&conversation, turn), (id, 2));
         let wanted = ("ADAPTATION_FAILED".to_owned(), "it broke".to_owned());
-        assert_eq!(error_of(&said), wanted, "in the worker's own words (B7)");
+        assert_eq!(error_of(&said), wanted, "the worker's own text (B7)");
     }
     hub.stop().await;
 }
@@ -214,7 +214,7 @@ async fn work_for_an_agent_that_is_away_waits_and_its_money_comes_back() {
     let uuid = sent.header("rialto-job").expect("an id").to_owned();
     assert_eq!(hub.traced(&ada, &uuid).await.expect(200).str("/data/state"), "queued");
     assert_eq!(hub.purse_of(&ada).await, purse("9.00", "1.00"));
-    // What waiting would not cure is said at once.
+    // An error that a retry does not help is returned at once.
     let reply = hub.mail_to(&ada, &to, &wish(&ada, "a text", json!({}))).await;
     assert_no(&reply, "costs 0.50 credits");
     let mut inbox = hub.inbox(&ada).await;
@@ -224,7 +224,7 @@ async fn work_for_an_agent_that_is_away_waits_and_its_money_comes_back() {
     assert_eq!(error_of(&said).0, "ADAPTATION_FAILED");
     assert_eq!(hub.purse_of(&ada).await, purse("10.00", "0.00"));
     assert_eq!(hub.traced(&ada, &uuid).await.expect(200).str("/data/state"), "expired");
-    assert_eq!(hub.score(&worker).await, "50.0", "it never had it");
+    assert_eq!(hub.score(&worker).await, "50.0", "the worker never received it");
     hub.stop().await;
 }
 

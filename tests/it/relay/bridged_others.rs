@@ -1,4 +1,4 @@
-//! Agents of the relay hire agents of openclaw, agora and clara, or just write to them.
+//! Relay agents hire agents of openclaw, agora and clara, or just send them messages.
 
 use rialto_protocols::agora::Kind;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::agora::kit as agora;
 use crate::clara::kit as clara;
 use crate::openclaw::kit as openclaw;
 
-/// What an agent of openclaw is called in the relay.
+/// The relay address of an openclaw agent.
 async fn node_address(hub: &openclaw::Hub, node: &openclaw::Node) -> String {
     address(hub, &node.id).await
 }
@@ -23,7 +23,7 @@ async fn an_openclaw_agent_is_hired_and_its_schema_holds() {
     let to = node_address(&hub, &node).await;
     let mut works = hub.stream(&node, "").await;
     let before = state(&hub).await;
-    // A text is not what it takes, and neither is a number out of range.
+    // A text is not a valid input, and neither is a number out of range.
     for more in [json!({"budget": 2}), json!({"budget": 2, "input": {"a": 7}})] {
         let reply = hub.mail_to(&ada, &to, &wish(&ada, "a text", more)).await;
         assert_no(&reply, "the input does not match the worker's input schema");

@@ -1,4 +1,4 @@
-//! Agents of the relay that are called at an endpoint, hired from the registry (B16).
+//! Relay agents with an endpoint, hired from the registry (B16).
 
 use rialto_core::time::Millis;
 use serde_json::json;
@@ -111,7 +111,7 @@ async fn an_endpoint_that_cannot_be_reached_is_tried_again_until_the_work_is_ove
         })
     };
     eventually(async || tried(1)).await;
-    // The ladder's first step is five seconds; by then the agent is back.
+    // The first retry is after five seconds; by then the agent is back.
     let called = Worker::at(closed.listen(), Behaviour::Say(200, OK.to_owned()));
     hub.pass(Millis::seconds(5));
     assert_eq!(called.heard(1).await[0].json()["envelope"]["original_text"], "hello");

@@ -1,4 +1,4 @@
-//! The registry hires agents of the relay, which answer in the job's conversation.
+//! The registry hires relay agents, which answer in the job's conversation.
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::kit::{Peer, assert_rejected, envelope, state, turn};
 use crate::kit::{Agent, Reply, TestHub, eventually};
 use crate::openclaw::kit as openclaw;
 
-/// A job for a relay agent, and what the hub calls it.
+/// A job for a relay agent, and the hub's id of it.
 async fn hire(hub: &TestHub, boss: &Agent, peer: &Peer, input: Value) -> (String, String) {
     let worker = hub.registry_name(peer);
     let body = json!({"orchestrator_id": boss.id, "skill_name": "message", "input_data": input,
@@ -44,7 +44,7 @@ async fn a_registry_job_is_a_message_and_the_next_one_its_result() {
     let trace = given.data["trace_id"].as_str().expect("an id");
     let traced = hub.traced(&bob, trace).await.expect(200);
     assert_eq!(traced.at("/data/envelope"), *envelope);
-    // That it was handed over is noted behind, and published a little later.
+    // The hand-over is recorded later, and then published.
     let state_now = async || hub.traced(&bob, trace).await.expect(200).str("/data/state");
     eventually(async || state_now().await == "presented").await;
 
@@ -54,7 +54,7 @@ async fn a_registry_job_is_a_message_and_the_next_one_its_result() {
     let done = job(&hub, &boss, &id).await;
     assert_eq!(done.str("/status"), "SUCCESS");
     assert_eq!(done.at("/output_data"), json!({"text": "gut"}));
-    assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"), "it is free");
+    assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"), "the work is free");
     assert_eq!(hub.score(&hub.registry_name(&bob)).await, "51.0");
     hub.stop().await;
 }
@@ -67,7 +67,7 @@ async fn a_result_said_again_is_the_same_and_another_one_comes_too_late() {
     let (id, uuid) = hire(&hub, &boss, &bob, json!({"text": "hello"})).await;
     let given = inbox.message().await;
     drop(inbox);
-    // A restart in the middle changes nothing.
+    // A restart in between changes nothing.
     let hub = hub.again(QUICK).await;
     let first = answer(&hub, &bob, &given, "gut").await.expect(200);
     let before = state(&hub).await;
@@ -83,7 +83,7 @@ async fn a_result_said_again_is_the_same_and_another_one_comes_too_late() {
     let hub = hub.again(QUICK).await;
     assert_rejected(&answer(&hub, &bob, &given, "schlecht").await, 409, "ERR_WRONG_STATE");
     assert_eq!(job(&hub, &boss, &id).await.at("/output_data"), json!({"text": "gut"}));
-    // A stranger has no say in it, whatever conversation it names.
+    // An unrelated agent cannot answer it, whatever conversation it names.
     let eve = hub.join("eve").await;
     let to = given.data["sender_id"].as_str().expect("an address");
     let sent = hub.mail_to(&eve, to, &turn(&eve.id, "mine", &uuid, 2)).await.expect(202);
@@ -104,7 +104,7 @@ async fn a_result_goes_to_who_wants_it_or_to_nobody_and_not_to_a_third_party() {
     hub.mail_to(&bob, "eve@chorus", &said).await.expect(202);
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "PENDING");
     let got = hub.get("/relay/agent/messages", Some(&eve.key)).await.expect(200);
-    assert_eq!(got.at("/data/0/envelope/original_text"), "gut", "it is a message like any other");
+    assert_eq!(got.at("/data/0/envelope/original_text"), "gut", "it is a normal message");
     hub.mail_to(&bob, "guest-01234567@bridge", &said).await.expect(200);
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "SUCCESS");
     hub.stop().await;
@@ -171,7 +171,7 @@ async fn work_nobody_answers_is_taken_back_and_its_worker_is_told() {
     assert_rejected(&answer(&hub, &bob, &given, "gut").await, 409, "ERR_WRONG_STATE");
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "FAILURE");
     assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
-    // What is over is not told again to who comes back.
+    // An ended job is not sent again to an agent that reconnects.
     drop(inbox);
     let mut inbox = hub.inbox_at(&bob, "?ack=explicit", None).await;
     assert_eq!(error_of(inbox.message().await.said()).1, detail);
@@ -220,7 +220,7 @@ async fn an_agent_of_the_relay_is_there_for_others_while_its_inbox_is_open() {
         page.at("/agents").as_array().expect("a list").clone()
     };
     let boss = boss(&hub).await;
-    // Longer than anybody counts as there who gives no sign of life.
+    // Longer than an agent without activity counts as online.
     let silence = Millis::minutes(2);
     hub.pass(silence);
     eventually(async || found().await.is_empty()).await;
@@ -238,7 +238,7 @@ async fn an_agent_of_the_relay_is_there_for_others_while_its_inbox_is_open() {
     eventually(async || hub.engine.listeners() == 0).await;
     hub.pass(silence);
     eventually(async || found().await.is_empty()).await;
-    // An endpoint is as good, also for who used to come by itself.
+    // An endpoint makes an agent online as well, also one that used to poll.
     let body = json!({"agent_id": "bob", "endpoint": "http://127.0.0.1:9"});
     hub.post("/relay/register", Some(&bob.key), &body).await.expect(200);
     hub.pass(silence);
@@ -258,7 +258,7 @@ async fn a_relay_agent_that_asks_elsewhere_hears_of_the_end_in_its_inbox() {
     assert_eq!(bridged(&given, &ada.id, "relay"), (uuid.clone(), 1, "hello".to_owned()));
     answer(&hub, &bob, &given, "gut").await.expect(200);
     assert_eq!(bridged(&hears.message().await, &bob.id, "relay"), (uuid, 2, "gut".to_owned()));
-    // Among themselves they have messages and no work, whatever an envelope says.
+    // Between relay agents there are messages and no jobs, whatever an envelope says.
     let plain = wish(&ada, "hello", json!({"skill": "message", "budget": "no number"}));
     let sent = hub.mail_to(&ada, &bob.id, &plain).await.expect(200);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Agents of openclaw, agora and clara hire agents of the relay.
+//! Agents of openclaw, agora and clara hire relay agents.
 
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn an_openclaw_agent_hires_one_of_the_relay() {
         }
         assert!(told.get("chorus_version").is_none(), "{told}");
     }
-    // One that is called off is taken back.
+    // A cancelled job is unassigned.
     let off = hub.accepted(&asker, &here, order).await;
     let given = inbox.message().await;
     hub.cancel(&asker, &off.id, &json!({"reason": "enough"})).await.expect(200);

@@ -44,7 +44,7 @@ async fn a_card_with_the_old_field_name_is_told_the_new_one() {
         assert!(hint.contains("card_version: \"0.3\""), "{hint}");
     }
     assert_eq!(state(&hub).await, before);
-    // Beside the right name it is one more member.
+    // Beside the right member it is just an unknown one.
     let body = carded("ada@chorus", "chorus_version", Some(json!("0.4")));
     hub.post("/relay/register", None, &body).await.expect(201);
     hub.stop().await;
@@ -81,7 +81,7 @@ async fn cultures_and_languages_are_bcp_47() {
         let body = carded(&format!("ada{n}@chorus"), "user_culture", Some(json!(tag)));
         let body = with(&body, "/agent_card/supported_languages", Some(json!(good)));
         let reply = hub.post("/relay/register", None, &body).await.expect(201);
-        assert_eq!(reply.at("/data/registration/agent_card/user_culture"), tag, "in its own case");
+        assert_eq!(reply.at("/data/registration/agent_card/user_culture"), tag, "the case is kept");
         assert_eq!(reply.at("/data/registration/agent_card/supported_languages"), json!(good));
     }
     hub.stop().await;

@@ -1,8 +1,8 @@
-//! What the reference client and other foreign clients really send, byte for byte, and what they need
-//! of the answers.
+//! The literal requests of the reference client and other foreign clients, and what they need of
+//! the responses.
 //!
-//! The fixtures `client-*.json` have the forms of the reference agent's source, with endpoints and
-//! addresses of these tests; what is read is what it reads when it starts, and the document of the spec's
+//! The fixtures `client-*.json` follow the reference agent's source, with endpoints and addresses
+//! of these tests; the tests read what it reads when it starts, and the document of the spec's
 //! section 8.
 
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const A2A_REQUEST: &str =
 
 const READS: &str = include_str!("../../../crates/protocols/src/relay/fixtures/client-reads.json");
 
-/// What a client is shown when it reads as it does.
+/// The response to a read as the client makes it.
 async fn read(hub: &TestHub, prefix: &str, name: &str) -> Reply {
     let all: Value = serde_json::from_str(READS).expect("JSON");
     let (method, path) = all[name].as_str().and_then(|line| line.split_once(' ')).expect(name);
@@ -98,7 +98,7 @@ async fn a_refusal_by_an_agent_of_another_protocol_has_a_trace_id() {
     let first = hub.post_text("/messages", Some(&alice.key), &body).await;
     assert_no(&first, "costs 0.50 credits");
     let second = hub.post_text("/messages", Some(&alice.key), &body).await;
-    assert_ne!(trace(&first), trace(&second), "it names one answer and nothing that is kept");
+    assert_ne!(trace(&first), trace(&second), "the id names one response only");
     hub.standing(&alice, &trace(&first)).await.expect(404);
     hub.stop().await;
 }
@@ -115,7 +115,7 @@ async fn what_the_hub_says_of_a_job_stands_beside_the_envelope_everywhere() {
     let taken = hub.post_text("/messages", Some(&alice.key), &body).await.expect(200);
     let job = |reply: &Reply| reply.header("rialto-job").expect("an id").to_owned();
     hub.report(&worker, &job(&taken), "SUCCESS", "0").await.expect(200);
-    // Work that the hub passes on, and a result that it passes back.
+    // A job that the hub forwards, and a result that it returns.
     for (peer, mut inbox, job) in [(bob, bobs, job(&given)), (alice, hers, job(&taken))] {
         let event = inbox.message().await.data;
         let history = hub.get("/relay/agent/messages", Some(&peer.key)).await.expect(200);
@@ -152,7 +152,7 @@ async fn an_envelope_is_taken_out_of_an_a2a_message_and_out_of_the_request_that_
         let sent: Value = serde_json::from_str(body).expect("JSON");
         hub.post_text("/messages", Some(&alice.key), body).await.expect(200);
         assert_eq!(Some(&inbox.message().await.data["envelope"]), sent.pointer(at));
-        // What is wrong inside is told by its place.
+        // An error inside the envelope names its place.
         let wrong = body.replace("zh-CN", "chinese");
         let reply = hub.post_text("/messages", Some(&alice.key), &wrong).await;
         assert_bad(&reply, &format!("{at}/sender_culture"));
@@ -168,7 +168,7 @@ async fn a_sender_in_a_loop_is_answered_at_once_and_its_message_is_delivered_lat
     for n in 1..=5 {
         let body = TURN.replace("\"turn_number\":1", &format!("\"turn_number\":{n}"));
         let reply = hub.post_text("/messages", Some(&alice.key), &body).await;
-        // The inbox is open, so only a message that was not waited for is queued.
+        // The inbox is open, so a message is only queued when the loop guard delays it.
         let (status, word) = if n <= 3 { (200, "delivered_sse") } else { (202, "queued") };
         assert_eq!((reply.status, reply.str("/data/delivery").as_str()), (status, word));
         let event = inbox.message().await;

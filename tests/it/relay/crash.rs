@@ -1,5 +1,5 @@
-//! SIGKILL during traffic: readers that come back find everything that was acknowledged, once and
-//! in order, and only what they did not acknowledge comes again (R39, R44, R47, R61, R63).
+//! SIGKILL during traffic: readers that reconnect find every acknowledged message, once and in
+//! order, and only messages they did not acknowledge come again (R39, R44, R47, R61, R63).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,12 @@ use crate::crash::{Dice, SEED, all_done, assert_audit_is_clean, moved, seed, sta
 use crate::kit::{Behaviour, Worker, eventually, http};
 
 const ROUNDS: usize = 10;
-/// The load of a round, in milliseconds: at least and at most.
+/// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (100, 500);
-/// Messages of one conversation: few enough that the loop guard lets them pass.
+/// Messages of one conversation: few enough for the loop guard.
 const TALK: u64 = 20;
 
-/// One event as a reader got it.
+/// One event as a reader received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     position: u64,
@@ -28,8 +28,8 @@ struct Seen {
     text: String,
 }
 
-/// One connection of a reader: what it had acknowledged before, what the hub may have heard of
-/// besides, and what it got.
+/// One connection of a reader: what it had acknowledged before, what the hub may also have
+/// received, and its events.
 #[derive(Clone, Debug)]
 struct Session {
     acked: u64,
@@ -37,7 +37,7 @@ struct Session {
     events: Vec<Seen>,
 }
 
-/// What a reader remembers.
+/// What a reader records.
 #[derive(Clone, Debug, Default)]
 struct Shelf {
     acked: u64,
@@ -45,10 +45,10 @@ struct Shelf {
     sessions: Vec<Session>,
 }
 
-/// What everybody remembers.
+/// What all clients record.
 #[derive(Default)]
 struct Book {
-    /// Acknowledged messages: receiver, text and trace id.
+    /// Acknowledged messages: recipient, text and trace id.
     sent: Mutex<Vec<(String, String, String)>>,
     read: Mutex<BTreeMap<String, Shelf>>,
 }
@@ -59,7 +59,7 @@ impl Book {
     }
 }
 
-/// Somebody who speaks to the hub, wherever it is now.
+/// A client that follows the hub to its current address.
 #[derive(Clone)]
 struct Client {
     http: reqwest::Client,
@@ -72,11 +72,11 @@ impl Client {
         let request = self.http.post(format!("{url}{path}")).bearer_auth(key);
         let answer = request.body(body.to_string()).send().await.ok()?;
         let status = answer.status().as_u16();
-        // Half an answer is none.
+        // A truncated response counts as none.
         Some((status, serde_json::from_str(&answer.text().await.ok()?).expect("JSON")))
     }
 
-    /// Writes to each receiver in turn. What was not acknowledged is said again, word for word.
+    /// Sends to each recipient in turn. An unacknowledged message is sent again, verbatim.
     async fn send(mut self, from: Peer, to: Vec<Peer>, stop: Arc<AtomicBool>) {
         for n in 1_u64.. {
             if stop.load(Ordering::SeqCst) {
@@ -98,7 +98,7 @@ impl Client {
         }
     }
 
-    /// Reads an inbox, again and again, until there are no more hubs.
+    /// Reads an inbox, reconnecting until there are no more hubs.
     async fn read(mut self, peer: Peer, explicit: bool, mut dice: Dice) {
         loop {
             let url = self.urls.borrow_and_update().clone();
@@ -134,7 +134,7 @@ impl Client {
                     let session = shelf.sessions.last_mut().expect("it has begun");
                     session.events.push(seen);
                     if !explicit {
-                        // It will resume after this one, which says the same as an ack.
+                        // It will resume after this one, which acknowledges it.
                         (shelf.acked, shelf.perhaps) = (position, position);
                     }
                 });
@@ -145,7 +145,7 @@ impl Client {
         }
     }
 
-    /// Acknowledges; whether the hub has said that it knows.
+    /// Acknowledges; returns whether the hub confirmed it.
     async fn ack(&self, url: &str, peer: &Peer, up_to: u64) -> bool {
         self.book.shelf(&peer.id, |shelf| shelf.perhaps = up_to);
         let told = self.post(url, &peer.key, "/agent/inbox/ack", &json!({"up_to": up_to})).await;
@@ -171,15 +171,15 @@ fn count(shelf: &Shelf) -> usize {
     events.map(|event| event.position).collect::<BTreeSet<_>>().len()
 }
 
-/// What a reader saw: every acknowledged message, once, in order; repeated only what it had not
-/// acknowledged.
+/// Checks what a reader saw: every acknowledged message, once, in order; repeated only what it had
+/// not acknowledged.
 fn assert_complete(reader: &str, shelf: &Shelf, sent: &[(String, String, String)], strict: bool) {
     let mut inbox: BTreeMap<u64, &Seen> = BTreeMap::new();
     for session in &shelf.sessions {
         let Some(first) = session.events.first() else { continue };
         // Nothing acknowledged comes again, and nothing is left out.
         let before = first.position - 1;
-        assert!(before >= session.acked, "{reader}: {before} again after {}", session.acked);
+        assert!(before >= session.acked, "{reader}: {before} came again after {}", session.acked);
         let most = if strict { session.acked } else { session.acked.max(session.perhaps) };
         assert!(before <= most, "{reader}: {before} of {most} left out");
         for (event, position) in session.events.iter().zip(first.position..) {
@@ -190,7 +190,7 @@ fn assert_complete(reader: &str, shelf: &Shelf, sent: &[(String, String, String)
     }
     let positions: Vec<u64> = inbox.keys().copied().collect();
     assert_eq!(positions, (1..=inbox.len() as u64).collect::<Vec<_>>(), "{reader}: a gap");
-    // The messages that were acknowledged, and no others: a repeated turn is no second message.
+    // Exactly the acknowledged messages: a repeated turn is not a second message.
     let got: BTreeSet<_> = inbox.values().map(|seen| (&seen.text, &seen.trace)).collect();
     assert_eq!(got.len(), inbox.len(), "{reader}: a message twice");
     let own = sent.iter().filter(|(to, ..)| to == reader);
@@ -202,7 +202,7 @@ fn assert_complete(reader: &str, shelf: &Shelf, sent: &[(String, String, String)
         let (sender, n) = seen.text.rsplit_once(' ').expect("a number");
         let n: u64 = n.parse().expect("a number");
         let before = last.insert(sender, n);
-        assert!(before < Some(n), "{reader}: {sender} said {n} after {before:?}");
+        assert!(before < Some(n), "{reader}: {sender} sent {n} after {before:?}");
     }
 }
 
@@ -234,7 +234,7 @@ async fn kills_during_traffic_lose_nothing_and_repeat_only_what_was_not_acknowle
     }
     drop(client);
     for round in 0..ROUNDS {
-        // Whoever has not come back yet would miss nothing.
+        // A reader that has not reconnected yet would not test anything.
         let is_back = |peer: &Peer| book.shelf(&peer.id, |shelf| shelf.sessions.len()) > round;
         eventually(async || readers.iter().all(is_back)).await;
         under_load(&mut dice, LOAD_MS, async || book.sent.lock().expect("no panic").len()).await;
@@ -257,13 +257,13 @@ async fn kills_during_traffic_lose_nothing_and_repeat_only_what_was_not_acknowle
     for peer in &readers {
         let shelf = book.shelf(&peer.id, |shelf| shelf.clone());
         assert_complete(&peer.id, &shelf, &sent, !is_explicit(peer));
-        assert!(shelf.sessions.len() >= ROUNDS, "it came back");
+        assert!(shelf.sessions.len() >= ROUNDS, "it reconnected");
     }
     println!("{} acknowledged messages over {ROUNDS} kills", sent.len());
-    assert!(sent.len() > ROUNDS, "hardly any load: {}", sent.len());
+    assert!(sent.len() > ROUNDS, "too little load: {}", sent.len());
 }
 
-/// The ids an inbox gives after a position, up to the newest.
+/// The ids in an inbox after a position, up to the newest.
 async fn ids_after(http: &reqwest::Client, url: &str, peer: &Peer, last: u64) -> Vec<u64> {
     let request = http.get(format!("{url}/agent/inbox")).bearer_auth(&peer.key);
     let request = request.header("last-event-id", last.to_string());
@@ -320,7 +320,7 @@ async fn a_message_whose_first_try_was_cut_short_by_a_kill_is_kept_and_tried_whe
     assert!(asking.await.expect("no panic").is_err(), "nothing was acknowledged");
     assert_audit_is_clean(data.path());
 
-    // Nobody was told anything, and the message is there all the same.
+    // There was no acknowledgement, but the message is stored.
     worker.behave(Behaviour::Say(200, r#"{"status":"ok"}"#.to_owned()));
     let hub = start(data.path());
     assert_eq!(worker.got().len(), 1);

@@ -1,4 +1,4 @@
-//! Unregistering: who may, what ends with it, and who can come back (R21–R24).
+//! Unregistering: who may do it, what ends with it, and who can return (R21–R24).
 
 use serde_json::{Value, json};
 
@@ -149,7 +149,7 @@ async fn what_waited_is_still_there_for_who_comes_back() {
     hub.post("/relay/register", Some(&ada.key), &registration("ada")).await.expect(201);
     let mut inbox = hub.inbox(&ada).await;
     assert_eq!(inbox.message().await.said(), "before");
-    // A repeat of an old answer is not a way in for a key that works no longer.
+    // The key of a removed agent does not get a saved answer.
     let body = with(&registration("carol"), "/agent_card", Some(card()));
     let carol = hub.post_once("/relay/register", None, "k1", &body).await.expect(201);
     let carol = Peer { id: "carol@chorus".to_owned(), key: carol.str("/data/api_key") };

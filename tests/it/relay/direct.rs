@@ -1,5 +1,5 @@
-//! The hub as the receive endpoint of an agent it hosts, for peers without an account
-//! (R55, R74, R75, R85).
+//! The hub as the receive endpoint of an agent it hosts, for peers without an account (R55, R74,
+//! R75, R85).
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn receive(hub: &TestHub, to: &Peer, envelope: &Value) -> Reply {
     hub.post(&path, None, &json!({"envelope": envelope})).await
 }
 
-/// The answer of a receiver: the protocol's own words and no response envelope.
+/// A recipient's answer: the protocol's own form, without response envelope.
 #[track_caller]
 fn assert_ok(reply: &Reply) {
     assert_eq!((reply.status, reply.json()), (200, json!({"status": "ok"})), "{}", reply.text);
@@ -27,7 +27,7 @@ fn assert_said(reply: &Reply, status: u16, code: &str, about: &str) {
     let detail = reply.str("/detail");
     let wanted = json!({"status": "error", "error_code": code, "detail": detail});
     assert_eq!(reply.json(), wanted);
-    assert!(detail.contains(about), "{detail} says nothing about {about}");
+    assert!(detail.contains(about), "{detail} does not mention {about}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,11 +39,11 @@ async fn the_endpoint_is_off_unless_it_is_switched_on() {
     let inbox = hub.inbox(&bob).await;
     assert_eq!(inbox.hello.expect("it was read").data["backlog"], 0);
     hub.stop().await;
-    // A hub for trying things out has it on.
+    // It is enabled on a development hub.
     let hub = TestHub::open(&[]).await;
     let bob = hub.join("bob@chorus").await;
     assert_ok(&receive(&hub, &bob, &envelope(PEER, "hello")).await);
-    // Only below the prefix: at the root it is nobody's path.
+    // Only below the prefix: the root does not have this path.
     let body = json!({"envelope": envelope(PEER, "hello")});
     let reply = hub.post("/receive/bob", None, &body).await;
     assert_error(&reply, 404, "ERR_NOT_FOUND");
@@ -68,11 +68,11 @@ async fn a_peers_envelope_reaches_the_inbox_marked_as_unproven() {
     assert_eq!(event.data, wanted);
     let proven = inbox.message().await;
     assert_eq!(proven.data.get("verified"), None);
-    // The receiver is a party to it; who it is from, nobody can claim to be.
+    // The recipient is a party to it; no agent can claim to be its sender.
     let trace = event.data["trace_id"].as_str().expect("a trace id");
     assert_eq!(hub.standing(&bob, trace).await.expect(200).str("/data/sender_id"), PEER);
     assert_error(&hub.standing(&alice, trace).await, 404, "ERR_NOT_FOUND");
-    // The short name will do, as everywhere.
+    // The short name is accepted, as everywhere.
     let body = json!({"envelope": envelope(PEER, "short")});
     assert_ok(&hub.post("/relay/receive/bob", None, &body).await);
     assert_eq!(inbox.message().await.said(), "short");
@@ -132,7 +132,7 @@ async fn nobody_who_is_registered_here_can_be_spoken_for_in_this_way() {
         let reply = receive(&hub, &bob, &envelope(id, "hello")).await;
         assert_said(&reply, 400, "INVALID_ENVELOPE", "/messages");
     }
-    // Not with its own key either, and not once it has left: the id stays its own.
+    // Not with its own key either, and not after it has left: the id stays reserved.
     let body = json!({"envelope": envelope(&alice.id, "hello")});
     let reply = hub.post("/relay/receive/bob", Some(&alice.key), &body).await;
     assert_said(&reply, 400, "INVALID_ENVELOPE", "/messages");
@@ -152,7 +152,7 @@ async fn the_same_turn_of_the_same_peer_is_one_message() {
     for _ in 0..5 {
         assert_ok(&receive(&hub, &bob, &said).await);
     }
-    // Another peer, receiver or turn is another message.
+    // Another peer, recipient or turn is another message.
     assert_ok(&receive(&hub, &bob, &turn("other@elsewhere.example", "hello", "c", 1)).await);
     assert_ok(&receive(&hub, &bob, &turn(PEER, "hello", "c", 2)).await);
     assert_ok(&receive(&hub, &carol, &said).await);
@@ -163,7 +163,7 @@ async fn the_same_turn_of_the_same_peer_is_one_message() {
         let turn = &event.data["envelope"]["turn_number"];
         assert_eq!((&event.data["sender_id"], turn), (&json!(from), &json!(number)));
     }
-    // Equal content makes it a repeat; other content in the same turn is not taken for one.
+    // Equal content makes it a repeat; other content in the same turn does not.
     let reply = receive(&hub, &bob, &turn(PEER, "something else", "c", 1)).await;
     assert_ne!(reply.status, 200, "{}", reply.text);
     assert_eq!(reply.str("/status"), "error");

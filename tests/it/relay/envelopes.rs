@@ -1,4 +1,4 @@
-//! Envelopes: what is valid, and that what is valid is passed on as it came (R50–R54).
+//! Envelopes: which are valid, and that valid ones are forwarded unchanged (R50–R54).
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::kit::{Behaviour, TestHub, Worker};
 
 const RECEIVE: &str = include_str!("../../../crates/protocols/src/relay/fixtures/receive.json");
 
-/// The worked envelope of the book.
+/// The worked envelope of the requirements.
 fn good() -> Value {
     json!({"chorus_version": "0.4", "sender_id": "alice@chorus.example",
         "original_text": "下午一起喝杯咖啡?", "sender_culture": "zh-CN"})
@@ -48,7 +48,7 @@ async fn the_four_fields_are_required_and_checked() {
         if field == "chorus_version" {
             assert!(reply.str("/error/message").contains("0.4"), "{}", reply.text);
         }
-        // The example stands where the field does, and puts it right.
+        // The example has the form of the field, and corrects it.
         let mut repaired = bad;
         let shown = reply.at("/error/example");
         repaired
@@ -143,13 +143,13 @@ async fn every_culture_of_the_book_is_taken_and_keeps_its_case() {
     hub.stop().await;
 }
 
-/// An envelope as it stands in a body, with everything a rewriter would change.
+/// An envelope in a body, with everything that a re-serialization would change.
 const STRANGE: &str = r#"{ "original_text" : "Hello,\u0020\"friend\"\t\u00e9 下午 😀 <b>&amp;</b> \/",
   "x_extra":{"a":[1, 1.0, 1e2, -0, 123456789012345678901234567890],"":null}, "sender_culture":"en-us",
   "style":"rude", "personality":{"x":true}, "cultural_context":"  Ten or more, \u4e0d\u4e00\u5b9a.  ",
   "chorus_version":"0.4","sender_id":"ALICE@chorus.example" }"#;
 
-/// Line ends cannot stand in an event, and mean nothing between JSON's tokens.
+/// Line breaks cannot occur in an event, and mean nothing between JSON tokens.
 fn on_one_line(text: &str) -> String {
     text.replace(['\r', '\n'], " ")
 }

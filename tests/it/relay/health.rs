@@ -1,4 +1,4 @@
-//! How the hub is doing, for anybody who asks (R72).
+//! The public health route (R72).
 
 use super::kit::{BOTH, assert_wrapped};
 use crate::kit::{ClosedPort, TestHub, eventually};

@@ -68,7 +68,7 @@ async fn both_parties_see_a_message_and_how_it_went_and_nobody_else_does() {
 async fn a_page_is_chosen_by_position_time_and_number() {
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
-    // Bob hears 1, says a, hears 2, says b, hears 3, says c.
+    // Bob receives 1, sends a, receives 2, sends b, receives 3, sends c.
     for (heard, said) in [("1", "a"), ("2", "b"), ("3", "c")] {
         hub.say(&alice, &bob, heard).await.expect(202);
         hub.say(&bob, &alice, said).await.expect(202);
@@ -84,12 +84,12 @@ async fn a_page_is_chosen_by_position_time_and_number() {
         ("?after=99", vec!["c"]),
         ("?after=0&limit=2", vec!["1", "a"]),
         ("?after=1&limit=2", vec!["a", "2"]),
-        // Without a beginning it is the newest that are wanted.
+        // Without a start, it returns the newest.
         ("?limit=2", vec!["3", "c"]),
     ] {
         assert_eq!(texts(&list(&hub, &bob, query).await), wanted, "{query}");
     }
-    // The moment itself is included, in any offset; a moment later it is not.
+    // The exact time is included, in any offset; a moment later it is not.
     let third = all[2]["timestamp"].as_str().expect("a time").to_owned();
     let from_third = list(&hub, &bob, &format!("?since={third}")).await;
     assert!(texts(&from_third).contains(&"2") && texts(&from_third).contains(&"c"));
@@ -139,7 +139,7 @@ async fn a_message_to_oneself_is_listed_once_and_reading_changes_nothing() {
         let listed = list(&hub, &alice, query).await;
         assert_eq!((texts(&listed), ids(&listed)), (vec!["note to self"], vec![Some(1)]));
     }
-    // A look at the history is no acknowledgement.
+    // Reading the history acknowledges nothing.
     let mut inbox = hub.inbox(&alice).await;
     assert_eq!(inbox.message().await.said(), "note to self");
     hub.stop().await;

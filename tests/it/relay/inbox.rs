@@ -1,4 +1,4 @@
-//! The inbox: an open stream of everything that comes (R39, R56–R59, R62, R65).
+//! The inbox: an open stream of all notices (R39, R56–R59, R62, R65).
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn only_an_agents_own_key_opens_an_inbox() {
         let reply = hub.get(&format!("{base}/agent/inbox"), key).await;
         assert_error(&reply, 401, "ERR_UNAUTHORIZED");
     }
-    // A key in the URL is no key.
+    // A key in the URL is not accepted.
     let reply = hub.get(&format!("/agent/inbox?token={}", bob.key), None).await;
     assert_error(&reply, 401, "ERR_UNAUTHORIZED");
     assert_eq!(hub.engine.listeners(), 0);
@@ -95,11 +95,11 @@ async fn several_connections_of_one_agent_all_receive_every_new_message() {
             assert_eq!(event.said(), format!("message {n}"));
             assert_eq!(event.position(), n as u64 + 1);
         }
-        // A new one joins; it does not end the others.
+        // A new connection does not end the others.
         inboxes.push(hub.inbox(&bob).await);
     }
     assert_eq!(hub.get("/health", None).await.expect(200).at("/data/inbox_connections"), 5);
-    // One that leaves takes nothing from those that stay.
+    // A closed one takes nothing from the others.
     drop(inboxes.remove(0));
     hub.heard_by(4).await;
     hub.say(&alice, &bob, "last").await.expect(200);
@@ -132,7 +132,7 @@ async fn an_open_inbox_has_priority_over_the_endpoint() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn revoking_a_key_ends_its_streams_and_no_others() {
-    /// Well before the next ping, by which a stream would have noticed anyway.
+    /// Well before the next ping, when a stream would notice anyway.
     const SOON: Duration = Duration::from_secs(10);
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
@@ -145,11 +145,11 @@ async fn revoking_a_key_ends_its_streams_and_no_others() {
         assert_eq!(rest, []);
     }
     assert_error(&hub.get("/agent/inbox", Some(&bob.key)).await, 401, "ERR_UNAUTHORIZED");
-    // Nobody reads any more, so what comes now waits.
+    // There is no reader any more, so new messages wait.
     hub.say(&alice, &bob, "later").await.expect(202);
     hub.say(&alice, &alice, "still here").await.expect(200);
     assert_eq!(other.message().await.said(), "still here");
-    // A new key finds what waited.
+    // A connection with a new key gets the waiting messages.
     let path = "/relay/agents/bob%40chorus/key";
     let key = hub.call("POST", path, Some(&hub.operator), None).await.expect(201);
     let bob = super::kit::Peer { key: key.str("/data/api_key"), ..bob };

@@ -1,4 +1,4 @@
-//! What the relay's tests share: agents with addresses, envelopes, and inboxes that are read.
+//! Shared by the relay's tests: agents with addresses, envelopes, and inboxes.
 
 #![allow(dead_code)]
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::kit::{Reply, Snapshot, TestHub, snapshot};
 
-/// Both places every path is served at.
+/// The two prefixes of every path.
 pub const BOTH: [&str; 2] = ["", "/relay"];
-/// Long enough for a disk that others keep busy.
+/// Long enough for a busy disk.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A registered agent and its key.
@@ -34,7 +34,7 @@ pub fn envelope(from: &str, text: &str) -> Value {
     json!({"chorus_version": "0.4", "sender_id": from, "original_text": text, "sender_culture": "en"})
 }
 
-/// An envelope with its place in a conversation.
+/// An envelope with its position in a conversation.
 pub fn turn(from: &str, text: &str, conversation: &str, number: u64) -> Value {
     let mut envelope = envelope(from, text);
     envelope["conversation_id"] = conversation.into();
@@ -47,7 +47,7 @@ pub fn message(from: &str, to: &str, text: &str) -> Value {
     json!({"receiver_id": to, "envelope": envelope(from, text)})
 }
 
-/// The same body with the value at a JSON pointer replaced, added, or taken away.
+/// The same body with the value at a JSON pointer replaced, added, or removed.
 pub fn with(body: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut body = body.clone();
     let (parent, last) = pointer.rsplit_once('/').expect("a pointer");
@@ -62,7 +62,7 @@ pub fn with(body: &Value, pointer: &str, value: Option<Value>) -> Value {
     body
 }
 
-/// An id as it stands in a path.
+/// An id escaped for a path.
 pub fn escaped(id: &str) -> String {
     id.bytes()
         .map(|byte| match byte {
@@ -74,14 +74,14 @@ pub fn escaped(id: &str) -> String {
         .collect()
 }
 
-/// UTC with milliseconds and `Z`.
+/// Checks for UTC with milliseconds and `Z`.
 #[track_caller]
 pub fn assert_stamp(text: &str) {
     let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     assert_eq!(form, "0000-00-00T00:00:00.000Z", "{text}");
 }
 
-/// An answer in the response envelope, and when it was given.
+/// Checks the response envelope and its timestamp.
 #[track_caller]
 pub fn assert_wrapped(reply: &Reply, success: bool) {
     assert_eq!(reply.header("content-type"), Some("application/json"), "{}", reply.text);
@@ -92,7 +92,7 @@ pub fn assert_wrapped(reply: &Reply, success: bool) {
     assert_eq!(body.get("error").is_some(), !success, "{}", reply.text);
 }
 
-/// A refusal no wait can cure.
+/// A refusal for which a retry does not help.
 #[track_caller]
 pub fn assert_error(reply: &Reply, status: u16, code: &str) {
     assert_code(reply, status, code);
@@ -101,7 +101,7 @@ pub fn assert_error(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.header("retry-after"), None);
 }
 
-/// A refusal that says when to come back.
+/// A refusal that says when to retry.
 #[track_caller]
 pub fn assert_later(reply: &Reply, status: u16, code: &str) {
     assert_code(reply, status, code);
@@ -119,7 +119,7 @@ fn assert_code(reply: &Reply, status: u16, code: &str) {
     assert!(!reply.str("/error/message").is_empty());
 }
 
-/// A 400 that names the first wrong field, tells it in the sentence, and shows how it is right.
+/// A 400 that names the first invalid field, in its sentence too, and shows a valid value.
 #[track_caller]
 pub fn assert_bad(reply: &Reply, field: &str) {
     assert_error(reply, 400, "ERR_VALIDATION");
@@ -130,14 +130,14 @@ pub fn assert_bad(reply: &Reply, field: &str) {
     assert!(example.is_object() || example.is_string(), "no example: {}", reply.text);
 }
 
-/// The same for a message, of which nothing was stored or tried (R43).
+/// The same for a message that was neither stored nor delivered (R43).
 #[track_caller]
 pub fn assert_rejected(reply: &Reply, status: u16, code: &str) {
     assert_error(reply, status, code);
     assert_eq!(reply.at("/data"), json!({"delivery": "rejected"}), "{}", reply.text);
 }
 
-/// What a refused request could have changed.
+/// Everything a refused request could have changed.
 pub async fn state(hub: &TestHub) -> (Snapshot, Value, String) {
     let snapshot = snapshot(hub).await;
     let agents = hub.get("/relay/agents", Some(&hub.operator)).await.expect(200).at("/data");
@@ -156,7 +156,7 @@ impl TestHub {
         self.join_with(&registration(id)).await
     }
 
-    /// Registers an agent that is called at an endpoint.
+    /// Registers an agent with an endpoint.
     pub async fn join_at(&self, id: &str, endpoint: &str) -> Peer {
         self.join_with(&with(&registration(id), "/endpoint", Some(endpoint.into()))).await
     }
@@ -216,7 +216,7 @@ impl TestHub {
         self.inbox_from(&format!("/relay/agent/inbox{query}"), key, last).await
     }
 
-    /// Opens whatever inbox is at a path.
+    /// Opens the inbox at this path.
     pub async fn inbox_from(&self, path: &str, key: &str, last: Option<&str>) -> Inbox {
         let mut request = self.http.get(format!("{}{path}", self.url)).bearer_auth(key);
         if let Some(last) = last {
@@ -240,9 +240,9 @@ impl TestHub {
 pub struct Event {
     pub id: Option<String>,
     pub event: String,
-    /// The data as it came; several lines are joined as the SSE standard says.
+    /// The data verbatim; several lines are joined as the SSE standard says.
     pub text: String,
-    /// The same as JSON; `null` when it is none.
+    /// The same as JSON; `null` if it is not valid JSON.
     pub data: Value,
 }
 
@@ -268,12 +268,12 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The next event; comments are passed over.
+    /// The next event; comments are skipped.
     pub async fn next(&mut self) -> Event {
         self.read().await.expect("the stream goes on")
     }
 
-    /// The next event of that name; others before it are passed over.
+    /// The next event of that name; others before it are skipped.
     pub async fn until(&mut self, name: &str) -> Event {
         loop {
             let event = self.next().await;
@@ -299,7 +299,7 @@ impl Inbox {
         texts
     }
 
-    /// Reads to the end of the stream, and gives what came before it.
+    /// Reads to the end of the stream, and returns the events before it.
     pub async fn rest(mut self) -> Vec<Event> {
         let mut all = Vec::new();
         while let Some(event) = self.read().await {
@@ -315,7 +315,7 @@ impl Inbox {
                 return Some(event);
             }
             let more = tokio::time::timeout(DEADLINE, self.answer.chunk()).await;
-            // A stream that is cut has ended as well.
+            // An aborted stream has ended as well.
             let more = more.expect("bytes, or an end").ok().flatten()?;
             self.raw.push_str(&String::from_utf8_lossy(&more));
             self.bytes.extend_from_slice(&more);
@@ -324,16 +324,16 @@ impl Inbox {
     }
 }
 
-/// Takes the whole events out of a buffer, as the HTML standard reads them.
+/// Takes the complete events out of a buffer, as the HTML standard parses them.
 pub fn events(bytes: &mut Vec<u8>) -> Vec<Event> {
     let mut found = Vec::new();
-    // The lines of the event so far, and where the next one starts.
+    // The lines of the event so far, and the start of the next one.
     let (mut lines, mut start, mut done) = (Vec::new(), 0, 0);
     while let Some(end) =
         bytes[start..].iter().position(|b| b"\r\n".contains(b)).map(|at| start + at)
     {
         let after = match &bytes[end..] {
-            // Half of a line end, perhaps.
+            // Possibly the first half of a line break.
             [b'\r'] => break,
             [b'\r', b'\n', ..] => end + 2,
             _ => end + 1,

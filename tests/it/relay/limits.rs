@@ -1,4 +1,4 @@
-//! What is too large, too often, too full, or not to be called (R86, R87).
+//! Limits of size, rate and capacity, and addresses that are not called (R86, R87).
 
 use serde_json::json;
 
@@ -83,7 +83,7 @@ async fn a_body_of_64_kib_is_taken_and_one_byte_more_is_not() {
     }
     let before = state(&hub).await;
     let bearer = format!("Bearer {}", ada.key);
-    // The hub does not read such a body to its end, so the connection is good for nothing else.
+    // The hub does not read such a body to its end, so the connection cannot be reused.
     let own = [("authorization", bearer.as_str()), ("connection", "close")];
     let once = [own[0], own[1], ("idempotency-key", "k1")];
     for prefix in BOTH {
@@ -117,7 +117,7 @@ async fn too_many_writes_are_told_when_to_come_back() {
         }
     }
     assert_later(&refused.expect("an end to it"), 429, "ERR_RATE_LIMITED");
-    // Reading goes on, and so do others.
+    // Reads and other agents are not affected.
     hub.get("/agents", None).await.expect(200);
     hub.say(&bob, &ada, "all well?").await.expect(202);
     hub.stop().await;
@@ -198,7 +198,7 @@ async fn a_page_of_another_origin_may_read_what_is_public_and_do_nothing() {
         assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
     }
     assert_eq!(state(&hub).await, before);
-    // Without a key it is refused as well, and says nothing of the body.
+    // Without a key it is refused as well, and the answer says nothing about the body.
     let reply = hub.post("/messages", None, &json!({})).await;
     assert_rejected(&reply, 401, "ERR_UNAUTHORIZED");
     hub.stop().await;

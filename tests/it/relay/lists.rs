@@ -1,4 +1,4 @@
-//! Discovery: everybody's public record, and nothing that is not public (R25–R28, R91).
+//! Discovery: the public record of every agent, and nothing private (R25–R28, R91).
 
 use serde_json::{Value, json};
 
@@ -114,12 +114,12 @@ async fn a_cursor_leads_to_the_rest_and_only_where_there_is_one() {
         }
     }
     assert_eq!(seen, found(&hub, "").await);
-    // A full page that is the last one leads nowhere.
+    // A full last page has no next cursor.
     for query in ["?limit=5", "?limit=1000", "?limit=1&q=agent4"] {
         let reply = hub.get(&format!("/relay/agents{query}"), None).await.expect(200);
         assert!(reply.json().pointer("/metadata/next_cursor").is_none(), "{query} {}", reply.text);
     }
-    // Nor does one that nobody was given.
+    // Neither has an unknown cursor.
     for cursor in [u64::MAX, u64::MAX - 1, u64::MAX - 4_096, 1 << 63, 6] {
         let reply = hub.get(&format!("/relay/agents?cursor={cursor}"), None).await.expect(200);
         assert_eq!(reply.at("/data"), json!([]), "{cursor}");
@@ -177,11 +177,11 @@ async fn an_agent_of_another_protocol_is_listed_under_its_alias_and_can_be_writt
     let ada = hub.join("ada").await;
     let sent = hub.post("/messages", Some(&ada.key), &message(&ada.id, alias, "hello there")).await;
     assert_eq!(sent.status, 202, "{}", sent.text);
-    // It reads it where it is at home, with its own key.
+    // It reads the message with its own key in its own protocol.
     let history = hub.get("/relay/agent/messages", Some(&worker.key)).await.expect(200);
     assert_eq!(history.at("/data/0/envelope/original_text"), "hello there");
     assert_eq!(history.at("/data/0/receiver_id"), alias);
-    // And answers from there, under its alias.
+    // It answers from there, under its alias.
     let reply =
         hub.post("/messages", Some(&worker.key), &message(alias, "ada", "hello back")).await;
     assert_eq!(reply.status, 202, "{}", reply.text);
@@ -189,7 +189,7 @@ async fn an_agent_of_another_protocol_is_listed_under_its_alias_and_can_be_writt
     let event = inbox.message().await;
     assert_eq!((event.said(), &event.data["sender_id"]), ("hello back", &json!(alias)));
 
-    // Nobody registers it, and only where it is at home can it be unregistered.
+    // An alias cannot be registered, and only its home protocol can unregister it.
     let body = with(&registration(alias), "/endpoint", Some(json!("https://x.example")));
     assert_bad(&hub.post("/relay/register", Some(&worker.key), &body).await, "/agent_id");
     let path = format!("/relay/agents/{alias}");

@@ -1,4 +1,4 @@
-//! What the delivery tests ask a hub: how a message stands, who reads, what is still to be pushed.
+//! Queries of the delivery tests: the state of a message, open inboxes, pending deliveries.
 
 use rialto_core::id::AgentId;
 use rialto_core::notice::Push;
@@ -8,7 +8,7 @@ use super::kit::Peer;
 use crate::kit::{Got, Reply, TestHub, eventually};
 
 impl TestHub {
-    /// How a message stands, as one of its parties is told.
+    /// The state of a message, as one of its parties sees it.
     pub async fn standing(&self, peer: &Peer, trace_id: &str) -> Reply {
         self.get(&format!("/relay/messages/{trace_id}"), Some(&peer.key)).await
     }
@@ -18,17 +18,17 @@ impl TestHub {
         self.standing(peer, trace_id).await.expect(200).str("/data/state")
     }
 
-    /// Waits until this many inboxes are open: a connection that was closed is noticed in a moment.
+    /// Waits until this many inboxes are open: a closed connection is noticed after a moment.
     pub async fn heard_by(&self, readers: usize) {
         eventually(async || self.engine.listeners() == readers).await;
     }
 
-    /// What is on its way to an endpoint, or was given up.
+    /// Pending and failed deliveries.
     pub fn pushes(&self) -> Vec<Push> {
         self.engine.look(|world| world.pushes().map(|push| Push::clone(push)).collect())
     }
 
-    /// The hub's own number for an agent.
+    /// The hub's internal id of an agent.
     pub fn number(&self, peer: &Peer) -> AgentId {
         let found = self.engine.look(|world| world.agent_named(ID, &peer.id));
         found.expect("a registered agent")
@@ -41,13 +41,13 @@ impl TestHub {
     }
 }
 
-/// The trace id of a message that was taken.
+/// The trace id of an accepted message.
 #[track_caller]
 pub fn trace(reply: &Reply) -> String {
     reply.str("/data/trace_id")
 }
 
-/// A header of what an endpoint was sent.
+/// A header of a request that an endpoint received.
 #[track_caller]
 pub fn header<'a>(got: &'a Got, name: &str) -> &'a str {
     got.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().expect("text")

@@ -1,4 +1,4 @@
-//! The loop guard: agents that go in circles are slowed down and told so; nothing is dropped (R89).
+//! The loop guard: agents in a message loop are delayed and told so; nothing is dropped (R89).
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::kit::{Event, Peer, envelope, turn};
 use super::looks::trace;
 use crate::kit::{Behaviour, Reply, TestHub, Worker, eventually};
 
-/// The shortest delay there is.
+/// The shortest delay.
 const LEAST: Duration = Duration::from_millis(500);
 
 #[track_caller]
@@ -21,7 +21,7 @@ fn assert_free(reply: &Reply, event: &Event) {
 
 #[track_caller]
 fn assert_slowed(reply: &Reply, event: &Event) {
-    // It was answered before it was handed to the inbox, which is open all the time.
+    // The response came before the message reached the inbox, which is open all the time.
     let data = json!({"delivery": "queued", "trace_id": trace(reply), "loop_guard": true});
     assert_eq!((reply.status, reply.at("/data")), (202, data));
     assert_eq!(event.data["loop_guard"], true, "{}", event.text);
@@ -35,7 +35,7 @@ async fn more_than_thirty_a_minute_in_one_conversation_are_slowed_and_marked() {
     let (mut bobs, mut alices) = (hub.inbox(&bob).await, hub.inbox(&alice).await);
     let mut said = 0;
     let mut say = async |conversation: &str| {
-        // Both take turns, as agents in a circle do.
+        // Both alternate, as agents in a loop do.
         let (from, to, inbox): (&Peer, &Peer, _) = match said % 2 {
             0 => (&alice, &bob, &mut bobs),
             _ => (&bob, &alice, &mut alices),
@@ -55,7 +55,7 @@ async fn more_than_thirty_a_minute_in_one_conversation_are_slowed_and_marked() {
         assert_slowed(&reply, &event);
         assert!(took >= least, "each waits longer: {took:?}");
     }
-    // Another conversation of the same two goes on as before.
+    // Another conversation of the same two is not delayed.
     let (reply, event, _) = say("d").await;
     assert_free(&reply, &event);
     hub.stop().await;
@@ -76,8 +76,8 @@ async fn the_same_text_a_fourth_time_running_is_slowed_whatever_its_case_and_spa
     }
     let (reply, event) = say("thank you!").await;
     assert_slowed(&reply, &event);
-    assert_eq!(event.said(), "thank you!", "it is all there");
-    // How it stands is the same as for any other.
+    assert_eq!(event.said(), "thank you!", "the text is complete");
+    // Its state is reported like that of any other message.
     assert_eq!(
         hub.standing(&alice, &trace(&reply)).await.expect(200).at("/data/envelope"),
         envelope(&alice.id, "thank you!")
@@ -103,11 +103,11 @@ async fn a_slowed_message_is_answered_at_once_and_marked_wherever_it_goes() {
             assert_eq!(reply.expect(status).at("/data").get("loop_guard"), None);
         }
         let said = turn(&alice.id, "again", "c", 4);
-        // The endpoint would answer, and is not waited for.
+        // The endpoint would answer, but the response does not wait for it.
         let reply = hub.mail(&alice, to, &said).await.expect(202);
         let data = json!({"delivery": "queued", "trace_id": trace(&reply), "loop_guard": true});
         assert_eq!(reply.at("/data"), data);
-        // The same turn again is no further message.
+        // A repeat of the turn does not count as a message.
         let repeat = hub.mail(&alice, to, &said).await;
         assert_eq!(trace(&repeat), trace(&reply));
         slowed.push(trace(&reply));
@@ -137,7 +137,7 @@ async fn a_slowed_message_goes_where_its_receiver_is_when_the_delay_is_over() {
     for n in 1..=3 {
         hub.mail(&alice, &called, &turn(&alice.id, "again", "c", n)).await.expect(200);
     }
-    // These wait half a second, one, two and four; meanwhile the receiver closes its inbox.
+    // These wait half a second, one, two and four; meanwhile the recipient closes its inbox.
     let mut last = String::new();
     for n in 4..=7 {
         let reply = hub.mail(&alice, &called, &turn(&alice.id, "again", "c", n)).await.expect(202);
@@ -170,8 +170,8 @@ async fn work_that_is_asked_for_in_circles_is_answered_at_once_and_given_out_lat
         hub.get(&path, Some(&worker.key)).await.expect(200).text.contains(&job)
     };
     eventually(has_it).await;
-    assert!(started.elapsed() >= LEAST, "it was held back");
-    // A no needs no delay: nothing is given out.
+    assert!(started.elapsed() >= LEAST, "it was delayed");
+    // A refusal is not delayed: nothing is forwarded.
     let paint = wish(&alice, "again", json!({"skill": "paint"}));
     assert_no(&hub.mail_to(&alice, &to, &paint).await, "has no skill");
     hub.stop().await;

@@ -1,4 +1,4 @@
-//! The relay's book, requirement by requirement, over a real hub.
+//! The relay's requirements, one by one, over a real hub.
 
 mod addresses;
 mod blocks;

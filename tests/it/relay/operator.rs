@@ -1,4 +1,4 @@
-//! The operator: registers agents, mints their keys, and may write in their name (R16–R19, R35).
+//! The operator: registers agents, issues their keys, and may send in their name (R16–R19, R35).
 
 use serde_json::json;
 
@@ -90,10 +90,10 @@ async fn both_ways_to_register_work_side_by_side() {
         hub.post("/messages", Some(&ada.key), &message(&ada.id, "bob", "hi")).await.expect(200);
     assert_eq!(sent.str("/data/delivery"), "delivered");
     assert_eq!(worker.got().len(), 1);
-    // An id of one way is taken for the other.
+    // An id registered in one way is taken for the other.
     let own = hub.post("/register", None, &registration("bob@chorus")).await;
     assert_error(&own, 409, "ERR_AGENT_ID_TAKEN");
-    // The operator may update who registered itself; its key goes on working.
+    // The operator may update an agent that registered itself; its key stays valid.
     let body = json!({"agent_id": "ada", "endpoint": "https://ada.example/in"});
     hub.post("/agents", Some(&hub.operator), &body).await.expect(200);
     hub.get("/agent/blocks", Some(&ada.key)).await.expect(200);
@@ -114,7 +114,7 @@ async fn the_operator_mints_keys_for_agents_of_this_protocol() {
         assert!(key.starts_with("ca_") && key.len() == 51);
         let bob = Peer { id: "Bob@chorus".to_owned(), key };
         drop(hub.inbox(&bob).await);
-        // With an idempotency key it is shown once.
+        // With an idempotency key the new key is shown once.
         let first = hub.post_once(&path, Some(&hub.operator), "k1", &json!({})).await.expect(201);
         let again = hub.post_once(&path, Some(&hub.operator), "k1", &json!({})).await.expect(201);
         assert_eq!(again.header("idempotency-replayed"), Some("true"));
@@ -150,8 +150,8 @@ async fn the_operator_writes_for_any_agent_and_the_receiver_and_the_log_are_told
     let event = inbox.message().await;
     assert_eq!(event.data["sent_by"], "operator");
     assert_eq!((event.said(), &event.data["sender_id"]), ("in your name", &json!("ada@chorus")));
-    assert!(event.data["envelope"].get("sent_by").is_none(), "the envelope is as it came");
-    assert_eq!(hub.engine.look(|world| world.next.event.0), events + 1, "it is in the log");
+    assert!(event.data["envelope"].get("sent_by").is_none(), "the envelope is unchanged");
+    assert_eq!(hub.engine.look(|world| world.next.event.0), events + 1, "it is in the history");
     let before = state(&hub).await;
     let body = message("carol@chorus", &bob.id, "in nobody's name");
     let reply = hub.post("/messages", Some(&hub.operator), &body).await;

@@ -1,4 +1,4 @@
-//! How often one host is called, whoever asks for it (T27).
+//! The call rate per host, whichever agent causes the calls (T27).
 
 use rialto_core::time::Millis;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::kit::{Peer, envelope, registration, with};
 use super::looks::trace;
 use crate::kit::{Behaviour, TestHub, Worker, eventually};
 
-/// A receiver at a URL.
+/// A recipient with an endpoint at this URL.
 async fn at(hub: &TestHub, name: &str, endpoint: &str) -> Peer {
     let body = with(&registration(name), "/endpoint", Some(endpoint.into()));
     let reply = hub.post("/relay/register", None, &body).await.expect(201);
@@ -20,7 +20,7 @@ async fn a_host_that_had_its_calls_for_a_minute_gets_the_rest_later_and_others_w
     let worker = Worker::start(Behaviour::Say(200, r#"{"status":"ok"}"#.to_owned())).await;
     let port = worker.url.rsplit(':').next().expect("a port").to_owned();
     let alice = hub.join("alice@chorus").await;
-    // Two agents at one host, which is what is counted, and one at another.
+    // Two agents at one host, which is the unit of the limit, and one at another.
     let bob = at(&hub, "bob@chorus", &worker.url).await;
     let bea = at(&hub, "bea@chorus", &format!("{}/bea", worker.url)).await;
     let cid = at(&hub, "cid@chorus", &format!("http://localhost:{port}/cid")).await;
@@ -36,7 +36,7 @@ async fn a_host_that_had_its_calls_for_a_minute_gets_the_rest_later_and_others_w
     let elsewhere = hub.mail(&alice, &cid, &said).await.expect(200);
     assert_eq!(elsewhere.str("/data/delivery"), "delivered");
     assert_eq!(worker.got().len(), 3);
-    // Nothing is held against the endpoint.
+    // It does not count as a failure of the endpoint.
     let waiting = hub.pushes();
     assert_eq!(waiting.len(), 1);
     assert_eq!((waiting[0].attempts, waiting[0].trouble.as_deref()), (0, None));

@@ -1,4 +1,4 @@
-//! Registering: who may, what is answered, what is kept (R3–R9, R12).
+//! Registration: who may register, what is answered, what is stored (R3–R9, R12).
 
 use serde_json::json;
 
@@ -46,7 +46,7 @@ async fn a_key_is_ca_and_48_hex_digits_and_no_two_are_alike() {
     hub.stop().await;
 }
 
-/// Every answer to every question anybody can ask about an agent.
+/// Every response to every read about an agent.
 async fn answers(hub: &TestHub, key: Option<&str>) -> String {
     let mut all = String::new();
     for path in [
@@ -71,7 +71,7 @@ async fn a_key_is_shown_once_and_never_kept() {
     assert!(secret.starts_with("whsec_"));
     let shown = [answers(&hub, None).await, answers(&hub, Some(&hub.operator)).await].concat();
     let own = answers(&hub, Some(&key)).await;
-    // Called with its key, the update shows that key, and the operator's call shows none.
+    // An update with the agent's key returns that key, and the operator's returns none.
     let update = hub.post("/register", Some(&key), &body).await.expect(200);
     assert_eq!(update.str("/data/api_key"), key);
     let update = hub.post("/register", Some(&hub.operator), &body).await.expect(200);
@@ -85,9 +85,9 @@ async fn a_key_is_shown_once_and_never_kept() {
         written.extend(std::fs::read(file.expect("a file").path()).expect("its bytes"));
     }
     let holds = |text: &str| written.windows(text.len()).any(|part| part == text.as_bytes());
-    assert!(holds("https://ada.example/in"), "what is kept is found like this");
+    assert!(holds("https://ada.example/in"), "the search finds stored texts");
     for hidden in [&key, &secret] {
-        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret lies on the disk");
+        assert!(!holds(hidden) && !holds(&hidden[6..]), "a secret is on disk");
     }
 }
 
@@ -162,7 +162,11 @@ async fn a_card_may_be_left_out_and_a_default_one_is_listed() {
         assert_eq!(hub.record(id).await["agent_card"], card());
     }
     let listed = hub.get("/relay/agents?language=en", None).await.expect(200).at("/data");
-    assert_eq!(listed.as_array().expect("a list").len(), 2, "they are found by it, too: {listed}");
+    assert_eq!(
+        listed.as_array().expect("a list").len(),
+        2,
+        "they are found by name, too: {listed}"
+    );
     hub.stop().await;
 }
 
@@ -231,12 +235,12 @@ async fn a_registration_sent_twice_makes_one_agent_and_shows_its_key_once() {
         let refused = hub.post_once(path, None, "k1", &other).await;
         assert_error(&refused, 422, "ERR_IDEMPOTENCY_CONFLICT");
         assert_eq!(state(&hub).await, before);
-        // The key of the first answer is the one that works.
+        // The key of the first answer is the valid one.
         let key = first.str("/data/api_key");
         let own = hub.get(&format!("/relay/agents/{}", escaped(id)), Some(&key)).await.expect(200);
         assert_eq!(own.str("/data/endpoint"), "https://x.example/in");
     }
-    // Another stranger's key of the same text is another key.
+    // The same idempotency key of another unregistered caller is another key.
     hub.post_once("/relay/register", None, "k1", &registration("carol")).await.expect(201);
     let long = "k".repeat(257);
     let reply = hub.post_once("/relay/register", None, &long, &registration("dora")).await;

@@ -1,4 +1,4 @@
-//! The same message twice is one message: turns and idempotency keys (R47, R48).
+//! A repeated message is one message: turns and idempotency keys (R47, R48).
 
 use std::time::Duration;
 
@@ -57,11 +57,11 @@ async fn a_repeated_turn_gets_the_first_outcome_and_is_one_message() {
     assert_eq!(worker.got().len(), 1);
     assert_eq!(waiting(&hub, &bob).await, 1);
     hub.say(&alice, &carol, "next").await.expect(200);
-    assert_eq!(inbox.message().await.said(), "next", "nothing came in between");
-    // What the receiver acknowledges later does not change how it went.
+    assert_eq!(inbox.message().await.said(), "next", "no other message came");
+    // A later acknowledgement does not change the first answer.
     hub.ack(&dave, 1).await.expect(200);
     assert_eq!(hub.mail(&alice, &dave, &said).await.expect(200).str("/data/delivery"), "delivered");
-    // As long as the message is kept, so also after a restart.
+    // As long as the message is stored, so also after a restart.
     let before = hub.mail(&alice, &dave, &said).await.expect(200);
     let hub = hub.restart(Posture::Serve, &[]).await;
     let after = hub.mail(&alice, &dave, &said).await.expect(200);
@@ -88,7 +88,7 @@ async fn after_a_failure_a_repeated_turn_is_one_new_try_of_the_same_message() {
     let third = hub.mail(&alice, &bob, &said).await.expect(200);
     assert_eq!(third.str("/data/delivery"), "delivered");
     let fourth = hub.mail(&alice, &bob, &said).await.expect(200);
-    assert_eq!(fourth.at("/data"), third.at("/data"), "now it has an outcome that stays");
+    assert_eq!(fourth.at("/data"), third.at("/data"), "the outcome is final now");
     let got = worker.got();
     assert_eq!(got.len(), 3);
     for (reply, got) in [&first, &second, &third].into_iter().zip(&got) {
@@ -110,7 +110,7 @@ async fn repeats_of_a_turn_that_is_being_tried_wait_for_the_same_end() {
     let bob = hub.join_at("bob@chorus", &worker.url).await;
     let said = turn(&alice.id, "hello", "c", 1);
     hub.mail(&alice, &bob, &said).await.expect(200);
-    // One after a failure, and many more while its receiver thinks.
+    // One after a failure, and many more while the recipient has not answered.
     worker.behave(Behaviour::Dawdle(Duration::from_secs(2)));
     let many = async || {
         worker.heard(2).await;
@@ -137,8 +137,8 @@ async fn a_key_of_another_protocols_path_is_a_new_one_here() {
     }
     let other = hub.post_once("/registry/register", Some(&alice.key), "k", &body).await;
     assert_eq!(other.header("idempotency-replayed"), None, "{}", other.text);
-    assert_eq!(other.status, 400, "it is no registration there: {}", other.text);
-    // At the root it is the same path as with the prefix.
+    assert_eq!(other.status, 400, "it is not a registration there: {}", other.text);
+    // The path at the root is the same as with the prefix.
     let sent = message(&alice.id, &alice.id, "hello");
     let first = hub.post_once("/relay/messages", Some(&alice.key), "m", &sent).await.expect(202);
     assert_same(&hub.post_once("/messages", Some(&alice.key), "m", &sent).await, &first);
@@ -160,7 +160,7 @@ async fn a_turn_with_another_envelope_is_refused_with_the_way_on() {
         assert_rejected(&reply, 422, "ERR_IDEMPOTENCY_CONFLICT");
         assert!(reply.str("/error/hint").contains("raise turn_number"), "{}", reply.text);
         assert_eq!(reply.str("/error/field"), "/envelope/turn_number");
-        // As it says.
+        // As the answer says.
         hub.mail(&alice, &bob, &said).await.expect(202);
     }
     let next = hub.mail(&alice, &bob, &turn(&alice.id, "something else", "c", 2)).await;
@@ -187,7 +187,7 @@ async fn a_turn_is_sender_receiver_conversation_and_number_together() {
         let reply = hub.mail(from, to, &said).await.expect(202);
         assert!(traces.insert(trace(&reply)), "{said}");
     }
-    // Half a turn is none: each of these is a message of its own.
+    // An incomplete turn is ignored: each of these is a separate message.
     let conversation = with(&envelope(&alice.id, "x"), "/conversation_id", Some("d".into()));
     let number = with(&envelope(&alice.id, "y"), "/turn_number", Some(1.into()));
     for said in [&envelope(&alice.id, "z"), &conversation, &number] {
@@ -229,12 +229,12 @@ async fn an_idempotency_key_gets_the_stored_answer_word_for_word() {
             assert_eq!(again.header("idempotency-replayed"), Some("true"));
             assert_eq!(again.header("content-type"), Some("application/json"));
         }
-        // The same body without a key, or with another, is another message.
+        // The same body without a key, or with another one, is another message.
         let fresh = hub.post("/messages", Some(&alice.key), &body).await.expect(status);
         assert_ne!(trace(&fresh), trace(&first));
         let other = hub.post_once("/messages", Some(&alice.key), &format!("{key}!"), &body).await;
         assert_ne!(trace(&other.expect(status)), trace(&first));
-        // Another body under it is refused and changes nothing.
+        // Another body under the same key is refused and changes nothing.
         let reply = hub
             .post_once("/messages", Some(&alice.key), &key, &message(&alice.id, &to.id, "no"))
             .await;
@@ -258,7 +258,7 @@ async fn idempotency_keys_belong_to_their_sender() {
         traces.insert(trace(&reply));
     }
     assert_eq!(traces.len(), 3);
-    // A key that works no longer gets nothing it was told before.
+    // An invalid key does not get a saved answer.
     let body = message(&alice.id, &bob.id, "hello");
     let unknown = format!("ca_{}", "0".repeat(48));
     let reply = hub.post_once("/messages", Some(&unknown), "same", &body).await;
@@ -299,7 +299,7 @@ async fn one_key_ten_times_at_once_is_one_message_and_one_call() {
         let send = || hub.post_once("/messages", Some(&alice.key), &to.id, &body);
         let replies = together((0..10).map(|_| send())).await;
         for reply in &replies {
-            // Whoever comes while the first is running waits for it, or is told to.
+            // A repeat during the first request waits for it, or is told to retry.
             if reply.status == 409 {
                 assert_eq!(reply.str("/error/code"), "ERR_IN_PROGRESS");
                 assert_eq!(reply.at("/error/retryable"), true);

@@ -1,4 +1,4 @@
-//! Coming back: positions, acknowledgements, and what is sent again (R44, R61, R63).
+//! Reconnecting: positions, acknowledgements, and what is sent again (R44, R61, R63).
 
 use rialto_hub::config::Posture;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn send(hub: &TestHub, alice: &Peer, bob: &Peer, numbers: std::ops::RangeI
     }
 }
 
-/// Asserts that a reader gets exactly these positions, by sending one more and waiting for that.
+/// Checks that a reader gets exactly these positions, by sending one more and waiting for it.
 async fn assert_resumes(
     hub: &TestHub,
     (alice, bob): (&Peer, &Peer),
@@ -58,9 +58,9 @@ async fn a_reader_that_was_cut_resumes_after_the_last_event_it_has() {
     assert_resumes(&hub, pair, ("", Some("3")), &[4, 5], 6).await;
     assert_resumes(&hub, pair, ("", Some("6")), &[], 7).await;
     assert_resumes(&hub, pair, ("?after=3", None), &[4, 5, 6, 7], 8).await;
-    // The header is the newer word of the two.
+    // The header takes precedence over the query.
     assert_resumes(&hub, pair, ("?after=1", Some("7")), &[8], 9).await;
-    // Once acknowledged is not gone: who asks for it gets it again.
+    // Acknowledged messages are not gone: a reader can request them again.
     assert_resumes(&hub, pair, ("", Some("0")), &[1, 2, 3, 4, 5, 6, 7, 8, 9], 10).await;
     hub.stop().await;
 }
@@ -117,7 +117,7 @@ async fn a_long_inbox_is_read_page_by_page_without_gap() {
     const MANY: u64 = 200;
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
-    // Conversations of their own, so that the loop guard has no part in this.
+    // Separate conversations, so that the loop guard does not interfere.
     for n in 1..=MANY {
         let said = super::kit::turn(&alice.id, &format!("message {n}"), &n.to_string(), 1);
         hub.mail(&alice, &bob, &said).await.expect(202);
@@ -143,7 +143,7 @@ async fn without_a_position_a_stream_starts_at_the_first_message_never_handed_ov
     assert_resumes(&hub, pair, ("", None), &[1, 2, 3], 4).await;
     assert_resumes(&hub, pair, ("", None), &[], 5).await;
     send(&hub, &alice, &bob, 6..=7).await;
-    // Across an orderly restart, too.
+    // Also over a clean restart.
     let hub = hub.restart(Posture::Serve, &[]).await;
     assert_resumes(&hub, pair, ("", None), &[6, 7], 8).await;
     hub.stop().await;
@@ -161,7 +161,7 @@ async fn what_an_explicit_reader_did_not_acknowledge_comes_again() {
     assert_resumes(&hub, pair, explicit, &[3, 4, 5], 6).await;
     let hub = hub.restart(Posture::Serve, &[]).await;
     assert_resumes(&hub, pair, explicit, &[3, 4, 5, 6], 7).await;
-    // Whoever resumes after an event has it, and with it all before it.
+    // A reader that resumes after an event has it and all before it.
     assert_resumes(&hub, pair, ("?ack=explicit", Some("5")), &[6, 7], 8).await;
     assert_resumes(&hub, pair, explicit, &[6, 7, 8], 9).await;
     let reply = hub.ack(&bob, 9).await.expect(200);
@@ -200,13 +200,13 @@ async fn an_id_from_another_inbox_gives_nothing_of_that_inbox() {
     for n in 1..=9 {
         hub.say(&alice, &carol, &format!("for carol {n}")).await.expect(202);
     }
-    // 9 is a position Carol has and Bob has not. Nothing of his is skipped for it either.
+    // 9 is a position that Carol has and Bob has not. None of his messages is skipped for it.
     let pair = (&alice, &bob);
     assert_resumes(&hub, pair, ("", Some("9")), &[1, 2], 3).await;
     assert_eq!(hub.ack(&bob, 0).await.expect(200).at("/data/acked_to"), 0);
     let far = u64::MAX.to_string();
     assert_resumes(&hub, pair, ("", Some(&far)), &[], 4).await;
-    // And a lower one is a position of Bob's own.
+    // A lower one is a position of Bob's own.
     assert_resumes(&hub, pair, ("", Some("1")), &[2, 3, 4], 5).await;
     let mut inbox = hub.inbox(&carol).await;
     assert_eq!(inbox.message().await.said(), "for carol 1");
@@ -229,7 +229,7 @@ async fn what_is_no_id_is_refused() {
         assert_error(&reply, 400, "ERR_VALIDATION");
     }
     assert_eq!(hub.engine.listeners(), 0);
-    // An empty one is what browsers send that have none.
+    // Browsers without a last id send an empty one.
     hub.inbox_at(&bob, "", Some("")).await;
     hub.stop().await;
 }
@@ -247,7 +247,7 @@ async fn what_nobody_reads_is_queued_and_delivered_in_order_on_connect() {
         assert_eq!(reply.at("/data"), data);
         traces.push(trace(&reply));
     }
-    // Durable: it waits through a restart.
+    // It is durable over a restart.
     let hub = hub.restart(Posture::Serve, &[]).await;
     let mut inbox = hub.inbox(&bob).await;
     for (n, trace) in traces.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! At the root, where the protocols meet: `POST /register` by its shape, and whose paths the others
-//! are (X1–X3).
+//! The root, which protocols share: `POST /register` is told apart by its body, and the other paths
+//! by their owner (X1–X3).
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ async fn a_registration_goes_where_its_shape_says() {
         assert_eq!(reply.str("/status"), "registered");
         assert!(reply.str("/api_key").starts_with("rk_"));
     }
-    // Once the shape says whose it is, that protocol says what is wrong.
+    // Once the form selects a protocol, that protocol names the error.
     assert_bad(&hub.post("/register", None, &json!({"agent_id": "x@y@z"})).await, "/agent_id");
     assert_bad(&hub.post("/register", None, &json!({"agent_card": card()})).await, "/agent_id");
     let reply = hub.post("/register", None, &json!({"agent_id": "z@y", "agent_card": {}})).await;
@@ -78,7 +78,7 @@ async fn a_registration_that_fits_neither_or_both_is_shown_both() {
     }
     assert_fits_nobody(&hub.post_text("/register", None, "{\"agent_id\":").await);
     assert_eq!(state(&hub).await, before);
-    // Under the prefix there is no doubt.
+    // With the prefix the protocol is clear.
     hub.post("/relay/register", None, &json!({"agent_id": "bob"})).await.expect(201);
     hub.stop().await;
 }
@@ -95,7 +95,7 @@ async fn both_examples_work_where_they_say() {
         }
     }
     hub.stop().await;
-    // And at the root, each by its own shape.
+    // At the root, each by its own form.
     let hub = TestHub::serve(&[]).await;
     for shape in reply.at("/error/shapes").as_array().expect("a list") {
         hub.post("/register", None, &shape["example"]).await.expect(201);
@@ -111,7 +111,7 @@ async fn agents_and_health_are_the_relays_and_discover_the_registrys() {
     let agents = hub.get("/agents", None).await.expect(200);
     assert_eq!(agents.at("/data").as_array().expect("a list").len(), 2);
     assert_eq!(hub.get("/agents/ada", None).await.expect(200).str("/data/agent_id"), ada.id);
-    // The registry's id names nobody here, and its own path still does.
+    // A registry id is unknown here, but valid at the registry's own path.
     let theirs = hub.get(&format!("/agents/{}", worker.id), None).await;
     assert_error(&theirs, 404, "ERR_AGENT_NOT_FOUND");
     let own = hub.get(&format!("/registry/agents/{}", worker.id), None).await.expect(200);

@@ -1,5 +1,4 @@
-//! What is checked before a message is taken, and that nothing is left of one that is not
-//! (R31–R38, R43, R80).
+//! Checks before a message is accepted, and that a refused one leaves nothing (R31–R38, R43, R80).
 
 use serde_json::{Value, json};
 
@@ -50,7 +49,7 @@ async fn a_message_needs_a_key() {
     let made_up = "ca_0123456789abcdef0123456789abcdef012345674195f880";
     for prefix in BOTH {
         for key in [None, Some("x"), Some("ca_x"), Some(made_up)] {
-            // The key is looked at before the body is.
+            // The key is checked before the body.
             for body in [message(&ada.id, &bob.id, "hi"), json!([])] {
                 let reply = hub.post(&format!("{prefix}/messages"), key, &body).await;
                 assert_rejected(&reply, 401, "ERR_UNAUTHORIZED");
@@ -106,7 +105,7 @@ async fn a_flat_body_is_shown_how_it_should_have_been_wrapped() {
     assert_rejected(&reply, 400, "ERR_VALIDATION");
     assert!(reply.str("/error/hint").contains("\"envelope\""), "{}", reply.text);
     assert_eq!(state(&hub).await, before);
-    // The example is the body itself, put right: it can be sent as it is.
+    // The example is the corrected body: it can be sent as it is.
     let shown = reply.at("/error/example");
     let inner = with(&flat, "/receiver_id", None);
     assert_eq!(shown, json!({"receiver_id": bob.id, "envelope": inner}));
@@ -125,7 +124,7 @@ async fn the_sender_is_the_envelopes_and_no_other_field_is_read() {
     hub.post("/messages", Some(&ada.key), &body).await.expect(202);
     let mut inbox = hub.inbox(&bob).await;
     assert_eq!(inbox.message().await.data["sender_id"], ada.id);
-    // Nor does it stand in for the envelope's.
+    // It does not replace the envelope's own member.
     let body = with(&body, "/envelope/sender_id", None);
     assert_bad(&hub.post("/messages", Some(&ada.key), &body).await, "/envelope/sender_id");
     hub.stop().await;
@@ -207,7 +206,7 @@ async fn every_bad_field_of_an_envelope_is_listed() {
         assert_eq!(fields, wanted, "{message}");
     }
     assert_eq!(state(&hub).await, before);
-    assert!(worker.got().is_empty(), "nothing was tried");
+    assert!(worker.got().is_empty(), "no delivery was attempted");
     hub.stop().await;
 }
 
@@ -245,7 +244,7 @@ async fn a_message_sent_twice_with_one_idempotency_key_is_one_message() {
         let refused = hub.post_once(path, Some(&ada.key), key, &other).await;
         super::kit::assert_error(&refused, 422, "ERR_IDEMPOTENCY_CONFLICT");
         assert_eq!(state(&hub).await, before);
-        // Another's key of the same text is another key.
+        // The same idempotency key of another agent is another key.
         let theirs = message(&bob.id, &ada.id, path);
         hub.post_once(path, Some(&bob.key), key, &theirs).await.expect(202);
     }

@@ -106,7 +106,7 @@ async fn a_path_or_method_nobody_has_is_refused_in_the_same_form() {
     hub.stop().await;
 }
 
-/// Every path that takes a body, and what it would be with one that is good.
+/// Every path that takes a body.
 const BODIES: [&str; 4] = ["/relay/register", "/messages", "/agents", "/agent/inbox/ack"];
 
 fn unreadable() -> Vec<(&'static str, Vec<u8>)> {

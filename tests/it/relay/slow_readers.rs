@@ -1,6 +1,5 @@
-//! A reader that does not take its bytes, or an endpoint that does not answer, slows nobody else and
-//! loses nothing (R64, G7). That such a reader is closed in the end is the edge's business, and shown
-//! there.
+//! A reader that does not read, or an endpoint that does not answer, slows no other agent and loses
+//! nothing (R64, G7). The edge closes such a reader in the end, which is tested there.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,11 +10,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use super::kit::{Event, Peer, events, turn};
 use crate::kit::{Behaviour, TestHub, Worker, in_time};
 
-/// More than all buffers between the hub and a reader hold together.
+/// More than all buffers between the hub and a reader hold.
 const MESSAGES: u64 = 200;
 const LARGE: usize = 60_000;
 
-/// An inbox on a bare connection, read only when it is told to.
+/// An inbox on a raw connection, read only on request.
 struct Stalled {
     socket: BufReader<TcpStream>,
     bytes: Vec<u8>,
@@ -41,7 +40,7 @@ impl Stalled {
         Self { socket, bytes: Vec::new() }
     }
 
-    /// The events of the next piece of the stream; none once it was closed.
+    /// The events of the next chunk of the stream; `None` once it was closed.
     async fn read(&mut self) -> Option<Vec<Event>> {
         let mut size = String::new();
         in_time(self.socket.read_line(&mut size)).await.ok()?;
@@ -73,17 +72,17 @@ async fn a_reader_that_takes_nothing_slows_nobody_and_loses_nothing() {
         let event = carols.message().await;
         assert_eq!((event.position(), event.said() == text(n)), (n, true));
     }
-    // Most of it waits in the store, not in memory: nothing was read for who does not take it.
+    // Most of it is in the store, not in memory: the hub does not read ahead for a stalled reader.
     let read_to = hub.engine.read_to(hub.number(&bob));
-    assert!(read_to < MESSAGES, "it was not slow at all");
+    assert!(read_to < MESSAGES, "the reader was not slow");
 
-    // Another connection of the same agent is not held up by the first.
+    // Another connection of the same agent is not delayed by the first.
     let mut other = hub.inbox_at(&bob, "", Some("0")).await;
     for n in 1..=MESSAGES {
         let event = other.message().await;
         assert_eq!((event.position(), event.said() == text(n)), (n, true));
     }
-    // A reader that wakes up again finds every event, in order; one that slept for too long was
+    // A reader that continues finds every event, in order; one that stalled for too long was
     // closed, and finds what had been sent.
     let mut next = 0;
     while let Some(events) = stalled.read().await.filter(|_| next < MESSAGES / 2) {
@@ -94,7 +93,7 @@ async fn a_reader_that_takes_nothing_slows_nobody_and_loses_nothing() {
             }
         }
     }
-    // And one that was cut resumes where it was.
+    // A closed one resumes where it was.
     drop((stalled, other));
     let mut resumed = hub.inbox_at(&bob, "", Some(&next.to_string())).await;
     for n in next + 1..=MESSAGES {
@@ -125,7 +124,7 @@ async fn an_endpoint_that_does_not_answer_holds_up_its_own_sender_and_nobody_els
         let reply = hub.say(&alice, &dave, &text).await.expect(200);
         assert_eq!(reply.str("/data/delivery"), "delivered");
     }
-    // The same receiver can still be reached in its inbox, by others and with what is under way.
+    // The same recipient can still be reached in its inbox, by others and with pending messages.
     let mut bobs = hub.inbox(&bob).await;
     let reply = hub.say(&carol, &bob, "come here").await.expect(200);
     assert_eq!(reply.str("/data/delivery"), "delivered_sse");

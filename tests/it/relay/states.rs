@@ -1,4 +1,4 @@
-//! How a message stands: always in exactly one state, and only its parties are told (R42, R49).
+//! Message states: always exactly one, and visible to the parties only (R42, R49).
 
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::kit::{Behaviour, TestHub, Worker, eventually};
 
 const OK: &str = r#"{"status":"ok"}"#;
 
-/// What both parties are told, which is the same.
+/// The answer to both parties, which is the same.
 async fn shown(hub: &TestHub, peers: [&Peer; 2], trace: &str) -> Value {
     let [one, other] = [hub.standing(peers[0], trace).await, hub.standing(peers[1], trace).await];
     let (one, other) = (one.expect(200), other.expect(200));
@@ -34,7 +34,7 @@ async fn a_message_that_waits_is_queued_then_presented_then_acked() {
     assert_eq!(shown(&hub, both, &trace).await, wanted, "a restart changes nothing");
     let mut inbox = hub.inbox_at(&bob, "?ack=explicit", None).await;
     inbox.message().await;
-    // What was handed over is written down with whatever is written next.
+    // The hand-over is recorded with the next write.
     hub.join("carol@chorus").await;
     assert_eq!(shown(&hub, both, &trace).await["state"], "presented");
     hub.ack(&bob, 1).await.expect(200);
@@ -53,7 +53,7 @@ async fn a_message_stands_as_its_sender_was_told_from_the_first_moment() {
     for n in 1..=10 {
         let reply = hub.say(&alice, &bob, &format!("message {n}")).await.expect(200);
         assert_eq!(reply.str("/data/delivery"), "delivered_sse");
-        // Nothing is written in between, and nobody has read the inbox's bytes.
+        // There was no write in between, and the inbox's bytes were not read.
         assert_eq!(hub.state_of(&alice, &trace(&reply)).await, "presented");
         let path = format!("/relay/agent/messages?after={}", n - 1);
         let received = hub.get(&path, Some(&bob.key)).await.expect(200);
@@ -97,7 +97,7 @@ async fn an_endpoints_answer_decides_between_delivered_and_failed() {
         let shown = shown(&hub, both, trace).await;
         assert_eq!((&shown["state"], &shown["attempts"]), (&json!(state), &json!(1)));
     }
-    // It fails again, then the receiver comes for it by itself, and says so.
+    // It fails again; then the recipient reads it in its inbox and acknowledges it.
     let said = turn(&alice.id, "worse", "c", 1);
     let worse = trace(&hub.mail(&alice, &bob, &said).await.expect(200));
     hub.mail(&alice, &bob, &said).await.expect(200);
@@ -123,8 +123,8 @@ async fn what_nobody_came_for_in_time_has_expired_and_is_not_shown_any_more() {
     let mut inbox = hub.inbox(&bob).await;
     let new = trace(&hub.say(&alice, &bob, "new").await.expect(200));
     let event = inbox.message().await;
-    assert_eq!((event.said(), event.position()), ("new", 2), "positions stay");
-    // The reader has been past it, which does not make it one that was handed over.
+    assert_eq!((event.said(), event.position()), ("new", 2), "positions do not change");
+    // The reader is past its position, which does not count as a hand-over.
     hub.join("carol@chorus").await;
     assert_eq!(shown(&hub, both, &old).await["state"], "expired");
     hub.ack(&bob, 2).await.expect(200);
@@ -148,7 +148,7 @@ async fn to_everybody_else_a_message_is_not_there() {
         for reply in [&stranger, &unknown] {
             assert_error(reply, 404, "ERR_NOT_FOUND");
         }
-        assert_eq!(stranger.at("/error"), unknown.at("/error"), "nothing tells them apart");
+        assert_eq!(stranger.at("/error"), unknown.at("/error"), "both answers are equal");
         for odd in ["x", "1", &trace.replace('-', ""), "%FF", "..%2F"] {
             let reply = hub.get(&path(odd), Some(&alice.key)).await;
             assert_eq!(reply.status, 404, "{odd}: {}", reply.text);

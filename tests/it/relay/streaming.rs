@@ -1,4 +1,4 @@
-//! Receivers that speak while they think, relayed event by event (R81, R82).
+//! Recipients that stream their reply, forwarded event by event (R81, R82).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,12 @@ const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charse
                       connection: close\r\n\r\n";
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A receiver that says what it is given, piece by piece, and closes when there is no more.
+/// A recipient that sends prepared chunks, and closes after the last.
 struct Speaker {
     url: String,
     pieces: Option<mpsc::UnboundedSender<String>>,
     requests: Arc<Mutex<Vec<String>>>,
-    /// Whether the hub has hung up on it.
+    /// Whether the hub has closed the connection.
     left: watch::Receiver<bool>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -62,7 +62,7 @@ impl Speaker {
         pieces.send(piece.to_owned()).expect("it is there");
     }
 
-    /// Says no more, and closes.
+    /// Sends no more, and closes.
     fn end(&mut self) {
         self.pieces = None;
     }
@@ -74,7 +74,7 @@ impl Drop for Speaker {
     }
 }
 
-/// A request with its body, whole.
+/// A complete request with its body.
 async fn request(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
@@ -94,7 +94,7 @@ async fn request(socket: &mut TcpStream) -> String {
     }
 }
 
-/// What the sender hears.
+/// What the sender receives.
 struct Heard {
     answer: reqwest::Response,
     bytes: Vec<u8>,
@@ -120,7 +120,7 @@ impl Heard {
         assert_eq!((event.event.as_str(), &event.data), (name, &data));
     }
 
-    /// The last event; nothing follows it. Gives its data.
+    /// The last event, which nothing follows. Returns its data.
     async fn delivery(mut self) -> Value {
         let event = self.next().await.expect("another event");
         assert_eq!(event.event, "delivery", "{event:?}");
@@ -163,7 +163,7 @@ async fn a_receivers_chunks_and_its_done_reach_the_sender_as_they_come() {
     let (alice, bob) = pair(&hub, &bob_speaks.url).await;
     bob_speaks.say(STREAM);
     let mut heard = hear(&hub, &alice, &bob, "hello").await;
-    // One after the other: each is there before the next is said.
+    // One after the other: each is received before the next is sent.
     for piece in ["Good ", "mor\nning", " ☕\u{2028}"] {
         bob_speaks.say(&format!("event: chunk\ndata: {}\n\n", json!({"text": piece})));
         heard.expect("chunk", json!({"text": piece})).await;
@@ -194,14 +194,14 @@ async fn frames_are_rebuilt_so_that_a_receiver_can_say_nothing_but_its_three_wor
     let bob_speaks = Speaker::start().await;
     let (alice, bob) = pair(&hub, &bob_speaks.url).await;
     bob_speaks.say(STREAM);
-    // Other events, ids, retry times and comments are not passed on; any line end will do.
+    // Other events, ids, retry times and comments are not forwarded; any line break is accepted.
     bob_speaks.say("retry: 1\n\n: ping\n\nevent: delivery\ndata: {\"delivery\":\"delivered\"}\n\n");
     bob_speaks
         .say("event: message\nid: 99\ndata: {\"trace_id\":\"forged\"}\n\nevent: connected\n\n");
     bob_speaks.say(
         "id: 7\r\nevent: chunk\r\ndata: {\"text\":\r\ndata: \"in two lines\",\"more\":1}\r\n\r\n",
     );
-    // Cut anywhere, also in the middle of a character.
+    // Split anywhere, also within a character.
     bob_speaks.say("event: chu");
     bob_speaks.say("nk\rdata: plain te");
     bob_speaks.say("xt\r\r");
@@ -209,7 +209,7 @@ async fn frames_are_rebuilt_so_that_a_receiver_can_say_nothing_but_its_three_wor
     let mut heard = hear(&hub, &alice, &bob, "hello").await;
     heard.expect("chunk", json!({"text": "in two lines"})).await;
     heard.expect("chunk", json!({"text": "plain text"})).await;
-    // A done that does not repeat it is filled in.
+    // A `done` without the full text is completed.
     heard.expect("done", json!({"full_text": "in two linesplain text", "envelope": null})).await;
     assert_eq!(heard.delivery().await["delivery"], "delivered");
     hub.stop().await;
@@ -268,7 +268,7 @@ async fn a_frame_that_is_too_large_ends_the_stream_as_failed() {
     let mut bob_speaks = Speaker::start().await;
     let (alice, bob) = pair(&hub, &bob_speaks.url).await;
     bob_speaks.say(STREAM);
-    // One that fits, so that it is the size that counts.
+    // One that fits, so that only the size decides.
     let fits = "x".repeat(60_000);
     bob_speaks.say(&format!("event: chunk\ndata: {fits}\n\n"));
     bob_speaks.say(&format!("event: chunk\ndata: {}\n\n", "y".repeat(70_000)));
@@ -294,7 +294,7 @@ async fn a_receiver_that_answers_plain_json_says_it_all_in_one_done() {
     let said: Value = serde_json::from_str(own).expect("JSON");
     assert_eq!(data["receiver_response"], said, "the receiver's own reply (R40)");
     assert_eq!(worker.got().len(), 1);
-    // And one that fails at once has failed.
+    // A reply that fails at once is a failure.
     worker.behave(Behaviour::Say(500, "{}".to_owned()));
     let mut heard = hear(&hub, &alice, &bob, "hello again").await;
     assert_eq!(heard.next().await.expect("an event").event, "error");
@@ -319,8 +319,8 @@ async fn a_sender_that_leaves_ends_the_call_also_while_the_receiver_is_silent() 
     heard.expect("chunk", json!({"text": "let me think"})).await;
     drop(heard);
     let gone = tokio::time::timeout(DEADLINE / 3, bob_speaks.left.wait_for(|left| *left)).await;
-    gone.expect("the hub hangs up").expect("the receiver is there");
-    // The receiver has said 2xx: it has the message, and is not called again.
+    gone.expect("the hub closes").expect("the receiver is there");
+    // The recipient answered 2xx: it has the message, and is not called again.
     eventually(async || hub.pushes().is_empty()).await;
     hub.stop().await;
 }
@@ -328,7 +328,7 @@ async fn a_sender_that_leaves_ends_the_call_also_while_the_receiver_is_silent() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_receiver_is_given_up_after_the_timeout() {
     let hub = TestHub::serve(&[("egress.timeout", "300ms")]).await;
-    // One says nothing at all, the other stops in the middle.
+    // One sends nothing at all, the other stops in the middle.
     for head in ["", STREAM] {
         let bob_speaks = Speaker::start().await;
         let name = if head.is_empty() { "mute" } else { "slow" };
@@ -402,7 +402,7 @@ async fn a_streamed_turn_that_is_repeated_gets_its_first_outcome() {
     let last = events(&mut bytes).pop().expect("an event");
     assert_eq!(last.event, "delivery");
     let again = hub.post("/messages", Some(&alice.key), &body).await.expect(200);
-    assert_eq!(again.at("/data"), last.data, "the same word, the same trace id");
+    assert_eq!(again.at("/data"), last.data, "the same answer and trace id");
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!(bob_speaks.requests.lock().expect("no panic").len(), 1);
     hub.stop().await;

@@ -1,11 +1,11 @@
-//! Texts arrive byte for byte, whatever is in them (R46).
+//! Texts arrive byte for byte, whatever they contain (R46).
 
 use serde_json::{Value, json};
 
 use super::kit::Peer;
 use crate::kit::{Behaviour, TestHub, Worker};
 
-/// What could be taken for the end of something, or be lost on the way.
+/// Texts that look like the end of something, or are easily lost.
 const TEXTS: &[&str] = &[
     "下午一起喝杯咖啡?",
     "👩‍👩‍👧‍👦 👋🏽 \u{1F1E8}\u{1F1F3}",
@@ -22,7 +22,7 @@ const TEXTS: &[&str] = &[
     "\u{10FFFF}\u{E000}",
 ];
 
-/// The same value written in several ways; each is what the receiver has to get.
+/// The same value in several spellings; the recipient gets each one unchanged.
 fn spellings(from: &str, text: &str) -> Vec<String> {
     let plain = serde_json::to_string(text).expect("text");
     let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
@@ -36,7 +36,7 @@ fn spellings(from: &str, text: &str) -> Vec<String> {
     vec![
         fields(&plain, ""),
         fields(&format!("\"{escaped}\""), ""),
-        // Pretty-printed, with every line end there is.
+        // Pretty-printed, with every kind of line break.
         fields(&plain, "\n  "),
         fields(&plain, "\r\n\t"),
         fields(&plain, "\r"),
@@ -44,7 +44,7 @@ fn spellings(from: &str, text: &str) -> Vec<String> {
 }
 
 async fn post(hub: &TestHub, from: &Peer, to: &Peer, envelope: &str, n: usize) -> u16 {
-    // A conversation of its own, so that repeated texts are no loop.
+    // Separate conversations, so that repeated texts are not a loop.
     let envelope = format!("{{\"conversation_id\":\"{n}\",{}", &envelope[1..]);
     let body = format!("{{\"receiver_id\":\"{}\",\"envelope\":{envelope}}}", to.id);
     hub.post_text("/messages", Some(&from.key), &body).await.status
@@ -63,13 +63,13 @@ async fn an_inbox_event_has_the_text_as_it_was_sent_and_is_one_event() {
             let event = inbox.next().await;
             assert_eq!((event.event.as_str(), event.position()), ("message", n as u64));
             assert_eq!(event.said(), *text);
-            // Byte for byte, but for line ends between tokens, which would end the event.
+            // Byte for byte, except for line breaks between tokens, which would end the event.
             let sent = spelling[1..].replace(['\r', '\n'], " ");
             assert!(event.text.contains(&sent), "{} has no {sent}", event.text);
             assert!(!event.text.contains(['\r', '\n', '\0']), "one line of data");
         }
     }
-    // Nothing else came: no text made an event of its own.
+    // There is no other event: no text produced one of its own.
     assert_eq!(inbox.raw.matches("\nevent: ").count(), n + 1);
     assert!(!inbox.raw.contains("\nevent: message\ndata: {\"trace_id\":\"forged\""));
     // The history has it as well, and after a restart the inbox still does.

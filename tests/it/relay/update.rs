@@ -1,4 +1,4 @@
-//! Registering again: an update with the key, and nobody else's business (R10, R11).
+//! Registering again: an update with the agent's own key only (R10, R11).
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ async fn an_update_changes_card_and_endpoint_and_not_the_date() {
         let hub = TestHub::serve(&[]).await;
         let ada = hub.join("Ada@chorus").await;
         let first = hub.record(&ada.id).await;
-        // Time passes, so that a new date would show.
+        // Time passes, so that a new date would be visible.
         let born = hub.engine.now();
         eventually(async || hub.engine.now() > born).await;
         let new = json!({"card_version": "0.3", "user_culture": "zh-CN", "supported_languages": ["zh-CN", "en"]});
@@ -28,7 +28,7 @@ async fn an_update_changes_card_and_endpoint_and_not_the_date() {
         );
         assert_eq!(record["envelope_format"], "a2a-1.0");
 
-        // What is left out is gone: the record is what was said last.
+        // Omitted members are removed: the record is the latest registration.
         let body = json!({"agent_id": "ada@chorus", "agent_card": card()});
         let reply = hub.post(&path, Some(&ada.key), &body).await.expect(200);
         let record = reply.at("/data/registration");
@@ -50,7 +50,7 @@ async fn an_update_keeps_its_key_unless_a_new_one_is_asked_for() {
     let reply = hub.post("/relay/register", Some(&ada.key), &rotate).await.expect(200);
     let fresh = reply.str("/data/api_key");
     assert_ne!(fresh, ada.key);
-    // The old one lives a while longer, so that nobody is locked out in between.
+    // The old key stays valid for a while, so that the agent is not locked out.
     for key in [&fresh, &ada.key] {
         hub.get("/relay/agent/blocks", Some(key)).await.expect(200);
     }
@@ -62,7 +62,7 @@ async fn an_update_keeps_its_key_unless_a_new_one_is_asked_for() {
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_ne!(first.str("/data/api_key"), fresh);
     assert!(again.json().pointer("/data/api_key").is_none(), "{}", again.text);
-    // For a new agent there is nothing to rotate.
+    // A new agent has no key to rotate.
     let new = with(&registration("bob"), "/rotate_key", Some(json!(true)));
     hub.post("/relay/register", None, &new).await.expect(201);
     hub.stop().await;
@@ -98,7 +98,7 @@ async fn nobody_takes_over_an_id_without_its_key() {
 async fn an_agent_of_another_protocol_cannot_take_an_address_or_the_name_of_its_owner() {
     let hub = TestHub::serve(&[]).await;
     let stranger = hub.orchestrator("stranger").await;
-    // Somebody takes the ledger name of an address nobody has yet.
+    // A registry agent tries to take the ledger name of an address that is not registered yet.
     let body = json!({"agent_name": "n", "owner_id": "relay:ada@chorus", "skills": []});
     let squat = hub.post("/registry/register", None, &body).await;
     assert!(squat.status >= 400, "{}", squat.text);

@@ -1,5 +1,5 @@
-//! Endpoints: what is posted there, what their answers mean, and what happens after a failure
-//! (R40–R42, R45, R73, R74).
+//! Endpoints: what is posted, what the responses mean, and what follows a failure (R40–R42, R45,
+//! R73, R74).
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn say(status: u16, text: &str) -> Behaviour {
     Behaviour::Say(status, text.to_owned())
 }
 
-/// Alice, and Bob at an endpoint with the secret he was given.
+/// Alice, and Bob with an endpoint and its secret.
 async fn pair(hub: &TestHub, endpoint: &str) -> (Peer, Peer, String) {
     let alice = hub.join("alice@chorus").await;
     let body = with(&registration("bob@chorus"), "/endpoint", Some(endpoint.into()));
@@ -30,7 +30,7 @@ async fn pair(hub: &TestHub, endpoint: &str) -> (Peer, Peer, String) {
     (alice, bob, reply.str("/data/webhook_secret"))
 }
 
-/// The signature that a secret makes for a delivery, without any code of the hub.
+/// The signature of a delivery with a secret, without code of the hub.
 fn signature(got: &Got, secret: &str) -> String {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
     let (id, at) = (header(got, "webhook-id"), header(got, "webhook-timestamp"));
@@ -39,14 +39,14 @@ fn signature(got: &Got, secret: &str) -> String {
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-/// Checks a delivery as Standard Webhooks tells receivers to.
+/// Verifies a delivery as Standard Webhooks describes it.
 fn assert_signed(got: &Got, secret: &str) {
     assert_eq!(header(got, "webhook-signature"), signature(got, secret));
     let at = header(got, "webhook-timestamp");
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let at: u64 = at.parse().expect("whole seconds");
-    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not now");
+    assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not the current time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,7 +68,7 @@ async fn a_new_secret_signs_beside_the_old_one_for_a_day_and_then_alone() {
     hub.stop().await;
 }
 
-/// A failed delivery as the book has it: no failed request.
+/// A failed delivery as the requirements define it: the request itself succeeded.
 #[track_caller]
 fn assert_failed(reply: &Reply, code: &str, next: &str) {
     assert_eq!(reply.status, 200, "{}", reply.text);
@@ -79,7 +79,7 @@ fn assert_failed(reply: &Reply, code: &str, next: &str) {
         "trace_id": trace(reply)});
     assert_eq!(data, wanted);
     assert!(detail.ends_with(&format!("; kept in the receiver's inbox, {next}")), "{detail}");
-    // What is behind an endpoint is nobody's business.
+    // The address behind an endpoint is not revealed.
     assert!(!detail.contains("127.0.0.1"), "{detail}");
 }
 
@@ -123,7 +123,7 @@ async fn any_json_object_below_500_is_the_receivers_own_answer() {
         assert_eq!(hub.state_of(&alice, &trace(&reply)).await, "delivered");
     }
     assert_eq!(hub.pushes(), []);
-    // None of it is left to be read.
+    // None of it is left in the inbox.
     let inbox = hub.inbox(&bob).await;
     assert_eq!(inbox.hello.expect("it was read").data["backlog"], 0);
     hub.stop().await;
@@ -201,11 +201,11 @@ async fn a_hub_can_be_set_to_call_a_failed_delivery_an_error() {
         let wanted = json!({"delivery": "failed", "error_code": code, "detail": detail,
             "trace_id": trace(&reply)});
         assert_eq!(reply.at("/data"), wanted);
-        // An error for the sender; the message is kept all the same.
+        // An error for the sender; the message is stored all the same.
         assert_eq!(hub.state_of(&alice, &trace(&reply)).await, "failed");
         assert_eq!(hub.inbox(to).await.message().await.said(), "hello");
     }
-    // What was rejected before anything was tried is as it always is.
+    // A message refused before any delivery has the usual form.
     let reply = hub.say(&alice, &Peer { id: "nobody@chorus".into(), ..bob }, "hello").await;
     super::kit::assert_rejected(&reply, 404, "ERR_AGENT_NOT_FOUND");
     hub.stop().await;
@@ -225,10 +225,10 @@ async fn a_hub_can_be_set_to_keep_nothing_for_who_is_not_there() {
         super::kit::assert_error(&hub.standing(&alice, &trace(&reply)).await, 404, "ERR_NOT_FOUND");
         let mut inbox = hub.inbox(&bob).await;
         assert_eq!(inbox.hello.as_ref().expect("it was read").data["backlog"], 0);
-        // Who reads gets it.
+        // An open inbox gets it.
         hub.say(&alice, &bob, "hello again").await.expect(200);
         assert_eq!(inbox.message().await.said(), "hello again");
-        // An endpoint that fails is somebody who is there; what it missed is kept.
+        // An endpoint that fails is reachable; messages it missed are stored.
         let worker = Worker::start(say(500, "")).await;
         let carol = hub.join_at("carol@chorus", &worker.url).await;
         hub.say(&alice, &carol, "kept").await;
@@ -254,7 +254,7 @@ async fn an_endpoint_that_is_gone_is_switched_off_and_the_agent_reads_instead() 
     assert!(hub.pushes().iter().all(|push| push.next_try.is_none()));
     assert_eq!(hub.inbox(&bob).await.texts(2).await, ["first", "second"]);
     hub.heard_by(0).await;
-    // It says itself when it can be called again.
+    // The agent registers its endpoint again.
     let body = with(&registration(&bob.id), "/endpoint", Some(worker.url.as_str().into()));
     hub.post("/relay/register", Some(&bob.key), &body).await.expect(200);
     let reply = hub.say(&alice, &bob, "third").await.expect(200);
@@ -273,18 +273,18 @@ async fn a_failed_message_is_delivered_on_connect_and_not_pushed_again() {
     }
     let mut inbox = hub.inbox(&bob).await;
     assert_eq!(inbox.texts(3).await, ["message 0", "message 1", "message 2"]);
-    // The next message makes the hub write down what was handed over.
+    // The next message makes the hub record the hand-over.
     hub.say(&alice, &bob, "message 3").await.expect(200);
     for trace in &traces {
         assert_eq!(hub.state_of(&alice, trace).await, "presented");
     }
     worker.behave(say(200, OK));
-    // Tried by hand, which is sooner than the ladder: there is nothing left to say.
+    // A manual retry, earlier than scheduled, finds nothing left to deliver.
     for push in hub.pushes() {
         retry(&hub, push.notice.0).await;
     }
     eventually(async || hub.pushes().is_empty()).await;
-    assert_eq!(worker.got().len(), 3, "the first tries, and no other");
+    assert_eq!(worker.got().len(), 3, "only the first attempts");
     hub.stop().await;
 }
 
@@ -317,7 +317,7 @@ async fn a_failed_message_is_tried_again_after_five_seconds_under_the_same_id() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tries_follow_the_ladder_to_its_end_and_the_message_stays() {
-    /// Seconds until the next try, after each failure.
+    /// Seconds until the next attempt, after each failure.
     const LADDER: [i64; 7] = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(say(500, "")).await;
@@ -327,9 +327,9 @@ async fn tries_follow_the_ladder_to_its_end_and_the_message_stays() {
         eventually(async || hub.pushes()[0].attempts == attempts).await;
         let push = hub.pushes().remove(0);
         let left = push.next_try.expect("another try").since(hub.engine.now()).0;
-        // It was longer a moment ago, and the step below is shorter by far.
+        // Some time has passed, and the previous step is far shorter.
         assert!(left <= wait_s * 1_000 && left > wait_s * 1_000 - 60_000, "{attempts}: {left}");
-        // By hand, since nobody waits that long.
+        // Retried manually, since the wait is too long for a test.
         retry(&hub, push.notice.0).await;
     }
     eventually(async || hub.pushes()[0].attempts == 8).await;
@@ -371,7 +371,7 @@ async fn a_sender_that_hangs_up_does_not_stop_the_delivery() {
     let asking = tokio::spawn(request);
     worker.heard(1).await;
     asking.abort();
-    // The turn tells which message it was, and gets its outcome once it has one.
+    // The turn identifies the message, and a repeat gets its outcome once it has one.
     let outcome = async || -> Value {
         let reply = hub.post("/messages", Some(&alice.key), &body).await;
         reply.at("/data/delivery")

@@ -1,4 +1,4 @@
-//! The discovery document, and getting along with nothing but it (R77, R78, R83, R84).
+//! The discovery document, and clients that know nothing else (R77, R78, R83, R84).
 
 use rialto_protocols::kit::ijson;
 use rialto_protocols::relay::discovery::Server;
@@ -49,13 +49,13 @@ async fn every_path_of_the_document_is_served() {
     hub.stop().await;
 }
 
-/// What an agent needs to know before it starts: where the server's operations are.
+/// What an agent needs before it starts: the paths of the server's operations.
 async fn paths(hub: &TestHub) -> rialto_protocols::relay::discovery::Paths {
     let document = hub.get("/.well-known/chorus.json", None).await.expect(200);
     Server::read(&ijson::read(document.text.as_bytes()).expect("JSON")).paths
 }
 
-/// Registers, opens the inbox, finds the other one and writes to it, as the skill text says.
+/// Registers, opens the inbox, finds the other agent and writes to it, as the skill text says.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_strangers_meet_and_talk_with_the_document_alone_and_no_operator() {
     let hub = TestHub::serve(&[]).await;

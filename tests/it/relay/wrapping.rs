@@ -1,4 +1,4 @@
-//! Envelopes in A2A messages: taken out of both shapes, put into the one a receiver asked for
+//! Envelopes in A2A messages: unwrapped from both forms, and wrapped in the one a recipient chose
 //! (R79, R88).
 
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn part_0_3(envelope: &Value) -> Value {
     json!({"kind": "data", "data": envelope, "metadata": {"mediaType": MEDIA_TYPE}})
 }
 
-/// An A2A message with these parts, in the words of its version.
+/// An A2A message with these parts, in the terms of its version.
 fn wrapped(parts: &[Value]) -> Value {
     match parts.iter().any(|part| part.get("kind").is_some()) {
         true => json!({"kind": "message", "messageId": "m-1", "role": "user", "parts": parts}),
@@ -26,7 +26,7 @@ fn wrapped(parts: &[Value]) -> Value {
     }
 }
 
-/// What a receiver of each format gets.
+/// What a recipient of each format gets.
 fn expected(format: &str, envelope: &Value, trace: &str) -> Value {
     match format {
         "a2a-1.0" => {
@@ -69,7 +69,7 @@ async fn an_envelope_in_either_a2a_shape_is_taken_out_and_treated_as_any_other()
     .enumerate()
     {
         let mut sent = wrapped(&parts);
-        // Not a loop, but the same text in a conversation of its own.
+        // A separate conversation, so that the same text is not a loop.
         let said = with(&said, "/conversation_id", Some(n.to_string().into()));
         for part in sent["parts"].as_array_mut().expect("a list") {
             if part.get("data").is_some() {
@@ -86,7 +86,7 @@ async fn an_envelope_in_either_a2a_shape_is_taken_out_and_treated_as_any_other()
     hub.stop().await;
 }
 
-/// Numbers in a protobuf `Struct` are doubles, so that the official A2A SDK writes turns as 1.0.
+/// Numbers in a protobuf `Struct` are doubles, so the official A2A SDK writes turns as 1.0.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_number_written_as_a_double_by_the_a2a_sdk_is_a_turn_number() {
     let hub = TestHub::serve(&[]).await;
@@ -97,7 +97,7 @@ async fn a_turn_number_written_as_a_double_by_the_a2a_sdk_is_a_turn_number() {
     let reply = hub.post_text("/messages", Some(&alice.key), &body).await.expect(200);
     let event = inbox.message().await;
     assert_eq!(event.data["envelope"]["turn_number"], json!(1.0));
-    // The same turn written as an integer is the same turn, with another envelope.
+    // The same turn written as an integer is a conflict, since its envelope differs.
     let plain = turn(&alice.id, "something else", "c-1", 1);
     let other = hub.mail(&alice, &bob, &plain).await;
     assert_eq!(other.str("/error/field"), "/envelope/turn_number", "{}", other.text);
@@ -117,11 +117,11 @@ async fn what_is_wrong_inside_a_wrapped_envelope_is_refused_by_its_place() {
         assert_bad(&reply, "/envelope/parts/0/data/sender_culture");
         assert_rejected(&reply, 400, "ERR_VALIDATION");
     }
-    // Whose it is counts as if it were not wrapped.
+    // The sender is checked as if it were not wrapped.
     let forged = envelope(&bob.id, "hello");
     let reply = send(&wrapped(&[part_1_0(&forged)])).await;
     assert_rejected(&reply, 403, "ERR_SENDER_MISMATCH");
-    // Exactly one envelope, whatever the shapes.
+    // Exactly one envelope, in whatever form.
     let other = json!({"data": said, "mediaType": "application/json"});
     for parts in [
         vec![part_1_0(&said), part_1_0(&said)],
@@ -188,14 +188,14 @@ async fn what_came_wrapped_goes_out_in_the_receivers_format() {
     let reply = hub.mail(&alice, &bob, &wrapped(&[part_1_0(&said)])).await.expect(200);
     let event = inbox.message().await;
     assert_eq!(event.data["envelope"], expected("a2a-0.3", &said, &trace(&reply)));
-    // The format can be changed; what is read from then on comes in the new one.
+    // The format can be changed; later reads use the new one.
     let body = with(&registration(&bob.id), "/envelope_format", Some("a2a-1.0".into()));
     hub.post("/relay/register", Some(&bob.key), &body).await.expect(200);
     let reply = hub.say(&alice, &bob, "again").await.expect(200);
     let said = envelope(&alice.id, "again");
     let event = inbox.message().await;
     assert_eq!(event.data["envelope"], expected("a2a-1.0", &said, &trace(&reply)));
-    // What is looked up is the envelope itself.
+    // A lookup returns the envelope itself.
     let standing = hub.standing(&alice, &trace(&reply)).await.expect(200);
     assert_eq!(standing.at("/data/envelope"), said);
     hub.stop().await;

@@ -1,4 +1,4 @@
-//! One program for each agent, for as long as its owner wants it; and what it says about itself.
+//! One running program per agent, until its owner stops it; and the state it reports.
 
 use rialto_core::agent::presence::Stance;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn a_second_program_with_the_same_key_is_refused() {
     assert_eq!(second.status.code(), Some(5), "{}", String::from_utf8_lossy(&second.stderr));
     let said = String::from_utf8_lossy(&second.stdout).into_owned();
     assert!(said.contains("another program works for this agent"), "{said}");
-    // The first goes on as if nothing had been.
+    // The first continues unaffected.
     first.assert_running();
     let job = posted(&hub, &boss, "twin").await;
     assert_eq!(ended(&hub, &boss, &job).await["state"], "completed");
@@ -69,7 +69,7 @@ async fn an_agent_that_its_owner_removes_stops_and_does_not_come_back() {
     assert!(said.contains("the agent was removed from its hub"), "{said}");
     let found = hub.get("/registry/discover?skill=gone", None).await.expect(200).json();
     assert_eq!(found["total"], 0, "{found}");
-    // Whoever starts it again wants it back.
+    // Starting it again registers it again, under its old id.
     let again = place.at_work(&hub, "again", &flags).await;
     assert_eq!(id_of(&again), id);
 }

@@ -1,11 +1,11 @@
-//! What an agent does with the jobs it gets.
+//! How an agent handles the jobs it gets.
 
 use serde_json::{Value, json};
 
 use super::kit::{Place, Runtime};
 use crate::kit::{Agent, Reply, TestHub, eventually, output};
 
-/// A hub, and somebody who can pay.
+/// A hub, and a requester with credits.
 async fn hub_and_boss() -> (TestHub, Agent) {
     let hub = TestHub::serve(&[]).await;
     let boss = hub.orchestrator("boss").await;
@@ -45,7 +45,7 @@ async fn a_program_is_hired_and_paid() {
     assert_eq!(got["input"], json!({"text": "hi"}));
     assert_eq!(got["requester"], boss.id.as_str());
     assert_eq!(got["budget"], json!(0.10));
-    // And what it said beside is the job's log.
+    // Its standard error is the job's log.
     eventually(async || runtime.said("log").is_some_and(|said| said["line"] == "got it")).await;
 }
 
@@ -115,7 +115,7 @@ async fn input_and_output_are_held_to_their_schemas() {
         id: runtime.said("at_work").expect("said")["agent_id"].as_str().expect("text").to_owned(),
         ..boss.clone()
     };
-    assert_eq!(hub.score(&worker).await, "50.0", "nobody is blamed for what others send");
+    assert_eq!(hub.score(&worker).await, "50.0", "invalid input does not lower the score");
     let job = done(&hub, &boss, "count", &json!({"n": 1})).await;
     let text = job["result"]["text"].as_str().expect("text");
     assert!(text.starts_with("the output does not fit: n must be"), "{text}");
@@ -177,10 +177,10 @@ async fn a_server_of_ones_own_may_do_the_work() {
     let job = done(&hub, &boss, "web", &json!({"answer": 500})).await;
     assert_eq!(job["result"]["text"], "asked for it", "{job}");
     let job = done(&hub, &boss, "web", &json!({"answer": 503})).await;
-    assert_eq!(job["state"], "failed", "nobody else has the skill: {job}");
+    assert_eq!(job["state"], "failed", "no other agent has the skill: {job}");
 }
 
-/// Answers with the status the input names, and the idempotency key it was sent.
+/// Answers with the status that the input names, and the received idempotency key.
 async fn handler() -> String {
     use axum::http::{HeaderMap, StatusCode};
     let answer = |headers: HeaderMap, body: String| async move {
@@ -209,7 +209,7 @@ async fn a_runtime_that_is_told_to_stop_finishes_or_hands_back_and_leaves_the_li
     let posted = hub.post("/v1/jobs", Some(&boss.key), &body).await.expect(201);
     eventually(async || !place.text("begun").is_empty()).await;
     std::fs::remove_file(place.path("slow")).expect("removed");
-    // Somebody who takes over.
+    // An agent that takes over.
     let other = ["--skill", "leave", "--price", "0.05", "--name", "other", "--exec", "echo '{}'"];
     let _other = place.at_work(&hub, "other", &other).await;
     let left = leaver.terminate().await;
@@ -220,7 +220,7 @@ async fn a_runtime_that_is_told_to_stop_finishes_or_hands_back_and_leaves_the_li
     let path = format!("/v1/jobs/{}?wait=30", posted.str("/id"));
     let job = hub.get(&path, Some(&boss.key)).await.expect(200).json();
     assert_eq!(job["state"], "completed", "{job}");
-    // It comes back as who it was.
+    // It returns under its old id.
     let id = |runtime: &Runtime| runtime.said("at_work").expect("said")["agent_id"].clone();
     let first = id(&leaver);
     let again = place.at_work(&hub, "leaver", &flags).await;
@@ -251,7 +251,7 @@ async fn a_hub_that_was_set_up_anew_gets_the_agent_again() {
     let first = place.at_work(&hub, "first", &flags).await;
     first.kill();
     let hub = TestHub::serve(&[]).await;
-    // Another address is another context; the key goes along in a file.
+    // Another address is another context; the key is given by a file.
     let key = place.path("agent.key");
     let kept = std::fs::read_to_string(super::kit::key_of(&place, "stay")).expect("a key");
     let no_hub: Vec<&str> = kept.lines().filter(|line| !line.starts_with("hub ")).collect();
@@ -289,7 +289,7 @@ offer = { per_kib = "0.01" }
     };
     eventually(async || !offers().await.is_empty()).await;
     let offer = offers().await.remove(0);
-    assert_eq!(offer["price"], json!(0.07), "two KiB begun: {offer}");
+    assert_eq!(offer["price"], json!(0.07), "two started KiB: {offer}");
     eventually(async || runtime.said("offered").is_some_and(|said| said["price"] == "0.07")).await;
     let body = json!({"agent": offer["agent"]});
     hub.post(&format!("{path}/accept"), Some(&boss.key), &body).await.expect(200);

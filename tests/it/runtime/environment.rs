@@ -1,4 +1,4 @@
-//! What a handler gets of the environment its agent was started in.
+//! Which environment variables a handler gets from its agent.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::kit::Place;
 use crate::kit::TestHub;
 
-/// Keeps its environment and answers every job.
+/// Saves its environment and answers every job.
 const KEEPS: &str = r#"env >seen; while read job; do
   id=$(printf %s "$job" | sed 's/.*"job_id":"\([^"]*\)".*/\1/')
   echo "{\"job_id\":\"$id\",\"output\":{}}"

@@ -1,4 +1,5 @@
-//! Whose an agent is: that of the folder with its file, whatever it is called and whoever starts first.
+//! Ownership of a local agent: it belongs to the folder with its file, whatever its name and
+//! whichever folder starts first.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,12 +22,12 @@ fn folder(place: &Place, folder: &str, name: &str) {
 
 async fn started(place: &Place, hub: &TestHub, folder: &str) -> Runtime {
     let (file, said) = (format!("{folder}/agent.toml"), format!("said-{folder}"));
-    // What it said in an earlier run is not what it says now.
+    // Removes the output of an earlier run.
     let _ = fs::remove_file(place.path(&said));
     place.at_work(hub, &said, &["--file", &file]).await
 }
 
-/// Starts it and stops it again; the id it had.
+/// Starts it and stops it again; returns its id.
 async fn id_of(place: &Place, hub: &TestHub, folder: &str) -> Value {
     let mut runtime = started(place, hub, folder).await;
     let id = runtime.said("at_work").expect("said")["agent_id"].clone();
@@ -34,7 +35,7 @@ async fn id_of(place: &Place, hub: &TestHub, folder: &str) -> Value {
     id
 }
 
-/// An agent that does not start.
+/// An agent that refuses to start; returns its error.
 fn refused(place: &Place, hub: &TestHub, arguments: &[&str]) -> Value {
     let mut command = place.rialto();
     command.args(["agent", "run", "--json", "--hub", &hub.url]).args(arguments);
@@ -62,7 +63,7 @@ async fn two_folders_keep_their_agents_apart_in_whatever_order_they_start() {
     folder(&place, "one", "shout");
     folder(&place, "two", "shout");
     let one = id_of(&place, &hub, "one").await;
-    // The name is the other folder's, also while nothing runs there.
+    // The name belongs to the other folder, also while nothing runs there.
     let told = refused(&place, &hub, &["--file", "two/agent.toml"]);
     let (error, next) = (told["error"].to_string(), told["next"].to_string());
     let theirs = place.path("one").canonicalize().expect("a path");
@@ -85,10 +86,10 @@ async fn the_key_is_beside_the_file_for_its_owner_alone_and_moves_with_the_folde
     let [key] = keys.as_slice() else { panic!("one key, not {keys:?}") };
     let mode = fs::metadata(key).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(place.text("here/.rialto/.gitignore"), "*\n", "no key belongs in a repository");
+    assert_eq!(place.text("here/.rialto/.gitignore"), "*\n", "keys are kept out of repositories");
     fs::rename(place.path("here"), place.path("there")).expect("moved");
     assert_eq!(id_of(&place, &hub, "there").await, id);
-    // And whoever acts for it by its name finds the key there.
+    // Commands that use its name find the key there.
     let mut listed = place.rialto();
     listed.args(["job", "ls", "--as", "shout", "--hub", &hub.url]);
     let mut runtime = started(&place, &hub, "there").await;
@@ -124,7 +125,7 @@ async fn an_agent_that_gets_another_name_in_its_file_stays_who_it_is() {
     assert_eq!(id_of(&place, &hub, "one").await, one);
     // The old name is free.
     assert_ne!(id_of(&place, &hub, "two").await, one);
-    // A name on the command line is an agent of its own beside it.
+    // A name on the command line is a separate agent.
     let beside = ["--file", "one/agent.toml", "--name", "beside"];
     let mut other = place.at_work(&hub, "said-beside", &beside).await;
     assert_ne!(other.said("at_work").expect("said")["agent_id"], one);
@@ -138,12 +139,12 @@ async fn an_agent_that_an_older_version_kept_in_the_context_moves_to_its_folder(
     let id = runtime.said("at_work").expect("said")["agent_id"].clone();
     assert!(runtime.terminate().await.success());
     let key = key_of(&place, "shout");
-    // Older versions did not write down whose a name is.
+    // Older versions did not record which folder owns a name.
     fs::remove_file(key.with_file_name("claim.json")).expect("there");
     folder(&place, "one", "shout");
     folder(&place, "two", "shout");
     assert_eq!(id_of(&place, &hub, "one").await, id);
-    assert!(!key.exists(), "it has moved");
+    assert!(!key.exists(), "the key has moved");
     refused(&place, &hub, &["--file", "two/agent.toml"]);
 }
 

@@ -1,4 +1,4 @@
-//! What broke once: leaving with much in hand, keys of other hubs, hubs that come and go.
+//! Regression tests: leaving with many jobs assigned, keys of other hubs, hubs that restart.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,11 +40,11 @@ async fn leaving_with_more_jobs_than_one_list_holds_fails_none_of_them() {
         let job = ended(&hub, &boss, id).await;
         assert_eq!(job["state"], "completed", "{job}");
     }
-    // Who has left shows no score, so it comes back for it.
+    // An agent that has left shows no score, so it registers again.
     let flags = ["--skill", "many", "--price", "0.05", "--name", "slow", "--exec", "echo '{}'"];
     let slow = place.at_work(&hub, "slow-again", &flags).await;
     let id = slow.said("at_work").expect("said")["agent_id"].as_str().expect("text").to_owned();
-    assert_eq!(hub.score(&Agent { id, ..boss }).await, "50.0", "nobody is blamed for leaving");
+    assert_eq!(hub.score(&Agent { id, ..boss }).await, "50.0", "leaving does not lower the score");
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn what_runs_for_a_job_that_others_have_now_is_ended_at_the_next_start() {
     eventually(async || !place.text("pid").is_empty()).await;
     let process = format!("/proc/{}", place.text("pid").trim());
     runtime.kill();
-    assert!(std::path::Path::new(&process).exists(), "a run outlives its agent");
+    assert!(std::path::Path::new(&process).exists(), "a run survives its agent");
     let path = format!("/v1/operator/jobs/{id}/requeue");
     hub.post(&path, Some(&hub.operator), &json!({})).await.expect(200);
     let _again = place.at_work(&hub, "again", &flags).await;
@@ -131,7 +131,7 @@ async fn an_empty_hub_at_the_address_for_a_while_costs_the_agent_nothing() {
         .filter(|said| said["event"] == "at_work")
         .map(|said| said["agent_id"].clone())
         .collect();
-    assert!(ids.iter().all(|id| *id == ids[0]), "it is who it was: {ids:?}");
+    assert!(ids.iter().all(|id| *id == ids[0]), "the id is the same: {ids:?}");
 }
 
 fn directory() -> TempDir {

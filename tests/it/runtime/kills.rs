@@ -1,8 +1,8 @@
-//! SIGKILL of agents at work, and of the hub they work for: no job is lost, none is paid twice, and
-//! none is run twice.
+//! SIGKILL of working agents, and of their hub: no job is lost, none is paid twice, and none is run
+//! twice.
 //!
-//! Jobs come all the time, each takes a moment, and every so often somebody is killed. The handler
-//! writes down when it begins and when it ends, so that runs can be counted.
+//! Jobs arrive all the time, each takes a moment, and every so often a process is killed. The
+//! handler records its begin and end, so that runs can be counted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::kit::{http, operator_key};
 
 const AGENT_KILLS: usize = 100;
 const HUB_KILLS: usize = 50;
-/// Between two kills, in milliseconds: at most.
+/// Maximum pause between two kills, in milliseconds.
 const PAUSE_MS: u64 = 250;
-/// How long everything may take to settle after the last kill.
+/// The time limit for everything to settle after the last kill.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Takes up to a quarter of a second, and writes down when it began and ended.
+/// Takes up to a quarter of a second, and records its begin and end.
 const HANDLER: &str = r#"
 read job
 id=$(printf %s "$job" | sed 's/.*"job_id":"\([^"]*\)".*/\1/')
@@ -33,7 +33,7 @@ echo "end $id" >>runs
 echo "{\"id\":\"$id\"}"
 "#;
 
-/// A boss that posts jobs and remembers which were taken.
+/// A requester that posts jobs and records which were accepted.
 struct Boss {
     http: Client,
     url: String,
@@ -61,7 +61,7 @@ impl Boss {
         Self { http, url: url.to_owned(), key, posted: Vec::new() }
     }
 
-    /// Posts a job; one that was not acknowledged is posted again under its id until it is.
+    /// Posts a job; an unacknowledged one is posted again under its id until it is acknowledged.
     async fn post(&mut self) {
         let id = Uuid::from_u128(rand_u128());
         let body = json!({"id": id, "skill": "slow", "input": {}, "budget": 0.10});
@@ -71,10 +71,10 @@ impl Boss {
             Ok(answer) if answer.status().is_success() => self.posted.push(id),
             Ok(answer) => {
                 let text = answer.text().await.unwrap_or_default();
-                // The agent may have been away for too long on a busy machine.
+                // On a busy machine the agent may have been away for too long.
                 assert!(text.contains("offline"), "{text}");
             }
-            // The hub was killed: whether it took the job is not known, and nobody was told so.
+            // The hub was killed: it is unknown whether it accepted the job.
             Err(_) => {}
         }
     }
@@ -85,7 +85,7 @@ impl Boss {
         Some(value(answer).await)
     }
 
-    /// Waits until every job that was acknowledged has ended.
+    /// Waits until every acknowledged job has ended.
     async fn all_ended(&self) -> Vec<Value> {
         let all = async {
             let mut ended = Vec::new();
@@ -107,7 +107,7 @@ impl Boss {
 }
 
 impl Boss {
-    /// Whether a job goes on, also one that was taken without a word.
+    /// Whether any job is unfinished, including unacknowledged ones.
     async fn is_any_left(&self) -> bool {
         let url = format!("{}/v1/jobs?state=live", self.url);
         let Ok(answer) = self.http.get(url).bearer_auth(&self.key).send().await else {
@@ -118,7 +118,7 @@ impl Boss {
     }
 }
 
-/// What was answered; nothing if that broke off.
+/// The response body; null if it was truncated.
 async fn value(answer: reqwest::Response) -> Value {
     serde_json::from_str(&answer.text().await.unwrap_or_default()).unwrap_or_default()
 }
@@ -157,13 +157,13 @@ fn runs(place: &Place) -> BTreeMap<String, (usize, usize)> {
         match line.split_once(' ') {
             Some(("begin", id)) => runs.entry(id.to_owned()).or_default().0 += 1,
             Some(("end", id)) => runs.entry(id.to_owned()).or_default().1 += 1,
-            _ => panic!("what is {line}?"),
+            _ => panic!("unexpected line: {line}"),
         }
     }
     runs
 }
 
-/// Every job was run once, paid once, and its result is its own.
+/// Checks that every job was run once and paid once, and has its own result.
 async fn assert_all_is_well(boss: &Boss, place: &Place) {
     let ended = boss.all_ended().await;
     let runs = runs(place);
@@ -174,7 +174,7 @@ async fn assert_all_is_well(boss: &Boss, place: &Place) {
         assert_eq!(job["result"]["output"]["id"], id, "{job}");
         assert_eq!(runs.get(id), Some(&(1, 1)), "{id} was not run exactly once");
     }
-    // What was run without having been acknowledged was run once as well.
+    // An unacknowledged job was run at most once as well.
     assert!(runs.values().all(|(_, ends)| *ends <= 1), "{runs:?}");
     let account = boss
         .http
@@ -208,7 +208,7 @@ async fn a_hundred_kills_of_an_agent_lose_no_job_and_repeat_none() {
         runtime = agent(&place, &hub.url);
     }
     assert_all_is_well(&boss, &place).await;
-    assert_eq!(boss.posted.len(), AGENT_KILLS, "every job was taken");
+    assert_eq!(boss.posted.len(), AGENT_KILLS, "every job was accepted");
     runtime.kill();
     hub.kill();
     assert_audit_is_clean(data.path());
@@ -222,7 +222,7 @@ async fn fifty_kills_of_the_hub_lose_no_job_and_pay_none_twice() {
     place.file("handler.sh", HANDLER);
     let mut hub = start_at(data.path(), TO_COME_BACK);
     let mut boss = Boss::hired(&hub.url).await;
-    // The agent knows one address, so every hub after the first listens where it did.
+    // The agent knows one address, so every later hub listens at the first one's.
     let address = hub.url.trim_start_matches("http://").to_owned();
     let runtime = agent(&place, &hub.url);
     is_listed(&boss).await;

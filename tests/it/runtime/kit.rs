@@ -1,4 +1,4 @@
-//! What these tests share: `rialto agent run` in a process of its own, which can be killed.
+//! Shared by these tests: `rialto agent run` in its own process, which can be killed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,12 +10,12 @@ use tempfile::TempDir;
 
 use crate::kit::{TestHub, eventually, in_time};
 
-/// A directory with handlers, and the home of the command line beside them.
+/// A directory with handlers, and the command line's home directory beside them.
 pub struct Place {
     pub directory: TempDir,
 }
 
-/// An agent that runs. It is killed when dropped.
+/// A running agent. It is killed when dropped.
 pub struct Runtime {
     child: Child,
     said: PathBuf,
@@ -30,7 +30,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// A file beside the handlers.
+    /// Writes a file beside the handlers.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).expect("written");
@@ -41,7 +41,7 @@ impl Place {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// The binary, with nothing of this machine around it.
+    /// The binary, isolated from this machine's settings.
     pub fn rialto(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
         let ours = |name: &OsStr| name.to_string_lossy().starts_with("RIALTO_");
@@ -52,12 +52,12 @@ impl Place {
         command
     }
 
-    /// `rialto agent run --json` with these arguments; what it says is kept in a file of that name.
+    /// `rialto agent run --json` with these arguments; its output goes to a file of that name.
     pub fn run(&self, said: &str, arguments: &[&str]) -> Runtime {
         self.run_with(said, arguments, &[])
     }
 
-    /// The same with more in its environment.
+    /// The same with further environment variables.
     pub fn run_with(&self, said: &str, arguments: &[&str], env: &[(&str, &str)]) -> Runtime {
         let said = self.path(said);
         let out = fs::OpenOptions::new().create(true).append(true).open(&said).expect("a file");
@@ -79,7 +79,7 @@ impl Place {
         self.at_work_with(hub, said, arguments, &[]).await
     }
 
-    /// The same with more in its environment.
+    /// The same with further environment variables.
     pub async fn at_work_with(
         &self,
         hub: &TestHub,
@@ -99,13 +99,13 @@ impl Place {
 }
 
 impl Runtime {
-    /// SIGKILL, and wait until it is gone.
+    /// Sends SIGKILL and waits for the exit.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
 
-    /// SIGTERM, and wait until it is gone.
+    /// Sends SIGTERM and waits for the exit.
     pub async fn terminate(&mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
@@ -113,7 +113,7 @@ impl Runtime {
         self.ended().await
     }
 
-    /// Waits until it is gone by itself.
+    /// Waits until it exits by itself.
     pub async fn ended(&mut self) -> ExitStatus {
         in_time(async {
             loop {
@@ -126,13 +126,13 @@ impl Runtime {
         .await
     }
 
-    /// Everything it has said, oldest first.
+    /// All its events, oldest first.
     pub fn events(&self) -> Vec<Value> {
         let text = fs::read_to_string(&self.said).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The last thing of a kind it has said.
+    /// Its last event of a kind.
     pub fn said(&self, event: &str) -> Option<Value> {
         self.events().into_iter().rev().find(|said| said["event"] == event)
     }
@@ -152,7 +152,7 @@ impl Drop for Runtime {
     }
 }
 
-/// The key that an agent of this home has.
+/// The key file of an agent in this home directory.
 pub fn key_of(place: &Place, agent: &str) -> PathBuf {
     let contexts = fs::read_dir(place.path("home/contexts")).expect("contexts");
     let keys = contexts.flatten().map(|at| at.path().join("agents").join(agent).join("agent.key"));

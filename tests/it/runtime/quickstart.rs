@@ -1,5 +1,5 @@
-//! From an empty folder to a paid job: every command as `rialto dev` prints it, and the tests of what
-//! `rialto init` makes.
+//! From an empty folder to a paid job: every command as `rialto dev` prints it, and the tests that
+//! `rialto init` generates.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -7,10 +7,10 @@ use std::process::{Child, Command, Output, Stdio};
 use super::kit::Place;
 use crate::kit::{Lines, output};
 
-/// Lines of code a newcomer may have to read or write.
+/// Lines of code a new user may have to read or write.
 const LINES_MAX: usize = 12;
 
-/// `rialto dev`, as it is typed, and what it said.
+/// `rialto dev` as it is typed, and its output.
 struct Dev {
     child: Child,
     url: String,
@@ -20,7 +20,7 @@ struct Dev {
 impl Dev {
     fn start(place: &Place) -> Self {
         let mut command = place.rialto();
-        // Any port, without changing what is typed: other tests need theirs.
+        // Any port, without changing the typed command: other tests need theirs.
         command.arg("dev").env("RIALTO_HTTP__LISTEN", "127.0.0.1:0");
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut lines = Lines::of(child.stdout.take());
@@ -44,7 +44,7 @@ impl Drop for Dev {
     }
 }
 
-/// A shell where the binary is on the path, as for somebody who has installed it.
+/// A shell with the binary on the path, as after an installation.
 fn shell(place: &Place, line: &str, hub: Option<&str>) -> Command {
     let built = Path::new(env!("CARGO_BIN_EXE_rialto")).parent().expect("a folder");
     let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap_or_default());
@@ -68,7 +68,7 @@ fn empty_folder() -> Place {
     place
 }
 
-/// `rialto agent run` in the background, once it says that it is at work.
+/// `rialto agent run` in the background, once it reports that it works.
 fn at_work(mut command: Command) -> Child {
     let mut agent = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let first = Lines::of(agent.stderr.take()).next().expect("it says something");
@@ -87,7 +87,7 @@ fn four_commands_as_printed_lead_from_an_empty_folder_to_a_paid_job() {
     let with_hub = |line: &str| shell(&place, &format!("{export}; exec {line}"), None);
     let made = output(&mut with_hub(init)).expect("it runs");
     assert!(made.status.success(), "{}", ran(&made));
-    // What `init` says comes next is the same.
+    // The next steps that `init` prints are the same.
     let next = ran(&made);
     for line in [run, post] {
         assert!(next.lines().any(|said| said.trim() == line), "{line} is not in {next}");
@@ -115,7 +115,7 @@ fn nothing_is_written_over() {
     assert_eq!(place.text("folder/handler.sh"), "mine");
 }
 
-/// Makes an agent, prepares it, and runs its own test against a dev hub.
+/// Generates an agent, prepares it, and runs its own test against a dev hub.
 fn own_test_passes(lang: &str, prepare: impl Fn(&Path), test: &str) {
     let place = empty_folder();
     let dev = Dev::start(&place);
@@ -129,7 +129,7 @@ fn own_test_passes(lang: &str, prepare: impl Fn(&Path), test: &str) {
     let printed: Vec<&str> = made.lines().filter_map(|line| line.strip_prefix("  ")).collect();
     assert_eq!(printed.last(), Some(&test));
     for line in &printed {
-        // What runs until it is stopped is part of the test itself.
+        // Commands that run until they are stopped are part of the test itself.
         if !line.starts_with("rialto ") && !line.starts_with("npm install") {
             run(line);
         }
@@ -162,7 +162,7 @@ fn a_second_agent_of_another_name_passes_its_own_test_beside_the_first() {
 
 #[test]
 fn the_rust_agent_passes_its_own_test() {
-    // Its one dependency is here already, since the hub has it, too.
+    // Its one dependency is available offline, since the hub has it, too.
     let offline = |folder: &Path| {
         std::fs::create_dir(folder.join(".cargo")).expect("a folder");
         let config = "[net]\noffline = true\n";
@@ -180,7 +180,7 @@ fn the_typescript_agent_passes_its_own_test() {
     own_test_passes("ts", packages, "npm test");
 }
 
-/// What the TypeScript agent's `npm install` installs, done once and kept in the target directory.
+/// The result of the TypeScript agent's `npm install`, done once and kept in the target directory.
 fn typescript() -> PathBuf {
     let target = Path::new(env!("CARGO_BIN_EXE_rialto")).ancestors().nth(2).expect("a folder");
     let folder = target.join("foreign").join("typescript");

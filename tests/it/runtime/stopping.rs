@@ -1,4 +1,5 @@
-//! Stopping: whatever the hub does, an agent that is told to stop is gone soon, and its programs with it.
+//! Stopping: whatever the hub does, an agent exits soon after it is told to stop, with its
+//! programs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +14,10 @@ use serde_json::json;
 use super::kit::{Place, Runtime};
 use crate::kit::eventually;
 
-/// Longer than any stop takes, and shorter than a hub that is waited for.
+/// Longer than any stop takes, and shorter than a wait for the hub.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A hub that registers everybody, and for the rest does as it is told.
+/// A hub that registers every agent, and otherwise uses this router.
 async fn hub(router: Router) -> String {
     let known =
         || async { (StatusCode::CREATED, json!({"agent_id": "a", "api_key": "rk_a"}).to_string()) };
@@ -46,7 +47,7 @@ async fn an_agent_that_its_hub_does_not_let_in_stops_when_told() {
     let mut runtime = place.run("said", &flags);
     eventually(async || asked.load(Ordering::SeqCst) > 0).await;
     stops(&mut runtime).await;
-    assert!(runtime.said("at_work").is_none(), "it never was: {:?}", runtime.events());
+    assert!(runtime.said("at_work").is_none(), "it never registered: {:?}", runtime.events());
 }
 
 #[tokio::test]
@@ -60,7 +61,7 @@ async fn programs_that_do_not_listen_end_with_an_agent_whose_hub_hangs() {
     place.file("agent.toml", &format!("{}{}persistent = true\n", skill("once"), skill("stays")));
     let job = |id: u32, skill: &str| json!({"id": format!("6ba7b810-9dad-41d1-80b4-00c04fd430c{id}"), "epoch": 1, "skill": skill, "input": {}});
     let work = json!({"jobs": [job(1, "once"), job(2, "stays")]}).to_string();
-    // The first question is answered, and nothing after it.
+    // The first request is answered, and none after it.
     let answered_once = |answer: String| {
         let asked = Arc::new(AtomicUsize::new(0));
         move || {

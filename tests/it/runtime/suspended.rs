@@ -1,4 +1,4 @@
-//! A suspended agent waits like one whose hub is away, and goes on when it is resumed.
+//! A suspended agent waits as if its hub were away, and continues when it is resumed.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ async fn a_suspended_agent_says_so_once_and_works_again_when_it_is_resumed() {
     let path = format!("/v1/jobs/{}?wait=30", job["id"].as_str().expect("text"));
     let job = hub.get(&path, Some(&boss.key)).await.expect(200).json();
     assert_eq!(job["state"], "completed", "{job}");
-    // Its inbox is read again too: it names a price.
+    // It reads its inbox again, too: it makes an offer.
     let job = json!({"skill": "shout", "input": {}, "budget": 1, "select": "offers"});
     let job = hub.post("/v1/jobs", Some(&boss.key), &job).await.expect(201).json();
     told(&mut runtime, "offered").await;

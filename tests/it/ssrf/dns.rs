@@ -1,4 +1,4 @@
-//! A name server with answers of our own making, none of which lasts.
+//! A name server with configurable answers that expire at once.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,21 +9,21 @@ use tokio::net::UdpSocket;
 const TYPE_A: u16 = 1;
 const TYPE_CNAME: u16 = 5;
 const TYPE_AAAA: u16 = 28;
-/// An answer, from the zone's own server, without an error.
+/// Flags of an authoritative answer without an error.
 const ANSWERED: u16 = 0x8580;
 
-/// What a name means.
+/// The records of a name.
 #[derive(Clone, Debug, Default)]
 pub struct Meaning {
-    /// Its addresses, one list after the other, the last for ever. What has IPv6 addresses must not
-    /// change, since who asks for both kinds does so at once.
+    /// Its addresses, one list per query, the last one for ever. A name with IPv6 addresses must
+    /// not change, since a resolver asks for both kinds at once.
     pub turns: Vec<Vec<IpAddr>>,
-    /// Whether it is only another name for that.
+    /// Set if it is only an alias of that name.
     pub canonical: Option<String>,
 }
 
 struct Zone {
-    /// What every name means that nobody was told about.
+    /// The records of every unknown name.
     otherwise: Meaning,
     names: HashMap<String, Meaning>,
     asked: HashMap<String, usize>,
@@ -34,7 +34,7 @@ struct Zone {
 pub struct Dns(Arc<Mutex<Zone>>);
 
 impl Dns {
-    /// Answers at the port every resolver asks.
+    /// Starts to answer at the port that resolvers use.
     pub async fn start(otherwise: Meaning) -> Self {
         let (names, asked) = (HashMap::new(), HashMap::new());
         let zone = Zone { otherwise, names, asked, questions: 0 };
@@ -57,7 +57,7 @@ impl Dns {
         self.0.lock().expect("no panic").names.insert(name.to_owned(), meaning);
     }
 
-    /// How many questions came.
+    /// The number of queries so far.
     pub fn questions(&self) -> usize {
         self.0.lock().expect("no panic").questions
     }
@@ -114,7 +114,7 @@ impl Zone {
     }
 }
 
-/// A record that is out of date as soon as it is read.
+/// A record with a lifetime of zero.
 fn record(name: &str, kind: u16, data: &[u8]) -> Vec<u8> {
     let mut record = encoded(name);
     record.extend(kind.to_be_bytes());
@@ -135,7 +135,7 @@ fn encoded(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The name at the start of these bytes, in small letters, and where it ends.
+/// The name at the start of these bytes, in lower case, and where it ends.
 fn name_in(bytes: &[u8]) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     let mut at = 0;

@@ -21,7 +21,7 @@ pub enum Field {
     ClawEndpoint,
     ClawEndpointInMessage,
     AgoraEndpoint,
-    // These may hold URLs and are never called.
+    // These may contain URLs and are never called.
     SchemaReference,
     ClawSchemaReference,
     CardMember,
@@ -34,7 +34,7 @@ use Field::{
     SchemaReference,
 };
 
-/// Those the hub calls.
+/// Fields that the hub calls.
 pub const CALLED: [Field; 8] = [
     ApiEndpoint,
     CallbackUrl,
@@ -46,11 +46,11 @@ pub const CALLED: [Field; 8] = [
     AgoraEndpoint,
 ];
 
-/// Those it does not.
+/// Fields that it does not call.
 pub const KEPT: [Field; 4] = [SchemaReference, ClawSchemaReference, CardMember, ClaraTag];
 
-/// Files of the hub that let a URL in, each with how many places in it do: whoever adds one has to
-/// add a field here.
+/// The hub's files that accept URLs, each with the number of places: a new place must be added here
+/// as a field.
 pub const CHECKED: &[(&str, usize)] = &[
     ("crates/hub/src/v1/jobs/ask.rs", 1),
     ("crates/protocols/src/agora/intake.rs", 1),
@@ -60,7 +60,7 @@ pub const CHECKED: &[(&str, usize)] = &[
     ("crates/protocols/src/relay/routes/agents.rs", 1),
 ];
 
-/// A hub with somebody of every protocol to make it call others.
+/// A hub with an agent of every protocol, to make it call URLs.
 pub struct Bench {
     pub hub: Hub,
     asker: Agent,
@@ -85,8 +85,8 @@ impl Bench {
         Self { hub, asker, worker, sender, node }
     }
 
-    /// Puts a URL into a field and, if it is taken, does what makes the hub call it. What came of
-    /// the first is the answer.
+    /// Puts a URL into a field and, if it is accepted, triggers the call. Returns the status of the
+    /// first step.
     pub async fn give(&self, field: Field, url: &str) -> u16 {
         let (hub, asker) = (&self.hub, &self.asker);
         match field {
@@ -204,7 +204,7 @@ impl Bench {
         published.status
     }
 
-    /// Somebody new says where it is called, and is written to.
+    /// A new agora agent registers this endpoint and gets a message.
     async fn speak(&self, url: &str) -> u16 {
         let key = |text: &str| {
             let mut seed = [7; 32];
@@ -225,7 +225,7 @@ impl Bench {
     }
 }
 
-/// A list of places that let URLs in is only as good as it is complete.
+/// Checks that the list of places that accept URLs is complete.
 #[test]
 fn every_place_that_lets_a_url_in_is_one_of_these_fields() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -252,5 +252,5 @@ fn every_place_that_lets_a_url_in_is_one_of_these_fields() {
     found.sort();
     let known: Vec<(String, usize)> =
         CHECKED.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect();
-    assert_eq!(found, known, "whoever lets a URL in adds a field, so that it is tried as well");
+    assert_eq!(found, known, "a place that accepts URLs must be a field here");
 }

@@ -1,4 +1,4 @@
-//! The URLs that name their place themselves.
+//! URLs with literal addresses.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use super::spellings::{hosts_of, urls_of};
 use super::urls::{CLOSED, HOSTILE, PLAIN};
 
-/// An address or two of every network that must not be called.
+/// One or two addresses of every network that must not be called.
 pub fn closed() -> Vec<IpAddr> {
     CLOSED.iter().map(|text| text.parse().expect("an address")).collect()
 }
 
-/// Everything a hub that listed no network has to refuse, at ports where somebody listens: the
-/// table of the guard's own tests, and every closed address in every spelling.
+/// Everything that a hub without listed networks must refuse, at ports with listeners: the table of
+/// the guard's own tests, and every closed address in every spelling.
 pub fn all(ports: &[u16]) -> Vec<String> {
     let table = HOSTILE.iter().chain(PLAIN).map(|url| (*url).to_owned());
     let hosts = closed().into_iter().flat_map(hosts_of);
@@ -21,7 +21,7 @@ pub fn all(ports: &[u16]) -> Vec<String> {
     distinct.into_iter().collect()
 }
 
-/// Those of them that mean this machine.
+/// Those that mean this machine.
 pub fn of_this_machine(ports: &[u16]) -> Vec<String> {
     let loopback = ["127.0.0.1", "127.1.2.3", "::1", "0.0.0.0", "::"].map(|text| text.parse());
     let hosts = loopback.into_iter().map(|ip: Result<IpAddr, _>| ip.expect("an address"));
@@ -29,9 +29,9 @@ pub fn of_this_machine(ports: &[u16]) -> Vec<String> {
     hosts.flat_map(|host| urls_of(&host, ports[0])).collect()
 }
 
-/// One of the ways to try a host, each in its turn.
+/// One of the spellings of a host, in rotation.
 fn one_of(at: usize, host: &str, ports: &[u16]) -> String {
     let urls = urls_of(host, ports[at % ports.len()]);
-    // A number that shares nothing with how often the spellings repeat.
+    // Coprime with the number of spellings.
     urls[at * 7 % urls.len()].clone()
 }

@@ -1,9 +1,9 @@
-//! The hub calls nobody it must not (T22 to T24), shown in a network of its own.
+//! The hub never calls a forbidden address (T22 to T24), tested in a separate network namespace.
 //!
-//! The test starts itself again in a network namespace in which every address there is leads to this
-//! machine, and where our own server answers all questions about names. Whatever the hub dials, a trap
-//! sees; nothing can leave. Where the system allows no such namespace, that is said aloud, and what can
-//! be shown on loopback is shown there; but not where `CI=true`, where nobody hears it.
+//! The test starts itself again in a network namespace in which every address leads to this
+//! machine, and its own server answers all name queries. The traps see every connection of the hub;
+//! none can leave. Where the system does not allow such a namespace, the test prints a notice and
+//! runs on loopback what it can; with `CI=true` it fails instead.
 
 mod dns;
 mod fields;
@@ -21,7 +21,7 @@ mod urls;
 use namespace::Place;
 use onslaught::Onslaught;
 
-/// The name this test goes by when it starts itself again.
+/// The name of this test, for starting itself again.
 const NAME: &str = "ssrf::no_url_leads_the_hub_to_a_forbidden_listener";
 
 #[test]
@@ -34,7 +34,7 @@ fn no_url_leads_the_hub_to_a_forbidden_listener() {
         Place::Outside(said) => print!("{said}"),
         Place::Denied(why) => {
             let is_checked = std::env::var("CI").is_ok_and(|text| text == "true");
-            assert!(!is_checked, "{NAME}: where everything is checked, this must be: {why}");
+            assert!(!is_checked, "{NAME}: CI must not skip this: {why}");
             crate::kit::say_aloud(&format!(
                 "{NAME}: NO NETWORK NAMESPACE ({why}). Only loopback is checked: neither other \
                  forbidden networks, nor names, nor redirects are."

@@ -1,13 +1,13 @@
-//! A network in which all addresses are this machine, and a way into it.
+//! A network namespace in which all addresses are this machine.
 
 use std::process::{Command, Output};
 
-/// Set for the process inside.
+/// Environment variable: set for the process inside.
 const INSIDE: &str = "RIALTO_TEST_NAMESPACE";
-/// The exit code of a shell that could not make the namespace what it has to be.
+/// The exit code of a shell that could not create the namespace.
 const NOT_MADE: i32 = 77;
 
-/// Every address is delivered to this machine, and names are asked of our own server alone.
+/// Every address is delivered to this machine, and names are resolved by the test's server only.
 const SCRIPT: &str = r#"
 set -e
 trap 'test $? -eq 0 || exit 77' EXIT
@@ -23,17 +23,17 @@ trap - EXIT
 exec "$@"
 "#;
 
-/// Where this process is, or what came of sending another one there.
+/// Where this process runs, or the result of the one inside.
 pub enum Place {
     /// In the namespace.
     Inside,
-    /// Outside of it; the test has passed inside and said this.
+    /// Outside of it; the test has passed inside with this output.
     Outside(String),
-    /// The system lets nobody in, and says why.
+    /// The system does not allow it, for this reason.
     Denied(String),
 }
 
-/// Runs the named test of this program inside, unless this is inside already.
+/// Runs the named test of this program inside, unless this process is inside already.
 pub fn enter(test: &str) -> Place {
     if std::env::var_os(INSIDE).is_some() {
         return Place::Inside;
@@ -51,7 +51,7 @@ pub fn enter(test: &str) -> Place {
 
 fn judge(output: &Output) -> Place {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
-    // A shell that was never started has said nothing, least of all that a test runs.
+    // A shell that did not start has not printed that a test runs.
     let began = out.contains("running 1 test");
     match output.status.code() {
         Some(0) if began => Place::Outside(out),
@@ -65,7 +65,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned() + "\n"
 }
 
-/// Connections that were tried in this namespace and found nobody listening.
+/// Connections in this namespace that were refused.
 pub fn refused_connects() -> u64 {
     let snmp = std::fs::read_to_string("/proc/self/net/snmp").expect("the kernel's counts");
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp: "));

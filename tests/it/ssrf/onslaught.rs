@@ -1,4 +1,4 @@
-//! All of it against a hub, field by field, and what the traps saw.
+//! All URLs against a hub, field by field, and what the traps saw.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,16 +15,16 @@ use super::traps::Traps;
 use super::{literals, rebinding, redirects};
 use crate::kit::eventually;
 
-/// Where services listen that nobody outside should reach.
+/// Ports of services that must not be reachable from outside.
 const PORTS: [u16; 8] = [443, 80, 8080, 8443, 22, 2375, 6379, 9200];
-/// An address an operator listed, so that it is called by plain http.
+/// An address that the operator listed, so that plain http is allowed.
 const LISTED: &str = "9.9.9.9";
-/// Of the URLs that are only kept, one in so many.
+/// Of the URLs that are only stored, every so many is tried.
 const KEPT_STEP: usize = 8;
-/// Requests under way at once.
+/// Concurrent requests.
 const AT_ONCE: usize = 16;
 
-/// What was tried, and what was let in.
+/// The number of tried and of accepted URLs.
 pub struct Onslaught {
     traps: Traps,
     bench: Bench,
@@ -33,9 +33,9 @@ pub struct Onslaught {
 }
 
 impl Onslaught {
-    /// Inside the namespace, where every address is ours.
+    /// Inside the namespace, where every address is the test's own.
     pub async fn everywhere() {
-        // Whoever is not known leads to the neighbours.
+        // An unknown name resolves to a private network.
         let otherwise = Meaning { turns: vec![vec![ip("10.0.0.1")]], canonical: None };
         let dns = Dns::start(otherwise).await;
         let traps = Traps::set(&PORTS).await;
@@ -44,13 +44,13 @@ impl Onslaught {
 
         let control = Self { traps, bench: Bench::set("").await, tried: 0, taken: 0 };
         control.controls(&dns).await;
-        // What did not get through there is tried again, and not to be seen here.
+        // A new hub, so that retries of the last one's failed deliveries are not seen.
         let strict = control.moved_to("").await;
         let (strict, literals) = strict.literals(literals::all(&PORTS)).await;
         let (strict, names) = strict.names(&dns).await;
         let listed = strict.moved_to(&format!("{LISTED}/32")).await;
         let (listed, redirected) = listed.redirects().await;
-        assert_eq!(refused_connects(), failed_before, "something was dialled where nobody listens");
+        assert_eq!(refused_connects(), failed_before, "the hub called a port without a listener");
         println!(
             "ssrf: {literals} URLs and {names} names through {} fields, {redirected} redirects: \
              {} requests, {} taken; {} questions to DNS; {reachable} forbidden addresses at {} \
@@ -63,7 +63,7 @@ impl Onslaught {
         );
     }
 
-    /// Outside, with what loopback can show.
+    /// Outside, with what loopback allows.
     pub async fn on_loopback() {
         let traps = Traps::set(&[0]).await;
         let urls = literals::of_this_machine(&traps.ports);
@@ -81,8 +81,8 @@ impl Onslaught {
         Self { traps, bench: Bench::set(allow).await, tried, taken }
     }
 
-    /// How many of the forbidden addresses anybody else could reach: a trap nobody can fall into
-    /// would prove nothing.
+    /// How many of the forbidden addresses are reachable at all: an unreachable trap would prove
+    /// nothing.
     async fn reachable(traps: &Traps) -> usize {
         let mut unreachable = Vec::new();
         for address in literals::closed() {
@@ -96,18 +96,19 @@ impl Onslaught {
         let all = literals::closed().len();
         let seen: usize = traps.take().await.values().sum();
         let reached = all - unreachable.len();
-        assert_eq!(seen, reached, "the traps see whoever comes");
-        // Nobody connects to many at once, or to a link without saying which.
+        assert_eq!(seen, reached, "the traps see every connection");
+        // Multicast and broadcast addresses, and link-local ones without a zone, cannot be
+        // connected to.
         let never = |address: &IpAddr| match address.to_canonical() {
             IpAddr::V4(ip) => ip.is_multicast() || ip.is_broadcast(),
             IpAddr::V6(ip) => ip.is_multicast() || ip.is_unicast_link_local(),
         };
         unreachable.retain(|address| !never(address));
-        assert!(unreachable.is_empty(), "no trap could catch who goes to {unreachable:?}");
+        assert!(unreachable.is_empty(), "no trap is reachable at {unreachable:?}");
         reached
     }
 
-    /// What may be called is called, through every field: by address, by name, and by both kinds.
+    /// Allowed addresses are called through every field: by address, by name, and by both kinds.
     async fn controls(&self, dns: &Dns) {
         let public = vec![vec![ip(PUBLIC)]];
         dns.teach("good.example", Meaning { turns: public, canonical: None });
@@ -119,12 +120,16 @@ impl Onslaught {
                 let seen = self.traps.take().await;
                 let expected = if host.contains(':') { PUBLIC_SIX } else { PUBLIC };
                 let places: Vec<&IpAddr> = seen.keys().collect();
-                assert_eq!(places, [&ip(expected)], "{field:?} of {host} is called there alone");
+                assert_eq!(
+                    places,
+                    [&ip(expected)],
+                    "{field:?} of {host} must be called only there"
+                );
             }
         }
     }
 
-    /// Every URL through every field that is called, and some through those that only keep it.
+    /// Every URL through every called field, and some through those that only store it.
     async fn literals(self, urls: Vec<String>) -> (Self, usize) {
         let through = |fields: &'static [Field], step| {
             let urls = urls.iter().step_by(step).map(String::as_str);
@@ -137,7 +142,7 @@ impl Onslaught {
         (this, count)
     }
 
-    /// Every name through the registry, where it is also tried out, and through one field more.
+    /// Every name through the registry, which also has a test call, and through one more field.
     async fn names(self, dns: &Dns) -> (Self, usize) {
         let names = rebinding::teach(dns);
         let urls: Vec<String> = names.iter().map(|name| format!("https://{name}/in")).collect();
@@ -145,7 +150,7 @@ impl Onslaught {
         let both = urls.iter().zip(others);
         let pairs = both.flat_map(|(url, field)| [(Field::ApiEndpoint, url), (field, url)]);
         let this = self.all(pairs.map(|(field, url)| (field, url.as_str())).collect()).await;
-        // Those that are good the first time are called the first time.
+        // Names that are valid at first are called at first.
         let seen = this.caught(&[PUBLIC]).await;
         let turning = names.iter().filter(|name| name.starts_with("later")).count();
         assert!(seen[&ip(PUBLIC)] >= turning, "{seen:?} of {turning}");
@@ -154,12 +159,12 @@ impl Onslaught {
         (this, names.len())
     }
 
-    /// Whoever did not get through is tried again, and its name asked for again.
+    /// Retries every failed delivery, which resolves its name again.
     async fn again(&self) {
         let hub = &self.bench.hub;
         let waiting: Vec<u64> =
             hub.engine.look(|world| world.pushes().map(|push| push.notice.0).collect());
-        assert!(!waiting.is_empty(), "nothing got through, so something waits");
+        assert!(!waiting.is_empty(), "no delivery succeeded, so some are pending");
         for notice in waiting {
             let path = format!("/v1/operator/pushes/{notice}/retry");
             hub.call("POST", &path, Some(&hub.operator), None).await;
@@ -185,22 +190,22 @@ impl Onslaught {
         let given = stream::iter(pairs).map(|(field, url)| bench.give(field, url));
         let answers: Vec<u16> = given.buffer_unordered(AT_ONCE).collect().await;
         let odd: Vec<&u16> = answers.iter().filter(|status| **status >= 500).collect();
-        assert!(odd.is_empty(), "the hub is to blame for nothing: {odd:?}");
+        assert!(odd.is_empty(), "the hub had internal errors: {odd:?}");
         self.tried += tried;
         self.taken += answers.iter().filter(|status| **status < 300).count();
         self.settled().await;
         self
     }
 
-    /// Waits until everything that is to be sent was tried.
+    /// Waits until every pending delivery was attempted.
     async fn settled(&self) {
         let engine = &self.bench.hub.engine;
-        // A call under way is due until what came of it is written down.
+        // A running delivery is due until its result is recorded.
         eventually(async || engine.look(|world| world.pushes_due(engine.now()).next().is_none()))
             .await;
     }
 
-    /// Nobody went anywhere but to these places.
+    /// Checks that only these addresses were connected to.
     async fn caught(&self, permitted: &[&str]) -> BTreeMap<IpAddr, usize> {
         let seen = self.traps.take().await;
         let permitted: Vec<IpAddr> = permitted.iter().map(|text| ip(text)).collect();

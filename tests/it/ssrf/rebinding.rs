@@ -1,4 +1,5 @@
-//! Names that lead where they must not: alone, among others, by another name, or the second time.
+//! Names that resolve to forbidden addresses: alone, among others, by an alias, or at the second
+//! query.
 
 use std::net::IpAddr;
 
@@ -14,11 +15,11 @@ pub fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
-/// Teaches every way to lead to every closed address, and gives the names.
+/// Registers every way to reach every closed address, and returns the names.
 pub fn teach(dns: &Dns) -> Vec<String> {
     let mut names = Vec::new();
     for (at, closed) in closed().into_iter().enumerate() {
-        // An IPv6 answer cannot carry a mapped address without losing it on the way.
+        // A mapped address does not survive in an IPv6 record.
         let closed = closed.to_canonical();
         let turn = |addresses: &[IpAddr]| vec![addresses.to_vec()];
         let public = ip(PUBLIC);

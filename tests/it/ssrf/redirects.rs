@@ -1,9 +1,9 @@
-//! Answers that send the hub elsewhere.
+//! Redirects to other addresses.
 
-/// Every status that means "somewhere else".
+/// Every redirect status.
 const STATUSES: [u16; 7] = [300, 301, 302, 303, 305, 307, 308];
 
-/// Where to.
+/// The targets.
 #[rustfmt::skip]
 const PLACES: &[&str] = &[
     "http://127.0.0.1/", "http://127.0.0.1:8080/", "https://127.0.0.1/", "http://[::1]/",
@@ -11,18 +11,18 @@ const PLACES: &[&str] = &[
     "http://192.168.0.1/", "http://169.254.169.254/latest/meta-data/", "//169.254.169.254/",
     "http://100.64.0.1/", "http://[fd00::1]/", "http://[64:ff9b::a00:1]/", "http://[2002:7f00:1::]/",
     "http://2130706433/", "http://[::ffff:10.0.0.1]/", "https://10.0.0.1/", "http://198.18.0.1/",
-    // Not even to places that may be called: where to call is for the receiver to register.
+    // Allowed addresses are not followed either: the recipient has to register its endpoint.
     "https://8.8.8.8/", "http://9.9.9.9:8080/",
 ];
 
-/// Paths whose answers are redirects: one for each status and place.
+/// Paths that answer with redirects: one for each status and target.
 pub fn paths() -> Vec<String> {
     let places = 0..PLACES.len();
     let both = STATUSES.iter().flat_map(|status| places.clone().map(move |at| (status, at)));
     both.map(|(status, at)| format!("/{status}/{at}")).collect()
 }
 
-/// The answer to a path: the redirect it names, or nothing special.
+/// The response of a path: its redirect, or a plain one.
 pub fn answer_to(path: &str) -> String {
     let mut parts = path.split('/').skip(1);
     let status = parts.next().and_then(|status| status.parse::<u16>().ok());

@@ -1,8 +1,8 @@
-//! Every way we know to write an address into a URL.
+//! Every known spelling of an address in a URL.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The hosts under which some parser or other finds this address.
+/// The hosts that some parser reads as this address.
 pub fn hosts_of(address: IpAddr) -> Vec<String> {
     match address {
         IpAddr::V4(ip) => four(ip),
@@ -17,7 +17,7 @@ fn four(ip: Ipv4Addr) -> Vec<String> {
     let mut hosts = vec![
         text.clone(),
         format!("{text}."),
-        // One, two and three numbers, each in another base.
+        // One, two and three numbers, in several bases.
         format!("{bits}"),
         format!("{bits:#x}"),
         format!("0{bits:o}"),
@@ -26,7 +26,7 @@ fn four(ip: Ipv4Addr) -> Vec<String> {
         format!("{a:#x}.{b:#x}.{c:#x}.{d:#x}"),
         format!("0{a:o}.0{b:o}.0{c:o}.0{d:o}"),
         format!("000{a:o}.{b}.{c:#x}.{d}"),
-        // Percent signs, and digits and dots of other scripts.
+        // Percent escapes, and digits and dots of other scripts.
         text.bytes().map(|byte| format!("%{byte:02x}")).collect(),
         text.replace('.', "%2e"),
         text.chars().map(wide).collect(),
@@ -71,7 +71,7 @@ fn circled(c: char) -> char {
     }
 }
 
-/// The URLs that try one host at one port: as it is, and behind what parsers stumble over.
+/// The URLs that try one host at one port: plain, and with parts that confuse parsers.
 pub fn urls_of(host: &str, port: u16) -> Vec<String> {
     vec![
         format!("https://{host}/"),

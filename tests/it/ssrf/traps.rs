@@ -1,4 +1,4 @@
-//! Listeners that see everybody who comes, and at which of the machine's addresses.
+//! Listeners that record every connection and its destination address.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::redirects;
 
-/// Long enough for what is on its way on this machine.
+/// Long enough for connections within this machine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The listeners, at each of their ports on every address.
@@ -20,12 +20,12 @@ pub struct Traps {
 }
 
 impl Traps {
-    /// Listens at these ports; 0 is any that is free.
+    /// Listens at these ports; 0 is any free one.
     pub async fn set(ports: &[u16]) -> Self {
         let seen = Arc::<Mutex<BTreeMap<IpAddr, usize>>>::default();
         let mut bound = Vec::new();
         for port in ports {
-            // Takes IPv4 as well.
+            // Accepts IPv4 as well.
             let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port));
             let listener = TcpListener::bind(address).await.expect("the port is free");
             bound.push(listener.local_addr().expect("it is bound").port());
@@ -41,10 +41,10 @@ impl Traps {
         Self { ports: bound, seen }
     }
 
-    /// How often each address was connected to since this was asked last.
+    /// How often each address was connected to since the last call.
     pub async fn take(&self) -> BTreeMap<IpAddr, usize> {
-        // Connections are accepted in the order they were made: when our own knock is seen, all
-        // before it were.
+        // Connections are accepted in the order they were made: when the test's own connection is
+        // seen, all before it were.
         for port in &self.ports {
             let before = self.at(Self::DOOR);
             TcpStream::connect((Self::DOOR, *port)).await.expect("the trap listens");
@@ -52,7 +52,7 @@ impl Traps {
         }
         let mut seen = std::mem::take(&mut *self.seen.lock().expect("no panic"));
         let knocks = seen.remove(&Self::DOOR).unwrap_or_default();
-        // Somebody else at our own door is one of those we look for.
+        // Further connections to the test's own address count as caught.
         if knocks > self.ports.len() {
             seen.insert(Self::DOOR, knocks - self.ports.len());
         }
@@ -63,11 +63,11 @@ impl Traps {
         self.seen.lock().expect("no panic").get(&address).copied().unwrap_or_default()
     }
 
-    /// Where we knock ourselves.
+    /// The address of the test's own connections.
     const DOOR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 }
 
-/// Answers as the path asks for, and closes. Whoever wants TLS finds that this is none.
+/// Answers as the path asks for, and closes. A TLS client fails.
 async fn answer(mut stream: TcpStream) {
     let mut head = vec![0; 4_096];
     let read = tokio::time::timeout(PATIENCE, stream.read(&mut head)).await;
@@ -76,7 +76,7 @@ async fn answer(mut stream: TcpStream) {
         let path = text.split(' ').nth(1).unwrap_or_default();
         let _ = stream.write_all(redirects::answer_to(path).as_bytes()).await;
         let _ = stream.shutdown().await;
-        // What is unread when the socket closes would take the answer with it.
+        // Unread bytes at the close would reset the connection and lose the response.
         let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut head)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who may read a trace, and what of it.
+//! Who may read a trace, and which parts of it.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn a_stranger_gets_the_answer_of_an_unknown_id() {
     for key in [None, Some("rk_wrong"), Some("at_wrong")] {
         hub.get(&format!("/v1/jobs/{uuid}/trace"), key).await.expect(401);
     }
-    // What opens an inbox opens nothing else here.
+    // An inbox token opens nothing else here.
     for path in ["/v1/me", "/v1/inbox", "/v1/jobs", &format!("/v1/jobs/{uuid}")] {
         hub.get(path, Some(&token.0)).await.expect(401);
     }
@@ -53,7 +53,7 @@ async fn each_party_sees_what_was_its_own_to_see() {
     let theirs = hub.trace(&uuid, &claw.key).await;
     let text = theirs.to_string();
     assert!(!text.contains("my-secret-place"), "{text}");
-    assert!(!text.contains("5.43"), "what was bid is not the worker's business: {text}");
+    assert!(!text.contains("5.43"), "the worker must not see the budget: {text}");
     assert!(theirs["money"].get("budget").is_none());
     assert_fate(&theirs["hops"][0], "/callback_url", "dropped");
     assert_fate(&theirs["hops"][0], "/budget", "renamed");

@@ -1,4 +1,4 @@
-//! `rialto job trace`, as a person or a script meets it.
+//! `rialto job trace` as people and scripts use it.
 
 use std::process::Command;
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::kit::{Hub, opened};
 use crate::kit::output;
 
-/// Runs the command away from the hub's own threads, since it waits for the hub.
+/// Runs the command on a blocking thread, since it waits for the hub.
 async fn trace(hub: &Hub, id: &str, key: &str, json: bool) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
     command.args(["job", "trace", id, "--hub", &hub.url]);
     command.args(json.then_some("--json")).env("RIALTO_KEY", key);
-    // Whoever runs the tests has contexts of their own.
+    // The user who runs the tests may have contexts.
     let home = tempfile::TempDir::new().expect("a directory");
     command.env_remove("RIALTO_OPERATOR_KEY").env("RIALTO_HOME", home.path());
     let output = tokio::task::spawn_blocking(move || output(&mut command)).await.expect("no panic");
@@ -29,7 +29,7 @@ async fn a_party_sees_its_job_in_words_and_as_json() {
     let job_id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
     let reply = hub.job(&boss, &alias, json!({"job_id": job_id, "budget": 1.50})).await;
     let uuid = opened(&reply);
-    // Its requester knows it by its own name as well.
+    // The requester can use its own id as well.
     for id in [uuid.as_str(), job_id] {
         let (code, told, error) = trace(&hub, id, &boss.key, false).await;
         assert_eq!(code, 0, "{error}");
@@ -60,5 +60,5 @@ async fn exit_codes_tell_what_kind_of_no_it_was() {
     assert_eq!(code, 3, "{error}");
     assert!(error.contains("not found, or not visible to this key"), "{error}");
     assert_eq!(trace(&hub, unknown, "rk_wrong", false).await.0, 4);
-    assert_eq!(trace(&hub, "a/b c", &boss.key, false).await.0, 3, "any name fits");
+    assert_eq!(trace(&hub, "a/b c", &boss.key, false).await.0, 3, "any id is accepted");
 }

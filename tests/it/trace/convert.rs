@@ -1,4 +1,4 @@
-//! `rialto convert`: the books' own requests, from every protocol into every other.
+//! `rialto convert`: the specs' own requests, from every protocol into every other.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::kit::assert_accounted;
 use crate::kit::output_given;
 
-/// A request of each protocol, as its book shows it.
+/// A request of each protocol, as its spec prints it.
 fn example(protocol: &str) -> Value {
     let text = match protocol {
         "registry" => {
@@ -37,7 +37,7 @@ fn convert(arguments: &[&str], request: &str) -> (i32, String, String) {
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
 
-/// Checks that a request is told of whole.
+/// Checks that the notes cover the whole request.
 #[track_caller]
 fn assert_all_told(from: &str, request: &Value, notes: &Value) {
     if from != "clara" {
@@ -71,7 +71,7 @@ fn every_request_can_be_shown_to_every_protocol_and_every_member_is_told_of() {
                 assert!(notes.iter().all(|note| note["fate"] == "kept"), "{from}: {notes:?}");
                 continue;
             }
-            // Whatever it is called there, the work is the same.
+            // Whatever its name there, the input is the same.
             let carried = notes.iter().find(|note| note["part"] == "input").expect("an input");
             assert!(carried["fate"] == "kept" || carried["fate"] == "renamed", "{carried}");
             assert!(given.is_object(), "{given}");
@@ -94,7 +94,7 @@ fn the_request_goes_to_standard_output_and_the_notes_beside_it() {
     assert!(line("/skill_name").is_some_and(|line| line.contains("renamed")), "{error}");
     assert!(line("/callback_url").is_some_and(|line| line.contains("dropped")), "{error}");
     let (_, _, silent) = convert(&["--from", "registry", "--to", "openclaw"], &request);
-    assert_eq!(silent, "", "nothing is explained unasked");
+    assert_eq!(silent, "", "no notes without the flag");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What was signed is kept with the job, to the letter (B3).
+//! Signed messages are stored with the job, byte for byte (B3).
 
 use rialto_protocols::agora::envelope::{self, Envelope};
 use rialto_protocols::agora::proof;
@@ -17,7 +17,7 @@ async fn an_envelope_can_be_proven_again_from_the_trace() {
     let worker = hub.agent("acme", "summarize", "0", None).await;
     let alias = hub.alias("/agora/agents", &worker.id).await;
     let request = alice.request("agora:summarize:v1", json!({"odd": 1e2}));
-    // Spaces of one's own are part of what was sent.
+    // Unusual spaces are part of what was sent.
     let spaced = Said { text: request.text.replace(":{", " :\t{ "), ..request.clone() };
     let reply = hub.tell_to(&alias, &spaced).await.expect(202);
     let uuid = opened(&reply);
@@ -33,7 +33,7 @@ async fn an_envelope_can_be_proven_again_from_the_trace() {
         let proof = proof::prove(&envelope, envelope.timestamp, window).expect("a signature");
         assert_eq!(proof.key, alice.public());
     }
-    // Inside its own protocol it is passed on as it came, and nothing is lost.
+    // Within its own protocol it is forwarded unchanged, and nothing is lost.
     let bob = Key::of(2);
     let bob_reads = hub.provider(&bob, "agora:own:v1", Some(json!(0))).await;
     let request = alice.request("agora:own:v1", json!({}));

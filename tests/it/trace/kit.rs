@@ -1,4 +1,4 @@
-//! What the tests of traces share: parties of each protocol on one hub, and notes that are read.
+//! Shared by the tests of traces: parties of each protocol on one hub, and their notes.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use crate::clara::kit::Wallet;
 use crate::kit::{Agent, Reply};
 use crate::openclaw::kit::{Hub as ClawHub, fresh_id, identity, with};
 
-/// A hub on which everybody meets.
+/// A hub with agents of all protocols.
 pub struct Hub(pub AgoraHub);
 
 impl Deref for Hub {
@@ -31,7 +31,7 @@ impl Hub {
         Self(AgoraHub::serve(&[]).await)
     }
 
-    /// An orchestrator of the registry with a hundred credits.
+    /// A registry orchestrator with a hundred credits.
     pub async fn boss(&self) -> Agent {
         let boss = self.orchestrator("boss").await;
         self.grant("boss", "100").await;
@@ -45,7 +45,7 @@ impl Hub {
         Claw { id: reply.str("/agent_id"), key: reply.str("/api_key") }
     }
 
-    /// A request of an openclaw agent, posted.
+    /// Posts a request of an openclaw agent.
     pub async fn collaborate(&self, by: &Claw, more: Value) -> (Value, Reply) {
         let request = json!({
             "request_id": fresh_id(), "requester_agent_id": by.id, "capability_id": "sum",
@@ -57,7 +57,7 @@ impl Hub {
         (request, reply.expect(200))
     }
 
-    /// A job of the registry for the agent with this alias, posted.
+    /// Posts a registry job for the agent with this alias.
     pub async fn job(&self, by: &Agent, worker: &str, more: Value) -> Reply {
         let job = json!({"orchestrator_id": by.id, "skill_name": "sum", "budget": 6,
             "input_data": {"a": 0.5}});
@@ -67,7 +67,7 @@ impl Hub {
         reply
     }
 
-    /// What an agent is called in another protocol, by that protocol's own list.
+    /// An agent's alias in another protocol, from that protocol's own list.
     pub async fn alias(&self, list: &str, native: &str) -> String {
         let page = self.get(list, None).await.expect(200).json();
         let all = page["agents"].as_array().or(page["data"].as_array()).expect("a list");
@@ -77,13 +77,13 @@ impl Hub {
         id.as_str().expect("an id").to_owned()
     }
 
-    /// What the registry calls the first agent that offers a skill.
+    /// The registry alias of the first agent with a skill.
     pub async fn offering(&self, skill: &str) -> String {
         let path = format!("/registry/discover?skill={skill}");
         self.get(&path, Some(&self.operator)).await.expect(200).str("/agents/0/agent_id")
     }
 
-    /// The first job that waits for an agent of the registry.
+    /// The first job that waits for a registry agent.
     pub async fn work(&self, of: &Agent) -> Value {
         let path = format!("/registry/agents/{}/jobs", of.id);
         self.get(&path, Some(&of.key)).await.expect(200).at("/jobs/0")
@@ -97,14 +97,14 @@ impl Hub {
         (reply.str("/id"), reply)
     }
 
-    /// Get the result of a message to the market.
+    /// The result of a message to the market.
     pub async fn came_of(&self, id: &str) -> Value {
         let process = rialto_protocols::clara::PROCESS;
         let path = format!("/clara/cu/result/{id}?process-id={process}");
         self.get(&path, None).await.expect(200).json()
     }
 
-    /// The trace of a job, for whoever has this credential.
+    /// The trace of a job, for the holder of this credential.
     pub async fn trace(&self, id: &str, key: &str) -> Value {
         self.get(&format!("/v1/jobs/{id}/trace"), Some(key)).await.expect(200).json()
     }
@@ -124,12 +124,12 @@ pub fn opened(reply: &Reply) -> String {
     reply.header("rialto-job").unwrap_or_else(|| panic!("no header: {}", reply.text)).to_owned()
 }
 
-/// What became of a field in a hop: its fate, and where it went.
+/// The fate of a field in a hop, and where it went.
 #[track_caller]
 pub fn fate(hop: &Value, field: &str) -> (String, Option<String>) {
     let notes = hop["notes"].as_array().expect("notes");
     let found: Vec<_> = notes.iter().filter(|note| note["field"] == field).collect();
-    // A protocol may have a field of its own under a name that the other side also used.
+    // Both protocols may have a field of this name; the first note is about the sender's.
     let found = found.first().unwrap_or_else(|| panic!("no note of {field} in {hop}"));
     let to = found["to"].as_str().map(str::to_owned);
     (found["fate"].as_str().expect("a fate").to_owned(), to)
@@ -145,8 +145,8 @@ pub fn assert_fate(hop: &Value, field: &str, wanted: &str) {
     assert_eq!(fate(hop, field).0, wanted, "{field} in {hop}");
 }
 
-/// Checks that every member of an object is told of in exactly one note that is not about what was
-/// made up, or in one each of its own members.
+/// Checks that exactly one note covers every member of an object, apart from defaulted ones, or one
+/// note each of its own members.
 #[track_caller]
 pub fn assert_accounted(sent: &Value, notes: &Value, within: &str) {
     for (name, value) in sent.as_object().expect("an object") {
@@ -165,7 +165,7 @@ pub fn assert_accounted(sent: &Value, notes: &Value, within: &str) {
     }
 }
 
-/// Checks a hop as a whole: between whom it was, and that every member of what was asked is told of.
+/// Checks a whole hop: its two protocols, and that the notes cover every member of the request.
 #[track_caller]
 pub fn assert_hop<'t>(trace: &'t Value, what: &str, from: &str, to: &str) -> &'t Value {
     let hops = trace["hops"].as_array().expect("hops");

@@ -1,4 +1,4 @@
-//! Traces: a job as each side saw it, who may read that, and converting without a hub (B11, B18).
+//! Traces: a job as each party saw it, who may read it, and converting without a hub (B11, B18).
 
 mod authority;
 mod commands;

@@ -1,4 +1,4 @@
-//! Jobs between protocols, as the trace tells them.
+//! Traces of jobs between protocols.
 
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
@@ -30,14 +30,14 @@ async fn registry_to_openclaw() {
     assert_fate(hop, "/input_data", "kept");
     assert_fate(hop, "/callback_url", "dropped");
     assert_fate(hop, "/timestamp_utc", "dropped");
-    // What no protocol has a word for goes on under one name (B11).
+    // A member unknown to all protocols is forwarded under one name (B11).
     assert_renamed(hop, "/tone", "/meta/tone");
     assert_renamed(hop, "/meta", "/meta/meta");
     assert_fate(hop, "/correlation_id", "defaulted");
     assert_fate(hop, "/deadline", "defaulted");
     let (asked, given) = (message(hop, "asked"), message(hop, "given"));
     assert_eq!((&asked["job_id"], &given["request_id"]), (&json!(job_id), &json!(uuid)));
-    assert_eq!(given, told, "as the worker read it");
+    assert_eq!(given, told, "the trace has what the worker fetched");
     assert_eq!(given["meta"], json!({"tone": {"warm": 1.5}, "meta": [1]}));
 
     let done = json!({"collaboration_id": uuid, "request_id": uuid, "correlation_id": uuid,
@@ -106,7 +106,7 @@ async fn openclaw_to_agora() {
         assert_fate(hop, gone, "dropped");
     }
     assert_fate(hop, "/sender/signature", "defaulted");
-    // It is the very envelope that the provider found in its inbox.
+    // It is the envelope that the provider got in its inbox.
     assert_eq!(message(hop, "given"), hub.newest(&reads).await);
     assert_eq!(message(hop, "asked")["input_data"], request["input_data"]);
 
@@ -132,12 +132,12 @@ async fn agora_to_registry() {
     let reply = hub.tell_to(&alias, &request).await.expect(202);
     let uuid = opened(&reply);
     assert_eq!(hub.work(&worker).await["job_id"], json!(uuid));
-    // By the hub's id and by her own, with the token of her inbox.
+    // By the hub's id and by her own, with her inbox token.
     let trace = hub.trace(&request.id, &token.0).await;
     assert_eq!(trace, hub.trace(&uuid, &token.0).await);
     let hop = assert_hop(&trace, "request", "agora", "registry");
     assert_accounted(&request.json(), &hop["notes"], "");
-    assert_eq!(hop["asked"].as_str(), Some(request.text.as_str()), "to the letter");
+    assert_eq!(hop["asked"].as_str(), Some(request.text.as_str()), "verbatim");
     assert_renamed(hop, "/id", "/job_id");
     assert_renamed(hop, "/sender/id", "/orchestrator_id");
     assert_renamed(hop, "/payload/resource", "/skill_name");
@@ -153,7 +153,11 @@ async fn agora_to_registry() {
     assert_renamed(hop, "/output_data", "/payload/data");
     assert_renamed(hop, "/job_id", "/payload/request_id");
     assert_renamed(hop, "/status", "/payload/status");
-    assert_eq!(message(hop, "given"), hub.newest(&token).await, "as she reads it");
+    assert_eq!(
+        message(hop, "given"),
+        hub.newest(&token).await,
+        "the trace has the envelope from her inbox"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -254,7 +258,11 @@ async fn a_message_that_is_work_tells_what_became_of_its_text() {
     assert_renamed(hop, "/original_text", "/meta/original_text");
     assert_fate(hop, "/conversation_id", "dropped");
     assert_fate(hop, "/sender_culture", "dropped");
-    assert_eq!(trace["hops"][0], hub.trace("c-1", &peer.key).await["hops"][0], "by its own name");
+    assert_eq!(
+        trace["hops"][0],
+        hub.trace("c-1", &peer.key).await["hops"][0],
+        "found by the requester's own id"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -269,7 +277,7 @@ async fn inside_a_protocol_everything_is_kept_but_where_to_answer() {
     let hop = assert_hop(&trace, "request", "registry", "registry");
     for note in hop["notes"].as_array().expect("notes") {
         let wanted = match note["field"].as_str().expect("a field") {
-            // Whom it is for needs not be said to whom it is for.
+            // The recipient does not need its own id.
             "/agent_id" => ["dropped", "dropped"],
             "/callback_url" => ["dropped", "defaulted"],
             _ => ["kept", "kept"],
@@ -278,5 +286,9 @@ async fn inside_a_protocol_everything_is_kept_but_where_to_answer() {
     }
     let mut given = message(hop, "given");
     given["callback_url"] = hub.work(&worker).await["callback_url"].clone();
-    assert_eq!(given, hub.work(&worker).await, "but for the address, as the worker fetched it");
+    assert_eq!(
+        given,
+        hub.work(&worker).await,
+        "the trace has what the worker fetched, except the URL"
+    );
 }

@@ -1,4 +1,4 @@
-//! `Task-Trace`: the same for parties that have no key to show, only a signature.
+//! `Task-Trace`: the same for parties that have a signature instead of a key.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn an_agent_of_the_market_reads_of_work_from_elsewhere() {
     assert_hop(&read, "request", "registry", "clara");
     assert!(!result.to_string().contains("9/secret"), "{result}");
     assert!(read["money"].get("budget").is_none());
-    // A dry-run may claim to be anybody.
+    // A dry run may claim any sender.
     let process = rialto_protocols::clara::PROCESS;
     let body = json!({"Owner": wallet.address(), "Tags": [
         {"name": "Action", "value": "Task-Trace"}, {"name": "Protocol", "value": "C.L.A.R.A."},

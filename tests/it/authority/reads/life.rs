@@ -1,4 +1,4 @@
-//! The life whose secrets are looked for: a job, a message and an offer of every kind there is.
+//! The scenario whose secrets are searched for: a job, a message and an offer of every kind.
 
 use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ed25519::PublicKey;
@@ -14,20 +14,20 @@ const INPUT: &str = "read job input";
 const RESULT: &str = "read job result";
 const BODY: &str = "read a message body";
 const BIDS: &str = "see bids before close";
-const PUBLIC: &str = "be seen by everybody";
+const PUBLIC: &str = "be public";
 
 const RESOURCE: &str = "agora:search:v1";
 const PARTIES: &[&str] = &["requester", "worker"];
 const KEYS: &[&str] = &["asking key", "working key"];
 const NODES: &[&str] = &["asking node", "working node"];
 
-/// Somebody who looks.
+/// An agent or operator that reads.
 pub struct Reader {
     pub name: &'static str,
     pub key: Option<String>,
 }
 
-/// The hub, what was said on it, and what its things are called.
+/// The hub, the texts in it, and the ids of its objects.
 pub struct Life {
     pub hub: TestHub,
     pub secrets: Vec<Secret>,
@@ -76,7 +76,7 @@ impl Life {
         self.readers.push(Reader { name, key });
     }
 
-    /// A text that stands nowhere else.
+    /// A text that occurs nowhere else.
     fn secret(
         &mut self,
         action: &'static str,
@@ -88,12 +88,12 @@ impl Life {
         text
     }
 
-    /// A price that stands nowhere else.
+    /// A price that occurs nowhere else.
     fn price(&mut self, name: &'static str, text: &str, readers: &'static [&'static str]) {
         self.secrets.push(Secret { name, text: text.to_owned(), action: BIDS, readers });
     }
 
-    /// A job that is done, and one that its worker has not fetched.
+    /// A finished job, and one that its worker has not fetched.
     async fn registry(&mut self, requester: &Agent, worker: &Agent) {
         let done = self.secret(INPUT, "input of a job", PARTIES);
         let waiting = self.secret(INPUT, "input of a job that waits", PARTIES);
@@ -114,7 +114,7 @@ impl Life {
         }
     }
 
-    /// A job that two may bid for, and one has.
+    /// A job with two invited workers, of which one has made an offer.
     async fn offers(&mut self, requester: &Agent, [worker, rival]: [&Agent; 2]) {
         let input =
             self.secret(INPUT, "input of a job to bid for", &["requester", "worker", "rival"]);
@@ -122,7 +122,7 @@ impl Life {
             json!({"skill": "work", "budget": 9, "select": "offers", "input": {"t": input}});
         let opened = self.hub.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
         let id = opened.str("/id");
-        // Who asked chooses among them, so these are open to it and to nobody else.
+        // The requester chooses among them, so only it may read these.
         for (by, price, name, readers) in [
             (worker, 3.162_277, "an offer", PARTIES),
             (rival, 2.236_067, "a rival's offer", &["requester", "rival"]),
@@ -134,12 +134,12 @@ impl Life {
         self.jobs.push(id);
     }
 
-    /// A message in our own words, and one under addresses.
+    /// A message through the hub's own API, and one between relay addresses.
     async fn letters(&mut self, from: &Agent, to: &Agent) {
         let own = self.secret(BODY, "body of a message", PARTIES);
         let body = json!({"to": to.id, "body": {"text": own}});
         self.hub.post("/v1/messages", Some(&from.key), &body).await.expect(200);
-        let text = self.secret(BODY, "text of a letter", PARTIES);
+        let text = self.secret(BODY, "text of an envelope", PARTIES);
         let all = self.hub.get("/relay/agents", None).await.expect(200).at("/data");
         let address = |agent: &Agent| {
             let mut all = all.as_array().expect("a list").iter();
@@ -227,8 +227,8 @@ impl Life {
         self.jobs.push(request.id);
     }
 
-    /// A task of the market, which is public, a bid for another one, which is not, and a job for one of
-    /// its agents that came from elsewhere.
+    /// A public task of the market, a sealed bid for another one, and a job from another protocol
+    /// for one of its agents.
     async fn clara(&mut self, requester: &Agent) {
         let [asker, agent, rival] = [11, 12, 13].map(Wallet::of);
         let payload = self.secret(PUBLIC, "payload of a task", &["*"]);
@@ -262,7 +262,7 @@ impl Life {
         let path = format!("/v1/jobs/{job}");
         eventually(async || board.get(&path, Some(&requester.key)).await.text.contains(&output))
             .await;
-        // What came of the auction itself is answered when it closes, and not before.
+        // The outcome of the auction is answered when it closes, and not before.
         self.messages = [task.id.clone(), done.id, bid.id, delivered.id].into();
         self.jobs.extend([task.id, auction, job]);
         self.agents.push("A".to_owned());

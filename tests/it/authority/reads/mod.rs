@@ -1,9 +1,9 @@
-//! Who may read what: everything private that is said in a life in all protocols, looked for by every
-//! kind of reader at every place that can be read.
+//! Read access: every private text of a scenario in all protocols is searched for by every kind of
+//! reader at every readable place.
 //!
-//! Each secret has the readers it is for (docs/guarantees.md), and one list says where they find it.
-//! A route that shows a secret elsewhere, or to somebody else, fails the suite; so does one that no
-//! longer shows it.
+//! Each secret has its permitted readers (docs/guarantees.md), and one list says where they find
+//! it. A route that shows a secret elsewhere, or to another reader, fails the suite; so does one
+//! that no longer shows it.
 
 mod life;
 mod places;
@@ -17,18 +17,18 @@ use life::{Life, Reader};
 use places::{places, read};
 use shown::SHOWN;
 
-/// Something private, and whom it is for.
+/// A private text and its permitted readers.
 struct Secret {
     name: &'static str,
-    /// As it stands in answers, and nothing else does.
+    /// As it appears in responses, and nothing else does.
     text: String,
-    /// The promise it is a case of.
+    /// The promise it tests.
     action: &'static str,
-    /// Names of readers; a star stands for everybody.
+    /// Names of readers; a star stands for all.
     readers: &'static [&'static str],
 }
 
-/// Where a secret was found, by whom.
+/// Where each secret was found, and by which readers.
 type Found = BTreeMap<(&'static str, String), BTreeSet<&'static str>>;
 
 #[test]
@@ -79,20 +79,24 @@ async fn what_is_private_is_shown_to_those_it_is_for_and_to_nobody_else() {
     let found = BTreeSet::from_iter(found);
     let more: Vec<_> = found.difference(&wanted).collect();
     let less: Vec<_> = wanted.difference(&found).collect();
-    assert!(more.is_empty() && less.is_empty(), "shown besides: {more:#?}\nnot shown: {less:#?}");
+    assert!(more.is_empty() && less.is_empty(), "unexpected: {more:#?}\nmissing: {less:#?}");
     for secret in &life.secrets {
         for reader in secret.readers.iter().filter(|reader| **reader != "*") {
             let sees = |(name, _, by): &&(&str, &str, &str)| {
                 *name == secret.name && by.split(", ").any(|one| one == *reader)
             };
-            assert!(SHOWN.iter().any(|row| sees(&row)), "{}: where does {reader}?", secret.name);
+            assert!(
+                SHOWN.iter().any(|row| sees(&row)),
+                "{}: {reader} finds it nowhere",
+                secret.name
+            );
         }
     }
     assert!(answers > 5_000, "{answers} answers");
     life.end().await;
 }
 
-/// What a reader finds at all places: how many answers it had, and which secrets stood in which.
+/// Reads all places as one reader: the number of responses, and the secrets in each.
 async fn everything(life: &Life, by: &Reader) -> (usize, Vec<(&'static str, String)>) {
     let (mut answers, mut seen) = (0, Vec::new());
     for place in places(life) {

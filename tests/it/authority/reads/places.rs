@@ -1,4 +1,4 @@
-//! Every place that can be read, by every name that things have there.
+//! Every readable place, under every id of its objects.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use rialto_protocols::clara::PROCESS;
 
 use super::life::{Life, Reader};
 
-/// How long nothing may come on a stream before what came is all.
+/// A stream that is silent for this long has sent everything.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// One way to ask at one place.
+/// One request to one place.
 pub struct Place {
     /// As the hub lists it.
     pub route: String,
@@ -21,7 +21,7 @@ pub struct Place {
 pub fn places(life: &Life) -> Vec<Place> {
     let mut places = Vec::new();
     for route in listed().into_iter().filter(|route| route.method == "GET") {
-        // What is read on a connection of that kind is said on it first, with a signature.
+        // A WebSocket sends nothing before a signed message opens it.
         if route.path.ends_with("/ws") {
             continue;
         }
@@ -62,7 +62,7 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
             }
             "{agent_id}" | "{id}" => life.agents.clone(),
             open => {
-                assert!(!open.starts_with('{'), "nothing in this life is called {open}");
+                assert!(!open.starts_with('{'), "the scenario has no value for {open}");
                 one(open)
             }
         };
@@ -72,7 +72,7 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
     paths
 }
 
-/// The answer; of one without end, what comes before it falls silent.
+/// The response; of a stream, everything until it is silent.
 pub async fn read(life: &Life, by: &Reader, place: &Place) -> String {
     let first = if place.path.starts_with("/openclaw") { "0-0" } else { "0" };
     let mut request = life.hub.http.get(format!("{}{}", life.hub.url, place.path));

@@ -1,4 +1,4 @@
-//! Where each secret is shown, and to whom.
+//! Where each secret is shown, and its readers there.
 
 /// Secret, place, and readers; a star stands for all of them.
 #[rustfmt::skip]
@@ -99,13 +99,13 @@ pub const SHOWN: &[(&str, &str, &str)] = &[
     ("result of a task", "GET /clara/result/{message}", "*"),
     ("result of a task", "GET /clara/results/{process}", "*"),
 
-    ("text of a letter", "GET /agent/inbox", "requester"),
-    ("text of a letter", "GET /agent/messages", "requester, worker"),
-    ("text of a letter", "GET /messages/{trace_id}", "requester, worker"),
-    ("text of a letter", "GET /openclaw/stream", "requester"),
-    ("text of a letter", "GET /relay/agent/inbox", "requester"),
-    ("text of a letter", "GET /relay/agent/messages", "requester, worker"),
-    ("text of a letter", "GET /relay/messages/{trace_id}", "requester, worker"),
-    ("text of a letter", "GET /v1/events", "requester"),
-    ("text of a letter", "GET /v1/inbox", "requester"),
+    ("text of an envelope", "GET /agent/inbox", "requester"),
+    ("text of an envelope", "GET /agent/messages", "requester, worker"),
+    ("text of an envelope", "GET /messages/{trace_id}", "requester, worker"),
+    ("text of an envelope", "GET /openclaw/stream", "requester"),
+    ("text of an envelope", "GET /relay/agent/inbox", "requester"),
+    ("text of an envelope", "GET /relay/agent/messages", "requester, worker"),
+    ("text of an envelope", "GET /relay/messages/{trace_id}", "requester, worker"),
+    ("text of an envelope", "GET /v1/events", "requester"),
+    ("text of an envelope", "GET /v1/inbox", "requester"),
 ];

@@ -1,4 +1,5 @@
-//! The deeds of agora: one row per type of message, what it is said about, and how that stands.
+//! The signed actions of agora: one row per message type, with the request it is about and its
+//! state.
 
 use std::collections::BTreeSet;
 
@@ -12,37 +13,37 @@ use Signer::{Requester, Worker};
 use Stage::{Agreed, Direct, Offered, Open};
 
 const RESOURCE: &str = "agora:search:v1";
-/// Whom letters are written to.
+/// The recipient of messages.
 const READER: u8 = 9;
 
-/// How the request of the scene stands.
+/// The state of the scene's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// One was asked by name, without a word about money.
+    /// One worker was asked by name, without a budget.
     Direct,
-    /// Two were asked.
+    /// Two workers were invited.
     Open,
-    /// One of them, the worker, has named a price.
+    /// One of them, the worker, has made an offer.
     Offered,
-    /// Which the requester has taken.
+    /// The requester has accepted it.
     Agreed,
 }
 
-/// One deed and who may do it.
+/// One action and its permitted signers.
 pub struct Row {
     pub deed: &'static str,
     pub kind: Kind,
     pub stage: Stage,
-    /// In whose name it is said by those who cannot sign.
+    /// The sender it claims when the signer cannot sign.
     whose: Signer,
-    /// Whether it is a letter.
+    /// Whether it is a message to the reader.
     to_reader: bool,
     payload: fn(&Market) -> Value,
     /// Statuses, by signer.
     expected: [u16; 7],
 }
 
-/// A hub, a request and those who were asked.
+/// A hub, a request and the invited workers.
 pub struct Market {
     pub hub: Hub,
     request: String,
@@ -74,7 +75,7 @@ impl Market {
             let offer = worker.offer(&market.request, json!(2));
             tell(&market.hub, &offer).await;
             market.offer = offer.id;
-            // Who accepts by the offer's id alone has read it here.
+            // Accepting by the offer's id alone requires that it was read here.
             let read = json!({"up_to": 1});
             market.hub.post("/agora/inbox/ack", Some(&inbox.0), &read).await.expect(200);
         }
@@ -84,9 +85,9 @@ impl Market {
         market
     }
 
-    /// The row's words as this signer brings them.
+    /// The row's envelope as this signer sends it.
     pub fn said(&self, row: &Row, by: Signer) -> String {
-        let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
+        let seed = by.seed().or(row.whose.seed()).expect("the row has a signer");
         let pen = Pen::of(seed);
         let mut draft = pen.draft(row.kind.as_str(), (row.payload)(self));
         if row.to_reader {
@@ -100,7 +101,7 @@ impl Market {
     }
 
     async fn bring(&self, row: &Row, by: Signer, door: &str) -> u16 {
-        // At the door of one agent, which is the other party.
+        // At the path of one agent, which is the other party.
         let other = if row.whose == Requester { Worker } else { Requester };
         let other = if row.to_reader { READER } else { other.seed().expect("a key") };
         let path = door.replace("{id}", Key::of(other).did());
@@ -153,22 +154,22 @@ fn complaint(_: &Market) -> Value {
     json!({"code": 500, "message": "no"})
 }
 
-/// A word about oneself: nobody's but the speaker's.
+/// An update of the sender's own data, valid for its own key only.
 const ONESELF: [u16; 7] = [202, 202, 202, 202, 401, 401, 401];
 
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    Row { deed: "say who one is", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: false,
+    Row { deed: "publish its own profile", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: false,
         payload: profile, expected: [200, 200, 200, 200, 401, 401, 401] },
-    Row { deed: "greet somebody", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send HELLO to an agent", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: true,
         payload: greeting, expected: ONESELF },
-    Row { deed: "greet back", kind: Kind::Welcome, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send WELCOME to an agent", kind: Kind::Welcome, stage: Open, whose: Worker, to_reader: true,
         payload: greeting, expected: ONESELF },
-    Row { deed: "say how one is", kind: Kind::Status, stage: Open, whose: Worker, to_reader: false,
+    Row { deed: "publish its own status", kind: Kind::Status, stage: Open, whose: Worker, to_reader: false,
         payload: mood, expected: ONESELF },
-    Row { deed: "tell somebody how one is", kind: Kind::Status, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send STATUS to an agent", kind: Kind::Status, stage: Open, whose: Worker, to_reader: true,
         payload: mood, expected: ONESELF },
-    Row { deed: "ask for work", kind: Kind::Request, stage: Open, whose: Requester, to_reader: false,
+    Row { deed: "request a job", kind: Kind::Request, stage: Open, whose: Requester, to_reader: false,
         payload: wish, expected: ONESELF },
 
     Row { deed: "bid first", kind: Kind::Offer, stage: Open, whose: Worker, to_reader: false,
@@ -179,16 +180,16 @@ pub const TABLE: &[Row] = &[
         payload: price, expected: [401, 400, 400, 401, 401, 401, 401] },
     Row { deed: "accept an offer", kind: Kind::Accept, stage: Offered, whose: Requester, to_reader: false,
         payload: choice, expected: [202, 401, 401, 401, 401, 401, 401] },
-    Row { deed: "accept it twice", kind: Kind::Accept, stage: Agreed, whose: Requester, to_reader: false,
+    Row { deed: "accept an offer twice", kind: Kind::Accept, stage: Agreed, whose: Requester, to_reader: false,
         payload: choice, expected: [400, 401, 401, 401, 401, 401, 401] },
 
-    Row { deed: "report what nobody else was asked for", kind: Kind::Result, stage: Direct, whose: Worker,
+    Row { deed: "report a direct request", kind: Kind::Result, stage: Direct, whose: Worker,
         to_reader: false, payload: outcome, expected: [401, 202, 401, 401, 401, 401, 401] },
-    Row { deed: "withdraw or refuse what one was asked for", kind: Kind::Error, stage: Direct, whose: Requester,
+    Row { deed: "withdraw or refuse a direct request", kind: Kind::Error, stage: Direct, whose: Requester,
         to_reader: false, payload: failure, expected: [202, 202, 401, 401, 401, 401, 401] },
     Row { deed: "report without a price", kind: Kind::Result, stage: Open, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
-    Row { deed: "report before it is agreed", kind: Kind::Result, stage: Offered, whose: Worker, to_reader: false,
+    Row { deed: "report before an agreement", kind: Kind::Result, stage: Offered, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
     Row { deed: "report", kind: Kind::Result, stage: Agreed, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 202, 400, 401, 401, 401, 401] },
@@ -197,11 +198,11 @@ pub const TABLE: &[Row] = &[
 
     Row { deed: "withdraw, or decline to bid", kind: Kind::Error, stage: Open, whose: Requester, to_reader: false,
         payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "withdraw what was bid for", kind: Kind::Error, stage: Offered, whose: Requester, to_reader: false,
+    Row { deed: "withdraw a request with an offer", kind: Kind::Error, stage: Offered, whose: Requester, to_reader: false,
         payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "give up", kind: Kind::Error, stage: Agreed, whose: Worker, to_reader: false,
+    Row { deed: "abandon the job", kind: Kind::Error, stage: Agreed, whose: Worker, to_reader: false,
         payload: failure, expected: [400, 202, 400, 401, 401, 401, 401] },
-    Row { deed: "complain to somebody", kind: Kind::Error, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send ERROR to an agent", kind: Kind::Error, stage: Open, whose: Worker, to_reader: true,
         payload: complaint, expected: ONESELF },
 ];
 
@@ -209,7 +210,7 @@ pub const TABLE: &[Row] = &[
 fn every_type_of_message_is_the_word_of_somebody() {
     let all: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.kind.as_str()).collect();
-    assert_eq!(all, rows, "types nobody has thought about");
+    assert_eq!(all, rows, "types without a row");
     for row in TABLE {
         assert!(row.expected[4..].iter().all(|status| *status == 401), "{}", row.deed);
     }
@@ -225,7 +226,7 @@ async fn every_envelope_is_taken_from_whose_word_it_is_and_from_nobody_else() {
             if expected < 300 {
                 continue;
             }
-            // Whoever is named besides tells a stranger nothing more.
+            // The recipient in the path does not change the answer to an unrelated signer.
             for door in &doors {
                 let status = market.bring(row, by, door).await;
                 assert_eq!(status, expected, "{} ({}) by {by:?} at {door}", row.deed, row.kind);

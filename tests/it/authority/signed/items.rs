@@ -1,4 +1,4 @@
-//! The deeds of clara: one row per action, and whose agent it is done as.
+//! The signed actions of clara: one row per action, and the agent it is done as.
 
 use std::collections::BTreeSet;
 
@@ -11,37 +11,37 @@ use crate::kit::Reply;
 use About::{Agent, Auction, Newcomer, Purse, Task};
 use Signer::{Requester, Worker};
 
-/// One deed and who may do it.
+/// One action and its permitted signers.
 pub struct Row {
     pub deed: &'static str,
     pub action: Action,
-    /// As whose agent it is done, and in whose name by those who cannot sign.
+    /// The owner of the agent it is done as, and the claimed sender when the signer cannot sign.
     whose: Signer,
-    /// What it is done to.
+    /// The object of the action.
     about: About,
-    /// Whether it is yes, no or, without a signature, only tried, by signer.
+    /// By signer: allowed, refused or, without a signature, only evaluated.
     cells: &'static str,
-    /// Whether something is otherwise afterwards.
+    /// Whether it changes anything.
     changes: bool,
 }
 
-/// What is spoken of besides the agent.
+/// The object of the action besides the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// Nothing but the agent itself.
     Agent,
-    /// An agent there is not yet.
+    /// An agent that is not registered yet.
     Newcomer,
-    /// A task the worker was given.
+    /// A task assigned to the worker.
     Task,
-    /// A task that everybody of its topic may bid for.
+    /// A task that every agent of its topic may bid for.
     Auction,
-    /// What the requester has.
+    /// The requester's balance.
     Purse,
 }
 
 impl Row {
-    /// As whose agent somebody tries it: as the right one, and where it is about a task, as its own.
+    /// The agents a signer tries: the right one and, for a task, its own.
     pub fn names(&self, by: Signer) -> Vec<&'static str> {
         let mut names = vec![agent(self.whose)];
         if by.seed().is_some() && matches!(self.about, Task | Auction) {
@@ -51,7 +51,7 @@ impl Row {
     }
 }
 
-/// The agent of somebody who has one.
+/// The agent of a signer that has one.
 fn agent(of: Signer) -> &'static str {
     match of {
         Requester => "R",
@@ -70,7 +70,7 @@ pub struct Market {
 
 impl Market {
     pub async fn open() -> Self {
-        // Nothing here ends by itself, however slow the machine is.
+        // The window is long, so that nothing expires on a slow machine.
         let hub = Hub::serve(&[("jobs.auction_window", "1h")]).await;
         let [requester, worker, asked, stranger] = [1, 2, 3, 4].map(Wallet::of);
         hub.agent(&requester, "R", "nft", "10").await;
@@ -116,9 +116,9 @@ impl Market {
         tags
     }
 
-    /// What comes of the row's order by this signer, at a door; `None` if it is no order at all.
+    /// The result of the row's order by this signer at a route; `None` if it is not an order.
     pub async fn bring(&self, row: &Row, by: Signer, agent: &str, door: &str) -> Option<Evaluated> {
-        let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
+        let seed = by.seed().or(row.whose.seed()).expect("the row has a signer");
         let (wallet, purse) = (Wallet::of(seed), Wallet::of(1).address());
         let (tags, data) = (self.tags(row, agent, &purse), "{}");
         let item = match by {
@@ -163,41 +163,41 @@ const fn does(row: Row) -> Row {
 pub const TABLE: &[Row] = &[
     does(row("register an agent", Action::RegisterAgentProfile, Worker, Newcomer, "yyyytnn")),
     does(row("change an agent", Action::RegisterAgentProfile, Worker, Agent, "nynntnn")),
-    does(row("ask as an agent", Action::RegisterTask, Requester, Agent, "ynnntnn")),
+    does(row("request a task as an agent", Action::RegisterTask, Requester, Agent, "ynnntnn")),
     does(row("bid", Action::SubmitOffer, Worker, Auction, "nyynnnn")),
     does(row("decline to bid", Action::DeclineTask, Worker, Auction, "nyynnnn")),
     does(row("report", Action::SendResult, Worker, Task, "nynntnn")),
     does(row("decline", Action::DeclineTask, Worker, Task, "nynntnn")),
-    row("bid where nobody was asked to", Action::SubmitOffer, Worker, Task, "nnnnnnn"),
-    row("report what was not won", Action::SendResult, Worker, Auction, "nnnnnnn"),
+    row("bid for an assigned task", Action::SubmitOffer, Worker, Task, "nnnnnnn"),
+    row("report an open auction", Action::SendResult, Worker, Auction, "nnnnnnn"),
 
-    does(row("read one's work", Action::LoadNextAssignedTask, Worker, Agent, "nynnnnn")),
-    does(row("read what one may bid for", Action::LoadNextQuery, Worker, Agent, "nynnnnn")),
+    does(row("read its own work", Action::LoadNextAssignedTask, Worker, Agent, "nynnnnn")),
+    does(row("read its open auctions", Action::LoadNextQuery, Worker, Agent, "nynnnnn")),
     does(row("read a result", Action::LoadNextTaskResult, Requester, Agent, "ynnnnnn")),
-    row("see what became of a task", Action::TaskTrace, Worker, Task, "yynnnnn"),
-    row("see what somebody has", Action::Balance, Requester, Purse, "ynnnnnn"),
-    row("see what everybody has", Action::Balances, Requester, Purse, "nnnnnnn"),
+    row("read the trace of a task", Action::TaskTrace, Worker, Task, "yynnnnn"),
+    row("read a balance", Action::Balance, Requester, Purse, "ynnnnnn"),
+    row("read all balances", Action::Balances, Requester, Purse, "nnnnnnn"),
 
-    // These are told that credits stay here.
-    row("take credits away", Action::Withdraw, Requester, Agent, "yyyynnn"),
-    row("take all credits away", Action::WithdrawAll, Requester, Agent, "yyyynnn"),
+    // The answer is that credits cannot leave the hub.
+    row("withdraw credits", Action::Withdraw, Requester, Agent, "yyyynnn"),
+    row("withdraw all credits", Action::WithdrawAll, Requester, Agent, "yyyynnn"),
     row("claim a reward", Action::ClaimReward, Worker, Agent, "yyyynnn"),
     row("claim all rewards", Action::ClaimRewardAll, Worker, Agent, "yyyynnn"),
 
-    row("see the agents", Action::ListAgents, Worker, Agent, "yyyyynn"),
-    row("see the queue", Action::TasksQueue, Worker, Agent, "yyyyynn"),
-    row("have the queue tried", Action::DispatchTasks, Worker, Agent, "yyyyynn"),
-    row("see the market", Action::DashboardData, Worker, Agent, "yyyyynn"),
+    row("list the agents", Action::ListAgents, Worker, Agent, "yyyyynn"),
+    row("read the queue", Action::TasksQueue, Worker, Agent, "yyyyynn"),
+    row("dispatch the queue", Action::DispatchTasks, Worker, Agent, "yyyyynn"),
+    row("read the dashboard", Action::DashboardData, Worker, Agent, "yyyyynn"),
 ];
 
 #[test]
 fn every_action_is_the_deed_of_somebody() {
     let all: BTreeSet<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.action.as_str()).collect();
-    assert_eq!(all, rows, "actions nobody has thought about");
+    assert_eq!(all, rows, "actions without a row");
     for row in TABLE {
         assert_eq!(row.cells.len(), SIGNERS.len(), "{}", row.deed);
-        assert!(row.cells.ends_with("nn"), "{}: what is forged is nobody's", row.deed);
+        assert!(row.cells.ends_with("nn"), "{}: forged messages must be refused", row.deed);
     }
 }
 

@@ -1,7 +1,7 @@
-//! Who may say what where a signature is the proof: every type of message against every signer.
+//! Authorization where a signature is the proof: every message type against every signer.
 //!
-//! The route tells nothing about who may do what here, so the table is one of deeds. A type of message
-//! without a row fails the suite. What is refused must change nothing, at whatever door it is brought.
+//! The route does not decide here, so the tables list actions. A message type without a row fails
+//! the suite. A refused message must change nothing, at whichever route it is posted.
 
 pub mod envelopes;
 pub mod items;
@@ -11,22 +11,22 @@ use rialto_protocols::face::Reach;
 
 use crate::kit::{TestHub, snapshot};
 
-/// Who says it, in the order of the columns of both tables.
+/// The signers, in the order of the columns of both tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signer {
-    /// Asked for the job that is spoken of.
+    /// Requested the job.
     Requester,
-    /// Was given it, or was the first to name a price.
+    /// Its worker, or the first to make an offer.
     Worker,
-    /// Was asked for it as well.
+    /// Also invited.
     Asked,
-    /// Has nothing to do with it.
+    /// An unrelated signer.
     Stranger,
-    /// Speaks in the name of whose word it is, without a signature.
+    /// Claims the right sender, without a signature.
     Unsigned,
     /// The same with the signature of another key.
     Forged,
-    /// The same, and shows the operator's key besides.
+    /// The same, with the operator's key as bearer token.
     Operator,
 }
 
@@ -40,11 +40,11 @@ pub const SIGNERS: [Signer; 7] = [
     Signer::Operator,
 ];
 
-/// Seeds a key that nobody of the scene has.
+/// Seeds a key that no agent of the scene has.
 const FORGER: u8 = 66;
 
 impl Signer {
-    /// What the key of somebody with a signature is made from; a liar has none of its own.
+    /// The seed of the signer's key; an impostor has none.
     fn seed(self) -> Option<u8> {
         match self {
             Self::Requester => Some(1),
@@ -56,7 +56,7 @@ impl Signer {
     }
 }
 
-/// The doors of one protocol at which something signed is posted.
+/// The routes of one protocol that accept signed messages.
 pub fn doors(prefix: &str) -> Vec<String> {
     let posts = listed().into_iter().filter(|route| route.method == "POST");
     let signed = posts.filter(|route| route.reach == Reach::Signed);
@@ -68,8 +68,8 @@ pub fn doors(prefix: &str) -> Vec<String> {
     all
 }
 
-/// What is kept, shown and waiting. How many words were ever posted is left out, since a market also
-/// remembers those from which nothing came.
+/// Rows, public pages and inboxes. The number of posted messages is left out, since the market also
+/// records messages without effect.
 async fn held(hub: &TestHub) -> (impl PartialEq + std::fmt::Debug + use<>, Vec<String>) {
     let snapshot = snapshot(hub).await;
     let boxes = hub.engine.look(|world| {

@@ -1,4 +1,4 @@
-// What cannot be done is told in the result, and changes nothing.
+// An invalid order gets an error in its result, and changes nothing.
 
 import { about, actions, check, wanted } from './kit.mjs';
 
@@ -32,9 +32,9 @@ export async function errors(board, { alice, bob, carol }) {
   for (const [by, action, named, payload, error] of cases) {
     const [, result] = await board.act(by, action, named, payload);
     check(`${action} is refused: ${error.split(' ').slice(0, 3).join(' ')}`, result.Error, error);
-    check('and nobody is told', actions(result), []);
+    check('and there are no messages', actions(result), []);
   }
   const [, unknown] = await board.act(carol, 'Make-Coffee', {});
-  check('what is unknown is no error', [unknown.Error, actions(unknown)], [undefined, []]);
+  check('an unknown action is not an error', [unknown.Error, actions(unknown)], [undefined, []]);
   check('nothing has changed', await board.board(), before);
 }

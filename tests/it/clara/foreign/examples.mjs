@@ -1,5 +1,5 @@
-// The spec's own code examples, as they are printed and in their printed order, with the functions
-// the client exports and finds its servers for in the environment.
+// The spec's own code examples, verbatim and in their printed order, with the client's exported
+// functions, which take their servers from the environment.
 
 import { PROCESS, actions, check, data, market, tag } from './kit.mjs';
 
@@ -34,7 +34,7 @@ async function registerAgent({ message, result, dryrun }, alice, board) {
   });
   const registered = await result({ process: processId, message: id });
   check('an agent is registered', actions(registered), ['Registered']);
-  check('whoever registers is answered', registered.Messages[0].Target, alice.address);
+  check('the sender is answered', registered.Messages[0].Target, alice.address);
   const listed = await dryrun({
     process: processId,
     tags: [{ name: 'Action', value: 'List-Agents' }],
@@ -76,7 +76,7 @@ async function registerTask(client, alice, carol, board) {
   const assigned = await client.result({ process: processId, message: id });
   check('a task is assigned', actions(assigned), ['Agent-Task-Assignment']);
   const [message] = assigned.Messages;
-  check('the agent is told', message.Target, alice.address);
+  check('the agent is notified', message.Target, alice.address);
   check('under its id', [tag(message, 'TaskId'), tag(message, 'Protocol')], [id, 'C.L.A.R.A.']);
   const { timestamp, block, ...task } = data(assigned);
   check('with the time it came', [typeof timestamp, typeof block], ['number', 'number']);
@@ -114,10 +114,10 @@ async function sendResult({ message, result }, alice, carol, taskId, board) {
   });
   const sent = await result({ process: processId, message: id });
   check('a result is passed on', actions(sent), ['Task-Result']);
-  check('to who wanted it', sent.Messages[0].Target, carol.address);
+  check('to the requester', sent.Messages[0].Target, carol.address);
   const { timestamp, block, ...done } = data(sent);
   check('with the time it was done', [typeof timestamp, typeof block], ['number', 'number']);
-  check('with what was done', done, {
+  check('with the result', done, {
     id: taskId,
     agentId,
     sender: alice.address,
@@ -147,7 +147,7 @@ async function declineTask({ message, result }, alice, carol, taskId, board) {
   const declined = await result({ process: processId, message: id });
   check('a task is declined', actions(declined), ['Task-Declined', 'Task-Queued']);
   const told = declined.Messages.map((one) => one.Target);
-  check('both sides are told', told, [alice.address, carol.address]);
+  check('both sides are notified', told, [alice.address, carol.address]);
   const { tasks } = await board.listed(agentId);
   check('it is on the list of the agent', tasks.declined, [taskId]);
   check('and no longer in its inbox', tasks.inbox, []);

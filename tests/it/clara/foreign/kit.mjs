@@ -1,5 +1,5 @@
-// What the parts of the run share: the unmodified client, throw-away wallets, and one JSON line for
-// every check. Whoever started the script reads the lines and decides whether all is well.
+// Shared by the parts of the run: the unmodified client, throw-away wallets, and one JSON line for
+// every check. The test that starts the script reads the lines and decides whether it passed.
 
 import { createHash, generateKeyPair } from 'node:crypto';
 import { createInterface } from 'node:readline';
@@ -12,31 +12,30 @@ const PROTOCOL = 'C.L.A.R.A.';
 const print = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 let checks = 0;
 
-/** Tells whether something is as it should be. */
+/** Prints the result of one check. */
 export function check(name, got, wanted = true) {
   checks += 1;
   const ok = isDeepStrictEqual(got, wanted);
   print(ok ? { check: name, ok } : { check: name, ok, got: got ?? null, wanted });
 }
 
-/** Tells that nothing was left out. */
+/** Prints that the run is complete. */
 export function end() {
   print({ end: true, checks });
 }
 
 const heard = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-/** Waits until whoever started the script has done something to the hub. */
+/** Waits until the test that started the script has restarted the hub. */
 export async function pause(why) {
   print({ pause: why });
   await heard.next();
 }
 
-/** The last item that was posted, to be posted once more. */
+/** The last posted item, for a repeat. */
 export const posted = { last: null };
 
-/** The client as it was installed. What it sends is looked at on its way, and not touched; nothing
- * leaves this machine. */
+/** The client as installed. Its requests are recorded, not changed; nothing leaves this machine. */
 export function load(folder) {
   const send = globalThis.fetch;
   globalThis.fetch = async (to, how) => {
@@ -49,7 +48,7 @@ export function load(folder) {
   return import(pathToFileURL(entry).href);
 }
 
-/** A wallet nobody has used, with the signer the client makes of it. */
+/** A new wallet, with the client's signer for it. */
 export async function wallet(client) {
   const kind = { modulusLength: 4096, publicExponent: 65537 };
   const { privateKey } = await promisify(generateKeyPair)('rsa', kind);
@@ -67,12 +66,12 @@ export const tag = (message, name) => message?.Tags?.find((one) => one.name === 
 /** The actions of a result's messages, in order. */
 export const actions = (result) => (result.Messages ?? []).map((one) => tag(one, 'Action'));
 
-/** What a result's messages carry. */
+/** The data of a result's messages. */
 export const data = (result, at = 0) => JSON.parse(result.Messages[at].Data);
 
-/** The market as one set of the client's functions reaches it. */
+/** The market through one set of the client's functions. */
 export function market({ message, result, dryrun }) {
-  /** Sends a message and reads what came of it. */
+  /** Sends a message and reads its result. */
   const say = async (by, named, payload) => {
     const text = payload === undefined ? undefined : JSON.stringify(payload);
     const id = await message({ process: PROCESS, tags: tags(named), signer: by.signer, data: text });
@@ -85,7 +84,7 @@ export function market({ message, result, dryrun }) {
   return {
     say,
     act,
-    /** Sends a message and does not look what came of it. */
+    /** Sends a message without reading its result. */
     post: (by, action, named, payload) =>
       message({
         process: PROCESS,

@@ -7,7 +7,7 @@ import { errors } from './errors.mjs';
 import { tasks } from './tasks.mjs';
 import { units } from './units.mjs';
 
-// Whoever waits for us is not to wait for ever.
+// A time limit, so that the test does not wait for ever.
 const PATIENCE_MS = 240_000;
 setTimeout(() => {
   console.error(`not finished after ${PATIENCE_MS} ms`);

@@ -1,4 +1,4 @@
-// Tasks from hand to hand: out of the queue, over a restart of the hub, round the agents, to all of
+// Assignment of tasks: from the queue, over a restart of the hub, from agent to agent, to all of
 // them, to one of them, and all paid in the end.
 
 import { about, actions, check, data, pause, posted, tag } from './kit.mjs';
@@ -15,13 +15,13 @@ export async function tasks(board, people, known) {
 async function outOfTheQueue(board, { alice, bob, carol }, { queued }) {
   const before = await board.board();
   const [id, registered] = await board.register(bob, 'BOB_1', 'tweet', '30');
-  check('who registers gets what waits', actions(registered), [
+  check('a new agent gets the waiting task', actions(registered), [
     'Registered',
     'Agent-Task-Assignment',
   ]);
   check('for its own fee', data(registered, 1).reward, '30');
   const after = await board.board();
-  check('nobody else is changed', after.slice(0, 1), before);
+  check('no other agent is changed', after.slice(0, 1), before);
 
   await pause('the hub may be killed here');
   check('the board is as it was', await board.board(), after);
@@ -69,9 +69,9 @@ async function inTurn(board, { carol }) {
     return tag(result.Messages[0], 'Assigned-Agent-Id');
   };
   const turns = [await whose('roundRobin'), await whose('roundRobin'), await whose('roundRobin')];
-  check('everybody has a turn', new Set(turns).size, 2);
+  check('every agent is chosen once', new Set(turns).size, 2);
   check('and then again', turns[2], turns[0]);
-  check('who has least to do is next', await whose('leastOccupied'), turns[1]);
+  check('the least occupied is next', await whose('leastOccupied'), turns[1]);
   const [, all] = await board.task(carol, 'broadcast', '5', 'roundRobin');
   check('a broadcast is for all', actions(all), Array(2).fill('Agent-Task-Assignment'));
   const agents = all.Messages.map((one) => tag(one, 'Agent-Id')).sort();
@@ -86,8 +86,8 @@ async function toOne(board, { bob, carol }) {
   check('a task can be for one agent', data(given).agentId, 'BOB_1');
   check('and belong to something', tag(given.Messages[0], 'Context-Id'), 'a context');
   const [, declined] = await board.act(bob, 'Decline-Task', about('BOB_1', id));
-  check('who then says no', actions(declined), ['Task-Declined', 'Task-Unassigned']);
-  check('costs nothing', await board.balance(carol), '20');
+  check('it can be declined', actions(declined), ['Task-Declined', 'Task-Unassigned']);
+  check('which costs nothing', await board.balance(carol), '20');
 }
 
 async function allDone(board, { alice, bob, carol }) {
@@ -96,7 +96,7 @@ async function allDone(board, { alice, bob, carol }) {
     for (;;) {
       const [, next] = await board.act(by, 'Load-Next-Assigned-Task', { 'RedStone-Agent-Id': id });
       if (actions(next).length === 0) break;
-      // As the deployed processes call a task.
+      // The deployed processes' name of a task.
       const named = about(id, `${data(next).id}_${id}`);
       const [, sent] = await board.act(by, 'v1.Send-Result', named, { done });
       if (actions(sent)[0] !== 'Task-Result') throw new Error(JSON.stringify(sent));
@@ -105,7 +105,7 @@ async function allDone(board, { alice, bob, carol }) {
   }
   check('all tasks are done', done, 6);
   const [one, two, three] = (await purses(board, [alice, bob, carol])).map(Number);
-  check('and paid by who wanted them', three, 20);
-  check('to who did them', one + two, 280);
+  check('and paid by the requester', three, 20);
+  check('to the agents', one + two, 280);
   check('nothing waits any more', await board.queue(), []);
 }

@@ -1,4 +1,4 @@
-// The rest of the client's functions, and the actions that only show something.
+// The rest of the client's functions, and the actions that only read.
 
 import { PROCESS, actions, check, data, tag, tags, wanted } from './kit.mjs';
 
@@ -32,7 +32,7 @@ async function pages({ results }, { alice }) {
   check('an agent finds its tasks there', kinds.has('Agent-Task-Assignment'));
   const all_kinds = new Set(all.flatMap((edge) => actions(edge.node)));
   check('and its queries', all_kinds.has('Agent-Task-Query'));
-  check('but nobody sees a balance', all_kinds.has('Balance'), false);
+  check('but no balance is public', all_kinds.has('Balance'), false);
   check('nor an error', all.some((edge) => edge.node.Error), false);
 }
 
@@ -45,7 +45,7 @@ async function shown(board, { alice, carol }) {
   check('there is all at a glance', Object.keys(data(dashboard)), ['queue', 'agents', 'totals']);
   for (const action of ['Withdraw', 'Withdraw-All', 'Claim-Reward', 'Claim-Reward-All']) {
     const [, claimed] = await board.act(alice, action, { Quantity: '1' });
-    check(`${action} is told no`, actions(claimed), ['Claim-Reward-Failed']);
+    check(`${action} is refused`, actions(claimed), ['Claim-Reward-Failed']);
   }
   const done = Object.keys((await board.listed('AO_Agent_1')).tasks.outbox)[0];
   const [, traced] = await board.act(carol, 'Task-Trace', { 'RedStone-Task-Id': done });
@@ -56,11 +56,11 @@ async function dryRuns({ dryrun }, board, { carol }) {
   const before = await board.board();
   const named = { Action: 'Register-Task', Protocol: 'C.L.A.R.A.', ...wanted('tweet', '5', 'cheapest') };
   const would = await dryrun({ process: PROCESS, tags: tags(named), data: '{}', Owner: carol.address });
-  check('a dry-run says what would be', actions(would), ['Agent-Task-Assignment']);
+  check('a dry run shows the result', actions(would), ['Agent-Task-Assignment']);
   check('and changes nothing', await board.board(), before);
   const balance = { Action: 'Balance', Protocol: 'C.L.A.R.A.' };
   const secret = await dryrun({ process: PROCESS, tags: tags(balance), Owner: carol.address });
-  check('nor does it tell secrets', secret.Error, 'Sign this message to read it');
+  check('nor does it reveal secrets', secret.Error, 'Sign this message to read it');
 }
 
 async function others({ monitor, unmonitor, assign }, { alice }, { done }) {

@@ -1,4 +1,4 @@
-//! Agents of agora: keys that sign envelopes, and inboxes that are read.
+//! agora agents: keys that sign envelopes, and inboxes.
 
 use rialto_core::grain::Grain;
 use rialto_engine::clock::Clock;
@@ -100,12 +100,12 @@ impl Protocol for Agora {
     }
 }
 
-/// A common name as this protocol writes it (section 5).
+/// A common skill name in this protocol's form (section 5).
 fn resource(skill: &str) -> String {
     format!("agora:{skill}:v1")
 }
 
-/// A key and what it says of itself.
+/// A key and its profile.
 #[derive(Clone)]
 struct Signer {
     key: Key,
@@ -118,7 +118,7 @@ impl Signer {
         Self { key: Key::of(seat), name, profile }
     }
 
-    /// An envelope of now, which is the hub's now.
+    /// An envelope with the hub's current time.
     fn sign(&self, hub: &TestHub, kind: Kind, payload: &str, to: Option<PublicKey>) -> Said {
         let draft = rialto_protocols::agora::Draft {
             id: &fresh_id(kind.as_str()),
@@ -133,7 +133,7 @@ impl Signer {
         Said { id: draft.id.to_owned(), text: signed.text }
     }
 
-    /// Says HELLO and gets a token to read with; an old one may have run out.
+    /// Sends HELLO and gets a token; an old one may have expired.
     async fn token(&self, hub: &TestHub) -> String {
         let hub_key = hub.get("/agora", None).await.expect(200).str("/hub");
         let mut profile = self.profile.clone();
@@ -143,7 +143,7 @@ impl Signer {
         hub.post_text(ENVELOPES, None, &hello.text).await.expect(200).str("/payload/inbox_token")
     }
 
-    /// Every envelope that came, oldest first.
+    /// Every received envelope, oldest first.
     async fn letters(&self, hub: &TestHub, token: &str) -> Vec<String> {
         let page = hub.get("/agora/messages?after=0&limit=200", Some(token)).await.expect(200);
         let letters = items(&page.text, "/messages").into_iter();
@@ -167,7 +167,7 @@ impl Signer {
         Sent { bytes, members, taken: reply.status == 202, answer: reply.text }
     }
 
-    /// Asks; gives the request, and what was answered.
+    /// Sends a request; returns the envelope and the answer.
     async fn ask(&self, hub: &TestHub, of: &Found, order: &Order) -> (Said, String, Reply) {
         let Order { input, budget, .. } = order;
         let payload = format!(
@@ -181,7 +181,7 @@ impl Signer {
         (request, path, reply)
     }
 
-    /// What came about a request, by its kind.
+    /// The envelopes about a request, of these types.
     async fn about(&self, hub: &TestHub, id: &str, kinds: &[&str]) -> String {
         let token = self.token(hub).await;
         let is_it = |letter: &String| {
@@ -275,7 +275,7 @@ impl Worker for Signer {
                 Saying::Refuses => 404,
                 Saying::Declines => 401,
                 Saying::Fails => 500,
-                other => panic!("agora has no word for {other:?}"),
+                other => panic!("agora workers cannot send {other:?}"),
             };
             let payload = json!({"request_id": given.id, "code": code, "message": text});
             self.answer(hub, Kind::Error, &payload.to_string()).await
@@ -322,7 +322,7 @@ impl Requester for Signer {
                 return Err(refused(&reply, bytes));
             }
             let uuid = reply.header("rialto-job").expect("the hub's own id").to_owned();
-            // Somebody of another protocol with a price names it in an OFFER.
+            // A priced agent of another protocol answers with an OFFER.
             if reply.str("/payload/state") == "NEGOTIATING" {
                 let offer = self.about(hub, &request.id, &["OFFER"]).await;
                 let id = text(&offer, "/id").expect("an id");
@@ -374,7 +374,7 @@ impl Requester for Signer {
         order: &'a Order,
     ) -> Doing<'a, Option<Ended>> {
         Box::pin(async move {
-            // A REQUEST can be withdrawn until somebody works on it, which is at once what is free.
+            // A REQUEST can be withdrawn until work starts; free work starts at once.
             let (request, _, reply) = self.ask(hub, of, order).await;
             if reply.expect(202).str("/payload/state") == "PROCESSING" {
                 return None;

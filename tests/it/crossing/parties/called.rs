@@ -1,4 +1,4 @@
-//! Agents of the relay that are called at an endpoint.
+//! Relay agents with an endpoint.
 
 use rialto_core::grain::Grain;
 
@@ -6,10 +6,10 @@ use super::relay::{Member, Relay};
 use crate::crossing::party::{Doing, End, Found, Protocol, Requester, Saying, Terms, Worker};
 use crate::kit::{Behaviour, TestHub, Worker as Endpoint};
 
-/// The same protocol, with workers that are called at an endpoint.
+/// The same protocol, with workers that have an endpoint.
 pub struct Called;
 
-/// What an endpoint says that has got a message.
+/// The response of an endpoint that has received a message.
 const GOT: &str = r#"{"status":"ok"}"#;
 
 impl Protocol for Called {
@@ -34,7 +34,7 @@ impl Protocol for Called {
     }
 
     fn sayings(&self) -> &'static [Saying] {
-        // Who is called is there until it cannot be reached, and that is tried again.
+        // An agent with an endpoint counts as online until deliveries fail, and those are retried.
         &[Saying::Declines, Saying::Fails]
     }
 

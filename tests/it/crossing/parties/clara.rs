@@ -1,4 +1,4 @@
-//! Agents and wallets of clara: signed items with tags, and a board.
+//! clara's agents and wallets: signed items with tags, and a board.
 
 use rialto_core::grain::Grain;
 use rialto_core::money::Credits;
@@ -14,7 +14,7 @@ use crate::crossing::raw::{items, names, raw, text};
 use crate::kit::{Reply, TestHub, eventually};
 
 const MESSAGES: &str = "/clara/mu";
-/// The topic everything is registered under; a named agent does not need it.
+/// The topic of every registration; a task for a named agent does not need it.
 const TOPIC: &str = "tweet";
 
 pub struct Clara;
@@ -25,13 +25,13 @@ async fn post(hub: &TestHub, item: &[u8]) -> Reply {
     hub.send("POST", MESSAGES, &headers, item).await
 }
 
-/// Get the result of a message, as it is written.
+/// The result of a message, verbatim.
 async fn result(hub: &TestHub, id: &str) -> String {
     let path = format!("/clara/cu/result/{id}?process-id={PROCESS}");
     hub.get(&path, None).await.expect(200).text
 }
 
-/// Everything the market has said, oldest first.
+/// Every message of the market, oldest first.
 async fn said(hub: &TestHub) -> Vec<String> {
     let path = format!("/clara/cu/results/{PROCESS}?limit=1000&sort=ASC");
     let page = hub.get(&path, None).await.expect(200).text;
@@ -55,7 +55,7 @@ async fn board(hub: &TestHub) -> Vec<String> {
     items(&text(&listed, "/Messages/0/Data").expect("a board"), "")
 }
 
-/// A message as people read it: its tags, then its data.
+/// A message in readable form: its tags, then its data.
 fn readable(tags: &[(&str, &str)], data: &str) -> String {
     let lines: String = tags.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     format!("{lines}\n{data}")
@@ -115,7 +115,7 @@ impl Protocol for Clara {
     }
 
     fn requester<'a>(&'a self, _: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>> {
-        // A wallet that only asks need not be registered.
+        // A wallet that only requests needs no registration.
         Box::pin(async move {
             let wallet = Wallet::of(seat);
             let id = wallet.address();
@@ -142,7 +142,7 @@ impl Protocol for Clara {
     }
 }
 
-/// A wallet, and the agent it has or would have.
+/// A wallet, and its agent if it has one.
 #[derive(Clone)]
 struct Signer {
     wallet: Wallet,
@@ -150,7 +150,7 @@ struct Signer {
 }
 
 impl Signer {
-    /// Sends a message; gives it as people read it, and what came of it.
+    /// Sends a message; returns it in readable form, and its result.
     async fn act(
         &self,
         hub: &TestHub,
@@ -163,7 +163,7 @@ impl Signer {
         (readable(&tags, data), result(hub, &reply.str("/id")).await)
     }
 
-    /// A task of its own, told from beginning to end.
+    /// The trace of one of its tasks.
     async fn traced(&self, hub: &TestHub, id: &str) -> String {
         let (_, came) = self.act(hub, "Task-Trace", &[("RedStone-Task-Id", id)], "").await;
         text(&came, "/Messages/0/Data").unwrap_or_else(|| panic!("no trace: {came}"))
@@ -183,7 +183,7 @@ fn tags<'t>(action: &'t str, more: &[(&'t str, &'t str)]) -> Vec<(&'t str, &'t s
     tags
 }
 
-/// What a message says, by its tags.
+/// The members of a message, by its tags.
 fn members(tags: &[(&str, &str)], data: &str) -> Members {
     let data = Some(("/Data", data)).filter(|(_, data)| !data.is_empty());
     let all = tags.iter().copied().chain(data);
@@ -223,7 +223,7 @@ impl Worker for Signer {
             if inbox.is_empty() {
                 return Vec::new();
             }
-            // Only the oldest can be read; of the others it is known that they wait.
+            // Only the oldest can be read; the others are only counted.
             let about = [("RedStone-Agent-Id", &*self.id)];
             let (_, came) = self.act(hub, "Load-Next-Assigned-Task", &about, "").await;
             let oldest = text(&came, "/Messages/0/Data").expect("a task");
@@ -257,7 +257,7 @@ impl Worker for Signer {
         text: &'a str,
     ) -> Doing<'a, Sent> {
         Box::pin(async move {
-            assert_eq!(saying, Saying::Declines, "clara has no word for that");
+            assert_eq!(saying, Saying::Declines, "clara workers can only decline");
             self.tell(hub, "Decline-Task", &given.id, text).await
         })
     }
@@ -305,7 +305,7 @@ impl Requester for Signer {
                 ("RedStone-Agent-Reward", &*order.budget),
                 ("Target-Agent-Id", &*of.alias),
             ];
-            // Who has an agent asks in its name.
+            // A wallet with an agent requests in its name.
             if self.id != self.wallet.address() {
                 more.push(("RedStone-Agent-Id", &*self.id));
             }
@@ -315,7 +315,7 @@ impl Requester for Signer {
             let reply = post(hub, &body).await.expect(202);
             let id = reply.str("/id");
             let came = result(hub, &id).await;
-            // Error texts name values; what is said is what stands around them.
+            // Error texts contain values, so only the text around them is compared.
             let bytes = format!("{}\n→\n{came}", readable(&tags, &order.input));
             if let Some(error) = text(&came, "/Error") {
                 return Err(Refused { words: without_values(&error), bytes });
@@ -355,7 +355,7 @@ impl Requester for Signer {
                 words: tag(&message, "Action").unwrap_or_default(),
                 id: tag(&message, "Task-Id").unwrap_or_default(),
                 output: raw(&data, "/result"),
-                // What the market says of it, and why in the agent's own words.
+                // The market's text, and the agent's own reason.
                 detail: format!("{data} {}", tag(&message, "Reason").unwrap_or_default()),
                 bytes: message,
             }

@@ -1,4 +1,4 @@
-//! How each protocol's agents hire and are hired: one file each.
+//! How each protocol's agents hire and are hired: one file per protocol.
 
 mod agora;
 mod called;
@@ -9,11 +9,11 @@ mod relay;
 
 use super::party::Protocol;
 
-/// Everybody there is to cross with.
+/// All protocols of the matrix.
 pub const ALL: &[&dyn Protocol] =
     &[&registry::Registry, &relay::Relay, &openclaw::Openclaw, &clara::Clara, &agora::Agora];
 
-/// More ways to be hired than one: parties whose workers are reached in another way.
+/// Parties whose workers are reached in another way.
 pub const OTHER_WORKERS: &[&dyn Protocol] = &[&called::Called];
 
 /// The party of a protocol.
@@ -25,11 +25,11 @@ pub fn of(id: &str) -> &'static dyn Protocol {
     })
 }
 
-/// A protocol is crossed with all others as soon as the hub speaks it.
+/// Every protocol the hub serves must be in the matrix.
 #[test]
 fn every_protocol_the_hub_speaks_is_a_party() {
     for face in rialto_protocols::ALL {
         assert_eq!(of(face.id().as_str()).id(), face.id().as_str());
     }
-    assert_eq!(ALL.len(), rialto_protocols::ALL.len(), "a party without a protocol");
+    assert_eq!(ALL.len(), rialto_protocols::ALL.len(), "a party is not a protocol");
 }

@@ -1,4 +1,4 @@
-//! Agents of openclaw: collaborations with responders that look for their own work.
+//! openclaw agents: collaborations with responders that find their own work.
 
 use rialto_core::grain::Grain;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn identity(hub: &TestHub, name: &str, terms: Terms) -> Value {
     })
 }
 
-/// Publishes an identity; gives its id and key.
+/// Publishes an identity; returns its id and key.
 async fn publish(hub: &TestHub, identity: &Value) -> (String, String) {
     let reply = hub.post("/openclaw/identity", None, identity).await.expect(201);
     (reply.str("/agent_id"), reply.str("/api_key"))
@@ -56,7 +56,7 @@ impl Protocol for Openclaw {
     fn words(&self, end: End, begun: bool) -> &'static str {
         match end {
             End::Done => "completed",
-            // What was accepted cannot be rejected any more.
+            // An accepted request cannot be rejected any more.
             End::Refused | End::Declined if begun => "failed EXECUTION_ERROR",
             End::Refused => "rejected capability_not_available",
             End::Declined => "rejected policy_violation",
@@ -124,7 +124,7 @@ impl Protocol for Openclaw {
     }
 }
 
-/// An agent that has published itself.
+/// A published agent.
 #[derive(Clone)]
 struct Node {
     id: String,
@@ -147,7 +147,7 @@ impl Node {
         }
     }
 
-    /// What every word about a collaboration names.
+    /// The members that every message about a collaboration has.
     fn about(&self, hub: &TestHub, given: &Given) -> Value {
         let [collaboration, correlation] = &given.also[..] else { panic!("{given:?}") };
         json!({"collaboration_id": collaboration, "request_id": given.id,
@@ -237,7 +237,7 @@ impl Worker for Node {
                         "error": {"code": "EXECUTION_ERROR", "message": text}});
                     return self.result(hub, given, &with(&about, failed).to_string()).await;
                 }
-                other => panic!("openclaw has no word for {other:?}"),
+                other => panic!("openclaw workers cannot send {other:?}"),
             };
             let no = json!({"response_status": "rejected", "collaboration_id": null,
                 "rejection_reason": {"code": code, "message": text}});
@@ -267,7 +267,7 @@ impl Worker for Node {
     }
 }
 
-/// An answer that is a no: to a request, or to anything.
+/// A refusal: of a request, or of any call.
 fn refused(reply: &Reply) -> Refused {
     let answer = text(&reply.text, "/response_status");
     let code =
@@ -276,7 +276,7 @@ fn refused(reply: &Reply) -> Refused {
     Refused { words: format!("{answer} {}", code.unwrap_or_default()), bytes: reply.text.clone() }
 }
 
-/// What was answered to a request, or came of it.
+/// The answer to a request, or its outcome.
 fn words(view: &str) -> String {
     let state = text(view, "/state").unwrap_or_default();
     let code = match state.as_str() {

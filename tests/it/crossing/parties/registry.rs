@@ -1,4 +1,4 @@
-//! Agents of the registry: jobs with budgets, workers that poll.
+//! Registry agents: jobs with budgets, and workers that poll.
 
 use rialto_core::grain::Grain;
 use rialto_core::money::Credits;
@@ -91,7 +91,7 @@ impl Protocol for Registry {
     }
 }
 
-/// A worker that asks for work.
+/// A worker that polls.
 struct Polling {
     agent: Agent,
     name: String,
@@ -211,7 +211,7 @@ impl Worker for Polling {
             let code = match saying {
                 Saying::Refuses => "SKILL_MISMATCH",
                 Saying::Fails => "EXECUTION_ERROR",
-                other => panic!("the registry has no word for {other:?}"),
+                other => panic!("registry workers cannot send {other:?}"),
             };
             let body = json!({"job_id": given.id, "agent_id": self.agent.id, "status": "FAILURE",
                 "execution_cost": 0, "execution_time_ms": 3, "error_code": code,
@@ -221,18 +221,18 @@ impl Worker for Polling {
     }
 }
 
-/// The trace of a job, for whoever has this key.
+/// The trace of a job, for the holder of this key.
 pub async fn trace(hub: &TestHub, key: &str, id: &str) -> String {
     hub.get(&format!("/v1/jobs/{id}/trace"), Some(key)).await.expect(200).text
 }
 
-/// An answer that is a no.
+/// A refusal.
 fn refused(reply: &Reply) -> Refused {
     let code = text(&reply.text, "/error_code").unwrap_or_default();
     Refused { words: format!("{} {code}", reply.status), bytes: reply.text.clone() }
 }
 
-/// Somebody with a budget.
+/// A requester with a budget.
 struct Orchestrator(Agent);
 
 impl Orchestrator {
@@ -251,7 +251,7 @@ impl Orchestrator {
     }
 }
 
-/// How a job stands, and the code of what went wrong.
+/// The status of a job, and its error code.
 fn words(reply: &Reply) -> String {
     let status = text(&reply.text, "/status").unwrap_or_default();
     let code = text(&reply.text, "/error_code").unwrap_or_default();
@@ -327,7 +327,7 @@ impl Requester for Orchestrator {
         Box::pin(async move {
             let ticket = self.hire(hub, of, order).await.expect("a job");
             let path = format!("/registry/jobs/{}/cancel", ticket.id);
-            // What has reached its worker can no longer be called off.
+            // A job that its worker has received cannot be cancelled.
             match self.post(hub, &path, "").await {
                 reply if reply.status == 409 => None,
                 reply => Some(self.end(reply.expect(200))),

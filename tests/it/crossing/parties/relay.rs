@@ -1,4 +1,4 @@
-//! Agents of the relay: messages in conversations, and inboxes that are open.
+//! Relay agents: messages in conversations, and open inboxes.
 
 use std::sync::Mutex;
 
@@ -42,7 +42,7 @@ impl Protocol for Relay {
     }
 
     fn hires_its_own(&self) -> bool {
-        // Among themselves its agents have messages, and no work.
+        // Relay agents send each other messages, and no jobs.
         false
     }
 
@@ -54,7 +54,7 @@ impl Protocol for Relay {
         Box::pin(async move {
             let peer = hub.join(&format!("w{seat}@chorus")).await;
             let inbox = hub.inbox(&peer).await;
-            // An open inbox is what makes it online; what comes is read from the history.
+            // An open inbox makes the agent online; messages are read from the history.
             let open = tokio::spawn(async move { drop(inbox.rest().await) });
             let member = Member::new(peer, None);
             *member.open.lock().expect("no panic") = Some(open);
@@ -82,7 +82,7 @@ impl Protocol for Relay {
             Found {
                 alias: text(&entry, "/agent_id").expect("an address"),
                 skill: worker.skill().to_owned(),
-                // The relay has no prices; an envelope names what it would pay.
+                // The relay has no prices; the envelope names the budget.
                 price: "0".to_owned(),
                 entry,
             }
@@ -90,15 +90,15 @@ impl Protocol for Relay {
     }
 }
 
-/// An agent with an address.
+/// An agent with a relay address.
 pub(super) struct Member {
     peer: Peer,
     name: String,
     /// Its open inbox.
     open: Mutex<Option<JoinHandle<()>>>,
-    /// Where it is called.
+    /// Its endpoint.
     called: Option<Endpoint>,
-    /// Conversations that it has had its say in.
+    /// Conversations it has answered.
     answered: Mutex<Vec<String>>,
 }
 
@@ -109,7 +109,7 @@ impl Drop for Member {
 }
 
 impl Member {
-    /// Somebody that is called at an endpoint, or reads.
+    /// An agent with an endpoint, or one that reads its inbox.
     pub(super) fn new(peer: Peer, called: Option<Endpoint>) -> Self {
         let name = peer.id.split('@').next().unwrap_or_default().to_owned();
         Self { peer, name, open: Mutex::default(), called, answered: Mutex::default() }
@@ -139,7 +139,7 @@ impl Member {
         hub.post_text(MESSAGES, Some(&self.peer.key), body).await
     }
 
-    /// Everything it was sent as work and about it, oldest first.
+    /// Every job it was sent and every message about it, oldest first.
     async fn came(&self, hub: &TestHub) -> Vec<String> {
         match &self.called {
             Some(endpoint) => endpoint.got().into_iter().map(|got| got.body).collect(),
@@ -180,8 +180,8 @@ impl Worker for Member {
     fn waiting<'a>(&'a self, hub: &'a TestHub) -> Doing<'a, Vec<Given>> {
         Box::pin(async move {
             let history = self.came(hub).await;
-            // Its own last word is not in the history, so a worker remembers; that work was taken
-            // back, it is told.
+            // Its own last message is not in the history, so the worker remembers it; an unassigned
+            // job shows as another message.
             let answered = self.answered.lock().expect("no panic").clone();
             let talk = |message: &str| text(message, "/envelope/conversation_id");
             let over = |id: &String| {
@@ -220,11 +220,11 @@ impl Worker for Member {
         text: &'a str,
     ) -> Doing<'a, Sent> {
         Box::pin(async move {
-            // What could not be read was not begun (B16).
+            // A message that cannot be read was never started (B16).
             let code = match saying {
                 Saying::Declines => "INVALID_ENVELOPE",
                 Saying::Fails => "ADAPTATION_FAILED",
-                other => panic!("the relay has no word for {other:?}"),
+                other => panic!("relay workers cannot send {other:?}"),
             };
             let words = json!({"status": "error", "error_code": code, "detail": text});
             self.answer(hub, given, &words.to_string()).await
@@ -265,7 +265,7 @@ impl Worker for Member {
     }
 }
 
-/// The envelope of a message and what the hub says beside it, as an endpoint gets them.
+/// The envelope of a message and the hub's members beside it, as an endpoint receives them.
 fn given(message: &str) -> Option<String> {
     let envelope = raw(message, "/envelope")?;
     let beside = ["job", "bridge", "meta"]
@@ -274,7 +274,7 @@ fn given(message: &str) -> Option<String> {
     Some(format!("{{\"envelope\":{envelope}{}}}", beside.collect::<String>()))
 }
 
-/// An answer that is a no: by whoever would have read it, or by the hub.
+/// A refusal: by the recipient, or by the hub.
 fn refused(reply: &Reply) -> Refused {
     let code = text(&reply.text, "/data/receiver_response/error_code");
     let words = match (code, text(&reply.text, "/error/code")) {
@@ -313,7 +313,7 @@ impl Requester for Member {
             let Some(uuid) = reply.header("rialto-job").map(str::to_owned) else {
                 return Err(Refused { bytes, ..refused(&reply) });
             };
-            // The request is what is in the envelope; whom it is for stands around it.
+            // The request is the envelope; the recipient is outside of it.
             let members = members(&raw(&body, "/envelope").expect("an envelope"));
             let path = MESSAGES.to_owned();
             Ok(Ticket { id, uuid, path, body: body.into_bytes(), members, bytes })
