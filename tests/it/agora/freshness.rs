@@ -37,7 +37,7 @@ async fn more_than_a_minute_from_now_is_refused_either_way() {
         assert!(reply.str("/payload/message").contains(why), "{}", reply.text);
         // The hint shows the hub's clock and says to sign again.
         let hint = reply.str("/payload/hint");
-        assert!(hint.contains("the clock here says 20") && hint.contains("sign again"), "{hint}");
+        assert!(hint.contains("the hub's clock is 20") && hint.contains("sign again"), "{hint}");
         assert_eq!(reply.at("/payload/retryable"), false);
     }
     assert_eq!(state(&hub).await, before);

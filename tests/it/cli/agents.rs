@@ -41,7 +41,7 @@ async fn agents_are_found_by_text_price_and_score() {
     assert_eq!(owners(&["--skill", "none"]).await, [""; 0]);
     let told = cli.run(&["agent", "search", "cheap"]).await.ok();
     assert!(told.out.starts_with("ID  NAME") && told.out.contains("sum 0.10"), "{told:#?}");
-    assert!(cli.run(&["agent", "search", "nobody"]).await.ok().err.contains("nobody fits"));
+    assert!(cli.run(&["agent", "search", "nobody"]).await.ok().err.contains("no agent matches"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -97,7 +97,7 @@ async fn a_hub_that_is_named_for_once_gets_a_context_but_is_not_the_current_one(
     let line = ["job", "post", "--skill", "sum", "--input", "{}", "--budget", "0.10"];
     let there = ["--hub", hub.url.as_str()];
     let ran = cli.run(&[&line[..], &there].concat()).await.ok();
-    assert!(ran.err.contains("; key kept in context 127-0-0-1-"), "{ran:#?}");
+    assert!(ran.err.contains("; key saved in context 127-0-0-1-"), "{ran:#?}");
     let all = cli.json(&["context", "ls"]).await;
     assert_eq!((&all[0]["hub"], &all[0]["has_key"]), (&json!(hub.url), &json!(true)), "{all}");
     let default = json!({"name": "default", "hub": "http://127.0.0.1:7425", "current": true,

@@ -61,7 +61,7 @@ async fn an_agent_leaves_only_when_it_is_named() {
     let cli = Cli::at(&hub.url, &agent.key).await;
     let next = format!("rialto agent rm {}", agent.id);
     cli.run(&["agent", "rm"]).await.failed(2, &[&next]);
-    cli.run(&["agent", "rm", "somebody"]).await.failed(5, &["not of somebody", &next]);
+    cli.run(&["agent", "rm", "somebody"]).await.failed(5, &["not to somebody", &next]);
     cli.run(&["wallet", "balance"]).await.ok();
     cli.run(&["agent", "rm", &agent.id]).await.ok();
     hub.get("/v1/me", Some(&agent.key)).await.expect(401);

@@ -33,7 +33,7 @@ async fn whoever_hires_can_also_write_and_is_named_as_the_relay_names_it() {
     cli.run(&line).await.ok();
     let stranger = Cli::new().with("RIALTO_HUB", &hub.url);
     let line = ["msg", "send", "--to", "friend", "Who am I?"];
-    stranger.run(&line).await.failed(2, &["there is no sender", "--from"]);
+    stranger.run(&line).await.failed(2, &["no sender given", "--from"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

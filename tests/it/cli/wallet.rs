@@ -42,7 +42,7 @@ async fn a_payment_is_made_once_for_its_id() {
     );
     assert_eq!(hub.balance("globex").await.0, "0.10");
     let other = ["wallet", "transfer", "--to", "globex", "0.20", "--id", &id];
-    cli.run(&other).await.failed(5, &["leave --id out"]);
+    cli.run(&other).await.failed(5, &["remove --id"]);
     let told = cli.run(&["wallet", "transfer", "--to", "globex", "99"]).await.expect(1);
     assert!(told.err.contains("rialto wallet balance"), "{told:#?}");
     cli.run(&["wallet", "transfer", "--to", "acme", "1"]).await.failed(2, &["--to"]);
@@ -58,7 +58,7 @@ async fn a_payment_is_made_once_for_its_id() {
 async fn an_unreachable_hub_is_told_with_its_own_exit() {
     let closed = ClosedPort::take();
     let cli = Cli::at(&closed.url, "rk_1").await;
-    cli.run(&["wallet", "balance"]).await.failed(7, &["is it running?"]);
+    cli.run(&["wallet", "balance"]).await.failed(7, &["check that it is running"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,7 +81,7 @@ async fn lines_are_listed_newest_first_and_add_up() {
     let counted = cli.json(&["wallet", "verify"]).await;
     assert_eq!((&counted["ok"], &counted["lines"]), (&json!(true), &json!(4)));
     let told = cli.run(&["wallet", "verify"]).await.ok().out;
-    assert_eq!(told, "acme: 9.70 available, 0.00 held, as 4 lines add up to\n");
+    assert_eq!(told, "acme: 9.70 available, 0.00 held, confirmed by 4 entries\n");
 }
 
 const ME: &str = r#"{"agent":{"id":1,"name":"a","owner":"acme","protocol":"registry","names":{},"skills":[],

@@ -48,7 +48,7 @@ async fn a_failed_job_fails_with_the_workers_words() {
 async fn when_the_time_is_over_the_job_goes_on() {
     let desk = Desk::start().await;
     let worker = desk.agent("shop", "shout", "0.05", None).await;
-    let ran = desk.run(&line(&["--timeout", "10ms"])).await.failed(8, "is not over yet");
+    let ran = desk.run(&line(&["--timeout", "10ms"])).await.failed(8, "it is still running");
     assert!(ran.err.contains("rialto job show "), "{ran:#?}");
     let ran = desk.run(&line(&["--timeout", "10ms", "--json"])).await.expect(8);
     let id = ran.str("/id");

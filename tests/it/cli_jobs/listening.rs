@@ -110,7 +110,7 @@ async fn what_is_not_taken_comes_again_under_the_same_id_and_is_not_acknowledged
         (ran.json()["position"].clone(), ran.json()["status"].clone()),
         (json!(1), json!(204))
     );
-    assert!(ran.err.contains("answered 500; again in") && ran.err.contains(secret), "{ran:#?}");
+    assert!(ran.err.contains("answered 500; retrying in") && ran.err.contains(secret), "{ran:#?}");
     assert_eq!(header(&got[0], "webhook-id"), header(&got[1], "webhook-id"));
     let first = header(&got[0], "webhook-id");
     assert!(
@@ -166,7 +166,7 @@ async fn printed_notices_are_documents_and_stay_unacknowledged() {
 async fn every_kind_of_no_has_its_exit_code() {
     let desk = Desk::start().await;
     desk.run(&["listen", "--forward-to", "here"]).await.failed(2, "--forward-to http://");
-    desk.run(&["listen", "--print", "--as", "nobody"]).await.failed(3, "has no agent nobody");
+    desk.run(&["listen", "--print", "--as", "nobody"]).await.failed(3, "agent nobody not found");
     let mut stranger = desk.command(&["listen", "--print", "--json"]);
     stranger.env("RIALTO_KEY", "rk_wrong");
     let ran = finished(stranger, "").await.expect(4);

@@ -24,7 +24,7 @@ async fn an_agent_is_found_by_what_it_calls_itself() {
     let twin = json!({"agent_name": name, "owner_id": "twin", "version": "0.1", "skills": []});
     desk.enrol(&twin, None).await;
     let ran =
-        desk.run(&["agent", "show", name]).await.failed(5, "2 agents are called shop's agent");
+        desk.run(&["agent", "show", name]).await.failed(5, "2 agents have the name shop's agent");
     assert!(ran.err.contains(&shown["id"].to_string()), "{ran:#?}");
     desk.run(&["agent", "show", "nobody-there"]).await.failed(3, "");
 }
@@ -53,7 +53,7 @@ async fn every_verb_acts_for_the_agent_that_is_named() {
     // Commands without an agent refuse `--as`.
     desk.run(&["wallet", "grant", "x", "1", "--as", "shout"]).await.failed(2, "--as shout");
     desk.run(&["agent", "run", "--as", "shout"]).await.failed(2, "--name");
-    desk.run(&["wallet", "balance", "--as", "nobody"]).await.failed(3, "it has shout");
+    desk.run(&["wallet", "balance", "--as", "nobody"]).await.failed(3, "its agents are shout");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,7 +61,7 @@ async fn a_key_that_is_refused_is_named_by_where_it_comes_from() {
     let desk = Desk::start().await;
     let mut wrong = desk.command(&["wallet", "balance"]);
     wrong.env("RIALTO_KEY", "rk_wrong");
-    finished(wrong, "").await.failed(4, "the key in RIALTO_KEY is not one that this hub takes");
+    finished(wrong, "").await.failed(4, "the hub rejected the key in RIALTO_KEY");
     let file = desk.home.path().join("wrong.key");
     std::fs::write(&file, "rk_wrong\n").expect("written");
     let file = file.to_str().expect("text");
@@ -75,7 +75,7 @@ async fn a_hub_that_is_not_there_refuses_the_connection_and_it_is_said_so() {
     let desk = Desk::start().await;
     let nobody = ClosedPort::take();
     let line = ["wallet", "balance", "--hub", &nobody.url];
-    desk.run(&line).await.failed(7, "connection refused; is it running? `rialto dev`");
+    desk.run(&line).await.failed(7, "connection refused; check that it is running; `rialto dev`");
     let doctor = desk.run(&["doctor", "--hub", &nobody.url]).await.expect(1);
     assert!(doctor.out.contains("connection refused"), "{doctor:#?}");
 }
@@ -109,7 +109,7 @@ async fn a_job_whose_program_crashed_here_leads_to_its_log() {
         let body = json!({"ok": false, "message": "the program ended with status 1"});
         let path = format!("/v1/jobs/{id}/result");
         desk.post(&path, Some(&shop.key), &body).await.expect(200);
-        let hint = format!("`rialto job {verb} {id}` tells more");
+        let hint = format!("`rialto job {verb} {id}` shows more");
         desk.run(&["job", "watch", &id]).await.failed(1, &hint);
     }
 }

@@ -50,7 +50,7 @@ async fn a_call_that_did_not_arrive_is_listed_and_sent_again() {
     desk.run_for(&shop, &["webhook", "resend", &number]).await.failed(3, "");
     hook.behave(Behaviour::Say(204, String::new()));
     let ran = desk.run(&["webhook", "resend", &number]).await.ok();
-    assert_eq!(ran.out, format!("{number} is being sent again\n"));
+    assert_eq!(ran.out, format!("{number} is being resent\n"));
     let arrived =
         async || desk.get("/v1/webhooks", Some(&desk.boss.key)).await.at("/items") == json!([]);
     eventually(arrived).await;

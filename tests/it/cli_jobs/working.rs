@@ -47,9 +47,9 @@ async fn an_agent_of_the_context_is_acted_for_by_name() {
     let output = r#"{"text":"HELLO"}"#;
     let line = |name: &'static str| ["job", "submit", "--output", output, "--as", name];
     let with_id = |name: &'static str| [&line(name)[..], &[id.as_str()]].concat();
-    let ran = desk.run(&with_id("nobody")).await.failed(3, "has no agent nobody");
-    assert!(ran.err.contains("it has shout"), "{ran:#?}");
-    desk.run(&with_id("../shout")).await.failed(3, "has no agent ../shout");
+    let ran = desk.run(&with_id("nobody")).await.failed(3, "agent nobody not found");
+    assert!(ran.err.contains("its agents are shout"), "{ran:#?}");
+    desk.run(&with_id("../shout")).await.failed(3, "agent ../shout not found");
     // The boss is the job's requester, not its worker.
     desk.run(&["job", "submit", &id, "--output", output]).await.failed(3, "");
     assert_eq!(desk.run(&with_id("shout")).await.ok().out, format!("{id} completed\n"));

@@ -16,7 +16,7 @@ fn the_demo_passes_its_own_checks_and_tells_a_line_per_event() {
     assert_eq!((code, error.as_str()), (0, ""), "{told}");
     let verdict = told.lines().next_back().expect("a last line");
     let count =
-        verdict.strip_prefix("demo: all ").and_then(|rest| rest.strip_suffix(" checks hold"));
+        verdict.strip_prefix("demo: all ").and_then(|rest| rest.strip_suffix(" checks passed"));
     let count: usize = count.expect("a verdict").parse().expect("a number");
     assert!(count >= 50, "{verdict}");
     assert!(!told.contains('\x1b'), "no terminal codes without a terminal: {told}");
@@ -25,11 +25,11 @@ fn the_demo_passes_its_own_checks_and_tells_a_line_per_event() {
         "Editor     openclaw  defers",
         "Scout      agora     offers to find the news for 3.141593",
         "Checker    registry  fails",
-        "Editor     openclaw  has all 2.00 it held for Checker back",
+        "Editor     openclaw  gets back all 2.00 held for Checker",
         "Polyglot   relay     replies to the message: \"le pont est ouvert\"",
         "Crier      clara     declines",
         "Courier    agora     wins the auction",
-        "Reader     registry  has its bulletin and has paid 20.00",
+        "Reader     registry  gets its bulletin and pays 20.00",
     ] {
         assert_eq!(told.matches(said).count(), 1, "{said} in\n{told}");
     }

@@ -138,10 +138,10 @@ async fn an_agent_is_named_as_it_is_listed_and_one_of_several_by_its_number() {
         cli.run(&["operator", "revoke", "alice"]).await.failed(5, &["2 agents", "of globex"]);
     assert!(told.err.contains(" of acme"), "{told:#?}");
     assert_eq!(works().await, 200, "nothing was done");
-    let nobody = cli.run(&["operator", "suspend", "bob"]).await.failed(3, &["no such agent"]);
+    let nobody = cli.run(&["operator", "suspend", "bob"]).await.failed(3, &["agent not found"]);
     assert!(!nobody.err.contains("yours"), "{nobody:#?}");
     let nobody = cli.run(&["operator", "suspend", "--owner", "bob"]).await;
-    nobody.failed(3, &["no such owner"]);
+    nobody.failed(3, &["owner not found"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

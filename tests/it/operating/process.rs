@@ -83,7 +83,7 @@ fn a_dev_hub_does_not_tell_of_a_flag_that_was_not_given() {
     command.args(["dev", "--listen", "127.0.0.1:0"]).env_remove("RIALTO_LOG");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let mut log = Lines::of(child.stderr.take());
-    let read = std::iter::from_fn(|| log.next()).find(|line| line.contains("configuration read"));
+    let read = std::iter::from_fn(|| log.next()).find(|line| line.contains("configuration loaded"));
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     let read = read.expect("a line");
@@ -130,7 +130,7 @@ async fn a_hub_logs_its_life_reads_its_settings_again_and_is_not_ended_by_a_hang
     set("[limits]\nwrites_per_minute = 1\n");
     let config = file.display().to_string();
     let mut hub = Logged::start("serve", &room.path().join("data"), &["--config", &config]);
-    let settings = hub.logged("configuration read")["settings"].clone();
+    let settings = hub.logged("configuration loaded")["settings"].clone();
     assert!(settings.as_str().is_some_and(|all| all.contains("limits.writes_per_minute (")));
     assert_eq!(hub.logged("operator key issued")["level"], "INFO");
     let started = hub.logged("hub started");

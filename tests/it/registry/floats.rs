@@ -247,7 +247,7 @@ async fn a_figure_that_is_not_finite_voids_no_output_reported_at_the_hubs_own_do
     let reply = market.hub.post_text(&path, key, body).await.expect(200);
     let told = [
         "cost must be a number; the agreed price counts instead",
-        "took_ms must be a whole number; the hub's own clock counts instead",
+        "took_ms must be a whole number; the hub's own clock is used instead",
     ];
     assert_eq!(reply.at("/warnings"), json!(told));
     assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);

@@ -303,7 +303,7 @@ async fn a_receiver_that_answers_plain_json_says_it_all_in_one_done() {
     let mut heard = hear(&hub, &alice, &bob, "hello for the last time").await;
     assert_eq!(heard.next().await.expect("an event").event, "error");
     let data = heard.delivery().await;
-    assert!(data["detail"].as_str().expect("a text").ends_with("no further try"), "{data}");
+    assert!(data["detail"].as_str().expect("a text").ends_with("no further attempt"), "{data}");
     hub.say(&alice, &bob, "switched off").await.expect(202);
     hub.stop().await;
 }

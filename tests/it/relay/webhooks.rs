@@ -243,7 +243,7 @@ async fn an_endpoint_that_is_gone_is_switched_off_and_the_agent_reads_instead() 
     let worker = Worker::start(say(410, OK)).await;
     let (alice, bob, _) = pair(&hub, &worker.url).await;
     let reply = hub.say(&alice, &bob, "first").await;
-    assert_failed(&reply, UNREACHABLE, "no further try");
+    assert_failed(&reply, UNREACHABLE, "no further attempt");
     assert!(reply.str("/data/detail").contains("gone"), "{}", reply.text);
     assert_eq!(hub.state_of(&alice, &trace(&reply)).await, "failed");
     worker.behave(say(200, OK));

@@ -179,7 +179,7 @@ mod tests {
         let example = failure.example.expect("an example");
         assert!(ijson::read(example.as_bytes()).expect("JSON").get("cost").is_some());
         let whole = Failure::from(ijson::read(b"{").expect_err("cut"));
-        assert_eq!(whole.message, "body cannot be read: unexpected end at byte 1");
+        assert_eq!(whole.message, "body is not valid JSON: unexpected end at byte 1");
         assert_eq!(whole.field.as_deref(), Some(""));
     }
 

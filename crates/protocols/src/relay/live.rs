@@ -170,7 +170,7 @@ impl Call {
                 Ok(Some(piece)) if body.len() + piece.len() <= ANSWER_MAX => {
                     body.extend_from_slice(&piece);
                 }
-                Ok(Some(_)) => break Err(SendError::Broken("the answer is too large".to_owned())),
+                Ok(Some(_)) => break Err(SendError::Broken("the response is too large".to_owned())),
                 Ok(None) => break Ok(Answer { status: opened.status, body: body.into() }),
                 Err(error) => break Err(error),
             }

@@ -186,7 +186,7 @@ fn numbers_that_mean_two_things_are_refused_before_the_signature() {
     }
     let failure =
         arrive(&with("/payload/x", json!("N")).replace("\"N\"", "1e999")).expect_err("1e999");
-    assert_eq!(failure.message, "payload.x is no finite double");
+    assert_eq!(failure.message, "payload.x is not a finite double");
 }
 
 #[test]

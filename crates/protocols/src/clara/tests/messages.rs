@@ -97,7 +97,7 @@ fn a_dry_run_is_from_whom_it_says_and_signed_by_nobody() {
 fn a_dry_run_is_bounded_and_typed() {
     let long = "x".repeat(129);
     for (body, text) in [
-        ("{".to_owned(), "body cannot be read: unexpected end at byte 1"),
+        ("{".to_owned(), "body is not valid JSON: unexpected end at byte 1"),
         ("[]".to_owned(), "body must be a JSON object"),
         (r#"{"Data":7}"#.to_owned(), "Data must be a string"),
         (r#"{"Tags":{}}"#.to_owned(), "Tags must be an array"),
