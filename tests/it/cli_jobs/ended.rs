@@ -48,9 +48,9 @@ async fn a_failed_job_fails_with_the_workers_words() {
 async fn when_the_time_is_over_the_job_goes_on() {
     let desk = Desk::start().await;
     let worker = desk.agent("shop", "shout", "0.05", None).await;
-    let ran = desk.run(&line(&["--timeout", "10ms"])).await.failed(8, "it is still running");
+    let ran = desk.run(&line(&["--timeout", "2s"])).await.failed(8, "it is still running");
     assert!(ran.err.contains("rialto job show "), "{ran:#?}");
-    let ran = desk.run(&line(&["--timeout", "10ms", "--json"])).await.expect(8);
+    let ran = desk.run(&line(&["--timeout", "2s", "--json"])).await.expect(8);
     let id = ran.str("/id");
     assert!(ran.str("/next").contains(&format!("rialto job watch {id}")), "{ran:#?}");
     desk.work(&worker, &id, json!({"text": "HELLO"})).await;

@@ -301,7 +301,6 @@ impl Lane {
                 for (reply, result) in batch.replies {
                     let _ = reply.send(result);
                 }
-                self.inner.live.tell(&batch.changes.notices);
                 self.inner.watchers.tell(&batch.changes);
                 self.inner.wake.tell(&batch.changes);
                 true
@@ -351,6 +350,8 @@ impl Lane {
             world.forget(&batch.forgotten);
             world.dismiss();
             world.sweep(now);
+            // Before readers see the new head of an inbox, its newest notices are in memory.
+            self.inner.live.tell(&batch.changes.notices);
         }
         self.forget_presented(batch);
         self.tell_next(now);

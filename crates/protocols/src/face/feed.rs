@@ -116,9 +116,11 @@ impl<W: Wording> Feed<W> {
             if Instant::now() >= self.ping_at {
                 return Some(self.ping());
             }
+            // Read before the page: a page that ends earlier than this is cut off, not outdated.
+            let head = self.head();
             let page = match self.listener.after(self.after) {
                 Some(recent) => recent,
-                None if self.head() > self.after => {
+                None if head > self.after => {
                     let engine = &self.floor.engine;
                     // A store that cannot be read ends the stream. The client learns more when it
                     // resumes.
@@ -131,7 +133,7 @@ impl<W: Wording> Feed<W> {
                 }
             };
             let last = page.last()?.position;
-            match self.released(&page, last) {
+            match self.released(&page, head) {
                 Ok(count) => {
                     if let Some(bytes) = self.written(&page[..count]).await {
                         return Some(bytes);
@@ -145,13 +147,14 @@ impl<W: Wording> Feed<W> {
     /// How many notices of a page may go out now, or when the first of them may. Held-back notices
     /// wait only at the end of the inbox: once another notice follows, they go out, so that no
     /// message waits for those of another sender.
-    fn released(&self, page: &[Arc<Notice>], last: u64) -> Result<usize, Timestamp> {
+    fn released(&self, page: &[Arc<Notice>], head: u64) -> Result<usize, Timestamp> {
         let now = self.floor.engine.now();
         if let Some(at) = page.iter().rposition(|notice| held_until(notice, now).is_none()) {
             return Ok(at + 1);
         }
         let first = page.iter().filter_map(|notice| held_until(notice, now)).min();
-        first.filter(|_| self.head() <= last).map_or(Ok(page.len()), Err)
+        let is_whole = page.last().is_some_and(|last| head <= last.position);
+        first.filter(|_| is_whole).map_or(Ok(page.len()), Err)
     }
 
     fn head(&self) -> u64 {
