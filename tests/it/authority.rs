@@ -13,7 +13,7 @@ pub mod table;
 use std::collections::BTreeSet;
 
 use rialto_hub::app::listed;
-use rialto_protocols::face::{Listed, Reach};
+use rialto_protocols::adapter::{Listed, Reach};
 
 use crate::kit::snapshot;
 use scene::Scene;

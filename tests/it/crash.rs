@@ -12,7 +12,7 @@ mod pushes;
 use std::path::Path;
 use std::time::Duration;
 
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use tokio::sync::watch;
 use tokio::sync::watch::error::RecvError;
 use tokio::task::JoinHandle;

@@ -2,7 +2,7 @@
 
 use rialto_core::time::Millis;
 use rialto_engine::clock::Clock;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::openclaw::kit as openclaw;
 
 /// Posts a job for one worker with a deadline this many milliseconds ahead.
 async fn rush(hub: &TestHub, by: &Agent, worker: &Agent, ahead: i64) -> String {
-    let deadline = stamp::millis(hub.clock.now().plus(Millis(ahead)));
+    let deadline = rfc3339::millis(hub.clock.now().plus(Millis(ahead)));
     let body =
         json!({"skill": "sum", "input": {}, "budget": 1, "to": worker.id, "deadline": deadline});
     hub.post("/v1/jobs", Some(&by.key), &body).await.expect(201).str("/id")
@@ -82,7 +82,7 @@ async fn jobs_that_come_and_go_fill_an_inbox_only_to_its_limit() {
     let worker = hub.agent("acme", "sum", "0.10", None).await;
     let mut refused = 0;
     for _ in 0..3 * LIMIT {
-        let deadline = stamp::millis(hub.clock.now().plus(Millis(5_000)));
+        let deadline = rfc3339::millis(hub.clock.now().plus(Millis(5_000)));
         let body = json!({"skill": "sum", "input": {}, "budget": 1, "to": worker.id, "deadline": deadline});
         let reply = hub.post("/v1/jobs", Some(&client.key), &body).await;
         if reply.status == 201 {
@@ -207,7 +207,7 @@ async fn pester(hub: &TestHub, by: &Agent, worker: &str, skill: &str, input: &Va
     }
     for _ in 0..8 {
         let mut body = body.clone();
-        body["deadline"] = stamp::millis(hub.clock.now().plus(Millis(5_000))).into();
+        body["deadline"] = rfc3339::millis(hub.clock.now().plus(Millis(5_000))).into();
         let reply = hub.post("/v1/jobs", Some(&by.key), &body).await;
         if reply.status == 201 {
             hub.pass(Millis(5_000));

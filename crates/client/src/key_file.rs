@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::keep;
+use crate::private_files;
 use crate::key::Key;
-use crate::signature::WebhookSecret;
+use crate::webhook_signature::WebhookSecret;
 
 /// Maximum file size in bytes.
 const BYTES_MAX: u64 = 64 << 10;
@@ -43,7 +43,7 @@ impl KeyFile {
 
     /// Writes the key to a file that only its owner can read, replacing the previous contents.
     pub fn replace(&self, path: &Path) -> io::Result<()> {
-        keep::file(path, &self.text())
+        private_files::file(path, &self.text())
     }
 
     /// Reads the text of a file. Returns `None` if the first line is not a key.

@@ -98,32 +98,32 @@
 
 #![warn(missing_docs)]
 
-mod again;
+mod call_retry;
 pub mod agent;
 pub mod agora;
 pub mod call;
 pub mod clara;
 mod clock;
-mod endpoint;
-mod events;
-mod fresh;
-mod hire;
-mod keep;
+mod http_server;
+mod notice_stream;
+mod ids;
+mod jobs;
+mod private_files;
 mod key;
 mod key_file;
-mod line;
+mod origin_client;
 pub mod openclaw;
 pub mod registry;
 pub mod relay;
 mod retry;
-mod signature;
+mod webhook_signature;
 #[cfg(test)]
 mod testing;
 
 pub use agent::{Agent, AgentError};
 pub use call::{CallError, Hub};
-pub use events::{Events, Notice};
-pub use hire::{Job, Wanted};
+pub use notice_stream::{Events, Notice};
+pub use jobs::{Job, Wanted};
 pub use key::Key;
 pub use key_file::KeyFile;
 pub use reqwest::Method;

@@ -6,7 +6,7 @@ use crate::agent::{Agent, Desk};
 use crate::id::{AgentId, JobId, NoticeId, PostingId};
 use crate::job::{Job, State};
 use crate::ledger::Transfer;
-use crate::memory::Receipt;
+use crate::idempotency::Receipt;
 use crate::money::Credits;
 use crate::owner::Owner;
 

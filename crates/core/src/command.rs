@@ -5,16 +5,16 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::agent::key::{Holder, KeyHash};
-use crate::agent::said::Condition;
+use crate::agent::status::Condition;
 use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
-use crate::grain::Grain;
+use crate::price_step::Grain;
 use crate::id::{AgentId, JobId, NoticeId, OwnerId};
 use crate::job::{Cause, Policy, Requester, Selection};
 use crate::market::Post;
-use crate::memory::{Kept, Principal};
+use crate::idempotency::{Kept, Principal};
 use crate::money::Credits;
-use crate::signed::Signed;
+use crate::signed_order::Signed;
 use crate::time::{Millis, Timestamp};
 
 /// A request to change state.

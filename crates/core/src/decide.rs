@@ -2,21 +2,21 @@
 //!
 //! This file only dispatches. The rules are in the modules of their nouns.
 
-use crate::agent::{enrol, presence, probation, said, secret, suspension};
+use crate::agent::{registration, presence, probation, status, secret, suspension};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
 use crate::command::{Command, JobRef, OpenJob, Response, Subject, Timer};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
-use crate::job::{Requester, ask, end, fair, offer, open, respond, work};
-use crate::ledger::order;
+use crate::job::{Requester, request, end, grace_period, offer, open, acceptance, work};
+use crate::ledger::accounts;
 use crate::refusal::Refusal;
-use crate::signed::{Deed, GiveResult, GiveUp, Named, Signed, Whom};
+use crate::signed_order::{Deed, GiveResult, GiveUp, Named, Signed, Whom};
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 use crate::world::footprint;
-use crate::{market, memory, message, push, signed};
+use crate::{market, idempotency, message, delivery, signed_order};
 
 /// Decides one command.
 pub fn decide(
@@ -30,7 +30,7 @@ pub fn decide(
         false => footprint::check(world, changes),
     };
     if let Command::Post(order) = command {
-        let (changes, answer) = market::post::post(world, *order, now);
+        let (changes, answer) = market::submission::post(world, *order, now);
         // Nothing is recorded, so the same order can be submitted later.
         fits(&changes)?;
         return Ok((changes, answer));
@@ -46,14 +46,14 @@ pub fn decide(
 
 fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> {
     match command {
-        Command::Enrol(order) => enrol::enrol(draft, *order),
-        Command::Remove { agent, by_operator } => enrol::remove(draft, agent, by_operator),
+        Command::Enrol(order) => registration::enrol(draft, *order),
+        Command::Remove { agent, by_operator } => registration::remove(draft, agent, by_operator),
         Command::IssueKey { holder, hash, retire_others, .. } => {
-            enrol::issue_key(draft, holder, hash, retire_others);
+            registration::issue_key(draft, holder, hash, retire_others);
             Ok(Answer::Done)
         }
         Command::RevokeKeys { agent, .. } => {
-            enrol::end_keys(draft, agent, Millis(0));
+            registration::end_keys(draft, agent, Millis(0));
             draft.event(crate::event::Event::KeyRevoked { agent });
             Ok(Answer::Done)
         }
@@ -67,7 +67,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Beat { agent } => {
             known(draft, agent)?;
             presence::beat(draft, agent);
-            Ok(enrol::shown(draft, agent))
+            Ok(registration::shown(draft, agent))
         }
         Command::Return { agent } => {
             known(draft, agent)?;
@@ -75,10 +75,10 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             probation::passed(draft, agent);
             Ok(Answer::Done)
         }
-        Command::OpenAccount { name } => order::open_account(draft, &name),
-        Command::Grant { name, amount } => order::grant(draft, &name, amount),
-        Command::Burn { name, amount } => order::burn(draft, &name, amount),
-        Command::Pay(pay) => order::pay(draft, *pay),
+        Command::OpenAccount { name } => accounts::open_account(draft, &name),
+        Command::Grant { name, amount } => accounts::grant(draft, &name, amount),
+        Command::Burn { name, amount } => accounts::burn(draft, &name, amount),
+        Command::Pay(pay) => accounts::pay(draft, *pay),
         Command::OpenJob(job) => open::open(draft, *job),
         Command::Offer { job, by, price, valid_for } => {
             suspension::refuse(draft, by)?;
@@ -94,18 +94,18 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             if matches!(said, Response::Accept { .. }) {
                 suspension::refuse(draft, by)?;
             }
-            respond::respond(draft, &job, by, said)
+            acceptance::respond(draft, &job, by, said)
         }
-        Command::Approve { job, by, yes } => respond::approve(draft, &job, by, yes),
+        Command::Approve { job, by, yes } => acceptance::approve(draft, &job, by, yes),
         Command::Stand { agent, told } => {
             known(draft, agent)?;
-            said::hear(draft, agent, told)?;
-            Ok(enrol::shown(draft, agent))
+            status::hear(draft, agent, told)?;
+            Ok(registration::shown(draft, agent))
         }
         Command::Boast { agent, words } => {
             known(draft, agent)?;
-            said::boast(draft, agent, words);
-            Ok(enrol::shown(draft, agent))
+            status::boast(draft, agent, words);
+            Ok(registration::shown(draft, agent))
         }
         Command::Decline { job, by, epoch, reason } => {
             work::decline(draft, &job, by, epoch, reason)
@@ -118,17 +118,17 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Show { agent, jobs } => {
             known(draft, agent)?;
             message::knows_work(draft, agent);
-            fair::shown(draft, agent, &jobs);
+            grace_period::shown(draft, agent, &jobs);
             Ok(Answer::Done)
         }
         Command::MarkPending { job } => work::mark_pending(draft, job),
         Command::Unreachable { job, epoch } => work::unreachable(draft, job, epoch),
         Command::Cancel { job, by, reason } => end::cancel(draft, &job, by, reason),
         Command::Requeue { job } => end::requeue(draft, &job),
-        Command::Signed(order) => signed::take(draft, *order),
+        Command::Signed(order) => signed_order::take(draft, *order),
         // Handled above with its own drafts, because a refusal is part of the market's record.
         Command::Post(_) => Ok(Answer::Done),
-        Command::Name { agent, aliases } => enrol::name(draft, agent, aliases),
+        Command::Name { agent, aliases } => registration::name(draft, agent, aliases),
         Command::Send(order) => message::send(draft, *order),
         Command::Ack { agent, up_to } => {
             known(draft, agent)?;
@@ -139,9 +139,9 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             Ok(message::present(draft, agent, up_to))
         }
         Command::Block { agent, whom, blocked } => message::block(draft, agent, whom, blocked),
-        Command::PushAgain { notice } => Ok(push::again(draft, notice)),
-        Command::PushDone { notice, ended } => Ok(push::done(draft, notice, ended)),
-        Command::Remember(order) => memory::remember(draft, *order),
+        Command::PushAgain { notice } => Ok(delivery::again(draft, notice)),
+        Command::PushDone { notice, ended } => Ok(delivery::done(draft, notice, ended)),
+        Command::Remember(order) => idempotency::remember(draft, *order),
         Command::Tick(Timer::Job(job)) => end::overdue(draft, job),
         Command::Tick(Timer::Agent(agent)) => probation::over(draft, agent),
     }
@@ -256,7 +256,7 @@ impl Wants<'_> {
         match (&order.deed, by) {
             (Deed::Introduce(_), Some(by)) => self.whole_agent(by),
             (Deed::Ask(ask), _) => {
-                let best = ask::best(self.world, by, ask);
+                let best = request::best(self.world, by, ask);
                 let one = match ask.to {
                     Whom::Agent(one) => Some(one),
                     Whom::Best { .. } => None,
@@ -306,7 +306,7 @@ impl Wants<'_> {
 
     /// A job the agent requested.
     fn own(&mut self, requester: AgentId, id: &str) {
-        if let Some((origin, id)) = ask::own_name(self.world, requester, id) {
+        if let Some((origin, id)) = request::own_name(self.world, requester, id) {
             self.named(&JobRef::Foreign { origin, id });
         }
     }
@@ -316,7 +316,7 @@ impl Wants<'_> {
         let id = match self.world.claim(claim::asked(by, &wanted.id))?.target {
             _ if wanted.with.is_some() => return wanted.with,
             Target::Job(id) => id,
-            _ => ask::only_called(self.world, by, &wanted.id)?.id,
+            _ => request::only_called(self.world, by, &wanted.id)?.id,
         };
         match self.world.job(id)?.requester {
             Requester::Agent(agent) => Some(agent),

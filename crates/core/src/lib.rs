@@ -12,23 +12,23 @@ pub mod command;
 pub mod decide;
 pub mod draft;
 pub mod event;
-pub mod grain;
+pub mod price_step;
 mod hex;
 pub mod id;
 pub mod job;
 pub mod ledger;
-pub mod likeness;
+pub mod confusables;
 pub mod market;
-pub mod memory;
+pub mod idempotency;
 pub mod message;
 pub mod money;
 pub mod notice;
 pub mod number;
 pub mod owner;
-pub mod push;
+pub mod delivery;
 pub mod refusal;
 pub mod reputation;
-pub mod signed;
+pub mod signed_order;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use rialto_core::time::Timestamp;
 
 use crate::audit::{Report, audit_file};
 use crate::offline;
-use crate::private;
+use crate::permissions;
 use crate::secret::{self, HubSecret, NoSecret};
 use crate::store::StoreError;
 use crate::store::sqlite::backup::{self, Mark};
@@ -207,7 +207,7 @@ impl Draft {
         let above = dir.ancestors().skip(1);
         let new = above.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let draft = Self(dir.clone(), new.map(Path::to_owned).collect());
-        private::directory(&dir).map_err(at(&dir))?;
+        permissions::directory(&dir).map_err(at(&dir))?;
         Ok(draft)
     }
 }
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
     use crate::audit::audit;
-    use crate::scene::{Script, agent_in, enrol, open};
+    use crate::fixtures::{Script, agent_in, enrol, open};
     use crate::store::sqlite::SqliteStore;
     use crate::store::{Page, Row, Store};
 

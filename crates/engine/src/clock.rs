@@ -2,14 +2,14 @@
 //! the wall clock expires nothing early. Only timestamps made by other parties' clocks are compared
 //! with the current wall clock.
 
-mod machine;
+mod source;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use rialto_core::time::Timestamp;
 
-pub use machine::{Host, Machine};
+pub use source::{Host, Machine};
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {

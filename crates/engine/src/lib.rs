@@ -7,14 +7,14 @@ pub mod audit;
 pub mod backup;
 pub mod clock;
 pub mod delivery;
-pub mod ids;
+pub mod random;
 pub mod keys;
-pub mod numbers;
+pub mod metrics;
 pub mod offline;
-pub mod private;
+pub mod permissions;
 pub mod run;
 #[cfg(test)]
-mod scene;
+mod fixtures;
 pub mod secret;
 pub mod store;
 #[cfg(any(test, feature = "testkit"))]

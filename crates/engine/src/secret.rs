@@ -151,7 +151,7 @@ fn read(path: &Path) -> Result<HubSecret, NoSecret> {
 /// Creates the file completely or not at all: written and synced under another name, then linked,
 /// which fails instead of replacing a file that another process created first.
 fn make(data_dir: &Path, bytes: &[u8; BYTES]) -> io::Result<()> {
-    crate::private::directory(data_dir)?;
+    crate::permissions::directory(data_dir)?;
     let nonce = getrandom::u64().map_err(io::Error::other)?;
     let draft = data_dir.join(format!("{FILE}.{nonce:016x}.new"));
     let written = write_synced(&draft, bytes).and_then(|()| {

@@ -7,7 +7,7 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
 
 use crate::clock::Clock;
-use crate::ids::Ids;
+use crate::random::Ids;
 use crate::run::{Engine, Setup, Started};
 use crate::secret::HubSecret;
 use crate::store::{Store, StoreError};

@@ -8,7 +8,7 @@
 pub mod agora;
 pub mod clara;
 #[cfg(feature = "server")]
-pub mod face;
+pub mod adapter;
 pub mod kit;
 pub mod openclaw;
 pub mod registry;
@@ -16,7 +16,7 @@ pub mod relay;
 
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
-pub const ALL: &[&dyn face::Face] = &[
+pub const ALL: &[&dyn adapter::Face] = &[
     &registry::face::Registry,
     &relay::face::Relay,
     &agora::face::Agora,

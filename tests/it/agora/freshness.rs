@@ -4,7 +4,7 @@
 //! `a_minute_either_way_is_fresh_and_a_millisecond_more_is_not` in the protocol's own tests.
 
 use rialto_core::time::Millis;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, assert_error, now};
@@ -137,7 +137,7 @@ async fn a_receipt_tells_when_the_hub_had_what_it_passes_on() {
     assert_eq!(said["status"], "received");
     assert_eq!(said["message_id"], item["envelope"]["id"]);
     assert_eq!(said["message_sender"], alice.did());
-    let at = stamp::parse(said["received_at"].as_str().expect("a time")).expect("a time");
+    let at = rfc3339::parse(said["received_at"].as_str().expect("a time")).expect("a time");
     assert!(before <= at && at <= after, "{said}");
 }
 
@@ -156,7 +156,7 @@ async fn a_wall_clock_that_was_set_is_the_one_freshness_goes_by_and_no_deadline_
         let why = if seconds > 0 { "stale timestamp" } else { "ahead" };
         assert!(reply.str("/payload/message").contains(why), "{}", reply.text);
         let taken = post(hub, &from_now(seconds)).await.expect(202);
-        let answered = stamp::parse(&taken.str("/timestamp")).expect("a time");
+        let answered = rfc3339::parse(&taken.str("/timestamp")).expect("a time");
         let off = now().plus(Millis::seconds(seconds)).since(answered).0.abs();
         assert!(off < 60_000, "what the hub signs is fresh by the same clock: {off} ms");
         hub.newest(bob_reads).await;

@@ -4,7 +4,7 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::agora::Form;
 use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
 use rialto_protocols::kit::jcs::{self, Edit};
-use rialto_protocols::kit::{base64url, ijson, stamp};
+use rialto_protocols::kit::{base64url, ijson, rfc3339};
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Token, fresh_id, now};
@@ -44,7 +44,7 @@ impl Pen {
         json!({
             "protocol": "agora/1.0",
             "id": fresh_id(kind),
-            "timestamp": stamp::millis(now()),
+            "timestamp": rfc3339::millis(now()),
             "type": kind,
             "sender": {"id": self.did(), "signature": ""},
             "payload": payload,
@@ -87,7 +87,7 @@ impl Pen {
 
 /// A time some seconds from now, as text.
 pub fn from_now(seconds: i64) -> String {
-    stamp::millis(Timestamp(now().0 + Millis::seconds(seconds).0))
+    rfc3339::millis(Timestamp(now().0 + Millis::seconds(seconds).0))
 }
 
 /// The canonical text, as the hub computes it.

@@ -1,7 +1,7 @@
 //! `GET /requests/{id}`: the state of a request, for its parties only (R34–R39, 2.1).
 
 use rialto_protocols::agora::Kind;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
 use super::kit::{Key, Said, Token, assert_error, foreign, fresh_id, now};
@@ -13,7 +13,7 @@ async fn shown(pair: &Pair, reads: &Token, request: &Said) -> Value {
     let members: Vec<&str> = shown.as_object().expect("an object").keys().map(|k| &**k).collect();
     assert_eq!(members, ["deadline", "offers", "provider", "request_id", "state"]);
     assert_eq!(shown["request_id"], request.id);
-    stamp::parse(shown["deadline"].as_str().expect("text")).expect("a moment");
+    rfc3339::parse(shown["deadline"].as_str().expect("text")).expect("a moment");
     shown
 }
 
@@ -173,7 +173,7 @@ async fn an_offer_for_ever_is_shown_and_can_be_taken() {
     for reads in [&pair.alice_reads, &pair.bob_reads] {
         let shown = shown(&pair, reads, &request).await["offers"][0].clone();
         assert_eq!(shown["eta"], most);
-        stamp::parse(shown["expires_at"].as_str().expect("text")).expect("a moment");
+        rfc3339::parse(shown["expires_at"].as_str().expect("text")).expect("a moment");
     }
     assert_eq!(pair.hub.told(&pair.alice.accept(&endless)).await, "PROCESSING");
 }

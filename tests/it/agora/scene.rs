@@ -177,7 +177,7 @@ impl Hub {
 
     /// Waits until the hub's clock is past a time from one of its answers.
     pub async fn past(&self, moment: &str) {
-        let moment = rialto_protocols::kit::stamp::parse(moment).expect("a moment");
+        let moment = rialto_protocols::kit::rfc3339::parse(moment).expect("a moment");
         eventually(async || self.engine.now() >= moment).await;
     }
 }

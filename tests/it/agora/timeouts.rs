@@ -2,7 +2,7 @@
 
 use rialto_core::time::Millis;
 use rialto_protocols::agora::Kind;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
 use super::kit::{fresh_id, now};
@@ -137,7 +137,7 @@ async fn the_clock_starts_when_the_hub_has_the_message_whatever_its_timestamp_sa
 }
 
 fn moment(value: &Value) -> rialto_core::time::Timestamp {
-    stamp::parse(value.as_str().expect("text")).expect("a moment")
+    rfc3339::parse(value.as_str().expect("text")).expect("a moment")
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn a_token_expires_an_hour_after_its_hello() {
     let before = now();
     let welcome = hub.tell(&hello).await.expect(200);
     let until = welcome.str("/payload/inbox_token_expires_at");
-    let until = rialto_protocols::kit::stamp::parse(&until).expect("a time");
+    let until = rialto_protocols::kit::rfc3339::parse(&until).expect("a time");
     let hour = 3_600_000;
     assert!((before.0 + hour..=now().0 + hour).contains(&until.0), "{}", welcome.text);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rialto_hub::app::listed;
-use rialto_protocols::face::Reach;
+use rialto_protocols::adapter::Reach;
 use serde_json::{Value, json};
 
 use super::answers::swell;

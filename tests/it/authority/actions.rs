@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_protocols::face::Reach;
+use rialto_protocols::adapter::Reach;
 
 use super::table::{Row, TABLE};
 use super::{CALLERS, route_of};

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rialto_hub::app::listed;
 use rialto_hub::config::Posture;
-use rialto_protocols::face::{Listed, Reach};
+use rialto_protocols::adapter::{Listed, Reach};
 use serde_json::{Value, json};
 
 use crate::authority::scene::Scene;

@@ -232,7 +232,7 @@ impl Life {
 
     async fn openclaw(&mut self, hub: &Watched) {
         let now = crate::agora::kit::now();
-        let stamp = rialto_protocols::kit::stamp::millis(now);
+        let stamp = rialto_protocols::kit::rfc3339::millis(now);
         let mut both = Vec::new();
         for name in ["claw-asker", "claw-worker"] {
             let endpoint = format!("{}/claw", self.endpoint.url);

@@ -60,7 +60,7 @@ async fn an_agent_is_called_by_its_metadata_s_name_in_every_protocol() {
     let names = |native: &str| {
         hub.engine.look(|world| {
             let id = world.agent_named(rialto_protocols::clara::ID, native).expect("an agent");
-            let of = |face: &&dyn rialto_protocols::face::Face| {
+            let of = |face: &&dyn rialto_protocols::adapter::Face| {
                 world.name_of(id, face.id()).map(|name| (face.id().to_string(), name.to_owned()))
             };
             let aliases: Vec<_> = rialto_protocols::ALL.iter().filter_map(of).collect();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use serde_json::{Value, json};
 
 use super::Dice;

@@ -1,6 +1,6 @@
 //! The hub's records of an agent: money in millionths of a credit, and both scores.
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::money::Credits;
 
 use super::parties;

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use serde_json::Value;
 
 use crate::kit::TestHub;

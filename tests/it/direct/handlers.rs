@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rialto_client::{CallError, agora, openclaw, registry, relay};
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -140,7 +140,7 @@ async fn a_restart_forgets_nothing(place: &Place) {
     .to_string();
     let ask = json!({"request_id": ID, "requester_agent_id": ID, "idempotency_key": "k",
         "capability_id": "shout", "input_data": input, "correlation_id": ID,
-        "timestamp": stamp::millis(now())})
+        "timestamp": rfc3339::millis(now())})
     .to_string();
     let (envelope, letter) = (signed(1, "once"), enveloped("a@home.example", "once"));
     let mut answers = Vec::new();

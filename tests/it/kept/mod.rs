@@ -1,10 +1,10 @@
 //! Saved answers for repeated requests: none for reads, the others on disk and within limits.
 
-use rialto_core::memory::{Amount, Kept};
+use rialto_core::idempotency::{Amount, Kept};
 use rialto_engine::store::{Key, Row};
 use rialto_hub::app::listed;
 use rialto_hub::config::Posture;
-use rialto_protocols::face::Reach;
+use rialto_protocols::adapter::Reach;
 use serde_json::{Value, json};
 
 use crate::kit::{Agent, Behaviour, Reply, TestHub, Worker, counted, eventually, snapshot};
@@ -148,7 +148,7 @@ async fn at_its_cap_a_caller_is_refused_before_anything_happens_and_its_repeats_
         let operator = Some(hub.operator.as_str());
         keyed(&hub, "/v1/operator/grants", operator, "k1", &grant).await.expect(201);
         // Once the first answer is a day old, there is capacity again.
-        hub.pass(rialto_core::memory::KEPT_FOR);
+        hub.pass(rialto_core::idempotency::KEPT_FOR);
         eventually(async || kept(&hub) == Amount::default()).await;
         let later = keyed(&hub, "/registry/heartbeat", key, "k2", &beat).await;
         assert!(later.status == 200 && !replayed(&later), "{later:?}");

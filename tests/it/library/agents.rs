@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rialto_client::agent::post::{Entry, Post, Told, enrol};
+use rialto_client::agent::hub::{Entry, Post, Told, enrol};
 use rialto_client::agent::record::Records;
 use rialto_client::agent::{Job, Outcome, Room, Skill, Workshop};
 use rialto_client::registry::direct::Peer;

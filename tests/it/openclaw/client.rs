@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rialto_client::openclaw::push::Receiver;
+use rialto_client::openclaw::webhook::Receiver;
 use rialto_client::openclaw::{
     Agent, Answer, Broken, Category, Duty, End, Event, Filter, Handler, Identity, Incoming, Job,
     Key, Listing, Mishap, Order, Outcome, Patience, Profile, Published, Record, Rejected,

@@ -1,6 +1,6 @@
 //! Publishing an identity: required members, optional members, and how it is shown (R6–R26).
 
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, assert_violation, capability, identity};
@@ -287,6 +287,6 @@ async fn an_endpoint_is_checked_when_it_is_given_and_comes_with_a_secret() {
     assert!(reply.str("/webhook_secret").starts_with("whsec_"), "{}", reply.text);
     let shown = hub.get(&format!("/openclaw/agents/{}", reply.str("/agent_id")), None).await;
     assert!(!shown.expect(200).text.contains("agent.example"), "the endpoint is private");
-    assert!(stamp::parse(&reply.str("/published_at")).is_ok());
+    assert!(rfc3339::parse(&reply.str("/published_at")).is_ok());
     hub.0.stop().await;
 }

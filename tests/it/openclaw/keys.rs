@@ -1,6 +1,6 @@
 //! Keys: their owners, what keys of other protocols open here, and which are refused (C2, C3).
 
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use rialto_engine::keys::{Key, Kind};
 use serde_json::{Value, json};
 

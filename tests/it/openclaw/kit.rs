@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::clock::Clock;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -72,7 +72,7 @@ pub fn identity(name: &str, at: Timestamp) -> Value {
             }},
             "output_schemas": {"sum": {"type": "object", "required": ["r"]}},
         },
-        "status": {"current_status": "idle", "status_timestamp": stamp::millis(at)},
+        "status": {"current_status": "idle", "status_timestamp": rfc3339::millis(at)},
     })
 }
 
@@ -111,12 +111,12 @@ impl Hub {
     }
 
     pub fn stamp_of(hub: &TestHub) -> String {
-        stamp::millis(hub.clock.now())
+        rfc3339::millis(hub.clock.now())
     }
 
     /// A time this many milliseconds from now, as text.
     pub fn time(&self, from_now: i64) -> String {
-        stamp::millis(self.now().plus(Millis(from_now)))
+        rfc3339::millis(self.now().plus(Millis(from_now)))
     }
 
     /// Publishes an agent.

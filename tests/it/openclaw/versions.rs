@@ -1,7 +1,7 @@
 //! Versions and the common members: on everything the hub sends, whatever it received (R2, R4, R75,
 //! R76, R81).
 
-use rialto_protocols::kit::{ijson, stamp};
+use rialto_protocols::kit::{ijson, rfc3339};
 use rialto_protocols::openclaw::{Kind, schemas};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -70,7 +70,7 @@ fn assert_common(body: &Value) {
     let id = body["correlation_id"].as_str().unwrap_or_default();
     assert!(id.parse::<Uuid>().is_ok(), "{body}");
     let at = body["timestamp"].as_str().unwrap_or_default();
-    assert!(stamp::parse(at).is_ok(), "{body}");
+    assert!(rfc3339::parse(at).is_ok(), "{body}");
 }
 
 /// Checks a message against the spec's own schema.

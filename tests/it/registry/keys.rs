@@ -1,6 +1,6 @@
 //! Callers that are refused or over the limit, or call while the hub cannot write (section 5).
 
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use rialto_engine::keys::{Key, Kind};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! A small market: a requester with money, a worker, and a job between them.
 
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use serde_json::{Value, json};
 
 use crate::kit::{Agent, Reply, TestHub, eventually};

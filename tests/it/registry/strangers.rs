@@ -5,7 +5,7 @@ use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Actor, Command, Enrol};
 use rialto_core::money::Credits;
-use rialto_protocols::face::{Newcomer, aliases};
+use rialto_protocols::adapter::{Newcomer, aliases};
 use serde_json::json;
 
 use super::forms::{both_modes, registration, with};

@@ -124,7 +124,7 @@ async fn value(answer: reqwest::Response) -> Value {
 }
 
 fn rand_u128() -> u128 {
-    use rialto_engine::ids::{Ids, OsIds};
+    use rialto_engine::random::{Ids, OsIds};
     OsIds.uuid().as_u128()
 }
 

@@ -2,9 +2,9 @@
 
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
-use rialto_core::memory::Receipt;
+use rialto_core::idempotency::Receipt;
 use rialto_core::refusal::Refusal;
-use rialto_core::{market, signed};
+use rialto_core::{market, signed_order};
 use rialto_engine::{Failure, Idempotency, Ran};
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ impl Ask {
         match &mut self.command {
             Command::OpenJob(order) => order.uuid = fresh,
             Command::Signed(order) => {
-                if let signed::Deed::Ask(ask) = &mut order.deed {
+                if let signed_order::Deed::Ask(ask) = &mut order.deed {
                     ask.uuid = fresh;
                 }
             }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
-use rialto_core::likeness::Likeness;
-use rialto_core::memory::Amount;
+use rialto_core::confusables::Likeness;
+use rialto_core::idempotency::Amount;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rialto_core::alias::Digest;
 use rialto_core::command::Remember;
-use rialto_core::memory::Kept;
+use rialto_core::idempotency::Kept;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::Idempotency;

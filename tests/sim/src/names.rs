@@ -4,7 +4,7 @@
 use rialto_core::command::Command;
 use rialto_core::market;
 use rialto_core::refusal::Refusal;
-use rialto_core::signed;
+use rialto_core::signed_order;
 
 macro_rules! table {
     ($(#[$doc:meta])* $all:ident, $name:ident($type:ty) { $($pattern:pat => $text:literal,)+ }) => {
@@ -68,15 +68,15 @@ table!(
 
 table!(
     /// Every signed order.
-    SIGNED, signed(signed::Deed) {
-        signed::Deed::Ask(_) => "signed Ask",
-        signed::Deed::Offer(_) => "signed Offer",
-        signed::Deed::Accept(_) => "signed Accept",
-        signed::Deed::Result(_) => "signed Result",
-        signed::Deed::Fail(_) => "signed Fail",
-        signed::Deed::Write { .. } => "signed Write",
-        signed::Deed::Introduce(_) => "signed Introduce",
-        signed::Deed::Nothing => "signed Nothing",
+    SIGNED, signed(signed_order::Deed) {
+        signed_order::Deed::Ask(_) => "signed Ask",
+        signed_order::Deed::Offer(_) => "signed Offer",
+        signed_order::Deed::Accept(_) => "signed Accept",
+        signed_order::Deed::Result(_) => "signed Result",
+        signed_order::Deed::Fail(_) => "signed Fail",
+        signed_order::Deed::Write { .. } => "signed Write",
+        signed_order::Deed::Introduce(_) => "signed Introduce",
+        signed_order::Deed::Nothing => "signed Nothing",
     }
 );
 

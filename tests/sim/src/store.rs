@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::id::AgentId;
-use rialto_core::message::mailbox::Mailbox;
+use rialto_core::message::inbox::Mailbox;
 use rialto_core::notice::{News, Notice};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::{Key, Reader, Row, Store, StoreError};

@@ -3,7 +3,7 @@
 use rialto_core::agent::Desk;
 use rialto_core::agent::presence::Presence;
 use rialto_core::changes::Changes;
-use rialto_core::message::mailbox::Mailbox;
+use rialto_core::message::inbox::Mailbox;
 use rialto_core::world::World;
 
 /// Panics unless readers of the hub see exactly what was just committed.

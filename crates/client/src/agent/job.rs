@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::{stamp, write};
+use rialto_protocols::kit::{rfc3339, raw_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -53,10 +53,10 @@ impl Job {
         let document = Document {
             job_id: &self.id,
             skill: &self.skill,
-            input: write::verbatim(&self.input),
+            input: raw_json::verbatim(&self.input),
             requester: &self.requester,
-            budget: write::verbatim(&self.budget.text(2)),
-            deadline: self.deadline.map(stamp::millis),
+            budget: raw_json::verbatim(&self.budget.text(2)),
+            deadline: self.deadline.map(rfc3339::millis),
         };
         // The input may contain line breaks; the document must not.
         let text = serde_json::to_string(&document).unwrap_or_default();

@@ -4,31 +4,31 @@
 //! difference: a [`Job`] goes in, an [`Outcome`] comes out.
 
 pub mod direct;
-mod enrolment;
+mod hub_registration;
 mod handler;
 mod job;
 mod outcome;
-pub mod post;
+pub mod hub;
 pub mod program;
 pub mod record;
-mod seat;
+mod state_dir;
 mod skill;
-mod stop;
+mod shutdown;
 #[cfg(test)]
 mod tests;
-mod trouble;
-mod typed;
-mod whole;
-mod workshop;
+mod error;
+mod typed_handler;
+mod builder;
+mod handlers;
 
-pub use enrolment::plain;
+pub use hub_registration::plain;
 pub use handler::Handler;
 pub use job::Job;
 pub use outcome::Outcome;
-pub use seat::Seat;
+pub use state_dir::Seat;
 pub use skill::{BadSkill, Skill};
-pub use stop::told_to_stop;
-pub use trouble::AgentError;
-pub use typed::typed;
-pub use whole::Agent;
-pub use workshop::{Refused, Room, Setup, Workshop};
+pub use shutdown::told_to_stop;
+pub use error::AgentError;
+pub use typed_handler::typed;
+pub use builder::Agent;
+pub use handlers::{Refused, Room, Setup, Workshop};

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::job::Job;
 use super::outcome::Outcome;
-use crate::keep;
+use crate::private_files;
 
 /// The handler's log file.
 pub const LOG: &str = "stderr";
@@ -58,7 +58,7 @@ impl Records {
     /// Opens the records in a directory, and creates it if needed.
     pub fn at(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
-        keep::directory(&directory)?;
+        private_files::directory(&directory)?;
         Ok(Self(directory))
     }
 
@@ -66,7 +66,7 @@ impl Records {
     /// records, so that a requester never gets the result of another's job.
     pub fn of(&self, job: &Job) -> io::Result<Record> {
         let record = Record(self.0.join(name(job)));
-        keep::directory(&record.0)?;
+        private_files::directory(&record.0)?;
         if !record.0.join(JOB).exists() {
             let turn = Turn { id: job.id.clone(), turn: job.turn };
             write(&record.0, JOB, serde_json::to_string(&turn)?.as_bytes())?;
@@ -79,8 +79,8 @@ impl Records {
         let name = name(job);
         let open = self.0.join(&name);
         let directory = if open.is_dir() { open } else { self.0.with_file_name(LOGS).join(&name) };
-        keep::directory(&directory)?;
-        keep::own().append(true).open(directory.join(LOG))
+        private_files::directory(&directory)?;
+        private_files::own().append(true).open(directory.join(LOG))
     }
 
     /// Every open record, with its assignment.
@@ -140,7 +140,7 @@ impl Record {
         }
         let (Some(jobs), Some(name)) = (self.0.parent(), self.0.file_name()) else { return Ok(()) };
         let logs = jobs.with_file_name(LOGS);
-        keep::directory(&logs)?;
+        private_files::directory(&logs)?;
         match fs::rename(&self.0, logs.join(name)) {
             // The log is already there if the assignment came again after its end.
             Err(_) => fs::remove_dir_all(&self.0),
@@ -168,7 +168,7 @@ pub(super) fn write(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let new = directory.join(format!("{name}.{}.{number}.new", std::process::id()));
-    let mut file = keep::own().write(true).truncate(true).open(&new)?;
+    let mut file = private_files::own().write(true).truncate(true).open(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&new, directory.join(name))?;

@@ -8,12 +8,12 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use super::answer::{Answered, Posted};
+use super::response::{Answered, Posted};
 use super::hello::{Profile, Welcomed};
 use super::identity::{Identity, fresh_id};
 use super::incoming::Reader;
 use super::retry;
-use super::sealed::Sealed;
+use super::signed_envelope::Sealed;
 use super::server::Server;
 use super::token::Token;
 use crate::call::CallError;

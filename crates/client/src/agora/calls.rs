@@ -11,11 +11,11 @@ use rialto_protocols::agora::{Code, Kind};
 use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::agent::Agent;
-use super::answer::{Accepted, Answered};
+use super::response::{Accepted, Answered};
 use super::hello::{self, Skill};
-use super::object;
-use super::order::Order;
-use super::sealed::Sealed;
+use super::json_object;
+use super::request_spec::Order;
+use super::signed_envelope::Sealed;
 use crate::call::CallError;
 
 impl Agent {
@@ -118,7 +118,7 @@ impl Agent {
     }
 
     async fn output(&self, to: PublicKey, output: Output<'_>) -> Result<Accepted, CallError> {
-        object::check("data", output.data)?;
+        json_object::check("data", output.data)?;
         self.tell(Kind::Result, &output.write(), Some(to)).await
     }
 

@@ -9,7 +9,7 @@ use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::agent::Agent;
 use super::incoming::Incoming;
-use super::said::Said;
+use super::payload::Said;
 use super::serve::Mishap;
 use crate::call::CallError;
 

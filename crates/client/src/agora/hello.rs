@@ -6,11 +6,11 @@ use rialto_protocols::agora::payload::{Capability, Hello, Welcome};
 use rialto_protocols::agora::{Envelope, Kind, envelope, prove};
 
 use super::incoming::Reader;
-use super::sealed::Sealed;
+use super::signed_envelope::Sealed;
 use super::token::Token;
 use crate::call::CallError;
 use crate::key::Key;
-use crate::signature::WebhookSecret;
+use crate::webhook_signature::WebhookSecret;
 
 /// What an agent announces about itself. A field that is left out stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

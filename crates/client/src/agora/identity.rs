@@ -4,7 +4,7 @@ use rialto_core::time::Timestamp;
 use rialto_protocols::agora::{Composer, Draft, Kind};
 use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
 
-use super::sealed::Sealed;
+use super::signed_envelope::Sealed;
 use super::seed::Seed;
 use crate::call::CallError;
 use crate::clock;

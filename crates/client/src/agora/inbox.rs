@@ -17,11 +17,11 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::agent::Agent;
-use super::answer;
+use super::response;
 use super::incoming::{Incoming, NotTrusted};
 use crate::call::{CallError, retry_after};
 use crate::key::Key;
-use crate::line;
+use crate::origin_client;
 use crate::retry::{Retry, random};
 
 /// Maximum event size: the longest envelope and its receipt.
@@ -228,13 +228,13 @@ async fn open(agent: &Agent, token: Key, resume: Option<String>) -> Result<Respo
     if let Some(id) = resume {
         request = request.header("last-event-id", id);
     }
-    let mut answer = line::send(request).await?;
+    let mut answer = origin_client::send(request).await?;
     if answer.status().is_success() {
         return Ok(answer);
     }
     let (status, after) = (answer.status(), retry_after(answer.headers()));
-    let body = line::body(&mut answer, REFUSAL_BYTES_MAX).await?;
-    Err(answer::refusal(status, after, &body))
+    let body = origin_client::body(&mut answer, REFUSAL_BYTES_MAX).await?;
+    Err(response::refusal(status, after, &body))
 }
 
 /// Whether this error means that the server will never give this inbox to this agent.

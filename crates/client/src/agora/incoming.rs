@@ -6,7 +6,7 @@ use rialto_protocols::agora::receipt::{self, Untrusted};
 use rialto_protocols::agora::{Bridge, Envelope, Failure, Kind, Proof, envelope, prove};
 use rialto_protocols::kit::ed25519::PublicKey;
 
-use super::said::Said;
+use super::payload::Said;
 
 /// A message from another agent or the hub.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub enum NotTrusted {
     NotForMe,
     /// A delivery that is not from the hub.
     #[error("{0}")]
-    Delivery(crate::signature::NotVerified),
+    Delivery(crate::webhook_signature::NotVerified),
     /// The text does not contain an envelope.
     #[error("not an envelope with a receipt: {0}")]
     Unreadable(String),

@@ -13,10 +13,10 @@ use tokio::time::{Instant, timeout_at};
 use super::agent::Agent;
 use super::inbox::{Inbox, Trouble};
 use super::incoming::Incoming;
-use super::negotiation::{Negotiation, Proposal};
-use super::order::Order;
+use super::negotiation_options::{Negotiation, Proposal};
+use super::request_spec::Order;
 use super::outcome::{Failed, Outcome, Work};
-use super::said::Said;
+use super::payload::Said;
 use crate::call::CallError;
 
 /// The hub's default timeout of a request (`agora.default_timeout`).

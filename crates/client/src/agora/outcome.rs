@@ -4,7 +4,7 @@ use rialto_core::money::Credits;
 use rialto_protocols::agora::Code;
 use rialto_protocols::kit::ed25519::PublicKey;
 
-use super::negotiation::Proposal;
+use super::negotiation_options::Proposal;
 
 /// How a request ended.
 #[derive(Clone, Debug)]

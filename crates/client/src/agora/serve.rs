@@ -4,8 +4,8 @@
 //! A REQUEST is acknowledged when it is finished. One that arrives again after a restart is looked
 //! up first: an offer is not made twice, and accepted work continues.
 
-mod desk;
-mod turn;
+mod dispatcher;
+mod job_runner;
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,7 +21,7 @@ use super::handler::Handler;
 use super::inbox::{Inbox, Listen, Trouble};
 use super::incoming::Incoming;
 use crate::call::CallError;
-use desk::Desk;
+use dispatcher::Desk;
 
 /// How often finished requests are acknowledged.
 const ACK_EVERY: Duration = Duration::from_secs(1);

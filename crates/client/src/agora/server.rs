@@ -12,10 +12,10 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::answer::{self, Posted};
+use super::response::{self, Posted};
 use crate::call::CallError;
 use crate::key::Key;
-use crate::line::{self, Line, http_url};
+use crate::origin_client::{self, Line, http_url};
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "agora";
@@ -168,11 +168,11 @@ async fn ask<T: DeserializeOwned>(
     request: reqwest::RequestBuilder,
     max: usize,
 ) -> Result<T, CallError> {
-    let mut answer = line::send(request).await?;
+    let mut answer = origin_client::send(request).await?;
     let (status, after) = (answer.status(), crate::call::retry_after(answer.headers()));
-    let body = line::body(&mut answer, max).await?;
+    let body = origin_client::body(&mut answer, max).await?;
     if !status.is_success() {
-        return Err(answer::refusal(status, after, &body));
+        return Err(response::refusal(status, after, &body));
     }
     serde_json::from_slice(&body).map_err(|error| CallError::Unreadable(error.to_string()))
 }

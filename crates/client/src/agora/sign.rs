@@ -7,7 +7,7 @@ use rialto_protocols::agora::{Envelope, VERSION, envelope};
 use rialto_protocols::kit::ed25519::PublicKey;
 use rialto_protocols::kit::ijson::{self, Json, Kind};
 use rialto_protocols::kit::jcs::{self, Edit};
-use rialto_protocols::kit::{base64url, stamp};
+use rialto_protocols::kit::{base64url, rfc3339};
 
 use super::identity::{Identity, fresh_id};
 use crate::call::CallError;
@@ -33,7 +33,7 @@ impl Identity {
         let mut unsigned = vec![
             ("protocol".into(), or("protocol", VERSION.to_owned())),
             ("id".into(), or("id", fresh_id()?)),
-            ("timestamp".into(), or("timestamp", stamp::millis(clock::now()))),
+            ("timestamp".into(), or("timestamp", rfc3339::millis(clock::now()))),
             ("sender".into(), self.sender(given("sender"))?),
         ];
         let rest = members.iter().filter(|(name, _)| !own(name));

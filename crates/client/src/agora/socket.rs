@@ -20,7 +20,7 @@ use super::hello::{Profile, Welcomed};
 use super::identity::fresh_id;
 use super::inbox::Trouble;
 use super::incoming::{Incoming, NotTrusted};
-use super::sealed::Sealed;
+use super::signed_envelope::Sealed;
 use crate::call::CallError;
 use crate::clock;
 

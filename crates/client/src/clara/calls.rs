@@ -4,11 +4,11 @@ use rialto_core::money::Credits;
 use rialto_protocols::clara::action::Action;
 use rialto_protocols::clara::price;
 
-use super::account::{Account, Said};
-use super::order::{Order, Profile, json, whole};
+use super::market_client::{Account, Said};
+use super::task_spec::{Order, Profile, json, whole};
 use super::record::{Asked, Job, Outcome, jobs};
-use super::signed::Signed;
-use super::wait::Wait;
+use super::signed_item::Signed;
+use super::pending_task::Wait;
 use crate::call::CallError;
 
 const AGENT_ID: &str = "RedStone-Agent-Id";

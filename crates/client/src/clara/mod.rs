@@ -7,34 +7,34 @@
 //! Items are identified by their signatures and counted once. If a response is lost, the same bytes
 //! are sent again.
 
-mod account;
+mod market_client;
 mod calls;
 mod handler;
 mod jwk;
-mod order;
+mod task_spec;
 mod record;
 mod retry;
 mod rsa;
 mod serve;
 mod server;
-mod signed;
-mod wait;
+mod signed_item;
+mod pending_task;
 mod wallet;
-mod watch;
+mod message_feed;
 
 #[cfg(test)]
 mod tests;
 
-pub use account::{Account, Said};
+pub use market_client::{Account, Said};
 pub use handler::{Broken, Handler};
-pub use order::{Order, Profile};
+pub use task_spec::{Order, Profile};
 pub use record::{Asked, Board, Job, Outcome};
 pub use serve::{Mishap, Workplace};
 pub use server::Server;
-pub use signed::Signed;
-pub use wait::{Ending, Wait};
+pub use signed_item::Signed;
+pub use pending_task::{Ending, Wait};
 pub use wallet::{NotAWallet, Wallet};
-pub use watch::Watch;
+pub use message_feed::Watch;
 
 pub use crate::agora::Seed;
 pub use crate::retry::Retry;

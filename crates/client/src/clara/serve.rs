@@ -4,7 +4,7 @@
 //! again. The public results show whether there is anything new. The inbox is read only then, and
 //! also at a fixed interval.
 
-mod turn;
+mod job_runner;
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,12 +14,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::account::Account;
+use super::market_client::Account;
 use super::handler::Handler;
 use super::record::Asked;
-use super::watch::Watch;
+use super::message_feed::Watch;
 use crate::call::CallError;
-use turn::Turn;
+use job_runner::Turn;
 
 /// How long a running task may continue after shutdown.
 const GRACE: Duration = Duration::from_secs(5);

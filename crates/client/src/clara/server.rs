@@ -12,9 +12,9 @@ use url::Url;
 
 use super::record::{Board, Job, jobs};
 use super::retry::patiently;
-use super::signed::Signed;
+use super::signed_item::Signed;
 use crate::call::{CallError, retry_after};
-use crate::line::{self, Line, http_url};
+use crate::origin_client::{self, Line, http_url};
 use crate::retry::Retry;
 
 /// The protocol's path below a hub's URL.
@@ -175,9 +175,9 @@ impl Server {
 }
 
 async fn ask(request: RequestBuilder, max: usize) -> Result<Vec<u8>, CallError> {
-    let mut answer = line::send(request).await?;
+    let mut answer = origin_client::send(request).await?;
     let (status, after) = (answer.status(), retry_after(answer.headers()));
-    let body = line::body(&mut answer, max).await?;
+    let body = origin_client::body(&mut answer, max).await?;
     if status.is_success() { Ok(body) } else { Err(refusal(status, after, &body)) }
 }
 

@@ -10,7 +10,7 @@ use rialto_protocols::kit::ed25519::SecretKey;
 use sha2::{Digest, Sha256};
 
 use super::rsa::RsaKey;
-use super::signed::Signed;
+use super::signed_item::Signed;
 use crate::agora::Seed;
 use crate::call::CallError;
 

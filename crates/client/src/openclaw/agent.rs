@@ -8,9 +8,9 @@ use rialto_protocols::openclaw::score::Score;
 use rialto_protocols::openclaw::state::{Status, UpdateType};
 use uuid::Uuid;
 
-use super::answer;
-use super::patience::Patience;
-use super::published::Published;
+use super::response;
+use super::retry::Patience;
+use super::published_agent::Published;
 use super::server::{self, Server};
 use crate::call::CallError;
 use crate::key::Key;
@@ -79,7 +79,7 @@ impl Agent {
         let update =
             StatusUpdate { agent_id: self.id, report, previous, correlation_id, timestamp };
         let text = update.write();
-        answer::check::<StatusUpdate>(&text)?;
+        response::check::<StatusUpdate>(&text)?;
         self.server.post(self.server.at(&["status"]), text).await?.value()
     }
 
@@ -105,7 +105,7 @@ impl Agent {
             timestamp,
         };
         let text = update.write();
-        answer::check::<Reputation>(&text)?;
+        response::check::<Reputation>(&text)?;
         self.server.post(self.server.at(&["reputation"]), text).await?.value()
     }
 }

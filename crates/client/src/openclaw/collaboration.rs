@@ -7,8 +7,8 @@ use rialto_protocols::openclaw::state::{Role, State};
 use uuid::Uuid;
 
 use super::agent::Agent;
-use super::answer::Answer;
-use super::{answer, server};
+use super::response::Answer;
+use super::{response, server};
 use crate::call::CallError;
 
 /// A collaboration and its state.
@@ -99,9 +99,9 @@ impl Collaboration {
             collaboration_id: id
                 .map_err(|_| CallError::Unreadable("collaboration_id is not a UUID".to_owned()))?,
             state: listed.state,
-            request: answer::said(listed.request.get())?,
-            response: listed.response.map(|raw| answer::said(raw.get())).transpose()?,
-            result: listed.result.map(|raw| answer::whole(raw.get())).transpose()?,
+            request: response::said(listed.request.get())?,
+            response: listed.response.map(|raw| response::said(raw.get())).transpose()?,
+            result: listed.result.map(|raw| response::whole(raw.get())).transpose()?,
         })
     }
 }

@@ -7,20 +7,20 @@
 //! and [`push`] is for agents that receive webhooks. [`direct`] works without a hub.
 
 mod agent;
-mod answer;
+mod response;
 mod collaboration;
 pub mod direct;
 mod directory;
-mod duty;
+mod presence;
 mod event;
 mod handler;
-mod order;
-mod patience;
+mod request_spec;
+mod retry;
 mod profile;
-mod published;
-pub mod push;
+mod published_agent;
+pub mod webhook;
 mod request;
-mod seen;
+mod recent_set;
 mod serve;
 mod server;
 mod stream;
@@ -29,18 +29,18 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
-use crate::fresh;
+use crate::ids;
 
 pub use agent::Agent;
 pub use collaboration::{Collaboration, Listing, Page};
 pub use directory::{Filter, Found, FoundPage, Reputed};
-pub use duty::{Busy, Done, Duty, Record, Rhythm};
+pub use presence::{Busy, Done, Duty, Record, Rhythm};
 pub use event::{Cancelled, Event, Incoming};
 pub use handler::{Broken, Handler, Job, Mishap, Verdict};
-pub use order::Order;
-pub use patience::Patience;
+pub use request_spec::Order;
+pub use retry::Patience;
 pub use profile::{Profile, Skill};
-pub use published::Published;
+pub use published_agent::Published;
 pub use request::Asked;
 pub use serve::Workplace;
 pub use server::Server;
@@ -49,7 +49,7 @@ pub use wait::{End, Errand};
 
 pub use crate::key::Key;
 pub use crate::retry::Retry;
-pub use crate::signature::{NotVerified, WebhookSecret};
+pub use crate::webhook_signature::{NotVerified, WebhookSecret};
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
 pub use rialto_protocols::openclaw::answers::{

@@ -7,7 +7,7 @@ use rialto_protocols::openclaw::message::{Capability, Details, Identity, Limits,
 use rialto_protocols::openclaw::state::{Category, Mode, Status};
 use uuid::Uuid;
 
-use super::{answer, fresh};
+use super::{response, ids};
 use crate::call::CallError;
 use crate::clock;
 
@@ -173,7 +173,7 @@ impl Profile {
     pub fn build(self) -> Result<Identity, CallError> {
         let agent_id = match self.agent_id {
             Some(id) => id,
-            None => fresh::id()?,
+            None => ids::id()?,
         };
         let identity = Identity {
             agent_id,
@@ -188,7 +188,7 @@ impl Profile {
             endpoint: self.endpoint,
             response_mode: self.mode,
         };
-        answer::check(&identity.write())
+        response::check(&identity.write())
     }
 }
 

@@ -7,8 +7,8 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::agent::Agent;
-use super::answer;
-use super::order::Order;
+use super::response;
+use super::request_spec::Order;
 use super::wait::Errand;
 use crate::call::CallError;
 use crate::clock;
@@ -80,7 +80,7 @@ impl Agent {
         let response: Response = answer.message()?;
         message::belongs(request, response.request_id, response.correlation_id)
             .map_err(|bad| CallError::Unreadable(bad.message.into_owned()))?;
-        let result = response.result.as_deref().map(answer::whole).transpose()?;
+        let result = response.result.as_deref().map(response::whole).transpose()?;
         let (request, mismatch) = (request.clone(), answer.mismatch);
         Ok(Asked { request, response, result, mismatch, tries: 1 })
     }

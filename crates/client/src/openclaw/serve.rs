@@ -4,10 +4,10 @@
 //! missing ones are started. Work that is interrupted by the end of the program stays open at the
 //! hub: the next start continues it, or its deadline ends it.
 
-mod desk;
-mod leftovers;
-mod persist;
-mod turn;
+mod dispatcher;
+mod unfinished;
+mod retry_forever;
+mod job_runner;
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,11 +17,11 @@ use std::time::Duration;
 use rialto_protocols::openclaw::message::Identity;
 use tokio::time::timeout;
 
-use super::duty::Duty;
+use super::presence::Duty;
 use super::handler::Handler;
 use super::stream::{Trouble, Watch};
 use crate::call::CallError;
-use desk::Desk;
+use dispatcher::Desk;
 
 /// How long running work may continue after shutdown, and how long the final reports may take.
 const GRACE: Duration = Duration::from_secs(5);

@@ -10,13 +10,13 @@ use rialto_protocols::openclaw::message::Identity;
 use url::Url;
 use uuid::Uuid;
 
-use super::answer::{self, Answer};
-use super::fresh;
-use super::published::Published;
+use super::response::{self, Answer};
+use super::ids;
+use super::published_agent::Published;
 use crate::call::CallError;
 use crate::clock;
 use crate::key::Key;
-use crate::line::{Line, below, http_url, mounted};
+use crate::origin_client::{Line, below, http_url, mounted};
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "openclaw";
@@ -49,7 +49,7 @@ impl Server {
     /// retries: the key of a new agent is only in the first response.
     pub async fn publish(&self, identity: &Identity) -> Result<Published, CallError> {
         let text = identity.write();
-        answer::check::<Identity>(&text)?;
+        response::check::<Identity>(&text)?;
         let answer = self.post(self.at(&["identity"]), traced(&text, common()?)?).await?;
         Published::read(self, identity.agent_id, &answer)
     }
@@ -101,5 +101,5 @@ pub(super) fn traced(identity: &str, common: Common) -> Result<String, CallError
 
 /// The common fields of a new message.
 pub(super) fn common() -> Result<Common, CallError> {
-    Ok(Common { correlation_id: fresh::id()?, timestamp: clock::now() })
+    Ok(Common { correlation_id: ids::id()?, timestamp: clock::now() })
 }

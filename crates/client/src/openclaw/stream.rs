@@ -15,10 +15,10 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::agent::Agent;
-use super::answer;
+use super::response;
 use super::event::{self, Event};
 use crate::call::{CallError, retry_after};
-use crate::line;
+use crate::origin_client;
 use crate::retry::{Retry, random};
 
 /// Maximum event size: the longest message, and what the hub adds to it.
@@ -164,13 +164,13 @@ impl Reader {
         if let Some(id) = &self.resume_from {
             request = request.header("last-event-id", id);
         }
-        let mut answer = line::send(request).await?;
+        let mut answer = origin_client::send(request).await?;
         if answer.status().is_success() {
             return Ok(answer);
         }
         let (status, after) = (answer.status(), retry_after(answer.headers()));
-        let body = line::body(&mut answer, REFUSAL_BYTES_MAX).await?;
-        Err(answer::refusal(status, after, &body))
+        let body = origin_client::body(&mut answer, REFUSAL_BYTES_MAX).await?;
+        Err(response::refusal(status, after, &body))
     }
 
     /// How long to wait before the next connection: at least what the hub asks for, and longer with

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::agent::Agent;
 use super::collaboration::{Collaboration, Listing};
 use super::event::Event;
-use super::patience::passing;
+use super::retry::passing;
 use super::stream::{Stream, Trouble, Watch};
 use crate::call::CallError;
 

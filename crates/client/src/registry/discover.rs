@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::figures;
+use super::decimals;
 use super::server::Server;
 use crate::call::CallError;
 

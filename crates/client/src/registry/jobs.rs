@@ -5,18 +5,18 @@ use std::time::Duration;
 use reqwest::Method;
 use rialto_core::money::Credits;
 use rialto_protocols::kit::object::Object;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use rialto_protocols::registry::wire::DECIMALS;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::order::Job;
-use super::result::Standing;
+use super::job_spec::Job;
+use super::job_snapshot::Standing;
 use super::retry::again;
 use super::server::{Call, Server};
-use super::{figures, object};
+use super::{decimals, json_object};
 use crate::call::CallError;
 use crate::clock;
 
@@ -79,10 +79,10 @@ impl Report {
             .id("job_id", job_id)
             .id("agent_id", agent_id)
             .whole("execution_time_ms", took)
-            .text("timestamp_utc", &stamp::seconds(clock::now()));
+            .text("timestamp_utc", &rfc3339::seconds(clock::now()));
         let body = match self {
             Self::Done { output, cost } => {
-                object::check("the output", output)?;
+                json_object::check("the output", output)?;
                 body.text("status", "SUCCESS")
                     .raw("output_data", output)
                     .raw("execution_cost", &cost.text(DECIMALS))
@@ -131,7 +131,7 @@ impl Server {
     /// Cancels a job that its worker has not fetched yet.
     pub async fn cancel(&self, job_id: Uuid) -> Result<Standing, CallError> {
         let url = self.at(&["jobs", &job_id.to_string(), "cancel"]);
-        let once = Some(crate::fresh::id()?);
+        let once = Some(crate::ids::id()?);
         let call = Call { method: Method::POST, url, body: None, once };
         again(self.retry(), || async { Standing::read(&self.once(&call).await?, job_id) }).await
     }

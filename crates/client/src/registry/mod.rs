@@ -26,23 +26,23 @@
 mod agent;
 pub mod direct;
 mod discover;
-mod figures;
+mod decimals;
 mod jobs;
-mod money;
-mod object;
-mod order;
+mod accounts;
+mod json_object;
+mod job_spec;
 mod register;
-mod result;
+mod job_snapshot;
 mod retry;
 mod server;
 
 pub use agent::{Agent, Skill, Work};
 pub use discover::{Entry, Found, Health, Listed, Priced, Reputation, Search, Skills, Stats};
 pub use jobs::{Accepted, Fetched, Report};
-pub use money::{Account, Paid, Transfer};
-pub use order::{Job, Order};
+pub use accounts::{Account, Paid, Transfer};
+pub use job_spec::{Job, Order};
 pub use register::{Offer, Registered, Registration};
-pub use result::{Outcome, Standing};
+pub use job_snapshot::{Outcome, Standing};
 pub use server::Server;
 
 pub use crate::key::Key;

@@ -4,17 +4,17 @@ use reqwest::Method;
 use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
 use rialto_protocols::kit::object::Object;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use rialto_protocols::registry::wire::{DECIMALS, Register, VERSION};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::server::{Call, Server};
-use super::{figures, object};
+use super::{decimals, json_object};
 use crate::call::CallError;
 use crate::clock;
 use crate::key::Key;
-use crate::signature::WebhookSecret;
+use crate::webhook_signature::WebhookSecret;
 
 /// One skill of an agent, with its price.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,8 +141,8 @@ impl Registration {
 
     fn write(&self) -> Result<String, CallError> {
         for offer in &self.offers {
-            object::check("the input schema", &offer.input)?;
-            object::check("the output schema", &offer.output)?;
+            json_object::check("the input schema", &offer.input)?;
+            json_object::check("the output schema", &offer.output)?;
         }
         let offers: Vec<_> = self.offers.iter().map(Offer::write).collect();
         let body = Object::new()
@@ -152,7 +152,7 @@ impl Registration {
             .maybe_text("api_endpoint", self.endpoint.as_deref())
             .raw("skills", &format!("[{}]", offers.join(",")))
             .text("version", VERSION)
-            .text("timestamp_utc", &stamp::seconds(clock::now()));
+            .text("timestamp_utc", &rfc3339::seconds(clock::now()));
         let body = match self.rotate_key {
             true => body.flag("rotate_key", true).finish(),
             false => body.finish(),

@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use super::retry::again;
 use crate::call::{CallError, Hub, retry_after};
-use crate::fresh;
+use crate::ids;
 use crate::key::Key;
-use crate::line::{self, Line, below, http_url, mounted};
+use crate::origin_client::{self, Line, below, http_url, mounted};
 use crate::retry::Retry;
 
 /// The protocol's path below a hub's URL.
@@ -107,7 +107,7 @@ impl Server {
         url: Url,
         body: Option<String>,
     ) -> Result<T, CallError> {
-        let call = Call { method: Method::POST, url, body, once: Some(fresh::id()?) };
+        let call = Call { method: Method::POST, url, body, once: Some(ids::id()?) };
         again(self.retry, || async { self.once(&call).await?.value() }).await
     }
 
@@ -127,9 +127,9 @@ impl Server {
 impl Reply {
     /// Sends a request and reads the whole response.
     pub(super) async fn of(request: reqwest::RequestBuilder) -> Result<Self, CallError> {
-        let mut answer = line::send(request).await?;
+        let mut answer = origin_client::send(request).await?;
         let (status, after) = (answer.status().as_u16(), retry_after(answer.headers()));
-        let body = line::body(&mut answer, ANSWER_BYTES_MAX).await?;
+        let body = origin_client::body(&mut answer, ANSWER_BYTES_MAX).await?;
         Ok(Self { status, after, body })
     }
 
@@ -144,7 +144,7 @@ impl Reply {
     /// The refusal in this response.
     pub(super) fn refusal(&self) -> CallError {
         match reqwest::StatusCode::from_u16(self.status) {
-            Ok(status) => line::refusal_of(status, self.after, &self.body),
+            Ok(status) => origin_client::refusal_of(status, self.after, &self.body),
             Err(_) => CallError::Unreadable(format!("{} is not an HTTP status", self.status)),
         }
     }

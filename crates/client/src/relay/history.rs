@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::answer::from_json;
+use super::response::from_json;
 use super::message::Contents;
 use crate::call::CallError;
 

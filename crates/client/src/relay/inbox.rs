@@ -11,8 +11,8 @@ use reqwest::{Method, Response};
 use rialto_protocols::kit::sse::{Event, Parser};
 use tokio::time::sleep;
 
-use super::answer::is_absent;
-use super::line;
+use super::response::is_absent;
+use super::origin_client;
 use super::message::Message;
 use super::retry::{Retry, random};
 use super::server::{Acked, Server, ask_for};
@@ -147,9 +147,9 @@ impl Inbox {
         if let Some(id) = &self.resume_from {
             request = request.header("last-event-id", id);
         }
-        let answer = line::send(request).await?;
+        let answer = origin_client::send(request).await?;
         if !answer.status().is_success() {
-            return Err(line::refusal(answer, REFUSAL_BYTES_MAX).await);
+            return Err(origin_client::refusal(answer, REFUSAL_BYTES_MAX).await);
         }
         self.stream = Some(Stream { answer, parser: Parser::new(EVENT_BYTES_MAX) });
         Ok(())

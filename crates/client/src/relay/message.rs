@@ -7,7 +7,7 @@ use rialto_protocols::relay::a2a;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::answer::from_json;
+use super::response::from_json;
 use crate::call::CallError;
 
 /// A message from an inbox.

@@ -3,38 +3,38 @@
 //! A [`Server`] is found by its well-known document and offers the protocol's operations. An
 //! [`Inbox`] receives messages across reconnects. [`direct`] works without a server.
 
-mod announcement;
-mod answer;
+mod registration;
+mod response;
 pub mod direct;
 mod history;
 mod inbox;
-mod letter;
+mod envelope;
 mod message;
-mod once;
+mod turn_dedup;
 mod outcome;
-mod record;
+mod listed_agent;
 mod retry;
 mod send;
 mod server;
-mod words;
+mod reply_stream;
 
 #[cfg(test)]
 mod tests;
 
-use crate::{key, line, signature};
+use crate::{key, origin_client, webhook_signature};
 
-pub use announcement::{Announcement, Registered};
+pub use registration::{Announcement, Registered};
 pub use history::{Past, Span};
 pub use inbox::{Inbox, Listen};
 pub use key::Key;
-pub use letter::{Draft, Letter};
+pub use envelope::{Draft, Letter};
 pub use message::{Contents, Message};
 pub use outcome::{Outcome, Rejection, Sent};
-pub use record::{Filter, Record};
+pub use listed_agent::{Filter, Record};
 pub use retry::Retry;
 pub use rialto_protocols::relay::Format;
 pub use rialto_protocols::relay::stream::Word;
 pub use send::{Answered, Order};
 pub use server::{Acked, Server};
-pub use signature::{NotVerified, WebhookSecret};
-pub use words::{Said, Words};
+pub use webhook_signature::{NotVerified, WebhookSecret};
+pub use reply_stream::{Said, Words};

@@ -6,7 +6,7 @@ use rialto_protocols::relay::Code;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::answer::from_json;
+use super::response::from_json;
 use crate::call::CallError;
 
 /// How far a message got.

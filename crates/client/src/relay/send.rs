@@ -4,12 +4,12 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
-use super::answer::Answer;
-use super::letter::Letter;
-use super::line;
+use super::response::Answer;
+use super::envelope::Letter;
+use super::origin_client;
 use super::outcome::Sent;
 use super::server::Server;
-use super::words::Words;
+use super::reply_stream::Words;
 use crate::call::CallError;
 
 /// The `Accept` header of a request for a streaming reply.
@@ -59,7 +59,7 @@ impl Server {
     /// reply may already have been read.
     pub async fn send_live(&self, order: &Order<'_>) -> Result<Answered, CallError> {
         let request = self.order(order, &name_of(order)?, true)?;
-        let answer = line::send(request).await?;
+        let answer = origin_client::send(request).await?;
         let kind = answer.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes().to_vec());
         let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
         if answer.status().is_success() && is_stream {

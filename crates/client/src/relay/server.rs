@@ -9,13 +9,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::announcement::{self, Announcement, Registered};
-use super::answer::{Answer, is_absent};
+use super::registration::{self, Announcement, Registered};
+use super::response::{Answer, is_absent};
 use super::history::{Past, Span};
 use super::inbox::{Inbox, Listen};
 use super::key::Key;
-use super::line::{self, Line, http_url};
-use super::record::{Filter, Record};
+use super::origin_client::{self, Line, http_url};
+use super::listed_agent::{Filter, Record};
 use super::retry::Retry;
 use crate::call::CallError;
 
@@ -84,7 +84,7 @@ impl Server {
     /// Registers an agent. With a key this updates the agent the key belongs to.
     pub async fn register(&self, agent: &Announcement) -> Result<Registered, CallError> {
         let answer = self.post(&self.paths.self_register, agent.body()?).await?;
-        Registered::read(answer.value::<announcement::Wire>()?)
+        Registered::read(answer.value::<registration::Wire>()?)
     }
 
     /// Removes an agent from the server; `false` if it was not there.
@@ -195,14 +195,14 @@ impl Server {
 async fn document(line: &Line, base: &Url) -> Result<Option<discovery::Server>, CallError> {
     // RFC 8615: the document belongs to the origin, whatever path the server URL has.
     let url = base.join(WELL_KNOWN).map_err(|_| CallError::Unreadable(base.to_string()))?;
-    let mut answer = line::send(line.request(Method::GET, url)?).await?;
+    let mut answer = origin_client::send(line.request(Method::GET, url)?).await?;
     if is_absent(answer.status()) {
         return Ok(None);
     }
     if !answer.status().is_success() {
-        return Err(line::refusal(answer, DOCUMENT_BYTES_MAX).await);
+        return Err(origin_client::refusal(answer, DOCUMENT_BYTES_MAX).await);
     }
-    let body = match line::body(&mut answer, DOCUMENT_BYTES_MAX).await {
+    let body = match origin_client::body(&mut answer, DOCUMENT_BYTES_MAX).await {
         Ok(body) => body,
         Err(CallError::Unreadable(_)) => return Ok(None),
         Err(error) => return Err(error),

@@ -3,14 +3,14 @@
 //! An agent is two rows: `Agent` is what it registers and changes rarely; `AgentState` is what the
 //! hub records about it and changes often. Names in other protocols are in `alias`.
 
-pub mod enrol;
+pub mod registration;
 pub mod key;
 pub mod presence;
 pub mod probation;
-pub mod said;
+pub mod status;
 pub mod secret;
 pub mod suspension;
-pub mod tally;
+pub mod market_totals;
 pub mod terms;
 #[cfg(test)]
 mod tests;
@@ -23,14 +23,14 @@ use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
 use crate::job::Job;
 use crate::money::Credits;
-use crate::reputation::patrons::Patrons;
+use crate::reputation::customers::Patrons;
 use crate::reputation::window::Window;
 use crate::reputation::{Score, Standing};
 use crate::time::{Millis, Timestamp};
 use presence::Presence;
-pub use said::Said;
+pub use status::Said;
 pub use secret::OldSecret;
-pub use tally::Tally;
+pub use market_totals::Tally;
 pub use terms::Terms;
 
 /// What an agent registers about itself.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Agent, Desk, Liveness};
 use crate::draft::Draft;
 use crate::id::AgentId;
-use crate::job::{open, respond};
+use crate::job::{open, acceptance};
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
@@ -113,7 +113,7 @@ pub fn stand(
     presence.until = until;
     beat(draft, agent);
     if returns {
-        respond::welcome_back(draft, agent)?;
+        acceptance::welcome_back(draft, agent)?;
         open::dispatch_rested(draft);
     }
     Ok(())

@@ -5,7 +5,7 @@
 //! with its key, one delivery to its endpoint, one job or one credit is enough to stay. An agent
 //! with a signed registration, or one registered by a proven caller, has no probation.
 
-use super::{Agent, enrol};
+use super::{Agent, registration};
 use crate::answer::Answer;
 use crate::command::Actor;
 use crate::draft::Draft;
@@ -39,7 +39,7 @@ pub fn over(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
     }
     // If the operator has disabled probation since then, the agent stays.
     if draft.world.rules.unproven_ttl.is_some() && is_unheard_of(draft, &agent) {
-        return enrol::remove(draft, id, false);
+        return registration::remove(draft, id, false);
     }
     passed(draft, id);
     Ok(Answer::Done)

@@ -47,7 +47,7 @@ pub fn renew(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
     agent.secret_generation = generation.saturating_add(1);
     draft.put_agent(agent);
     draft.event(Event::SecretRenewed { agent: id });
-    Ok(super::enrol::shown(draft, id))
+    Ok(super::registration::shown(draft, id))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    Assignment, Cause, Job, Report, Requester, Selection, State, fair, offer, open, reply, respond,
-    rest, work,
+    Assignment, Cause, Job, Report, Requester, Selection, State, grace_period, offer, open, signed_result, acceptance,
+    backoff, work,
 };
-use crate::agent::{Agent, tally};
+use crate::agent::{Agent, market_totals};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{Canceller, JobRef};
@@ -40,7 +40,7 @@ pub fn finish(
         job.before_worked = draft.desk_mut(worker).last_worked.replace(job.id);
         if report.ok {
             let paid = report.paid;
-            tally::count(draft, worker, &job, |tally| {
+            market_totals::count(draft, worker, &job, |tally| {
                 tally.done += 1;
                 tally.earned = tally.earned.plus(paid).unwrap_or(tally.earned);
             });
@@ -289,19 +289,19 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
         {
             offer::close(draft, job)
         }
-        State::Queued if !past_deadline => rest::over(draft, job),
+        State::Queued if !past_deadline => backoff::over(draft, job),
         State::Deferred { .. } if !past_deadline => {
             let again = job.assignment.map(|turn| crate::world::skills::Candidate {
                 agent: turn.worker,
                 price: turn.price,
             });
-            let Some(worker) = again else { return respond::reconsider(draft, job) };
+            let Some(worker) = again else { return acceptance::reconsider(draft, job) };
             let (taken, promised) = (job.accepted_at.is_some(), job.promised);
             open::assign(draft, &mut job, worker);
             job.promised = promised.or(job.promised);
             // A worker that accepted and then deferred is not asked to accept again.
             if taken && job.accepted_at.is_none() {
-                respond::take_on(draft, &mut job, None);
+                acceptance::take_on(draft, &mut job, None);
             }
             draft.put_job(job.clone());
             Ok(Answer::Job { job: Arc::new(job), repeated: false })
@@ -312,12 +312,12 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             silent(draft, job, "the agent did not answer in time")
         }
         State::Assigned | State::Running if job.policy.next_when_failed && !past_deadline => {
-            fair::excuse_silence(draft, &mut job);
+            grace_period::excuse_silence(draft, &mut job);
             work::failed_turn(draft, job, Cause::TimedOut)
         }
         _ => {
-            reply::silent(draft, &mut job);
-            fair::excuse_silence(draft, &mut job);
+            signed_result::silent(draft, &mut job);
+            grace_period::excuse_silence(draft, &mut job);
             let text = Some("no result before the deadline".to_owned());
             fail(draft, job, State::Expired, Cause::TimedOut, text)
         }
@@ -334,7 +334,7 @@ fn silent(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Ref
     if job.policy.next_when_declined {
         return work::pass_on(draft, job);
     }
-    respond::unanswered(draft, job, Cause::NobodyLeft, text.to_owned())
+    acceptance::unanswered(draft, job, Cause::NobodyLeft, text.to_owned())
 }
 
 /// The operator takes a job away from its worker and assigns it to the next.
@@ -358,7 +358,7 @@ pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal>
     let work: Vec<Arc<Job>> = draft.world.work_of(agent).cloned().collect();
     for job in work {
         let mut job = Job::clone(&job);
-        fair::excuse_leaving(&mut job);
+        grace_period::excuse_leaving(&mut job);
         if job.accepted_at.is_none() {
             silent(draft, job, "the agent unregistered before it answered")?;
         } else if job.policy.next_when_failed {
@@ -370,7 +370,7 @@ pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal>
     }
     let waiting: Vec<Arc<Job>> = draft.world.waiting_for(agent).cloned().collect();
     for job in waiting {
-        respond::again(draft, Job::clone(&job), agent)?;
+        acceptance::again(draft, Job::clone(&job), agent)?;
     }
     Ok(())
 }

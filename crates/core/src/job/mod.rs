@@ -3,16 +3,16 @@
 //! This module only decides. It never waits, stores or sends. Credits move in `ledger`, scores in
 //! `reputation`.
 
-pub mod ask;
-pub mod bargain;
+pub mod request;
+pub mod price_agreement;
 pub mod end;
-pub mod fair;
-pub mod fit;
+pub mod grace_period;
+pub mod readiness;
 pub mod offer;
 pub mod open;
-pub mod reply;
-pub mod respond;
-pub mod rest;
+pub mod signed_result;
+pub mod acceptance;
+pub mod backoff;
 pub mod select;
 #[cfg(test)]
 mod tests;
@@ -22,12 +22,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::alias::{Digest, Protocol};
-use crate::grain::Grain;
+use crate::price_step::Grain;
 use crate::id::{AgentId, JobId, OwnerId};
 use crate::money::Credits;
 use crate::time::{Millis, Timestamp};
 pub use offer::Offer;
-pub use rest::Rest;
+pub use backoff::Rest;
 pub use select::Selection;
 
 /// One piece of work and everything the hub knows about it.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::fit::{self, Ready};
+use super::readiness::{self, Ready};
 use super::{
-    Cause, Job, Requester, Round, Selection, State, ask, bargain, end, open, respond, select, work,
+    Cause, Job, Requester, Round, Selection, State, request, price_agreement, end, open, acceptance, select, work,
 };
-use crate::agent::tally;
+use crate::agent::market_totals;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{JobRef, OfferRef};
@@ -21,7 +21,7 @@ use crate::message;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::{Binding, MakeOffer, Named, TakeOffer};
+use crate::signed_order::{Binding, MakeOffer, Named, TakeOffer};
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
@@ -58,13 +58,13 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     };
     let all = select::candidates(draft, job, Ready::Soon);
     let affordable = |one: &AgentId| {
-        bargain::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
+        price_agreement::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
     };
     let all = all.map(|one| one.agent).filter(affordable);
     // An agent that gets no notice needs no inbox capacity.
     let has_room = |one: &AgentId| {
         message::takes_invitations(draft, *one, job)
-            || bargain::standing(draft, job, *one).is_some()
+            || price_agreement::standing(draft, job, *one).is_some()
     };
     // An agent that offers the work under two of its skill names counts once.
     let mut seen = BTreeSet::new();
@@ -84,8 +84,8 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let number = job.round.map_or(1, |round| round.number + 1);
     job.round = Some(Round { number, since: draft.now });
     for agent in invited {
-        match bargain::standing(draft, job, agent) {
-            Some(price) => bargain::offer_for(draft, job, agent, price),
+        match price_agreement::standing(draft, job, agent) {
+            Some(price) => price_agreement::offer_for(draft, job, agent, price),
             None => {
                 let url = draft.agent(agent).and_then(|agent| agent.push_url());
                 draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, url);
@@ -229,7 +229,7 @@ pub fn pass_or_decline(
     message::knows_work(draft, by);
     let mut job = job;
     job.declined.push(by);
-    tally::declined(draft, by, &job);
+    market_totals::declined(draft, by, &job);
     draft.event(Event::JobDeclined { job: job.id, worker: by });
     answered(draft, job)
 }
@@ -295,16 +295,16 @@ pub fn propose(
     name: &str,
     order: MakeOffer,
 ) -> Result<Job, Refusal> {
-    let mut job = match ask::find(draft, by, &order.request) {
+    let mut job = match request::find(draft, by, &order.request) {
         Err(Refusal::Ambiguous) => {
-            let only = ask::only_called(draft.world, by, &order.request.id);
+            let only = request::only_called(draft.world, by, &order.request.id);
             let only = only.filter(|job| draft.now < job.deadline);
             only.and_then(|job| draft.job(job.id)).cloned().ok_or(Refusal::Ambiguous)?
         }
         found => found?,
     };
     if !matches!(job.selection, Selection::Asked { .. }) {
-        return bargain::name(draft, by, name, job, &order);
+        return price_agreement::name(draft, by, name, job, &order);
     }
     let Requester::Agent(requester) = job.requester else { return Err(Refusal::NotYours) };
     if draft.agent(requester).is_some_and(|agent| agent.blocks(by)) {
@@ -333,7 +333,7 @@ pub fn propose(
     let (name, at) = (name.to_owned(), draft.now);
     let (eta, valid_until) = (Some(order.eta), at.plus(order.valid_for));
     let offer = Offer { by, name, price, eta, at, valid_until, told_at: None };
-    ask::note_offer(draft, &mut job, offer);
+    request::note_offer(draft, &mut job, offer);
     draft.put_job(job.clone());
     Ok(job)
 }
@@ -378,7 +378,7 @@ fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refus
         post::hold(draft, payer, chosen.price, job.id)?;
         job.held = chosen.price;
     }
-    respond::give(draft, &mut job, chosen)?;
+    acceptance::give(draft, &mut job, chosen)?;
     tell_others(draft, &job, chosen.agent);
     Ok(job)
 }
@@ -417,7 +417,7 @@ fn has_offered_enough(job: &Job, by: AgentId) -> bool {
 /// The lowest valid offer. Equal prices go to the agent that registered first.
 pub fn lowest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
     let binding =
-        |offer: &&Offer| draft.now < offer.valid_until && fit::is_able(draft, job, offer.by, ready);
+        |offer: &&Offer| draft.now < offer.valid_until && readiness::is_able(draft, job, offer.by, ready);
     let lowest = job.offers.iter().filter(binding).min_by_key(|offer| (offer.price, offer.by));
     lowest.map(|offer| Candidate { agent: offer.by, price: offer.price })
 }
@@ -426,7 +426,7 @@ pub fn lowest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
 pub fn close(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     match lowest(draft, &job, Ready::Soon) {
         Some(winner) => {
-            respond::give(draft, &mut job, winner)?;
+            acceptance::give(draft, &mut job, winner)?;
             tell_others(draft, &job, winner.agent);
         }
         None if job.policy.queue_unmatched => open::queue(draft, &mut job),

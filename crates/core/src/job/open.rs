@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::fit::Ready;
+use super::readiness::Ready;
 use super::{
-    Agreed, Assignment, Job, Requester, Rest, Selection, State, fair, fit, offer, respond, select,
+    Agreed, Assignment, Job, Requester, Rest, Selection, State, grace_period, readiness, offer, acceptance, select,
 };
-use crate::agent::{suspension, tally};
+use crate::agent::{suspension, market_totals};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
@@ -44,7 +44,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     };
     match chosen {
         Ok(None) => set_aside(draft, &mut job)?,
-        Ok(Some(chosen)) => respond::begin(draft, &mut job, chosen)?,
+        Ok(Some(chosen)) => acceptance::begin(draft, &mut job, chosen)?,
         Err(nobody) if job.policy.queue_unmatched && waiting_helps(&nobody) => {
             has_a_place(draft, &job)?;
             set_aside(draft, &mut job)?;
@@ -84,7 +84,7 @@ fn claim_request(draft: &mut Draft<'_>, request: Digest, job: &Job) {
 fn has_a_place(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     let Selection::Direct(_) = job.selection else { return Ok(()) };
     let same = draft.world.queue().filter(|other| other.selection == job.selection);
-    if fit::has_a_place(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
+    if readiness::has_a_place(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
 }
 
 /// Whether the refusal may no longer apply when another agent comes online.
@@ -186,7 +186,7 @@ pub fn keep(draft: &mut Draft<'_>, job: Job) {
     draft.claim(claim::job_uuid(job.uuid), Target::Job(job.id));
     draft.event(Event::JobOpened { job: job.id });
     if let Requester::Agent(agent) = job.requester {
-        tally::count(draft, agent, &job, |tally| tally.asked += 1);
+        market_totals::count(draft, agent, &job, |tally| tally.asked += 1);
     }
     draft.put_job(job);
 }
@@ -227,7 +227,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     // A worker that reads by urgency is notified when it reads.
     let told_later = agent.terms.urgent_first && url.is_none();
     let takes = agent.skill_for(job).and_then(|skill| skill.takes);
-    let fair_time = fair::time(draft, job, chosen.agent);
+    let fair_time = grace_period::time(draft, job, chosen.agent);
     let Agreed { price, own, price_open, .. } = agree(draft, job, chosen);
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // A worker that does not confirm jobs itself has accepted it by being chosen.
@@ -256,7 +256,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     // A polling worker answers whenever it polls; few requesters wait for that.
     job.pending |= url.is_none() && !job.policy.requester_waits;
     draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
-    tally::count(draft, chosen.agent, job, |tally| tally.given += 1);
+    market_totals::count(draft, chosen.agent, job, |tally| tally.given += 1);
     if told_later {
         return;
     }
@@ -340,7 +340,7 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
             job.uuid = copy_uuid(probe.uuid, copy);
             job.foreign = format!("{}#{copy}", probe.foreign);
         }
-        respond::begin(draft, &mut job, one)?;
+        acceptance::begin(draft, &mut job, one)?;
         keep(draft, job.clone());
         jobs.push(Arc::new(job));
     }

@@ -8,9 +8,9 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
-use super::fit::Ready;
+use super::readiness::Ready;
 use super::open::HOPS_MAX;
-use super::{Job, Requester, fit, offer};
+use super::{Job, Requester, readiness, offer};
 use crate::agent::Agent;
 use crate::draft::Draft;
 use crate::id::{AgentId, OwnerId};
@@ -97,7 +97,7 @@ pub fn candidates<'d>(
     };
     shown.filter(move |one| {
         let affordable = one.price <= limit && welcome(one);
-        affordable && draft.is_online(one.agent) && fit::is_able(draft, job, one.agent, ready)
+        affordable && draft.is_online(one.agent) && readiness::is_able(draft, job, one.agent, ready)
     })
 }
 
@@ -184,18 +184,18 @@ fn direct(
     // An agent that is away for a known time is checked again in full when it is back.
     if job.policy.presence_first
         && ready == Ready::Soon
-        && let fit::When::Back(_) | fit::When::Never = fit::when(draft, job, agent)?
+        && let readiness::When::Back(_) | readiness::When::Never = readiness::when(draft, job, agent)?
     {
         return Ok(chosen);
     }
     if job.budget < price {
         return Err(Refusal::BudgetTooLow { price });
     }
-    let when = fit::when(draft, job, agent)?;
+    let when = readiness::when(draft, job, agent)?;
     if job.purse() < price {
         return Err(Refusal::GuestCannotPay);
     }
-    if ready == Ready::AtOnce && when != fit::When::Now {
+    if ready == Ready::AtOnce && when != readiness::When::Now {
         return Err(Refusal::Offline);
     }
     Ok(chosen)

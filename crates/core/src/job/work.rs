@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::fit::Ready;
-use super::{Cause, Job, Report, Selection, State, end, fair, open, respond, rest, select};
-use crate::agent::{presence, tally};
+use super::readiness::Ready;
+use super::{Cause, Job, Report, Selection, State, end, grace_period, open, acceptance, backoff, select};
+use crate::agent::{presence, market_totals};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{JobRef, ReportWork};
@@ -67,8 +67,8 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
     in_hand(&job)?;
     message::knows_work(draft, by);
     if job.accepted_at.is_none() {
-        respond::take_on(draft, &mut job, None);
-        respond::tell_accepted(draft, &job);
+        acceptance::take_on(draft, &mut job, None);
+        acceptance::tell_accepted(draft, &job);
     }
     job.state = State::Running;
     job.pending |= !job.policy.requester_waits;
@@ -91,11 +91,11 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     in_hand(&job)?;
     message::knows_work(draft, said.by);
     if said.silent {
-        fair::excuse_silence(draft, &mut job);
+        grace_period::excuse_silence(draft, &mut job);
     } else {
         // A worker that reports a result has accepted the job, even if it never confirmed.
         job.accepted_at = job.accepted_at.or(Some(draft.now));
-        fair::in_hand(&mut job, draft.now);
+        grace_period::in_hand(&mut job, draft.now);
     }
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
     let earned = earned(&job, said.cost).min(job.held);
@@ -146,7 +146,7 @@ pub fn decline(
     message::knows_work(draft, by);
     draft.event(Event::JobDeclined { job: job.id, worker: by });
     job.declined.push(by);
-    tally::declined(draft, by, &job);
+    market_totals::declined(draft, by, &job);
     if job.policy.next_when_declined {
         let text =
             reason.map(|reason| format!("{NO_WORKER_LEFT}; the last worker declined: {reason}"));
@@ -166,8 +166,8 @@ pub fn defer(
     let mut job = held_by(draft, wanted, by)?;
     in_hand(&job)?;
     message::knows_work(draft, by);
-    let until = rest::put_off(draft, &mut job, until);
-    fair::in_hand(&mut job, draft.now);
+    let until = backoff::put_off(draft, &mut job, until);
+    grace_period::in_hand(&mut job, draft.now);
     job.state = State::Deferred { until };
     job.pending = true;
     draft.event(Event::JobDeferred { job: job.id, until });
@@ -202,7 +202,7 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
 }
 
 fn hand_over_one(job: &mut Job, now: Timestamp) {
-    fair::in_hand(job, now);
+    grace_period::in_hand(job, now);
     if let Some(turn) = &mut job.assignment {
         turn.handed_over = true;
     }
@@ -233,7 +233,7 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
         }
     }
     if may_go_on(draft, &job) {
-        let rests = rest::after_turn(draft, &mut job);
+        let rests = backoff::after_turn(draft, &mut job);
         if job.policy.next_when_unreachable
             && !rests
             && let Ok(chosen) = select::next(draft, &job, Ready::AtOnce)
@@ -274,7 +274,7 @@ pub fn pass_on(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
 
 /// The same, with the text of the result if the job fails.
 fn pass_on_or(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
-    if may_go_on(draft, &job) && rest::after_turn(draft, &mut job) {
+    if may_go_on(draft, &job) && backoff::after_turn(draft, &mut job) {
         open::queue(draft, &mut job);
         return Ok(put(draft, job));
     }
@@ -290,7 +290,7 @@ fn to_the_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer
     job.waits_for = None;
     if may_go_on(draft, &job) {
         if let Ok(chosen) = select::next(draft, &job, Ready::Soon)
-            && respond::begin(draft, &mut job, chosen).is_ok()
+            && acceptance::begin(draft, &mut job, chosen).is_ok()
         {
             return Ok(put(draft, job));
         }

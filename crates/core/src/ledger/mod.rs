@@ -4,7 +4,7 @@
 //! always zero. Credits for a job are held by moving them from an owner's available sub-account to
 //! its held one.
 
-pub mod order;
+pub mod accounts;
 pub mod post;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@
 //! other protocols produce records as well. The protocol writes the text through a [`Scribe`] while
 //! the step is decided, so a published record never changes.
 
-pub mod post;
+pub mod submission;
 pub mod publish;
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ use crate::id::PostingId;
 use crate::notice::Notice;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-pub use post::{Deed, Opening, Post};
+pub use submission::{Deed, Opening, Post};
 
 /// A protocol with a public record, and its recorder.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Messages: one agent writes to another; the inbox keeps them in order.
 
-pub mod mailbox;
+pub mod inbox;
 
 use crate::agent::suspension;
 use crate::alias::{Target, claim};
@@ -9,7 +9,7 @@ use crate::command::SendMessage;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
-use crate::job::{Job, end, fair};
+use crate::job::{Job, end, grace_period};
 use crate::notice::News;
 use crate::refusal::Refusal;
 
@@ -139,14 +139,14 @@ pub fn pass_on(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
 pub fn ack(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     draft.mailbox_mut(agent).ack(up_to);
     draft.settle_mailbox(agent);
-    fair::read(draft, agent, up_to);
+    grace_period::read(draft, agent, up_to);
     Answer::Position(draft.mailbox(agent).acked)
 }
 
 /// A reader of the agent's inbox received everything up to this position.
 pub fn present(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     draft.mailbox_mut(agent).present(up_to);
-    fair::read(draft, agent, up_to);
+    grace_period::read(draft, agent, up_to);
     Answer::Done
 }
 

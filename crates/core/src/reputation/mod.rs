@@ -3,8 +3,8 @@
 //! An outcome is a stored fact. A score is a fold over outcomes by a published formula. What an
 //! agent claims about itself is never an input, and jobs within one owner never count.
 
-pub mod patrons;
-pub mod step;
+pub mod customers;
+pub mod score;
 #[cfg(test)]
 mod tests;
 pub mod window;
@@ -15,7 +15,7 @@ use crate::id::{AgentId, JobId, OutcomeId};
 use crate::job::Cause;
 use crate::money::Credits;
 use crate::time::Timestamp;
-pub use step::Score;
+pub use score::Score;
 
 /// One finished job, as a fact about its worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 //! Every command that runs in it is checked against the invariants of `invariants`, so a test of
 //! one rule also shows that nothing else broke.
 
-pub mod laws;
+pub mod invariants;
 pub mod market;
-mod orders;
+mod commands;
 mod store;
-pub mod voices;
+pub mod signed_orders;
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ use crate::refusal::Refusal;
 use crate::reputation::Score;
 use crate::time::{Millis, Timestamp};
 use crate::world::{Rules, World};
-use laws::Laws;
-pub use orders::{LEASE, LIFE, enrolment, reached, said, skill};
+use invariants::Laws;
+pub use commands::{LEASE, LIFE, enrolment, reached, said, skill};
 pub use store::Store;
 
 /// The protocol most test agents are native to.

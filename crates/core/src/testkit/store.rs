@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::alias::{Claim, Digest};
 use crate::changes::Changes;
 use crate::decide::Need;
-use crate::memory::{Memory, Remembered};
+use crate::idempotency::{Memory, Remembered};
 use crate::world::{Rules, World};
 
 /// All rows, each in its newest version.

@@ -23,7 +23,7 @@ use crate::ledger::Kind;
 use crate::notice::{News, Notice};
 use crate::owner::Owner;
 use crate::testkit::Scene;
-use crate::testkit::laws::{merit, scan};
+use crate::testkit::invariants::{merit, scan};
 use crate::testkit::market::Told;
 use crate::time::Millis;
 use crate::world::World;

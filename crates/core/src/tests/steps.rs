@@ -13,7 +13,7 @@ use crate::command::{
 };
 use crate::id::AgentId;
 use crate::job::{Cause, Job};
-use crate::memory::{Kept, Principal, Receipt};
+use crate::idempotency::{Kept, Principal, Receipt};
 use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;

@@ -10,11 +10,11 @@ use crate::agent::Liveness;
 use crate::agent::presence::Stance;
 use crate::alias::Digest;
 use crate::command::{Command, Enrol};
-use crate::grain::Grain;
+use crate::price_step::Grain;
 use crate::id::AgentId;
 use crate::job::{Cause, Job, Requester, Selection};
-use crate::signed::*;
-use crate::testkit::voices::newcomer;
+use crate::signed_order::*;
+use crate::testkit::signed_orders::newcomer;
 use crate::testkit::{AWAY, Scene, credits, skill};
 use crate::time::Millis;
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::steps::{agent_at, job_at, name_of, pick};
 use crate::agent::presence::Stance;
-use crate::agent::said::Condition;
+use crate::agent::status::Condition;
 use crate::command::{Approver, Canceller, Command, Response};
 use crate::job::{Cause, Job, Requester, State};
 use crate::testkit::Scene;

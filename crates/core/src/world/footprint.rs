@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::mem::size_of;
 
 use super::World;
-use super::quick::QuickMap;
+use super::id_map::QuickMap;
 use crate::agent::key::{Holder, Key};
 use crate::agent::{Agent, Desk, OldSecret, Skill};
 use crate::changes::{Changes, Forgotten};
@@ -21,11 +21,11 @@ use crate::id::{AgentId, OwnerId};
 use crate::job::select::Turn;
 use crate::job::{Job, Offer, Requester};
 use crate::market::Deed as Posted;
-use crate::memory::Remembered;
+use crate::idempotency::Remembered;
 use crate::notice::{News, Push};
 use crate::owner::Owner;
 use crate::refusal::{Budget, Refusal};
-use crate::signed::Deed;
+use crate::signed_order::Deed;
 
 /// Allocator overhead per text.
 const ALLOCATION: usize = 16;

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::World;
-use super::quick::QuickMap;
+use super::id_map::QuickMap;
 use crate::alias::Protocol;
 use crate::changes::Changes;
 use crate::command::Timer;
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
-use crate::job::fit::MINUTE;
+use crate::job::readiness::MINUTE;
 use crate::job::{Job, Requester, Selection, State};
 use crate::time::Timestamp;
 

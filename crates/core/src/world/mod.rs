@@ -7,13 +7,13 @@
 // Hash maps are only looked up by key and never iterated for a decision; iterated maps are BTrees.
 #![allow(clippy::disallowed_types)]
 
-mod blame;
+mod owner_failures;
 pub mod discover;
 pub mod footprint;
 mod jobs;
-mod looks;
-mod online;
-pub mod quick;
+mod confusables;
+mod agents;
+pub mod id_map;
 pub mod skills;
 #[cfg(test)]
 mod tests;
@@ -30,18 +30,18 @@ use crate::id::*;
 use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::Transfer;
-use crate::likeness::Likeness;
+use crate::confusables::Likeness;
 use crate::market::Market;
-use crate::memory::{Amount, Principal, Remembered};
-use crate::message::mailbox::Mailbox;
+use crate::idempotency::{Amount, Principal, Remembered};
+use crate::message::inbox::Mailbox;
 use crate::money::Credits;
 use crate::notice::Push;
 use crate::owner::Owner;
 use crate::time::{Millis, Timestamp};
 use footprint::{Footprint, MemoryLimits};
-use looks::Looks;
-use online::Online;
-use quick::QuickMap;
+use confusables::Looks;
+use agents::Online;
+use id_map::QuickMap;
 use skills::Skills;
 
 /// Settings that decisions depend on.

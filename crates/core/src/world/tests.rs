@@ -14,7 +14,7 @@ use crate::changes::Changes;
 use crate::id::{AgentId, OwnerId};
 use crate::money::Credits;
 use crate::reputation::{Score, Standing};
-use crate::testkit::laws::scan;
+use crate::testkit::invariants::scan;
 use crate::testkit::{DAWN, HOME, Scene, credits, skill};
 use crate::time::Millis;
 

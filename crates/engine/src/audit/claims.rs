@@ -7,9 +7,9 @@ use rialto_core::id::ClaimId;
 use rialto_core::job::{Job, State};
 use rusqlite::Connection;
 
-use super::rows::Rows;
+use super::tables::Rows;
 use super::scratch::Scratch;
-use super::{Check, asked};
+use super::{Check, negotiated};
 use crate::store::StoreError;
 use crate::store::sqlite::{claims as table, row, trouble};
 
@@ -39,7 +39,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
             Target::Job(id) | Target::Heard { job: Some(id), .. } => {
                 exists(db, "jobs", id.0)? || exists(db, "archive", id.0)?
             }
-            Target::Offer { job, place } => asked::has_offer(db, job, place)?,
+            Target::Offer { job, place } => negotiated::has_offer(db, job, place)?,
             Target::Transfer(id) | Target::PaidElsewhere(id) => exists(db, "transfers", id.0)?,
             Target::Message { notice, .. } => exists(db, "notices", notice.0)?,
             Target::Posting(id) => exists(db, "postings", id.0)?,

@@ -8,10 +8,10 @@ use rialto_core::money::Credits;
 use rusqlite::Connection;
 
 use super::claims::Claims;
-use super::people::People;
-use super::rows::{Ids, Rows};
+use super::registrations::People;
+use super::tables::{Ids, Rows};
 use super::scratch::Scratch;
-use super::{Check, asked};
+use super::{Check, negotiated};
 use crate::store::StoreError;
 use crate::store::sqlite::{row, trouble};
 
@@ -99,8 +99,8 @@ impl Walk<'_> {
         self.states
             .holds(turn, || format!("the worker of job {id} does not exist or has another owner"));
         self.claims.of_job(db, job)?;
-        if asked::is(job) {
-            asked::states(&mut self.states, job);
+        if negotiated::is(job) {
+            negotiated::states(&mut self.states, job);
             self.claims.of_asked(db, job, self.people)?;
         }
         self.money(job)
@@ -120,8 +120,8 @@ impl Walk<'_> {
         self.holds.holds(moved.payee.is_none() || moved.payee == worker, || {
             format!("job {id} paid owner {:?}, but its worker belongs to {worker:?}", moved.payee)
         });
-        if asked::is(job) {
-            asked::money(&mut self.holds, job, moved);
+        if negotiated::is(job) {
+            negotiated::money(&mut self.holds, job, moved);
         } else {
             let offered = if job.policy.unpaid { 0 } else { job.purse().micros() };
             let (times, held) = (moved.holds, moved.held);
@@ -152,7 +152,7 @@ impl Walk<'_> {
 
     fn live(&mut self, job: &Job) {
         let id = job.id;
-        let live = !job.state.is_final() && (job.state != State::Open || asked::is(job));
+        let live = !job.state.is_final() && (job.state != State::Open || negotiated::is(job));
         self.states.holds(live, || {
             format!("job {id} is {:?}, but is in the table of live jobs", job.state)
         });

@@ -4,17 +4,17 @@
 //! and a killed one leaves everything it needs. Balances, scores, positions and states are
 //! recomputed from the rows alone and compared with what the rows say.
 
-mod asked;
-mod books;
+mod negotiated;
+mod ledger;
 mod claims;
-mod inbox;
+mod inboxes;
 mod jobs;
-mod people;
-mod rows;
+mod registrations;
+mod tables;
 mod scratch;
 #[cfg(test)]
 mod tests;
-mod trust;
+mod reputation;
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::store::StoreError;
 use crate::store::sqlite::{FILE, log_is_sound, schema, trouble};
-use rows::Rows;
+use tables::Rows;
 
 /// Breaches reported in full; the rest are only counted.
 const BREACHES_MAX: usize = 100;
@@ -97,13 +97,13 @@ pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
     schema::recognise(&db)?;
     let file = whole(&db)?;
     let mut rows = Rows::new(&db)?;
-    let (people, keys, aliases) = people::read(&mut rows)?;
+    let (people, keys, aliases) = registrations::read(&mut rows)?;
     let mut claims = claims::recount(&mut rows)?;
-    let books = books::recount(&mut rows, &people)?;
+    let books = ledger::recount(&mut rows, &people)?;
     let (states, holds) =
         jobs::recount(&mut rows, &people, books.holds, &books.money, &mut claims)?;
-    let reputation = trust::recount(&mut rows, &people)?;
-    let inbox = inbox::recount(&mut rows, &people)?;
+    let reputation = reputation::recount(&mut rows, &people)?;
+    let inbox = inboxes::recount(&mut rows, &people)?;
     let (checksums, counters) = rows.finish()?;
     let [chain, sums, history, transfers] = books.checks;
     let checks = vec![

@@ -14,13 +14,13 @@ use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::command::Command;
 use rialto_core::decide::Need;
 use rialto_core::id::AgentId;
-use rialto_core::memory::{self, Kept, Receipt};
+use rialto_core::idempotency::{self, Kept, Receipt};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::journal;
+use super::event_log;
 use super::timers::Timers;
 use super::{Ask, Done, Errand, Failure, Idempotency, Inner};
 use crate::store::{Key, Row, Store, StoreError};
@@ -201,7 +201,7 @@ impl Lane {
         }
         // If the answer cannot be saved for repeats, the command is refused before it has any
         // effect.
-        let room = once.map_or(Ok(()), |once| memory::room(&self.world, once.principal));
+        let room = once.map_or(Ok(()), |once| idempotency::room(&self.world, once.principal));
         if let Err(refusal) = room {
             return (Changes::default(), Err(Failure::Refused(refusal)));
         }
@@ -333,7 +333,7 @@ impl Lane {
         self.inner.numbers.commits.time(began.elapsed());
         self.inner.numbers.batches.count(batch.replies.len());
         self.inner.numbers.committed(&batch.changes);
-        journal::write(&batch.changes);
+        event_log::write(&batch.changes);
         Ok(())
     }
 

@@ -4,19 +4,19 @@
 //! the world. Readers use the published copy, which always equals the committed state.
 
 #[cfg(any(test, feature = "testkit"))]
-mod hand;
+mod manual_lane;
 mod history;
-mod inbox;
+mod inboxes;
 mod jobs;
-mod journal;
+mod event_log;
 mod lane;
-mod live;
-mod readers;
+mod live_inboxes;
+mod reader_pool;
 mod start;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod wake;
+mod notifier;
 mod watchers;
 
 use std::collections::HashMap;
@@ -28,26 +28,26 @@ use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, Remember};
 use rialto_core::id::AgentId;
-use rialto_core::memory::{self, Kept, Memory, Principal, Receipt};
+use rialto_core::idempotency::{self, Kept, Memory, Principal, Receipt};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
-use crate::ids::Ids;
-use crate::numbers::Numbers;
+use crate::random::Ids;
+use crate::metrics::Numbers;
 use crate::secret::HubSecret;
 use crate::store::{Key, Page, Reader, Row, StoreError};
 #[cfg(any(test, feature = "testkit"))]
-pub use hand::Hand;
+pub use manual_lane::Hand;
 pub use history::{Cursor, Side};
-use inbox::Marks;
-pub use live::Listener;
-use live::Live;
-use readers::Readers;
+use inboxes::Marks;
+pub use live_inboxes::Listener;
+use live_inboxes::Live;
+use reader_pool::Readers;
 pub use start::{Setup, Started};
-use wake::Wake;
+use notifier::Wake;
 use watchers::Watchers;
 pub use watchers::{News as WatchedNews, Watched, Watcher};
 
@@ -393,7 +393,7 @@ impl Engine {
 
     /// Whether one more answer may be saved for a caller.
     pub fn room_for_answer(&self, principal: Principal) -> Result<(), Refusal> {
-        let room = self.look(|world| memory::room(world, principal));
+        let room = self.look(|world| idempotency::room(world, principal));
         if room.is_err() {
             // Expired records may still take space, because no command ran since they expired.
             self.wake();

@@ -14,14 +14,14 @@ use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
 
 use super::lane::Lane;
-use super::live::Live;
-use super::readers::Readers;
+use super::live_inboxes::Live;
+use super::reader_pool::Readers;
 use super::timers::{Timers, keep_time};
-use super::wake::Wake;
+use super::notifier::Wake;
 use super::{Engine, Inner, QUEUE};
 use crate::clock::Clock;
-use crate::ids::Ids;
-use crate::numbers::Numbers;
+use crate::random::Ids;
+use crate::metrics::Numbers;
 use crate::secret::HubSecret;
 use crate::store::{Key, Row, Store, StoreError};
 

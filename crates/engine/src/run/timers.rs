@@ -116,7 +116,7 @@ mod tests {
     use rialto_core::id::JobId;
 
     use super::*;
-    use crate::scene::{LEASE, Script, agent_in, enrol, open};
+    use crate::fixtures::{LEASE, Script, agent_in, enrol, open};
 
     /// Two jobs, each due when its lease expires.
     fn two_jobs() -> Script {

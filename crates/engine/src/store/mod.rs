@@ -17,11 +17,11 @@ use rialto_core::id::{
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::market::Posting;
-use rialto_core::memory::Memory;
+use rialto_core::idempotency::Memory;
 use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
-use crate::numbers::Histogram;
+use crate::metrics::Histogram;
 
 /// Errors of a store.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! The assembled hub: configuration in, a running server out.
 
-mod front_door;
-mod house;
+mod routes;
+mod path_policy;
 pub mod openapi;
 mod probes;
 mod settings;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Router;
 use axum::routing::get;
 use rialto_protocols::ALL;
-use rialto_protocols::face::{Listed, Reach};
+use rialto_protocols::adapter::{Listed, Reach};
 use serde_json::{Map, Value, json};
 
 use super::probes;

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
 use rialto_engine::Engine;
-use rialto_protocols::face::{Listed, Reach};
+use rialto_protocols::adapter::{Listed, Reach};
 
 use crate::telemetry::{CONTENT_TYPE, Extra, Metrics};
 

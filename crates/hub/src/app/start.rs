@@ -9,26 +9,26 @@ use std::thread::JoinHandle;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_core::market::Market;
-use rialto_core::memory::Amount;
+use rialto_core::idempotency::Amount;
 use rialto_core::world::Rules;
 use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::delivery::Delivery;
 use rialto_engine::delivery::egress::{BadEgress, Egress, EgressSettings};
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use rialto_engine::keys::{Key, Kind};
-use rialto_engine::private;
+use rialto_engine::permissions;
 use rialto_engine::secret::{HubSecret, NoSecret};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, Failure, Setup, Started};
-use rialto_protocols::face::{self, Floor, Ground, Settings};
+use rialto_protocols::adapter::{self, Floor, Ground, Settings};
 use rialto_protocols::{agora, clara, openclaw, relay};
 use tokio::net::TcpListener;
 
-use super::house::{Paths, SignersLimits};
-use super::{front_door, probes, settings};
+use super::path_policy::{Paths, SignersLimits};
+use super::{routes, probes, settings};
 use crate::config::{Backend, Config, Limit, Loaded};
 use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
@@ -115,9 +115,9 @@ impl Hub {
         let url = config.http.base_url(bound);
         let limits = Arc::new(Limits::new(&config.limits));
         let floor = floor(config, engine.clone(), url.clone(), limits.clone())?;
-        face::complete_aliases(&engine).await?;
-        let delivery = Delivery::new(engine.clone(), floor.egress.clone(), face::couriers(&floor));
-        let background = face::background(&floor);
+        adapter::complete_aliases(&engine).await?;
+        let delivery = Delivery::new(engine.clone(), floor.egress.clone(), adapter::couriers(&floor));
+        let background = adapter::background(&floor);
         let delivered = tokio::spawn(async {
             tokio::join!(delivery.work(), background);
         });
@@ -186,7 +186,7 @@ fn start_engine(
     clock: Option<Arc<dyn Clock>>,
 ) -> Result<Started, StartError> {
     let dir = &config.data.dir;
-    private::directory(dir)
+    permissions::directory(dir)
         .map_err(|error| StartError::DataDir { dir: dir.display().to_string(), error })?;
     let secret = HubSecret::load_or_make(dir, hub_secret)?;
     let store: Box<dyn Store> = match config.store.backend {
@@ -211,7 +211,7 @@ fn start_engine(
         unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_window: config.openclaw.approval_window.millis(),
         fair_time: config.reputation.fair_time.millis(),
-        likeness: face::likeness(),
+        likeness: adapter::likeness(),
         memory: MemoryLimits {
             total: config.store.memory.bytes() as u64,
             per_owner: config.store.memory_per_owner.bytes() as u64,
@@ -287,7 +287,7 @@ fn floor(
         hub_url: hub_url.trim_end_matches('/').to_owned(),
         body_limit: config.http.body_limit.bytes(),
         settings: Settings { registry: settings::registry(config) },
-        running: face::once::Running::default(),
+        running: adapter::idempotency::Running::default(),
         waits: Default::default(),
         trying: Default::default(),
     }))
@@ -326,7 +326,7 @@ fn serve(
         // Keeps the sender alive until every receiver is gone.
         stop.closed().await;
     });
-    let router = front_door::router(floor, probes).layer(axum::Extension(stopping));
+    let router = routes::router(floor, probes).layer(axum::Extension(stopping));
     let fronted = front.over(router);
     let settings = edge::Settings::from(&config.http);
     tokio::spawn(async move { edge::serve(listener, fronted, settings, &metrics, shutdown).await })

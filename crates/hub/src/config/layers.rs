@@ -3,8 +3,8 @@
 use toml::de::{DeTable, DeValue};
 
 use super::origin::{Origin, env_key};
-use super::problem::Problem;
-use super::source::Source;
+use super::error::Problem;
+use super::file::Source;
 use super::value::{Misfit, Setting};
 use super::{Posture, Row, suggest};
 

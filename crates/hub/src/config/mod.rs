@@ -7,33 +7,33 @@ mod layers;
 mod names;
 mod numbers;
 mod origin;
-mod problem;
+mod error;
 mod schema;
-mod source;
-mod span;
+mod file;
+mod duration;
 pub(crate) mod suggest;
 mod topics;
 mod value;
-mod words;
+mod choices;
 
 #[cfg(test)]
-mod example;
+mod example_tests;
 #[cfg(test)]
 mod tests;
 
 pub use names::{BaseUrl, HostName, ProcessId, RelayHost};
 pub use numbers::{Limit, Size};
-pub use problem::{Problem, Problems};
+pub use error::{Problem, Problems};
 pub use schema::*;
-pub use span::{Span, Wait};
+pub use duration::{Span, Wait};
 pub use topics::{TopicMap, Topics};
-pub use words::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
+pub use choices::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
 
 use std::path::Path;
 
 use layers::Layers;
 use serde::Serialize;
-use source::Source;
+use file::Source;
 
 /// The file that is read when no file is named.
 const FILE: &str = "rialto.toml";

@@ -13,9 +13,9 @@ use rialto_core::money::Credits;
 use super::layers::Layers;
 use super::names::{BaseUrl, HostName, ProcessId, RelayHost};
 use super::numbers::{Limit, Size};
-use super::span::{Span, Wait};
+use super::duration::{Span, Wait};
 use super::topics::{TopicMap, Topics};
-use super::words::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
+use super::choices::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
 
 /// Turns the table below into one struct per section, one struct of all sections, and the function
 /// that fills them. A default is written like the value of an environment variable; `or` gives the

@@ -5,7 +5,7 @@ use std::path::Path;
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 
-use super::source::Source;
+use super::file::Source;
 use super::*;
 
 /// Loads from a file's text, variables and flags.

@@ -12,9 +12,9 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::connection::{Counter, attend};
-use super::front::Fronted;
+use super::layer::Fronted;
 use super::peer::Peer;
-use super::refuse::Refuser;
+use super::overload::Refuser;
 use super::settings::Settings;
 use super::slots::Slots;
 use crate::shutdown::Shutdown;

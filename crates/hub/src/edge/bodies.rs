@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::timeout;
 
-use super::pulse::{Phase, Pulse};
+use super::connection_state::{Phase, Pulse};
 
 /// How much of an unread body is drained before an error response. For more than that, closing the
 /// connection is cheaper.

@@ -8,9 +8,9 @@ use hyper::body::Body as HttpBody;
 
 use super::connection::Ambiguous;
 use super::cors;
-use super::front::Front;
-use super::house::{Class, Kind, Pages, Trouble};
-use super::limits::Caller;
+use super::layer::Front;
+use super::path_policy::{Class, Kind, Pages, Trouble};
+use super::rate_limits::Caller;
 use super::peer::Peer;
 
 /// Where a browser request comes from: the same origin, the same site, another site, or no page at

@@ -22,10 +22,10 @@ use tracing::debug;
 
 use super::bodies::{Arriving, Departing, Unread};
 use super::framing::is_ambiguous;
-use super::front::Fronted;
-use super::line::Line;
-use super::patience::Patience;
-use super::pulse::{HEAD_MAX, Phase, Pulse};
+use super::layer::Fronted;
+use super::socket::Line;
+use super::idle_timer::Patience;
+use super::connection_state::{HEAD_MAX, Phase, Pulse};
 use super::settings::Settings;
 use super::slots::Slot;
 

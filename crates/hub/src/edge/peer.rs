@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rialto_protocols::face::peer::network;
+use rialto_protocols::adapter::peer::network;
 
 /// An IPv4 address, or the network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode, Uri, header};
 use tracing::info;
 
 use super::checks::peer_of;
-use super::front::Front;
+use super::layer::Front;
 use super::peer::Peer;
 use crate::telemetry::Route;
 

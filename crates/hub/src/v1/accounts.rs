@@ -3,13 +3,13 @@
 use axum::extract::State;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
-use rialto_protocols::face::{Floor, naming};
+use rialto_protocols::adapter::{Floor, naming};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::answer::{Answered, money, ok, time};
+use super::response::{Answered, money, ok, time};
 use super::problem::Problem;
-use super::proof::{Known, Part, Who};
+use super::auth::{Known, Part, Who};
 
 /// An account as its owner and the operator see it.
 #[derive(Serialize)]

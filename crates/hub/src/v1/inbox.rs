@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
@@ -10,12 +10,12 @@ use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::answer::{Answered, ok};
-use super::known;
+use super::response::{Answered, ok};
+use super::strict_fields;
 use super::me::InboxView;
-use super::notice;
+use super::notices;
 use super::page::{self, Cursor};
-use super::proof::{AsAgent, Sent};
+use super::auth::{AsAgent, Sent};
 
 /// The list's tag in cursors.
 const NOTICES: char = 'n';
@@ -37,7 +37,7 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
         Some([after]) => after,
         None => position(&query)?.unwrap_or(inbox.acked),
     };
-    let told = notice::after(&floor.engine, by.id, after, limit).await?;
+    let told = notices::after(&floor.engine, by.id, after, limit).await?;
     let (mut items, mut last, mut budget) = (Vec::new(), after, ByteBudget::default());
     for told in told {
         let Some(text) = budget.write(&told.members) else { break };
@@ -56,7 +56,7 @@ pub fn position(query: &Query) -> Result<Option<u64>, Malformed> {
 /// `POST /v1/inbox/ack`: acknowledges all notices up to a position.
 pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = known::fields(&json, &["up_to"])?;
+    let f = strict_fields::fields(&json, &["up_to"])?;
     let up_to = f.required("up_to", f.integer("up_to")?)?;
     let up_to = u64::try_from(up_to).map_err(|_| f.fail("up_to", "must not be negative"))?;
     floor.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;

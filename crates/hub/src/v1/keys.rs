@@ -4,11 +4,11 @@ use axum::extract::State;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::keys::Key;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use serde::Serialize;
 
-use super::answer::{Answered, ok, time};
-use super::proof::AsAgent;
+use super::response::{Answered, ok, time};
+use super::auth::AsAgent;
 
 #[derive(Serialize)]
 struct Rotated {

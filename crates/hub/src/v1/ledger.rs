@@ -6,17 +6,17 @@ use rialto_core::ledger::{Entry, Pocket};
 use rialto_core::world::World;
 use rialto_engine::store::{Page as StorePage, Row};
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::face::{Floor, naming};
+use rialto_protocols::adapter::{Floor, naming};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::accounts::may_see;
-use super::answer::{Answered, money, ok, time};
+use super::response::{Answered, money, ok, time};
 use super::page::{self, Cursor, Page};
 use super::problem::Problem;
-use super::proof::{Known, Who};
-use super::refs::Refs;
+use super::auth::{Known, Who};
+use super::public_ids::Refs;
 
 /// The list's tag in cursors.
 const ENTRIES: char = 'g';

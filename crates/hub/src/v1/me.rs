@@ -1,15 +1,15 @@
 //! The caller's own view of itself.
 
 use axum::extract::State;
-use rialto_core::message::mailbox::Mailbox;
-use rialto_protocols::face::Floor;
+use rialto_core::message::inbox::Mailbox;
+use rialto_protocols::adapter::Floor;
 use serde::Serialize;
 
 use super::accounts::AccountView;
 use super::agents::view::AgentView;
-use super::answer::{Answered, ok};
+use super::response::{Answered, ok};
 use super::problem::Problem;
-use super::proof::AsAgent;
+use super::auth::AsAgent;
 
 #[derive(Serialize)]
 struct Me {

@@ -7,16 +7,16 @@ use rialto_core::command::{Command, SendMessage};
 use rialto_core::time::Millis;
 use rialto_engine::Failure;
 use rialto_engine::store::{Key, Row};
-use rialto_protocols::face::{Floor, Trouble};
+use rialto_protocols::adapter::{Floor, Trouble};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson::{self, Json};
 use serde::Serialize;
 
-use super::answer::{Answered, ok};
-use super::known;
-use super::names;
+use super::response::{Answered, ok};
+use super::strict_fields;
+use super::agent_names;
 use super::problem::Problem;
-use super::proof::{AsAgent, Sent, is_registered};
+use super::auth::{AsAgent, Sent, is_registered};
 
 /// Largest message (T44): inboxes and streams hold many of them.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -36,12 +36,12 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> 
         return Err(Trouble::TooLarge { limit: MESSAGE_MAX }.into());
     }
     let json = ijson::read(&sent).map_err(Malformed::from)?;
-    let f = known::fields(&json, &["to", "body"])?;
-    let name = f.required("to", names::given(&f, "to")?)?;
+    let f = strict_fields::fields(&json, &["to", "body"])?;
+    let name = f.required("to", agent_names::given(&f, "to")?)?;
     // Any JSON is a valid message, `null` too.
     let body = f.required("body", json.get("body").map(Json::raw))?.to_owned();
     let to = floor.engine.look(|world| {
-        let to = names::find(world, &name, "/to")?;
+        let to = agent_names::find(world, &name, "/to")?;
         is_registered(world, to).then_some(to).ok_or_else(Problem::not_found)
     })?;
     let order = SendMessage {

@@ -8,29 +8,29 @@
 
 mod accounts;
 mod agents;
-mod answer;
-mod codes;
-mod delivery;
+mod response;
+mod errors;
+mod delivery_preview;
 mod events;
 mod examples;
-mod gate;
+mod middleware;
 mod inbox;
 mod jobs;
 mod keys;
-mod known;
+mod strict_fields;
 mod ledger;
 mod me;
-mod members;
+mod json_object;
 mod messages;
-mod names;
-mod notice;
+mod agent_names;
+mod notices;
 mod operator;
 pub mod page;
 mod presence;
 pub mod problem;
-mod proof;
-mod refs;
-mod table;
+mod auth;
+mod public_ids;
+mod operations;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -38,21 +38,21 @@ mod webhooks;
 mod work;
 
 use axum::{Extension, Router};
-use rialto_protocols::face::route::router;
-use rialto_protocols::face::{Floor, Listed};
+use rialto_protocols::adapter::operation::router;
+use rialto_protocols::adapter::{Floor, Listed};
 
 pub use events::History;
-pub use table::TABLE;
+pub use operations::TABLE;
 
 /// Builds the router from the operations.
 pub fn routes(floor: &Floor) -> Router {
     let routes = router(TABLE.iter(), floor.clone()).layer(Extension(work::Instances::default()));
-    gate::before(routes, floor)
+    middleware::before(routes, floor)
 }
 
 /// The operations, for the OpenAPI document and tests.
 pub fn listed() -> Vec<Listed> {
-    let one = |row: &rialto_protocols::face::Route<Floor>| Listed {
+    let one = |row: &rialto_protocols::adapter::Route<Floor>| Listed {
         protocol: None,
         method: row.method,
         path: row.path.to_owned(),

@@ -2,16 +2,16 @@
 
 use axum::extract::State;
 use rialto_core::agent::presence::Stance;
-use rialto_core::agent::said::Condition;
+use rialto_core::agent::status::Condition;
 use rialto_core::command::Command;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
-use super::answer::{Answered, ok};
-use super::known;
-use super::proof::{AsAgent, Sent};
+use super::response::{Answered, ok};
+use super::strict_fields;
+use super::auth::{AsAgent, Sent};
 
 #[derive(Serialize)]
 struct Stands {
@@ -22,7 +22,7 @@ struct Stands {
 /// assigned jobs. A busy agent is online, and new work may have to wait.
 pub async fn stand(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = known::fields(&json, &["status"])?;
+    let f = strict_fields::fields(&json, &["status"])?;
     let (stance, status) = match f.required("status", f.text("status")?)? {
         "online" => (Stance::Idle, "online"),
         "busy" => (Stance::Busy, "busy"),

@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use rialto_protocols::kit::fields::Malformed;
-use rialto_protocols::kit::write;
+use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::codes::{self, Kind};
+use super::errors::{self, Kind};
 use super::examples;
 
 /// The content type.
@@ -47,26 +47,26 @@ impl Problem {
 
     /// Missing, malformed, unknown and revoked keys get the same response.
     pub fn unauthorized() -> Self {
-        Self::new(&codes::UNAUTHORIZED, "missing or invalid key; send `Authorization: Bearer rk_…`")
+        Self::new(&errors::UNAUTHORIZED, "missing or invalid key; send `Authorization: Bearer rk_…`")
     }
 
     /// The same for an operation that needs the operator's key.
     pub fn operator_unauthorized() -> Self {
-        Self::new(&codes::UNAUTHORIZED, "operator key required; send `Authorization: Bearer ro_…`")
+        Self::new(&errors::UNAUTHORIZED, "operator key required; send `Authorization: Bearer ro_…`")
     }
 
     pub fn forbidden(detail: &str) -> Self {
-        Self::new(&codes::FORBIDDEN, detail)
+        Self::new(&errors::FORBIDDEN, detail)
     }
 
     /// Things that do not exist and things of other callers get the same response.
     pub fn not_found() -> Self {
-        Self::new(&codes::NOT_FOUND, "not found, or not visible to this key")
+        Self::new(&errors::NOT_FOUND, "not found, or not visible to this key")
     }
 
     /// Something the operator named does not exist: nothing is hidden from the operator.
     pub fn no_such(what: &str) -> Self {
-        Self::new(&codes::NOT_FOUND, format!("{what} not found"))
+        Self::new(&errors::NOT_FOUND, format!("{what} not found"))
     }
 
     /// An invalid field, with a correct example.
@@ -89,7 +89,7 @@ impl From<Malformed> for Problem {
     fn from(malformed: Malformed) -> Self {
         let example = examples::of(&malformed.field);
         let field = Some(malformed.field);
-        Self { field, example, ..Self::new(&codes::MALFORMED, malformed.message) }
+        Self { field, example, ..Self::new(&errors::MALFORMED, malformed.message) }
     }
 }
 
@@ -123,7 +123,7 @@ impl IntoResponse for Problem {
             retryable: self.retryable,
             retry_after_seconds: self.retry_after_seconds,
             field: self.field.as_deref(),
-            example: self.example.map(write::verbatim),
+            example: self.example.map(raw_json::verbatim),
             request_id: self.request_id.as_deref(),
         };
         let text = serde_json::to_vec(&shown).unwrap_or_default();

@@ -5,11 +5,11 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rialto_core::id::AgentId;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
-use super::codes;
+use super::errors;
 use super::problem::Problem;
 
 /// The longest wait, in seconds.
@@ -36,7 +36,7 @@ impl<'a> Waits<'a> {
         let count = all.entry(agent).or_default();
         if *count >= WAITS_MAX {
             let text = format!("the agent already has {WAITS_MAX} waiting requests");
-            return Err(Problem::new(&codes::RATE_LIMITED, text).retry_after(1));
+            return Err(Problem::new(&errors::RATE_LIMITED, text).retry_after(1));
         }
         *count += 1;
         Ok(Self { floor, agent })

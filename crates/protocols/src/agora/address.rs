@@ -7,7 +7,7 @@ use super::ID;
 use super::codes::Code;
 use super::envelope::Envelope;
 use super::failure::Failure;
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ed25519::PublicKey;
 
 /// A destination that is named by its key.

@@ -9,7 +9,7 @@ use super::{ID_MAX, VERSION};
 use crate::kit::ed25519::{PublicKey, SecretKey};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::name::check_name;
-use crate::kit::{base64url, ijson, jcs, stamp};
+use crate::kit::{base64url, ijson, jcs, rfc3339};
 
 /// Space for the members around payload and ids.
 const AROUND: usize = 384;
@@ -117,7 +117,7 @@ impl Composer {
         out.push_str("\",\"signature\":\"");
         out.push_str(signature);
         out.push_str("\"},\"timestamp\":\"");
-        out.push_str(&stamp::millis(draft.timestamp));
+        out.push_str(&rfc3339::millis(draft.timestamp));
         out.push_str("\",\"type\":\"");
         out.push_str(draft.kind.as_str());
         out.push_str("\"}");

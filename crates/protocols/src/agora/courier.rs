@@ -10,7 +10,7 @@ use rialto_engine::delivery::{ANSWER_MAX, Courier, Letter, Verdict};
 use uuid::Uuid;
 
 use super::{letter, receipt};
-use crate::face::{Floor, arrived};
+use crate::adapter::{Floor, delivery_result};
 
 /// Encodes deliveries for agents of this protocol.
 pub struct AgoraCourier {
@@ -53,7 +53,7 @@ impl Courier for AgoraCourier {
         _job: Option<&Job>,
         answer: &Result<Answer, SendError>,
     ) -> Verdict {
-        arrived::by_status(answer)
+        delivery_result::by_status(answer)
     }
 }
 

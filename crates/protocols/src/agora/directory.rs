@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::DECIMALS;
-use crate::kit::{jcs, write};
+use crate::kit::{jcs, raw_json};
 
 /// One agent, native or bridged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct Listed {
 impl Listed {
     /// A capability as the hub shows it.
     pub fn new(resource: String, price: Option<Credits>, description: Option<String>) -> Self {
-        Self { resource, price: price.map(|price| write::amount(price, 0)), description }
+        Self { resource, price: price.map(|price| raw_json::amount(price, 0)), description }
     }
 
     /// Its price; `None` if it has none, or if the price is not a valid amount.

@@ -13,7 +13,7 @@ use crate::kit::ed25519::{BadKey, PublicKey};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json};
 use crate::kit::jcs::{self, Edit};
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 
 /// The path of the signature.
 const SIGNATURE: &[&str] = &["sender", "signature"];
@@ -157,8 +157,8 @@ fn utc(text: &str) -> Result<Timestamp, &'static str> {
     if !utc || text.len() > TEXT_MAX || text.as_bytes().get(10) != Some(&b'T') {
         return Err(WANTED);
     }
-    stamp::parse(text).map_err(|bad| match bad {
-        stamp::BadTime::OutOfRange => "is outside the years 1970 to 9999",
+    rfc3339::parse(text).map_err(|bad| match bad {
+        rfc3339::BadTime::OutOfRange => "is outside the years 1970 to 9999",
         _ => WANTED,
     })
 }

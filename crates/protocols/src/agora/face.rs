@@ -15,9 +15,9 @@ use super::room::held_key;
 use super::routes::{agents, envelopes, inbox, overview, requests, socket};
 use super::sides::AgoraSides;
 use super::{BODY_MAX, ID, courier, refusals, routes, say};
-use crate::face::fidelity::Sides;
-use crate::face::route::{listed, router};
-use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble};
+use crate::adapter::fidelity::Sides;
+use crate::adapter::operation::{listed, router};
+use crate::adapter::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble};
 use crate::kit::ijson::Json;
 
 /// The adapter of this protocol.

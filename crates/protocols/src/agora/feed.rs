@@ -7,8 +7,8 @@ use rialto_core::notice::Notice;
 use super::inbox;
 use super::token::Token;
 use super::{ID, letter};
-use crate::face::Floor;
-use crate::face::feed::{Jobs, Wording};
+use crate::adapter::Floor;
+use crate::adapter::inbox_stream::{Jobs, Wording};
 use crate::kit::object::Object;
 use crate::kit::sse;
 

@@ -6,9 +6,9 @@ use rialto_core::alias::claim;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::{AgentId, JobId};
-use rialto_core::job::{Job, State, ask};
+use rialto_core::job::{Job, State, request};
 use rialto_core::refusal::Refusal;
-use rialto_core::signed::{Deed, Signed, Whom};
+use rialto_core::signed_order::{Deed, Signed, Whom};
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
@@ -21,8 +21,8 @@ use super::refusals::{self, state_of};
 use super::token::{LIVES, Token};
 use super::translate::{self, Proven};
 use super::{ID, Kind, say};
-use crate::face::fitting::{self, Wanted};
-use crate::face::{Floor, Signer, Trouble};
+use crate::adapter::input_check::{self, Wanted};
+use crate::adapter::{Floor, Signer, Trouble};
 use crate::kit::ed25519::PublicKey;
 
 /// An accepted envelope, and the answer to it.
@@ -227,7 +227,7 @@ async fn find_unfit(floor: &Floor, deed: &mut Deed) {
         Whom::Best { .. } => None,
     };
     let wanted = Wanted { by: ID, names: &[&ask.skill], of, input: &ask.input };
-    ask.unfit = fitting::unfit(floor, &wanted).await;
+    ask.unfit = input_check::unfit(floor, &wanted).await;
 }
 
 /// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
@@ -334,7 +334,7 @@ async fn accepted(
 fn concerns(floor: &Floor, job: &Job, named: Option<PublicKey>) -> bool {
     let Some(key) = named.filter(|key| *key != floor.agora.hub.key()) else { return true };
     let agent = translate::agent_of(floor, key);
-    agent.is_some_and(|agent| job.asked_by(agent) || ask::concerns(job, agent))
+    agent.is_some_and(|agent| job.asked_by(agent) || request::concerns(job, agent))
 }
 
 /// The id of a request for its parties in this protocol.

@@ -25,11 +25,11 @@ use super::receipt::Receipt;
 use super::room::held_key;
 use super::stored::Stored;
 use super::{ID, Kind, carried, record, say};
-use crate::face::{Floor, fidelity};
+use crate::adapter::{Floor, fidelity};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::ijson;
 use crate::kit::object::Object;
-use crate::kit::write;
+use crate::kit::raw_json;
 
 /// The duration in an offer at a listed price, when the agent gave none.
 const ETA: Millis = Millis(0);
@@ -92,7 +92,7 @@ impl Pen<'_> {
         let payload = Object::new()
             .text("status", "message")
             .text("protocol", words.as_str())
-            .raw("message", &carried::value(write::verbatim(body).get()))
+            .raw("message", &carried::value(raw_json::verbatim(body).get()))
             .finish();
         match from {
             Some(from) => self.held(from, Kind::Status, self.name(), &payload),

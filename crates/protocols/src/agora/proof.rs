@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::envelope::Envelope;
 use super::failure::Failure;
 use crate::kit::ed25519::{PublicKey, SIGNATURE_LEN, Verifier};
-use crate::kit::{base64url, stamp};
+use crate::kit::{base64url, rfc3339};
 
 /// The form that the signature covers (R12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ pub fn fresh(timestamp: Timestamp, now: Timestamp, window: Millis) -> Result<(),
         true => format!("stale timestamp: it is more than {seconds} s old"),
         false => format!("timestamp is more than {seconds} s ahead"),
     };
-    let clock = stamp::millis(now);
+    let clock = rfc3339::millis(now);
     let hint = format!("the hub's clock is {clock}; sign again with the current time");
     Err(Failure::unauthorized(message).with_hint(hint))
 }

@@ -14,7 +14,7 @@ use crate::kit::ed25519::PublicKey;
 use crate::kit::fields::Fields;
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
-use crate::kit::{base64url, stamp};
+use crate::kit::{base64url, rfc3339};
 
 /// The header of a webhook delivery that carries the receipt of its envelope.
 pub const HEADER: &str = "Agora-Receipt";
@@ -76,7 +76,7 @@ impl<'a> Receipt<'a> {
             .text("status", RECEIVED)
             .text("message_id", self.message_id)
             .text("message_sender", &self.message_sender.did())
-            .text("received_at", &stamp::millis(self.received_at))
+            .text("received_at", &rfc3339::millis(self.received_at))
             .text("sha256", &hex(&self.sha256))
             .finish()
     }

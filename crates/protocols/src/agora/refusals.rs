@@ -8,7 +8,7 @@ use rialto_engine::Failure as EngineFailure;
 
 use super::codes::Code;
 use super::failure::Failure;
-use crate::face::Trouble;
+use crate::adapter::Trouble;
 
 /// The failure for an engine failure.
 pub fn failed(failure: &EngineFailure) -> Failure {

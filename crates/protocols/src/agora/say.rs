@@ -9,7 +9,7 @@ use super::compose::{Draft, Signed};
 use super::failure::Failure;
 use super::kind::Kind;
 use super::receipt::Receipt;
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ed25519::PublicKey;
 
 /// The header with the id of the job that an answer is about.

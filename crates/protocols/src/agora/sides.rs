@@ -13,10 +13,10 @@ use super::payload::result::Status;
 use super::payload::{Budget, Output, Payload, Request};
 use super::routes::requests;
 use super::{ID, Kind, VERSION, carried, evidence, letter, record};
-use crate::face::Floor;
-use crate::face::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
+use crate::adapter::Floor;
+use crate::adapter::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
 use crate::kit::object::Object;
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 
 /// A REQUEST.
 const REQUEST: Layout = &[
@@ -171,7 +171,7 @@ impl Sides for AgoraSides {
             .raw("payload", &payload)
             .text("protocol", VERSION)
             .raw("sender", &sender)
-            .text("timestamp", &stamp::millis(at))
+            .text("timestamp", &rfc3339::millis(at))
             .text("type", Kind::Request.as_str());
         Side::of_json(ID, envelope.finish(), REQUEST).opened("/payload/meta")
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::DECIMALS;
-use crate::kit::{jcs, stamp, write};
+use crate::kit::{jcs, rfc3339, raw_json};
 
 /// The state of a request (section 2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ impl Offered {
         eta: Millis,
         expires_at: Timestamp,
     ) -> Self {
-        let (cost, expires_at) = (write::amount(cost, 0), stamp::millis(expires_at));
+        let (cost, expires_at) = (raw_json::amount(cost, 0), rfc3339::millis(expires_at));
         Self { offer_id, provider, cost, eta: eta.0, expires_at }
     }
 

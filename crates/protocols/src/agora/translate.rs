@@ -4,11 +4,11 @@ use rialto_core::agent::presence::Stance;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Digest;
 use rialto_core::command::{Actor, Enrol};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::Cause;
 use rialto_core::money::Credits;
-use rialto_core::signed::{
+use rialto_core::signed_order::{
     Ask, Binding, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
 };
 use rialto_core::time::Timestamp;
@@ -23,7 +23,7 @@ use super::intake::Way;
 use super::payload::{Capability, Failed, Heard, Hello, Mood, Payload, Request};
 use super::proof::Proof;
 use super::{CURRENCY, ID, Kind, evidence, record, stored};
-use crate::face::{Floor, Newcomer, aliases};
+use crate::adapter::{Floor, Newcomer, aliases};
 use crate::kit::ed25519::PublicKey;
 
 /// The name of an agent that gave none.

@@ -15,7 +15,7 @@ use super::people::{self, WALLET};
 use super::record::{self, Tasks, Totals};
 use super::topics::Bridged;
 use super::{ID, price, task};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
 

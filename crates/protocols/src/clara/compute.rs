@@ -16,7 +16,7 @@ use super::fault::Fault;
 use super::paging::{Cursor, Mark, Paging, Sort};
 use super::result::Evaluated;
 use super::{ID, question, result};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ijson::{self, Json};
 
 /// How long after its window the result of an auction is awaited (2.7).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::alias::Digest;
 use rialto_core::command::{Actor, Enrol, JobRef, OpenJob, ReportWork};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection};
 use rialto_core::market::{Deed, Opening};
@@ -25,8 +25,8 @@ use super::settings::Settings;
 use super::strategy::Strategy;
 use super::task::{self, Meta};
 use super::{Dialect, ID, reading};
-use crate::face::fitting::{self, Wanted};
-use crate::face::{Floor, Newcomer, aliases};
+use crate::adapter::input_check::{self, Wanted};
+use crate::adapter::{Floor, Newcomer, aliases};
 use crate::kit::ans104::Id;
 
 /// The most copies of one task.
@@ -202,7 +202,7 @@ async fn open(
         [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
     audience(floor, selection, &names, order.payload)?;
     let wanted = Wanted { by: ID, names: &names, of, input: order.payload };
-    let unfit = fitting::unfit(floor, &wanted).await;
+    let unfit = input_check::unfit(floor, &wanted).await;
     let crosses = floor.engine.look(|world| evidence::may_cross(world, of, &names));
     let meta = Meta {
         context_id: order.context_id.map(str::to_owned),

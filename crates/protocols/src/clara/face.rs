@@ -16,9 +16,9 @@ use rialto_engine::secret::HubSecret;
 use super::routes::{compute, messages};
 use super::sides::ClaraSides;
 use super::{BODY_MAX, ID, intake, people};
-use crate::face::fidelity::Sides;
-use crate::face::route::{listed, router};
-use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, arrived, naming};
+use crate::adapter::fidelity::Sides;
+use crate::adapter::operation::{listed, router};
+use crate::adapter::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, delivery_result, naming};
 use crate::kit::ijson::Json;
 
 /// The adapter of this protocol.
@@ -179,6 +179,6 @@ impl Courier for Nobody {
         _: Option<&Job>,
         answer: &Result<Answer, SendError>,
     ) -> Verdict {
-        arrived::by_status(answer)
+        delivery_result::by_status(answer)
     }
 }

@@ -17,7 +17,7 @@ use super::deed::{self, NoPlan};
 use super::failure::Failure;
 use super::message::{self, Message};
 use super::{ID, query};
-use crate::face::{Floor, Signer, Trouble};
+use crate::adapter::{Floor, Signer, Trouble};
 use crate::kit::ans104::{Id, Item};
 
 /// The most items verified at the same time; more wait, without blocking the request loop (R75).

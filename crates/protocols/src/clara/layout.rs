@@ -1,6 +1,6 @@
 //! Which part of a job each tag and each record member carries.
 
-use crate::face::fidelity::{Layout, Part};
+use crate::adapter::fidelity::{Layout, Part};
 
 /// The field parts of one kind of message.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use rialto_core::world::World;
 use sha2::{Digest, Sha256};
 
 use super::{ID, PROTOCOLS};
-use crate::kit::{base64url, looks};
+use crate::kit::{base64url, confusables};
 
 /// The prefix of the id of a wallet without an agent. No agent may have such an id.
 pub const WALLET: &str = "wallet/";
@@ -28,15 +28,15 @@ pub fn wallet(address: &str) -> String {
 pub fn looks(native: &str) -> Vec<String> {
     match native.starts_with(WALLET) {
         true => Vec::new(),
-        false => looks::of(native),
+        false => confusables::of(native),
     }
 }
 
 /// The reserved prefix that an id imitates, judged by confusable characters.
 pub fn imitated(id: &str) -> Option<&'static str> {
-    let looks = looks::of(id);
+    let looks = confusables::of(id);
     let begins = |first: &&str| {
-        let begins = looks::of(&format!("{first}/"));
+        let begins = confusables::of(&format!("{first}/"));
         looks.iter().any(|look| begins.iter().any(|begins| look.starts_with(begins)))
     };
     PROTOCOLS.into_iter().chain(["wallet"]).find(begins)

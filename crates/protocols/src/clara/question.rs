@@ -9,7 +9,7 @@ use super::deed::NoPlan;
 use super::fault::Fault;
 use super::order::{LoadNext, Order, Trace};
 use super::{board, reading, result};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ijson;
 use rialto_core::market::Posting;
 

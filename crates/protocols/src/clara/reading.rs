@@ -19,8 +19,8 @@ use super::outgoing::Outgoing;
 use super::people;
 use super::question::Ask;
 use super::{Dialect, board, task};
-use crate::face::fidelity::{self, Eyes, Members};
-use crate::face::{Floor, shown};
+use crate::adapter::fidelity::{self, Eyes, Members};
+use crate::adapter::{Floor, shown_jobs};
 use crate::kit::object::Object;
 
 /// The most agents of one sender for which a trace is looked up, unless the order names one.
@@ -113,7 +113,7 @@ async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<O
         let held = |job: &&Arc<Job>| matches!(job.state, State::Assigned | State::Running);
         world.work_of(agent).find(held).cloned()
     });
-    shown::note_fetch(floor, agent, &oldest).await;
+    shown_jobs::note_fetch(floor, agent, &oldest).await;
     let told = |job: Arc<Job>| {
         floor.engine.look(|world| Outgoing::next_task(from, &task::task(world, &job, true)))
     };
@@ -123,7 +123,7 @@ async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<O
 /// The oldest auction to which the agent was invited and has not responded.
 async fn next_query(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
     let agent = floor.engine.look(|world| own(world, from, agent_id))?;
-    shown::note_fetch(floor, agent, []).await;
+    shown_jobs::note_fetch(floor, agent, []).await;
     Ok(floor.engine.look(|world| {
         let open = world.live_jobs().filter(|job| is_asked(job, agent));
         let oldest = open.min_by_key(|job| job.id);

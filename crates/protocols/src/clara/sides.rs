@@ -17,13 +17,13 @@ use super::strategy::Strategy;
 use super::task::{self, Meta};
 use super::topics::Topics;
 use super::{Dialect, ID, PROCESS, PROTOCOL, deed, evidence, price, word};
-use crate::face::Floor;
-use crate::face::fidelity::{Field, Finding, Part, Shown, Side, Sides, Wanted, fields};
+use crate::adapter::Floor;
+use crate::adapter::fidelity::{Field, Finding, Part, Shown, Side, Sides, Wanted, fields};
 use crate::kit::ans104::{Id, Item};
 use crate::kit::base64url;
 use crate::kit::ijson;
 use crate::kit::object::Object;
-use crate::kit::write;
+use crate::kit::raw_json;
 
 /// Placeholder for an id that only the hub can assign.
 const BY_HUB: &str = "(named by the hub)";
@@ -224,7 +224,7 @@ fn data_fields(data: &str, layout: Tags) -> Vec<Field> {
     const DATA: &str = "/Data";
     let whole = |part| {
         // Data that is not valid JSON is text for people.
-        let value = write::verbatim(data.trim()).get().to_owned();
+        let value = raw_json::verbatim(data.trim()).get().to_owned();
         vec![Field { name: DATA.to_owned(), part, value }]
     };
     match layout.data {

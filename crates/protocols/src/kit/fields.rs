@@ -14,7 +14,7 @@ use uuid::fmt::Hyphenated;
 
 use super::ijson::{Json, Kind, Unreadable};
 use super::name::check_name;
-use super::stamp;
+use super::rfc3339;
 
 /// What is wrong with the input, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -152,7 +152,7 @@ impl<'a, 'b> Fields<'a, 'b> {
 
     /// An RFC 3339 time with its offset.
     pub fn time(&self, name: &str) -> Result<Option<Timestamp>, Malformed> {
-        self.parsed(name, self.text(name)?, stamp::parse)
+        self.parsed(name, self.text(name)?, rfc3339::parse)
     }
 
     /// The JSON pointer (RFC 6901) of a member.

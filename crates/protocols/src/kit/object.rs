@@ -5,7 +5,7 @@ use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::kit::ijson::{Json, Kind};
-use crate::kit::{jcs, stamp};
+use crate::kit::{jcs, rfc3339};
 
 /// An unfinished object.
 #[derive(Clone, Debug)]
@@ -92,12 +92,12 @@ impl Object {
 
     /// Adds a time.
     pub fn time(self, name: &str, value: Timestamp) -> Self {
-        self.text(name, &stamp::millis(value))
+        self.text(name, &rfc3339::millis(value))
     }
 
     /// Adds a time, if there is one.
     pub fn maybe_time(self, name: &str, value: Option<Timestamp>) -> Self {
-        self.maybe_text(name, value.map(stamp::millis).as_deref())
+        self.maybe_text(name, value.map(rfc3339::millis).as_deref())
     }
 
     /// Adds an amount with all its decimals.

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::VERSION;
 use super::common::Common;
 use super::score::Score;
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 
 /// Defines an answer type with the three common members.
 macro_rules! answer {
@@ -42,7 +42,7 @@ pub(super) use answer;
 
 /// The three common members as JSON strings.
 pub(super) fn texts(common: Common) -> [String; 3] {
-    [VERSION.to_owned(), common.correlation_id.to_string(), stamp::millis(common.timestamp)]
+    [VERSION.to_owned(), common.correlation_id.to_string(), rfc3339::millis(common.timestamp)]
 }
 
 answer! {
@@ -143,7 +143,7 @@ impl Published {
 
     /// Formats a time of the hub's clock.
     pub fn at(time: Timestamp) -> String {
-        stamp::millis(time)
+        rfc3339::millis(time)
     }
 }
 

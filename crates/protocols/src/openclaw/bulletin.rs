@@ -13,7 +13,7 @@ use super::message::{Reputation, StatusUpdate};
 use super::state::{Status, UpdateType};
 use super::stream::{self, Event};
 use super::{ID, record, view};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ijson;
 
 /// How often a reputation update is published when nothing has changed (R45).

@@ -10,7 +10,7 @@ use rialto_engine::delivery::{ANSWER_MAX, Courier, Letter, Verdict};
 use uuid::Uuid;
 
 use super::letter;
-use crate::face::{Floor, arrived};
+use crate::adapter::{Floor, delivery_result};
 
 /// The header that names the event of a body.
 pub const EVENT_HEADER: &str = "rialto-event";
@@ -51,7 +51,7 @@ impl Courier for OpenclawCourier {
         _job: Option<&Job>,
         answer: &Result<Answer, SendError>,
     ) -> Verdict {
-        arrived::by_status(answer)
+        delivery_result::by_status(answer)
     }
 }
 

@@ -22,10 +22,10 @@ use super::routes::{
 use super::sides::OpenclawSides;
 use super::updates::Updates;
 use super::{BODY_MAX, ID, courier, fitting, refusals, say};
-use crate::face::fidelity::Sides;
-use crate::face::once::{Words, once_each};
-use crate::face::route::listed;
-use crate::face::{Background, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
+use crate::adapter::fidelity::Sides;
+use crate::adapter::idempotency::{Words, once_each};
+use crate::adapter::operation::listed;
+use crate::adapter::{Background, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
 

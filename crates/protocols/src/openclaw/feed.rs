@@ -25,9 +25,9 @@ use tokio::time::Instant;
 use super::place::Place;
 use super::stream::{Connected, Event};
 use super::{ID, bulletin, letter, say};
-use crate::face::Floor;
-use crate::face::feed::{Feed, From, Jobs, Wording};
-use crate::face::stopping::Stopping;
+use crate::adapter::Floor;
+use crate::adapter::inbox_stream::{Feed, From, Jobs, Wording};
+use crate::adapter::shutdown::Stopping;
 use crate::kit::sse;
 
 /// How often a stream checks for periodic updates.

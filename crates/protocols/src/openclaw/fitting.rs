@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rialto_core::agent::Agent;
 
 use super::{ID, record};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::schema::{Schema, Violation};
 
 /// The violations of the schema under which a capability is listed. May be slow.

@@ -7,10 +7,10 @@ use super::message::{Outcome, Output};
 use super::state::State;
 use super::stream::{self, Event};
 use super::{ID, view};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ijson;
 use crate::kit::object::Object;
-use crate::kit::write;
+use crate::kit::raw_json;
 
 /// The event name for messages of other protocols. This protocol has no such message.
 pub const MESSAGE: &str = "message";
@@ -24,7 +24,7 @@ pub struct Letter {
 /// A notice as an event; `None` when this protocol has no event for it.
 pub fn of(floor: &Floor, notice: &Notice, job: Option<&Job>) -> Option<Letter> {
     if let News::Message { words, body, .. } = &notice.news {
-        let said = write::verbatim(body);
+        let said = raw_json::verbatim(body);
         let body =
             Object::new().text("protocol", words.as_str()).raw("message", said.get()).finish();
         return Some(Letter { event: MESSAGE, body });

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rialto_core::command::Actor;
 use rialto_core::id::AgentId;
 use rialto_core::job::Requester;
-use rialto_core::memory::Principal;
+use rialto_core::idempotency::Principal;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::Idempotency;
@@ -18,9 +18,9 @@ use super::codes::Code;
 use super::failure::Failure;
 use super::say::Refused;
 use super::{BODY_MAX, ID, refusals};
-use crate::face::caller::{BadKey, Caller};
-use crate::face::once::{Once, principal};
-use crate::face::{Floor, sent};
+use crate::adapter::caller::{BadKey, Caller};
+use crate::adapter::idempotency::{Once, principal};
+use crate::adapter::{Floor, body};
 
 /// Any caller, with a valid key or with none. An invalid key is refused before the body is read.
 #[derive(Clone, Copy, Debug)]
@@ -173,7 +173,7 @@ impl FromRequest<Floor> for Sent {
     async fn from_request(request: Request, floor: &Floor) -> Result<Self, Refused> {
         let (parts, body) = request.into_parts();
         let limit = floor.body_limit.min(BODY_MAX);
-        let body = sent::read(&parts.headers, body, limit).await;
+        let body = body::read(&parts.headers, body, limit).await;
         body.map(Self).map_err(|trouble| Refused::new(floor, refusals::trouble(&trouble)))
     }
 }

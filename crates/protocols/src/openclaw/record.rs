@@ -13,7 +13,7 @@ use super::message::report::Details;
 use super::message::{Metrics, Report, StatusUpdate, identity};
 use super::score::Score;
 use super::state::{Category, Status};
-use crate::face::naming;
+use crate::adapter::naming;
 use crate::kit::ijson;
 use crate::kit::object::Object;
 

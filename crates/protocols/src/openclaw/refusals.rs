@@ -12,7 +12,7 @@ use rialto_engine::Failure as EngineFailure;
 use super::codes::{Code, Rejected};
 use super::failure::Failure;
 use super::message::Rejection;
-use crate::face::Trouble;
+use crate::adapter::Trouble;
 
 /// When to retry an agent that is silent or in error (R72).
 const AWAY_SECONDS: u32 = 60;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::common::Common;
 use super::failure::Failure;
-use crate::face::Floor;
+use crate::adapter::Floor;
 
 /// The header with the id of the job that an answer is about (B18).
 pub const JOB_HEADER: &str = "rialto-job";

@@ -3,7 +3,7 @@
 use rialto_core::money::Credits;
 use serde_json::value::RawValue;
 
-use crate::kit::write;
+use crate::kit::raw_json;
 
 /// A score or rate in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ impl Score {
 
     /// The JSON number as a serde value.
     pub fn json(self) -> Box<RawValue> {
-        write::verbatim(&self.text())
+        raw_json::verbatim(&self.text())
     }
 
     /// Whether a claim is further from this than two honest calculations would be (R48).

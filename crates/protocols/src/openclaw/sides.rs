@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::message::{self, Request};
 use super::routes::collaborations;
 use super::{ID, letter, stream, view};
-use crate::face::Floor;
-use crate::face::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
+use crate::adapter::Floor;
+use crate::adapter::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
 use crate::kit::ijson;
 use crate::kit::object::Object;
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::presence::Stance;
-use rialto_core::agent::said::Condition;
+use rialto_core::agent::status::Condition;
 use rialto_core::agent::{Liveness, Skill, Terms};
 use rialto_core::alias::{Digest, Protocol};
 use rialto_core::command::{self, Actor, Canceller, Command, Enrol, JobRef, OpenJob, ReportWork};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job, Policy, Requester, Selection, respond};
+use rialto_core::job::{Cause, Job, Policy, Requester, Selection, acceptance};
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
@@ -138,7 +138,7 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
     let (deadline, lease) = match (said.deadline, order.takes) {
         (Some(deadline), _) => (deadline, deadline.since(now)),
         (None, Some(takes)) => {
-            (now.plus(LIFE), Millis(takes.0.saturating_add(respond::PATIENCE.0)))
+            (now.plus(LIFE), Millis(takes.0.saturating_add(acceptance::PATIENCE.0)))
         }
         (None, None) => (now.plus(LIFE), settings.lease),
     };

@@ -24,7 +24,7 @@ use uuid::Uuid;
 use super::courier::EVENT_HEADER;
 use super::stream::Event;
 use super::{ID, bulletin};
-use crate::face::{Floor, arrived};
+use crate::adapter::{Floor, delivery_result};
 
 /// The most concurrent posts, for all agents together.
 const UNDER_WAY_MAX: usize = 64;
@@ -294,7 +294,7 @@ async fn post(
     let id = id(agent, event, number);
     let letter = Letter { url, body: body.into(), id, headers, answer_max: ANSWER_MAX };
     let answer = delivery::post(engine, egress, Some(agent), letter).await;
-    match arrived::by_status(&answer).arrived {
+    match delivery_result::by_status(&answer).arrived {
         Arrived::Yes { .. } | Arrived::Over | Arrived::Gone => Attempt::Done,
         Arrived::No(why) => {
             tracing::debug!(%agent, event = event.as_str(), why, "agent update delivery failed");

@@ -11,7 +11,7 @@ use super::codes::Rejected;
 use super::common;
 use super::message::{Answer, Failed, Outcome, Output, Rejection, Request, Response};
 use super::state::{ErrorType, State};
-use crate::face::{Floor, fidelity, mark};
+use crate::adapter::{Floor, fidelity, bridge};
 use crate::kit::ijson;
 use crate::kit::object::{Object, texts};
 
@@ -102,8 +102,8 @@ pub fn request(floor: &Floor, job: &Job) -> String {
         correlation_id,
         timestamp: job.opened_at,
     };
-    let bridge = floor.engine.look(|world| mark::of_requester(world, job));
-    let bridge = Object::new().raw(mark::MEMBER, &bridge).finish();
+    let bridge = floor.engine.look(|world| bridge::of_requester(world, job));
+    let bridge = Object::new().raw(bridge::MEMBER, &bridge).finish();
     with_meta(joined(&request.write(), &bridge), fidelity::extras(job).as_deref())
 }
 

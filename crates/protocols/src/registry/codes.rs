@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::examples;
-use crate::face::Trouble;
+use crate::adapter::Trouble;
 use crate::kit::fields::Malformed;
-use crate::kit::{stamp, write};
+use crate::kit::{rfc3339, raw_json};
 use rialto_core::money::Credits;
 
 pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
@@ -326,9 +326,9 @@ impl IntoResponse for Failure {
             job_id: job.job_id.as_deref(),
             agent_id: job.agent_id.as_deref(),
             output_data: (),
-            execution_cost: write::amount(Credits::ZERO, super::wire::DECIMALS),
+            execution_cost: raw_json::amount(Credits::ZERO, super::wire::DECIMALS),
             execution_time_ms: 0,
-            timestamp_utc: stamp::seconds(job.at),
+            timestamp_utc: rfc3339::seconds(job.at),
         });
         let body = ErrorBody {
             status: if job.is_some() { "FAILURE" } else { "error" },
@@ -341,7 +341,7 @@ impl IntoResponse for Failure {
                 retryable: self.retry_after_seconds.is_some(),
                 retry_after_seconds: self.retry_after_seconds,
                 field: self.field.as_deref(),
-                example: self.example.map(write::verbatim),
+                example: self.example.map(raw_json::verbatim),
             },
             detail: &self.message,
         };

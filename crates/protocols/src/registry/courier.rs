@@ -10,8 +10,8 @@ use rialto_engine::delivery::{ANSWER_MAX, Arrived, Courier, JOB_ANSWER_MAX, Lett
 use super::translate::Unusable;
 use super::wire::ResultPost;
 use super::{shape, translate};
-use crate::face::Floor;
-use crate::face::arrived::is_refusal;
+use crate::adapter::Floor;
+use crate::adapter::delivery_result::is_refusal;
 
 /// Encodes deliveries for agents of this protocol.
 pub struct RegistryCourier {

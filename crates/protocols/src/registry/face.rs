@@ -15,10 +15,10 @@ use super::courier::RegistryCourier;
 use super::routes::{agents, discover, jobs, money, results};
 use super::sides::RegistrySides;
 use super::{ID, examples};
-use crate::face::fidelity::Sides;
-use crate::face::once::{Words, once_each};
-use crate::face::route::listed;
-use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
+use crate::adapter::fidelity::Sides;
+use crate::adapter::idempotency::{Words, once_each};
+use crate::adapter::operation::listed;
+use crate::adapter::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, Kind};
 

@@ -12,8 +12,8 @@ use rialto_engine::{Failure as EngineFailure, Idempotency};
 use super::ID;
 use super::translate::{self, Fresh};
 use super::wire::JobPost;
-use crate::face::Floor;
-use crate::face::fitting::{self, Wanted};
+use crate::adapter::Floor;
+use crate::adapter::input_check::{self, Wanted};
 
 /// A job, its requester and its worker.
 pub struct Order {
@@ -54,7 +54,7 @@ pub async fn open(
     let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
     let (names, input) = ([order.wire.skill_name.as_str()], &order.wire.input_data);
     let wanted = Wanted { by: ID, names: &names, of: order.worker, input };
-    let unfit = fitting::unfit(floor, &wanted).await;
+    let unfit = input_check::unfit(floor, &wanted).await;
     let (settings, now) = (&floor.settings.registry, floor.engine.now());
     let command = translate::open_job(order, fresh, unfit, settings, now);
     match floor.engine.run_once(command, once).await?.answer {

@@ -6,14 +6,14 @@
 use std::sync::LazyLock;
 
 use super::wire::{RESERVED_OWNERS, reserved_prefix};
-use crate::kit::looks;
+use crate::kit::confusables;
 
 /// The skeleton of the hub's own names.
 const HUB: &str = "hub:";
 
 /// The skeletons of name prefixes that only the hub gives.
 static RESERVED_LOOKS: LazyLock<Vec<String>> =
-    LazyLock::new(|| RESERVED_OWNERS.into_iter().flat_map(looks::of).collect());
+    LazyLock::new(|| RESERVED_OWNERS.into_iter().flat_map(confusables::of).collect());
 
 /// The skeletons of an owner's name; none for names the hub gives to owners of other protocols,
 /// which check their names themselves.
@@ -22,7 +22,7 @@ pub fn looks(name: &str) -> Vec<String> {
         Some(HUB) => vec![HUB.to_owned()],
         Some(_) => Vec::new(),
         None => {
-            let looks = looks::of(name);
+            let looks = confusables::of(name);
             let reserved =
                 |look: &String| RESERVED_LOOKS.iter().any(|begins| look.starts_with(begins));
             match looks.iter().any(reserved) {

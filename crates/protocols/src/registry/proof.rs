@@ -14,9 +14,9 @@ use rialto_engine::Idempotency;
 use super::ID;
 use super::codes::{self, Context, Failure};
 use super::wire::reserved_prefix;
-use crate::face::caller::{BadKey, Caller};
-use crate::face::once::Once;
-use crate::face::{Floor, sent};
+use crate::adapter::caller::{BadKey, Caller};
+use crate::adapter::idempotency::Once;
+use crate::adapter::{Floor, body};
 
 /// Any caller, with a valid key or none; a bad key is refused before the body is read.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl FromRequest<Floor> for Sent {
 
     async fn from_request(request: Request<Body>, floor: &Floor) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
-        let body = sent::read(&parts.headers, body, floor.body_limit).await;
+        let body = body::read(&parts.headers, body, floor.body_limit).await;
         body.map(Self).map_err(codes::trouble)
     }
 }

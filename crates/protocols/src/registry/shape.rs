@@ -16,12 +16,12 @@ use serde_json::value::RawValue;
 use super::codes::{self, of_cause};
 use super::wire::{CURRENCY, DECIMALS, Rest, Status};
 use super::{ID, lent, token};
-use crate::face::{Floor, fidelity, mark};
-use crate::kit::{stamp, write};
+use crate::adapter::{Floor, fidelity, bridge};
+use crate::kit::{rfc3339, raw_json};
 
 /// An amount with two decimals; finer ones are rounded down, as balances are.
 pub fn money(amount: Credits) -> Box<RawValue> {
-    write::amount(amount.floor(DECIMALS), DECIMALS)
+    raw_json::amount(amount.floor(DECIMALS), DECIMALS)
 }
 
 /// A price in this protocol's price step: rounded up, so that no worker gets less than it asked
@@ -92,12 +92,12 @@ pub fn result<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
         job_id: &job.foreign,
         agent_id: worker,
         status: status.as_str(),
-        output_data: report.and_then(|r| r.output.as_deref()).map(write::verbatim),
+        output_data: report.and_then(|r| r.output.as_deref()).map(raw_json::verbatim),
         execution_cost: money(report.map_or(Credits::ZERO, |report| report.paid)),
         execution_time_ms: report.map_or(0, |report| report.took.0),
         error_message: failed.then(|| text.unwrap_or("the agent gave no error message")),
         error_code: cause.and_then(of_cause),
-        timestamp_utc: stamp::seconds(job.ended_at.unwrap_or(job.opened_at)),
+        timestamp_utc: rfc3339::seconds(job.ended_at.unwrap_or(job.opened_at)),
         warnings: warnings(world, job),
     }
 }
@@ -148,8 +148,8 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
         true => serde_json::from_str(&job.meta).unwrap_or_default(),
         false => {
             let mut more = meta(fidelity::extras(job));
-            let bridge = write::verbatim(&mark::of_requester(world, job));
-            more.insert(mark::MEMBER.to_owned(), bridge);
+            let bridge = raw_json::verbatim(&bridge::of_requester(world, job));
+            more.insert(bridge::MEMBER.to_owned(), bridge);
             Rest { timestamp_utc: None, more }
         }
     };
@@ -158,7 +158,7 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
         job_id: if native { job.foreign.clone() } else { job.uuid.to_string() },
         orchestrator_id: lent::requester_name(world, job),
         skill_name: skill_name(world, job),
-        input_data: write::verbatim(&job.input),
+        input_data: raw_json::verbatim(&job.input),
         budget: money(if native { job.budget } else { agreed }),
         currency: CURRENCY,
         callback_url: format!(
@@ -166,14 +166,14 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
             floor.hub_url,
             token::make(floor.engine.secret(), job)
         ),
-        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| stamp::seconds(job.opened_at)),
+        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| rfc3339::seconds(job.opened_at)),
         more: rest.more,
     }
 }
 
 /// Members that this protocol has no field for, under `meta`.
 pub fn meta(extras: Option<String>) -> BTreeMap<String, Box<RawValue>> {
-    extras.map(|extras| ("meta".to_owned(), write::verbatim(&extras))).into_iter().collect()
+    extras.map(|extras| ("meta".to_owned(), raw_json::verbatim(&extras))).into_iter().collect()
 }
 
 /// The worker's name for the requested skill.
@@ -250,15 +250,15 @@ pub fn entry(
         description: skill.about.clone(),
         cost_per_call: money(price(skill.price)),
         price: by_offer(skill),
-        input_schema: write::verbatim(&skill.input),
-        output_schema: write::verbatim(&skill.output),
+        input_schema: raw_json::verbatim(&skill.input),
+        output_schema: raw_json::verbatim(&skill.output),
     });
     Entry {
         agent_id: id,
         agent_name: agent.name.clone(),
         api_endpoint: own.unwrap_or_else(|| hub_endpoint.clone()),
         skill,
-        reputation_score: write::score(desk.standing.score.millionths()),
+        reputation_score: raw_json::score(desk.standing.score.millionths()),
         status: if world.is_online(agent.id, now) { "online" } else { "offline" },
         owner_id: owner,
         skills: offered.collect(),
@@ -266,9 +266,9 @@ pub fn entry(
         protocol: agent.home.to_string(),
         native_id: (agent.home != ID).then(|| agent.native.clone()),
         jobs_settled: desk.standing.settled(),
-        registered_at: stamp::seconds(agent.registered_at),
+        registered_at: rfc3339::seconds(agent.registered_at),
         // An agent that sent nothing since it registered was last active then.
-        last_heartbeat: stamp::seconds(desk.presence.heard.unwrap_or(agent.registered_at)),
+        last_heartbeat: rfc3339::seconds(desk.presence.heard.unwrap_or(agent.registered_at)),
     }
 }
 
@@ -296,7 +296,7 @@ impl TransferBody {
             to_owner: owner_name(world, transfer.to),
             amount: money(transfer.amount),
             job_id: transfer.job.clone(),
-            timestamp_utc: stamp::seconds(transfer.at),
+            timestamp_utc: rfc3339::seconds(transfer.at),
         }
     }
 
@@ -315,7 +315,7 @@ impl TransferBody {
             to_owner: owner_name(world, entry.to.owner),
             amount: money(entry.amount),
             job_id,
-            timestamp_utc: stamp::seconds(entry.at),
+            timestamp_utc: rfc3339::seconds(entry.at),
         }
     }
 }

@@ -20,7 +20,7 @@ fn the_specs_registration_is_read_field_by_field() {
     assert_eq!(read.api_endpoint.as_deref(), Some("https://agent-host:port/jobs"));
     assert_eq!(read.version, "0.1");
     assert_eq!(
-        read.timestamp_utc.map(crate::kit::stamp::seconds).as_deref(),
+        read.timestamp_utc.map(crate::kit::rfc3339::seconds).as_deref(),
         Some("2026-02-11T14:15:09Z")
     );
     let [skill] = read.skills.as_slice() else { panic!("one skill") };

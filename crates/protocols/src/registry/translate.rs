@@ -3,7 +3,7 @@
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, Unfit};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Policy, Selection};
 use rialto_core::money::Credits;
@@ -31,7 +31,7 @@ pub fn enrol(
 ) -> Command {
     let card = serde_json::json!({
         "version": wire.version,
-        "timestamp_utc": wire.timestamp_utc.map(crate::kit::stamp::seconds),
+        "timestamp_utc": wire.timestamp_utc.map(crate::kit::rfc3339::seconds),
     });
     let reached = wire.api_endpoint.as_deref().is_some_and(is_callable);
     Command::Enrol(Box::new(Enrol {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json, Kind};
 use crate::kit::name::check_name;
-use crate::kit::write;
+use crate::kit::raw_json;
 
 /// Credits have two decimals here.
 pub const DECIMALS: usize = 2;
@@ -253,7 +253,7 @@ impl JobPost {
         let mut more = BTreeMap::new();
         let mut said = Vec::new();
         for (name, value) in unknown(&json) {
-            more.insert(name.to_owned(), write::verbatim(value.raw()));
+            more.insert(name.to_owned(), raw_json::verbatim(value.raw()));
             said.extend(name.as_bytes());
             canonical(value, &mut said);
         }

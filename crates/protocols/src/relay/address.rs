@@ -10,7 +10,7 @@ use unicode_normalization::is_nfkc;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 use unicode_security::{MixedScript, RestrictionLevel, RestrictionLevelDetection};
 
-use crate::kit::looks;
+use crate::kit::confusables;
 use crate::kit::name::{is_joiner, is_unseen};
 
 /// The maximum length of a whole address in characters.
@@ -127,13 +127,13 @@ impl<'a> Address<'a> {
     /// Equal for confusable addresses.
     pub fn skeleton(&self) -> String {
         let name = self.canonical().split_once('@').map_or("", |(name, _)| name);
-        looks::skeleton(name) + "@" + self.host()
+        confusables::skeleton(name) + "@" + self.host()
     }
 
     /// The skeleton of the name as typed, which can be confusable in more ways than in lower case:
     /// a capital I looks like a small L.
     pub fn shown_skeleton(&self) -> String {
-        looks::lowered_skeleton(self.name()) + "@" + self.host()
+        confusables::lowered_skeleton(self.name()) + "@" + self.host()
     }
 
     /// Whether the host is reserved for the hub.
@@ -192,7 +192,7 @@ fn canonical_name(name: &str) -> Result<String, BadAddress> {
     let typed: Vec<char> = name.chars().collect();
     let plain = (0..typed.len()).filter(|at| !is_joiner(&typed, *at)).map(|at| typed[at]);
     let plain: String = plain.collect();
-    let composed = looks::composed(&plain);
+    let composed = confusables::composed(&plain);
     let is_mark = |c: char| c.general_category_group() == GeneralCategoryGroup::Mark;
     let strange = |c: &char| !is_letter_or_digit(*c) && !is_mark(*c) && !"._-".contains(*c);
     if let Some(c) = plain.chars().find(|c| is_unseen(*c) || strange(c)) {
@@ -208,7 +208,7 @@ fn canonical_name(name: &str) -> Result<String, BadAddress> {
     if !is_written_together(&composed) {
         return Err(BadAddress::MixedScripts);
     }
-    let canonical = looks::folded(&composed);
+    let canonical = confusables::folded(&composed);
     // Folding can lengthen a name; the canonical form must be a valid name too.
     if [name, &canonical].into_iter().any(|text| text.chars().count() > NAME_MAX) {
         return Err(BadAddress::NameTooLong);

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::codes::Code;
 use super::courier::{RelayCourier, is_gone, said};
 use super::delivery::Outcome;
-use crate::face::Floor;
+use crate::adapter::Floor;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::codes::Code;
 use super::reply::Reply;
 use super::wording::is_over;
 use super::{letter, receive, record, work};
-use crate::face::Floor;
+use crate::adapter::Floor;
 
 /// Encodes deliveries for agents of this protocol.
 pub struct RelayCourier {

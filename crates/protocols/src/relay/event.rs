@@ -6,7 +6,7 @@ use rialto_core::time::{Millis, Timestamp};
 
 use super::a2a::{self, Format};
 use super::shape::text;
-use crate::kit::{sse, stamp};
+use crate::kit::{sse, rfc3339};
 
 /// How long a reader should wait before it reconnects.
 const RETRY_MS: u32 = 2_000;
@@ -107,7 +107,7 @@ impl Message<'_> {
         a2a::write(out, self.envelope, self.format, self.trace_id);
         self.annotations.write(out);
         out.extend_from_slice(b",\"timestamp\":\"");
-        out.extend_from_slice(&stamp::millis_bytes(self.at));
+        out.extend_from_slice(&rfc3339::millis_bytes(self.at));
         out.push(b'"');
         self.marks.write(out);
         out.push(b'}');

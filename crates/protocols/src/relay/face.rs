@@ -17,10 +17,10 @@ use super::refusals::{self, Refused};
 use super::routes::{agents, blocks, history, inbox, messages, overview, receive, traced};
 use super::sides::RelaySides;
 use super::{BODY_MAX, Code, Failure, ID, examples, letter};
-use crate::face::fidelity::Sides;
-use crate::face::once::{self, Words, once_each};
-use crate::face::route::listed;
-use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
+use crate::adapter::fidelity::Sides;
+use crate::adapter::idempotency::{self, Words, once_each};
+use crate::adapter::operation::listed;
+use crate::adapter::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json, Kind};
 
 /// The adapter of this protocol.
@@ -223,7 +223,7 @@ impl Face for Relay {
     }
 
     fn express(&self) -> &'static [Express] {
-        const UNLESS: &[&str] = &[once::HEADER];
+        const UNLESS: &[&str] = &[idempotency::HEADER];
         &[Express { method: "POST", path: "/messages", unless: UNLESS, handler: messages::express }]
     }
 

@@ -10,11 +10,11 @@ use rialto_core::notice::{News, Notice};
 use super::event::{self, Connected};
 use super::wording::is_over;
 use super::{ID, letter, proof, record};
-use crate::face::Floor;
-use crate::face::feed::{self, Jobs, Wording};
+use crate::adapter::Floor;
+use crate::adapter::inbox_stream::{self, Jobs, Wording};
 
 /// An open inbox stream.
-pub type Feed = feed::Feed<ByKey>;
+pub type Feed = inbox_stream::Feed<ByKey>;
 
 /// A reader authenticated by its key.
 pub struct ByKey(pub KeyHash);
@@ -84,7 +84,7 @@ mod tests {
     use rialto_core::world::Rules;
     use rialto_engine::clock::SystemClock;
     use rialto_engine::delivery::egress::{Egress, EgressSettings};
-    use rialto_engine::ids::OsIds;
+    use rialto_engine::random::OsIds;
     use rialto_engine::keys::{Key, Kind};
     use rialto_engine::secret::HubSecret;
     use rialto_engine::store::memory::MemoryStore;
@@ -93,9 +93,9 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::face::feed::From;
-    use crate::face::stopping::Stopping;
-    use crate::face::{Ground, Unlimited};
+    use crate::adapter::inbox_stream::From;
+    use crate::adapter::shutdown::Stopping;
+    use crate::adapter::{Ground, Unlimited};
     use crate::relay::event::Marks;
     use crate::relay::{ID, Room, Settings, stored};
 

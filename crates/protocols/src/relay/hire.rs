@@ -8,7 +8,7 @@ use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, OpenJob, Unfit};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
@@ -25,8 +25,8 @@ use super::routes::{Answered, refuse};
 use super::send::Send;
 use super::wish::Wish;
 use super::{Bad, Failure, ID, refusals, reply, shape, wording};
-use crate::face::Floor;
-use crate::face::fitting::{self, Wanted};
+use crate::adapter::Floor;
+use crate::adapter::input_check::{self, Wanted};
 use crate::kit::ijson;
 
 /// The header with the id of the job that an answer is about (B18).
@@ -82,7 +82,7 @@ impl Order<'_> {
         let input = self.wish.input(&self.send.envelope, self.worker.skill(self.skill));
         let wanted =
             Wanted { by: ID, names: &[self.skill], of: Some(self.worker.id), input: &input };
-        let unfit = fitting::unfit(floor, &wanted).await;
+        let unfit = input_check::unfit(floor, &wanted).await;
         let flaw = self.flaw();
         // An input that is unfit now is unfit later too.
         let may_wait = flaw.is_none() && unfit.is_empty();

@@ -12,7 +12,7 @@ use super::a2a::Format;
 use super::event::{Annotations, Marks, Message};
 use super::wording::{self, Worded};
 use super::{ID, VERSION, record, stored};
-use crate::face::{Floor, mark};
+use crate::adapter::{Floor, bridge};
 use crate::kit::ijson::{self, Kind};
 use crate::kit::object::Object;
 
@@ -37,7 +37,7 @@ impl<'n> Letter<'n> {
         if *words != ID {
             let envelope = foreign(world, *from, body).into();
             let sender_id = record::address_of(world, *from);
-            let bridge = from.and_then(|from| world.agent(from)).map(|agent| mark::of_agent(agent));
+            let bridge = from.and_then(|from| world.agent(from)).map(|agent| bridge::of_agent(agent));
             let annotations = Annotations { bridge, ..Annotations::default() };
             return Some(Self { sender_id, envelope, annotations, marks: Marks::default() });
         }

@@ -23,7 +23,7 @@ use super::courier::{RelayCourier, is_gone, said};
 use super::delivery::{Delivery, Outcome};
 use super::reply::OK;
 use super::stream::{self as words, Word};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::sse::Parser;
 
 /// How many events are buffered for the sender.

@@ -15,9 +15,9 @@ use super::codes::Code;
 use super::refusals::{self, Refused};
 use super::shape::Failure;
 use super::{BODY_MAX, ID};
-use crate::face::caller::Caller;
-use crate::face::once::Once;
-use crate::face::{Floor, Head, sent};
+use crate::adapter::caller::Caller;
+use crate::adapter::idempotency::Once;
+use crate::adapter::{Floor, Head, body};
 
 /// Any caller, with a valid key or none.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ impl FromRequest<Floor> for Sent {
     async fn from_request(request: Request<Body>, floor: &Floor) -> Result<Self, Refused> {
         let (parts, body) = request.into_parts();
         let limit = floor.body_limit.min(BODY_MAX);
-        let body = sent::read(&parts.headers, body, limit).await;
+        let body = body::read(&parts.headers, body, limit).await;
         body.map(Self).map_err(|trouble| refuse_at(floor, &parts, refusals::trouble(&trouble)))
     }
 }

@@ -11,7 +11,7 @@ use super::ID;
 use super::a2a::Format;
 use super::shape::text;
 use crate::kit::ijson::{self, Json, Kind};
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 
 /// What the relay stores with an agent, as JSON: its address as registered, its card, its format.
 pub fn card(address: &str, card: Option<&str>, format: Option<Format>) -> String {
@@ -110,7 +110,7 @@ pub fn write(out: &mut Vec<u8>, engine: &Engine, world: &World, agent: &Agent, e
     out.extend_from_slice(b",\"agent_card\":");
     out.extend_from_slice(card_text(agent).as_bytes());
     out.extend_from_slice(b",\"registered_at\":");
-    text(out, &stamp::millis(agent.registered_at));
+    text(out, &rfc3339::millis(agent.registered_at));
     out.extend_from_slice(b",\"online\":");
     let online = is_online(engine, world, agent);
     out.extend_from_slice(if online { b"true" } else { b"false" });

@@ -10,8 +10,8 @@ use rialto_engine::Failure as EngineFailure;
 use super::codes::Code;
 use super::delivery::REJECTED;
 use super::shape::Failure;
-use crate::face::Trouble;
-use crate::face::caller::BadKey;
+use crate::adapter::Trouble;
+use crate::adapter::caller::BadKey;
 
 /// A JSON response.
 pub fn json(status: u16, body: Vec<u8>) -> Response {

@@ -9,7 +9,7 @@ use rialto_core::time::Timestamp;
 
 use super::bad::Bad;
 use super::codes::Code;
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 
 /// Capacity for what surrounds the data.
 const AROUND: usize = 96;
@@ -129,7 +129,7 @@ pub fn text(out: &mut Vec<u8>, text: &str) {
 /// Ends an answer.
 fn metadata(out: &mut Vec<u8>, at: Timestamp, next_cursor: Option<&str>) {
     out.extend_from_slice(b",\"metadata\":{\"timestamp\":\"");
-    out.extend_from_slice(&stamp::millis_bytes(at));
+    out.extend_from_slice(&rfc3339::millis_bytes(at));
     out.push(b'"');
     if let Some(cursor) = next_cursor {
         out.extend_from_slice(b",\"next_cursor\":");

@@ -15,8 +15,8 @@ use super::event::Annotations;
 use super::skill::MESSAGE;
 use super::wish::Wish;
 use super::{ID, VERSION, receive, record, spoken, wording};
-use crate::face::Floor;
-use crate::face::fidelity::{Field, Finding, Layout, Part, Shown, Side, Sides, Wanted, fields};
+use crate::adapter::Floor;
+use crate::adapter::fidelity::{Field, Finding, Layout, Part, Shown, Side, Sides, Wanted, fields};
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
 

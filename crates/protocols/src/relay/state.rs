@@ -13,8 +13,8 @@ use rialto_engine::store::{Key, Row};
 use super::letter::{Letter, held_until, is_expired};
 use super::shape::text;
 use super::{ID, record, stored};
-use crate::face::Floor;
-use crate::kit::stamp;
+use crate::adapter::Floor;
+use crate::kit::rfc3339;
 
 /// Where a message is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl Message {
                 (",\"sender_id\":", sender),
                 (",\"receiver_id\":", &record::address_of(world, self.notice.to)),
                 (",\"state\":", state.as_str()),
-                (",\"timestamp\":", &stamp::millis(self.notice.at)),
+                (",\"timestamp\":", &rfc3339::millis(self.notice.at)),
             ] {
                 out.extend_from_slice(name.as_bytes());
                 text(out, value);

@@ -13,10 +13,10 @@ use super::codes::Code;
 use super::event::Annotations;
 use super::spoken::{text, text_of};
 use super::{ID, VERSION, record, reply};
-use crate::face::{fidelity, mark};
+use crate::adapter::{fidelity, bridge};
 use crate::kit::ijson;
 use crate::kit::object::Object;
-use crate::kit::write;
+use crate::kit::raw_json;
 
 /// The culture assumed for a party that names none.
 pub const CULTURE: &str = "en";
@@ -125,7 +125,7 @@ impl Voice {
         Some(Self {
             address: record::address(world, agent).into_owned(),
             culture: record::culture(agent).unwrap_or_else(|| CULTURE.to_owned()),
-            bridge: mark::of_agent(agent),
+            bridge: bridge::of_agent(agent),
         })
     }
 
@@ -182,7 +182,7 @@ impl Voice {
 fn summary(world: &World, job: &Job) -> String {
     let worker = job.for_whom().and_then(|worker| world.agent(worker));
     let skill = worker.and_then(|worker| worker.skill_for(job)).map(|skill| skill.name.as_str());
-    let price = job.assignment.map(|turn| write::amount(turn.price, DECIMALS));
+    let price = job.assignment.map(|turn| raw_json::amount(turn.price, DECIMALS));
     Object::new()
         .id("id", job.uuid)
         .text("skill", skill.unwrap_or(&job.skill))

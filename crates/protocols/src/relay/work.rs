@@ -18,8 +18,8 @@ use super::proof::AsEither;
 use super::reply::{self, Reply, Said};
 use super::routes::{Answered, refuse};
 use super::{Failure, hire, refusals};
-use crate::face::Floor;
-use crate::face::arrived::is_refusal;
+use crate::adapter::Floor;
+use crate::adapter::delivery_result::is_refusal;
 use crate::kit::object::Object;
 
 /// The job whose conversation an envelope belongs to, if it can be one.

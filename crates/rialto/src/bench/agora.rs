@@ -17,10 +17,10 @@ use super::envelopes::{self, Envelopes, RESOURCE};
 use super::hub::BenchHub;
 use super::jobs::How;
 use super::load::{self, Plan};
-use super::measured::Measured;
+use super::measurement::Measured;
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
-use super::verify::Check;
+use super::envelope_verifier::Check;
 
 /// Target share of the rate at which one core verifies signatures.
 const SHARE: f64 = 0.6;

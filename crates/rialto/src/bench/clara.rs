@@ -17,11 +17,11 @@ use super::hub::BenchHub;
 use super::items::{self, Items};
 use super::jobs::How;
 use super::load::{self, Plan};
-use super::measured::Measured;
-use super::people;
+use super::measurement::Measured;
+use super::agents;
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
-use super::rsa::Check;
+use super::rsa_verifier::Check;
 
 /// Target share of the rate at which one core verifies signatures.
 const SHARE: f64 = 0.5;
@@ -83,7 +83,7 @@ async fn cast(hub: &BenchHub) -> io::Result<Account> {
     };
     agent.register(&profile).await.map_err(io::Error::other)?;
     let requester = Account::new(Wallet::rsa().map_err(io::Error::other)?, server);
-    people::enrich(&hub.engine, &format!("clara:{}", requester.address())).await?;
+    agents::enrich(&hub.engine, &format!("clara:{}", requester.address())).await?;
     Ok(requester)
 }
 

@@ -11,7 +11,7 @@ use rialto_core::money::Credits;
 use super::hub::BenchHub;
 use super::jobs::How;
 use super::load::{self, Plan, Request};
-use super::people::{self, Sells};
+use super::agents::{self, Sells};
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 
@@ -108,7 +108,7 @@ async fn gather(hub: &BenchHub, agents: usize) -> io::Result<()> {
         let owner = format!("owner-{}", at % 1_000);
         let engine = hub.engine.clone();
         under_way.push(async move {
-            people::enrol(&engine, &owner, Liveness::Always, Some(sells)).await.map(drop)
+            agents::enrol(&engine, &owner, Liveness::Always, Some(sells)).await.map(drop)
         });
     }
     while let Some(done) = under_way.next().await {

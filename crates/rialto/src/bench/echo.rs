@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use super::postbox;
+use super::echo_message;
 
 /// The timestamp of an answer if the job has none.
 const SOME_TIME: &str = "2026-01-01T00:00:00Z";
@@ -65,7 +65,7 @@ impl Echo {
         let router = Router::new()
             .route("/jobs", post(answer))
             .route("/registry/jobs", post(answer))
-            .route("/relay/messages", post(postbox::take))
+            .route("/relay/messages", post(echo_message::take))
             .with_state(Arc::new(worker));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Ok(Self { address, runtime: Some(runtime) })

@@ -7,7 +7,7 @@ use std::thread;
 
 use rialto_client::agora::{Identity, Kind, PublicKey, Seed};
 
-use super::line::Raw;
+use super::raw_connection::Raw;
 
 /// The resource that all senders request.
 pub const RESOURCE: &str = "bench:echo:v1";

@@ -13,9 +13,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::correspondent::Correspondent;
-use super::events::{Event, Events};
-use super::letter;
+use super::relay_agent::Correspondent;
+use super::event_parser::{Event, Events};
+use super::message;
 
 /// Inboxes opened at once.
 const OPENING: usize = 128;
@@ -139,7 +139,7 @@ impl Stream {
 
     /// Parses bytes and returns whether they contain the first event.
     fn take(&mut self, bytes: &[u8]) -> bool {
-        let came_ns = letter::clock_ns(Instant::now());
+        let came_ns = message::clock_ns(Instant::now());
         let (before, mut last, mut connected) = (self.arrivals.len(), None, false);
         self.events.read(bytes, |event| match event {
             Event::Connected => connected = true,

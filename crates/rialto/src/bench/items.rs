@@ -8,7 +8,7 @@ use std::thread;
 
 use rialto_client::clara::{Account, Action, Signed};
 
-use super::line::Raw;
+use super::raw_connection::Raw;
 
 /// A typical task with some input; the spec's example is shorter.
 const PAYLOAD: &str = r#"{"prompt":"weather tokyo","max_results":3,"text":"some words of input"}"#;
@@ -81,7 +81,7 @@ mod tests {
     use rialto_client::clara::{Seed, Server, Wallet};
 
     use super::super::hub::BenchHub;
-    use super::super::rsa::Check;
+    use super::super::rsa_verifier::Check;
     use super::*;
 
     #[test]

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::echo::{Echo, Worker};
 use super::hub::BenchHub;
 use super::load::{self, Pace, Plan, Request};
-use super::people::{self, Person, Sells};
+use super::agents::{self, Person, Sells};
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 
@@ -87,9 +87,9 @@ async fn cast(hub: &BenchHub, connections: usize) -> io::Result<Vec<Pair>> {
         let skill = format!("bench-{at}");
         let sells = Sells { skill: skill.clone(), price };
         let (asks, works) = (format!("asks-{at}"), format!("works-{at}"));
-        let working = people::enrol(&hub.engine, &works, Liveness::Always, Some(sells)).await?;
-        let asking = people::enrol(&hub.engine, &asks, Liveness::Always, None).await?;
-        people::enrich(&hub.engine, &asks).await?;
+        let working = agents::enrol(&hub.engine, &works, Liveness::Always, Some(sells)).await?;
+        let asking = agents::enrol(&hub.engine, &asks, Liveness::Always, None).await?;
+        agents::enrich(&hub.engine, &asks).await?;
         pairs.push(Pair { asking, working, skill });
     }
     Ok(pairs)

@@ -18,8 +18,8 @@ use hyper::http::HeaderValue;
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::net::TcpStream;
 
-use super::measured::{Measured, Tally, Trouble};
-use super::wire::{Asked, Talk};
+use super::measurement::{Measured, Tally, Trouble};
+use super::hyper_connection::{Asked, Talk};
 
 /// Delay before a broken connection is opened again, so that a dead server is not hammered.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);

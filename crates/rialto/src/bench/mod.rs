@@ -9,35 +9,35 @@
 
 pub mod agora;
 pub mod clara;
-mod correspondent;
+mod relay_agent;
 mod cpu;
 pub mod discovery;
 pub mod echo;
 mod envelopes;
-mod events;
+mod event_parser;
 mod hub;
 mod inbox;
 mod items;
 pub mod jobs;
-mod letter;
-mod line;
+mod message;
+mod raw_connection;
 pub mod load;
-pub mod measured;
+pub mod measurement;
 pub mod memory;
-mod office;
-mod people;
-mod postbox;
+mod relay_fixture;
+mod agents;
+mod echo_message;
 mod process;
 pub mod report;
 pub mod rounds;
-mod rsa;
+mod rsa_verifier;
 pub mod send;
 pub mod stalled;
 pub mod startup;
 pub mod stored;
 pub mod streams;
-mod verify;
-mod wire;
+mod envelope_verifier;
+mod hyper_connection;
 pub mod worker;
 
 #[cfg(test)]

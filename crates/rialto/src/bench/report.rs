@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measured::{Errors, Measured};
+use super::measurement::{Errors, Measured};
 use super::rounds::Series;
 
 /// All results of one benchmark run.
@@ -224,7 +224,7 @@ fn duration(us: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::measured::Percentiles;
+    use super::super::measurement::Percentiles;
     use super::*;
 
     fn round(per_second: f64, p50_us: f64) -> Measured {

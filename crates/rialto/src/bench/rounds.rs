@@ -9,7 +9,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::measured::Measured;
+use super::measurement::Measured;
 
 /// Something that is measured once per round.
 pub struct Contestant<'a> {
@@ -91,7 +91,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 mod tests {
     use std::cell::RefCell;
 
-    use super::super::measured::{Errors, Percentiles};
+    use super::super::measurement::{Errors, Percentiles};
     use super::*;
 
     fn measured(per_second: f64) -> Measured {

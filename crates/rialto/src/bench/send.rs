@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::echo::{Echo, Worker};
 use super::jobs::How;
 use super::load::{Pace, Plan};
-use super::measured::Measured;
-use super::office::Office;
+use super::measurement::Measured;
+use super::relay_fixture::Office;
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 

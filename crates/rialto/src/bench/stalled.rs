@@ -9,18 +9,18 @@ use std::thread;
 use futures_util::future::try_join_all;
 use hyper::StatusCode;
 
-use super::correspondent::{Correspondent, register};
+use super::relay_agent::{Correspondent, register};
 use super::inbox::Stalled;
 use super::jobs::How;
-use super::letter::{Letters, PER_CONVERSATION};
-use super::line::Line;
+use super::message::{Letters, PER_CONVERSATION};
+use super::raw_connection::Line;
 use super::load::{self, Pace, Plan};
-use super::measured::{Measured, Trouble};
-use super::office::Office;
+use super::measurement::{Measured, Trouble};
+use super::relay_fixture::Office;
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 use super::send::plan;
-use super::wire::Talk;
+use super::hyper_connection::Talk;
 
 /// Milliseconds of p99 that all stalled readers together may add for the others.
 const GOAL_MS: f64 = 5.0;

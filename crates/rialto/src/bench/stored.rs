@@ -10,9 +10,9 @@ use rialto_core::time::Millis;
 use rialto_engine::Engine;
 use rialto_protocols::relay;
 
-use super::correspondent::Correspondent;
+use super::relay_agent::Correspondent;
 use super::jobs::How;
-use super::office::Office;
+use super::relay_fixture::Office;
 use super::report::Goal;
 use super::rounds::{Contestant, Series, take_turns};
 use super::send::plan;

@@ -4,7 +4,7 @@ use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::correspondent::register;
+use super::relay_agent::register;
 use super::hub::SETTINGS;
 use super::inbox::Inboxes;
 use super::process::HubProcess;

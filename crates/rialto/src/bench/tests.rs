@@ -10,10 +10,10 @@ use std::time::Duration;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::correspondent::Correspondent;
+use super::relay_agent::Correspondent;
 use super::echo::{Echo, Worker};
-use super::letter::Letters;
-use super::line::Raw;
+use super::message::Letters;
+use super::raw_connection::Raw;
 use super::load::{self, Pace, Plan, Request};
 
 const WORKER: &str = "0b7e1a52-4a39-4d50-9c66-9f0a3c9a7d11";

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 
 use super::hub::BenchHub;
 use super::load::Plan;
-use super::measured::{Measured, Tally, Trouble};
-use super::people;
+use super::measurement::{Measured, Tally, Trouble};
+use super::agents;
 use super::report::Goal;
 use super::rounds::Series;
 use super::rounds::{Contestant, take_turns};
@@ -58,8 +58,8 @@ pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<(Vec<Seri
 
 /// Registers a requester with credits and starts both agents; they stop with the hub.
 async fn start(hub: &BenchHub, state: &TempDir) -> io::Result<Hub> {
-    let person = people::enrol(&hub.engine, "asks", Liveness::Always, None).await?;
-    people::enrich(&hub.engine, "asks").await?;
+    let person = agents::enrol(&hub.engine, "asks", Liveness::Always, None).await?;
+    agents::enrich(&hub.engine, "asks").await?;
     let url = format!("http://{}", hub.address);
     let skill = |name: &str| Skill::new(name, "0.01").map_err(io::Error::other);
     let function = Agent::named(FUNCTION)

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use rialto_engine::audit::Report;
 use rialto_engine::store::StoreError;
 
-use super::say;
-use super::trouble::Trouble;
+use super::output;
+use super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Exit {
         false => told(&report),
     };
     // The exit code counts even if the reader closes the pipe.
-    let _ = say::line(&told);
+    let _ = output::line(&told);
     if report.is_clean() { Exit::Ok } else { Exit::Failed }
 }
 

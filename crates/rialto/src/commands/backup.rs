@@ -7,8 +7,8 @@ use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::secret::{self, HubSecret};
 use serde_json::json;
 
-use super::say;
-use super::trouble::Trouble;
+use super::output;
+use super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Exit {
     match made(args) {
         Ok(told) => {
-            let _ = say::line(&told);
+            let _ = output::line(&told);
             Exit::Ok
         }
         Err(trouble) => trouble.tell(args.json),

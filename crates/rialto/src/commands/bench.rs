@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 
-use super::trouble::Trouble;
-use super::{complain, say};
+use super::error::Trouble;
+use super::{complain, output};
 use crate::bench::jobs::How;
 use crate::bench::load::Pace;
 use crate::bench::report::Report;
@@ -94,7 +94,7 @@ pub fn run(args: Args) -> Exit {
         Some(Err(error)) => return complain(error),
     };
     // The exit code counts even if the reader closes the pipe.
-    let _ = say::line(&told);
+    let _ = output::line(&told);
     if args.check && !report.all_met() { Exit::Failed } else { Exit::Ok }
 }
 

@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::say;
+use super::output;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -20,6 +20,6 @@ pub fn run(args: &Args) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut line, "rialto", &mut script);
     // A closed pipe is not an error: the reader has seen enough.
-    let _ = say::piece(&String::from_utf8_lossy(&script));
+    let _ = output::piece(&String::from_utf8_lossy(&script));
     Exit::Ok
 }

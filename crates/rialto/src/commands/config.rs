@@ -6,8 +6,8 @@ use clap::Subcommand;
 use rialto_hub::config::{Loaded, Posture};
 use serde_json::json;
 
-use super::say;
-use super::trouble::Trouble;
+use super::output;
+use super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> Exit {
         |trouble| trouble.tell(args.json),
         |told| {
             // A closed pipe is not an error: the reader has seen enough.
-            let _ = say::line(&told);
+            let _ = output::line(&told);
             Exit::Ok
         },
     )

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
-use rialto_protocols::face::fidelity::{Converted, convert};
+use rialto_protocols::adapter::fidelity::{Converted, convert};
 use serde::Serialize;
 
 use super::notes::{Row, table};
-use super::say;
-use super::trouble::Trouble;
+use super::output;
+use super::error::Trouble;
 use crate::exit::Exit;
 
 /// The maximum length of a request.
@@ -46,7 +46,7 @@ struct Document<'c> {
     to: Protocol,
     asked: &'c str,
     given: &'c str,
-    notes: &'c [rialto_protocols::face::fidelity::Note],
+    notes: &'c [rialto_protocols::adapter::fidelity::Note],
 }
 
 pub fn run(args: &Args) -> Exit {
@@ -69,13 +69,13 @@ fn told(args: &Args) -> Result<Exit, Trouble> {
         notes,
     };
     if args.json {
-        let _ = say::line(&serde_json::to_string(&document).unwrap_or_default());
+        let _ = output::line(&serde_json::to_string(&document).unwrap_or_default());
         return Ok(Exit::Ok);
     }
     if args.explain {
-        say::aside(&table(&rows(&converted)));
+        output::aside(&table(&rows(&converted)));
     }
-    let _ = say::line(&given.payload);
+    let _ = output::line(&given.payload);
     Ok(Exit::Ok)
 }
 

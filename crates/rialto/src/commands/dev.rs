@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rialto_hub::config::Posture;
 
 use super::context::OWN_HUB;
-use super::{complain, demo_agents, init, live, say, serve};
+use super::{complain, demo_agents, init, history_printer, output, serve};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -51,9 +51,9 @@ pub fn run(args: Args) -> Exit {
     serve::hub(&source, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         // The hub keeps running if standard output is closed.
-        let _ = say::line(&greeting(&url, hub.new_operator_key.as_deref()));
+        let _ = output::line(&greeting(&url, hub.new_operator_key.as_deref()));
         if !args.quiet {
-            tokio::spawn(live::print(hub.engine.clone()));
+            tokio::spawn(history_printer::print(hub.engine.clone()));
         }
         tokio::spawn(demo_agents::work(format!("http://{address}"), data.clone()));
     })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 pub use rialto_client::KeyFile;
 
-use super::trouble::Trouble;
+use super::error::Trouble;
 use crate::exit::Exit;
 
 /// A file reserved for a key; removed again unless a key is written.

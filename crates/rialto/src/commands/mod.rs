@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 
-mod access;
-mod acting;
+mod hub_options;
+mod agent_names;
 mod agent;
 mod audit;
 mod backup;
@@ -16,27 +16,27 @@ mod dev;
 mod doctor;
 mod init;
 mod job;
-mod keep;
+mod private_files;
 mod key;
 mod key_file;
-mod length;
+mod duration;
 mod listen;
-mod live;
+mod history_printer;
 mod msg;
-mod newcomer;
+mod auto_register;
 mod notes;
 mod openapi;
 mod operator;
 mod rep;
 mod restore;
-mod say;
+mod output;
 mod serve;
 mod table;
-mod trouble;
+mod error;
 mod uri;
 mod views;
 mod wallet;
-mod watch;
+mod live_line;
 mod webhook;
 
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
-use trouble::Trouble;
+use error::Trouble;
 
 /// The main examples, shown before the list of commands.
 const EXAMPLES: &str = "Examples:
@@ -186,7 +186,7 @@ fn help_for(typed: impl Iterator<Item = String>) -> String {
 
 /// Prints an error to standard error.
 fn complain(error: impl std::fmt::Display) -> Exit {
-    say::aside(&format!("rialto: {error}"));
+    output::aside(&format!("rialto: {error}"));
     Exit::Failed
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::say::one_line;
+use super::output::one_line;
 
 /// Characters of a value that are shown.
 const VALUE_MAX: usize = 48;

@@ -1,11 +1,11 @@
 //! `rialto openapi`: prints the API document without a hub.
 
-use super::say;
+use super::output;
 use crate::exit::Exit;
 
 pub fn run() -> Exit {
     let document = rialto_hub::app::openapi::document();
     // A closed pipe is not an error: the reader has seen enough.
-    let _ = say::line(&serde_json::to_string_pretty(&document).unwrap_or_default());
+    let _ = output::line(&serde_json::to_string_pretty(&document).unwrap_or_default());
     Exit::Ok
 }

@@ -8,7 +8,7 @@ use rialto_hub::config::{Loaded, Posture, Problems};
 use rialto_hub::shutdown::Shutdown;
 use rialto_hub::telemetry;
 
-use super::{complain, runtime, say};
+use super::{complain, runtime, output};
 use crate::exit::Exit;
 
 /// The variable for an operator key that is not created by the hub.
@@ -54,7 +54,7 @@ pub fn run(args: Args) -> Exit {
             told.push_str(&format!("\noperator key (shown only once): {key}"));
         }
         // The hub keeps running if standard output is closed.
-        let _ = say::line(&told);
+        let _ = output::line(&told);
     })
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::say;
+use super::output;
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -87,13 +87,13 @@ impl Table {
 
     /// Adds a row, one text per column; an empty text is shown as a dash.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl AsRef<str>>) {
-        let shown = |cell: &str| if cell.is_empty() { "-".to_owned() } else { say::one_line(cell) };
+        let shown = |cell: &str| if cell.is_empty() { "-".to_owned() } else { output::one_line(cell) };
         self.rows.push(cells.into_iter().map(|cell| shown(cell.as_ref())).collect());
     }
 
     /// Prints the table, as wide as the terminal. A closed pipe is not an error.
     pub fn print(&self) {
-        let _ = self.lines(width()).iter().try_for_each(|line| say::line(line));
+        let _ = self.lines(width()).iter().try_for_each(|line| output::line(line));
     }
 
     /// The lines, at most `width` columns wide where possible.

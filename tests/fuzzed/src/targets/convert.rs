@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::ALL;
-use rialto_protocols::face::fidelity::{Fate, convert as converted};
+use rialto_protocols::adapter::fidelity::{Fate, convert as converted};
 use rialto_protocols::kit::ijson;
 
 /// Checks the conversion between all protocols.

@@ -3,7 +3,7 @@
 //! The input is the name of a table, a line end, and a body.
 
 use rialto_engine::store::StoreError;
-use rialto_engine::store::sqlite::reread::Probe;
+use rialto_engine::store::sqlite::row_probe::Probe;
 
 thread_local! {
     static PROBE: Probe = Probe::new().expect("a store in memory");

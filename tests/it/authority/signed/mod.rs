@@ -7,7 +7,7 @@ pub mod envelopes;
 pub mod items;
 
 use rialto_hub::app::listed;
-use rialto_protocols::face::Reach;
+use rialto_protocols::adapter::Reach;
 
 use crate::kit::{TestHub, snapshot};
 

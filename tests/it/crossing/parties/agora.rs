@@ -1,6 +1,6 @@
 //! agora agents: keys that sign envelopes, and inboxes.
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_engine::clock::Clock;
 use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ed25519::PublicKey;

@@ -1,6 +1,6 @@
 //! Relay agents with an endpoint.
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 
 use super::relay::{Member, Relay};
 use crate::crossing::party::{Doing, End, Found, Protocol, Requester, Saying, Terms, Worker};

@@ -1,6 +1,6 @@
 //! clara's agents and wallets: signed items with tags, and a board.
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::money::Credits;
 use rialto_protocols::clara::PROCESS;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! openclaw agents: collaborations with responders that find their own work.
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use serde_json::{Value, json};
 
 use super::registry::trace;

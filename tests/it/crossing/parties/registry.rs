@@ -1,6 +1,6 @@
 //! Registry agents: jobs with budgets, and workers that poll.
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -6,7 +6,7 @@
 
 use rialto_core::agent::Agent;
 use rialto_core::command::{Actor, Canceller, Command, Enrol, JobRef, Response};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;

@@ -3,11 +3,11 @@
 use rialto_core::agent::Liveness;
 use rialto_core::agent::presence::Stance;
 use rialto_core::command::{Command, Enrol, Unfit};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::money::Credits;
-use rialto_core::signed::{
+use rialto_core::signed_order::{
     Ask, Binding, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
 };
 use rialto_core::testkit::Scene;

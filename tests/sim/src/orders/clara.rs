@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Actor, Command, Enrol, JobRef, Unfit};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection, State};
 use rialto_core::market::{Deed, Opening, Post};

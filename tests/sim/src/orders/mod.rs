@@ -16,7 +16,7 @@ mod work;
 
 use rialto_core::alias::Protocol;
 use rialto_core::command::{Command, Enrol, OpenJob};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{PRIORITY, Policy, Requester, Selection};
 use rialto_core::testkit::Scene;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rialto_core::agent::presence::Stance;
-use rialto_core::agent::said::Condition;
+use rialto_core::agent::status::Condition;
 use rialto_core::agent::{Liveness, Terms};
 use rialto_core::command::{Command, Enrol};
 use rialto_core::job::{Policy, Selection};

@@ -3,7 +3,7 @@
 
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Command, Enrol, Unfit};
-use rialto_core::grain::Grain;
+use rialto_core::price_step::Grain;
 use rialto_core::job::{Policy, Selection};
 use rialto_core::money::Credits;
 use rialto_core::testkit::Scene;

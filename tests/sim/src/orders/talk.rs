@@ -3,7 +3,7 @@
 use rialto_core::alias::Digest;
 use rialto_core::command::{Command, SendMessage, Turn};
 use rialto_core::id::AgentId;
-use rialto_core::memory::{Kept, Principal};
+use rialto_core::idempotency::{Kept, Principal};
 use rialto_core::testkit::Scene;
 use rialto_core::time::Millis;
 use rialto_engine::Idempotency;

@@ -3,7 +3,7 @@
 use rialto_core::agent::Agent;
 use rialto_core::id::JobId;
 use rialto_core::job::{Job, Requester, Selection, State};
-use rialto_core::signed::{Binding, Deed, GiveUp, Named, Signed, TakeOffer};
+use rialto_core::signed_order::{Binding, Deed, GiveUp, Named, Signed, TakeOffer};
 use rialto_core::testkit::Scene;
 
 use super::{Right, people};

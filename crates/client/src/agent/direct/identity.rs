@@ -7,7 +7,7 @@ use uuid::{Builder, Uuid};
 use crate::agent::{AgentError, Seat};
 use crate::agora::{self, Seed};
 use crate::call::{CallError, Hub};
-use crate::line::http_url;
+use crate::origin_client::http_url;
 
 /// An agent's identity: its display name, its id, and its signing key.
 ///

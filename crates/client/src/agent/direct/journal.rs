@@ -15,8 +15,8 @@ use rialto_core::alias::Digest;
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::bench::lock;
-use crate::{clock, keep};
+use super::worker_pool::lock;
+use crate::{clock, private_files};
 
 /// Maximum number of requests kept across a restart. Larger than any in-memory limit of a protocol
 /// that must not drop requests.
@@ -67,7 +67,7 @@ impl Journal {
     /// Opens the journal in a file, and returns its entries.
     pub(crate) fn open(path: PathBuf) -> io::Result<(Self, Vec<Entry>)> {
         if let Some(above) = path.parent() {
-            keep::directory(above)?;
+            private_files::directory(above)?;
         }
         let (pages, entries) = Pages::anew(path, clock::now())?;
         Ok((Self(Some(Mutex::new(pages))), entries))
@@ -103,7 +103,7 @@ impl Pages {
             text.push_str(&serde_json::to_string(entry)?);
             text.push('\n');
         }
-        keep::file(&path, &text)?;
+        private_files::file(&path, &text)?;
         let file = OpenOptions::new().append(true).open(&path)?;
         Ok((Self { path, file, entries: entries.len(), bytes: text.len() }, entries))
     }

@@ -47,13 +47,13 @@
 //! # }
 //! ```
 
-pub(crate) mod bench;
-pub(crate) mod door;
+pub(crate) mod worker_pool;
+pub(crate) mod router;
 mod identity;
 pub(crate) mod journal;
-pub(crate) mod ongoing;
-pub(crate) mod scope;
-pub(crate) mod shelf;
+pub(crate) mod shared_result;
+pub(crate) mod request_key;
+pub(crate) mod bounded_cache;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -64,12 +64,12 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use tokio::net::TcpListener;
 
-use self::bench::Bench;
-use self::door::{Door, Endpoint};
+use self::worker_pool::Bench;
+use self::router::{Door, Endpoint};
 use self::journal::{Entry, Journal};
 use super::{AgentError, Seat, Workshop, program};
 use crate::call::CallError;
-use crate::endpoint::{self, NoBody};
+use crate::http_server::{self, NoBody};
 use crate::{agora, openclaw, registry, relay};
 
 pub use identity::Identity;
@@ -136,7 +136,7 @@ async fn answer_at(
     };
     let _open = Open(Arc::clone(bench));
     let stop = stop.shared();
-    let served = endpoint::serve(listener, BODY_BYTES_MAX, answer, stop.clone());
+    let served = http_server::serve(listener, BODY_BYTES_MAX, answer, stop.clone());
     let closed = async {
         stop.await;
         bench.close(GRACE).await;

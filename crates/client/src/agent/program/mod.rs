@@ -5,23 +5,23 @@
 
 mod environment;
 mod exec;
-mod group;
+mod process_group;
 mod lines;
 mod persistent;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod web;
+mod http_program;
 
 pub use environment::{BadVariable, Environment};
 pub use exec::Exec;
 pub(super) use exec::end;
-pub(super) use group::all_ended;
+pub(super) use process_group::all_ended;
 pub use persistent::Persistent;
 #[cfg(any(test, feature = "testkit"))]
 pub use persistent::told;
 pub use tail::Log;
-pub use web::Web;
+pub use http_program::Web;
 
 use serde_json::Value;
 

@@ -17,10 +17,10 @@
 //! # }
 //! ```
 
-mod desk;
-mod hands;
-mod kept;
-mod memory;
+mod service;
+mod endpoint;
+mod journal_notes;
+mod idempotency;
 mod offers;
 mod serve;
 
@@ -31,18 +31,18 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::time::Instant;
 
 use super::agent::Agent;
-use super::answer::Answered;
+use super::response::Answered;
 use super::hello::{Profile, Welcomed};
 use super::identity::Identity;
 use super::incoming::Incoming;
-use super::negotiation::Proposal;
-use super::order::Order;
+use super::negotiation_options::Proposal;
+use super::request_spec::Order;
 use super::outcome::{Outcome, Work};
-use super::said::Said;
+use super::payload::Said;
 use super::server::Server;
 use crate::call::CallError;
 
-pub(crate) use hands::endpoint;
+pub(crate) use endpoint::endpoint;
 pub use serve::serve;
 
 /// The default timeout of an answer.

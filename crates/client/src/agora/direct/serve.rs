@@ -11,12 +11,12 @@ use rialto_protocols::agora::{BODY_MAX, Code, Failure, VERSION, WINDOW};
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::net::TcpListener;
 
-use super::desk::Desk;
+use super::service::Desk;
 use crate::agent::direct::journal::Journal;
 use crate::agora::handler::Handler;
 use crate::agora::identity::Identity;
 use crate::clock;
-use crate::endpoint::{self, Answer, NoBody, is_encoded};
+use crate::http_server::{self, Answer, NoBody, is_encoded};
 
 /// Path for envelopes to one agent; its key follows.
 const AGENTS: &str = "/agora/agents/";
@@ -35,7 +35,7 @@ pub async fn serve<H: Handler>(
         let desk = Arc::clone(&desk);
         async move { route(&desk, &head, body).await }
     };
-    endpoint::serve(listener, BODY_MAX, answer, stop).await;
+    http_server::serve(listener, BODY_MAX, answer, stop).await;
 }
 
 /// Handles one request.

@@ -293,5 +293,5 @@ async fn an_envelope_whose_answer_was_lost_goes_again_as_it_is() {
     agent.send(sealed.expect("sealed")).await.expect_err("no answer");
     let sent: Vec<_> = stage.heard().into_iter().filter(|heard| !heard.body.is_empty()).collect();
     assert_eq!((sent.len(), &sent[0].body), (2, &sent[1].body));
-    assert!(sent[0].body.contains(&rialto_protocols::kit::stamp::millis(old)), "{}", sent[0].body);
+    assert!(sent[0].body.contains(&rialto_protocols::kit::rfc3339::millis(old)), "{}", sent[0].body);
 }

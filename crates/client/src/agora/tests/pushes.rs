@@ -4,7 +4,7 @@ use rialto_protocols::agora::Kind;
 use rialto_protocols::agora::receipt;
 
 use super::hub::{hub, identity};
-use crate::agora::push::Receiver;
+use crate::agora::webhook::Receiver;
 use crate::agora::{NotTrusted, WebhookSecret};
 use crate::clock;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::kit::write;
+use rialto_protocols::kit::raw_json;
 use rialto_protocols::openclaw::collaboration::View;
 use rialto_protocols::openclaw::common::Common;
 use rialto_protocols::openclaw::message::{
@@ -14,13 +14,13 @@ use rialto_protocols::openclaw::state::State;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::book::Name;
+use super::store::Name;
 use crate::agent::direct::journal::Entry;
-use crate::agent::direct::ongoing::Ongoing;
-use crate::agent::direct::shelf::LIFE;
+use crate::agent::direct::shared_result::Ongoing;
+use crate::agent::direct::bounded_cache::LIFE;
 use crate::agent::{Job, Outcome};
 use crate::clock;
-use crate::openclaw::duty::Done;
+use crate::openclaw::presence::Done;
 use crate::openclaw::handler::Broken;
 
 /// An accepted request.
@@ -158,9 +158,9 @@ impl Collaboration {
             common,
             Some(self.id.to_string()),
             state,
-            write::verbatim(&self.request.raw),
-            Some(write::verbatim(&response.write())),
-            over.map(|over| write::verbatim(&over.message)),
+            raw_json::verbatim(&self.request.raw),
+            Some(raw_json::verbatim(&response.write())),
+            over.map(|over| raw_json::verbatim(&over.message)),
         );
         serde_json::to_vec(&view).unwrap_or_default()
     }

@@ -33,12 +33,12 @@
 //! # }
 //! ```
 
-mod book;
+mod store;
 mod collaboration;
-mod desk;
+mod service;
 mod node;
 mod peer;
-mod works;
+mod endpoint;
 
 pub use peer::Peer;
-pub(crate) use works::endpoint;
+pub(crate) use endpoint::endpoint;

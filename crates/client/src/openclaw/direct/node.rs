@@ -9,11 +9,11 @@ use rialto_protocols::openclaw::message::{Details, Identity, Report, Reputation,
 use rialto_protocols::openclaw::state::{Category, Status, UpdateType};
 use uuid::Uuid;
 
-use crate::agent::direct::bench::Bench;
+use crate::agent::direct::worker_pool::Bench;
 use crate::agent::{self, direct};
 use crate::call::CallError;
 use crate::clock;
-use crate::openclaw::duty::Record;
+use crate::openclaw::presence::Record;
 use crate::openclaw::profile::{Profile, Skill};
 use crate::openclaw::server::{common, traced};
 

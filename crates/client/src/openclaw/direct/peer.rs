@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use crate::call::CallError;
 use crate::openclaw::agent::Agent;
-use crate::openclaw::answer;
+use crate::openclaw::response;
 use crate::openclaw::collaboration::Collaboration;
-use crate::openclaw::order::Order;
-use crate::openclaw::patience::{Patience, passing};
+use crate::openclaw::request_spec::Order;
+use crate::openclaw::retry::{Patience, passing};
 use crate::openclaw::request::Asked;
 use crate::openclaw::server::Server;
 use crate::openclaw::wait::End;
@@ -33,7 +33,7 @@ impl Peer {
     pub async fn find(url: &str, me: Uuid) -> Result<Self, CallError> {
         let server = Server::new(url)?;
         let text = server.get(server.at(&["identity"])).await?.text;
-        Ok(Self { identity: answer::said(&text)?, agent: Agent::at(server, me) })
+        Ok(Self { identity: response::said(&text)?, agent: Agent::at(server, me) })
     }
 
     /// Sets the retry policy for requests.

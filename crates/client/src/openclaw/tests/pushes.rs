@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue};
 use sha2::Sha256;
 
 use super::hub::accepted;
-use crate::openclaw::push::{NotTaken, Receiver};
+use crate::openclaw::webhook::{NotTaken, Receiver};
 use crate::openclaw::{Event, NotVerified, Timestamp, WebhookSecret};
 
 const SECRET: [u8; 24] = [7; 24];

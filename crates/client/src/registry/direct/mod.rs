@@ -24,12 +24,12 @@
 //! ```
 
 mod callback;
-mod desk;
-mod paper;
+mod service;
+mod tracked_job;
 mod peer;
 mod refusal;
-mod said;
-mod works;
+mod result_body;
+mod endpoint;
 
 pub use peer::Peer;
-pub(crate) use works::endpoint;
+pub(crate) use endpoint::endpoint;

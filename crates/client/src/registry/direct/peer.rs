@@ -9,12 +9,12 @@ use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 use uuid::Uuid;
 
-use super::super::order::Job;
-use super::super::result::Standing;
+use super::super::job_spec::Job;
+use super::super::job_snapshot::Standing;
 use super::super::retry::again;
 use super::super::server::Reply;
 use crate::call::CallError;
-use crate::line::{Line, below, http_url};
+use crate::origin_client::{Line, below, http_url};
 use crate::retry::Retry;
 
 /// The path for jobs below an agent's URL.

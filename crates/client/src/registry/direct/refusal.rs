@@ -2,12 +2,12 @@
 
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::object::Object;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use uuid::Uuid;
 
 use crate::agent::Refused;
 use crate::clock;
-use crate::endpoint::{Answer, NoBody};
+use crate::http_server::{Answer, NoBody};
 
 /// A valid job, shown to a caller that sent an invalid one.
 const EXAMPLE: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","skill_name":"analyze_text","input_data":{"text":"Revenue for Q3 was 42000"},"budget":0.15,"currency":"chorus_credits_v1"}"#;
@@ -101,7 +101,7 @@ impl Refusal {
                 .raw("output_data", "null")
                 .raw("execution_cost", "0.00")
                 .whole("execution_time_ms", 0)
-                .text("timestamp_utc", &stamp::seconds(clock::now())),
+                .text("timestamp_utc", &rfc3339::seconds(clock::now())),
             None => Object::new().text("status", "error"),
         };
         body.text("error_code", self.code)

@@ -19,8 +19,8 @@
 
 mod receiver;
 mod serve;
-mod turn;
-mod work;
+mod envelope_record;
+mod endpoint;
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -28,13 +28,13 @@ use rialto_protocols::relay::receive;
 use rialto_protocols::relay::reply::{self, Said};
 use url::Url;
 
-use super::letter::Letter;
-use super::line::{self, Line, http_url};
+use super::envelope::Letter;
+use super::origin_client::{self, Line, http_url};
 use crate::call::{CallError, retry_after};
 
 pub use receiver::{Answer, CannotAdapt, Received, Receiver};
 pub use serve::serve;
-pub(crate) use work::endpoint;
+pub(crate) use endpoint::endpoint;
 
 /// Maximum size of a reply and of an envelope.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -74,9 +74,9 @@ impl Peer {
         let body = receive::write(letter.as_str(), None, "");
         let request = self.line.request(Method::POST, self.endpoint.clone())?;
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
-        let mut answer = line::send(request).await?;
+        let mut answer = origin_client::send(request).await?;
         let (status, after) = (answer.status(), retry_after(answer.headers()));
-        let body = line::body(&mut answer, BODY_BYTES_MAX).await?;
+        let body = origin_client::body(&mut answer, BODY_BYTES_MAX).await?;
         match reply::Reply::read(&body) {
             Some(reply) if status.is_success() || *reply.said() != Said::Other => {
                 Ok(Reply { said: reply.said().clone(), raw: reply.raw().to_owned() })
@@ -84,7 +84,7 @@ impl Peer {
             None if status.is_success() => {
                 Err(CallError::Unreadable("the reply is not a JSON object".to_owned()))
             }
-            _ => Err(line::refusal_of(status, after, &body)),
+            _ => Err(origin_client::refusal_of(status, after, &body)),
         }
     }
 }

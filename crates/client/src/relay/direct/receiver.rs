@@ -9,8 +9,8 @@ use rialto_protocols::relay::envelope::Invalid;
 use rialto_protocols::relay::{Bad, Code, receive, reply};
 
 use super::super::message::Contents;
-use super::super::once::Once;
-use super::super::signature::{ID_HEADER, WebhookSecret};
+use super::super::turn_dedup::Once;
+use super::super::webhook_signature::{ID_HEADER, WebhookSecret};
 
 /// A valid envelope that was received.
 #[derive(Clone, Debug)]

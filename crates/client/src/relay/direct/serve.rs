@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::BODY_BYTES_MAX;
 use super::receiver::{Answer, CannotAdapt, Received, Receiver};
 use crate::clock;
-use crate::endpoint::{self, NoBody};
+use crate::http_server::{self, NoBody};
 
 /// Receives envelopes on every path of `listener` until `stop`; running requests may then finish.
 /// If a caller disconnects, the handling of its envelope is cancelled.
@@ -34,10 +34,10 @@ pub async fn serve<H, F>(
                 Err(why) => unread(why),
             };
             let allow = (!is_post).then_some("POST");
-            endpoint::Answer { allow, ..endpoint::Answer::new(answer.status, answer.body) }
+            http_server::Answer { allow, ..http_server::Answer::new(answer.status, answer.body) }
         }
     };
-    endpoint::serve(listener, BODY_BYTES_MAX, answer, stop).await;
+    http_server::serve(listener, BODY_BYTES_MAX, answer, stop).await;
 }
 
 /// The response to a body that could not be read.

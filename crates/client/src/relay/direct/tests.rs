@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::relay::WebhookSecret;
-use crate::relay::letter::Draft;
+use crate::relay::envelope::Draft;
 use crate::testing::{Stage, answer};
 
 type Heard = Arc<Mutex<Vec<Received>>>;

@@ -3,13 +3,13 @@
 use super::by;
 use crate::agent::Liveness;
 use crate::agent::presence::Stance;
-use crate::agent::said::Condition;
+use crate::agent::status::Condition;
 use crate::command::{Actor, Command, Enrol, OpenJob};
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
 use crate::refusal::Refusal;
-use crate::signed::{Deed, Profile, Whom};
+use crate::signed_order::{Deed, Profile, Whom};
 use crate::testkit::{AWAY, HOME, Scene, enrolment, skill};
 use crate::time::Millis;
 

@@ -3,7 +3,7 @@
 use super::{by, refuses};
 use crate::alias::Protocol;
 use crate::command::{Actor, Command, Enrol, Pay};
-use crate::likeness::Likeness;
+use crate::confusables::Likeness;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::testkit::{AWAY, HOME, Scene, credits, enrolment};

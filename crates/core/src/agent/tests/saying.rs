@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::agent::Liveness;
 use crate::agent::presence::Stance;
-use crate::agent::said::{Condition, Said};
+use crate::agent::status::{Condition, Said};
 use crate::answer::Answer;
 use crate::command::{Command, Enrol, OpenJob};
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Selection, State};
 use crate::refusal::Refusal;
-use crate::signed::Profile;
+use crate::signed_order::Profile;
 use crate::testkit::{AWAY, DAWN, Scene, enrolment};
 use crate::time::{Millis, Timestamp};
 use proptest::prelude::*;

@@ -9,7 +9,7 @@ use crate::job::{Policy, Selection, State};
 use crate::market;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::signed::Deed;
+use crate::signed_order::Deed;
 use crate::testkit::{HOME, Scene, enrolment, said};
 use crate::world::Rules;
 

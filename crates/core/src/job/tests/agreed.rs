@@ -4,13 +4,13 @@ use super::responding::{ASKS, YES, seconds};
 use super::{PATIENT, keeps, market, sums};
 use crate::agent::Terms;
 use crate::command::{Approver, Command, JobRef, OfferRef, OpenJob, Response};
-use crate::grain::Grain;
+use crate::price_step::Grain;
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
 use crate::money::Credits;
 use crate::refusal::Refusal;
-use crate::signed::Profile;
-use crate::testkit::voices::{offer, part, result};
+use crate::signed_order::Profile;
+use crate::testkit::signed_orders::{offer, part, result};
 use crate::testkit::{AWAY, Scene, credits, enrolment, skill};
 use crate::time::Millis;
 

@@ -7,8 +7,8 @@ use crate::job::State;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::{Ask, Binding, Deed, MakeOffer, Profile, TakeOffer, Whom};
-use crate::testkit::voices::{accept, failure, offer, part, refusal, result, words};
+use crate::signed_order::{Ask, Binding, Deed, MakeOffer, Profile, TakeOffer, Whom};
+use crate::testkit::signed_orders::{accept, failure, offer, part, refusal, result, words};
 use crate::testkit::{LIFE, Scene, credits};
 use crate::time::Millis;
 

@@ -7,8 +7,8 @@ use crate::job::{Cause, State};
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
-use crate::signed::{Deed, GiveUp, Profile};
-use crate::testkit::voices::{accept, failure, offer, part, refusal, result, with, words};
+use crate::signed_order::{Deed, GiveUp, Profile};
+use crate::testkit::signed_orders::{accept, failure, offer, part, refusal, result, with, words};
 use crate::testkit::{AWAY, LIFE, Scene, credits, enrolment};
 use crate::time::Millis;
 
@@ -176,8 +176,8 @@ fn nobody_is_blamed_for_a_question_it_never_read_or_had_no_time_for() {
         scene.grant("ann", AWAY_PURSE);
         scene.hello("ann", &[]);
         let pat = scene.hello("pat", &[("sum", "5")]);
-        let question = scene.question("sum", crate::signed::Whom::Agent(pat), None);
-        let asked = crate::signed::Ask { timeout: Millis(timeout), ..question };
+        let question = scene.question("sum", crate::signed_order::Whom::Agent(pat), None);
+        let asked = crate::signed_order::Ask { timeout: Millis(timeout), ..question };
         let deed = Deed::Ask(Box::new(asked));
         scene.sign("ann", "r", deed).unwrap();
         scene.read(pat);

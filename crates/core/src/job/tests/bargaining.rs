@@ -2,14 +2,14 @@
 //! agents with a fixed price.
 
 use crate::command::{Command, JobRef, OpenJob, Unfit};
-use crate::grain::Grain;
+use crate::price_step::Grain;
 use crate::id::{AgentId, JobId};
 use crate::job::{Selection, State};
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::Profile;
-use crate::testkit::voices::{failure, offer, refusal, result};
+use crate::signed_order::Profile;
+use crate::testkit::signed_orders::{failure, offer, refusal, result};
 use crate::testkit::{Scene, credits, skill};
 use crate::time::Millis;
 
@@ -336,7 +336,7 @@ fn only_so_much_waits_for_one_agent_that_is_away() {
         let (selection, policy) = (Selection::Direct(far), super::PATIENT);
         scene.try_open(OpenJob { selection, policy, ..order }).map(|job| job.state)
     };
-    for _ in 0..crate::job::fit::WAITING_MAX {
+    for _ in 0..crate::job::readiness::WAITING_MAX {
         assert_eq!(ask(&mut scene), Ok(State::Queued));
     }
     assert_eq!(ask(&mut scene), Err(Refusal::AtCapacity));

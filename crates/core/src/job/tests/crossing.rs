@@ -7,8 +7,8 @@ use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Requester, Selection, State};
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::{Profile, Whom};
-use crate::testkit::voices::{accept, failure, offer, part, refusal, result, with, words};
+use crate::signed_order::{Profile, Whom};
+use crate::testkit::signed_orders::{accept, failure, offer, part, refusal, result, with, words};
 use crate::testkit::{Scene, credits, reached, skill};
 use crate::time::Millis;
 
@@ -250,7 +250,7 @@ fn one_who_is_asked_elsewhere_declines_in_its_own_way() {
     let (mut scene, ann) = ann();
     let bob = scene.worker("bob", "bob", &[("sum", "0")]);
     let order = scene.question("sum", Whom::Agent(bob), None);
-    let order = scene.signed("ann", "r", crate::signed::Deed::Ask(Box::new(order)));
+    let order = scene.signed("ann", "r", crate::signed_order::Deed::Ask(Box::new(order)));
     let job = scene.hear(order).unwrap().job.unwrap();
     scene
         .run(Command::Decline { job: JobRef::Id(job), by: bob, epoch: None, reason: None })

@@ -6,12 +6,12 @@ use crate::agent::{Liveness, Terms};
 use crate::command::{Command, Enrol, JobRef, OfferRef, OpenJob, Unfit};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
-use crate::job::fit::WAITING_MAX;
+use crate::job::readiness::WAITING_MAX;
 use crate::job::{Policy, Selection, State};
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::{Ask, Deed, Whom};
-use crate::testkit::voices::{offer, part, refusal, result, with};
+use crate::signed_order::{Ask, Deed, Whom};
+use crate::testkit::signed_orders::{offer, part, refusal, result, with};
 use crate::testkit::{AWAY, HOME, LIFE, Scene, credits, enrolment, reached};
 use crate::time::Millis;
 

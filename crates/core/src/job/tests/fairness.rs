@@ -8,14 +8,14 @@ use crate::command::{
     Approver, Command, Enrol, JobRef, OfferRef, OpenJob, PushEnd, ReportWork, Response,
 };
 use crate::id::{AgentId, JobId};
-use crate::job::fit::FREE_WAITING_MAX;
+use crate::job::readiness::FREE_WAITING_MAX;
 use crate::job::{Cause, Policy, Requester, Selection, State};
 use crate::message::strangers_room;
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
-use crate::signed::{Ask, Deed, Whom};
-use crate::testkit::voices::{offer, part};
+use crate::signed_order::{Ask, Deed, Whom};
+use crate::testkit::signed_orders::{offer, part};
 use crate::testkit::{AWAY, LEASE, Scene, credits, enrolment, job_in, reached, said};
 use crate::time::Millis;
 use crate::world::Rules;

@@ -1,6 +1,6 @@
 use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
 use crate::agent::presence::Stance;
-use crate::agent::said::Condition;
+use crate::agent::status::Condition;
 use crate::agent::{Liveness, Terms};
 use crate::command::{Command, Enrol, OpenJob};
 use crate::id::AgentId;
@@ -8,7 +8,7 @@ use crate::job::{Cause, Policy, Requester, Selection, State};
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::testkit::voices::refusal;
+use crate::testkit::signed_orders::refusal;
 use crate::testkit::{Scene, credits, enrolment, jobs_in};
 use crate::time::Millis;
 use proptest::prelude::*;

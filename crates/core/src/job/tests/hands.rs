@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::State;
 use crate::testkit::Scene;
-use crate::testkit::voices::result;
+use crate::testkit::signed_orders::result;
 use crate::time::Millis;
 
 /// The events about an agent's work so far: true for a start.

@@ -6,13 +6,13 @@ use crate::agent::Terms;
 use crate::agent::presence::Stance;
 use crate::command::{Canceller, Command, Enrol, JobRef, OfferRef, OpenJob, Timer};
 use crate::event::Event;
-use crate::grain::Grain;
+use crate::price_step::Grain;
 use crate::id::{AgentId, JobId};
-use crate::job::{Policy, Selection, State, ask};
+use crate::job::{Policy, Selection, State, request};
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::{Deed, Profile, Whom};
-use crate::testkit::voices::{offer, part, result, words};
+use crate::signed_order::{Deed, Profile, Whom};
+use crate::testkit::signed_orders::{offer, part, result, words};
 use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, reached, said, skill};
 use crate::time::Millis;
 use crate::world::Rules;
@@ -107,7 +107,7 @@ fn a_name_that_stands_for_another_is_asked_for_from_elsewhere_only() {
     let pat = scene.amend("pat", Profile { skills, ..Profile::default() });
     let bob = scene.worker("bob", "bob", &[]);
     let order = scene.question("sum", Whom::Best { max: 8 }, None);
-    let best = |by| ask::best(&scene.world, by, &order);
+    let best = |by| request::best(&scene.world, by, &order);
     assert_eq!(
         (best(Some(ann)), best(None)),
         (vec![], vec![]),

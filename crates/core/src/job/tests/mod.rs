@@ -29,7 +29,7 @@ mod working;
 
 use super::{Job, Policy, Selection};
 use crate::agent::presence::Stance;
-use crate::agent::said::Condition;
+use crate::agent::status::Condition;
 use crate::agent::{Skill, Terms};
 use crate::command::{Command, Enrol, OpenJob};
 use crate::id::AgentId;

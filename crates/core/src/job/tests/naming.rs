@@ -5,7 +5,7 @@ use crate::id::{AgentId, JobId};
 use crate::job::State;
 use crate::refusal::Refusal;
 use crate::testkit::Scene;
-use crate::testkit::voices::{accept, failure, offer, part, refusal, result, with};
+use crate::testkit::signed_orders::{accept, failure, offer, part, refusal, result, with};
 
 /// Two requesters that both invite `pat` under the id `r`.
 fn twins() -> (Scene, [AgentId; 3], [JobId; 2]) {

@@ -8,7 +8,7 @@ use crate::agent::{Skill, Terms};
 use crate::command::{Approver, Command, Enrol, OpenJob, Response};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
-use crate::job::respond::PATIENCE;
+use crate::job::acceptance::PATIENCE;
 use crate::job::{Cause, Policy, State};
 use crate::notice::News;
 use crate::testkit::{LEASE, LIFE, Scene, enrolment, reached, skill};

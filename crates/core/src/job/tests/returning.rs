@@ -7,7 +7,7 @@ use crate::agent::presence::Stance;
 use crate::agent::{Liveness, Terms};
 use crate::command::{Approver, Command, Enrol, OpenJob};
 use crate::id::{AgentId, JobId};
-use crate::job::{Cause, Policy, State, fit};
+use crate::job::{Cause, Policy, State, readiness};
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::testkit::{Scene, credits, enrolment, skill};
@@ -206,7 +206,7 @@ fn whether_somebody_is_there_is_known_before_anything_is_asked() {
     let terms = Terms { at_once: Some(0), ..Terms::default() };
     let liveness = Liveness::Polls;
     let ada = scene.enrol(Enrol { terms, liveness, ..order }).unwrap();
-    let away = |scene: &Scene| fit::away(&scene.world, scene.agent(ada), scene.now);
+    let away = |scene: &Scene| readiness::away(&scene.world, scene.agent(ada), scene.now);
     for stance in [Stance::Idle, Stance::Busy] {
         stand(&mut scene, ada, stance, Some(60));
         assert_eq!(away(&scene), Ok(None), "load is not checked");
@@ -227,7 +227,7 @@ fn whether_somebody_is_there_is_known_before_anything_is_asked() {
     stand(&mut scene, ada, Stance::Idle, None);
     scene.sleep(Millis(90_001));
     assert_eq!(away(&scene), Err(Refusal::Offline), "no heartbeat for too long");
-    assert_eq!(fit::away(&scene.world, scene.agent(client), scene.now), Ok(None));
+    assert_eq!(readiness::away(&scene.world, scene.agent(client), scene.now), Ok(None));
 }
 
 proptest! {

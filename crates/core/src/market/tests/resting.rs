@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::agent::presence::Stance;
-use crate::agent::said::Condition;
+use crate::agent::status::Condition;
 use crate::command::Command;
 use crate::job::State;
-use crate::signed::{self, Whom};
+use crate::signed_order::{self, Whom};
 use crate::testkit::skill;
 
 /// Assignments that follow each other at once.
@@ -164,7 +164,7 @@ fn whoever_comes_with_its_first_order_takes_what_rests_if_it_can() {
     }
     assert_eq!(scene.state(job), State::Queued);
     let first = scene.question("sum", Whom::Agent(strangers[0]), None);
-    let mut order = scene.signed("pat", "first", signed::Deed::Ask(Box::new(first)));
+    let mut order = scene.signed("pat", "first", signed_order::Deed::Ask(Box::new(first)));
     if let Some(newcomer) = &mut order.newcomer {
         newcomer.skills = vec![skill("sum", "10")];
     }

@@ -3,7 +3,7 @@ use crate::answer::Answer;
 use crate::command::{Canceller, Enrol, JobRef};
 use crate::decide::decide;
 use crate::market::Post;
-use crate::signed::Profile;
+use crate::signed_order::Profile;
 use crate::testkit::market::Teller;
 use crate::testkit::{HOME, Scene, credits, enrolment, said, skill};
 use crate::time::Millis;
@@ -57,7 +57,7 @@ fn what_an_agent_says_about_how_it_is_doing_ends_when_it_leaves() {
     let before = held(&scene, "ada");
     scene.run(Command::Boast { agent: ada, words: "b".repeat(9_000).into() }).unwrap();
     let words = Some((scene.now, "s".repeat(9_000).into()));
-    let told = crate::agent::said::Condition {
+    let told = crate::agent::status::Condition {
         stance: crate::agent::presence::Stance::Busy,
         until: None,
         words,

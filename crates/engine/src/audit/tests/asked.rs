@@ -5,7 +5,7 @@ use rialto_core::id::AgentId;
 
 use super::planted::plant;
 use super::*;
-use crate::scene::voices::KEYS;
+use crate::fixtures::signed_orders::KEYS;
 
 fn agent(db: &Connection, native: &str) -> AgentId {
     let sql = format!("SELECT id FROM agents WHERE body ->> 'native' = '{native}'");
@@ -178,8 +178,8 @@ fn only_who_was_asked_has_it() {
 fn a_script_of_signed_orders_is_clean() {
     let dir = tempfile::tempdir().expect("a directory can be created");
     let mut store = SqliteStore::open(dir.path()).expect("free");
-    let mut script = crate::scene::Script::default();
-    for order in voices::trades() {
+    let mut script = crate::fixtures::Script::default();
+    for order in signed_orders::trades() {
         let (answer, changes) = script.run(order.clone());
         assert!(matches!(answer, Answer::Heard { repeated: false, .. }), "{order:?}");
         store.commit(&changes, &Forgotten::default()).expect("there is space");
@@ -191,6 +191,6 @@ fn a_script_of_signed_orders_is_clean() {
     assert!(report.is_clean(), "{report:#?}");
     // And the store returns all of it.
     let world = crate::store::suite::rebuilt(&script, &mut store);
-    let seen = |world| crate::scene::picture(world, script.now);
+    let seen = |world| crate::fixtures::picture(world, script.now);
     assert_eq!(seen(&world), seen(&script.world));
 }

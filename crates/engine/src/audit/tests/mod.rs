@@ -21,9 +21,9 @@ use tempfile::TempDir;
 
 use super::{BREACHES_MAX, Report, audit};
 use crate::run::{Engine, Setup, Started};
-use crate::scene::market::{market, post_decline, post_offer, post_task};
-use crate::scene::{
-    DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report, said, voices,
+use crate::fixtures::market::{market, post_decline, post_offer, post_task};
+use crate::fixtures::{
+    DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report, said, signed_orders,
 };
 use crate::secret::HubSecret;
 use crate::store::sqlite::{FILE, SqliteStore, notices, row};
@@ -86,7 +86,7 @@ async fn grow(dir: &Path) {
     let ended = PushEnd::Delivered { reply: Some("{}".to_owned()) };
     run(Command::PushDone { notice, ended }).await.expect("it was in flight");
     // And signed requests, some of them still in progress.
-    for order in voices::trades() {
+    for order in signed_orders::trades() {
         run(order.clone()).await.unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
     }
     posts(&second.engine).await;
@@ -258,7 +258,7 @@ fn an_empty_store_is_clean() {
 fn a_hub_that_runs_or_was_killed_can_be_audited() {
     let dir = tempfile::tempdir().expect("a directory can be created");
     let mut store = SqliteStore::open(dir.path()).expect("free");
-    let mut script = crate::scene::Script::default();
+    let mut script = crate::fixtures::Script::default();
     crate::store::suite::history(&mut script, &mut store);
     let report = audit(dir.path()).expect("a running hub does not block it");
     assert!(report.is_clean(), "{report:#?}");

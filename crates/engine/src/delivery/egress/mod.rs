@@ -4,14 +4,14 @@
 //! `host_limits` and `rate_limit` limit the calls to one host, and `response` bounds what comes
 //! back. When to call and how to handle a failure is decided elsewhere.
 
-mod answer;
+mod response;
 mod dial;
 mod guard;
 mod headers;
-mod hosts;
+mod host_limits;
 mod networks;
-mod opened;
-mod pace;
+mod streaming;
+mod rate_limit;
 #[cfg(test)]
 mod tests;
 
@@ -24,14 +24,14 @@ use ipnet::IpNet;
 use reqwest::Client;
 use rialto_core::time::{Millis, Timestamp};
 
-pub use answer::{Answer, SendError};
+pub use response::{Answer, SendError};
 pub use dial::{Resolve, Resolving};
 pub use guard::{Blocked, Guard, Target};
-pub use opened::Opened;
+pub use streaming::Opened;
 
 use dial::{Dialling, System};
-use hosts::Hosts;
-use pace::Pace;
+use host_limits::Hosts;
+use rate_limit::Pace;
 
 /// The `User-Agent` header of outgoing calls.
 pub const USER_AGENT: &str = concat!("rialto/", env!("CARGO_PKG_VERSION"));
@@ -108,7 +108,7 @@ impl Egress {
         let connect_timeout = connect_timeout.min(timeout / 2);
         let dialling = Dialling { names, guard: Arc::clone(&guard), connect_timeout, per_host };
         let plain = dialling.plain()?;
-        let secure = dialling.secure().map_err(|e| answer::root_cause(&e));
+        let secure = dialling.secure().map_err(|e| response::root_cause(&e));
         let (hosts, pace) = (Hosts::new(per_host), Pace::new(per_host_per_minute));
         Ok(Self { guard, hosts, pace, timeout, secure, plain })
     }
@@ -151,8 +151,8 @@ impl Egress {
         let _slot = self.hosts.enter(target.host(), self.timeout).await.map_err(busy)?;
         let call = async {
             let request = client.post(target.url().clone()).headers(headers).body(body);
-            let response = request.send().await.map_err(|e| answer::from_client(&e))?;
-            answer::read(response, answer_limit).await
+            let response = request.send().await.map_err(|e| response::from_client(&e))?;
+            response::read(response, answer_limit).await
         };
         tokio::time::timeout(self.timeout, call).await.unwrap_or(Err(SendError::TimedOut))
     }
@@ -176,7 +176,7 @@ impl Egress {
         let request = client.post(target.url().clone()).headers(headers).body(body);
         let response = tokio::time::timeout(self.timeout, request.send()).await;
         let response = response.map_err(|_| SendError::TimedOut)?;
-        let response = response.map_err(|e| answer::from_client(&e))?;
+        let response = response.map_err(|e| response::from_client(&e))?;
         Ok(Opened::new(response, answer_limit, self.timeout, end, slot))
     }
 

@@ -6,7 +6,7 @@ use rialto_core::id::{EventId, NoticeId};
 use rialto_core::refusal::Refusal;
 
 use super::*;
-use crate::scene::{enrol, grant, pay, picture, report};
+use crate::fixtures::{enrol, grant, pay, picture, report};
 use crate::store::Page;
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn commands_of_one_batch_see_each_other() {
     // Opened, started, paid, confirmed and spent again, all before one commit.
     let mut confirm = pay(1, "ada", "bob", "1");
     confirm.job = Some("job-1".to_owned());
-    let named = JobRef::Foreign { origin: crate::scene::HOME, id: "job-1".to_owned() };
+    let named = JobRef::Foreign { origin: crate::fixtures::HOME, id: "job-1".to_owned() };
     let commands = [
         Command::OpenJob(Box::new(hub.ask(1, ada, "sum", "1"))),
         Command::Start { job: named, by: bob },

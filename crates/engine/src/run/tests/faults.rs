@@ -1,11 +1,11 @@
 //! Faults: a full disk leaves no trace and the hub continues; any other store error stops it.
 
 use rialto_core::alias::Digest;
-use rialto_core::memory::Principal;
+use rialto_core::idempotency::Principal;
 
 use super::*;
 use crate::run::Idempotency;
-use crate::scene::{LEASE, enrol, grant, pay, picture, report};
+use crate::fixtures::{LEASE, enrol, grant, pay, picture, report};
 
 fn broken() -> StoreError {
     StoreError::Broken("fsync failed, as planned".to_owned())

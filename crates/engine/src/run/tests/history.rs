@@ -7,7 +7,7 @@ use rialto_core::job::Job;
 
 use super::*;
 use crate::run::{Cursor, Side};
-use crate::scene::{enrol, grant, report, say};
+use crate::fixtures::{enrol, grant, report, say};
 
 /// A hub where ada had ten jobs done by bob and five by cyd, and wrote to bob.
 async fn busy(hub: &Hub) -> (AgentId, AgentId) {

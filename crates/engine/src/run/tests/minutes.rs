@@ -5,7 +5,7 @@ use rialto_core::job::Selection;
 
 use super::*;
 use crate::run::Hand;
-use crate::scene::{enrol, grant};
+use crate::fixtures::{enrol, grant};
 use crate::secret::HubSecret;
 use crate::testkit::SeededIds;
 

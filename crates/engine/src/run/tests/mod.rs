@@ -27,7 +27,7 @@ use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 
 use super::{Engine, Failure, Started};
-use crate::scene::{DAWN, agent_in, credits, job_in, open};
+use crate::fixtures::{DAWN, agent_in, credits, job_in, open};
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Key, Reader, Row, Store, StoreError};

@@ -1,7 +1,7 @@
 //! Concurrent payments: each moves exactly as often as it may.
 
 use super::*;
-use crate::scene::{grant, pay};
+use crate::fixtures::{grant, pay};
 
 async fn places() -> [(Hub, Option<tempfile::TempDir>); 2] {
     let dir = tempfile::tempdir().expect("a temporary directory");

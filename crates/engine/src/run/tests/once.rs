@@ -1,12 +1,12 @@
 //! Repeats: the same request gets the first answer for a day, also after a restart.
 
 use rialto_core::alias::Digest;
-use rialto_core::memory::{Amount, KEPT_FOR, Kept, Principal};
+use rialto_core::idempotency::{Amount, KEPT_FOR, Kept, Principal};
 use rialto_core::refusal::Refusal;
 
 use super::*;
 use crate::run::{Idempotency, Ran};
-use crate::scene::{enrol, grant, open, pay};
+use crate::fixtures::{enrol, grant, open, pay};
 
 fn key(name: &str, body: &str) -> Idempotency {
     let (scope, request) = (Digest::of(&[name.as_bytes()]), Digest::of(&[body.as_bytes()]));
@@ -209,7 +209,7 @@ async fn work_reported_under_a_key_is_not_counted_as_begun_twice() {
     busy.terms.per_minute = Some(2);
     let bob = hub.enrol(busy).await;
     let first = hub.open(hub.ask(1, ada, "sum", "1")).await;
-    let done = crate::scene::report(first, bob, true, "1");
+    let done = crate::fixtures::report(first, bob, true, "1");
     once(&hub, done, key("result", "b")).await.expect("it is assigned");
     // It accepts two jobs a minute, and has started one.
     hub.open(hub.ask(2, ada, "sum", "1")).await;

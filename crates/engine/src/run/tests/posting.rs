@@ -8,8 +8,8 @@ use rialto_core::job::Requester;
 use rialto_core::market::{Deed, Opening};
 
 use super::*;
-use crate::scene::enrol;
-use crate::scene::market::post;
+use crate::fixtures::enrol;
+use crate::fixtures::market::post;
 use crate::store::Page;
 
 /// A task of a requester that was not registered when the task was written.

@@ -3,7 +3,7 @@
 use rialto_core::command::Actor;
 
 use super::*;
-use crate::scene::enrol;
+use crate::fixtures::enrol;
 
 const MONTH: Millis = Millis::hours(24 * 30);
 

@@ -1,11 +1,11 @@
 //! What the lane does when idle: maintenance, removing expired rows, and clearing applied records.
 
 use rialto_core::alias::Digest;
-use rialto_core::memory::{KEPT_FOR, Principal};
+use rialto_core::idempotency::{KEPT_FOR, Principal};
 
 use super::*;
 use crate::run::Idempotency;
-use crate::scene::{enrol, grant, said};
+use crate::fixtures::{enrol, grant, said};
 
 /// Several times as long as the lane waits before it wakes by itself.
 const A_WHILE: Duration = Duration::from_secs(2);

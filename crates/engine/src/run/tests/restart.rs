@@ -1,7 +1,7 @@
 //! Restarts: a restarted hub has the same state as before.
 
 use super::*;
-use crate::scene::{Life, picture};
+use crate::fixtures::{Life, picture};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_hub_is_the_one_that_stopped() {

@@ -6,7 +6,7 @@ use rialto_core::reputation::Score;
 use rialto_core::world::discover::Wanted;
 
 use super::*;
-use crate::scene::{LEASE, enrol, grant, report};
+use crate::fixtures::{LEASE, enrol, grant, report};
 
 fn polled(native: &str) -> Enrol {
     Enrol { liveness: Liveness::Polls, ..enrol(native, native, &[("sum", "0")]) }

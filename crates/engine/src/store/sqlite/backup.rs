@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use super::row::{self, Page};
-use super::{reading, recall, schema, trouble};
+use super::{reading, read, schema, trouble};
 use crate::store::StoreError;
 
 /// The name of the marker's row.
@@ -49,7 +49,7 @@ pub fn copy(
         return Err(StoreError::Broken(format!("the copy's journal mode is {mode}")));
     }
     copy.execute_batch("PRAGMA synchronous = FULL").map_err(trouble)?;
-    let epoch = recall::counters(&copy)?.unwrap_or_default().epoch;
+    let epoch = read::counters(&copy)?.unwrap_or_default().epoch;
     let mark = Mark { taken_at, epoch, from };
     let mut page = Page::default();
     let (body, crc) = page.encode(ValueRef::Text(NAME.as_bytes()), &mark)?;

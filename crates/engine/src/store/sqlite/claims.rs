@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use parking_lot::RwLock;
 use rialto_core::alias::{Claim, Digest};
 use rialto_core::id::ClaimId;
-use rialto_core::world::quick::QuickMap;
+use rialto_core::world::id_map::QuickMap;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::filter::Filter;
+use super::bloom::Filter;
 use super::row::{Page, key, odd, read as read_row, text};
 use super::trouble;
 use crate::store::StoreError;

@@ -6,20 +6,20 @@
 pub(crate) mod backup;
 mod checkpoint;
 pub(crate) mod claims;
-mod durable;
-mod filter;
-mod log;
-pub(crate) mod mailboxes;
+mod durability;
+mod bloom;
+mod wal;
+pub(crate) mod inboxes;
 pub(crate) mod notices;
-pub(crate) mod recall;
+pub(crate) mod read;
 #[cfg(feature = "testkit")]
-pub mod reread;
+pub mod row_probe;
 pub(crate) mod row;
 pub(crate) mod schema;
-mod sieve;
+mod filter_loader;
 #[cfg(test)]
 mod tests;
-mod whole;
+mod integrity;
 mod write;
 
 use std::fs::File;
@@ -33,12 +33,12 @@ use rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE as LEAVE_THE_LO
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
-use crate::numbers::Histogram;
-use crate::private;
+use crate::metrics::Histogram;
+use crate::permissions;
 use checkpoint::{Checkpointer, Gate, Limits};
 use claims::Tail;
-use mailboxes::Behind;
-use sieve::Sieving;
+use inboxes::Behind;
+use filter_loader::Sieving;
 
 /// The database inside the data directory.
 pub const FILE: &str = "rialto.db";
@@ -90,7 +90,7 @@ impl SqliteStore {
 
     fn open_limited(dir: &Path, limits: Limits) -> Result<Self, StoreError> {
         let lock = lock(dir)?;
-        log::check(dir)?;
+        wal::check(dir)?;
         let path = own_file(dir)?;
         let mut db = Connection::open(&path).map_err(trouble)?;
         db.busy_timeout(BUSY).map_err(trouble)?;
@@ -98,11 +98,11 @@ impl SqliteStore {
         db.set_db_config(LEAVE_THE_LOG, true).map_err(trouble)?;
         schema::recognise(&db)?;
         backup::refuse(&db)?;
-        durable::set(&db, limits)?;
+        durability::set(&db, limits)?;
         db.set_prepared_statement_cache_capacity(128);
         schema::migrate(&db)?;
-        whole::check(&db)?;
-        durable::keep_names(dir)?;
+        integrity::check(&db)?;
+        durability::keep_names(dir)?;
         let tail = Arc::new(RwLock::new(Tail::load(&db)?));
         let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
         let behind = Behind::default();
@@ -176,9 +176,9 @@ impl Drop for SqliteStore {
 /// same permissions.
 fn own_file(dir: &Path) -> Result<PathBuf, StoreError> {
     let path = dir.join(FILE);
-    private::file(&path).map_err(broken)?;
+    permissions::file(&path).map_err(broken)?;
     for beside in ["-wal", "-shm"] {
-        private::narrow_file(&dir.join(format!("{FILE}{beside}")));
+        permissions::narrow_file(&dir.join(format!("{FILE}{beside}")));
     }
     Ok(path)
 }
@@ -193,7 +193,7 @@ fn reading(path: &Path) -> Result<Connection, StoreError> {
 
 /// Refuses a damaged WAL, unless a hub is writing it now; that hub has checked it already.
 pub(crate) fn log_is_sound(dir: &Path) -> Result<(), StoreError> {
-    if is_in_use(dir) { Ok(()) } else { log::check(dir) }
+    if is_in_use(dir) { Ok(()) } else { wal::check(dir) }
 }
 
 /// Whether a hub is running on this data directory.
@@ -203,7 +203,7 @@ pub(crate) fn is_in_use(dir: &Path) -> bool {
 }
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
-    let file = private::file(&dir.join(LOCK)).map_err(broken)?;
+    let file = permissions::file(&dir.join(LOCK)).map_err(broken)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.display().to_string())),
@@ -213,7 +213,7 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
 
 impl Store for SqliteStore {
     fn rebuild(&mut self) -> Result<Changes, StoreError> {
-        let (at_hand, behind) = recall::rebuild(&self.db)?;
+        let (at_hand, behind) = read::rebuild(&self.db)?;
         self.behind = behind;
         Ok(at_hand)
     }
@@ -227,8 +227,8 @@ impl Store for SqliteStore {
         let moved = self.at_once(|store| {
             write::batch(&store.db, batch, forgotten)?;
             match all {
-                true => mailboxes::catch_up(&store.db, &store.behind, batch)?,
-                false => mailboxes::settle(&store.db, batch)?,
+                true => inboxes::catch_up(&store.db, &store.behind, batch)?,
+                false => inboxes::settle(&store.db, batch)?,
             }
             claims::append(&store.db, &batch.claims)?;
             let overflow = store.tail.read().overflow(batch.claims.len());
@@ -245,13 +245,13 @@ impl Store for SqliteStore {
     }
 
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
-        recall::load(&self.db, &self.tail, key)
+        read::load(&self.db, &self.tail, key)
     }
 
     fn tend(&mut self) -> Result<bool, StoreError> {
         if !self.behind.is_empty() {
             let nothing = Changes::default();
-            self.at_once(|store| mailboxes::catch_up(&store.db, &store.behind, &nothing))?;
+            self.at_once(|store| inboxes::catch_up(&store.db, &store.behind, &nothing))?;
             self.behind.clear();
         }
         let slice = self.tail.read().slice();
@@ -284,11 +284,11 @@ struct SqliteReader {
 impl Reader for SqliteReader {
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
         let _pass = self.gate.pass();
-        recall::load(&self.db, &self.tail, key)
+        read::load(&self.db, &self.tail, key)
     }
 
     fn page(&mut self, page: Page) -> Result<Vec<Row>, StoreError> {
         let _pass = self.gate.pass();
-        recall::page(&self.db, page)
+        read::page(&self.db, page)
     }
 }

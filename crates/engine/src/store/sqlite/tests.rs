@@ -20,8 +20,8 @@ use tempfile::TempDir;
 
 use super::checkpoint::Limits;
 use super::{FILE, PAGE, SqliteStore};
-use crate::scene::market::post;
-use crate::scene::{Script, enrol};
+use crate::fixtures::market::post;
+use crate::fixtures::{Script, enrol};
 use crate::store::suite::history;
 use crate::store::{Key, Page, Row, Store, StoreError};
 

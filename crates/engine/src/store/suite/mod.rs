@@ -11,15 +11,15 @@ use rialto_core::command::{Command, PushEnd, Remember};
 use rialto_core::id::JobId;
 use rialto_core::job::Selection;
 use rialto_core::market::Deed;
-use rialto_core::memory::{Kept, Principal};
+use rialto_core::idempotency::{Kept, Principal};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::Store;
 use super::memory::MemoryStore;
 use super::sqlite::SqliteStore;
-use crate::scene::market::{post, post_offer, post_task};
-use crate::scene::{self, Script, agent_in, enrol, grant, job_in, open, pay, report, said, say};
+use crate::fixtures::market::{post, post_offer, post_task};
+use crate::fixtures::{self, Script, agent_in, enrol, grant, job_in, open, pay, report, said, say};
 
 /// A store that can be closed and opened again.
 pub trait Place {
@@ -94,7 +94,7 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     (reached.liveness, reached.endpoint) =
         (Liveness::Reached, Some("https://cyd.example".to_owned()));
     let cyd = agent_in(&run(enrolled(reached)));
-    let now = scene::DAWN;
+    let now = fixtures::DAWN;
     let done = job_in(&run(Command::OpenJob(Box::new(open(1, ada, "draw", "3", now)))));
     run(report(done, bob, true, "0.5"));
     let failed = job_in(&run(Command::OpenJob(Box::new(open(2, ada, "draw", "3", now)))));

@@ -13,7 +13,7 @@ use rialto_core::notice::{News, Notice};
 use rialto_core::time::Timestamp;
 
 use super::{Place, rebuilt};
-use crate::scene::{self, Script, agent_in, enrol, job_in, open, picture, report};
+use crate::fixtures::{self, Script, agent_in, enrol, job_in, open, picture, report};
 use crate::store::{Key, Page, Row, Store};
 
 pub fn a_finished_job_moves_to_the_archive(place: &mut dyn Place) {
@@ -27,7 +27,7 @@ pub fn a_finished_job_moves_to_the_archive(place: &mut dyn Place) {
     let ada = agent_in(&run(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[])))));
     let bob = Command::Enrol(Box::new(enrol("bob", "bob", &[("sum", "1")])));
     let bob = agent_in(&run(&mut script, bob));
-    let order = Command::OpenJob(Box::new(open(1, ada, "sum", "1", scene::DAWN)));
+    let order = Command::OpenJob(Box::new(open(1, ada, "sum", "1", fixtures::DAWN)));
     let job = job_in(&run(&mut script, order));
     run(&mut script, Command::Start { job: JobRef::Id(job), by: bob });
     drop(store);
@@ -60,7 +60,7 @@ pub fn a_job_opened_and_finished_in_one_batch_is_only_history(place: &mut dyn Pl
     let ada = agent_in(&run(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[])))));
     let bob = Command::Enrol(Box::new(enrol("bob", "bob", &[("sum", "1")])));
     let bob = agent_in(&run(&mut script, bob));
-    let order = Command::OpenJob(Box::new(open(1, ada, "sum", "1", scene::DAWN)));
+    let order = Command::OpenJob(Box::new(open(1, ada, "sum", "1", fixtures::DAWN)));
     let job = job_in(&run(&mut script, order));
     run(&mut script, report(job, bob, true, "1"));
     place.enter().commit(&batch, &Forgotten::default()).expect("there is space");
@@ -68,7 +68,7 @@ pub fn a_job_opened_and_finished_in_one_batch_is_only_history(place: &mut dyn Pl
     let world = rebuilt(&script, &mut *store);
     assert_eq!(picture(&world, script.now), picture(&script.world, script.now));
     assert_eq!(world.live_jobs().count(), 0);
-    let digest = claim::job(scene::HOME, "job-1");
+    let digest = claim::job(fixtures::HOME, "job-1");
     let Some(Row::Claim(found)) = store.load(Key::Claim(digest)).unwrap() else {
         panic!("claimed")
     };
@@ -82,7 +82,7 @@ pub fn pushes_appear_and_vanish(place: &mut dyn Place) {
     let mut store = place.enter();
     let mut bob = enrol("bob", "bob", &[("sum", "0")]);
     (bob.liveness, bob.endpoint) = (Liveness::Reached, Some("https://bob.example".to_owned()));
-    let mut order = open(1, AgentId(0), "sum", "0", scene::DAWN);
+    let mut order = open(1, AgentId(0), "sum", "0", fixtures::DAWN);
     order.requester = Requester::Guest("https://guest.example".to_owned());
     let mut notice = NoticeId(0);
     for command in [Command::Enrol(Box::new(bob)), Command::OpenJob(Box::new(order))] {

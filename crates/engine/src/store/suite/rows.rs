@@ -8,12 +8,12 @@ use rialto_core::command::{Command, Remember};
 use rialto_core::decide::Need;
 use rialto_core::id::*;
 use rialto_core::market::Deed;
-use rialto_core::memory::{Kept, Principal};
+use rialto_core::idempotency::{Kept, Principal};
 use rialto_core::notice::Notice;
 
 use super::{Place, history, rebuilt};
-use crate::scene::market::post;
-use crate::scene::{HOME, Script, picture};
+use crate::fixtures::market::post;
+use crate::fixtures::{HOME, Script, picture};
 use crate::store::{Key, Page, Row};
 
 pub fn an_empty_store_is_an_empty_world(place: &mut dyn Place) {

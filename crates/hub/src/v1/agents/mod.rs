@@ -1,22 +1,22 @@
 //! Public view of agents: search, list, show.
 
-mod merit;
+mod rank;
 mod ranking;
 pub mod reputation;
 mod search;
 pub mod view;
 
 use axum::extract::{RawQuery, State};
-use rialto_protocols::face::{Floor, RowsRead};
+use rialto_protocols::adapter::{Floor, RowsRead};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
-use super::answer::{Answered, ok};
+use super::response::{Answered, ok};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::proof::{Part, is_registered};
-use super::{names, page::choice};
+use super::auth::{Part, is_registered};
+use super::{agent_names, page::choice};
 use search::Wanted;
 use view::AgentView;
 
@@ -64,7 +64,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
 pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
     let now = floor.engine.now();
     let view = floor.engine.look(|world| {
-        let id = names::find(world, &name, "agent")?;
+        let id = agent_names::find(world, &name, "agent")?;
         let listed = is_registered(world, id).then(|| AgentView::whole(world, id, now)).flatten();
         listed.ok_or_else(Problem::not_found)
     })?;
@@ -81,7 +81,7 @@ fn wanted(query: &Query) -> Result<Wanted, Malformed> {
     };
     let unknown =
         || Malformed { field: "?protocol".to_owned(), message: "unknown protocol".to_owned() };
-    let protocol = query.text("protocol").map(|id| names::protocol(id).ok_or_else(unknown));
+    let protocol = query.text("protocol").map(|id| agent_names::protocol(id).ok_or_else(unknown));
     Ok(Wanted {
         skill: text("skill")?.map(str::to_owned),
         text: text("q")?.map(str::to_lowercase),

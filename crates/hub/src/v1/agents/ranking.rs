@@ -14,7 +14,7 @@ use rialto_core::reputation::Score;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 
-use super::merit::{Known, Merit};
+use super::rank::{Known, Merit};
 use super::search::{CANDIDATES_MAX, Found, Wanted};
 use crate::v1::page::Cursor;
 

@@ -7,15 +7,15 @@ use rialto_core::id::OutcomeId;
 use rialto_core::reputation::{Outcome, Score};
 use rialto_core::time::Millis;
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::face::Floor;
-use rialto_protocols::kit::write;
+use rialto_protocols::adapter::Floor;
+use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::v1::answer::{Answered, ok};
-use crate::v1::names;
+use crate::v1::response::{Answered, ok};
+use crate::v1::agent_names;
 use crate::v1::problem::Problem;
-use crate::v1::proof::{Part, is_registered};
+use crate::v1::auth::{Part, is_registered};
 
 /// Outcomes per read, and reads per response: many outcomes may not count.
 const SLICE: usize = 16;
@@ -72,10 +72,10 @@ struct Windowed {
 impl Step {
     fn of(outcome: &Outcome, before: Score) -> Self {
         Self {
-            before: write::millionths(before.millionths()),
-            hirer: write::millionths(outcome.hirer_score.millionths()),
+            before: raw_json::millionths(before.millionths()),
+            hirer: raw_json::millionths(outcome.hirer_score.millionths()),
             ok: outcome.ok,
-            after: write::millionths(outcome.score_after.millionths()),
+            after: raw_json::millionths(outcome.score_after.millionths()),
             formula: if outcome.ok { AFTER_SUCCESS } else { AFTER_FAILURE },
         }
     }
@@ -85,12 +85,12 @@ impl Windowed {
     fn of(desk: &Desk, scale: Millis) -> Self {
         let rates = desk.window.rates();
         Self {
-            score: desk.window.score(scale).map(write::millionths),
-            success_rate: rates.map(|rates| write::millionths(rates.success)),
-            on_time_completion_rate: rates.map(|rates| write::millionths(rates.on_time)),
+            score: desk.window.score(scale).map(raw_json::millionths),
+            success_rate: rates.map(|rates| raw_json::millionths(rates.success)),
+            on_time_completion_rate: rates.map(|rates| raw_json::millionths(rates.on_time)),
             average_response_time_ms: rates.map(|rates| rates.average.0),
             response_scale_ms: scale.0,
-            response_time_score: rates.map(|rates| write::millionths(rates.swift(scale))),
+            response_time_score: rates.map(|rates| raw_json::millionths(rates.swift(scale))),
             counted: rates.map_or(0, |rates| rates.count),
             formula: OF_WINDOW,
         }
@@ -100,7 +100,7 @@ impl Windowed {
 /// Public, so that every caller can check the score.
 pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
     let desk = floor.engine.look(|world| {
-        let id = names::find(world, &name, "agent")?;
+        let id = agent_names::find(world, &name, "agent")?;
         let desk = is_registered(world, id).then(|| world.desk(id).cloned()).flatten();
         desk.ok_or_else(Problem::not_found)
     })?;
@@ -110,7 +110,7 @@ pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
         _ => last_step(&floor.engine, desk.last_outcome).await?,
     };
     let registry = Stepwise {
-        score: write::millionths(standing.score.millionths()),
+        score: raw_json::millionths(standing.score.millionths()),
         successes: standing.successes,
         failures: standing.failures,
         last,

@@ -6,13 +6,13 @@ use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
-use rialto_protocols::kit::write;
+use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::merit::Merit;
-use crate::v1::answer::{money, time};
-use crate::v1::names;
+use super::rank::Merit;
+use crate::v1::response::{money, time};
+use crate::v1::agent_names;
 
 /// The fields of an agent, with all numbers that the hub's ranking uses.
 #[derive(Serialize)]
@@ -90,10 +90,10 @@ impl AgentView {
             name: agent.name.clone(),
             owner: owner.unwrap_or_default(),
             protocol: agent.home.to_string(),
-            names: names::of(world, id),
+            names: agent_names::of(world, id),
             skills: agent.skills_for_others().map(|skill| SkillView::of(skill, schemas)).collect(),
-            score: write::score(merit.score.millionths()),
-            rank_score: write::score(merit.weight().millionths()),
+            score: raw_json::score(merit.score.millionths()),
+            rank_score: raw_json::score(merit.weight().millionths()),
             jobs_settled: merit.settled,
             counterparties: merit.patrons,
             credits_paid: money(merit.paid),
@@ -113,8 +113,8 @@ impl SkillView {
             price: money(skill.price),
             by_offer: skill.by_offer,
             description: skill.about.clone(),
-            input_schema: schemas.then(|| write::verbatim(&skill.input)),
-            output_schema: schemas.then(|| write::verbatim(&skill.output)),
+            input_schema: schemas.then(|| raw_json::verbatim(&skill.input)),
+            output_schema: schemas.then(|| raw_json::verbatim(&skill.output)),
         }
     }
 }

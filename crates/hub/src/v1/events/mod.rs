@@ -3,8 +3,8 @@
 //! An agent's stream is its inbox, the operator's is the hub's history. Ids are positions there, so
 //! `Last-Event-ID` resumes without gap or repeat, also after a restart.
 
-mod feed;
-mod line;
+mod event_stream;
+mod history;
 mod source;
 
 use std::convert::Infallible;
@@ -16,17 +16,17 @@ use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::face::Floor;
-use rialto_protocols::face::stopping::Stopping;
+use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::shutdown::Stopping;
 use rialto_protocols::kit::last_event_id;
 use tokio::sync::watch;
 
-use super::answer::Answered;
+use super::response::Answered;
 use super::inbox;
 use super::page;
 use super::problem::Problem;
-use super::proof::Known;
-use feed::Feed;
+use super::auth::Known;
+use event_stream::Feed;
 use source::Source;
 
 /// Tells proxies not to buffer this response.

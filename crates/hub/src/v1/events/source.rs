@@ -6,9 +6,9 @@ use rialto_core::id::{AgentId, EventId};
 use rialto_engine::{Engine, Failure};
 use tokio::sync::{Notify, watch};
 
-use super::line;
-use crate::v1::notice;
-use crate::v1::proof::{Proven, Who};
+use super::history;
+use crate::v1::notices;
+use crate::v1::auth::{Proven, Who};
 
 /// What is streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +65,15 @@ impl Source {
     ) -> Result<Vec<Event>, Failure> {
         match self {
             Self::Inbox(agent) => {
-                let told = notice::after(engine, agent, after, limit).await?;
-                let event = |told: notice::Told| Event {
+                let told = notices::after(engine, agent, after, limit).await?;
+                let event = |told: notices::Told| Event {
                     id: told.position,
                     kind: told.kind,
                     data: told.members.line(),
                 };
                 Ok(told.into_iter().map(event).collect())
             }
-            Self::History => line::after(engine, EventId(after), limit).await,
+            Self::History => history::after(engine, EventId(after), limit).await,
         }
     }
 }

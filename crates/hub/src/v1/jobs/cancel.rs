@@ -3,16 +3,16 @@
 use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 
-use super::report::text;
+use super::result::text;
 use super::view::{Eyes, JobView};
-use crate::v1::answer::{Answered, ok};
-use crate::v1::known;
+use crate::v1::response::{Answered, ok};
+use crate::v1::strict_fields;
 use crate::v1::problem::Problem;
-use crate::v1::proof::{AsAgent, Part, Sent};
+use crate::v1::auth::{AsAgent, Part, Sent};
 
 /// `POST /v1/jobs/{id}/cancel`: by the requester, before a worker has started.
 pub async fn cancel(
@@ -39,6 +39,6 @@ pub async fn cancel(
 
 fn reason(body: &[u8]) -> Result<Option<String>, Malformed> {
     let json = ijson::read(body)?;
-    let f = known::fields(&json, &["reason"])?;
+    let f = strict_fields::fields(&json, &["reason"])?;
     text(&f, "reason")
 }

@@ -7,14 +7,14 @@ use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
 use rialto_engine::Engine;
 use rialto_engine::run::Side;
-use rialto_protocols::face::{Floor, shown};
+use rialto_protocols::adapter::{Floor, shown_jobs};
 
 use super::eyes;
 use super::view::JobView;
-use crate::v1::answer::{Answered, ok};
+use crate::v1::response::{Answered, ok};
 use crate::v1::page::{self, Cursor, Page, choice};
 use crate::v1::problem::Problem;
-use crate::v1::proof::AsAgent;
+use crate::v1::auth::AsAgent;
 
 /// The lists' tags in cursors.
 const LIVE: char = 'l';
@@ -55,7 +55,7 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let limit = page::limit(&query)?;
     let whose = (by.id, side);
     if side == Side::Worked {
-        shown::note_fetch(&floor, by.id, []).await;
+        shown_jobs::note_fetch(&floor, by.id, []).await;
     }
     let page = match stage {
         Stage::Live => {

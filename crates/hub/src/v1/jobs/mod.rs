@@ -1,10 +1,10 @@
 //! Jobs, for their requester and their worker.
 
-pub mod ask;
+pub mod open;
 pub mod cancel;
 pub mod list;
 pub mod offers;
-pub mod report;
+pub mod result;
 pub mod trace;
 pub mod view;
 
@@ -15,12 +15,12 @@ use axum::extract::{RawQuery, State};
 use rialto_core::command::JobRef;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
-use rialto_protocols::face::{Floor, fidelity};
+use rialto_protocols::adapter::{Floor, fidelity};
 use uuid::Uuid;
 
-use super::answer::{Answered, ok};
+use super::response::{Answered, ok};
 use super::problem::Problem;
-use super::proof::{Known, Part, Who};
+use super::auth::{Known, Part, Who};
 use super::{page, wait};
 use view::{Eyes, JobView};
 

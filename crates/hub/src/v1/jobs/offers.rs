@@ -11,18 +11,18 @@ use rialto_core::job::{Job, Offer, Selection, State as JobState};
 use rialto_core::number;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::view::{Eyes, JobView};
-use crate::v1::answer::{Answered, json, money, ok, time};
-use crate::v1::known;
-use crate::v1::names;
+use crate::v1::response::{Answered, json, money, ok, time};
+use crate::v1::strict_fields;
+use crate::v1::agent_names;
 use crate::v1::problem::Problem;
-use crate::v1::proof::{AsAgent, Part, Sent};
+use crate::v1::auth::{AsAgent, Part, Sent};
 
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
@@ -120,7 +120,7 @@ pub async fn make(
     Sent(body): Sent,
 ) -> Answered {
     let sent = ijson::read(&body).map_err(Malformed::from)?;
-    let f = known::fields(&sent, &["price", "valid_for"])?;
+    let f = strict_fields::fields(&sent, &["price", "valid_for"])?;
     let price = f.required_credits("price", DECIMALS)?;
     let valid_for = valid_for(&f)?;
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
@@ -191,15 +191,15 @@ pub async fn accept(
     Sent(body): Sent,
 ) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = known::fields(&json, &["offer", "agent", "price"])?;
-    let (place, name) = (offer_id(&f)?, names::given(&f, "agent")?);
+    let f = strict_fields::fields(&json, &["offer", "agent", "price"])?;
+    let (place, name) = (offer_id(&f)?, agent_names::given(&f, "agent")?);
     let price = f.credits("price", DECIMALS)?;
     if place.is_none() && name.is_none() {
         let text = "give \"offer\", the id of the offer, or \"agent\" and \"price\" of the offer";
         return Err(f.fail("offer", text).into());
     }
     let job = super::party(&floor, by.id, &id).await?;
-    let find = |name: &String| floor.engine.look(|world| names::find(world, name, "/agent"));
+    let find = |name: &String| floor.engine.look(|world| agent_names::find(world, name, "/agent"));
     let maker = name.as_ref().map(find).transpose()?;
     let offer = match (place, maker) {
         (Some(place), _) => {

@@ -4,12 +4,12 @@
 use axum::extract::State;
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_protocols::face::Floor;
-use rialto_protocols::face::fidelity::{self, Eyes};
+use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::fidelity::{self, Eyes};
 
-use crate::v1::answer::{Answered, ok};
+use crate::v1::response::{Answered, ok};
 use crate::v1::problem::Problem;
-use crate::v1::proof::{Part, ReadingParty, Who};
+use crate::v1::auth::{Part, ReadingParty, Who};
 
 /// Shows the trace, by the hub's id of the job or by the caller's own id.
 pub async fn show(

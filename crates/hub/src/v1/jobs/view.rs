@@ -1,14 +1,14 @@
 //! JSON views of a job; each viewer sees only what it may see.
 
 use rialto_core::job::{Cause, Job, Report, Requester};
-pub use rialto_protocols::face::fidelity::state;
-use rialto_protocols::kit::write;
+pub use rialto_protocols::adapter::fidelity::state;
+use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::offers::{self, BriefOffer};
-use crate::v1::answer::{money, time};
+use crate::v1::response::{money, time};
 
 /// Who views the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl JobView {
     /// Everything, for a party. Only the requester sees the callback.
     pub fn whole(job: &Job, eyes: Eyes) -> Self {
         let content = Content {
-            input: write::verbatim(&job.input),
+            input: raw_json::verbatim(&job.input),
             result: job.report.as_ref().map(ResultView::of),
             callback: job.callback.clone().filter(|_| eyes == Eyes::Requester),
             offers: match job.requester {
@@ -133,7 +133,7 @@ impl ResultView {
     fn of(report: &Report) -> Self {
         Self {
             ok: report.ok,
-            output: report.output.as_deref().map(write::verbatim),
+            output: report.output.as_deref().map(raw_json::verbatim),
             text: report.text.clone(),
             took_ms: report.took.0,
         }

@@ -9,13 +9,13 @@ use rialto_core::job::Job;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 use rialto_engine::store::{self, Row};
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 
-use crate::v1::answer::{Answered, ok};
+use crate::v1::response::{Answered, ok};
 use crate::v1::jobs::view::{Eyes, JobView};
 use crate::v1::page::{self, Cursor, Page, choice};
 use crate::v1::problem::Problem;
-use crate::v1::proof::AsOperator;
+use crate::v1::auth::AsOperator;
 
 /// The lists' tags in cursors.
 const LIVE: char = 'L';

@@ -5,13 +5,13 @@ use http::StatusCode;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::keys::{Key, Kind};
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
-use crate::v1::answer::{Answered, json};
-use crate::v1::proof::{AsOperator, Sent};
+use crate::v1::response::{Answered, json};
+use crate::v1::auth::{AsOperator, Sent};
 
 #[derive(Serialize)]
 struct Issued {

@@ -2,8 +2,8 @@
 
 pub mod jobs;
 pub mod keys;
-pub mod people;
-pub mod pushes;
+pub mod agents;
+pub mod deliveries;
 pub mod stats;
 
 use axum::extract::State;
@@ -11,19 +11,19 @@ use http::StatusCode;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::money::Credits;
-use rialto_protocols::face::{Floor, naming};
+use rialto_protocols::adapter::{Floor, naming};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
 use super::accounts::AccountView;
-use super::answer::{Answered, json, ok};
-use super::codes::NO_SUCH_OWNER;
+use super::response::{Answered, json, ok};
+use super::errors::NO_SUCH_OWNER;
 use super::jobs as shown;
 use super::jobs::view::{Eyes, JobView};
-use super::known;
+use super::strict_fields;
 use super::problem::Problem;
-use super::proof::{AsOperator, Part, Sent};
+use super::auth::{AsOperator, Part, Sent};
 
 /// Longest owner name in the ledger: a plain name, or one with its protocol as prefix.
 const OWNER_MAX: usize = 160;
@@ -45,7 +45,7 @@ struct Sum {
 impl Sum {
     fn read(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = known::fields(&json, &["owner", "amount", "create"])?;
+        let f = strict_fields::fields(&json, &["owner", "amount", "create"])?;
         let owner = f.required_name("owner", OWNER_MAX)?.to_owned();
         let amount = f.required_credits("amount", DECIMALS)?;
         let create = f.flag("create")?.unwrap_or(false);
@@ -111,14 +111,14 @@ struct Touched {
 
 /// `POST /v1/operator/agents/{id}/revoke-keys`: revokes all keys of an agent.
 pub async fn revoke_keys(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
-    let agent = people::find(&floor, &id)?;
+    let agent = agents::find(&floor, &id)?;
     floor.engine.run_once(Command::RevokeKeys { agent, by_operator: true }, by.once).await?;
     Ok(ok(&Touched { agent: agent.0 }))
 }
 
 /// `DELETE /v1/operator/agents/{id}`: unregisters an agent; its id stays reserved.
 pub async fn remove(State(floor): State<Floor>, _by: AsOperator, Part(id): Part) -> Answered {
-    let agent = people::find(&floor, &id)?;
+    let agent = agents::find(&floor, &id)?;
     floor.engine.run(Command::Remove { agent, by_operator: true }).await?;
     Ok(ok(&Touched { agent: agent.0 }))
 }

@@ -9,13 +9,13 @@ use rialto_core::owner::Owner;
 use rialto_core::world::World;
 use rialto_core::world::footprint::{Account, Kind};
 use rialto_engine::Engine;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::v1::answer::{Answered, money, ok};
+use crate::v1::response::{Answered, money, ok};
 use crate::v1::jobs::view;
-use crate::v1::proof::AsOperator;
+use crate::v1::auth::AsOperator;
 
 /// Agents counted at once; between two slices the commit lane may publish.
 const SLICE: u64 = 10_000;

@@ -3,7 +3,7 @@
 use http::Method;
 use rialto_core::command::Command;
 use rialto_core::time::Millis;
-use rialto_protocols::face::Reach;
+use rialto_protocols::adapter::Reach;
 
 use super::kit::{Hub, nothing};
 use crate::v1::{TABLE, listed};

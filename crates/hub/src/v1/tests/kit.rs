@@ -22,7 +22,7 @@ use rialto_engine::delivery::egress::{Egress, EgressSettings};
 use rialto_engine::keys::{Key, Kind};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::testkit::{StandingClock, engine};
-use rialto_protocols::face::{Floor, Ground, Settings};
+use rialto_protocols::adapter::{Floor, Ground, Settings};
 use rialto_protocols::registry;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -78,7 +78,7 @@ impl Hub {
             agora: rialto_protocols::agora::Room::new(Default::default(), engine.secret()),
             openclaw: rialto_protocols::openclaw::Room::new(Default::default(), engine.secret()),
             clara: rialto_protocols::clara::Settings::of(engine.secret()),
-            writes: Arc::new(rialto_protocols::face::Unlimited),
+            writes: Arc::new(rialto_protocols::adapter::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
@@ -188,7 +188,7 @@ impl Hub {
             also: Vec::new(),
             input: "{\n \"text\": 1.10 }".to_owned(),
             budget: credits(budget),
-            grain: rialto_core::grain::Grain::FINE,
+            grain: rialto_core::price_step::Grain::FINE,
             selection: who,
             unfit: Vec::new(),
             policy,

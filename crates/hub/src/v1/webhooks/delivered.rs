@@ -4,14 +4,14 @@ use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{Arrival, Notice};
 use rialto_engine::Failure;
 use rialto_engine::store::{Key, Row};
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use rialto_protocols::kit::query::Query;
 
 use super::WebhookView;
-use crate::v1::answer::{Answered, ok, time};
-use crate::v1::notice;
+use crate::v1::response::{Answered, ok, time};
+use crate::v1::notices;
 use crate::v1::page::{self, Cursor, Page};
-use crate::v1::refs::Refs;
+use crate::v1::public_ids::Refs;
 
 /// The list's tag in cursors.
 const DELIVERED: char = 'd';
@@ -63,7 +63,7 @@ fn shown(notice: &Notice, arrival: &Arrival, refs: &Refs) -> WebhookView {
     WebhookView {
         id: notice.id.0,
         state: "delivered",
-        kind: notice::kind(&notice.news),
+        kind: notices::kind(&notice.news),
         job: notice.news.job().and_then(|id| refs.job(id)),
         url: arrival.url.clone(),
         tries: arrival.attempts,

@@ -2,7 +2,7 @@
 
 mod delivered;
 pub mod secret;
-pub mod test;
+pub mod test_call;
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Push;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::answer::{Answered, ok, time};
-use super::notice;
-use super::operator::pushes::oldest;
+use super::response::{Answered, ok, time};
+use super::notices;
+use super::operator::deliveries::oldest;
 use super::page::{self, Cursor, Page, choice};
 use super::problem::Problem;
-use super::proof::{AsAgent, Part};
-use super::refs::Refs;
+use super::auth::{AsAgent, Part};
+use super::public_ids::Refs;
 
 /// The list's tag in cursors.
 const WEBHOOKS: char = 'w';
@@ -46,7 +46,7 @@ impl WebhookView {
         Self {
             id: push.notice.0,
             state: if push.next_try.is_some() { "waiting" } else { "given_up" },
-            kind: notice::kind(&push.news),
+            kind: notices::kind(&push.news),
             job: push.news.job().and_then(|id| refs.job(id)),
             url: push.url.clone(),
             tries: push.attempts,

@@ -2,12 +2,12 @@
 
 use axum::extract::State;
 use rialto_core::command::Command;
-use rialto_protocols::face::Floor;
+use rialto_protocols::adapter::Floor;
 use serde::Serialize;
 
-use crate::v1::answer::{Answered, ok, time};
+use crate::v1::response::{Answered, ok, time};
 use crate::v1::problem::Problem;
-use crate::v1::proof::AsAgent;
+use crate::v1::auth::AsAgent;
 
 #[derive(Serialize)]
 struct Renewed {

@@ -14,7 +14,7 @@ use rialto_engine::Engine;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
-use crate::v1::codes;
+use crate::v1::errors;
 use crate::v1::problem::Problem;
 
 /// How long work is reserved for an instance after its last request.
@@ -69,14 +69,14 @@ impl Instances {
             let expected = other.answered.plus(EXPECTED).since(now);
             if other.asks > 0 {
                 let text = "another program is already working as this agent; register a separate agent for each program";
-                return Err(Problem::new(&codes::OTHER_INSTANCE, text));
+                return Err(Problem::new(&errors::OTHER_INSTANCE, text));
             }
             if let Ok(expected_ms @ 1..) = u64::try_from(expected.0) {
                 let wait = expected_ms.div_ceil(1_000);
                 let text = format!(
                     "another program worked as this agent a moment ago; its work is reserved for that program for {wait} s more"
                 );
-                return Err(Problem::new(&codes::OTHER_INSTANCE, text).retry_after(wait));
+                return Err(Problem::new(&errors::OTHER_INSTANCE, text).retry_after(wait));
             }
         }
         if all.len() >= SWEPT_AT {

@@ -14,18 +14,18 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
-use rialto_protocols::face::caller::Caller;
-use rialto_protocols::face::{Floor, shown};
+use rialto_protocols::adapter::caller::Caller;
+use rialto_protocols::adapter::{Floor, shown_jobs};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::answer::{Answered, ok, time};
+use super::response::{Answered, ok, time};
 use super::problem::Problem;
-use super::proof::{AsAgent, is_registered};
-use super::{codes, page, wait};
+use super::auth::{AsAgent, is_registered};
+use super::{errors, page, wait};
 pub use instances::Instances;
 use view::WorkView;
 
@@ -83,7 +83,7 @@ pub async fn list(
         let news = look();
         (!news.fresh.is_empty() || !news.gone.is_empty() || is_gone()).then_some(())
     };
-    shown::note_fetch(&floor, by.id, []).await;
+    shown_jobs::note_fetch(&floor, by.id, []).await;
     wait::until(&floor, by.id, at_most, changed).await?;
     if is_gone() {
         return Err(removed());
@@ -100,7 +100,7 @@ pub async fn list(
 /// register again by itself.
 fn removed() -> Problem {
     let text = "the agent was unregistered; register again with the same key to restore it";
-    Problem::new(&codes::UNREGISTERED, text)
+    Problem::new(&errors::UNREGISTERED, text)
 }
 
 /// `?known=`: the jobs the caller already has, by the hub's ids, each optionally with `.` and its
@@ -156,7 +156,7 @@ async fn hand_over(
 ) -> Result<Vec<Arc<Job>>, Problem> {
     let unseen = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(unseen) {
-        shown::note_fetch(floor, agent, &jobs).await;
+        shown_jobs::note_fetch(floor, agent, &jobs).await;
         return Ok(jobs);
     }
     let jobs = jobs.iter().map(|job| job.id).collect();

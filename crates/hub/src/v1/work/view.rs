@@ -2,13 +2,13 @@
 
 use rialto_core::job::Job;
 use rialto_core::world::World;
-use rialto_protocols::kit::write;
+use rialto_protocols::kit::raw_json;
 use rialto_protocols::registry::lent;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::v1::answer::{money, time};
+use crate::v1::response::{money, time};
 
 /// What a worker needs to do a job and to report its result.
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ impl WorkView {
             id: job.uuid,
             epoch: job.epoch,
             skill: lent::skill_name(world, job),
-            input: write::verbatim(&job.input),
+            input: raw_json::verbatim(&job.input),
             requester: lent::requester_name(world, job),
             protocol: job.origin.to_string(),
             budget: money(if at_home { job.budget } else { turn.price }),

@@ -6,7 +6,7 @@ use super::fields;
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
 use crate::kit::object::Object;
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 
 /// The content of a WELCOME. Peers that are not a hub leave out what they do not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<'a> Welcome<'a> {
 
     /// Writes a payload.
     pub fn write(&self) -> String {
-        let expires = self.inbox_token_expires_at.map(stamp::millis);
+        let expires = self.inbox_token_expires_at.map(rfc3339::millis);
         Object::new()
             .maybe_text("nonce", self.nonce)
             .maybe_text("hello_id", self.hello_id)

@@ -11,7 +11,7 @@ use super::envelopes::no_such_agent;
 use super::{Answered, Named, Refused, malformed, query};
 use crate::agora::directory::{Entry, Listed, Page};
 use crate::agora::{ID, record, say};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ed25519::PublicKey;
 

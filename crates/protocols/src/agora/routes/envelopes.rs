@@ -8,7 +8,7 @@ use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, ask};
+use rialto_core::job::{Job, request};
 use rialto_core::notice::{News, Notice};
 
 use super::{Answered, Named, Refused, Sent, malformed, query};
@@ -18,10 +18,10 @@ use crate::agora::failure::Failure;
 use crate::agora::intake::{self, Taken, Way};
 use crate::agora::payload::Payload;
 use crate::agora::{Kind, letter, refusals, say};
-use crate::face::feed::jobs_of;
-use crate::face::peer::Peer;
-use crate::face::stopping::Stopping;
-use crate::face::{Answering, Floor, Head, Reading};
+use crate::adapter::inbox_stream::jobs_of;
+use crate::adapter::peer::Peer;
+use crate::adapter::shutdown::Stopping;
+use crate::adapter::{Answering, Floor, Head, Reading};
 use crate::kit::ed25519::PublicKey;
 
 /// The longest wait.
@@ -149,7 +149,7 @@ async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<S
 
 /// The request with the id that its requester gave it.
 async fn own_job(floor: &Floor, by: AgentId, id: &str) -> Option<Arc<Job>> {
-    let (origin, id) = floor.engine.look(|world| ask::own_name(world, by, id))?;
+    let (origin, id) = floor.engine.look(|world| request::own_name(world, by, id))?;
     floor.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
 }
 
@@ -165,7 +165,7 @@ async fn answering(
     page.iter().find_map(|notice| {
         // Another requester may use the same id for another request.
         let concerns = match &notice.news {
-            News::Message { from, .. } => from.is_some_and(|from| ask::concerns(own, from)),
+            News::Message { from, .. } => from.is_some_and(|from| request::concerns(own, from)),
             news => news.job() == Some(own.id),
         };
         if !concerns {

@@ -14,9 +14,9 @@ use crate::agora::failure::Failure;
 use crate::agora::feed::Events;
 use crate::agora::inbox::{self, Ack, Acked};
 use crate::agora::{envelope, letter, refusals, say};
-use crate::face::Floor;
-use crate::face::feed::{Feed, From, jobs_of};
-use crate::face::stopping::Stopping;
+use crate::adapter::Floor;
+use crate::adapter::inbox_stream::{Feed, From, jobs_of};
+use crate::adapter::shutdown::Stopping;
 use crate::kit::last_event_id;
 
 /// The default number of envelopes on one page.

@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::intake::Untaken;
 use super::token::Token;
 use super::{BODY_MAX, refusals, say};
-use crate::face::{Floor, sent};
+use crate::adapter::{Floor, body};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
@@ -93,7 +93,7 @@ impl FromRequest<Floor> for Sent {
     async fn from_request(request: Request, floor: &Floor) -> Result<Self, Refused> {
         let (parts, body) = request.into_parts();
         let limit = floor.body_limit.min(BODY_MAX);
-        let body = sent::read(&parts.headers, body, limit).await;
+        let body = body::read(&parts.headers, body, limit).await;
         body.map(Self).map_err(|trouble| Refused::new(floor, refusals::trouble(&trouble)))
     }
 }

@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use crate::agora::about::About;
 use crate::agora::{VERSION, say};
-use crate::face::Floor;
+use crate::adapter::Floor;
 
 /// Paths relative to the hub's address.
 const ENDPOINTS: [(&str, &str); 7] = [

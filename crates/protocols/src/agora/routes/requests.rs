@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use rialto_core::alias::{Target, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, Requester, ask};
+use rialto_core::job::{Job, Requester, request};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
@@ -17,9 +17,9 @@ use crate::agora::intake::foreign_id;
 use crate::agora::refusals::{self, state_of};
 use crate::agora::thread::{Offered, Thread};
 use crate::agora::{ID, say};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ed25519::PublicKey;
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 
 /// The most requests shown for one id.
 const LISTED_MAX: usize = 16;
@@ -71,17 +71,17 @@ async fn asked_by(
 ) -> Result<Vec<Arc<Job>>, rialto_engine::Failure> {
     let own = floor.engine.look(|world| {
         let requester = world.agent_named(ID, &requester.did())?;
-        ask::own_name(world, requester, id)
+        request::own_name(world, requester, id)
     });
     let Some((origin, id)) = own else { return Ok(Vec::new()) };
     let job = floor.engine.find_job(&JobRef::Foreign { origin, id }).await?;
-    let concerns = |job: &Arc<Job>| job.asked_by(reader) || ask::concerns(job, reader);
+    let concerns = |job: &Arc<Job>| job.asked_by(reader) || request::concerns(job, reader);
     Ok(job.filter(concerns).into_iter().collect())
 }
 
 /// The unfinished requests with that id to the reader, oldest first.
 fn all_live(world: &World, reader: AgentId, id: &str) -> Vec<Arc<Job>> {
-    ask::all_called(world, reader, id).take(LISTED_MAX).cloned().collect()
+    request::all_called(world, reader, id).take(LISTED_MAX).cloned().collect()
 }
 
 /// The request that an agent made, else one made to it, else a job from another protocol.
@@ -91,7 +91,7 @@ pub async fn find(
     id: &str,
 ) -> Result<Option<Arc<Job>>, rialto_engine::Failure> {
     let engine = &floor.engine;
-    let own = engine.look(|world| ask::own_name(world, agent, id));
+    let own = engine.look(|world| request::own_name(world, agent, id));
     if let Some((origin, id)) = own
         && let Some(job) = engine.find_job(&JobRef::Foreign { origin, id }).await?
     {
@@ -120,7 +120,7 @@ fn thread(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> Thread 
         state: state_of(job.state),
         provider: job.worker().or(alone).map(did),
         offers: offers.collect(),
-        deadline: Some(stamp::millis(job.deadline)),
+        deadline: Some(rfc3339::millis(job.deadline)),
         requester: is_shared.then(|| requester(world, job)).flatten(),
         others: Vec::new(),
     }

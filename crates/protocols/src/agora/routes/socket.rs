@@ -15,10 +15,10 @@ use crate::agora::failure::Failure;
 use crate::agora::feed::Frames;
 use crate::agora::intake::{self, Taken, Untaken, Way};
 use crate::agora::{BODY_MAX, refusals, say};
-use crate::face::Floor;
-use crate::face::feed::{Feed, From};
-use crate::face::peer::Peer;
-use crate::face::stopping::Stopping;
+use crate::adapter::Floor;
+use crate::adapter::inbox_stream::{Feed, From};
+use crate::adapter::peer::Peer;
+use crate::adapter::shutdown::Stopping;
 
 /// How long a connection may stay without a HELLO.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);

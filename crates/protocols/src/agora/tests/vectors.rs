@@ -3,7 +3,7 @@
 use super::*;
 use crate::agora::payload::{Budget, Output, Payload, Request, result};
 use crate::kit::ed25519::{BadSignature, PublicKey, Verifier};
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 
@@ -23,7 +23,7 @@ pub(super) fn all() -> Vec<(Value, String)> {
 }
 
 pub(super) fn now(vector: &Value) -> Timestamp {
-    stamp::parse(vector["now"].as_str().expect("text")).expect("a time")
+    rfc3339::parse(vector["now"].as_str().expect("text")).expect("a time")
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Answered, Named, Sent, text};
 use crate::clara::failure::Failure;
 use crate::clara::paging::Paging;
 use crate::clara::{compute, intake, query};
-use crate::face::{Floor, RowsRead};
+use crate::adapter::{Floor, RowsRead};
 use crate::kit::ans104::Id;
 
 /// `GET /cu/result/{id}?process-id=`.

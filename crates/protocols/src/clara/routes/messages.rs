@@ -6,8 +6,8 @@ use axum::http::HeaderValue;
 use super::{Answered, Named, Sent, text};
 use crate::clara::failure::Failure;
 use crate::clara::{ID, answers, intake, query};
-use crate::face::Floor;
-use crate::face::peer::Peer;
+use crate::adapter::Floor;
+use crate::adapter::peer::Peer;
 use crate::kit::ans104::Id;
 use rialto_core::alias::claim;
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::failure::Failure;
 use super::{BODY_MAX, intake};
-use crate::face::{Floor, sent};
+use crate::adapter::{Floor, body};
 
 /// The return type of a handler.
 pub type Answered = Result<Response, Failure>;
@@ -43,7 +43,7 @@ impl FromRequest<Floor> for Sent {
     async fn from_request(request: Request, floor: &Floor) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         let limit = floor.body_limit.min(BODY_MAX);
-        let body = sent::read(&parts.headers, body, limit).await;
+        let body = body::read(&parts.headers, body, limit).await;
         body.map(Self).map_err(|trouble| intake::refused(&trouble))
     }
 }

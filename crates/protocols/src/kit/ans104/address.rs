@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use sha3::Keccak256;
 
-use super::kind::Kind;
+use super::signature_type::Kind;
 use crate::kit::base64url;
 
 /// The id of an item or a process: 32 bytes, written in 43 characters.

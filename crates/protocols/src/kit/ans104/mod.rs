@@ -5,24 +5,24 @@
 //! [`Item::verify`] checks its signature.
 
 mod address;
-mod bad;
-mod bytes;
-mod compose;
+mod error;
+mod byte_reader;
+mod unsigned_item;
 mod deep_hash;
-mod kind;
-mod proof;
+mod signature_type;
+mod signature;
 mod tags;
 
 #[cfg(test)]
 mod tests;
 
 pub use address::Id;
-pub use bad::{BadItem, Unproven};
-pub use compose::Draft;
-pub use kind::Kind;
+pub use error::{BadItem, Unproven};
+pub use unsigned_item::Draft;
+pub use signature_type::Kind;
 pub use tags::Tag;
 
-use bytes::Bytes;
+use byte_reader::Bytes;
 
 /// The shortest and the longest item (clara R73).
 pub const ITEM_MIN: usize = 80;
@@ -105,6 +105,6 @@ impl<'a> Item<'a> {
     /// Whether its owner has signed it. Costs a full signature check, so it must not run on the
     /// request loop.
     pub fn verify(&self) -> Result<(), Unproven> {
-        proof::verify(self)
+        signature::verify(self)
     }
 }

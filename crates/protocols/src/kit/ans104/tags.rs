@@ -1,7 +1,7 @@
 //! Tags: an Avro array of names and values.
 
-use super::bad::BadItem;
-use super::bytes::Bytes;
+use super::error::BadItem;
+use super::byte_reader::Bytes;
 
 /// A name and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,12 @@
 //! although RFC 7493 refuses them: all readers agree on them.
 
 mod scan;
-mod text;
-mod why;
+mod string;
+mod error;
 
 use std::borrow::Cow;
 
-pub use why::{Unreadable, Why};
+pub use error::{Unreadable, Why};
 
 /// How deeply arrays and objects may be nested.
 pub const DEPTH_MAX: usize = 64;

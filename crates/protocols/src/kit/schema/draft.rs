@@ -3,7 +3,7 @@
 use jsonschema::Draft;
 use serde_json::Value;
 
-use super::bad::BadSchema;
+use super::error::BadSchema;
 
 /// The drafts by the end of their URI, after the scheme and without an empty fragment.
 const KNOWN: [(&str, Draft); 5] = [

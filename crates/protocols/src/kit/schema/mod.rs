@@ -7,13 +7,13 @@
 //! a value before it is done. So one check costs at most its limit of units for any schema and
 //! value. Nothing here fetches, sleeps or keeps what it checked.
 
-mod bad;
-mod bound;
+mod error;
+mod expansion;
 mod draft;
-mod meter;
+mod cost;
 mod path;
 mod pattern;
-mod plan;
+mod graph;
 mod refs;
 mod value;
 mod violation;
@@ -27,9 +27,9 @@ use std::sync::Arc;
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, Validator};
 use serde_json::Value;
 
-pub use bad::BadSchema;
-use meter::Meter;
-use plan::Plan;
+pub use error::BadSchema;
+use cost::Meter;
+use graph::Plan;
 pub use violation::Violation;
 
 use super::ijson::{self, Json};
@@ -94,7 +94,7 @@ impl Schema {
         let draft = draft::of(&source)?;
         let id = draft::id_keyword(draft);
         let plan = Plan::of(&source, id)?;
-        bound::check(&plan)?;
+        expansion::check(&plan)?;
         // `$schema` is removed: references stay inside, and the draft is known.
         if let Value::Object(root) = &mut source {
             root.remove("$schema");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::bad::cut;
+use super::error::cut;
 use crate::kit::ijson::{Json, Kind};
 
 /// The maximum length of one name; names come from the value and may be of any length there.

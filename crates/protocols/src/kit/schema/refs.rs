@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::bad::BadSchema;
+use super::error::BadSchema;
 
 /// Keywords that refer to another schema.
 pub(super) const KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];

@@ -8,7 +8,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use super::bad::cut;
+use super::error::cut;
 use super::path;
 use crate::kit::ijson::Json;
 

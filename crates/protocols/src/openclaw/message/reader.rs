@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::kit::ijson::{Json, Kind as Is};
 use crate::kit::name::check_name;
-use crate::kit::{jcs, stamp};
+use crate::kit::{jcs, rfc3339};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::score::Score;
@@ -128,7 +128,7 @@ impl<'a, 'b> Reader<'a, 'b> {
 
     /// A time.
     pub fn time(&mut self, part: &Part<'_, '_>, name: &str) -> Option<Timestamp> {
-        match stamp::parse(part.text(name)?) {
+        match rfc3339::parse(part.text(name)?) {
             Ok(time) => Some(time),
             Err(bad) => {
                 self.wrong(part, name, bad);

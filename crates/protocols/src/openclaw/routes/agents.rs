@@ -11,11 +11,11 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::face::Floor;
-use crate::face::caller::Caller;
+use crate::adapter::Floor;
+use crate::adapter::caller::Caller;
 use crate::kit::budget::ByteBudget;
 use crate::kit::object::Object;
-use crate::kit::{ijson, write};
+use crate::kit::{ijson, raw_json};
 use crate::openclaw::answers::Unregistered;
 use crate::openclaw::codes::Code;
 use crate::openclaw::directory::{self, Page};
@@ -87,7 +87,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
             next = Some(last);
             break;
         }
-        agents.push(write::verbatim(&text));
+        agents.push(raw_json::verbatim(&text));
         last = *place;
     }
     let common = say::common(&floor, None);

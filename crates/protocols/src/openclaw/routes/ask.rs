@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::offering::{self, Tried};
 use super::{about, choice, failed, repeat, settle};
-use crate::face::{Floor, mark};
+use crate::adapter::{Floor, bridge};
 use crate::kit::ijson;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Message, Rejection, Request};
@@ -43,8 +43,8 @@ pub async fn post_to(
 
 /// Whether the request has the member that marks a request as written by the hub for another agent.
 fn is_marked(raw: &str) -> bool {
-    raw.contains(mark::MEMBER)
-        && ijson::read(raw.as_bytes()).is_ok_and(|json| json.get(mark::MEMBER).is_some())
+    raw.contains(bridge::MEMBER)
+        && ijson::read(raw.as_bytes()).is_ok_and(|json| json.get(bridge::MEMBER).is_some())
 }
 
 /// A request that is being handled.
@@ -84,7 +84,7 @@ pub async fn ask(
         return Err(about(floor, Failure::violated(vec![wrong]), id));
     }
     if is_marked(&message.raw) {
-        let wrong = format!("{} is reserved for the hub; remove it", mark::MEMBER);
+        let wrong = format!("{} is reserved for the hub; remove it", bridge::MEMBER);
         return Err(about(floor, Failure::violated(vec![wrong]), id));
     }
     let named = said.requester_agent_id;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::ask::Asking;
 use super::offering::{self, Tried, Unasked};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::openclaw::codes::Rejected;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Rejection;

@@ -11,9 +11,9 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::about;
-use crate::face::caller::Caller;
-use crate::face::{Floor, shown};
-use crate::kit::write;
+use crate::adapter::caller::Caller;
+use crate::adapter::{Floor, shown_jobs};
+use crate::kit::raw_json;
 use crate::openclaw::collaboration::{Listed, View};
 use crate::openclaw::common::Common;
 use crate::openclaw::failure::Failure;
@@ -34,7 +34,7 @@ pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) ->
     let job = find(&floor, own, id.ok_or_else(unknown)?).await.map_err(refuse)?;
     let job = job.filter(|job| own.is_some() || is_open(&floor, job)).ok_or_else(unknown)?;
     if let Some(agent) = own {
-        shown::note(&floor, agent, [&job]).await;
+        shown_jobs::note(&floor, agent, [&job]).await;
     }
     let Listed { collaboration_id, state, request, response, result } = listed(&floor, &job);
     let common =
@@ -58,9 +58,9 @@ pub fn listed(floor: &Floor, job: &Job) -> Listed {
     Listed {
         collaboration_id: accepted.then(|| view::ids(job).collaboration_id.to_string()),
         state: view::state(job),
-        request: write::verbatim(&view::request(floor, job)),
-        response: response.as_deref().map(write::verbatim),
-        result: view::result(floor, job).as_deref().map(write::verbatim),
+        request: raw_json::verbatim(&view::request(floor, job)),
+        response: response.as_deref().map(raw_json::verbatim),
+        result: view::result(floor, job).as_deref().map(raw_json::verbatim),
     }
 }
 

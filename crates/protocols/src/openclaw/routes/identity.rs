@@ -10,7 +10,7 @@ use rialto_engine::keys::{Key, Kind};
 
 use super::aside::aside;
 use super::{about, failed};
-use crate::face::{Floor, Newcomer, aliases};
+use crate::adapter::{Floor, Newcomer, aliases};
 use crate::openclaw::answers::Published;
 use crate::openclaw::codes::Code;
 use crate::openclaw::common::Common;

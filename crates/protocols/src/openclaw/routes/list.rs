@@ -9,7 +9,7 @@ use rialto_engine::run::Side;
 
 use super::collaborations::listed;
 use super::{about, failed, query};
-use crate::face::{Floor, shown};
+use crate::adapter::{Floor, shown_jobs};
 use crate::kit::query::Query;
 use crate::openclaw::collaboration::{Listed, Page};
 use crate::openclaw::cursor::At;
@@ -114,7 +114,7 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
 /// Records that the agent has seen its work. Listing the requester role only does not count.
 async fn note(floor: &Floor, wanted: &Wanted, seen: &[Arc<Job>]) {
     if wanted.role != Some(Role::Requester) {
-        shown::note_fetch(floor, wanted.agent, seen).await;
+        shown_jobs::note_fetch(floor, wanted.agent, seen).await;
     }
 }
 

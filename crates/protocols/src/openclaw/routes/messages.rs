@@ -4,8 +4,8 @@ use axum::extract::State;
 
 use super::aside::aside;
 use super::{answers, ask, identity, reports};
-use crate::face::Floor;
-use crate::face::peer::Peer;
+use crate::adapter::Floor;
+use crate::adapter::peer::Peer;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Any;
 use crate::openclaw::proof::{Anyone, Sent};

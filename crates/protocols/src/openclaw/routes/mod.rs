@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::failure::Failure;
 use super::refusals;
 use super::say::Refused;
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::query::Query;
 
 /// The query of a URL.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rialto_core::agent::Agent;
 use rialto_core::answer::Answer as Done;
 use rialto_core::command::Command;
-use rialto_core::job::{Job, Requester, fit};
+use rialto_core::job::{Job, Requester, readiness};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::aside::aside;
 use super::ask::Asking;
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Rejection;
 use crate::openclaw::refusals::{self, Asked};
@@ -104,7 +104,7 @@ pub fn presence(
         return Err(because(floor, agent, &Refusal::BridgeLoop { max: 0 }));
     }
     let now = floor.engine.now();
-    let away = floor.engine.look(|world| fit::away(world, agent, now));
+    let away = floor.engine.look(|world| readiness::away(world, agent, now));
     away.map_err(|refusal| because(floor, agent, &refusal))
 }
 

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::openclaw::answers::Health;
 use crate::openclaw::say::{self, Answered};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use rialto_core::alias::Digest;
 use rialto_core::command::{Command, JobRef};
 use rialto_core::job::{Job, Requester};
-use rialto_core::memory::{Kept, Memory, Receipt};
+use rialto_core::idempotency::{Kept, Memory, Receipt};
 use uuid::Uuid;
 
 use super::ask::{Asking, Reply};
 use super::{about, failed};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::openclaw::message::{Rejection, Request};

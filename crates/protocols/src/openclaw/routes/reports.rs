@@ -8,7 +8,7 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 
 use super::{about, failed};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::openclaw::answers::{ClaimRecorded, StatusTaken};
 use crate::openclaw::codes::Code;
 use crate::openclaw::failure::Failure;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::ask::{Asking, Reply};
 use super::failed;
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::openclaw::message::{Answer, Request, Response};
 use crate::openclaw::say::{self, Answered};
 use crate::openclaw::state::State as Stands;

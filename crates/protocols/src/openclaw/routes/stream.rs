@@ -10,8 +10,8 @@ use rialto_engine::Watched;
 use rialto_engine::keys::{Key, bearer};
 
 use super::{about, query};
-use crate::face::Floor;
-use crate::face::stopping::Stopping;
+use crate::adapter::Floor;
+use crate::adapter::shutdown::Stopping;
 use crate::kit::last_event_id;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::feed::{Reader, Stream, watched};

@@ -1,7 +1,7 @@
 //! Tests of what the hub writes: errors, answers, views and events.
 
 use super::*;
-use crate::kit::write;
+use crate::kit::raw_json;
 use crate::openclaw::answers::{
     ClaimRecorded, Done, Health, Published, ResultPublished, StatusTaken, Unregistered,
 };
@@ -158,7 +158,7 @@ fn an_agent_is_shown_with_what_the_hub_knows() {
     let entry: Entry = serde_json::from_str(&shown).expect("an entry");
     assert_eq!(entry.trust_signals.reputation_score.map(|score| score.get().to_owned()), None);
     assert_eq!(entry.native_id.as_deref(), Some("did:key:z6Mk"));
-    let page = directory::Page::new(COMMON, vec![write::verbatim(&shown)], None);
+    let page = directory::Page::new(COMMON, vec![raw_json::verbatim(&shown)], None);
     let page: directory::Page = serde_json::from_str(&erased::Json::text(&page)).expect("a page");
     assert_eq!(page.agents[0].get(), shown);
 }
@@ -170,7 +170,7 @@ fn a_collaboration_is_shown_with_its_messages() {
         COMMON,
         None,
         State::AwaitingResponse,
-        write::verbatim(&request),
+        raw_json::verbatim(&request),
         None,
         None,
     );
@@ -183,7 +183,7 @@ fn a_collaboration_is_shown_with_its_messages() {
     let listed = collaboration::Listed {
         collaboration_id: Some("c".to_owned()),
         state: State::Running,
-        request: write::verbatim(&request),
+        request: raw_json::verbatim(&request),
         response: None,
         result: None,
     };

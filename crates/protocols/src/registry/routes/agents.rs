@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Answered;
-use crate::face::caller::Caller;
-use crate::face::{Floor, Newcomer, aliases, naming};
+use crate::adapter::caller::Caller;
+use crate::adapter::{Floor, Newcomer, aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::{ijson, stamp, write};
+use crate::kit::{ijson, rfc3339, raw_json};
 use crate::registry::codes::{Context, Failure, failed, json, unread};
 use crate::registry::proof::{Anyone, Known, Named, Sent, native};
 use crate::registry::wire::{Register, path_uuid};
@@ -63,7 +63,7 @@ pub async fn register(
     let body = Registered {
         status: "registered",
         agent_id: agent.native.clone(),
-        reputation_score: write::score(desk.standing.score.millionths()),
+        reputation_score: raw_json::score(desk.standing.score.millionths()),
         api_key: if fresh { Some(key.expose().to_owned()) } else { shown.0 },
         webhook_secret: (agent.liveness == rialto_core::agent::Liveness::Reached).then(|| {
             floor.engine.secret().webhook_secret(agent.id, agent.secret_generation).text()
@@ -145,7 +145,7 @@ pub async fn heartbeat(State(floor): State<Floor>, known: Known, sent: Sent) -> 
     let agent = floor.engine.look(|world| known.agent(world, Some(&id)))?;
     let done = floor.engine.run_once(Command::Beat { agent }, known.0.once).await;
     done.map_err(|failure| failed(failure, Context::Other))?;
-    let timestamp = stamp::seconds(floor.engine.now());
+    let timestamp = rfc3339::seconds(floor.engine.now());
     Ok(json(200, &Beaten { status: "ok", agent_id: id, timestamp }))
 }
 
@@ -174,7 +174,7 @@ pub async fn reputation(State(floor): State<Floor>, _: Anyone, Named(id): Named)
             successes: standing.successes,
             failures: standing.failures,
         };
-        let score = write::score(standing.score.millionths());
+        let score = raw_json::score(standing.score.millionths());
         Ok(json(200, &Reputation { agent_id: id.clone(), score, stats }))
     })
 }
@@ -198,7 +198,7 @@ pub async fn claim_reputation(State(floor): State<Floor>, _: Anyone, Named(id): 
             &NotApplied {
                 agent_id: id.clone(),
                 applied: false,
-                score: write::score(standing.score.millionths()),
+                score: raw_json::score(standing.score.millionths()),
                 reason: "scores change only when a job is settled",
             },
         ))

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Answered;
-use crate::face::{Floor, RowsRead};
+use crate::adapter::{Floor, RowsRead};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Kind};

@@ -12,9 +12,9 @@ use rialto_core::job::{Job, Requester, State as JobState};
 use serde::Serialize;
 
 use super::Answered;
-use crate::face::Floor;
-use crate::face::caller::Caller;
-use crate::face::{mark, shown};
+use crate::adapter::Floor;
+use crate::adapter::caller::Caller;
+use crate::adapter::{bridge, shown_jobs};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
@@ -84,7 +84,7 @@ async fn ask(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>)
 
 async fn open(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>) -> Answered {
     let requester = requester(floor, &known, wire.orchestrator_id.as_deref())?;
-    if wire.rest.more.contains_key(mark::MEMBER) {
+    if wire.rest.more.contains_key(bridge::MEMBER) {
         return Err(Failure::field("/bridge", "bridge is reserved for the hub; remove it"));
     }
     let worker = match wire.agent_id {
@@ -252,7 +252,7 @@ async fn hand_over(floor: &Floor, agent: AgentId) -> Result<Vec<Arc<Job>>, Failu
     });
     let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(fresh) {
-        shown::note_fetch(floor, agent, &jobs).await;
+        shown_jobs::note_fetch(floor, agent, &jobs).await;
         return Ok(jobs);
     }
     let ids = jobs.iter().map(|job| job.id).collect();

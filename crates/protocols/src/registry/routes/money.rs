@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Answered;
-use crate::face::caller::Caller;
-use crate::face::{Floor, RowsRead, naming};
+use crate::adapter::caller::Caller;
+use crate::adapter::{Floor, RowsRead, naming};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Answered;
 use super::jobs::by_either_name;
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::fields::Malformed;
 use crate::registry::codes::{Context, Failure, failed, json, unread};
 use crate::registry::proof::{Anyone, Known, Named, Sent, differs};

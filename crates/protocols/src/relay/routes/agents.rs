@@ -14,8 +14,8 @@ use rialto_core::world::World;
 use rialto_engine::keys::{Key, Kind};
 
 use super::{Answered, address, done, failed, malformed, query, refuse};
-use crate::face::caller::Caller;
-use crate::face::{Floor, Newcomer, RowsRead, aliases};
+use crate::adapter::caller::Caller;
+use crate::adapter::{Floor, Newcomer, RowsRead, aliases};
 use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
 use crate::kit::query::Query;

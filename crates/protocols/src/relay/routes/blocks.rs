@@ -6,7 +6,7 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 
 use super::{Answered, address, done, failed, refuse};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::relay::proof::{AsAgent, Named};
 use crate::relay::shape::text;
 use crate::relay::{ID, record, refusals};

@@ -13,12 +13,12 @@ use rialto_core::world::World;
 use rialto_engine::store::{Key, Reader, Row, StoreError};
 
 use super::{Answered, failed, malformed, query};
-use crate::face::feed::jobs_of;
-use crate::face::{Floor, RowsRead};
+use crate::adapter::inbox_stream::jobs_of;
+use crate::adapter::{Floor, RowsRead};
 use crate::kit::budget::{ANSWER_BYTES, ByteBudget};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
-use crate::kit::stamp;
+use crate::kit::rfc3339;
 use crate::relay::letter::Letter;
 use crate::relay::proof::AsAgent;
 use crate::relay::shape::{self, text};
@@ -45,7 +45,7 @@ struct Wanted {
 impl Wanted {
     fn read(agent: AgentId, query: &Query) -> Result<Self, Malformed> {
         let wrong = |why| Malformed { field: "?since".to_owned(), message: format!("since {why}") };
-        let since = query.text("since").map(stamp::parse).transpose().map_err(wrong)?;
+        let since = query.text("since").map(rfc3339::parse).transpose().map_err(wrong)?;
         let after = query.integer("after", 0..=i64::MAX)?.map(i64::unsigned_abs);
         let from = query.integer("cursor", 0..=i64::MAX)?.map(|id| NoticeId(id.unsigned_abs()));
         let limit = query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT).unsigned_abs();
@@ -219,7 +219,7 @@ fn write(
         (",\"sender_id\":", &letter.sender_id),
         (",\"receiver_id\":", &record::address_of(world, notice.to)),
         (",\"delivered_via\":", via),
-        (",\"timestamp\":", &stamp::millis(notice.at)),
+        (",\"timestamp\":", &rfc3339::millis(notice.at)),
     ] {
         out.extend_from_slice(name.as_bytes());
         text(out, value);

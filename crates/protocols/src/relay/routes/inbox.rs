@@ -9,9 +9,9 @@ use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 
 use super::{Answered, done, failed, malformed, query, refuse};
-use crate::face::Floor;
-use crate::face::feed::From;
-use crate::face::stopping::Stopping;
+use crate::adapter::Floor;
+use crate::adapter::inbox_stream::From;
+use crate::adapter::shutdown::Stopping;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::query::Query;
 use crate::kit::{ijson, last_event_id};

@@ -16,7 +16,7 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::{Answered, failed, refuse};
-use crate::face::{Answering, Floor, Head, Reading};
+use crate::adapter::{Answering, Floor, Head, Reading};
 use crate::kit::ijson;
 use crate::relay::attempt::{attempt, under_way};
 use crate::relay::event::Marks;

@@ -14,7 +14,7 @@ use axum::response::Response;
 use super::refusals::{self, Refused};
 use super::shape::{self, Failure};
 use super::{Address, Bad};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::json;
 
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::relay::discovery::Hub;
 use crate::relay::refusals;
 use crate::relay::{BODY_MAX, shape};

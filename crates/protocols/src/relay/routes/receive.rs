@@ -7,8 +7,8 @@ use rialto_core::command::{Command, SendMessage, Turn};
 use rialto_core::time::Millis;
 
 use super::{address, refuse};
-use crate::face::once::Once;
-use crate::face::{Floor, Trouble};
+use crate::adapter::idempotency::Once;
+use crate::adapter::{Floor, Trouble};
 use crate::kit::ijson;
 use crate::relay::event::Marks;
 use crate::relay::proof::{Named, Sent, listed};

@@ -10,7 +10,7 @@ use rialto_core::world::World;
 use uuid::fmt::Hyphenated;
 
 use super::{Answered, done, failed, refuse};
-use crate::face::Floor;
+use crate::adapter::Floor;
 use crate::kit::object::Object;
 use crate::relay::proof::{AsAgent, Named};
 use crate::relay::refusals::Refused;

@@ -2,9 +2,9 @@
 
 use rialto_client::relay::{Filter, Record};
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -41,10 +41,10 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let agents = access.server(keys.as_ref()).await?.agents(&filter).await?;
     if access.json {
         let texts: Vec<&str> = agents.iter().map(|agent| agent.raw().get()).collect();
-        let _ = say::line(&format!("[{}]", texts.join(",")));
+        let _ = output::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     // A closed pipe is not an error: the reader has seen enough.
-    let _ = agents.iter().try_for_each(|agent: &Record| say::line(&super::told(agent)));
+    let _ = agents.iter().try_for_each(|agent: &Record| output::line(&super::told(agent)));
     Ok(Exit::Ok)
 }

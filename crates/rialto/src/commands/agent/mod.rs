@@ -11,8 +11,8 @@ mod show;
 use clap::Subcommand;
 use rialto_client::relay::Record;
 
-use super::access::Access;
-use super::say::one_line;
+use super::hub_options::Access;
+use super::output::one_line;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]

@@ -4,10 +4,10 @@ use rialto_client::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::key_file::KeyFile;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use super::super::views::read;
 use crate::exit::Exit;
 
@@ -38,13 +38,13 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     })?;
     let until = rotated.others_until.as_deref().unwrap_or("now");
     let _ = match (kept, access.json) {
-        (None, _) => say::line(&shown(access.json, &rotated)),
+        (None, _) => output::line(&shown(access.json, &rotated)),
         (Some(place), true) => {
             let document = json!({"kept_in": place, "others_until": rotated.others_until});
-            say::line(&document.to_string())
+            output::line(&document.to_string())
         }
         (Some(place), false) => {
-            say::line(&format!("new key saved in {place}; the old key is valid until {until}"))
+            output::line(&format!("new key saved in {place}; the old key is valid until {until}"))
         }
     };
     Ok(Exit::Ok)
@@ -53,7 +53,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
 fn shown(as_json: bool, rotated: &Rotated) -> String {
     match as_json {
         true => json!({"key": rotated.key, "others_until": rotated.others_until}).to_string(),
-        false => format!("key {}\nshown only once: save it", say::one_line(&rotated.key)),
+        false => format!("key {}\nshown only once: save it", output::one_line(&rotated.key)),
     }
 }
 

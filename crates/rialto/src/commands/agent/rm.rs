@@ -3,9 +3,9 @@
 use rialto_client::Method;
 use serde_json::json;
 
-use super::super::access::{Access, Origin};
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::{Access, Origin};
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::uri;
 use super::super::views::{Agent, Me};
 use crate::exit::Exit;
@@ -43,9 +43,9 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         true => {
             let document =
                 json!({"removed": agent.id, "names": agent.names, "key_forgotten": forgotten});
-            say::line(&document.to_string())
+            output::line(&document.to_string())
         }
-        false => say::line(&format!("{} (number {}) removed", one_line(&agent.name), agent.id)),
+        false => output::line(&format!("{} (number {}) removed", one_line(&agent.name), agent.id)),
     };
     Ok(Exit::Ok)
 }

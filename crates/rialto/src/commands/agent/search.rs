@@ -3,10 +3,10 @@
 use rialto_client::CallError;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::say;
+use super::super::hub_options::Access;
+use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::views::{Agent, Pages, millionths, read};
 use crate::exit::Exit;
 
@@ -53,16 +53,16 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (found, whole) = search(pages, args).await?;
     if access.json {
         let texts: Vec<&str> = found.iter().map(|(text, _)| text.get()).collect();
-        let _ = say::line(&format!("[{}]", texts.join(",")));
+        let _ = output::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     if found.is_empty() {
-        say::aside("no agent matches; `rialto agent search` without arguments lists all agents");
+        output::aside("no agent matches; `rialto agent search` without arguments lists all agents");
         return Ok(Exit::Ok);
     }
     table(found.iter().map(|(_, agent)| agent), args.skill.as_deref()).print();
     if !whole {
-        say::aside("there may be more; raise --limit or narrow the search");
+        output::aside("there may be more; raise --limit or narrow the search");
     }
     Ok(Exit::Ok)
 }

@@ -6,10 +6,10 @@ use rialto_client::relay::Record;
 use rialto_client::{CallError, Hub};
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::acting::called;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::agent_names::called;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::uri;
 use super::super::views::{Agent, get, read};
 use crate::exit::Exit;
@@ -37,8 +37,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let id = called(access, &hub, &args.id).await?;
     let found = find(access, &hub, &id).await?;
     let _ = match access.json {
-        true => say::line(&found.document()?),
-        false => say::line(&found.told()),
+        true => output::line(&found.document()?),
+        false => output::line(&found.told()),
     };
     Ok(Exit::Ok)
 }

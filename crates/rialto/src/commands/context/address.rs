@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 
 /// Validates a hub URL and returns it in normalized form.
 pub fn check(text: &str) -> Result<String, Trouble> {

@@ -14,9 +14,9 @@ use rialto_client::agent::{Seat, plain};
 use rialto_core::alias::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::super::keep;
+use super::super::private_files;
 use super::super::key_file::{self, KeyFile};
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::{Context, address, home, name};
 
 /// The directory with one subdirectory per name.
@@ -77,7 +77,7 @@ impl Context {
     pub fn agent_dir(&self, name: &str) -> Result<PathBuf, Trouble> {
         name::check(name)?;
         let path = self.made()?.join(AGENTS).join(name);
-        keep::directory(&path).map_err(|error| home::unwritable(&path, &error))?;
+        private_files::directory(&path).map_err(|error| home::unwritable(&path, &error))?;
         Ok(path)
     }
 
@@ -143,9 +143,9 @@ impl Context {
             let message = format!("cannot write {}: {error}", state.display());
             Trouble::failed(message, "make the folder writable, or use a key file with --key-file")
         };
-        keep::directory(&state).map_err(unwritable)?;
+        private_files::directory(&state).map_err(unwritable)?;
         // Keys must not be committed to a repository.
-        keep::new_file(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
+        private_files::new_file(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
         let path = state.join(KEY);
         let keys = path.exists().then(|| key_file::load(&path)).transpose()?;
         match keys.and_then(|keys| keys.hub) {
@@ -230,7 +230,7 @@ fn key_in(state: &Path) -> Option<Key> {
 }
 
 fn lock(path: &Path) -> Result<File, Trouble> {
-    let locked = keep::lock_file(path).and_then(|file| file.lock().map(|()| file));
+    let locked = private_files::lock_file(path).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|error| home::unwritable(path, &error))
 }
 
@@ -278,6 +278,6 @@ fn read(entry: &Path) -> Result<Option<Claim>, Trouble> {
 fn write(entry: &Path, claim: &Claim) -> Result<(), Trouble> {
     let path = entry.join(CLAIM);
     let written = serde_json::to_string(claim).map_err(io::Error::other);
-    let kept = written.and_then(|text| keep::file(&path, &format!("{text}\n")));
+    let kept = written.and_then(|text| private_files::file(&path, &format!("{text}\n")));
     kept.map_err(|error| home::unwritable(&path, &error))
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::keep;
-use super::super::trouble::Trouble;
+use super::super::private_files;
+use super::super::error::Trouble;
 use super::{Context, name};
 
 /// The file with the name of the current context.
@@ -71,7 +71,7 @@ impl Home {
     /// Makes a context the current one.
     pub fn choose(&self, name: &str) -> Result<(), Trouble> {
         let path = self.0.join(CURRENT);
-        let kept = keep::directory(&self.0).and_then(|()| keep::file(&path, &format!("{name}\n")));
+        let kept = private_files::directory(&self.0).and_then(|()| private_files::file(&path, &format!("{name}\n")));
         kept.map_err(|error| unwritable(&path, &error))
     }
 

@@ -6,7 +6,7 @@ pub mod address;
 pub mod agents;
 pub mod home;
 mod name;
-mod verbs;
+mod subcommands;
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,11 +14,11 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::keep;
+use super::private_files;
 use super::key_file::{self, KeyFile};
-use super::trouble::Trouble;
+use super::error::Trouble;
 pub use home::Home;
-pub use verbs::{Args, run};
+pub use subcommands::{Args, run};
 
 /// The default address of a local hub.
 pub const OWN_HUB: &str = "http://127.0.0.1:7425";
@@ -143,7 +143,7 @@ impl Context {
     pub fn keep_first_me(&self, keys: &KeyFile) -> Result<KeyFile, Trouble> {
         let path = self.made()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
-        match keep::new_file(&path, &keys.text())
+        match private_files::new_file(&path, &keys.text())
             .map_err(|error| home::unwritable(&path, &error))?
         {
             true => Ok(keys),
@@ -157,7 +157,7 @@ impl Context {
         let Some(path) = self.me_path() else { return Ok(()) };
         let unwritable = |error: io::Error| home::unwritable(&path, &error);
         // If several commands notice at once, only one archives the key.
-        let lock = keep::lock_file(&path.with_file_name("me.lock")).map_err(unwritable)?;
+        let lock = private_files::lock_file(&path.with_file_name("me.lock")).map_err(unwritable)?;
         lock.lock().map_err(unwritable)?;
         if self.me()?.is_none_or(|me| me.key != refused.key) {
             return Ok(());
@@ -207,7 +207,7 @@ impl Context {
     fn write(&self, directory: &Path) -> Result<(), Trouble> {
         let path = directory.join("context.toml");
         let text = toml::to_string(&Written { hub: self.hub.clone() }).unwrap_or_default();
-        let kept = keep::directory(directory).and_then(|()| keep::file(&path, &text));
+        let kept = private_files::directory(directory).and_then(|()| private_files::file(&path, &text));
         kept.map_err(|error| home::unwritable(&path, &error))
     }
 }

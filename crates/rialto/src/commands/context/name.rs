@@ -1,6 +1,6 @@
 //! Names of contexts and of their agents, which are also directory names.
 
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 
 /// The maximum length.
 const CHARACTERS_MAX: usize = 64;

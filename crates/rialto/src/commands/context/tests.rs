@@ -63,7 +63,7 @@ fn a_key_of_another_hub_is_no_key_of_a_context() {
     let (_directory, home) = home();
     let context = Context::new(&home, "one", "http://one").expect("fine");
     let path = context.made().expect("made").join("me.key");
-    keep::file(&path, "rk_1\nhub http://two\n").expect("written");
+    private_files::file(&path, "rk_1\nhub http://two\n").expect("written");
     assert!(context.me().expect_err("it is not for this hub").message.contains("http://two"));
 }
 

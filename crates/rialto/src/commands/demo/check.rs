@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use rialto_core::money::Credits;
 use serde::Serialize;
 
-use super::cast::{self, Who};
+use super::role::{self, Who};
 use super::event::Beat;
 use super::history::What;
-use super::people::Scores;
+use super::demo_agent::Scores;
 use super::plan;
-use super::purse::{self, Amount};
+use super::balance::{self, Amount};
 use super::report::Report;
 
 /// One condition that must hold.
@@ -101,7 +101,7 @@ fn refund(report: &Report) -> Found {
     let failed = report.books.history.iter().find(|fact| fact.what == What::Failed);
     let job = &failed.ok_or("nothing failed")?.job;
     let moved = ["hold", "release", "capture"].map(|kind| ledger.moved(kind, job));
-    same(&moved, &[cast::CHECK, cast::CHECK, Credits::ZERO])
+    same(&moved, &[role::CHECK, role::CHECK, Credits::ZERO])
 }
 
 /// The planned payments, in order: payer, payee, amount.
@@ -123,7 +123,7 @@ fn purses(report: &Report) -> Found {
             micros += i64::from(to == Some(*who)) * amount.micros();
         }
         let (has, should) = (person.purse.whole(), Credits::from_micros(micros));
-        same(&purse::text(has), &purse::text(should)).map_err(|why| format!("{who} has {why}"))?;
+        same(&balance::text(has), &balance::text(should)).map_err(|why| format!("{who} has {why}"))?;
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ fn recounted(report: &Report) -> Found {
 }
 
 fn sum(report: &Report) -> Found {
-    same(&purse::text(report.books.ledger.sum()), &purse::text(Credits::ZERO))
+    same(&balance::text(report.books.ledger.sum()), &balance::text(Credits::ZERO))
 }
 
 /// The scores of successful workers rise by both formulas, those of failed workers fall.

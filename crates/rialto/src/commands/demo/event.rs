@@ -3,8 +3,8 @@
 use rialto_core::money::Credits;
 use serde::Serialize;
 
-use super::cast::Who;
-use super::purse::Amount;
+use super::role::Who;
+use super::balance::Amount;
 
 /// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

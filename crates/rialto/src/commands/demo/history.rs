@@ -9,9 +9,9 @@ use rialto_engine::Engine;
 use rialto_engine::store::{Page, Row};
 use serde::Serialize;
 
-use super::cast::Who;
-use super::people::People;
-use super::purse::{Amount, unreadable};
+use super::role::Who;
+use super::demo_agent::People;
+use super::balance::{Amount, unreadable};
 
 /// Maximum number of lines read; the demo has a few dozen.
 const LINES_MAX: usize = 10_000;

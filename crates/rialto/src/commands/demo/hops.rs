@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::players::reader::Reader;
+use super::agents::reader::Reader;
 
 /// One translation between two protocols.
 #[derive(Clone, Debug, Serialize)]
@@ -37,7 +37,7 @@ struct Note {
 /// The hops of the Reader's job.
 pub async fn read(reader: &Reader, job: &str) -> Result<Vec<Hop>, rialto_client::CallError> {
     let trace = reader.hub().get(&format!("/v1/jobs/{job}/trace")).await?;
-    let trace: Trace = serde_json::from_value(trace).map_err(super::purse::unreadable)?;
+    let trace: Trace = serde_json::from_value(trace).map_err(super::balance::unreadable)?;
     Ok(trace.hops.into_iter().map(Hop::of).collect())
 }
 

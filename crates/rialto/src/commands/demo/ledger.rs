@@ -8,9 +8,9 @@ use rialto_core::owner::Owner;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::cast::Who;
-use super::people::People;
-use super::purse::{self, Purse, unreadable};
+use super::role::Who;
+use super::demo_agent::People;
+use super::balance::{self, Purse, unreadable};
 
 /// One movement of credits.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ async fn entries(operator: &Hub) -> Result<Vec<Entry>, CallError> {
         let (_, text) = operator.call_text(Method::GET, &path, None).await?;
         let page: Page = serde_json::from_str(&text).map_err(unreadable)?;
         for Shown { kind, from, to, amount, job } in page.items {
-            entries.push(Entry { kind, from, to, amount: purse::amount(amount.get())?, job });
+            entries.push(Entry { kind, from, to, amount: balance::amount(amount.get())?, job });
         }
         match page.next_cursor {
             Some(next) => cursor = format!("?cursor={next}"),

@@ -5,35 +5,35 @@
 //! `display`. What the hub has recorded is read from `hub_records`. `check` compares both with the
 //! `plan`.
 
-mod books;
-mod cast;
+mod hub_records;
+mod role;
 mod check;
 mod event;
 mod history;
 mod hops;
-mod house;
+mod demo_hub;
 mod ledger;
-mod people;
+mod demo_agent;
 mod plan;
-mod players;
-mod purse;
+mod agents;
+mod balance;
 mod report;
-mod stage;
-mod story;
-mod teller;
+mod display;
+mod scenario;
+mod reporter;
 
 #[cfg(test)]
 mod tests;
 
 use rialto_hub::shutdown::Shutdown;
 
-use super::trouble::Trouble;
-use super::{complain, runtime, say};
+use super::error::Trouble;
+use super::{complain, runtime, output};
 use crate::exit::Exit;
 use check::Check;
-use house::House;
+use demo_hub::House;
 use report::Report;
-use stage::{Show, Stage};
+use display::{Show, Stage};
 
 #[derive(clap::Args)]
 #[command(
@@ -63,15 +63,15 @@ pub fn run(args: &Args) -> Exit {
 }
 
 async fn show(args: &Args) -> Result<Exit, Trouble> {
-    let shutdown = Shutdown::on_signals().map_err(house::failed)?;
+    let shutdown = Shutdown::on_signals().map_err(demo_hub::failed)?;
     let report = whole(Show::fitting(args.json, args.plain), &shutdown).await?;
     let checks = check::all(&report);
     let told = match args.json {
-        true => report.json(&checks).map_err(purse::unreadable)?,
+        true => report.json(&checks).map_err(balance::unreadable)?,
         false => report.told(),
     };
     // Here and below: a closed pipe is not an error.
-    let _ = say::line(&told);
+    let _ = output::line(&told);
     Ok(if args.check { verdict(&checks, args.json) } else { Exit::Ok })
 }
 
@@ -80,7 +80,7 @@ async fn whole(show: Show, shutdown: &Shutdown) -> Result<Report, Trouble> {
     let house = House::open().await?;
     let mut stage = Stage::new(show);
     let played = tokio::select! {
-        played = story::play(&house, &mut stage) => played,
+        played = scenario::play(&house, &mut stage) => played,
         () = shutdown.wait() => Err(interrupted()),
     };
     // However the demo ended, the hub is stopped properly and its data removed.
@@ -95,14 +95,14 @@ fn verdict(checks: &[Check], as_json: bool) -> Exit {
     if !as_json {
         for check in &broken {
             let found = check.found.as_deref().unwrap_or_default();
-            let (name, found) = (&check.name, say::one_line(found));
-            say::aside(&format!("rialto: check failed: {name}; found {found}"));
+            let (name, found) = (&check.name, output::one_line(found));
+            output::aside(&format!("rialto: check failed: {name}; found {found}"));
         }
         let told = match broken.len() {
             0 => format!("\ndemo: all {} checks passed", checks.len()),
             count => format!("\ndemo: {count} of {} checks failed", checks.len()),
         };
-        let _ = say::line(&told);
+        let _ = output::line(&told);
     }
     if broken.is_empty() { Exit::Ok } else { Exit::Failed }
 }

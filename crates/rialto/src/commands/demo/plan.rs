@@ -3,7 +3,7 @@
 
 use rialto_core::money::Credits;
 
-use super::cast::{self, Who};
+use super::role::{self, Who};
 use super::event::Beat::{
     self, Accepts, Auctions, Declines, Defers, Delivers, Fails, Hires, IsRefunded, IsTaken, Offers,
     Pays,
@@ -65,35 +65,35 @@ pub const STEPS: [Step; 29] = {
         Checker, Courier, Crier, Editor, Herald, Newsstand, Polyglot, Reader, Scout, Verifier,
     };
     [
-        paid(Reader, Hires, Editor, cast::BULLETIN),
+        paid(Reader, Hires, Editor, role::BULLETIN),
         free(Editor, Defers, Reader),
         free(Editor, Accepts, Reader),
-        paid(Editor, Hires, Scout, cast::NEWS_BID),
-        paid(Scout, Offers, Editor, cast::NEWS),
-        paid(Scout, IsTaken, Editor, cast::NEWS),
+        paid(Editor, Hires, Scout, role::NEWS_BID),
+        paid(Scout, Offers, Editor, role::NEWS),
+        paid(Scout, IsTaken, Editor, role::NEWS),
         free(Scout, Delivers, Editor),
-        paid(Editor, Pays, Scout, cast::NEWS),
-        paid(Editor, Hires, Checker, cast::CHECK),
+        paid(Editor, Pays, Scout, role::NEWS),
+        paid(Editor, Hires, Checker, role::CHECK),
         free(Checker, Fails, Editor),
-        paid(Editor, IsRefunded, Checker, cast::CHECK),
-        paid(Editor, Hires, Verifier, cast::SECOND_CHECK),
+        paid(Editor, IsRefunded, Checker, role::CHECK),
+        paid(Editor, Hires, Verifier, role::SECOND_CHECK),
         free(Verifier, Delivers, Editor),
-        paid(Editor, Pays, Verifier, cast::SECOND_CHECK),
+        paid(Editor, Pays, Verifier, role::SECOND_CHECK),
         paid(Editor, Hires, Polyglot, Credits::ZERO),
         free(Polyglot, Delivers, Editor),
         paid(Editor, Pays, Polyglot, Credits::ZERO),
-        paid(Editor, Hires, Newsstand, cast::SPREADING),
+        paid(Editor, Hires, Newsstand, role::SPREADING),
         free(Newsstand, Accepts, Editor),
-        Step { who: Newsstand, beat: Auctions, with: None, amount: Some(cast::CRYING_BID) },
+        Step { who: Newsstand, beat: Auctions, with: None, amount: Some(role::CRYING_BID) },
         free(Crier, Declines, Newsstand),
-        paid(Herald, Offers, Newsstand, cast::HERALD_BID),
-        paid(Courier, IsTaken, Newsstand, cast::COURIER_BID),
+        paid(Herald, Offers, Newsstand, role::HERALD_BID),
+        paid(Courier, IsTaken, Newsstand, role::COURIER_BID),
         free(Courier, Delivers, Newsstand),
-        paid(Newsstand, Pays, Courier, cast::COURIER_SHOWN),
+        paid(Newsstand, Pays, Courier, role::COURIER_SHOWN),
         free(Newsstand, Delivers, Editor),
-        paid(Editor, Pays, Newsstand, cast::SPREADING),
+        paid(Editor, Pays, Newsstand, role::SPREADING),
         free(Editor, Delivers, Reader),
-        paid(Reader, Pays, Editor, cast::BULLETIN),
+        paid(Reader, Pays, Editor, role::BULLETIN),
     ]
 };
 
@@ -132,16 +132,16 @@ pub const FACTS: [Planned; 12] = {
     [
         word("one deferral", Reader, Deferred, Editor),
         word("one offer on a hire", Editor, Offered, Scout),
-        end("the offer is accepted and paid", Editor, Completed, Scout, cast::NEWS),
+        end("the offer is accepted and paid", Editor, Completed, Scout, role::NEWS),
         end("one failure", Editor, Failed, Checker, Credits::ZERO),
-        end("the second check", Editor, Completed, Verifier, cast::SECOND_CHECK),
+        end("the second check", Editor, Completed, Verifier, role::SECOND_CHECK),
         end("the reply counts as work", Editor, Completed, Polyglot, Credits::ZERO),
         word("one decline", Newsstand, Declined, Crier),
         word("one bid from clara", Newsstand, Offered, Herald),
         word("one bid from agora", Newsstand, Offered, Courier),
-        end("the lowest bid wins", Newsstand, Completed, Courier, cast::COURIER_SHOWN),
-        end("the announcement", Editor, Completed, Newsstand, cast::SPREADING),
-        end("the bulletin", Reader, Completed, Editor, cast::BULLETIN),
+        end("the lowest bid wins", Newsstand, Completed, Courier, role::COURIER_SHOWN),
+        end("the announcement", Editor, Completed, Newsstand, role::SPREADING),
+        end("the bulletin", Reader, Completed, Editor, role::BULLETIN),
     ]
 };
 

@@ -3,19 +3,19 @@
 use std::fmt::Write as _;
 
 use rialto_core::money::Credits;
-use rialto_protocols::kit::write;
+use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::books::Books;
-use super::cast::Who;
+use super::hub_records::Books;
+use super::role::Who;
 use super::check::Check;
 use super::event::Event;
 use super::history::Fact;
 use super::hops::Hop;
-use super::people::People;
-use super::purse::{self, Amount};
+use super::demo_agent::People;
+use super::balance::{self, Amount};
 
 /// All results.
 #[derive(Clone, Debug)]
@@ -111,10 +111,10 @@ impl Report {
         let score = changed.map(|(agent, before, after)| Score {
             agent,
             protocol: agent.protocol(),
-            registry_before: write::verbatim(&before.registry),
-            registry: write::verbatim(&after.registry),
-            openclaw_before: before.openclaw.as_deref().map(write::verbatim),
-            openclaw: after.openclaw.as_deref().map(write::verbatim),
+            registry_before: raw_json::verbatim(&before.registry),
+            registry: raw_json::verbatim(&after.registry),
+            openclaw_before: before.openclaw.as_deref().map(raw_json::verbatim),
+            openclaw: after.openclaw.as_deref().map(raw_json::verbatim),
         });
         score.collect()
     }
@@ -134,7 +134,7 @@ impl Report {
             let (before, now) = (self.had(account.who), account.purse);
             writeln!(out, "  {name:<13} {:>12}{}", now.told(), change(before, now.whole()))?;
         }
-        writeln!(out, "  {:<13} {:>12}", "sum", purse::text(self.books.ledger.sum()))?;
+        writeln!(out, "  {:<13} {:>12}", "sum", balance::text(self.books.ledger.sum()))?;
         writeln!(out, "\nReputations, by registry (0-100) and by openclaw (0-1):")?;
         for score in self.scores() {
             let Score { agent, registry_before, registry, openclaw_before, openclaw, .. } = score;
@@ -164,5 +164,5 @@ fn change(before: Option<Credits>, now: Credits) -> String {
     let Some(before) = before.filter(|before| *before != now) else { return String::new() };
     let more = Credits::from_micros(now.micros() - before.micros());
     let sign = if more.micros() > 0 { "+" } else { "" };
-    format!("  ({sign}{})", purse::text(more))
+    format!("  ({sign}{})", balance::text(more))
 }

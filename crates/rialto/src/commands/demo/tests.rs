@@ -55,7 +55,7 @@ fn a_step_of_another_amount_or_with_somebody_else_does_not_pass() {
         one_micro_more(&mut amount.expect("an amount").0);
     };
     assert_eq!(broken(dearer), ["Reader hires Editor"]);
-    let other = broken(|report| report.events[1].with = Some(cast::Who::Herald));
+    let other = broken(|report| report.events[1].with = Some(role::Who::Herald));
     assert_eq!(other, ["Editor defers Reader", "nothing happens that is not planned"]);
 }
 
@@ -85,7 +85,7 @@ fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
         assert!(broken(purse).contains(&sum));
     }
     let rich = |report: &mut Report| {
-        let scout = report.after.get_mut(&cast::Who::Scout).expect("it is there");
+        let scout = report.after.get_mut(&role::Who::Scout).expect("it is there");
         one_micro_more(&mut scout.purse.available);
     };
     assert_eq!(broken(rich), ["every agent has exactly the expected credits"]);

@@ -2,11 +2,11 @@
 
 use rialto_client::{CallError, Hub};
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::context::Context;
 use super::super::key_file;
-use super::super::newcomer;
-use super::super::trouble::Trouble;
+use super::super::auto_register;
+use super::super::error::Trouble;
 use super::super::views::Me;
 use super::check::Check;
 
@@ -45,7 +45,7 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
             Check::warn("agent", what, "start it with `rialto agent run`")
         }
         Err(CallError::Refused { status: 401, .. })
-            if newcomer::is_unknown(&hub, &keys).await? && !is_stopped(&hub).await =>
+            if auto_register::is_unknown(&hub, &keys).await? && !is_stopped(&hub).await =>
         {
             let what = format!("{name} was registered before the hub was reset");
             Check::warn("agent", what, "`rialto agent run` in its folder registers it here")
@@ -53,7 +53,7 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
         // Stopping an agent unregisters it, and its key works again when it restarts: the file is
         // the agent's only proof of identity.
         Err(CallError::Refused { status: 401, .. })
-            if newcomer::is_unknown(&hub, &keys).await? =>
+            if auto_register::is_unknown(&hub, &keys).await? =>
         {
             let what = format!("{name} is not registered at the hub: it was stopped");
             Check::warn("agent", what, "`rialto agent run` starts it again with its key")

@@ -2,7 +2,7 @@
 
 use rialto_client::{CallError, Hub};
 
-use super::super::say::one_line;
+use super::super::output::one_line;
 use super::super::views::{Me, get, millionths};
 use super::check::Check;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::say::one_line;
-use super::super::trouble::Trouble;
+use super::super::output::one_line;
+use super::super::error::Trouble;
 
 /// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

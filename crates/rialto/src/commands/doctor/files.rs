@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::context::{Context, Home};
 use super::check::Check;
 

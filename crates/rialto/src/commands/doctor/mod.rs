@@ -4,14 +4,14 @@ mod agents;
 mod caller;
 mod check;
 mod files;
-mod reach;
+mod hub;
 mod tools;
 
 use serde_json::json;
 
-use super::access::Access;
-use super::say;
-use super::trouble::Trouble;
+use super::hub_options::Access;
+use super::output;
+use super::error::Trouble;
 use crate::exit::Exit;
 use check::{Check, Verdict};
 
@@ -35,9 +35,9 @@ async fn look(access: &Access) -> Result<Exit, Trouble> {
     let fine = checks.iter().all(|check| check.verdict != Verdict::Fail);
     if access.json {
         let all: Vec<_> = checks.iter().map(Check::document).collect();
-        let _ = say::line(&json!({"ok": fine, "checks": all}).to_string());
+        let _ = output::line(&json!({"ok": fine, "checks": all}).to_string());
     } else {
-        let _ = checks.iter().try_for_each(|check| say::line(&check.told()));
+        let _ = checks.iter().try_for_each(|check| output::line(&check.told()));
     }
     Ok(if fine { Exit::Ok } else { Exit::Failed })
 }
@@ -48,7 +48,7 @@ async fn at_the_hub(access: &Access) -> Vec<Check> {
         Ok(caller) => caller,
         Err(trouble) => return vec![Check::trouble("key", trouble)],
     };
-    let mut checks = reach::checks(hub.base()).await;
+    let mut checks = hub::checks(hub.base()).await;
     if checks.iter().all(|check| check.verdict != Verdict::Fail) {
         checks.extend(caller::checks(&hub, keys.is_some()).await);
         checks.extend(agents::checks(access, hub.base()).await);

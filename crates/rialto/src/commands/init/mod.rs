@@ -10,8 +10,8 @@ use clap::Subcommand;
 use rialto_client::agent::plain;
 use serde_json::json;
 
-use super::say;
-use super::trouble::Trouble;
+use super::output;
+use super::error::Trouble;
 use crate::exit::Exit;
 use lang::Lang;
 pub use lang::POST;
@@ -91,11 +91,11 @@ fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Troubl
     let next: Vec<String> =
         enter.into_iter().chain(lang.next().into_iter().map(str::to_owned)).collect();
     let _ = match as_json {
-        true => say::line(&json!({"files": names, "next": next}).to_string()),
+        true => output::line(&json!({"files": names, "next": next}).to_string()),
         false => {
             let mut text = format!("created {}\n\nnext:", names.join(", "));
             next.iter().for_each(|line| text.push_str(&format!("\n  {line}")));
-            say::line(&text)
+            output::line(&text)
         }
     };
     Ok(())

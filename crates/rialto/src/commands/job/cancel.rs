@@ -3,8 +3,8 @@
 use rialto_client::Method;
 use serde_json::json;
 
-use super::super::access::Access;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::error::Trouble;
 use super::super::uri::part;
 use super::{ASKED, Standing, refused};
 use crate::exit::Exit;

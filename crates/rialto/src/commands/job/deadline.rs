@@ -3,9 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 
-use super::super::length::length;
+use super::super::duration::length;
 
 /// The parsed argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Deadline {
 impl Deadline {
     /// Parses `10m` or an RFC 3339 time.
     pub fn read(text: &str) -> Result<Self, String> {
-        match (length(text), stamp::parse(text)) {
+        match (length(text), rfc3339::parse(text)) {
             (Ok(length), _) => Ok(Self::In(length)),
             (_, Ok(time)) => Ok(Self::At(time)),
             _ => {
@@ -30,8 +30,8 @@ impl Deadline {
     /// The deadline as the hub expects it.
     pub fn text(self, now: Timestamp) -> String {
         match self {
-            Self::At(time) => stamp::millis(time),
-            Self::In(length) => stamp::millis(now.plus(length)),
+            Self::At(time) => rfc3339::millis(time),
+            Self::In(length) => rfc3339::millis(now.plus(length)),
         }
     }
 }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_deadline_is_a_moment_or_a_length_from_now() {
-        let noon = stamp::parse("2026-02-11T12:00:00Z").expect("a time");
+        let noon = rfc3339::parse("2026-02-11T12:00:00Z").expect("a time");
         let text = |typed: &str| Deadline::read(typed).expect(typed).text(noon);
         assert_eq!(text("10m"), "2026-02-11T12:10:00.000Z");
         assert_eq!(text("2026-02-11T14:15:09+01:00"), "2026-02-11T13:15:09.000Z");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rialto_client::{CallError, Hub, Method, Retry};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::uri::part;
 use super::super::views::read;
 use super::progress::Progress;

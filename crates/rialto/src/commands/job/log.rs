@@ -4,10 +4,10 @@ use std::io;
 
 use serde_json::json;
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::context::home::unreadable;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
 use super::logs::{self, Log};
@@ -46,15 +46,15 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             })?;
             documents.push(json!({"agent": log.agent, "path": log.path, "text": text}));
         }
-        let _ = say::line(&json!({"id": args.id, "logs": documents}).to_string());
+        let _ = output::line(&json!({"id": args.id, "logs": documents}).to_string());
         return Ok(Exit::Ok);
     }
     let several = logs.len() > 1;
     for log in &mut logs {
         if several {
-            let _ = say::line(&format!("==> {} <==", log.agent));
+            let _ = output::line(&format!("==> {} <==", log.agent));
         }
-        each_line(log, |line| say::line(&one_line(line)))?;
+        each_line(log, |line| output::line(&one_line(line)))?;
     }
     Ok(Exit::Ok)
 }

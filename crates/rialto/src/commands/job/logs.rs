@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::context::Home;
 use super::super::context::home::entries;
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 
 /// Bytes read at once.
 const PIECE_MAX: u64 = 64 << 10;

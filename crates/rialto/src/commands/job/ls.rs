@@ -2,12 +2,12 @@
 
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::say;
+use super::super::hub_options::Access;
+use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::views::{Pages, read};
-use super::names::Names;
+use super::agent_name_cache::Names;
 use super::view::Job;
 use crate::exit::Exit;
 
@@ -52,7 +52,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     if access.json {
         let texts: Vec<&str> = jobs.iter().map(|job| job.get()).collect();
-        let _ = say::line(&format!("[{}]", texts.join(",")));
+        let _ = output::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     let mut table = table(if args.worked { "FOR" } else { "BY" });

@@ -2,13 +2,13 @@
 
 mod cancel;
 mod deadline;
-mod end;
+mod wait;
 mod follow;
-mod given;
+mod json_input;
 mod log;
 mod logs;
 mod ls;
-mod names;
+mod agent_name_cache;
 mod offers;
 mod post;
 mod pretty;
@@ -23,9 +23,9 @@ use clap::Subcommand;
 use rialto_client::CallError;
 use serde::Deserialize;
 
-use super::access::Access;
-use super::say;
-use super::trouble::Trouble;
+use super::hub_options::Access;
+use super::output;
+use super::error::Trouble;
 use super::views::read;
 use crate::exit::Exit;
 
@@ -97,10 +97,10 @@ impl Standing {
             true => answer.to_owned(),
             false => {
                 let Self { id, state } = read(answer)?;
-                say::one_line(&format!("{id} {state}"))
+                output::one_line(&format!("{id} {state}"))
             }
         };
-        let _ = say::line(&shown);
+        let _ = output::line(&shown);
         Ok(Exit::Ok)
     }
 }

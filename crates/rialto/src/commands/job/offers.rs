@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::acting::called;
-use super::super::say;
+use super::super::hub_options::Access;
+use super::super::agent_names::called;
+use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
 use super::post::unreadable;
@@ -93,7 +93,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let path = format!("/v1/jobs/{}/offers", part(&args.id));
     let text = get(&hub, &path).await.map_err(|error| refused(error, YOURS))?;
     if access.json {
-        let _ = say::line(&text);
+        let _ = output::line(&text);
         return Ok(Exit::Ok);
     }
     let Offers { offers } = read(&text)?;

@@ -5,21 +5,21 @@ use std::time::Duration;
 use rialto_client::{CallError, Hub, Method, Retry};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
-use super::super::access::Access;
-use super::super::acting::called;
-use super::super::length::length;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::agent_names::called;
+use super::super::duration::length;
+use super::super::output;
+use super::super::error::Trouble;
 use super::super::views::read;
 use super::deadline::{self, Deadline};
-use super::end::Waiting;
-use super::given;
+use super::wait::Waiting;
+use super::json_input;
 use super::progress::Progress;
 use super::view::Job;
 use crate::exit::Exit;
@@ -85,7 +85,7 @@ struct Order<'a> {
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let input = given::json("--input", &args.input)?;
+    let input = json_input::json("--input", &args.input)?;
     let id = args.id.unwrap_or_else(|| OsIds.uuid());
     let to = match &args.to {
         Some(name) => Some(called(access, &access.caller()?.0, name).await?),
@@ -113,8 +113,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         return waiting.run(access, &hub, &job.id).await;
     }
     let _ = match access.json {
-        true => say::line(&text),
-        false => say::line(&say::one_line(&format!("{} {}", job.id, job.state))),
+        true => output::line(&text),
+        false => output::line(&output::one_line(&format!("{} {}", job.id, job.state))),
     };
     Ok(Exit::Ok)
 }
@@ -170,7 +170,7 @@ async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, NotPos
             return Err(NotPosted { time_is_over: has_answered, error });
         }
         let seconds = pause.as_secs_f32().ceil();
-        say::aside(&say::one_line(&format!("rialto: {error}; retrying in {seconds} s")));
+        output::aside(&output::one_line(&format!("rialto: {error}; retrying in {seconds} s")));
         sleep(pause).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::say::is_hidden;
+use super::super::output::is_hidden;
 
 /// Spaces per level of indentation.
 const STEP: usize = 2;

@@ -2,10 +2,10 @@
 
 use rialto_client::{CallError, Hub};
 
-use super::super::say::one_line;
-use super::super::watch::Live;
+use super::super::output::one_line;
+use super::super::live_line::Live;
 use super::logs::{self, Log};
-use super::names::Names;
+use super::agent_name_cache::Names;
 use super::view::Job;
 
 /// The progress display of a job.

@@ -3,12 +3,12 @@
 use rialto_client::Hub;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
-use super::names::Names;
+use super::agent_name_cache::Names;
 use super::pretty::pretty;
 use super::view::Job;
 use crate::exit::Exit;
@@ -30,7 +30,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         true => text,
         false => told(&hub, &read(&text)?).await,
     };
-    let _ = say::line(&shown);
+    let _ = output::line(&shown);
     Ok(Exit::Ok)
 }
 

@@ -4,10 +4,10 @@ use rialto_client::{CallError, Hub, Method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::notes::{Row, table};
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::uri::part;
 use crate::exit::Exit;
 
@@ -31,7 +31,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         true => answer,
         false => told(&answer).map_err(CallError::Unreadable)?,
     };
-    let _ = say::line(&shown);
+    let _ = output::line(&shown);
     Ok(Exit::Ok)
 }
 

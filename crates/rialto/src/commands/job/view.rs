@@ -1,10 +1,10 @@
 //! A job as the hub shows it, and its text for people.
 
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::say::one_line;
+use super::super::output::one_line;
 
 /// A job as the hub shows it to one of its parties. Amounts keep their digits.
 #[derive(Debug, Deserialize)]
@@ -76,7 +76,7 @@ impl Job {
 
     /// The time from posting to the end.
     fn took(&self) -> String {
-        let at = |text: &str| stamp::parse(text).ok();
+        let at = |text: &str| rfc3339::parse(text).ok();
         let end = self.ended_at.as_deref().and_then(at);
         match end.zip(at(&self.opened_at)) {
             Some((end, start)) => {

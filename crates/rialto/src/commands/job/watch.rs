@@ -2,10 +2,10 @@
 
 use rialto_core::time::Millis;
 
-use super::super::access::Access;
-use super::super::length::length;
-use super::super::trouble::Trouble;
-use super::end::Waiting;
+use super::super::hub_options::Access;
+use super::super::duration::length;
+use super::super::error::Trouble;
+use super::wait::Waiting;
 use super::progress::Progress;
 use crate::exit::Exit;
 

@@ -4,12 +4,12 @@ use rialto_client::{CallError, Hub, Method, Retry};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::error::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
 use super::view::Job;
-use super::{Standing, WORKED, given, refused};
+use super::{Standing, WORKED, json_input, refused};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -59,7 +59,7 @@ struct Word<'a> {
 }
 
 pub async fn submit(access: &Access, args: &SubmitArgs) -> Result<Exit, Trouble> {
-    let output = args.output.as_deref().map(|given| given::json("--output", given)).transpose()?;
+    let output = args.output.as_deref().map(|given| json_input::json("--output", given)).transpose()?;
     let (hub, _) = access.me()?;
     let epoch = turn(&hub, &args.id).await?;
     let word = Word {

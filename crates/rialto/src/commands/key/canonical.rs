@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use rialto_client::agora::{canonical, to_be_signed};
 use serde_json::json;
 
-use super::super::say;
-use super::super::trouble::Trouble;
-use super::text;
+use super::super::output;
+use super::super::error::Trouble;
+use super::input_text;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -24,14 +24,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
-    let text = text::read(&args.file)?;
+    let text = input_text::read(&args.file)?;
     let written = if args.to_sign { to_be_signed(&text) } else { canonical(&text) };
     // The command line is correct, but the file is not, so this is not a usage error.
     let refused = |error| Trouble { exit: Exit::Failed, ..Trouble::from(error) };
     let written = written.map_err(refused)?;
     let _ = match json {
-        true => say::line(&json!({"canonical": written, "bytes": written.len()}).to_string()),
-        false => say::piece(&written),
+        true => output::line(&json!({"canonical": written, "bytes": written.len()}).to_string()),
+        false => output::piece(&written),
     };
     Ok(Exit::Ok)
 }

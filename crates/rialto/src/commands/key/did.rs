@@ -2,8 +2,8 @@
 
 use rialto_client::agora::PublicKey;
 
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use super::forms::Forms;
 use crate::exit::Exit;
 
@@ -24,6 +24,6 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
     };
     let forms = Forms::of(PublicKey::parse(args.key.trim()).map_err(wrong)?);
     let text = if json { forms.document().to_string() } else { forms.lines() };
-    let _ = say::line(&text);
+    let _ = output::line(&text);
     Ok(Exit::Ok)
 }

@@ -2,8 +2,8 @@
 
 use rialto_client::agora::{Agent, Profile, Server};
 
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use super::seed_file::Source;
 use crate::exit::Exit;
 
@@ -36,6 +36,6 @@ pub async fn run(args: &Args) -> Result<Exit, Trouble> {
     let agent = Agent::new(identity, Server::discover(&args.hub).await?);
     let profile = Profile { name: args.name.clone(), ..Profile::default() };
     let welcomed = agent.hello(&profile, args.inbox).await?;
-    let _ = say::line(&welcomed.raw);
+    let _ = output::line(&welcomed.raw);
     Ok(Exit::Ok)
 }

@@ -8,12 +8,12 @@ mod new;
 mod seed_file;
 mod show;
 mod sign;
-mod text;
+mod input_text;
 mod verify;
 
 use clap::Subcommand;
 
-use super::trouble::Trouble;
+use super::error::Trouble;
 use super::{complain, runtime};
 use crate::exit::Exit;
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use super::forms::Forms;
 use super::seed_file;
 use crate::exit::Exit;
@@ -29,6 +29,6 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
         }
         false => format!("{}\nkey file   {path}", forms.lines()),
     };
-    let _ = say::line(&text);
+    let _ = output::line(&text);
     Ok(Exit::Ok)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rialto_client::agora::{Identity, Seed};
 
 use super::super::key_file::Reserved;
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::failed;
 
 /// The variable for a key that is not in a file.

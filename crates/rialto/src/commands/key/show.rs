@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rialto_client::agora::{Identity, PublicKey, Seed};
 use rialto_engine::secret::{FILE, HubSecret, VARIABLE};
 
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use super::failed;
 use super::forms::Forms;
 use super::seed_file::Source;
@@ -35,7 +35,7 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
     };
     let forms = Forms::of(key);
     let text = if json { forms.document().to_string() } else { forms.lines() };
-    let _ = say::line(&text);
+    let _ = output::line(&text);
     Ok(Exit::Ok)
 }
 

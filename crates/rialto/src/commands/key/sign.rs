@@ -6,10 +6,10 @@ use rialto_client::agora::{Identity, Kind, PublicKey};
 use rialto_protocols::agora::envelope::{self, Envelope};
 use rialto_protocols::agora::proof;
 
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use super::seed_file::Source;
-use super::{failed, text, verify};
+use super::{failed, input_text, verify};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -56,14 +56,14 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
         false => signed,
         true => document(&signed)?,
     };
-    let _ = say::line(&shown);
+    let _ = output::line(&shown);
     Ok(Exit::Ok)
 }
 
 fn signed(args: &Args, identity: &Identity) -> Result<String, Trouble> {
     Ok(match args.kind {
         Some(kind) => identity.seal(kind, &args.payload, args.to)?.as_str().to_owned(),
-        None => identity.sign_envelope(&text::read(&args.file)?)?,
+        None => identity.sign_envelope(&input_text::read(&args.file)?)?,
     })
 }
 

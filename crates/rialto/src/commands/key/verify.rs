@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use rialto_client::agora::{Failure, Millis, Timestamp};
 use rialto_protocols::agora::envelope::{self, Envelope};
 use rialto_protocols::agora::{Form, Proof, prove};
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
-use super::super::length::length;
-use super::super::say;
-use super::super::trouble::Trouble;
-use super::text;
+use super::super::duration::length;
+use super::super::output;
+use super::super::error::Trouble;
+use super::input_text;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
-    let text = text::read(&args.file)?;
+    let text = input_text::read(&args.file)?;
     let now = args.now.unwrap_or_else(present);
     let refused = |failure: Failure| Trouble {
         exit: Exit::Failed,
@@ -44,7 +44,7 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
     let proof = prove(&envelope, now, args.window).map_err(refused)?;
     let document = document(&envelope, &proof);
     let shown = if json { document.to_string() } else { lines(&document) };
-    let _ = say::line(&shown);
+    let _ = output::line(&shown);
     Ok(Exit::Ok)
 }
 
@@ -69,7 +69,7 @@ pub fn document(envelope: &Envelope<'_>, proof: &Proof) -> Value {
 fn lines(document: &Value) -> String {
     let line = |name: &str| {
         let value = document[name].as_str()?;
-        Some(format!("{:10} {}", name.replace('_', " "), say::one_line(value)))
+        Some(format!("{:10} {}", name.replace('_', " "), output::one_line(value)))
     };
     let names = ["signed_by", "form", "sha256", "id", "type", "timestamp", "recipient"];
     names.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
@@ -81,7 +81,7 @@ fn present() -> Timestamp {
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
-    stamp::parse(text).map_err(|bad| bad.to_string())
+    rfc3339::parse(text).map_err(|bad| bad.to_string())
 }
 
 #[cfg(test)]

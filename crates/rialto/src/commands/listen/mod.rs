@@ -10,10 +10,10 @@ mod target;
 use rialto_client::{Events, Hub};
 use rialto_engine::delivery::signature::WebhookSecret;
 
-use super::access::Access;
+use super::hub_options::Access;
 use super::key_file::KeyFile;
-use super::say;
-use super::trouble::Trouble;
+use super::output;
+use super::error::Trouble;
 use super::views::Me;
 use crate::exit::Exit;
 use notice::Told;
@@ -59,7 +59,7 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
                         .to_owned()
                 }
             };
-            say::aside(&format!("forwarding to {}; signing with {secret}", say::one_line(url)));
+            output::aside(&format!("forwarding to {}; signing with {secret}", output::one_line(url)));
             Some(target)
         }
         None => None,
@@ -76,7 +76,7 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
                 notice.line(status, args.access.json)
             }
         };
-        if say::line(&line).is_err() {
+        if output::line(&line).is_err() {
             // The reader has closed the pipe.
             return Ok(Exit::Ok);
         }
@@ -102,8 +102,8 @@ async fn deliver(hub: &Hub, target: &Target, notice: &Told) -> Result<Option<u16
         failures += 1;
         let pause = target::PATIENCE.pause(failures);
         let what = format!("{} {} not accepted: {why}", notice.kind, notice.position);
-        let (what, seconds) = (say::one_line(&what), pause.as_secs_f32());
-        say::aside(&format!("rialto: {what}; retrying in {seconds:.1} s"));
+        let (what, seconds) = (output::one_line(&what), pause.as_secs_f32());
+        output::aside(&format!("rialto: {what}; retrying in {seconds:.1} s"));
         tokio::time::sleep(pause).await;
     }
 }

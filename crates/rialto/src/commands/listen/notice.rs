@@ -3,7 +3,7 @@
 use rialto_client::Notice;
 use serde_json::{Value, json};
 
-use super::super::say::one_line;
+use super::super::output::one_line;
 
 /// One notice and what is printed about it.
 pub struct Told {

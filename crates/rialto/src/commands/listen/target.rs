@@ -11,7 +11,7 @@ use rialto_engine::delivery::egress::USER_AGENT;
 use rialto_engine::delivery::signature::{ID_HEADER, WebhookSecret, sign};
 use serde::Deserialize;
 
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::uri;
 use super::super::views::{get, read};
 

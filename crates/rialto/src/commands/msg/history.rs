@@ -2,9 +2,9 @@
 
 use rialto_client::relay::{Past, Span};
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -29,11 +29,11 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let past = access.server(keys.as_ref()).await?.history(&span).await?;
     if access.json {
         let texts: Vec<&str> = past.iter().map(|message| message.raw().get()).collect();
-        let _ = say::line(&format!("[{}]", texts.join(",")));
+        let _ = output::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     // A closed pipe is not an error: the reader has seen enough.
-    let _ = past.iter().try_for_each(|message| say::line(&told(message)));
+    let _ = past.iter().try_for_each(|message| output::line(&told(message)));
     Ok(Exit::Ok)
 }
 

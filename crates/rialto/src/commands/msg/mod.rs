@@ -7,8 +7,8 @@ mod tail;
 
 use clap::Subcommand;
 
-use super::access::Access;
-use super::say::one_line;
+use super::hub_options::Access;
+use super::output::one_line;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]

@@ -9,9 +9,9 @@ use rialto_client::relay::{
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
 use super::sender;
 use crate::exit::Exit;
 
@@ -134,11 +134,11 @@ async fn listen(access: &Access, mut words: Words) -> Result<(Sent, Option<Word>
         };
         if !access.json && !text.is_empty() {
             spoke = true;
-            let _ = say::piece(&say::lines(&text));
+            let _ = output::piece(&output::lines(&text));
         }
     }
     if spoke {
-        let _ = say::line("");
+        let _ = output::line("");
     }
     let cut = || CallError::Unreadable("the server did not report the delivery".to_owned());
     Ok((sent.ok_or_else(cut)?, last))
@@ -155,16 +155,16 @@ fn report(access: &Access, args: &Args, sent: Sent, heard: Option<Word>) -> Resu
         Outcome::Presented | Outcome::Delivered { .. } | Outcome::Queued => Exit::Ok,
     };
     if access.json {
-        let _ = say::line(&document(&sent, heard).to_string());
+        let _ = output::line(&document(&sent, heard).to_string());
         return Ok(exit);
     }
     let line = told(&args.to, &sent);
     // Standard output is only for the reply.
     match exit == Exit::Ok && heard.is_none() {
         true => {
-            let _ = say::line(&line);
+            let _ = output::line(&line);
         }
-        false => say::aside(&format!("rialto: {line}")),
+        false => output::aside(&format!("rialto: {line}")),
     }
     Ok(exit)
 }
@@ -199,7 +199,7 @@ fn told(to: &str, sent: &Sent) -> String {
         Outcome::Rejected(why) => why.message.clone(),
     };
     let trace = sent.trace_id.as_ref().map(|id| format!(", trace {id}")).unwrap_or_default();
-    say::one_line(&format!("{what}{trace}"))
+    output::one_line(&format!("{what}{trace}"))
 }
 
 fn document(sent: &Sent, heard: Option<Word>) -> Value {

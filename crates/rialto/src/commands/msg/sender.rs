@@ -1,8 +1,8 @@
 //! Finds the sender of a message.
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::key_file::KeyFile;
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::views::Me;
 
 /// The protocol of sender names.

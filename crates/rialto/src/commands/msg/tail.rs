@@ -2,9 +2,9 @@
 
 use rialto_client::relay::{Inbox, Listen, Message};
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             None => return Ok(exit),
             Some(Err(error)) => exit = Trouble::from(error).tell(access.json),
             Some(Ok(message)) => {
-                if say::line(&told(access, &message)).is_err() {
+                if output::line(&told(access, &message)).is_err() {
                     // The reader has closed the pipe.
                     return Ok(Exit::Ok);
                 }

@@ -7,16 +7,16 @@ use rialto_client::Method;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::clock::{Clock, SystemClock};
-use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::random::{Ids, OsIds};
 use rialto_engine::keys::{Key, Kind};
 use rialto_engine::offline;
 use rialto_engine::store::StoreError;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::access::Access;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::views::read;
 use super::caller;
 use crate::exit::Exit;
@@ -62,8 +62,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         }
     };
     let _ = match access.json {
-        true => say::line(&json!({"key": key, "others_retired": retire_others}).to_string()),
-        false => say::line(&format!("operator key (shown only once): {}", one_line(&key))),
+        true => output::line(&json!({"key": key, "others_retired": retire_others}).to_string()),
+        false => output::line(&format!("operator key (shown only once): {}", one_line(&key))),
     };
     Ok(Exit::Ok)
 }

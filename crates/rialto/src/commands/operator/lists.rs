@@ -4,10 +4,10 @@ use rialto_client::Hub;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::say;
+use super::super::hub_options::Access;
+use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::views::{Pages, read};
 use super::caller;
 use crate::exit::Exit;
@@ -138,6 +138,6 @@ async fn listed(
 
 fn as_json(rows: &[Box<RawValue>]) -> Exit {
     let texts: Vec<&str> = rows.iter().map(|row| row.get()).collect();
-    let _ = say::line(&format!("[{}]", texts.join(",")));
+    let _ = output::line(&format!("[{}]", texts.join(",")));
     Exit::Ok
 }

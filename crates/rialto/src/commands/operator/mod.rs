@@ -2,15 +2,15 @@
 
 mod key;
 mod lists;
-mod money;
-mod people;
+mod burn;
+mod moderation;
 mod stats;
 
 use clap::Subcommand;
 use rialto_client::Hub;
 
-use super::access::Access;
-use super::trouble::Trouble;
+use super::hub_options::Access;
+use super::error::Trouble;
 use super::wallet::grant;
 use crate::exit::Exit;
 
@@ -39,13 +39,13 @@ enum Verb {
     /// Grant credits to an owner
     Grant(grant::Args),
     /// Remove credits of an owner from circulation
-    Burn(money::Burn),
+    Burn(burn::Burn),
     /// Revoke all keys of an agent
-    Revoke(people::Revoke),
+    Revoke(moderation::Revoke),
     /// Suspend an agent or an owner: no work and no calls until resumed
-    Suspend(people::Suspend),
+    Suspend(moderation::Suspend),
     /// Resume a suspended agent or owner
-    Resume(people::Resume),
+    Resume(moderation::Resume),
     /// Create operator keys
     Key(key::Args),
 }
@@ -57,10 +57,10 @@ pub fn run(args: &Args) -> Exit {
         Verb::Jobs(args) => told(access, lists::jobs(access, args)),
         Verb::Agents(args) => told(access, lists::agents(access, args)),
         Verb::Grant(args) => told(access, grant::run(access, args)),
-        Verb::Burn(args) => told(access, money::burn(access, args)),
-        Verb::Revoke(args) => told(access, people::revoke(access, args)),
-        Verb::Suspend(args) => told(access, people::suspend(access, args)),
-        Verb::Resume(args) => told(access, people::resume(access, args)),
+        Verb::Burn(args) => told(access, burn::burn(access, args)),
+        Verb::Revoke(args) => told(access, moderation::revoke(access, args)),
+        Verb::Suspend(args) => told(access, moderation::suspend(access, args)),
+        Verb::Resume(args) => told(access, moderation::resume(access, args)),
         Verb::Key(args) => told(access, key::run(access, args)),
     }
 }

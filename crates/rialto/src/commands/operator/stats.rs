@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
 use super::super::views::{get, read};
 use super::caller;
 use crate::exit::Exit;
@@ -50,7 +50,7 @@ fn size(bytes: u64) -> String {
 pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     let answer = get(&caller(access)?, "/v1/operator/stats").await?;
     if access.json {
-        let _ = say::line(&answer);
+        let _ = output::line(&answer);
         return Ok(Exit::Ok);
     }
     // Raw, so that amounts keep their digits.
@@ -59,7 +59,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     for (name, value) in &raw {
         if name == "memory" {
             let memory: Memory = read(value.get())?;
-            if say::line(&format!("memory: {}", memory.told())).is_err() {
+            if output::line(&format!("memory: {}", memory.told())).is_err() {
                 break;
             }
             continue;
@@ -73,7 +73,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
             }
             None => value.get().to_owned(),
         };
-        if say::line(&format!("{}: {shown}", name.replace('_', " "))).is_err() {
+        if output::line(&format!("{}: {shown}", name.replace('_', " "))).is_err() {
             break;
         }
     }

@@ -4,11 +4,11 @@ use rialto_client::CallError;
 use rialto_core::reputation::Score;
 use serde_json::json;
 
-use super::super::access::Access;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::views::exactly;
-use super::facts::{self, Facts, Step, Stepwise, Windowed};
+use super::reputation::{self, Facts, Step, Stepwise, Windowed};
 use crate::exit::Exit;
 
 /// 1.0 in millionths.
@@ -35,16 +35,16 @@ struct Sum {
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (_, facts) = facts::ask(access, args.agent.as_deref()).await?;
+    let (_, facts) = reputation::ask(access, args.agent.as_deref()).await?;
     let sums = sums(&facts)?;
     let _ = match access.json {
         true => {
             let sums: Vec<_> = sums.iter().map(Sum::document).collect();
-            say::line(&json!({"agent": facts.agent, "sums": sums}).to_string())
+            output::line(&json!({"agent": facts.agent, "sums": sums}).to_string())
         }
         false => {
             let lines: Vec<String> = sums.iter().map(Sum::told).collect();
-            say::line(&format!("agent {}\n{}", facts.agent, lines.join("\n")))
+            output::line(&format!("agent {}\n{}", facts.agent, lines.join("\n")))
         }
     };
     Ok(if sums.iter().all(Sum::agrees) { Exit::Ok } else { Exit::Failed })

@@ -1,12 +1,12 @@
 //! `rialto rep`: shows an agent's reputation and how its scores are computed.
 
 mod explain;
-mod facts;
+mod reputation;
 mod show;
 
 use clap::Subcommand;
 
-use super::access::Access;
+use super::hub_options::Access;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]

@@ -1,9 +1,9 @@
 //! `rialto rep show`: shows an agent's scores.
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
-use super::facts::{self, Facts};
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
+use super::reputation::{self, Facts};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -16,10 +16,10 @@ pub struct Args {
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (text, facts) = facts::ask(access, args.agent.as_deref()).await?;
+    let (text, facts) = reputation::ask(access, args.agent.as_deref()).await?;
     let _ = match access.json {
-        true => say::line(&text),
-        false => say::line(&told(&facts)),
+        true => output::line(&text),
+        false => output::line(&told(&facts)),
     };
     Ok(Exit::Ok)
 }

@@ -4,9 +4,9 @@ use rialto_client::CallError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::uri;
 use super::super::views::{Account, get, read};
 use crate::exit::Exit;
@@ -48,8 +48,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
 /// Prints an account, with the digits the hub sent.
 pub fn show(access: &Access, answer: &str) -> Result<Exit, Trouble> {
     let _ = match access.json {
-        true => say::line(answer),
-        false => say::line(&told(answer)?),
+        true => output::line(answer),
+        false => output::line(&told(answer)?),
     };
     Ok(Exit::Ok)
 }

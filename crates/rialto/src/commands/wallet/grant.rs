@@ -6,10 +6,10 @@ use rialto_client::{CallError, Hub, Method};
 use rialto_core::money::Credits;
 use serde_json::json;
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::operator;
-use super::super::say::one_line;
-use super::super::trouble::Trouble;
+use super::super::output::one_line;
+use super::super::error::Trouble;
 use super::balance;
 use crate::exit::Exit;
 

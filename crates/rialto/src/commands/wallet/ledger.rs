@@ -3,12 +3,12 @@
 use rialto_client::CallError;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::say;
+use super::super::hub_options::Access;
+use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::views::{Pages, read};
-use super::entry::Entry;
+use super::ledger_entry::Entry;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -39,12 +39,12 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     if access.json {
         let texts: Vec<&str> = lines.iter().map(|line| line.get()).collect();
-        let _ = say::line(&format!("[{}]", texts.join(",")));
+        let _ = output::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     table(&lines)?.print();
     if pages.has_more() {
-        say::aside("there are more entries; --all lists them");
+        output::aside("there are more entries; --all lists them");
     }
     Ok(Exit::Ok)
 }

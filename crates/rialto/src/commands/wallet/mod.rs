@@ -1,7 +1,7 @@
 //! `rialto wallet`: shows an account and its movements, and pays from it.
 
 pub mod balance;
-mod entry;
+mod ledger_entry;
 pub mod grant;
 mod ledger;
 mod payee;
@@ -10,7 +10,7 @@ mod verify;
 
 use clap::Subcommand;
 
-use super::access::Access;
+use super::hub_options::Access;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]

@@ -6,9 +6,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::super::access::Access;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::views::{Me, read};
 use super::grant::amount;
 use super::payee;
@@ -80,8 +80,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     );
     let answer = pay(&hub, &body).await.map_err(|error| refused(error, id))?;
     let _ = match access.json {
-        true => say::line(&answer),
-        false => say::line(&told(&answer, id)?),
+        true => output::line(&answer),
+        false => output::line(&told(&answer, id)?),
     };
     Ok(Exit::Ok)
 }
@@ -96,7 +96,7 @@ fn made() -> Result<Uuid, Trouble> {
         )
     })?;
     let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
-    say::aside(&format!("transfer {id}"));
+    output::aside(&format!("transfer {id}"));
     Ok(id)
 }
 

@@ -4,11 +4,11 @@ use rialto_client::{CallError, Hub};
 use rialto_core::money::Credits;
 use serde_json::json;
 
-use super::super::access::Access;
-use super::super::say::{self, one_line};
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output::{self, one_line};
+use super::super::error::Trouble;
 use super::super::views::{Account, Me, Pages, exactly, read};
-use super::entry::Entry;
+use super::ledger_entry::Entry;
 use crate::exit::Exit;
 
 /// Attempts, if credits move during the count.
@@ -41,8 +41,8 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let counted = count(&hub).await?;
     let _ = match access.json {
-        true => say::line(&counted.document()),
-        false => say::line(&counted.told()),
+        true => output::line(&counted.document()),
+        false => output::line(&counted.told()),
     };
     Ok(if counted.agrees() { Exit::Ok } else { Exit::Failed })
 }

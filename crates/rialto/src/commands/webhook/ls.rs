@@ -4,10 +4,10 @@ use rialto_client::CallError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::access::Access;
-use super::super::say;
+use super::super::hub_options::Access;
+use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::trouble::Trouble;
+use super::super::error::Trouble;
 use super::super::views::{Pages, read};
 use crate::exit::Exit;
 
@@ -51,7 +51,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     if access.json {
         let texts: Vec<&str> = calls.iter().map(|call| call.get()).collect();
-        let _ = say::line(&format!("[{}]", texts.join(",")));
+        let _ = output::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     table(&calls, args.delivered)?.print();

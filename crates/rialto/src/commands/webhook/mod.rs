@@ -7,7 +7,7 @@ mod test;
 
 use clap::Subcommand;
 
-use super::access::Access;
+use super::hub_options::Access;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]

@@ -2,9 +2,9 @@
 
 use rialto_client::Method;
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -26,8 +26,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         Trouble::from(error).on(Exit::NotFound, next)
     })?;
     let _ = match access.json {
-        true => say::line(&text),
-        false => say::line(&format!("{} is being resent", args.id)),
+        true => output::line(&text),
+        false => output::line(&format!("{} is being resent", args.id)),
     };
     Ok(Exit::Ok)
 }

@@ -5,10 +5,10 @@ use rialto_client::relay::WebhookSecret;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::key_file::KeyFile;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use super::super::views::read;
 use crate::exit::Exit;
 
@@ -44,12 +44,12 @@ pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
     let _ = match (access.json, kept_in) {
         (true, kept_in) => {
             let document = json!({"webhook_secret": secret, "others_until": renewed.others_until, "kept_in": kept_in});
-            say::line(&document.to_string())
+            output::line(&document.to_string())
         }
         (false, Some(place)) => {
-            say::line(&format!("{secret}\nsaved in {place}; the old secret is valid until {until}"))
+            output::line(&format!("{secret}\nsaved in {place}; the old secret is valid until {until}"))
         }
-        (false, None) => say::line(&format!("{secret}\nthe old secret is valid until {until}")),
+        (false, None) => output::line(&format!("{secret}\nthe old secret is valid until {until}")),
     };
     Ok(Exit::Ok)
 }

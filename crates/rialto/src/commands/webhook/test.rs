@@ -3,9 +3,9 @@
 use rialto_client::Method;
 use serde::Deserialize;
 
-use super::super::access::Access;
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::output;
+use super::super::error::Trouble;
 use super::super::views::read;
 use crate::exit::Exit;
 
@@ -33,9 +33,9 @@ pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
     let exit = if tried.delivered { Exit::Ok } else { Exit::Failed };
     let status = tried.status.map(|status| format!("answered {status}"));
     if access.json {
-        let _ = say::line(&text);
+        let _ = output::line(&text);
     } else if tried.delivered {
-        let _ = say::line(&format!("delivered, {}", status.as_deref().unwrap_or("and accepted")));
+        let _ = output::line(&format!("delivered, {}", status.as_deref().unwrap_or("and accepted")));
     } else {
         let why = tried.why.or(status).unwrap_or_else(|| "the hub does not say why".to_owned());
         let next = "check that your program is running and that the hub can reach it; `rialto listen` forwards notices to programs it cannot reach";

@@ -21,7 +21,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::Identity;
-use super::bench::lock;
+use super::worker_pool::lock;
 use crate::agent::{AgentError, Job, Outcome, Room, Seat, Setup, Skill, Workshop};
 use crate::agora::Seed;
 

@@ -8,11 +8,11 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::identity;
-use crate::agent::direct::bench::Bench;
-use crate::agent::direct::door::Endpoint;
+use crate::agent::direct::worker_pool::Bench;
+use crate::agent::direct::router::Endpoint;
 use crate::agent::direct::journal::Journal;
 use crate::agent::{Job, Outcome, Skill, Workshop};
-use crate::endpoint::Caller;
+use crate::http_server::Caller;
 use crate::registry;
 use crate::testing::{Stage, answer};
 

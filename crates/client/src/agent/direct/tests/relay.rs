@@ -4,8 +4,8 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::{Reply, Stand, Works};
-use crate::agent::direct::bench::Bench;
-use crate::agent::direct::door::Endpoint;
+use crate::agent::direct::worker_pool::Bench;
+use crate::agent::direct::router::Endpoint;
 use crate::agent::direct::journal::Journal;
 use crate::agent::{Skill, Workshop};
 use crate::relay;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -59,7 +59,7 @@ impl Orders {
             relay: json!({"envelope": envelope}).to_string(),
             openclaw: json!({"request_id": ID, "requester_agent_id": ID, "idempotency_key": "k",
                 "capability_id": skill, "input_data": input, "correlation_id": ID,
-                "timestamp": stamp::millis(clock::now())})
+                "timestamp": rfc3339::millis(clock::now())})
             .to_string(),
             agora: signed(Kind::Request, &json!({"resource": skill, "params": input})),
         }

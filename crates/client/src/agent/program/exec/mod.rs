@@ -6,7 +6,7 @@
 //! repeated, running ones are waited for. A lock on the output file shows that a run is still
 //! going; the OS releases it with the last process that holds it.
 
-mod alone;
+mod directory_lock;
 mod run;
 
 use std::fs::{File, TryLockError};
@@ -25,9 +25,9 @@ use crate::agent::handler::Handler;
 use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
 use crate::agent::record::{self, LOG, Records};
-use crate::agent::workshop::over;
-use crate::keep;
-use alone::alone_with;
+use crate::agent::handlers::over;
+use crate::private_files;
+use directory_lock::alone_with;
 use run::{End, LOOK, OUTPUT, PID, STATUS, UNTIL};
 
 /// Exit status of a program that wants another worker to do the job (`EX_TEMPFAIL`).
@@ -125,7 +125,7 @@ impl Exec {
         }
         record::write(directory, INPUT, format!("{}\n", job.document()).as_bytes())?;
         run::keep_until(directory, limit)?;
-        let own = |name| keep::own().write(true).truncate(true).open(directory.join(name));
+        let own = |name| private_files::own().write(true).truncate(true).open(directory.join(name));
         let output = own(OUTPUT)?;
         lock(&output).await?;
         self.environment

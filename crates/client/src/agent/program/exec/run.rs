@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::process::Child;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::super::group::{GRACE, Group};
+use super::super::process_group::{GRACE, Group};
 use super::super::{LOG_MAX, OUTPUT_MAX, too_long};
 use crate::agent::record::{self, LOG};
 

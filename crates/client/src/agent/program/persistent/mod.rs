@@ -4,7 +4,7 @@
 //! It starts with the first job. It is restarted after it exits, stops reading, or exceeds the time
 //! limit of its skill. Jobs that are pending when it exits have failed.
 
-mod hand;
+mod pending;
 mod line;
 mod running;
 
@@ -21,9 +21,9 @@ use crate::agent::handler::Handler;
 use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
 use crate::agent::record::Records;
-use crate::agent::workshop::over;
+use crate::agent::handlers::over;
 use crate::clock;
-use hand::{Answer, JobLog};
+use pending::{Answer, JobLog};
 #[cfg(any(test, feature = "testkit"))]
 pub use line::told;
 use running::Running;

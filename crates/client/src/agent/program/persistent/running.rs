@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 
 use super::super::OUTPUT_MAX;
 use super::super::environment::Environment;
-use super::super::group::Group;
+use super::super::process_group::Group;
 use super::super::lines::Lines;
 use super::super::tail::Log;
-use super::hand::{Answer, Hand};
+use super::pending::{Answer, Hand};
 use super::line::told;
 use crate::agent::job::Job;
 

@@ -1,6 +1,6 @@
 //! Your own HTTP servers as handlers.
 
-use super::super::web::key;
+use super::super::http_program::key;
 use super::job;
 use crate::agent::Job;
 

@@ -9,10 +9,10 @@ use clap::ValueEnum;
 use rialto_client::relay::{Key, WebhookSecret};
 use serde_json::Value;
 
-use super::super::access::Access;
+use super::super::hub_options::Access;
 use super::super::key_file::{KeyFile, Reserved};
-use super::super::say;
-use super::super::trouble::Trouble;
+use super::super::output;
+use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -92,9 +92,9 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         true => {
             let mut document = registered.document;
             document["key_file"] = path.into();
-            say::line(&document.to_string())
+            output::line(&document.to_string())
         }
-        false => say::line(&format!("{} registered, key in {path}", say::one_line(&registered.id))),
+        false => output::line(&format!("{} registered, key in {path}", output::one_line(&registered.id))),
     };
     Ok(Exit::Ok)
 }
@@ -110,12 +110,12 @@ fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
         if let Some(secret) = secret {
             document["webhook_secret"] = secret.into();
         }
-        say::line(&document.to_string())
+        output::line(&document.to_string())
     } else {
-        let mut text = format!("id {}", say::one_line(&registered.id));
+        let mut text = format!("id {}", output::one_line(&registered.id));
         match known {
             true => text.push_str("\nkey unchanged"),
-            false => text.push_str(&format!("\nkey {}", say::one_line(key))),
+            false => text.push_str(&format!("\nkey {}", output::one_line(key))),
         }
         if let Some(secret) = secret {
             text.push_str(&format!("\nwebhook secret {secret}"));
@@ -125,7 +125,7 @@ fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
                 "\nshown only once: save it, and pass it to other commands as RIALTO_KEY",
             );
         }
-        say::line(&text)
+        output::line(&text)
     };
 }
 

@@ -5,10 +5,10 @@ use rialto_client::{CallError, Hub, Method};
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
-use super::super::super::access::Access;
+use super::super::super::hub_options::Access;
 use super::super::super::key_file::KeyFile;
-use super::super::super::newcomer;
-use super::super::super::trouble::Trouble;
+use super::super::super::auto_register;
+use super::super::super::error::Trouble;
 use super::{Args, Registered};
 
 /// Decimals of a price.
@@ -35,7 +35,7 @@ fn body(args: &Args, agent_id: Option<&str>) -> Result<String, Trouble> {
     let skills: Result<Vec<String>, Trouble> = args.skill.iter().map(|text| skill(text)).collect();
     let owner = match &args.owner {
         Some(owner) => owner.clone(),
-        None => newcomer::owner_of(&args.name)?,
+        None => auto_register::owner_of(&args.name)?,
     };
     let mut members = vec![
         ("agent_name", json!(args.name).to_string()),

@@ -4,9 +4,9 @@ use rialto_client::CallError;
 use rialto_client::relay::{Announcement, Registered as Answer, Server};
 use serde_json::json;
 
-use super::super::super::access::Access;
+use super::super::super::hub_options::Access;
 use super::super::super::key_file::KeyFile;
-use super::super::super::trouble::Trouble;
+use super::super::super::error::Trouble;
 use super::{Args, Registered};
 
 /// The default culture.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::super::super::trouble::Trouble;
+use super::super::super::error::Trouble;
 
 /// Example for error messages about an invalid file.
 const EXAMPLE: &str = "write it like:\n\nname = \"writer\"\nconcurrency = 4\n\n[[skill]]\nname = \"summarize\"\nprice = \"0.05\"\nexec = \"python3 handler.py\"\n";

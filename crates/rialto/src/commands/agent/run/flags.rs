@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rialto_core::time::Millis;
 
-use super::super::super::length::length;
+use super::super::super::duration::length;
 
 #[derive(clap::Args)]
 #[command(

@@ -3,8 +3,8 @@
 mod file;
 mod flags;
 mod plan;
-mod seat;
-mod tell;
+mod state_dir;
+mod event_printer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use rialto_hub::shutdown::Shutdown;
 use tokio::net::TcpListener;
 
-use super::super::access::Access;
-use super::super::trouble::Trouble;
+use super::super::hub_options::Access;
+use super::super::error::Trouble;
 use crate::exit::Exit;
 pub use flags::Args;
 use plan::Plan;
-use tell::Teller;
+use event_printer::Teller;
 
 /// Runs an agent until it is stopped.
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
@@ -25,19 +25,19 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         .map_err(|error| Trouble::failed(error.to_string(), "run it again"))?;
     access.without_acting("name the agent with --name, or pass its key with --key-file")?;
     let plan = Plan::read(args)?;
-    let seat = seat::take(access, &plan)?;
+    let seat = state_dir::take(access, &plan)?;
     let teller = Arc::new(Teller::new(access.json));
-    let records = seat.records().map_err(seat::trouble)?;
+    let records = seat.records().map_err(state_dir::trouble)?;
     let mut agent = plan.agent(&records, &teller).seat(seat);
     if let Some(address) = args.direct {
         agent = agent.direct(listener(address).await?);
     }
     // Peers need no hub, so with --direct a hub is used only if it is named.
     if args.direct.is_none() || access.hub.is_some() {
-        agent = agent.at_hub(seat::hub(access)?);
+        agent = agent.at_hub(state_dir::hub(access)?);
     }
     let agent = agent.tell(move |told| teller.tell(&told));
-    agent.run(stop.wait()).await.map_err(seat::trouble)?;
+    agent.run(stop.wait()).await.map_err(state_dir::trouble)?;
     Ok(Exit::Ok)
 }
 

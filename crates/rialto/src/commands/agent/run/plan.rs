@@ -11,10 +11,10 @@ use rialto_client::agent::{Agent, BadSkill, Room, Skill};
 use rialto_core::time::Millis;
 
 use super::super::super::context::agents::place;
-use super::super::super::trouble::Trouble;
+use super::super::super::error::Trouble;
 use super::file::{self, AgentFile, SkillEntry};
 use super::flags::{Args, some_time};
-use super::tell::Teller;
+use super::event_printer::Teller;
 
 /// The file that is read when no skill is given.
 const FILE: &str = "agent.toml";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use rialto_protocols::openclaw::message::{self, Identity, Output, Reputation, StatusUpdate};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -31,7 +31,7 @@ fn ask(capability: &str, input: Value) -> Value {
         "requester_agent_id": "ee0e8400-e29b-41d4-a716-446655440009",
         "capability_id": capability, "input_data": input, "budget": 1,
         "correlation_id": "110e8400-e29b-41d4-a716-446655440011",
-        "timestamp": stamp::millis(clock::now())})
+        "timestamp": rfc3339::millis(clock::now())})
 }
 
 fn with(mut request: Value, name: &str, value: impl Into<Value>) -> Value {
@@ -165,7 +165,7 @@ async fn the_specs_request_is_understood_and_too_late() {
     let request = example();
     let (code, _) = rejected(&stand.post("/openclaw", &request).await, &request);
     assert_eq!(code, "deadline_too_soon");
-    let later = stamp::millis(Timestamp(clock::now().0 + 60_000));
+    let later = rfc3339::millis(Timestamp(clock::now().0 + 60_000));
     let request = with(with(request, "deadline", later), "idempotency_key", "another");
     let id = accepted(&stand.post("/openclaw", &request).await, &request);
     assert_eq!(stand.result(&id).await["output_data"], request["input_data"]);

@@ -1,7 +1,7 @@
 //! Capacity, repeats and ends.
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::stamp;
+use rialto_protocols::kit::rfc3339;
 use rialto_protocols::openclaw::message::{self, Reputation};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -91,7 +91,7 @@ async fn work_ends_by_failing_by_being_called_off_and_by_its_deadline() {
     );
     let declined = stand.result(&post(ask("decline", json!({})), 2).await).await;
     assert_eq!(declined["error"]["retryable"], true);
-    let soon = stamp::millis(Timestamp(clock::now().0 + 2_000));
+    let soon = rfc3339::millis(Timestamp(clock::now().0 + 2_000));
     let late = stand.result(&post(with(ask("held", json!({})), "deadline", soon), 3).await).await;
     assert_eq!(
         (&late["error"]["code"], &late["error"]["retryable"]),

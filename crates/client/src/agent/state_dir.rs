@@ -1,0 +1,240 @@
+//! An agent's state directory: its key, its signing seed, its job records, and a lock that keeps
+//! other programs out.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest, Sha256};
+
+use super::record::Records;
+use super::error::AgentError;
+use crate::agora::Seed;
+use crate::private_files;
+use crate::key::Key;
+use crate::key_file::KeyFile;
+
+const LOCK: &str = "lock";
+const KEY: &str = "agent.key";
+/// File name prefix of replaced keys.
+const BEFORE: &str = "agent-until-";
+const SEED: &str = "agora.key";
+const OWNER: &str = "owner";
+const JOBS: &str = "jobs";
+const INSTANCE: &str = "instance";
+
+/// An agent's state directory, locked for as long as this value lives.
+#[derive(Debug)]
+pub struct Seat {
+    directory: PathBuf,
+    proof: Proof,
+    /// The OS releases the lock when the process dies.
+    _lock: File,
+}
+
+/// Where the agent's key comes from.
+#[derive(Debug)]
+enum Proof {
+    /// A file of its own, written if it does not exist.
+    Own(PathBuf),
+    /// A key managed outside the state directory.
+    Lent(Key),
+}
+
+impl Seat {
+    /// Locks a state directory, and creates it if needed; [`AgentError::Taken`] if another program
+    /// has the lock.
+    pub fn take(directory: impl Into<PathBuf>) -> Result<Self, AgentError> {
+        let directory = directory.into();
+        private_files::directory(&directory).map_err(|error| unwritable(&directory, error))?;
+        let path = directory.join(LOCK);
+        let file = private_files::own().append(true).open(&path);
+        let lock = file.map_err(|error| unwritable(&path, error))?;
+        match lock.try_lock() {
+            Ok(()) => {
+                let proof = Proof::Own(directory.join(KEY));
+                Ok(Self { directory, proof, _lock: lock })
+            }
+            Err(TryLockError::WouldBlock) => Err(AgentError::Taken { directory }),
+            Err(TryLockError::Error(error)) => Err(unwritable(&path, error)),
+        }
+    }
+
+    /// Uses the key in this file. If the file does not exist, it is written at registration.
+    pub fn key_from(mut self, path: impl Into<PathBuf>) -> Self {
+        self.proof = Proof::Own(path.into());
+        self
+    }
+
+    /// Uses a key that is stored elsewhere.
+    pub fn lent(mut self, key: Key) -> Self {
+        self.proof = Proof::Lent(key);
+        self
+    }
+
+    /// The path of the directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The agent's job records.
+    pub fn records(&self) -> Result<Records, AgentError> {
+        let path = self.directory.join(JOBS);
+        Records::at(&path).map_err(|error| unwritable(&path, error))
+    }
+
+    /// The instance id of this program. It stays the same across restarts with this directory; a
+    /// copy of the directory gets another one.
+    pub(super) fn instance(&self) -> Result<String, AgentError> {
+        let path = self.directory.join(INSTANCE);
+        let kept = std::fs::read_to_string(&path).ok().filter(|text| !text.trim().is_empty());
+        let number = match kept {
+            Some(number) => number.trim().to_owned(),
+            None => {
+                let mut bytes = [0; 16];
+                getrandom::fill(&mut bytes)
+                    .map_err(|error| unwritable(&path, io::Error::other(error)))?;
+                let number = hex::encode(bytes);
+                keep(&path, &format!("{number}\n"))?;
+                number
+            }
+        };
+        let place = std::fs::canonicalize(&self.directory)
+            .map_err(|error| unwritable(&self.directory, error))?;
+        let mut hash = Sha256::new();
+        hash.update(number);
+        hash.update(place.as_os_str().as_encoded_bytes());
+        Ok(hex::encode(&hash.finalize()[..16]))
+    }
+
+    /// The signing seed, generated when it is first needed.
+    pub fn seed(&self) -> Result<Seed, AgentError> {
+        let path = self.directory.join(SEED);
+        if let Some(seed) = std::fs::read_to_string(&path).ok().and_then(|text| Seed::read(&text)) {
+            return Ok(seed);
+        }
+        let seed = Seed::random()?;
+        keep(&path, &format!("{}\n", seed.reveal()))?;
+        Ok(seed)
+    }
+
+    /// The external key.
+    pub(super) fn lent_key(&self) -> Option<&Key> {
+        match &self.proof {
+            Proof::Own(_) => None,
+            Proof::Lent(key) => Some(key),
+        }
+    }
+
+    /// The stored key and its data.
+    pub(super) fn own_key(&self) -> Result<Option<KeyFile>, AgentError> {
+        let Proof::Own(path) = &self.proof else { return Ok(None) };
+        match KeyFile::load(path) {
+            Ok(keys) => Ok(Some(keys)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(AgentError::Key { path: path.clone(), error }),
+        }
+    }
+
+    /// Saves the key, unless it is external.
+    pub(super) fn keep_key(&self, keys: &KeyFile) -> Result<(), AgentError> {
+        match &self.proof {
+            Proof::Own(path) => {
+                self.set_aside(path, keys)?;
+                keep(path, &keys.text())
+            }
+            Proof::Lent(_) => Ok(()),
+        }
+    }
+
+    /// Archives a key before it is replaced: the hub it belongs to may come back.
+    fn set_aside(&self, path: &Path, keys: &KeyFile) -> Result<(), AgentError> {
+        let before = match KeyFile::load(path) {
+            Ok(before) if before.key != keys.key => before,
+            _ => return Ok(()),
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let aside = self.directory.join(format!("{BEFORE}{}.key", since.as_nanos()));
+        keep(&aside, &before.text())
+    }
+
+    /// Archived keys, newest first.
+    pub(super) fn keys_before(&self) -> Vec<KeyFile> {
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let is_one = |name: &str| name.starts_with(BEFORE);
+        let mut names: Vec<PathBuf> = entries
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_one))
+            .map(|entry| entry.path())
+            .collect();
+        names.sort();
+        names.iter().rev().filter_map(|path| KeyFile::load(path).ok()).collect()
+    }
+
+    /// The saved owner.
+    pub(super) fn owner(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.directory.join(OWNER)).ok()?;
+        Some(text.trim().to_owned()).filter(|owner| !owner.is_empty())
+    }
+
+    /// Saves the owner that receives the agent's earnings.
+    pub(super) fn keep_owner(&self, owner: &str) -> Result<(), AgentError> {
+        keep(&self.directory.join(OWNER), &format!("{owner}\n"))
+    }
+}
+
+fn keep(path: &Path, text: &str) -> Result<(), AgentError> {
+    private_files::file(path, text).map_err(|error| unwritable(path, error))
+}
+
+fn unwritable(path: &Path, error: io::Error) -> AgentError {
+    AgentError::State { path: path.to_owned(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_sits_at_a_time_and_finds_everything_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("shout");
+        let seat = Seat::take(&place).expect("free");
+        assert!(matches!(Seat::take(&place), Err(AgentError::Taken { .. })));
+        assert_eq!((seat.own_key().expect("no key"), seat.owner()), (None, None));
+        let (seed, keys) = (seat.seed().expect("a seed"), KeyFile::of("rk_1"));
+        seat.keep_key(&keys).expect("kept");
+        seat.keep_owner("acme").expect("kept");
+        drop(seat);
+        let again = Seat::take(&place).expect("free");
+        assert_eq!(again.seed().expect("a seed"), seed);
+        assert_eq!(again.own_key().expect("a key"), Some(keys));
+        assert_eq!(again.owner().as_deref(), Some("acme"));
+    }
+
+    #[test]
+    fn whoever_sits_down_again_is_the_same_program_and_a_copy_is_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let instance = |name: &str| {
+            Seat::take(dir.path().join(name)).and_then(|seat| seat.instance()).expect("a name")
+        };
+        let first = instance("a");
+        assert_eq!(instance("a"), first);
+        std::fs::create_dir(dir.path().join("b")).expect("made");
+        std::fs::copy(dir.path().join("a/instance"), dir.path().join("b/instance"))
+            .expect("copied");
+        assert_ne!(instance("b"), first);
+    }
+
+    #[test]
+    fn a_key_that_was_lent_is_not_kept_and_one_that_cannot_be_read_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lent = Seat::take(dir.path().join("a")).expect("free").lent(Key::new("rk_1"));
+        lent.keep_key(&KeyFile::of("rk_1")).expect("nothing to do");
+        assert!(!lent.directory().join(KEY).exists());
+        let path = dir.path().join("b.key");
+        std::fs::write(&path, "two words").expect("written");
+        let seat = Seat::take(dir.path().join("b")).expect("free").key_from(&path);
+        assert!(matches!(seat.own_key(), Err(AgentError::Key { .. })));
+    }
+}

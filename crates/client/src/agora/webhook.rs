@@ -1,0 +1,51 @@
+//! Webhooks: envelopes that a hub posts to an agent's endpoint while no inbox is open.
+//!
+//! A webhook is trusted if the hub's receipt in its header proves the envelope. If the WELCOME
+//! contained a webhook secret, the call must also be signed with it.
+
+use std::sync::{Mutex, PoisonError};
+
+use http::HeaderMap;
+use rialto_core::time::Timestamp;
+use rialto_protocols::agora::receipt;
+
+use super::agent::Agent;
+use super::incoming::{Incoming, NotTrusted, Reader};
+use super::seen_messages::Seen;
+use crate::webhook_signature::WebhookSecret;
+
+/// Verifies the webhooks of a hub.
+#[derive(Debug)]
+pub struct Receiver {
+    reader: Reader,
+    secret: Option<WebhookSecret>,
+    seen: Mutex<Seen>,
+}
+
+impl Receiver {
+    /// Accepts webhooks from the agent's own server, signed with the secret of the WELCOME.
+    pub fn new(agent: &Agent, secret: Option<WebhookSecret>) -> Self {
+        Self { reader: agent.reader(), secret, seen: Mutex::default() }
+    }
+
+    /// Verifies one call. `None` is an envelope that was returned before: the hub retries until it
+    /// gets a 2xx. Respond with 200 to both, and with 401 to errors.
+    pub fn receive(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Option<Incoming>, NotTrusted> {
+        // The signature covers the raw bytes, so it is checked before they are parsed.
+        if let Some(secret) = &self.secret {
+            secret.verify(headers, body, now).map_err(NotTrusted::Delivery)?;
+        }
+        let text =
+            std::str::from_utf8(body).map_err(|error| NotTrusted::Unreadable(error.to_string()))?;
+        let header = headers.get(receipt::HEADER).and_then(|value| value.to_str().ok());
+        let receipt = header.and_then(receipt::from_header);
+        let incoming = Incoming::vouched(text, receipt.as_deref(), None, self.reader)?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(seen.insert(incoming.sender, &incoming.id).then_some(incoming))
+    }
+}

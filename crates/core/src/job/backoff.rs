@@ -1,0 +1,81 @@
+//! Backoff: after each failed assignment a job waits longer before the next one.
+//!
+//! Most jobs are reassigned a limited number of times and then end. Two kinds could loop forever,
+//! as fast as their workers answer: jobs that are queued for new workers instead of ending
+//! (`queue_after_failure`), and jobs that one worker defers again and again. Those back off. The
+//! first assignments follow each other at once, whichever workers have them.
+//!
+//! Agents of the job's own protocol cause no backoff: a market may promise that the next worker
+//! follows at once when one declines, and each of them has to make a request to decline. The others
+//! are called by the hub itself.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::readiness::Ready;
+use super::{Job, acceptance, select};
+use crate::answer::Answer;
+use crate::draft::Draft;
+use crate::refusal::Refusal;
+use crate::time::{Millis, Timestamp};
+
+/// The first delay; each is twice the one before it.
+const FIRST: Millis = Millis::seconds(1);
+/// The longest delay.
+const LONGEST: Millis = Millis::hours(1);
+/// Further doublings would exceed the longest delay anyway.
+const DOUBLED_MAX: u32 = 12;
+
+/// The backoff state of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rest {
+    /// Failed assignments that could have been followed by another without limit.
+    pub vain: u32,
+    /// Until when it waits in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Rest {
+    /// Whether there was no backoff so far.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Counts a failed assignment; returns whether the job backs off before the next.
+pub fn after_turn(draft: &Draft<'_>, job: &mut Job) -> bool {
+    let worker = job.worker().and_then(|worker| draft.agent(worker));
+    let called = worker.is_some_and(|worker| worker.home != job.origin);
+    if !called || !job.policy.queue_later {
+        return false;
+    }
+    job.rest.vain = job.rest.vain.saturating_add(1);
+    job.rest.until = pause(draft, job).map(|pause| draft.now.plus(pause));
+    job.rest.until.is_some()
+}
+
+/// When to retry a job that its worker defers until the given time.
+pub fn put_off(draft: &Draft<'_>, job: &mut Job, until: Timestamp) -> Timestamp {
+    job.rest.vain = job.rest.vain.saturating_add(1);
+    pause(draft, job).map_or(until, |pause| until.max(draft.now.plus(pause)))
+}
+
+/// The backoff has elapsed: assigns the next worker, or leaves the job in the queue.
+pub fn over(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    job.rest.until = None;
+    let mut given = job.clone();
+    if let Ok(chosen) = select::next(draft, &job, Ready::Soon)
+        && acceptance::begin(draft, &mut given, chosen).is_ok()
+    {
+        job = given;
+    }
+    draft.put_job(job.clone());
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+fn pause(draft: &Draft<'_>, job: &Job) -> Option<Millis> {
+    let beyond = job.rest.vain.checked_sub(draft.world.rules.turns_at_once)?;
+    Some(Millis(FIRST.0 << beyond.min(DOUBLED_MAX)).min(LONGEST))
+}

@@ -1,0 +1,212 @@
+//! Commands with defaults for everything a test does not care about.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{HOME, Scene, agent_in, credits, job_in};
+use crate::agent::Terms;
+use crate::agent::{Liveness, Skill};
+use crate::alias::Digest;
+use crate::answer::Answer;
+use crate::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, SendMessage};
+use crate::price_step::Grain;
+use crate::id::{AgentId, JobId};
+use crate::job::PRIORITY;
+use crate::job::{Job, Policy, Requester, Selection};
+use crate::refusal::Refusal;
+use crate::time::Millis;
+
+/// A worker's lease, in tests.
+pub const LEASE: Millis = Millis::minutes(10);
+/// A job's total lifetime, in tests.
+pub const LIFE: Millis = Millis::hours(24);
+
+/// A message that goes only to the inbox.
+pub fn said(from: AgentId, to: AgentId, body: &str) -> SendMessage {
+    let (body, words) = (body.to_owned(), HOME);
+    let (from, url, first_try, turn) = (Some(from), None, Millis(0), None);
+    SendMessage { from, to, words, body, url, first_try, turn, by_operator: false }
+}
+
+/// A skill at a price.
+pub fn skill(name: &str, price: &str) -> Skill {
+    Skill {
+        name: name.to_owned(),
+        price: credits(price),
+        by_offer: false,
+        takes: None,
+        approval: false,
+        sort: None,
+        stands_for: None,
+        about: String::new(),
+        input: "{}".to_owned(),
+        output: "{}".to_owned(),
+    }
+}
+
+/// A registration of an agent that is always online.
+pub fn enrolment(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
+    Enrol {
+        actor: Actor::Open,
+        home: HOME,
+        native: native.to_owned(),
+        aliases: Vec::new(),
+        owner: owner.to_owned(),
+        name: native.to_owned(),
+        endpoint: None,
+        liveness: Liveness::Always,
+        skills: skills.iter().map(|(name, price)| skill(name, price)).collect(),
+        terms: Terms::default(),
+        condition: None,
+        card: "{}".to_owned(),
+        key: None,
+        rotate: false,
+    }
+}
+
+/// The same, for an agent with an endpoint.
+pub fn reached(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
+    let endpoint = Some(format!("https://{native}.example"));
+    Enrol { endpoint, liveness: Liveness::Reached, ..enrolment(native, owner, skills) }
+}
+
+impl Scene {
+    /// Registers an agent, or returns the refusal.
+    pub fn enrol(&mut self, order: Enrol) -> Result<AgentId, Refusal> {
+        self.run(Command::Enrol(Box::new(order))).map(agent_in)
+    }
+
+    /// Registers an agent that is always online.
+    pub fn worker(&mut self, native: &str, owner: &str, skills: &[(&str, &str)]) -> AgentId {
+        self.enrol(enrolment(native, owner, skills)).expect("a new name is free")
+    }
+
+    /// Registers an agent whose owner has credits.
+    pub fn client(&mut self, native: &str, owner: &str, purse: &str) -> AgentId {
+        self.grant(owner, purse);
+        self.worker(native, owner, &[])
+    }
+
+    /// The agent reads its whole inbox.
+    pub fn read(&mut self, agent: AgentId) {
+        let up_to = self.world.mailbox(agent).head;
+        self.run(Command::Ack { agent, up_to }).expect("the reader is registered");
+    }
+
+    pub fn remove(&mut self, agent: AgentId) {
+        let command = Command::Remove { agent, by_operator: false };
+        self.run(command).expect("the agent is registered");
+    }
+
+    pub fn grant(&mut self, owner: &str, amount: &str) {
+        let command = Command::Grant { name: owner.to_owned(), amount: credits(amount) };
+        self.run(command).expect("grants are small here");
+    }
+
+    /// A job for the first agent in discovery order, with new ids.
+    pub fn ask(&mut self, by: AgentId, skill: &str, budget: &str) -> OpenJob {
+        let made = self.fresh();
+        OpenJob {
+            uuid: Uuid::from_u128(u128::from(made)),
+            origin: HOME,
+            foreign: format!("job-{made}"),
+            content: Digest::of(&[&made.to_be_bytes()]),
+            requester: Requester::Agent(by),
+            skill: skill.to_owned(),
+            also: Vec::new(),
+            input: "{}".to_owned(),
+            budget: credits(budget),
+            grain: Grain::FINE,
+            selection: Selection::BestReputation,
+            unfit: Vec::new(),
+            policy: Policy::default(),
+            deadline: self.now.plus(LIFE),
+            lease: LEASE,
+            promised: None,
+            priority: PRIORITY,
+            callback: None,
+            flaw: None,
+            meta: "{}".to_owned(),
+            hops: 0,
+            request_id: None,
+        }
+    }
+
+    /// Opens a job, or returns the refusal.
+    pub fn try_open(&mut self, order: OpenJob) -> Result<Arc<Job>, Refusal> {
+        self.run(Command::OpenJob(Box::new(order))).map(job_in)
+    }
+
+    pub fn open(&mut self, order: OpenJob) -> Arc<Job> {
+        self.try_open(order).expect("a worker takes it")
+    }
+
+    /// A report of the worker.
+    pub fn word(&self, job: JobId, ok: bool, cost: &str) -> ReportWork {
+        let by = self.job(job).worker().unwrap_or_default();
+        ReportWork {
+            job: JobRef::Id(job),
+            by,
+            epoch: None,
+            ok,
+            silent: false,
+            output: Some("{}".to_owned()),
+            cost: credits(cost),
+            took: Millis(5),
+            cause: None,
+            text: None,
+            words: None,
+            content: Digest::of(&[b"word", &job.0.to_be_bytes(), &[u8::from(ok)], cost.as_bytes()]),
+        }
+    }
+
+    pub fn say(&mut self, word: ReportWork) -> Result<Answer, Refusal> {
+        self.run(Command::Report(Box::new(word)))
+    }
+
+    /// The assigned worker succeeds.
+    pub fn succeed(&mut self, job: JobId, cost: &str) -> Arc<Job> {
+        let word = self.word(job, true, cost);
+        job_in(self.say(word).expect("it is assigned"))
+    }
+
+    /// The assigned worker fails.
+    pub fn fail(&mut self, job: JobId) -> Arc<Job> {
+        let word = self.word(job, false, "0");
+        job_in(self.say(word).expect("it is assigned"))
+    }
+
+    /// The assigned worker declines.
+    pub fn decline(&mut self, job: JobId) -> Arc<Job> {
+        let by = self.job(job).worker().unwrap_or_default();
+        let command = Command::Decline { job: JobRef::Id(job), by, epoch: None, reason: None };
+        job_in(self.run(command).expect("it is assigned"))
+    }
+
+    /// The connection to the assigned worker fails.
+    pub fn unreachable(&mut self, job: JobId) -> Arc<Job> {
+        let epoch = self.job(job).epoch;
+        job_in(self.run(Command::Unreachable { job, epoch }).expect("it is assigned"))
+    }
+
+    /// A transfer with a new id.
+    pub fn payment(&mut self, from: &str, to: &str, amount: &str) -> Pay {
+        let made = self.fresh();
+        Pay {
+            origin: HOME,
+            foreign: format!("transfer-{made}"),
+            named: true,
+            from: from.to_owned(),
+            to: to.to_owned(),
+            amount: credits(amount),
+            job: None,
+            open_payee: false,
+            content: Digest::of(&[b"pay", &made.to_be_bytes()]),
+        }
+    }
+
+    pub fn pay(&mut self, order: Pay) -> Result<Answer, Refusal> {
+        self.run(Command::Pay(Box::new(order)))
+    }
+}

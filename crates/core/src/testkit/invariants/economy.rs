@@ -1,0 +1,246 @@
+//! Economic invariants: no requester pays more than the price it was shown, no score falls for a
+//! missing response before the worker's grace period has passed, and no requester fills an inbox or
+//! a queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Laws, fold};
+use crate::agent::Desk;
+use crate::changes::Changes;
+use crate::id::{AgentId, JobId};
+use crate::job::{Assignment, Cause, Job, Requester, Selection, State};
+use crate::message::inbox::Mailbox;
+use crate::message::strangers_room;
+use crate::money::Credits;
+use crate::notice::News;
+use crate::reputation::{Outcome, Standing};
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// Shown prices and received jobs, kept from changed rows alone.
+#[derive(Clone, Default)]
+pub struct Economy {
+    /// The price at which a worker was first chosen for a job.
+    shown: BTreeMap<(JobId, AgentId), Credits>,
+    /// Workers that were ever chosen for a job.
+    chosen: BTreeSet<(JobId, AgentId)>,
+    /// Which of them listed a price at that time.
+    listed: BTreeSet<(JobId, AgentId)>,
+    /// When the worker of an assignment received the job.
+    in_hand: BTreeMap<(JobId, u32), Timestamp>,
+    /// Each inbox after the last command.
+    inboxes: BTreeMap<AgentId, Mailbox>,
+    /// Scores without free work for new owners and guests.
+    pub weighed: BTreeMap<AgentId, Standing>,
+}
+
+impl Economy {
+    pub fn check(
+        &mut self,
+        before: &BTreeMap<JobId, Arc<Job>>,
+        changes: &Changes,
+        world: &World,
+        now: Timestamp,
+    ) {
+        for job in changes.jobs.values() {
+            let old = before.get(&job.id).map(|old| &**old);
+            self.price(old, job, world);
+            self.hands(old, job, world, now);
+        }
+        self.room(before, changes, world);
+        for outcome in &changes.outcomes {
+            let job = &changes.jobs[&outcome.job];
+            let old = before.get(&outcome.job).map(|old| &**old);
+            // A reassigned job shows the earlier assignment only in its previous row.
+            let turn = |job: &Job| job.assignment.filter(|turn| turn.worker == outcome.subject);
+            let turn = turn(job).or(old.and_then(turn)).expect("an outcome is about an assignment");
+            silence((old, job), turn, outcome, world);
+            self.weigh(job, turn, outcome, world);
+        }
+    }
+
+    /// A requester never pays more than the agreed price, whatever the worker lists or offers
+    /// later.
+    fn price(&mut self, old: Option<&Job>, job: &Job, world: &World) {
+        if matches!(job.selection, Selection::Asked { .. }) {
+            return;
+        }
+        let named =
+            |job: &Job| job.offers.iter().filter(|one| Some(one.by) == job.worker()).count();
+        let chosen = job.for_whom();
+        if let Some(worker) = chosen {
+            let key = (job.id, worker);
+            let skill = world.agent(worker).and_then(|agent| agent.skill_for(job));
+            let by_offers = job.selection.is_by_offers();
+            let listed = skill.filter(|_| !by_offers).map(|skill| job.grain.shown(skill.price));
+            let price = job.assignment.map(|turn| turn.price).or(listed);
+            if let Some(price) = price.filter(|price| *price <= job.purse()) {
+                self.shown.entry(key).or_insert(price);
+            }
+            // A worker that listed no price when it was chosen may have its first offer agreed.
+            let priced = skill.is_some_and(|skill| !skill.by_offer);
+            if !self.chosen.contains(&key) && priced {
+                self.listed.insert(key);
+            }
+            self.chosen.insert(key);
+            let bargained =
+                old.is_some_and(|old| named(job) > named(old) && old.worker() == job.worker());
+            if let (true, Some(turn), false) = (bargained, job.assignment, by_offers)
+                && !self.listed.contains(&key)
+            {
+                self.shown.insert(key, turn.price);
+            }
+        }
+        let Some(turn) = job.assignment else { return };
+        let shown = self.shown.get(&(job.id, turn.worker));
+        assert!(shown.is_some_and(|shown| turn.price <= *shown), "raised after agreement: {job:?}");
+        // Rounding adds only the requester's price step.
+        let rounded = turn.own.is_none_or(|own| job.grain.shown(own) == turn.price);
+        assert!(rounded || job.selection.is_by_offers(), "gained by rounding: {job:?}");
+        let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
+        assert!(paid <= turn.price, "paid more than was shown: {job:?}");
+    }
+
+    /// The time a worker received a job is written once and never changed.
+    fn hands(&mut self, old: Option<&Job>, job: &Job, world: &World, now: Timestamp) {
+        if old.is_none_or(|old| old.read_at != job.read_at) {
+            assert!(job.read_at.is_none_or(|at| at == now), "read at another time: {job:?}");
+        }
+        let Some(turn) = job.assignment else { return };
+        assert!(turn.fair_time >= world.rules.fair_time, "less than the grace period: {job:?}");
+        let Some(at) = turn.handed_at else { return };
+        let since = *self.in_hand.entry((job.id, job.epoch)).or_insert(now);
+        let asked_alone =
+            matches!(job.selection, Selection::Asked { .. }) && job.read_at == Some(at);
+        assert!(at == since || asked_alone, "received at another time: {job:?}");
+    }
+
+    /// Inboxes that only received notices.
+    fn grown(&self, changes: &Changes, world: &World) -> BTreeSet<AgentId> {
+        let mut after: BTreeMap<AgentId, Mailbox> = BTreeMap::new();
+        for notice in &changes.notices {
+            let Some(agent) = notice.to else { continue };
+            let known = || self.inboxes.get(&agent).copied();
+            let inbox =
+                after.entry(agent).or_insert_with(|| known().unwrap_or(Mailbox::new(agent)));
+            inbox.receive(notice);
+        }
+        let same = |(agent, inbox): &(AgentId, Mailbox)| {
+            let now = world.mailbox(*agent);
+            (now.waiting(), now.work_waiting) == (inbox.waiting(), inbox.work_waiting)
+        };
+        after.into_iter().filter(same).map(|(agent, _)| agent).collect()
+    }
+
+    /// Work and invitations go only to inboxes with capacity, and no requester invites too many at
+    /// a time.
+    fn room(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
+        let max = world.rules.inbox_messages_max;
+        let grown = self.grown(changes, world);
+        for notice in &changes.notices {
+            let (Some(agent), Some(job)) = (notice.to, notice.news.job()) else { continue };
+            let inbox = self.inboxes.entry(agent).or_insert_with(|| Mailbox::new(agent));
+            // Resumed work, and work the agent offered for or started itself, was accepted before.
+            let known = before
+                .get(&job)
+                .is_some_and(|old| old.for_whom() == Some(agent) || old.read_at.is_some());
+            let row = changes.jobs.get(&job);
+            let offered = |job: &Arc<Job>| job.offers.iter().any(|offer| offer.by == agent);
+            let known = known || row.is_some_and(offered);
+            let asked = |job: &Arc<Job>| matches!(job.selection, Selection::Asked { .. });
+            let asked = row.is_some_and(asked);
+            let free = row.is_some_and(|job| {
+                (job.budget.is_zero() || job.policy.unpaid) && is_for_a_stranger(job, world)
+            });
+            match notice.news {
+                // Notices read by the same command have freed capacity before.
+                _ if !grown.contains(&agent) => {}
+                News::Assigned { .. } | News::ApprovalWanted { .. }
+                    if !known && !asked && max > 0 =>
+                {
+                    let room = inbox.waiting() < max || inbox.work_waiting < max.div_ceil(2);
+                    assert!(room, "work for a full inbox: {notice:?}");
+                    let room = inbox.work_waiting < strangers_room(max);
+                    assert!(room || !free, "new owners crowd out others: {notice:?}");
+                }
+                News::OffersWanted { .. } if !asked && max > 0 => {
+                    assert!(inbox.waiting() < max.div_ceil(2), "no room for it: {notice:?}");
+                    let room = inbox.work_waiting < strangers_room(max);
+                    assert!(room || !free, "new owners crowd out others: {notice:?}");
+                }
+                News::OffersWanted { .. } | News::Offered { .. } if max > 0 => {
+                    assert!(asked || inbox.waiting() < max, "no room for it: {notice:?}");
+                }
+                _ => {}
+            }
+            inbox.receive(notice);
+        }
+        for agent in changes.mailboxes.keys() {
+            self.inboxes.insert(*agent, world.mailbox(*agent));
+        }
+        let mut asked: BTreeMap<Option<AgentId>, usize> = BTreeMap::new();
+        for job in
+            world.live_jobs().filter(|job| matches!(job.state, State::Open | State::Negotiating))
+        {
+            let who = match job.requester {
+                Requester::Agent(agent) => Some(agent),
+                Requester::Guest(_) => None,
+            };
+            *asked.entry(who).or_default() += job.asked.len();
+        }
+        let most = asked.values().max().copied().unwrap_or(0);
+        // An agent that makes an offer without being invited is not counted.
+        let offers: usize = world.live_jobs().map(|job| job.offers.len()).sum();
+        assert!(most <= world.rules.invitations_max + offers, "one requester invites too many");
+    }
+
+    /// In the hub's own ranking, free work for an owner that never paid or was paid does not count.
+    fn weigh(&mut self, job: &Job, turn: Assignment, outcome: &Outcome, world: &World) {
+        let nonsense = outcome.cause == Some(Cause::Unusable);
+        let free = turn.price.is_zero() || job.policy.unpaid || nonsense;
+        assert_eq!(outcome.weighs, !(is_for_a_stranger(job, world) && free), "{outcome:?}");
+        let before = self.weighed.get(&outcome.subject).copied().unwrap_or_default();
+        let counted = outcome.counted && outcome.weighs;
+        let after = fold(before, outcome.ok, counted, outcome.hirer_score);
+        self.weighed.insert(outcome.subject, after);
+    }
+}
+
+/// Whether the requester's owner never paid or was paid.
+fn is_for_a_stranger(job: &Job, world: &World) -> bool {
+    job.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.movements == 0)
+}
+
+/// A missing response counts exactly if the grace period has passed; leaving, if the job was
+/// received.
+fn silence((old, job): (Option<&Job>, &Job), turn: Assignment, outcome: &Outcome, world: &World) {
+    let since = turn.handed_at;
+    let had = since.is_some_and(|at| outcome.ended_at.since(at) >= turn.fair_time);
+    let left = world.agent(outcome.subject).is_some_and(|agent| !agent.active);
+    // If nothing was due, the worker itself reported the timeout.
+    let due = old.and_then(Job::due).is_some_and(|due| due <= outcome.ended_at);
+    // An endpoint that refused the request ends its assignment early; the job fails or is
+    // reassigned.
+    let cause = job.report.as_ref().and_then(|report| report.cause);
+    let refused = matches!(cause, None | Some(Cause::Unusable | Cause::NobodyLeft));
+    match outcome.cause {
+        Some(Cause::TimedOut) if due => assert!(had, "counted too soon: {outcome:?}"),
+        Some(Cause::WorkerLeft) => assert!(since.is_some(), "never had it: {outcome:?}"),
+        Some(Cause::NoFairTime) if left => assert!(since.is_none(), "it had it: {outcome:?}"),
+        Some(Cause::NoFairTime) => {
+            assert!((due || refused) && !had, "excused without reason: {outcome:?}");
+        }
+        _ => {}
+    }
+}
+
+impl Laws {
+    /// The hub's own ranking is the fold of the outcomes that count in it.
+    pub(super) fn weight(&self, world: &World, agent: AgentId, desk: &Desk) {
+        let weighed = self.economy.weighed.get(&agent).copied().unwrap_or_default();
+        assert_eq!(desk.weighed(), weighed, "the hub's ranking matches its outcomes");
+        let underrated = world.underrated().any(|one| one == agent);
+        assert_eq!(underrated, weighed.score > desk.standing.score);
+    }
+}

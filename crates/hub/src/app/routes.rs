@@ -1,0 +1,123 @@
+//! The hub's routes: every protocol under its prefix, the paths from the specifications at the
+//! root, and the one path that two protocols share.
+
+use axum::Extension;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use http::Uri;
+use rialto_protocols::ALL;
+use rialto_protocols::adapter::{Face, Floor, Trouble, body};
+use rialto_protocols::kit::{ijson, rfc3339};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::path_policy::refuse;
+use super::{openapi, probes};
+use crate::v1;
+
+/// The router for everything the hub serves.
+pub fn router(floor: &Floor, probes: probes::Probes) -> Router {
+    let mut router = Router::new()
+        .route("/register", post(register).with_state(Registrations::of(floor)))
+        .merge(v1::routes(floor))
+        .merge(probes::routes(probes))
+        .merge(openapi::routes());
+    for face in ALL {
+        router = router.merge(face.root_routes(floor));
+        let own = face.routes(floor).fallback(missing).method_not_allowed_fallback(wrong_method);
+        router = router.nest(&format!("/{}", face.id()), own);
+    }
+    let router = router.fallback(missing).method_not_allowed_fallback(wrong_method);
+    router.layer(Extension(floor.clone()))
+}
+
+async fn missing(Extension(floor): Extension<Floor>, uri: Original) -> Response {
+    refuse(&floor, &uri.0, Trouble::NotFound)
+}
+
+async fn wrong_method(Extension(floor): Extension<Floor>, uri: Original) -> Response {
+    refuse(&floor, &uri.0, Trouble::MethodNotAllowed)
+}
+
+/// The path as the client sent it, before any prefix was stripped.
+struct Original(String);
+
+impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        _: &S,
+    ) -> Result<Self, Self::Rejection> {
+        let original = parts.extensions.get::<axum::extract::OriginalUri>();
+        Ok(Self(original.map_or(&parts.uri, |original| &original.0).path().to_owned()))
+    }
+}
+
+/// The protocols that accept `POST /register` at the root, with the router of each.
+#[derive(Clone)]
+struct Registrations {
+    routes: Vec<(&'static dyn Face, Router)>,
+    floor: Floor,
+}
+
+impl Registrations {
+    fn of(floor: &Floor) -> Self {
+        let registers = ALL.iter().filter(|face| face.registration_example().is_some());
+        let routes = registers.map(|face| (*face, face.routes(floor))).collect();
+        Self { routes, floor: floor.clone() }
+    }
+}
+
+/// `POST /register` at the root. The shape of the body decides which protocol gets it.
+async fn register(State(who): State<Registrations>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match body::read(&parts.headers, body, who.floor.body_limit).await {
+        Ok(body) => body,
+        Err(trouble) => return refuse(&who.floor, "/register", trouble),
+    };
+    let json = ijson::read(&body);
+    let claims = |face: &&dyn Face| json.as_ref().is_ok_and(|json| face.claims_registration(json));
+    let mut fitting = who.routes.iter().filter(|(face, _)| claims(face));
+    let (Some((_, routes)), None) = (fitting.next(), fitting.next()) else {
+        return fits_nobody(&who, json.err().map(|unreadable| unreadable.to_string()));
+    };
+    let mut request = Request::from_parts(parts, Body::from(body));
+    *request.uri_mut() = Uri::from_static("/register");
+    match routes.clone().oneshot(request).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    }
+}
+
+/// The error for a body that matches no protocol, with a correct example for each.
+fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
+    let shapes = who.routes.iter().map(|(face, _)| {
+        let example: Value = face
+            .registration_example()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
+        json!({"protocol": face.id(), "path": format!("/{}/register", face.id()), "example": example})
+    });
+    let neither = "POST /register is shared by two protocols, and the body matches neither or both; use one of the paths below";
+    let text = unreadable
+        .map_or_else(|| neither.to_owned(), |why| format!("the body is not valid JSON: {why}"));
+    let body = json!({
+        "success": false,
+        "status": "error",
+        "error_code": "INVALID_REQUEST",
+        "error_message": text,
+        "error": {
+            "code": "ERR_VALIDATION",
+            "message": text,
+            "retryable": false,
+            "shapes": shapes.collect::<Vec<_>>(),
+        },
+        "detail": text,
+        "metadata": {"timestamp": rfc3339::millis(who.floor.engine.now())},
+    });
+    (http::StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
+}

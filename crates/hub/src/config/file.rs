@@ -1,0 +1,62 @@
+//! The text of the configuration file, before keys are read from it.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::error::Problem;
+
+/// A file's text, and its name for error messages.
+pub struct Source {
+    pub name: String,
+    pub text: String,
+}
+
+impl Source {
+    /// Reads a file that was named explicitly, so a missing file is an error.
+    pub fn read(path: &Path) -> Result<Self, Problem> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Self { name, text }),
+            Err(fault) => Err(Problem::Unreadable { path: name, why: fault.to_string() }),
+        }
+    }
+
+    /// Reads a file that may be missing. A file that exists but cannot be read is still an error,
+    /// because it was put there on purpose.
+    pub fn read_if_there(path: &Path) -> Result<Option<Self>, Problem> {
+        match std::fs::metadata(path) {
+            Err(fault) if fault.kind() == ErrorKind::NotFound => Ok(None),
+            _ => Self::read(path).map(Some),
+        }
+    }
+
+    /// The line of the byte at `offset`, counted from 1.
+    pub fn line(&self, offset: usize) -> usize {
+        1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_named_must_exist() {
+        let missing = Path::new("no/such/rialto.toml");
+        let problem = Source::read(missing).err().map(|p| p.to_string()).unwrap_or_default();
+        assert!(problem.starts_with("cannot read no/such/rialto.toml: "), "{problem}");
+    }
+
+    #[test]
+    fn the_usual_file_is_read_only_if_there_is_one() {
+        assert!(matches!(Source::read_if_there(Path::new("no/such/rialto.toml")), Ok(None)));
+        let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert!(matches!(Source::read_if_there(&there), Ok(Some(_))));
+    }
+
+    #[test]
+    fn a_usual_file_that_cannot_be_read_is_no_reason_to_go_on_without_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert!(Source::read_if_there(folder).is_err());
+    }
+}

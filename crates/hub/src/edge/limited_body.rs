@@ -1,0 +1,161 @@
+//! A request body with limits on size and rate.
+//!
+//! A handler that reads it sees an ordinary error. The cause is also kept outside the body, so that
+//! the edge can return it in the protocol's format whatever the handler made of it.
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::path_policy::Trouble;
+use super::body_rate::{Pace, Tempo};
+use super::idle_timer::poll_due;
+
+/// The error of a body, once it has failed.
+pub type Fate = Arc<OnceLock<Trouble>>;
+
+/// A body with limits.
+pub struct Intake<B> {
+    /// `None` after an error: the rest need not be received.
+    body: Option<B>,
+    limit: usize,
+    read: usize,
+    pace: Pace,
+    /// Created on demand: most bodies arrive together with their head and never need it.
+    timer: Option<Pin<Box<Sleep>>>,
+    fate: Fate,
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> Intake<B> {
+    /// At most `limit` bytes, no slower than `tempo` allows.
+    pub fn new(body: B, limit: usize, tempo: Tempo) -> (Self, Fate) {
+        let (fate, pace) = (Fate::default(), Pace::new(tempo));
+        let body = Some(body);
+        (Self { body, limit, read: 0, pace, timer: None, fate: Arc::clone(&fate) }, fate)
+    }
+
+    fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        match Pin::new(body).poll_frame(context) {
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.weigh(frame))),
+            Poll::Ready(Some(Err(_))) => {
+                let what = "the body is incomplete or its chunked encoding is invalid";
+                Poll::Ready(Some(Err(Trouble::Malformed { what })))
+            }
+            Poll::Pending => self.poll_too_slow(context).map(|()| Some(Err(Trouble::TooSlow))),
+        }
+    }
+
+    /// Ready when the body is too slow.
+    fn poll_too_slow(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let due = self.pace.patience_ends(Instant::now());
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        poll_due(timer.as_mut(), due, context)
+    }
+
+    fn weigh(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Trouble> {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        self.pace.arrived(bytes, Instant::now());
+        self.read = self.read.saturating_add(bytes);
+        if self.read > self.limit {
+            return Err(Trouble::TooLarge { limit: self.limit });
+        }
+        Ok(frame)
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Intake<B> {
+    type Data = Bytes;
+    type Error = Trouble;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+        if let Some(trouble) = self.fate.get() {
+            return Poll::Ready(Some(Err(*trouble)));
+        }
+        let next = self.next(context);
+        if let Poll::Ready(Some(Err(trouble))) = next {
+            let _ = self.fate.set(trouble);
+            self.body = None;
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_some_and(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use axum::body::Body;
+    use futures_util::{StreamExt, stream};
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const LONG: Tempo = Tempo { whole: HOUR, grace: HOUR, least: None };
+
+    fn parts(count: usize) -> Body {
+        let parts = (0..count).map(|_| Ok::<_, Infallible>(Bytes::from_static(b"four")));
+        Body::from_stream(stream::iter(parts))
+    }
+
+    #[tokio::test]
+    async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
+        let (intake, fate) = Intake::new(parts(2), 8, LONG);
+        assert_eq!(intake.collect().await.map(|body| body.to_bytes().len()), Ok(8));
+        assert_eq!(fate.get(), None);
+
+        let (intake, fate) = Intake::new(parts(3), 8, LONG);
+        assert_eq!(intake.collect().await.err(), Some(Trouble::TooLarge { limit: 8 }));
+        assert_eq!(fate.get(), Some(&Trouble::TooLarge { limit: 8 }));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_come_is_given_up() {
+        let never = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
+        let (intake, fate) =
+            Intake::new(never, 8, Tempo { whole: Duration::from_millis(20), ..LONG });
+        assert_eq!(intake.collect().await.err(), Some(Trouble::TooSlow));
+        assert_eq!(fate.get(), Some(&Trouble::TooSlow));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_byte_by_byte_is_given_up_long_before_its_time_is_over() {
+        let dripping =
+            stream::repeat(Ok::<_, Infallible>(Bytes::from_static(b"x"))).then(async |byte| {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                byte
+            });
+        let (grace, least) = (Duration::from_millis(50), NonZeroU32::new(1_000_000));
+        let dripping = Body::from_stream(dripping);
+        let (intake, fate) = Intake::new(dripping, usize::MAX, Tempo { grace, least, ..LONG });
+        assert_eq!(intake.collect().await.err(), Some(Trouble::TooSlow));
+        assert_eq!(fate.get(), Some(&Trouble::TooSlow));
+    }
+
+    #[tokio::test]
+    async fn a_broken_body_is_malformed() {
+        let broken = stream::iter([Err::<Bytes, _>(std::io::Error::other("cut"))]);
+        let (intake, fate) = Intake::new(Body::from_stream(broken), 8, LONG);
+        assert!(intake.collect().await.is_err());
+        assert!(matches!(fate.get(), Some(Trouble::Malformed { .. })));
+    }
+}

@@ -1,0 +1,118 @@
+//! A connection's socket: reports phase changes and drains unread input before it closes.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::connection_state::{Phase, Pulse};
+use super::slots::Slot;
+
+/// Unread bytes of a refused request that are drained before the socket is closed.
+const REST_MAX: usize = 16 << 20;
+/// How many bytes are drained at a time.
+const REST_PART: usize = 4096;
+
+/// The socket owns the connection's slot, so that the slot is not free before the socket is, even
+/// if a handler takes over the socket.
+pub struct Line {
+    stream: TcpStream,
+    pulse: Arc<Pulse>,
+    rest: usize,
+    _slot: Slot,
+}
+
+impl Line {
+    pub fn new(stream: TcpStream, pulse: Arc<Pulse>, slot: Slot) -> Self {
+        Self { stream, pulse, rest: 0, _slot: slot }
+    }
+
+    fn note_read(&self, bytes: &[u8]) {
+        match self.pulse.beat().phase() {
+            Phase::Waiting => self.pulse.enter(Phase::Head),
+            Phase::Head => {}
+            Phase::Busy | Phase::Leaving => return,
+        }
+        self.pulse.keep_head(bytes);
+    }
+
+    fn note_written(&self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Pending => self.pulse.stall(),
+            Poll::Ready(_) => self.pulse.flow(),
+        }
+    }
+}
+
+impl AsyncRead for Line {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let fresh = buffer.filled().get(before..).unwrap_or_default();
+        if !fresh.is_empty() {
+            self.note_read(fresh);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Line {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_written(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.note_written(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// Closing a socket with unread bytes resets the connection, and the peer may lose the last
+    /// response, which says what was wrong. So the rest is drained first.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        let phase = self.pulse.beat().phase();
+        if phase != Phase::Leaving {
+            let half_read = phase == Phase::Head && self.pulse.has_head();
+            if !half_read && !self.pulse.is_unread() {
+                return Poll::Ready(Ok(()));
+            }
+            self.pulse.enter(Phase::Leaving);
+        }
+        while self.rest < REST_MAX {
+            let mut part = [0; REST_PART];
+            let mut part = ReadBuf::new(&mut part);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut part));
+            if read.is_err() || part.filled().is_empty() {
+                break;
+            }
+            self.rest += part.filled().len();
+        }
+        Poll::Ready(Ok(()))
+    }
+}

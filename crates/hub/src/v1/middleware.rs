@@ -1,0 +1,154 @@
+//! Middleware for every request of `/v1`.
+//!
+//! The key is checked first, so that no body is read without one. Then a repeated request gets its
+//! saved answer. On the way out the request id is added to errors.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use http::Method;
+use http::header::CONTENT_TYPE;
+use rialto_core::id::AgentId;
+use rialto_core::refusal::Refusal;
+use rialto_protocols::adapter::caller::Caller;
+use rialto_protocols::adapter::idempotency::{Words, at_most_once};
+use rialto_protocols::adapter::{Floor, Trouble};
+use serde_json::value::RawValue;
+
+use super::errors;
+use super::jobs::trace::{self, is_trace};
+use super::problem::{MEDIA_TYPE, Problem};
+use super::auth::{Proven, ReadingParty, Who};
+use crate::edge::RequestId;
+
+/// Marks a saved answer that is sent again.
+const REPLAYED: &str = "idempotency-replayed";
+/// Members that hold a secret, in the responses to rotations.
+const SECRETS: [&str; 2] = ["key", "webhook_secret"];
+
+/// Wraps every route in the middleware.
+pub fn before(router: Router, floor: &Floor) -> Router {
+    let floor = floor.clone();
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let floor = floor.clone();
+        async move {
+            let id = request.extensions().get::<RequestId>().cloned();
+            let answer = pass(&floor, request, next).await;
+            finish(answer, id.as_ref())
+        }
+    }))
+}
+
+async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let proven = match Proven::read(&floor.engine, request.headers(), request.extensions()) {
+        Ok(proven) => proven,
+        Err(problem) => match reader(floor, &request).filter(|_| reads) {
+            Some(agent) => {
+                request.extensions_mut().insert(ReadingParty(Who::Agent(agent)));
+                None
+            }
+            None => return for_route(problem, &request).into_response(),
+        },
+    };
+    let Some(proven) = proven else {
+        return match reads {
+            true => next.run(request).await,
+            // Without a key nothing can be changed.
+            false => for_route(Problem::unauthorized(), &request).into_response(),
+        };
+    };
+    request.extensions_mut().insert(proven);
+    let caller = match proven.who {
+        Who::Agent(id) => Caller::Agent(id),
+        Who::Operator => Caller::Operator,
+    };
+    at_most_once(floor, &Ours, caller, request, next).await
+}
+
+/// The error for a refused key; it names the kind of key that the route needs.
+fn for_route(problem: Problem, request: &Request) -> Problem {
+    match problem.kind == &errors::UNAUTHORIZED && request.uri().path().contains("/operator/") {
+        true => Problem::operator_unauthorized(),
+        false => problem,
+    }
+}
+
+/// The agent of a read-only credential, where the path accepts one.
+fn reader(floor: &Floor, request: &Request) -> Option<AgentId> {
+    is_trace(request.uri().path()).then(|| trace::reader(floor, request.headers())).flatten()
+}
+
+fn finish(mut answer: Response, id: Option<&RequestId>) -> Response {
+    let problem = answer.extensions_mut().remove::<Problem>();
+    if let (Some(problem), Some(id)) = (problem, id) {
+        let told = Problem { request_id: Some(id.as_str().to_owned()), ..problem };
+        let mut answer = told.into_response();
+        answer.extensions_mut().remove::<Problem>();
+        return answer;
+    }
+    if answer.headers().contains_key(REPLAYED) && answer.status().as_u16() >= 400 {
+        answer.headers_mut().insert(CONTENT_TYPE, MEDIA_TYPE);
+    }
+    answer
+}
+
+/// The `/v1` responses for repeated requests.
+struct Ours;
+
+impl Words for Ours {
+    fn realm(&self) -> &'static str {
+        "v1"
+    }
+
+    fn key_too_long(&self) -> Response {
+        let text = "Idempotency-Key must have 1 to 256 characters";
+        Problem::field("Idempotency-Key", text).into_response()
+    }
+
+    fn other_content(&self, _: &[u8]) -> Response {
+        let text = "this Idempotency-Key was used with another body";
+        let problem = Problem::new(&errors::OTHER_CONTENT, text);
+        Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
+    }
+
+    fn no_room(&self, refusal: &Refusal) -> Response {
+        let problem = Problem::from(refusal.clone());
+        Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Response {
+        Problem::from(trouble).into_response()
+    }
+
+    fn without_secrets(&self, body: &str) -> String {
+        // Raw members keep every digit of every amount.
+        type Members = std::collections::BTreeMap<String, Box<RawValue>>;
+        let Ok(mut members) = serde_json::from_str::<Members>(body) else { return body.to_owned() };
+        let had = SECRETS.map(|secret| members.remove(secret).is_some());
+        match had.contains(&true) {
+            true => serde_json::to_string(&members).unwrap_or_default(),
+            false => body.to_owned(),
+        }
+    }
+
+    fn principal(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_an_answer_has_no_key_and_all_its_digits() {
+        let kept = Ours.without_secrets(r#"{"amount":0.10,"key":"rk_secret","n":1}"#);
+        assert_eq!(kept, r#"{"amount":0.10,"n":1}"#);
+        assert_eq!(Ours.without_secrets(r#"{"webhook_secret":"whsec_","n":1}"#), r#"{"n":1}"#);
+        for body in [r#"{"amount":0.100,"a":{"key":1}}"#, "[1]", ""] {
+            assert_eq!(Ours.without_secrets(body), body);
+        }
+    }
+}

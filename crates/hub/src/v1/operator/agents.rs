@@ -1,0 +1,193 @@
+//! Agents and owners for the operator: list, suspend, resume.
+
+use axum::extract::{RawQuery, State};
+use rialto_core::command::{Command, Subject};
+use rialto_core::id::AgentId;
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use rialto_engine::Engine;
+use rialto_protocols::adapter::{Floor, naming};
+use rialto_protocols::kit::raw_json;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::v1::response::{Answered, ok, time};
+use crate::v1::page::{self, Cursor, Page, choice};
+use crate::v1::problem::Problem;
+use crate::v1::auth::{AsOperator, Part};
+use crate::v1::{errors, agent_names};
+
+/// The list's tag in cursors.
+const AGENTS: char = 'A';
+/// Agents read at once; between two slices the commit lane may publish.
+const SLICE: u64 = 10_000;
+
+/// An agent as the operator sees it.
+#[derive(Serialize)]
+struct AgentRow {
+    id: u64,
+    name: String,
+    owner: String,
+    protocol: String,
+    state: &'static str,
+    online: bool,
+    score: Box<RawValue>,
+    jobs_in_hand: usize,
+    registered_at: String,
+}
+
+/// The status of an agent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Active,
+    Suspended,
+    OwnerSuspended,
+    Removed,
+}
+
+impl Standing {
+    fn of(world: &World, id: AgentId) -> Option<Self> {
+        let agent = world.agent(id)?;
+        Some(match agent.active {
+            _ if agent.suspended => Self::Suspended,
+            _ if world.is_suspended(id) => Self::OwnerSuspended,
+            true => Self::Active,
+            false => Self::Removed,
+        })
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+            Self::OwnerSuspended => "owner_suspended",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl AgentRow {
+    fn of(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+        let agent = world.agent(id)?;
+        Some(Self {
+            id: id.0,
+            name: agent.name.clone(),
+            owner: world.owner(agent.owner).map(|owner| owner.name.clone()).unwrap_or_default(),
+            protocol: agent.home.to_string(),
+            state: Standing::of(world, id)?.as_str(),
+            online: world.is_online(id, now),
+            score: raw_json::score(world.desk(id)?.standing.score.millionths()),
+            jobs_in_hand: world.jobs_in_hand(id),
+            registered_at: time(agent.registered_at),
+        })
+    }
+}
+
+/// `GET /v1/operator/agents`: all agents that ever registered, in that order.
+pub async fn list(
+    State(floor): State<Floor>,
+    _by: AsOperator,
+    RawQuery(raw): RawQuery,
+) -> Answered {
+    let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let all = [Standing::Active, Standing::Suspended, Standing::OwnerSuspended, Standing::Removed];
+    let wanted = choice(&query, "state", &all.map(|one| (one.as_str(), one)))?;
+    let limit = page::limit(&query)?;
+    let after = page::place(&query, AGENTS)?.map_or(0, |[after]| after);
+    let mut items = found(&floor.engine, after, wanted, limit + 1).await;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next_cursor = items.last().filter(|_| more).map(|last| Cursor::new(AGENTS, [last.id]));
+    Ok(ok(&Page { items, next_cursor }))
+}
+
+/// The first agents after a number. Numbers are assigned in order and never reused.
+async fn found(
+    engine: &Engine,
+    after: u64,
+    wanted: Option<Standing>,
+    count: usize,
+) -> Vec<AgentRow> {
+    let (mut rows, now) = (Vec::new(), engine.now());
+    let mut first = after + 1;
+    loop {
+        let end = engine.look(|world| {
+            let end = world.next.agent.0;
+            let ids = (first..end.min(first.saturating_add(SLICE))).map(AgentId);
+            let fits = |id: &AgentId| wanted.is_none() || Standing::of(world, *id) == wanted;
+            let fitting = ids.filter(fits).filter_map(|id| AgentRow::of(world, id, now));
+            rows.extend(fitting.take(count - rows.len()));
+            end
+        });
+        first = first.saturating_add(SLICE);
+        if rows.len() == count || first >= end {
+            return rows;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Finds an agent by any of its names.
+pub fn find(floor: &Floor, id: &str) -> Result<AgentId, Problem> {
+    let found = floor.engine.look(|world| agent_names::find(world, id, "agent"));
+    found.map_err(|problem| match problem.kind == &errors::NOT_FOUND {
+        true => Problem::no_such("agent"),
+        false => problem,
+    })
+}
+
+#[derive(Serialize)]
+struct Suspended {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    suspended: bool,
+}
+
+/// `POST /v1/operator/agents/{id}/suspend`: its keys are refused and it gets no work.
+pub async fn suspend_agent(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
+    set_agent(&floor, by, &id, true).await
+}
+
+/// `POST /v1/operator/agents/{id}/resume`: ends the suspension.
+pub async fn resume_agent(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
+    set_agent(&floor, by, &id, false).await
+}
+
+async fn set_agent(floor: &Floor, by: AsOperator, id: &str, suspended: bool) -> Answered {
+    let agent = find(floor, id)?;
+    let command = Command::Suspend { subject: Subject::Agent(agent), suspended };
+    floor.engine.run_once(command, by.once).await?;
+    Ok(ok(&Suspended { agent: Some(agent.0), owner: None, suspended }))
+}
+
+/// `POST /v1/operator/owners/{name}/suspend`: the owner with all its agents.
+pub async fn suspend_owner(
+    State(floor): State<Floor>,
+    by: AsOperator,
+    Part(name): Part,
+) -> Answered {
+    set_owner(&floor, by, name, true).await
+}
+
+/// `POST /v1/operator/owners/{name}/resume`; agents that were suspended individually stay
+/// suspended.
+pub async fn resume_owner(
+    State(floor): State<Floor>,
+    by: AsOperator,
+    Part(name): Part,
+) -> Answered {
+    set_owner(&floor, by, name, false).await
+}
+
+async fn set_owner(floor: &Floor, by: AsOperator, name: String, suspended: bool) -> Answered {
+    let found = floor.engine.look(|world| {
+        let name = naming::owner(world, name);
+        world.owner_named(&name).map(|id| (id, name))
+    });
+    let (owner, name) = found.ok_or_else(|| Problem::no_such("owner"))?;
+    let command = Command::Suspend { subject: Subject::Owner(owner), suspended };
+    floor.engine.run_once(command, by.once).await?;
+    Ok(ok(&Suspended { agent: None, owner: Some(name), suspended }))
+}

@@ -1,0 +1,102 @@
+//! `POST /v1/webhooks/test`: one signed test call to the caller's endpoint, without retries.
+
+use std::sync::PoisonError;
+
+use axum::extract::State;
+use rialto_core::id::AgentId;
+use rialto_engine::delivery::egress::{Answer, SendError};
+use rialto_engine::delivery::{ANSWER_MAX, Letter, post};
+use rialto_protocols::adapter::Floor;
+use serde::Serialize;
+
+use crate::v1::response::{Answered, ok, time};
+use crate::v1::errors;
+use crate::v1::problem::Problem;
+use crate::v1::auth::AsAgent;
+
+/// The body that is sent.
+#[derive(Serialize)]
+struct Body {
+    r#type: &'static str,
+    agent: u64,
+    at: String,
+}
+
+/// The result.
+#[derive(Serialize)]
+struct Tried {
+    /// The response had status 2xx.
+    delivered: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl Tried {
+    fn of(answer: Result<Answer, SendError>) -> Self {
+        let failed = |why: &str| Self { delivered: false, status: None, why: Some(why.to_owned()) };
+        match answer {
+            Ok(Answer { status, .. }) => {
+                let delivered = (200..300).contains(&status);
+                let why = (!delivered).then(|| format!("answered HTTP {status}"));
+                Self { delivered, status: Some(status), why }
+            }
+            Err(SendError::TimedOut) => failed("no answer in time"),
+            Err(SendError::Broken(_)) => failed("the answer could not be read"),
+            // One text for both, so that a caller cannot probe what the hub's resolver sees.
+            Err(SendError::Blocked(_) | SendError::Unreachable(_)) => failed("could not connect"),
+        }
+    }
+}
+
+/// One running test. Each agent may have one at a time: a receiver that hangs must not block
+/// others.
+struct Trying<'a> {
+    floor: &'a Floor,
+    agent: AgentId,
+}
+
+impl<'a> Trying<'a> {
+    fn begin(floor: &'a Floor, agent: AgentId) -> Result<Self, Problem> {
+        match floor.trying.lock().unwrap_or_else(PoisonError::into_inner).insert(agent) {
+            true => Ok(Self { floor, agent }),
+            false => {
+                let text = "a test of this endpoint is already running";
+                Err(Problem::new(&errors::RATE_LIMITED, text).retry_after(5))
+            }
+        }
+    }
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        self.floor.trying.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.agent);
+    }
+}
+
+/// Sends the test, signed like every delivery.
+pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
+    let endpoint =
+        floor.engine.look(|world| world.agent(by.id).and_then(|agent| agent.endpoint.clone()));
+    let callable = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+    let url = endpoint.filter(callable).ok_or_else(|| {
+        let text = "the agent has no http or https endpoint; register it again with one";
+        Problem::new(&errors::WRONG_STATE, text)
+    })?;
+    let body = Body { r#type: "webhook.test", agent: by.id.0, at: time(floor.engine.now()) };
+    let letter = Letter {
+        url,
+        body: serde_json::to_vec(&body).unwrap_or_default().into(),
+        id: format!("test-{}", floor.engine.ids().uuid()),
+        headers: Vec::new(),
+        answer_max: ANSWER_MAX,
+    };
+    let _trying = Trying::begin(&floor, by.id)?;
+    floor.egress.take_turn(&letter.url, floor.engine.now()).map_err(|wait| {
+        let text = "the endpoint's host has reached the limit of calls per minute; retry later";
+        Problem::new(&errors::RATE_LIMITED, text).retry_after(wait.0.unsigned_abs().div_ceil(1_000))
+    })?;
+    let answer = post(&floor.engine, &floor.egress, Some(by.id), letter).await;
+    Ok(ok(&Tried::of(answer)))
+}

@@ -1,0 +1,101 @@
+//! Fidelity: how a job looked to each of its two parties, and what became of every field between
+//! them.
+//!
+//! Here too, no protocol knows another. Each lists in the file `fields.rs` of its folder which of
+//! its fields belongs to which [`Part`], and the notes follow from two such lists. Notes are a pure
+//! function of the job, so they are computed on request and never stored.
+
+mod convert;
+mod find_job;
+mod hop;
+mod members;
+mod note;
+mod part;
+mod message_view;
+mod trace;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rialto_core::id::AgentId;
+use rialto_core::job::Job;
+use rialto_core::money::Credits;
+use rialto_core::notice::Notice;
+use rialto_core::time::Timestamp;
+use rialto_engine::Failure;
+
+pub use convert::{Converted, convert};
+pub use find_job::find;
+pub use hop::{Hop, What, hops};
+pub use members::Members;
+pub use note::{Fate, Note, notes};
+pub use part::Part;
+pub use message_view::{Field, Layout, Side, fields, plain};
+pub use trace::{Eyes, Trace, state, trace};
+
+use super::Floor;
+
+/// A job, and what is needed to rebuild the messages its parties saw.
+#[derive(Clone, Copy)]
+pub struct Shown<'v> {
+    pub floor: &'v Floor,
+    pub job: &'v Job,
+    /// The notices that told the worker to start and the requester of the end, if they are recent
+    /// enough.
+    pub start: Option<&'v Notice>,
+    pub end: Option<&'v Notice>,
+}
+
+/// The future of a job lookup.
+pub type Finding<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<Job>>, Failure>> + Send + 'a>>;
+
+/// How a protocol shows a job to its requesters and workers.
+pub trait Sides: Sync {
+    /// The request as its requester wrote it; only for jobs of this protocol.
+    fn asked(&self, shown: Shown<'_>) -> Side;
+
+    /// The request as its worker, an agent of this protocol, receives it.
+    fn given(&self, shown: Shown<'_>) -> Option<Side>;
+
+    /// The result as its worker, an agent of this protocol, wrote it; `None` if it wrote nothing.
+    fn made(&self, shown: Shown<'_>) -> Option<Side>;
+
+    /// The result as its requester receives it; only for jobs of this protocol.
+    fn told(&self, shown: Shown<'_>) -> Option<Side>;
+
+    /// Members of the request that this protocol does not define: a JSON object (B11).
+    fn extras(&self, job: &Job) -> Option<String>;
+
+    /// The exact text the requester signed, in protocols where requesters sign.
+    fn evidence(&self, _: &Job) -> Option<String> {
+        None
+    }
+
+    /// The job that has this id for one of its parties. The caller checks that `by` is a party.
+    fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a>;
+
+    /// Reads a request as a requester would send it, or says what is wrong with it.
+    fn read(&self, bytes: &[u8], at: Timestamp) -> Result<(Side, Wanted), String>;
+
+    /// The request an agent of this protocol would receive, with placeholders for what only a hub
+    /// can produce.
+    fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side;
+}
+
+/// A request in a form that is independent of any protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The skill's name, the same in all protocols.
+    pub skill: String,
+    /// JSON text.
+    pub input: String,
+    pub budget: Option<Credits>,
+    pub deadline: Option<Timestamp>,
+    /// Members its protocol does not define: a JSON object.
+    pub extras: Option<String>,
+}
+
+/// Members of a request that its own protocol does not define, for a worker of another protocol.
+pub fn extras(job: &Job) -> Option<String> {
+    hop::sides_of(job.origin).and_then(|sides| sides.extras(job))
+}

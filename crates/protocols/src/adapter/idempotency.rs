@@ -1,0 +1,274 @@
+//! `Idempotency-Key`: the same request sent twice has one effect and one answer.
+//!
+//! The command's own record commits with its effect; the whole answer is stored afterwards. So a
+//! repeat gets the first answer byte for byte, and after a crash in between it still gets the first
+//! effect.
+//!
+//! A public read stores nothing: it has no effect to repeat, and any caller may make it. A stored
+//! answer counts against its caller's quota. Without room for it the request is refused before it
+//! runs.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{Extensions, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use rialto_core::alias::Digest;
+use rialto_core::command::Command;
+use rialto_core::idempotency::{Kept, Principal};
+use rialto_core::refusal::Refusal;
+use rialto_engine::Idempotency;
+
+use super::caller::Caller;
+use super::peer::network;
+use super::operation::{Route, router};
+use super::{Floor, Trouble, body};
+
+/// The header.
+pub const HEADER: &str = "idempotency-key";
+/// Marks a repeated answer.
+const REPLAYED: &str = "idempotency-replayed";
+/// The longest key.
+const KEY_MAX: usize = 256;
+/// The longest answer that is stored.
+const ANSWER_MAX: usize = 2 << 20;
+
+/// A request extension: the command of this request must leave an idempotency record.
+#[derive(Clone, Copy, Debug)]
+pub struct Once(pub Idempotency);
+
+/// Requests that are running now, by scope.
+#[derive(Clone, Debug, Default)]
+pub struct Running(Arc<std::sync::Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>>);
+
+/// What a protocol adds: the caller where there is no key, its refusals, and what must not be
+/// stored.
+pub trait Words: Send + Sync {
+    /// The namespace of its paths: a key used for another protocol's path of the same name is a new
+    /// key here.
+    fn realm(&self) -> &'static str;
+
+    fn key_too_long(&self) -> Response;
+    /// The key was used with a body other than this one.
+    fn other_content(&self, body: &[u8]) -> Response;
+    /// The answer could not be stored, so nothing was done.
+    fn no_room(&self, refusal: &Refusal) -> Response;
+    fn trouble(&self, trouble: Trouble) -> Response;
+    /// The answer without its secrets.
+    fn without_secrets(&self, body: &str) -> String;
+    /// The caller a body names, for hubs that accept it without proof.
+    fn principal(&self, body: &[u8]) -> Option<String>;
+}
+
+/// The routes of a protocol. Among those that may change something, requests with a key run once.
+pub fn once_each<'r>(
+    rows: impl Iterator<Item = &'r Route<Floor>>,
+    floor: &Floor,
+    words: &'static dyn Words,
+) -> Router {
+    let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.reach.is_public());
+    let reads = router(reads.into_iter(), floor.clone());
+    let writes = router(writes.into_iter(), floor.clone());
+    let floor = floor.clone();
+    let writes = writes.route_layer(from_fn(move |request: Request, next: Next| {
+        let floor = floor.clone();
+        async move {
+            if !request.headers().contains_key(HEADER) {
+                return next.run(request).await;
+            }
+            // A key that is no longer valid gets its refusal, not an earlier answer.
+            match Caller::read(&floor.engine, request.headers(), request.extensions()) {
+                Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
+                Ok(caller) => at_most_once(&floor, words, caller, request, next).await,
+            }
+        }
+    }));
+    reads.merge(writes)
+}
+
+/// Runs a request at most once for its key.
+pub async fn at_most_once(
+    floor: &Floor,
+    words: &dyn Words,
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(key) = request.headers().get(HEADER).cloned() else { return next.run(request).await };
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    if key.is_empty() || key.len() > KEY_MAX {
+        return words.key_too_long();
+    }
+    let (mut parts, body) = request.into_parts();
+    let body = match body::read(&parts.headers, body, floor.body_limit).await {
+        Ok(body) => body,
+        Err(trouble) => return words.trouble(trouble),
+    };
+    let principal = principal(caller, &parts.extensions);
+    let caller = name(caller).or_else(|| words.principal(&body));
+    let path = parts.uri.path().as_bytes();
+    let query = parts.uri.query().unwrap_or_default().as_bytes();
+    // The path relative to the protocol: the same with its prefix and at the root, and different
+    // from the same path of another protocol.
+    let (realm, caller) = (words.realm().as_bytes(), caller.unwrap_or_default());
+    let scope = Digest::of(&[b"once", realm, caller.as_bytes(), path, key.as_bytes()]);
+    let once = Idempotency { scope, request: Digest::of(&[&body, query]), principal };
+
+    let _leaving = Leaving { running: &floor.running, scope };
+    let turn = floor.running.turn(scope);
+    let _first_in_line = turn.lock().await;
+    match floor.engine.remembered(once).await {
+        Err(failure) => {
+            tracing::warn!(%failure, "reading an idempotency record failed");
+            words.trouble(Trouble::Overloaded)
+        }
+        Ok(Some(Ok((status, body)))) => replay(status, body),
+        Ok(Some(Err(()))) => words.other_content(&body),
+        Ok(None) => {
+            // A request that has its record already has its room.
+            if !floor.engine.is_kept(scope)
+                && let Err(refusal) = floor.engine.room_for_answer(principal)
+            {
+                return words.no_room(&refusal);
+            }
+            parts.extensions.insert(Once(once));
+            let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
+            keep(floor, words, once, answer).await
+        }
+    }
+}
+
+/// Removes the request from the queue when it ends, also when the client disconnects.
+struct Leaving<'r> {
+    running: &'r Running,
+    scope: Digest,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let mut running = self.running.lock();
+        // Only the map still holds it: no other request waits.
+        if running.get(&self.scope).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            running.remove(&self.scope);
+        }
+    }
+}
+
+/// The caller by name and not by key: a rotated key is still the same caller.
+fn name(caller: Caller) -> Option<String> {
+    match caller {
+        Caller::Agent(id) | Caller::Former(id) => Some(format!("agent {id}")),
+        Caller::Operator => Some("operator".to_owned()),
+        Caller::Nobody => None,
+    }
+}
+
+/// The principal whose quota an answer counts against. A caller that a body names without proof
+/// counts by address, so that it cannot use up another caller's quota.
+pub fn principal(caller: Caller, extensions: &Extensions) -> Principal {
+    match caller {
+        Caller::Agent(id) | Caller::Former(id) => Principal::Agent(id),
+        Caller::Operator => Principal::Operator,
+        Caller::Nobody => {
+            let address = extensions.get::<ConnectInfo<SocketAddr>>();
+            Principal::Anonymous(match address.map(|ConnectInfo(address)| network(*address)) {
+                Some(IpAddr::V4(ip)) => Digest::of(&[b"address", &ip.octets()]),
+                Some(IpAddr::V6(ip)) => Digest::of(&[b"address", &ip.octets()]),
+                None => Digest::of(&[b"address"]),
+            })
+        }
+    }
+}
+
+fn replay(status: u16, body: String) -> Response {
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let headers = answer.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    answer
+}
+
+/// Stores the answer, unless a repeat is meant to get a new one.
+async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Response) -> Response {
+    let status = answer.status().as_u16();
+    // Without a key, a caller can repeat requests for missing or forbidden things without limit.
+    let stranger = matches!(once.principal, Principal::Anonymous(_));
+    let nothing_done = matches!(status, 400 | 401 | 413 | 415 | 429 | 500..)
+        || stranger && matches!(status, 403..=405);
+    if nothing_done || is_stream(&answer) {
+        return answer;
+    }
+    let (parts, body) = answer.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, ANSWER_MAX).await else {
+        return words.trouble(Trouble::Overloaded);
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let kept = Kept::Answer { status, body: words.without_secrets(&text) };
+    let order = Command::Remember(Box::new(once.keeping(kept)));
+    if let Err(failure) = floor.engine.run(order).await {
+        // The effect has its own record, so a repeat is still harmless.
+        tracing::warn!(%failure, "storing an idempotency record failed");
+    }
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+/// A stream is passed on as it comes. Its subject has its own record, so a repeat gets the current
+/// state.
+fn is_stream(answer: &Response) -> bool {
+    let kind = answer.headers().get(axum::http::header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+}
+
+impl Running {
+    fn turn(&self, scope: Digest) -> Arc<tokio::sync::Mutex<()>> {
+        self.lock().entry(scope).or_default().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<tokio::sync::Mutex<()>>>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One request from its place in the queue to its end.
+    fn passes(running: &Running, scope: Digest) {
+        let _leaving = Leaving { running, scope };
+        let _turn = running.turn(scope);
+    }
+
+    #[test]
+    fn whoever_is_last_in_line_leaves_nothing_behind() {
+        let (running, scope) = (Running::default(), Digest::of(&[b"scope"]));
+        let other = Digest::of(&[b"other"]);
+        let waits = running.turn(scope);
+        passes(&running, other);
+        passes(&running, scope);
+        assert!(Arc::ptr_eq(&waits, &running.turn(scope)), "another request still waits for it");
+        assert_eq!(running.lock().len(), 1);
+        drop(waits);
+        passes(&running, scope);
+        assert_eq!(running.lock().len(), 0);
+    }
+
+    #[test]
+    fn only_a_stream_is_a_stream() {
+        let mut answer = Response::new(Body::empty());
+        assert!(!is_stream(&answer));
+        for (kind, streams) in [("application/json", false), ("text/event-stream", true)] {
+            let value = HeaderValue::from_static(kind);
+            answer.headers_mut().insert(axum::http::header::CONTENT_TYPE, value);
+            assert_eq!(is_stream(&answer), streams, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! A schema as a graph: which schemas apply to the same value, and which to the values inside it.
+//!
+//! The graph does not validate. It knows enough of every draft to say which steps a validator could
+//! take, so that endless and exploding schemas are refused ([`super::bound`]) and the work on one
+//! value can be counted before it is done ([`super::meter`]). Where drafts differ, it assumes all
+//! of them.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::error::BadSchema;
+use super::refs::{Anchors, KEYWORDS, step};
+use super::{pattern, value};
+
+/// Keywords that never fail.
+const SILENT: [&str; 8] =
+    ["title", "description", "$comment", "default", "examples", "$defs", "definitions", "$id"];
+/// Keywords whose failures carry a copy of the schema's text.
+const QUOTED: [&str; 8] = [
+    "required",
+    "dependentRequired",
+    "dependencies",
+    "not",
+    "pattern",
+    "format",
+    "contentEncoding",
+    "contentMediaType",
+];
+/// Keywords whose failures carry member names.
+const LISTING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
+
+/// One schema. It refers to others by index.
+#[derive(Debug, Default)]
+pub(super) struct Step {
+    /// Its place, as a JSON pointer.
+    pub(super) at: String,
+    /// The cost of applying it to any value.
+    pub(super) cost: u64,
+    /// How many of its keywords can fail by themselves.
+    pub(super) assertions: u64,
+    /// Bytes of the schema that a failure may quote.
+    pub(super) quoted: u64,
+    /// Whether a failure may list member names.
+    pub(super) lists_names: bool,
+    /// States of its pattern; 0 without one.
+    pub(super) pattern: u64,
+    /// States of the patterns for names; 0 without any.
+    pub(super) name_patterns: u64,
+    /// Whether strings are checked for their format or content.
+    pub(super) reads_text: bool,
+    /// Whether items must be unique.
+    pub(super) unique: bool,
+    /// Whether it depends on what other schemas have evaluated.
+    pub(super) unevaluated: bool,
+    /// Schemas for the same value.
+    pub(super) same: Vec<usize>,
+    /// Whether any of those may fail while the value passes, so that failures are kept apart.
+    pub(super) branches: bool,
+    /// Schemas for one member each.
+    pub(super) member: HashMap<String, usize>,
+    /// Schemas for any member.
+    pub(super) members: Vec<usize>,
+    /// Schemas for member names.
+    pub(super) names: Vec<usize>,
+    /// Schemas for the first items, one each.
+    pub(super) first: Vec<usize>,
+    /// Schemas for any item.
+    pub(super) items: Vec<usize>,
+}
+
+/// All schemas of one document; the first is the root.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) steps: Vec<Step>,
+    /// The total number of patterns.
+    pub(super) patterns: usize,
+}
+
+impl Plan {
+    /// The graph of a document whose draft calls addresses `id`.
+    pub(super) fn of(root: &Value, id: &'static str) -> Result<Self, BadSchema> {
+        let mut maker = Maker {
+            root,
+            id,
+            plan: Self::default(),
+            known: HashMap::new(),
+            anchors: Anchors::default(),
+            open: Vec::new(),
+        };
+        maker.schema(root, String::new())?;
+        maker.resolve()?;
+        Ok(maker.plan)
+    }
+}
+
+struct Maker<'a> {
+    root: &'a Value,
+    id: &'static str,
+    plan: Plan,
+    known: HashMap<String, usize>,
+    anchors: Anchors,
+    open: Vec<(usize, String, &'a str)>,
+}
+
+impl<'a> Maker<'a> {
+    /// The index of the schema at `at`. The recursion follows the document, whose depth is bounded.
+    fn schema(&mut self, schema: &'a Value, at: String) -> Result<usize, BadSchema> {
+        if let Some(number) = self.known.get(&at) {
+            return Ok(*number);
+        }
+        let number = self.plan.steps.len();
+        self.known.insert(at.clone(), number);
+        self.plan.steps.push(Step { at: at.clone(), ..Step::default() });
+        match schema {
+            Value::Object(object) => {
+                self.anchors.learn(object, &at, self.id)?;
+                let made = self.object(object, &at, number)?;
+                self.plan.steps[number] = made;
+            }
+            Value::Bool(_) => self.plan.steps[number].assertions = 1,
+            _ => return Err(BadSchema::at(&at, "must be an object, true or false")),
+        }
+        Ok(number)
+    }
+
+    fn object(
+        &mut self,
+        object: &'a Map<String, Value>,
+        at: &str,
+        number: usize,
+    ) -> Result<Step, BadSchema> {
+        let mut made = Step { at: at.to_owned(), cost: 1, ..Step::default() };
+        for (keyword, given) in object {
+            let here = step(at, keyword);
+            made.cost += 1 + match given {
+                Value::Array(items) => items.len() as u64,
+                Value::Object(members) => members.len() as u64,
+                _ => 0,
+            };
+            made.assertions += u64::from(!SILENT.contains(&keyword.as_str()));
+            if QUOTED.contains(&keyword.as_str()) {
+                made.quoted += given.to_string().len() as u64;
+            }
+            made.lists_names |= LISTING.contains(&keyword.as_str());
+            match keyword.as_str() {
+                "allOf" => made.same.extend(self.all(given, &here)?),
+                "anyOf" | "oneOf" | "dependentSchemas" | "dependencies" => {
+                    made.branches = true;
+                    made.same.extend(self.all(given, &here)?);
+                }
+                "not" | "if" | "then" | "else" => {
+                    made.branches = true;
+                    made.same.extend(self.one(given, &here)?);
+                }
+                "properties" => made.member = self.named(given, &here)?,
+                "patternProperties" => {
+                    for name in given.as_object().into_iter().flat_map(Map::keys) {
+                        made.name_patterns += self.pattern(name, &here)?;
+                    }
+                    made.members.extend(self.all(given, &here)?);
+                }
+                "additionalProperties" => made.members.extend(self.one(given, &here)?),
+                "unevaluatedProperties" => {
+                    made.unevaluated = true;
+                    made.members.extend(self.one(given, &here)?);
+                }
+                "propertyNames" => made.names.extend(self.one(given, &here)?),
+                "items" if given.is_array() => made.first.extend(self.all(given, &here)?),
+                "prefixItems" => made.first.extend(self.all(given, &here)?),
+                "items" | "additionalItems" | "contains" => {
+                    made.items.extend(self.one(given, &here)?);
+                }
+                "unevaluatedItems" => {
+                    made.unevaluated = true;
+                    made.items.extend(self.one(given, &here)?);
+                }
+                "pattern" => {
+                    if let Value::String(text) = given {
+                        made.pattern += self.pattern(text, &here)?;
+                    }
+                }
+                "format" | "contentEncoding" | "contentMediaType" => made.reads_text = true,
+                "minLength" | "maxLength" => made.reads_text = true,
+                "uniqueItems" => made.unique = given == &Value::Bool(true),
+                // In the worst case a comparison visits every part of the given value.
+                "enum" | "const" => made.cost += value::size(given),
+                // Division of decimals of any size.
+                "multipleOf" | "divisibleBy" => made.cost += 50,
+                "$defs" | "definitions" => drop(self.all(given, &here)?),
+                "contentSchema" => drop(self.one(given, &here)?),
+                _ if KEYWORDS.contains(&keyword.as_str()) => {
+                    if let Value::String(reference) = given {
+                        self.open.push((number, here, reference));
+                    }
+                }
+                // Everything else may fail by itself; unknown keywords are counted too.
+                _ => {}
+            }
+        }
+        Ok(made)
+    }
+
+    /// Schemas in an array or under names. The validator refuses anything else.
+    fn all(&mut self, given: &'a Value, at: &str) -> Result<Vec<usize>, BadSchema> {
+        match given {
+            Value::Array(list) => {
+                let numbered = list.iter().enumerate();
+                numbered.map(|(n, item)| self.schema(item, format!("{at}/{n}"))).collect()
+            }
+            // Besides schemas, `dependencies` holds lists of names.
+            Value::Object(map) => map
+                .iter()
+                .filter(|(_, item)| !item.is_array())
+                .map(|(name, item)| self.schema(item, step(at, name)))
+                .collect(),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn named(&mut self, given: &'a Value, at: &str) -> Result<HashMap<String, usize>, BadSchema> {
+        let Value::Object(map) = given else { return Ok(HashMap::new()) };
+        let named = map.iter();
+        named.map(|(name, item)| Ok((name.clone(), self.schema(item, step(at, name))?))).collect()
+    }
+
+    /// One schema. Draft 4 has `true` and `false` where later drafts have schemas.
+    fn one(&mut self, given: &'a Value, at: &str) -> Result<Option<usize>, BadSchema> {
+        self.schema(given, at.to_owned()).map(Some)
+    }
+
+    fn pattern(&mut self, text: &str, at: &str) -> Result<u64, BadSchema> {
+        self.plan.patterns += 1;
+        if self.plan.patterns > pattern::COUNT_MAX {
+            let why = format!("is one of more than {} patterns", pattern::COUNT_MAX);
+            return Err(BadSchema::at(at, why));
+        }
+        Ok(pattern::weight(text))
+    }
+
+    /// Resolves every reference to its schema, which may add new references.
+    fn resolve(&mut self) -> Result<(), BadSchema> {
+        while let Some((from, at, reference)) = self.open.pop() {
+            let target = self.anchors.target(reference, &at)?;
+            let there = self.root.pointer(&target);
+            let there =
+                there.ok_or_else(|| BadSchema::at(&at, "does not resolve in this schema"))?;
+            let to = self.schema(there, target)?;
+            self.plan.steps[from].same.push(to);
+        }
+        Ok(())
+    }
+}

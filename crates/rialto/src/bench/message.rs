@@ -1,0 +1,201 @@
+//! The messages of the send benchmark, as whole requests (relay 2.4 and 2.6).
+//!
+//! All messages of one sender differ only in a few digits and in the receiver's name, all of fixed
+//! length. So each message is a copy of one template with these places overwritten.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+
+use super::relay_agent::Correspondent;
+use super::raw_connection::Raw;
+
+/// Messages per conversation: fewer than the loop guard allows per minute (relay R89).
+pub const PER_CONVERSATION: u64 = 16;
+/// Limits on conversations per sender and senders per run, so that numbers fit their digits.
+const CONVERSATIONS_MAX: u64 = 10_000_000;
+const SENDERS_MAX: u64 = 10_000;
+/// Marks the send time of a message. Appears nowhere else in an inbox.
+const TIME_SIGN: char = '#';
+/// Digits of a time: enough for eleven days.
+const TIME_DIGITS: usize = 15;
+
+/// Zero of the benchmark's clock.
+static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// Each run uses its own conversations.
+static RUNS: AtomicU64 = AtomicU64::new(1);
+
+/// Nanoseconds from the start of the benchmark's clock to `at`.
+pub fn clock_ns(at: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(*EPOCH).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The send time of the message in this inbox line, if it contains one.
+pub fn sent_ns(line: &[u8]) -> Option<u64> {
+    let sign = line.iter().position(|byte| *byte == TIME_SIGN as u8)?;
+    let digits = line.get(sign + 1..)?.get(..TIME_DIGITS)?;
+    str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// All messages of one run.
+pub struct Letters {
+    run: u64,
+    receivers: Vec<Bytes>,
+    senders: Vec<Template>,
+}
+
+/// One sender's message, and the places where it differs from the next.
+struct Template {
+    request: Bytes,
+    receiver: Range<usize>,
+    number: Range<usize>,
+    time: Range<usize>,
+    conversation: Range<usize>,
+}
+
+impl Letters {
+    /// Messages from all `senders` to all `receivers`, with `padding` extra characters.
+    pub fn new(
+        to: SocketAddr,
+        senders: &[Correspondent],
+        receivers: &[Correspondent],
+        padding: usize,
+    ) -> Self {
+        let longest = receivers.first().map_or(0, |receiver| receiver.id.len());
+        assert!(
+            !receivers.is_empty() && receivers.iter().all(|receiver| receiver.id.len() == longest),
+            "receivers must exist and have names of equal length"
+        );
+        assert!((senders.len() as u64) < SENDERS_MAX, "too many senders for the conversation ids");
+        let template = |sender| Template::new(to, sender, &receivers[0].id, padding);
+        Self {
+            run: RUNS.fetch_add(1, Ordering::Relaxed),
+            receivers: receivers.iter().map(|one| Bytes::from(one.id.clone())).collect(),
+            senders: senders.iter().map(template).collect(),
+        }
+    }
+
+    /// The `n`th message of a sender, with the current time.
+    pub fn nth(&self, sender: usize, n: u64) -> Raw {
+        let talk = n / PER_CONVERSATION;
+        let conversation =
+            (self.run * SENDERS_MAX + sender as u64) * CONVERSATIONS_MAX + talk % CONVERSATIONS_MAX;
+        let receiver = (sender as u64 + talk) % self.receivers.len() as u64;
+        let template = &self.senders[sender];
+        let mut letter = BytesMut::from(&template.request[..]);
+        letter[template.receiver.clone()].copy_from_slice(&self.receivers[receiver as usize]);
+        write_digits(&mut letter[template.conversation.clone()], conversation);
+        write_digits(&mut letter[template.number.clone()], n);
+        write_digits(&mut letter[template.time.clone()], clock_ns(Instant::now()));
+        Raw(letter.freeze())
+    }
+}
+
+impl Template {
+    fn new(to: SocketAddr, sender: &Correspondent, receiver: &str, padding: usize) -> Self {
+        let (number, time, conversation) = ("N".repeat(9), "T".repeat(TIME_DIGITS), "C".repeat(18));
+        let padding = "-".repeat(padding);
+        let Correspondent { id, key, .. } = sender;
+        let text =
+            format!("Benchmark message {number}, sent at {TIME_SIGN}{time} nanoseconds{padding}");
+        let body = format!(
+            r#"{{"receiver_id":"{receiver}","envelope":{{"chorus_version":"0.4","sender_id":"{id}","original_text":"{text}","sender_culture":"en","conversation_id":"{conversation}"}}}}"#
+        );
+        let length = body.len();
+        let request = format!(
+            "POST /relay/messages HTTP/1.1\r\nhost: {to}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        let place = |of: &str| {
+            let start = request.find(of).expect("the request contains the placeholder");
+            start..start + of.len()
+        };
+        let receiver_start = place(r#"{"receiver_id":""#).end;
+        Self {
+            receiver: receiver_start..receiver_start + receiver.len(),
+            number: place(&number),
+            time: place(&time),
+            conversation: place(&conversation),
+            request: request.into(),
+        }
+    }
+}
+
+fn write_digits(place: &mut [u8], mut number: u64) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn people(prefix: &str, count: usize) -> Vec<Correspondent> {
+        let one = |at| Correspondent::new(format!("{prefix}-{at:05}@chorus"), "ca_0f".to_owned());
+        (0..count).map(one).collect()
+    }
+
+    fn letters(padding: usize) -> Letters {
+        let to = ([127, 0, 0, 1], 7425).into();
+        Letters::new(to, &people("from", 2), &people("away", 3), padding)
+    }
+
+    fn body(raw: &Raw) -> Value {
+        let text = str::from_utf8(&raw.0).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("POST /relay/messages HTTP/1.1\r\nhost: 127.0.0.1:7425\r\n"));
+        assert!(head.contains("\r\nauthorization: Bearer ca_0f\r\n"));
+        assert!(head.ends_with(&format!("\r\ncontent-length: {}", body.len())));
+        serde_json::from_str(body).unwrap()
+    }
+
+    #[test]
+    fn a_letter_is_a_plain_envelope_with_its_own_number_and_time() {
+        let before = clock_ns(Instant::now());
+        let letter = body(&letters(0).nth(1, 12_345));
+        let envelope = &letter["envelope"];
+        assert_eq!(envelope["chorus_version"], "0.4");
+        assert_eq!(envelope["sender_id"], "from-00001@chorus");
+        assert_eq!(envelope["sender_culture"], "en");
+        assert!(envelope.get("turn_number").is_none());
+        let text = envelope["original_text"].as_str().unwrap();
+        assert!(text.starts_with("Benchmark message 000012345, sent at #"), "{text}");
+        let sent = sent_ns(text.as_bytes()).unwrap();
+        assert!((before..=clock_ns(Instant::now())).contains(&sent));
+        assert!(body(&letters(100).nth(0, 0)).to_string().len() > letter.to_string().len() + 90);
+    }
+
+    #[test]
+    fn a_conversation_has_one_receiver_and_ends_before_the_loop_guard_minds() {
+        let letters = letters(0);
+        let of = |sender, n| {
+            let letter = body(&letters.nth(sender, n));
+            (letter["receiver_id"].clone(), letter["envelope"]["conversation_id"].clone())
+        };
+        assert_eq!(of(0, 0), of(0, 15));
+        assert_ne!(of(0, 15).1, of(0, 16).1);
+        assert_ne!(of(0, 15).0, of(0, 16).0);
+        assert_ne!(of(0, 0).1, of(1, 0).1);
+        assert_eq!(of(0, 48).0, of(0, 0).0);
+    }
+
+    #[test]
+    fn no_two_runs_share_a_conversation() {
+        let of = |letters: Letters| body(&letters.nth(0, 0))["envelope"]["conversation_id"].clone();
+        assert_ne!(of(letters(0)), of(letters(0)));
+    }
+
+    #[test]
+    fn a_line_without_a_letter_has_no_time() {
+        for line in ["data: {}", "data: #12", "data: #12345678901234x", ""] {
+            assert_eq!(sent_ns(line.as_bytes()), None, "{line}");
+        }
+    }
+}

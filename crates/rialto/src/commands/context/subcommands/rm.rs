@@ -1,0 +1,66 @@
+//! `rialto context rm`: removes a context and its keys.
+
+use serde_json::json;
+
+use super::super::super::output;
+use super::super::super::error::Trouble;
+use super::super::{Context, Home, home, name, unknown};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     also if it is the current one\n\nIts keys are deleted permanently; the agents they belong to stay registered at the hub. Keys beside\nan agent.toml are not touched."
+)]
+pub struct Args {
+    /// Name of the context
+    name: String,
+    /// Remove it even if it is the current one
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
+    name::check(&args.name)?;
+    let home = Home::needed()?;
+    let context = Context::load(&home, &args.name)?.ok_or_else(|| unknown(&args.name))?;
+    let is_current = home.current()?.as_deref() == Some(context.name());
+    let keys = keys(&context)?;
+    if is_current && !args.force {
+        let message = format!("{} is the current context, with {}", args.name, told(&keys));
+        let next = "choose another with `rialto context use NAME`, or use --force";
+        return Err(Trouble::conflict(message, next));
+    }
+    if is_current {
+        home.choose_none()?;
+    }
+    let path = home.directory_of(context.name());
+    std::fs::remove_dir_all(&path).map_err(|error| home::unwritable(&path, &error))?;
+    let _ = match json {
+        true => output::line(&json!({"removed": args.name, "keys": keys}).to_string()),
+        false => output::line(&format!("context {} removed, with {}", args.name, told(&keys))),
+    };
+    Ok(Exit::Ok)
+}
+
+/// The owners of the keys that are removed with it.
+fn keys(context: &Context) -> Result<Vec<String>, Trouble> {
+    // An unreadable key file is removed, too.
+    let me = context.me_path().filter(|path| path.exists()).map(|_| {
+        let me = context.me().ok().flatten();
+        me.and_then(|me| me.agent_id).unwrap_or_else(|| "me".to_owned())
+    });
+    let mut keys: Vec<String> = me.into_iter().collect();
+    for name in context.agents()? {
+        if context.keeps_key_of(&name)? {
+            keys.push(name);
+        }
+    }
+    Ok(keys)
+}
+
+fn told(keys: &[String]) -> String {
+    match keys {
+        [] => "no keys in it".to_owned(),
+        keys => format!("the keys of {}", output::one_line(&keys.join(", "))),
+    }
+}

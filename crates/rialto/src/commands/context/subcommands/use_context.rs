@@ -1,0 +1,23 @@
+//! `rialto context use`: makes a context the current one.
+
+use super::super::super::output;
+use super::super::super::error::Trouble;
+use super::super::{Context, Home};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(before_help = "Examples:\n  rialto context use work")]
+pub struct Args {
+    /// Name of the context
+    name: String,
+}
+
+pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
+    let context = Context::current(Some(&args.name))?;
+    Home::needed()?.choose(context.name())?;
+    let _ = match json {
+        true => output::line(&super::document(&context, true)?.to_string()),
+        false => output::line(&format!("current context: {} at {}", context.name(), context.hub())),
+    };
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,318 @@
+//! Options of all client commands: which hub to call, and with which key.
+//!
+//! Flags come first, then the environment, then the named or current context, and last the default
+//! local hub. A context's key is sent only to that context's hub.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use rialto_client::Hub;
+use rialto_client::relay::Server;
+
+use super::agent_names;
+use super::context::{Context, OWN_HUB, address};
+use super::key_file::{self, KeyFile};
+use super::auto_register;
+use super::error::{BAD_KEY, KeySource, Trouble};
+use super::{complain, runtime};
+use crate::exit::Exit;
+
+/// Hint for a hub that does not know the caller's key.
+const NEW_HUB: &str = "the hub may have been reset (`rialto dev` starts empty each time); the next `rialto job post` registers you again";
+
+/// The variable for a key that is not in a file.
+const KEY: &str = "RIALTO_KEY";
+
+#[derive(clap::Args)]
+pub struct Access {
+    /// Base URL of the hub [default: from the key file or the context, or http://127.0.0.1:7425]
+    #[arg(long, global = true, env = "RIALTO_HUB", hide_env_values = true, value_name = "URL")]
+    pub hub: Option<String>,
+    /// File with the key, as written by `agent register --key-out`; otherwise env RIALTO_KEY
+    #[arg(long, global = true, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Context to use instead of the current one; see `rialto context`
+    // The id differs from the flag name: some commands have another flag of that name.
+    #[arg(
+        id = "hub_context",
+        long = "context",
+        global = true,
+        env = "RIALTO_CONTEXT",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub context: Option<String>,
+    /// Act as this agent of the context (started with `rialto agent run`) instead of yourself
+    #[arg(
+        long = "as",
+        id = "acting",
+        global = true,
+        value_name = "NAME",
+        conflicts_with = "key_file"
+    )]
+    pub acting: Option<String>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The hub of the context, once it is looked up.
+    #[arg(skip)]
+    context_hub: OnceLock<String>,
+    /// Where the key that was loaded last comes from, for commands that replace it.
+    #[arg(skip)]
+    key_source: OnceLock<KeySource>,
+}
+
+/// Where the caller's key comes from, and where a new one is saved.
+pub enum Origin {
+    File(PathBuf),
+    /// The environment, which this command cannot change.
+    Variable,
+    Context(Context),
+}
+
+impl Origin {
+    /// Saves a key in place of the old one and returns where; `None` for a key from the
+    /// environment.
+    pub fn keep(&self, keys: &KeyFile) -> Result<Option<String>, Trouble> {
+        match self {
+            Self::Variable => Ok(None),
+            Self::Context(context) => {
+                context.keep_me(keys)?;
+                Ok(Some(format!("context {}", context.name())))
+            }
+            Self::File(path) => {
+                let shown = path.display().to_string();
+                let failed = |error| {
+                    let next = "make the file and its directory writable";
+                    Trouble::failed(format!("cannot write {shown}: {error}"), next)
+                };
+                keys.replace(path).map_err(failed)?;
+                Ok(Some(shown))
+            }
+        }
+    }
+}
+
+/// Whether a key in the environment overrides the context's key.
+pub fn has_key_variable() -> bool {
+    set(KEY).is_some()
+}
+
+impl Access {
+    /// The options of a command without flags.
+    pub fn of_environment() -> Self {
+        Self {
+            hub: set("RIALTO_HUB"),
+            key_file: None,
+            context: set("RIALTO_CONTEXT"),
+            acting: None,
+            json: false,
+            context_hub: OnceLock::new(),
+            key_source: OnceLock::new(),
+        }
+    }
+
+    /// The key to use, if there is one: from the named file or agent, or else from the first
+    /// variable that is set, or else from the context.
+    pub fn keys_or(&self, variables: &[&str]) -> Result<Option<KeyFile>, Trouble> {
+        if let Some(name) = &self.acting {
+            return self.keys_of(name).map(Some);
+        }
+        let given = match &self.key_file {
+            Some(path) => {
+                self.comes_from(|| KeySource::of(format!("the key in {}", path.display())));
+                Some(key_file::load(path)?)
+            }
+            None => {
+                let set = variables.iter().find_map(|name| Some((name, set(name)?)));
+                if let Some((name, _)) = &set {
+                    self.comes_from(|| KeySource::of(format!("the key in {name}")));
+                }
+                set.map(|(name, value)| key_file::of_variable(name, &value)).transpose()?
+            }
+        };
+        match given {
+            Some(mut keys) => {
+                if keys.hub.is_none() && self.hub.is_none() {
+                    keys.hub = Some(self.context()?.hub().to_owned());
+                }
+                Ok(Some(keys))
+            }
+            None => {
+                let context = self.context()?;
+                self.comes_from(|| KeySource {
+                    key: format!("your key in context {}", context.name()),
+                    next: Some(format!("{NEW_HUB}; or {BAD_KEY}")),
+                });
+                context.me()
+            }
+        }
+    }
+
+    fn comes_from(&self, source: impl FnOnce() -> KeySource) {
+        self.key_source.get_or_init(source);
+    }
+
+    /// The key of an agent of this machine.
+    fn keys_of(&self, name: &str) -> Result<KeyFile, Trouble> {
+        let (context, path) = (self.context()?, self.agent_key(name)?);
+        self.comes_from(|| KeySource {
+            key: format!("the key of {name} in {}", path.display()),
+            // A stopped agent is unregistered, and its key stops working.
+            next: Some(format!("agent {name} is stopped or the hub was reset; start it with `rialto agent run` in its folder: its key only works while it runs")),
+        });
+        Ok(KeyFile { hub: Some(context.hub().to_owned()), ..key_file::load(&path)? })
+    }
+
+    /// The key file of an agent of this machine.
+    fn agent_key(&self, name: &str) -> Result<PathBuf, Trouble> {
+        let context = self.context()?;
+        let path = context.agent_key_path(name)?.filter(|path| path.exists());
+        path.map_or_else(|| Err(agent_names::unknown(&context, name)), Ok)
+    }
+
+    /// Rejects `--as` for commands that do not act as an agent.
+    pub fn without_acting(&self, why: &str) -> Result<(), Trouble> {
+        match &self.acting {
+            None => Ok(()),
+            Some(name) => {
+                Err(Trouble::usage(format!("--as {name} cannot be used with this command"), why))
+            }
+        }
+    }
+
+    /// The caller's key.
+    pub fn keys(&self) -> Result<Option<KeyFile>, Trouble> {
+        self.keys_or(&[KEY])
+    }
+
+    /// Where that key comes from.
+    pub fn origin(&self) -> Result<Origin, Trouble> {
+        if let Some(name) = &self.acting {
+            return self.agent_key(name).map(Origin::File);
+        }
+        match &self.key_file {
+            Some(path) => Ok(Origin::File(path.clone())),
+            None if has_key_variable() => Ok(Origin::Variable),
+            None => self.context().map(Origin::Context),
+        }
+    }
+
+    /// The hub's URL: the given one, or else the key's, or else the context's.
+    pub fn hub_url<'a>(&'a self, keys: Option<&'a KeyFile>) -> &'a str {
+        let remembered = keys.and_then(|keys| keys.hub.as_deref());
+        let known = self.context_hub.get().map(String::as_str);
+        self.hub.as_deref().or(remembered).or(known).unwrap_or(OWN_HUB)
+    }
+
+    /// The context of this call: the named or current one, or the one of the given hub.
+    pub fn context(&self) -> Result<Context, Trouble> {
+        let context = self.context_at(self.hub.as_deref())?;
+        Ok(self.remember(context))
+    }
+
+    /// The named or current context if it is for this hub, or else the hub's own context.
+    pub fn context_at(&self, hub: Option<&str>) -> Result<Context, Trouble> {
+        let context = Context::current(self.context.as_deref())?;
+        match hub {
+            Some(hub) if !address::same(hub, context.hub()) => Context::of_hub(hub),
+            _ => Ok(context),
+        }
+    }
+
+    fn remember(&self, context: Context) -> Context {
+        self.context_hub.get_or_init(|| context.hub().to_owned());
+        context
+    }
+
+    /// A client for the hub, with the caller's key if there is one.
+    pub fn caller(&self) -> Result<(Hub, Option<KeyFile>), Trouble> {
+        self.caller_or(&[KEY])
+    }
+
+    /// The same, with a key from one of these variables.
+    pub fn caller_or(&self, variables: &[&str]) -> Result<(Hub, Option<KeyFile>), Trouble> {
+        let keys = self.keys_or(variables)?;
+        let hub = Hub::new(self.hub_url(keys.as_ref()))?;
+        match &keys {
+            Some(known) => Ok((hub.with_key(known.key.reveal()), keys)),
+            None => Ok((hub, None)),
+        }
+    }
+
+    /// The same, for commands that require a key.
+    pub fn me(&self) -> Result<(Hub, KeyFile), Trouble> {
+        let (hub, keys) = self.caller()?;
+        Ok((hub, keys.ok_or_else(Trouble::no_key)?))
+    }
+
+    /// The same. A caller without a key is registered first, and the key is saved in the context.
+    pub async fn me_or_register(&self) -> Result<(Hub, KeyFile), Trouble> {
+        let (hub, keys) = self.caller()?;
+        let context = self.context_at(Some(hub.base()))?;
+        let keys = match (keys, self.origin()?) {
+            (None, _) => auto_register::requester(&hub, &context).await?,
+            (Some(keys), Origin::Context(_)) if auto_register::is_unknown(&hub, &keys).await? => {
+                context.set_me_aside(&keys)?;
+                match context.me()? {
+                    // Another command registered first.
+                    Some(keys) => keys,
+                    None => auto_register::requester(&Hub::new(hub.base())?, &context).await?,
+                }
+            }
+            (Some(keys), _) => keys,
+        };
+        Ok((hub.with_key(keys.key.reveal()), keys))
+    }
+
+    /// A client for the relay server, with the key.
+    pub async fn server(&self, keys: Option<&KeyFile>) -> Result<Server, Trouble> {
+        let server = Server::discover(self.hub_url(keys)).await?;
+        Ok(match keys {
+            Some(keys) => server.with_key(keys.key.clone()),
+            None => server,
+        })
+    }
+
+    /// Runs a command and reports its error.
+    pub fn run(&self, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
+        match runtime() {
+            Err(error) => complain(error),
+            Ok(runtime) => runtime
+                .block_on(work)
+                .unwrap_or_else(|trouble| trouble.of_key(self.key_source.get()).tell(self.json)),
+        }
+    }
+}
+
+/// The value of a variable, unless it is empty.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hub_is_what_was_said_or_where_the_key_belongs() {
+        let mut access = Access {
+            hub: None,
+            key_file: None,
+            context: None,
+            acting: None,
+            json: false,
+            context_hub: OnceLock::new(),
+            key_source: OnceLock::new(),
+        };
+        let mut keys = KeyFile::of("ca_1");
+        assert_eq!(access.hub_url(Some(&keys)), OWN_HUB);
+        access.context_hub = OnceLock::from("http://context".to_owned());
+        assert_eq!(access.hub_url(Some(&keys)), "http://context");
+        keys.hub = Some("http://there".to_owned());
+        assert_eq!(access.hub_url(Some(&keys)), "http://there");
+        access.hub = Some("http://here".to_owned());
+        assert_eq!(access.hub_url(Some(&keys)), "http://here");
+    }
+}
