@@ -12,8 +12,8 @@ pub mod table;
 
 use std::collections::BTreeSet;
 
-use rialto_hub::app::listed;
-use rialto_protocols::adapter::{Listed, Reach};
+use rialto_hub::app::operations;
+use rialto_protocols::adapter::{Access, OperationInfo};
 
 use crate::kit::snapshot;
 use scene::Scene;
@@ -44,18 +44,18 @@ pub const CALLERS: [Caller; 6] = [
     Caller::Operator,
 ];
 
-pub fn name(route: &Listed) -> String {
+pub fn name(route: &OperationInfo) -> String {
     format!("{} {}", route.method, route.path)
 }
 
-pub fn route_of(row: &Row) -> Listed {
-    let found = listed().into_iter().find(|route| name(route) == row.route);
+pub fn route_of(row: &Row) -> OperationInfo {
+    let found = operations().into_iter().find(|route| name(route) == row.route);
     found.unwrap_or_else(|| panic!("no such route: {}", row.route))
 }
 
 #[test]
 fn every_route_has_a_row_and_every_row_a_route() {
-    let routes: BTreeSet<String> = listed().iter().map(name).collect();
+    let routes: BTreeSet<String> = operations().iter().map(name).collect();
     let rows: BTreeSet<String> = TABLE.iter().map(|row| row.route.to_owned()).collect();
     let without_row: Vec<_> = routes.difference(&rows).collect();
     let without_route: Vec<_> = rows.difference(&routes).collect();
@@ -73,24 +73,26 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
         let agents = [itself, requester, worker, other];
         let fits = match route_of(row).reach {
             // The proof is in the body or the path, so every caller may send it.
-            Reach::Public | Reach::Token | Reach::Signed => may == [true; 6],
-            Reach::Inbox => agents == [true, false, false, false] && !anyone && !operator,
+            Access::Public | Access::Token | Access::Signed => may == [true; 6],
+            Access::Inbox => agents == [true, false, false, false] && !anyone && !operator,
             // Anyone may register a new agent; an existing one belongs to itself and its owner.
-            Reach::Register => itself && operator,
-            Reach::Agent | Reach::Owner => {
+            Access::Register => itself && operator,
+            Access::Agent | Access::Owner => {
                 agents == [true, false, false, false] && !anyone && !operator
             }
-            Reach::AgentOrOperator | Reach::OwnerOrOperator => {
+            Access::AgentOrOperator | Access::OwnerOrOperator => {
                 agents == [true, false, false, false] && !anyone && operator
             }
-            Reach::Requester => agents == [false, true, false, false] && !anyone && !operator,
-            Reach::Party => agents == [false, true, true, false] && !anyone && !operator,
-            Reach::Worker => agents == [false, false, true, false] && !anyone && !operator,
-            Reach::WorkerOrOperator => agents == [false, false, true, false] && !anyone && operator,
-            Reach::Operator => agents == [false; 4] && !anyone && operator,
+            Access::Requester => agents == [false, true, false, false] && !anyone && !operator,
+            Access::Party => agents == [false, true, true, false] && !anyone && !operator,
+            Access::Worker => agents == [false, false, true, false] && !anyone && !operator,
+            Access::WorkerOrOperator => {
+                agents == [false, false, true, false] && !anyone && operator
+            }
+            Access::Operator => agents == [false; 4] && !anyone && operator,
             // The row says which agent's own resource it must be.
-            Reach::AnyAgent => agents.contains(&true) && !anyone && !operator,
-            Reach::AnyAgentOrOperator => agents.contains(&true) && !anyone && operator,
+            Access::AnyAgent => agents.contains(&true) && !anyone && !operator,
+            Access::AnyAgentOrOperator => agents.contains(&true) && !anyone && operator,
         };
         assert!(
             fits,
@@ -121,7 +123,7 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
         }
         // Fetched work is with its worker and cannot be cancelled any more.
         let fetches = row.route == "GET /v1/work";
-        let reads = (route.method == "GET" || route.reach == Reach::Public) && !fetches;
+        let reads = (route.method == "GET" || route.reach == Access::Public) && !fetches;
         for (caller, expected) in columns().filter(|(_, status)| *status < 300) {
             let status = scene.ask(row, caller).await;
             assert_eq!(status, expected, "{} by {caller:?}", row.route);

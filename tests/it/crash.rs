@@ -12,7 +12,7 @@ mod pushes;
 use std::path::Path;
 use std::time::Duration;
 
-use rialto_engine::random::{Ids, OsIds};
+use rialto_engine::random::{OsRandom, RandomSource};
 use tokio::sync::watch;
 use tokio::sync::watch::error::RecvError;
 use tokio::task::JoinHandle;
@@ -115,7 +115,7 @@ impl Dice {
 }
 
 pub fn seed() -> u64 {
-    number(SEED).unwrap_or_else(|| OsIds.uuid().as_u64_pair().0)
+    number(SEED).unwrap_or_else(|| OsRandom.new_uuid().as_u64_pair().0)
 }
 
 fn number(variable: &str) -> Option<u64> {

@@ -13,7 +13,7 @@ use crate::openclaw::kit as openclaw;
 
 /// Posts a job for one worker with a deadline this many milliseconds ahead.
 async fn rush(hub: &TestHub, by: &Agent, worker: &Agent, ahead: i64) -> String {
-    let deadline = rfc3339::millis(hub.clock.now().plus(Millis(ahead)));
+    let deadline = rfc3339::format_millis(hub.clock.now().plus(Millis(ahead)));
     let body =
         json!({"skill": "sum", "input": {}, "budget": 1, "to": worker.id, "deadline": deadline});
     hub.post("/v1/jobs", Some(&by.key), &body).await.expect(201).str("/id")
@@ -66,7 +66,7 @@ async fn silence_counts_once_a_worker_has_had_the_job_for_half_a_minute_also_ove
     let job = rush(&hub, &client, &worker, 40_000).await;
     let work = hub.get("/v1/work", Some(&worker.key)).await.expect(200);
     assert!(work.text.contains(&job), "{}", work.text);
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     hub.pass(Millis(41_000));
     expires(&hub, &client, &job).await;
     assert_eq!(hub.score(&worker).await, "45.5");
@@ -82,7 +82,7 @@ async fn jobs_that_come_and_go_fill_an_inbox_only_to_its_limit() {
     let worker = hub.agent("acme", "sum", "0.10", None).await;
     let mut refused = 0;
     for _ in 0..3 * LIMIT {
-        let deadline = rfc3339::millis(hub.clock.now().plus(Millis(5_000)));
+        let deadline = rfc3339::format_millis(hub.clock.now().plus(Millis(5_000)));
         let body = json!({"skill": "sum", "input": {}, "budget": 1, "to": worker.id, "deadline": deadline});
         let reply = hub.post("/v1/jobs", Some(&client.key), &body).await;
         if reply.status == 201 {
@@ -207,7 +207,7 @@ async fn pester(hub: &TestHub, by: &Agent, worker: &str, skill: &str, input: &Va
     }
     for _ in 0..8 {
         let mut body = body.clone();
-        body["deadline"] = rfc3339::millis(hub.clock.now().plus(Millis(5_000))).into();
+        body["deadline"] = rfc3339::format_millis(hub.clock.now().plus(Millis(5_000))).into();
         let reply = hub.post("/v1/jobs", Some(&by.key), &body).await;
         if reply.status == 201 {
             hub.pass(Millis(5_000));

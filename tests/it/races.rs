@@ -26,7 +26,7 @@ fn answered(replies: &[Reply], status: u16) -> Vec<&Reply> {
 }
 
 async fn assert_sums_to_zero(hub: &TestHub) {
-    let sum: i64 = hub.engine.look(|world| {
+    let sum: i64 = hub.engine.with_world(|world| {
         world.owners().map(|owner| owner.available.micros() + owner.held.micros()).sum()
     });
     assert_eq!(sum, 0);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rialto_client::agora::{
-    Agent, Broken, Credits, Handler, Identity, Job, Listen, Negotiation, Order, Outcome, Profile,
-    Progress, Seed, Server, Skill, Terms, Workplace,
+    Agent, Credits, Handler, Identity, InboxOptions, Job, NegotiationOptions, Profile, Progress,
+    RequestOutcome, RequestSpec, Seed, ServeOptions, Server, Skill, Terms, WorkError,
 };
 
 const RESOURCE: &str = "agora:weather:v1";
@@ -27,7 +27,7 @@ impl Handler for Forecaster {
         Terms::Offer { cost: PRICE, ttl, eta }
     }
 
-    async fn work(&self, _: Job, _: Progress) -> Result<String, Broken> {
+    async fn work(&self, _: Job, _: Progress) -> Result<String, WorkError> {
         Ok(r#"{"sky":"clear"}"#.to_owned())
     }
 }
@@ -43,11 +43,11 @@ async fn join(hub: &Server, name: &str, skills: Vec<Skill>) -> Result<Agent, Box
 
 /// Sends a request, collects offers, accepts the cheapest and waits for the work. Every envelope is
 /// signed and idempotent, however often it is sent.
-async fn ask(agent: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
-    let mut inbox = agent.inbox(Listen::default()).await?;
-    let how = Negotiation::default().collect(Duration::from_secs(10)).enough(1);
+async fn ask(agent: &Agent, order: &RequestSpec) -> Result<String, Box<dyn Error>> {
+    let mut inbox = agent.inbox(InboxOptions::default()).await?;
+    let how = NegotiationOptions::default().collect_for(Duration::from_secs(10)).max_offers(1);
     match agent.negotiate(&mut inbox, order, how).await? {
-        Outcome::Done(work) => Ok(work.data),
+        RequestOutcome::Done(work) => Ok(work.data),
         other => Err(format!("no deal: {other:?}").into()),
     }
 }
@@ -57,11 +57,11 @@ pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     let hub = Server::discover(hub).await?;
     let forecaster = join(&hub, "Forecaster", vec![Skill::new(RESOURCE)]).await?;
     let asker = join(&hub, "Asker", Vec::new()).await?;
-    let order = Order::new(RESOURCE, r#"{"city":"Venice"}"#).budget(BUDGET);
+    let order = RequestSpec::new(RESOURCE, r#"{"city":"Venice"}"#).budget(BUDGET);
     let order = order.timeout(Duration::from_secs(60));
     tokio::select! {
         done = ask(&asker, &order) => done,
-        ended = forecaster.serve(Workplace::default(), Arc::new(Forecaster), pending()) => {
+        ended = forecaster.serve(ServeOptions::default(), Arc::new(Forecaster), pending()) => {
             Err(format!("the forecaster ended: {ended:?}").into())
         }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rialto_client::agent::Skill;
 use rialto_client::agora::{self, Identity, Seed};
 use rialto_client::registry::direct::Peer;
-use rialto_client::registry::{Credits, Order, Outcome};
+use rialto_client::registry::{Credits, JobOutcome, JobSpec};
 use rialto_client::{Agent, CallError};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -33,9 +33,9 @@ async fn shout(input: Text) -> Result<Text, String> {
 /// The first agent's handler: it hires the second agent directly.
 async fn headline(input: Text, shouter: String) -> Result<Text, Box<dyn Error + Send + Sync>> {
     let about = serde_json::to_string(&Text { text: format!("{} is here", input.text) })?;
-    let order = Order::new("shout", about).budget(Credits::parse("0.05", 2)?);
-    match Peer::new(&shouter)?.hire(&order.draw_up()?).await?.outcome {
-        Outcome::Done(output) => Ok(serde_json::from_str(&output)?),
+    let order = JobSpec::new("shout", about).budget(Credits::parse("0.05", 2)?);
+    match Peer::new(&shouter)?.hire(&order.build()?).await?.outcome {
+        JobOutcome::Done(output) => Ok(serde_json::from_str(&output)?),
         other => Err(format!("not done: {other:?}").into()),
     }
 }
@@ -43,10 +43,10 @@ async fn headline(input: Text, shouter: String) -> Result<Text, Box<dyn Error + 
 /// Asks the first agent for a headline.
 async fn ask(url: &str) -> Result<String, CallError> {
     let me = Identity::new(&Seed::random()?);
-    let order = agora::Order::new("agora:headline:v1", r#"{"text":"spring"}"#);
+    let order = agora::RequestSpec::new("agora:headline:v1", r#"{"text":"spring"}"#);
     let order = order.timeout(Duration::from_secs(30));
     match agora::direct::request(url, me, &order, |_| true).await? {
-        agora::Outcome::Done(work) => Ok(work.data),
+        agora::RequestOutcome::Done(work) => Ok(work.data),
         other => Err(CallError::Unreadable(format!("{other:?}"))),
     }
 }
@@ -57,14 +57,14 @@ pub async fn run(state: &Path) -> Result<String, Box<dyn Error>> {
         (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
     let first = format!("http://{}", listeners.0.local_addr()?);
     let second = format!("http://{}", listeners.1.local_addr()?);
-    let writer = Agent::named("Writer")
-        .on(Skill::new("headline", "0")?, move |input| headline(input, second.clone()))
-        .state(state.join("writer"))
-        .direct(listeners.0);
-    let shouter = Agent::named("Shouter")
-        .on(Skill::new("shout", "0.05")?, shout)
-        .state(state.join("shouter"))
-        .direct(listeners.1);
+    let writer = Agent::new("Writer")
+        .typed_skill(Skill::new("headline", "0")?, move |input| headline(input, second.clone()))
+        .state_path(state.join("writer"))
+        .listener(listeners.0);
+    let shouter = Agent::new("Shouter")
+        .typed_skill(Skill::new("shout", "0.05")?, shout)
+        .state_path(state.join("shouter"))
+        .listener(listeners.1);
     tokio::select! {
         asked = ask(&first) => Ok(asked?),
         ended = writer.run(pending()) => Err(format!("the writer ended: {ended:?}").into()),

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use rialto_client::registry::{Registration, Server};
-use rialto_client::{Hub, Job, Wanted};
+use rialto_client::{Hub, JobRequest, JobView};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -20,10 +20,10 @@ struct Text {
 }
 
 /// Registers a requester that pays, and posts the job.
-pub async fn hire(hub: &str, text: &str) -> Result<Job, Box<dyn Error>> {
+pub async fn hire(hub: &str, text: &str) -> Result<JobView, Box<dyn Error>> {
     let me = Server::new(hub)?.register(&Registration::new("Editor", "editors")).await?;
     let key = me.key.ok_or("the hub gave no key")?;
-    let wanted = Wanted::new("shout", &Text { text: text.to_owned() }, "0.10")?;
+    let wanted = JobRequest::new("shout", &Text { text: text.to_owned() }, "0.10")?;
     let hub = Hub::new(hub)?.with_key(key.reveal());
     Ok(hub.hire(&wanted, Duration::from_secs(60)).await?)
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rialto_client::openclaw::{
-    Agent, Broken, Category, End, Handler, Job, Order, Outcome, Profile, Record, Rhythm, Server,
-    Skill, Workplace,
+    Agent, Category, Handler, Job, PresenceOptions, Profile, RequestEnd, RequestSpec,
+    ResultOutcome, ServeOptions, Server, Skill, WorkError, WorkHistory,
 };
 use serde_json::{Value, json};
 
@@ -21,8 +21,9 @@ const TAKES: &str =
 struct Shouter;
 
 impl Handler for Shouter {
-    async fn work(&self, job: Job) -> Result<String, Broken> {
-        let unreadable = |why: serde_json::Error| Broken::for_good("BAD_INPUT", why.to_string());
+    async fn work(&self, job: Job) -> Result<String, WorkError> {
+        let unreadable =
+            |why: serde_json::Error| WorkError::permanent("BAD_INPUT", why.to_string());
         let input: Value = serde_json::from_str(&job.request.input_data).map_err(unreadable)?;
         let text = input["text"].as_str().unwrap_or_default().to_uppercase();
         Ok(json!({ "text": text }).to_string())
@@ -31,11 +32,11 @@ impl Handler for Shouter {
 
 /// Sends a request and waits for the result. The request has its own idempotency key and is retried
 /// with it as long as the protocol says that a retry can help.
-async fn ask(asker: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
+async fn ask(asker: &Agent, order: &RequestSpec) -> Result<String, Box<dyn Error>> {
     let asked = asker.request(order).await?;
-    match asker.result(asked.errand(), Duration::from_secs(60)).await? {
-        End::Result(result) => match result.said.outcome {
-            Outcome::Completed { output_data } => Ok(output_data.to_string()),
+    match asker.result(asked.pending(), Duration::from_secs(60)).await? {
+        RequestEnd::Result(result) => match result.body.outcome {
+            ResultOutcome::Completed { output_data } => Ok(output_data.to_string()),
             other => Err(format!("not done: {other:?}").into()),
         },
         other => Err(format!("not done: {other:?}").into()),
@@ -46,15 +47,15 @@ async fn ask(asker: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
 pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
     let server = Server::new(hub)?;
     let skill = |id| Skill::new(id, Category::ContentGeneration, "Says it louder").input(TAKES);
-    let identity = Profile::new("chimera-shouter").can(skill("shout")).build()?;
+    let identity = Profile::new("chimera-shouter").skill(skill("shout")).build()?;
     let worker = server.publish(&identity).await?.agent;
-    let asker = Profile::new("chimera-asker").can(skill("whisper")).build()?;
+    let asker = Profile::new("chimera-asker").skill(skill("whisper")).build()?;
     let asker = server.publish(&asker).await?.agent;
-    let duty = worker.on_duty(Rhythm::default(), Record::default());
-    let order = Order::new("shout", r#"{"text":"hello"}"#).of(worker.id());
+    let duty = worker.go_online(PresenceOptions::default(), WorkHistory::default());
+    let order = RequestSpec::new("shout", r#"{"text":"hello"}"#).to(worker.id());
     tokio::select! {
         done = ask(&asker, &order) => done,
-        ended = duty.serve(Workplace::of(&identity), Arc::new(Shouter), pending()) => {
+        ended = duty.serve(ServeOptions::from_identity(&identity), Arc::new(Shouter), pending()) => {
             Err(format!("the worker ended: {ended:?}").into())
         }
     }

@@ -8,7 +8,9 @@
 use std::error::Error;
 
 use rialto_client::CallError;
-use rialto_client::relay::{Announcement, Draft, Inbox, Listen, Message, Order, Server};
+use rialto_client::relay::{
+    EnvelopeSpec, Inbox, InboxOptions, Message, Registration, SendRequest, Server,
+};
 
 /// An agent with its key and its inbox.
 struct Writer {
@@ -21,21 +23,21 @@ impl Writer {
     async fn join(server: &Server, name: &str) -> Result<Self, CallError> {
         // An agent name can be registered only once; the process id makes it unique per run.
         let name = format!("{name}-{}", std::process::id());
-        let card = Announcement::new(name, "en", &["en".to_owned()]);
+        let card = Registration::new(name, "en", &["en".to_owned()]);
         let registered = server.register(&card).await?;
         let server = server.with_key(registered.api_key);
-        let inbox = server.inbox(Listen::default()).await?;
+        let inbox = server.inbox(InboxOptions::default()).await?;
         Ok(Self { server, address: registered.agent_id, inbox })
     }
 
     /// Sends a message in a conversation. The client generates an idempotency key, so that a retry
     /// does not create a second message.
     async fn say(&self, to: &str, turn: u64, text: &str) -> Result<(), CallError> {
-        let mut draft = Draft::new(&self.address, "en", text);
+        let mut draft = EnvelopeSpec::new(&self.address, "en", text);
         draft.conversation_id = Some("greetings".to_owned());
         draft.turn_number = Some(turn);
-        let letter = draft.seal()?;
-        let order = Order { receiver_id: to, letter: &letter, idempotency_key: None };
+        let letter = draft.build()?;
+        let order = SendRequest { receiver_id: to, envelope: &letter, idempotency_key: None };
         self.server.send(&order).await.map(drop)
     }
 

@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use rialto_client::Agent;
-use rialto_client::agent::{BadSkill, Skill, told_to_stop};
+use rialto_client::agent::{Skill, SkillError, shutdown_signal};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -26,17 +26,17 @@ async fn shout(input: Text) -> Result<Text, String> {
 }
 
 /// Builds the agent. The caller chooses where it runs.
-pub fn shouter() -> Result<Agent, BadSkill> {
-    let skill = Skill::new("shout", "0.05")?.about("Says it louder").takes(
+pub fn shouter() -> Result<Agent, SkillError> {
+    let skill = Skill::new("shout", "0.05")?.description("Says it louder").input_schema(
         r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#,
     )?;
-    Ok(Agent::named("shout").on(skill, shout))
+    Ok(Agent::new("shout").typed_skill(skill, shout))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
     let hub = hub.ok_or("give the URL of a hub, such as http://127.0.0.1:7425")?;
-    shouter()?.at_hub(hub).tell(|told| println!("{told:?}")).run(told_to_stop()).await?;
+    shouter()?.hub(hub).on_event(|told| println!("{told:?}")).run(shutdown_signal()).await?;
     Ok(())
 }

@@ -16,7 +16,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The hub refused the request.
-    #[error("{message}{}", told_by(*status, code))]
+    #[error("{message}{}", status_suffix(*status, code))]
     Refused {
         /// The HTTP status; 400 for a request that was never sent.
         status: u16,
@@ -32,7 +32,7 @@ pub enum CallError {
         retry_after: Option<Duration>,
     },
     /// The hub could not be reached.
-    #[error("cannot reach {url}: {}", cause(error))]
+    #[error("cannot reach {url}: {}", root_cause(error))]
     Unreachable {
         /// The URL that was called.
         url: String,
@@ -150,11 +150,13 @@ impl Hub {
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body);
         }
-        let mut answer = request.send().await.map_err(|error| failed(&url, error))?;
+        let mut answer = request.send().await.map_err(|error| transport_error(&url, error))?;
         let status = answer.status();
         let retry_after = retry_after(answer.headers());
         let mut body = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(|error| failed(&url, error))? {
+        while let Some(piece) =
+            answer.chunk().await.map_err(|error| transport_error(&url, error))?
+        {
             if body.len() + piece.len() > ANSWER_BYTES_MAX {
                 let why = format!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
                 return Err(CallError::Unreadable(why));
@@ -163,14 +165,14 @@ impl Hub {
         }
         let text = String::from_utf8_lossy(&body).into_owned();
         if !status.is_success() {
-            return Err(refused(status, retry_after, &text));
+            return Err(refusal_from_text(status, retry_after, &text));
         }
         Ok((status.as_u16(), text))
     }
 }
 
 /// Maps a transport error to a `CallError`.
-fn failed(url: &str, error: reqwest::Error) -> CallError {
+fn transport_error(url: &str, error: reqwest::Error) -> CallError {
     // A request that cannot be built was never sent, so this is not the hub's error.
     if error.is_builder() {
         return match reqwest::Url::parse(url) {
@@ -191,7 +193,7 @@ fn failed(url: &str, error: reqwest::Error) -> CallError {
 }
 
 /// The root cause of a failed connection, without the layers in between: `connection refused`.
-pub fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
         last = source;
@@ -205,12 +207,16 @@ pub fn cause(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// The status and code of a refusal, if it came from a hub.
-fn told_by(status: u16, code: &str) -> String {
+fn status_suffix(status: u16, code: &str) -> String {
     if code.is_empty() { String::new() } else { format!(" (HTTP {status}, {code})") }
 }
 
 /// Reads the code and text of a refusal in any of the hub's formats.
-pub(crate) fn refused(status: StatusCode, retry_after: Option<Duration>, text: &str) -> CallError {
+pub(crate) fn refusal_from_text(
+    status: StatusCode,
+    retry_after: Option<Duration>,
+    text: &str,
+) -> CallError {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     let pick = |paths: &[&str]| {
         let found = paths.iter().find_map(|path| body.pointer(path).and_then(Value::as_str));

@@ -5,14 +5,14 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::call::CallError;
-use crate::retry::Retry;
+use crate::retry::RetryPolicy;
 
 impl CallError {
     /// The minimum wait before the same call can succeed, or `None` if it cannot.
     ///
     /// The call may have taken effect before the response was lost. Retry only calls that are
     /// idempotent.
-    pub fn may_pass_after(&self) -> Option<Duration> {
+    pub fn min_retry_delay(&self) -> Option<Duration> {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => Some(Duration::ZERO),
             Self::Refused { status: 429 | 502..=504, code, retryable, retry_after, .. } => {
@@ -25,13 +25,13 @@ impl CallError {
     }
 }
 
-impl Retry {
+impl RetryPolicy {
     /// How long to wait after this many failures in a row, the last of which is `error`. `None` if
     /// the error is permanent or the requested wait exceeds the maximum. Attempts are not counted
     /// here.
-    pub fn pause_after(&self, error: &CallError, failures: u32) -> Option<Duration> {
-        let at_least = error.may_pass_after().filter(|wait| *wait <= self.longest)?;
-        Some(self.pause(failures).max(at_least))
+    pub fn delay_after(&self, error: &CallError, failures: u32) -> Option<Duration> {
+        let at_least = error.min_retry_delay().filter(|wait| *wait <= self.max_delay)?;
+        Some(self.delay(failures).max(at_least))
     }
 
     /// Repeats a call until it succeeds, fails permanently, or has used up its attempts.
@@ -47,7 +47,7 @@ impl Retry {
                 Err(error) => error,
             };
             tries += 1;
-            match self.pause_after(&error, tries).filter(|_| tries < self.tries_max) {
+            match self.delay_after(&error, tries).filter(|_| tries < self.max_attempts) {
                 Some(pause) => sleep(pause).await,
                 None => return Err(error),
             }
@@ -86,10 +86,10 @@ mod tests {
             (refused(409, "still_running", true, Some(1)), false),
             (refused(500, "internal", true, None), false),
         ] {
-            assert_eq!(Retry::default().pause_after(&error, 1).is_some(), again, "{error}");
+            assert_eq!(RetryPolicy::default().delay_after(&error, 1).is_some(), again, "{error}");
         }
         let wait = refused(429, "rate_limited", true, Some(7));
-        assert_eq!(Retry::default().pause_after(&wait, 1), Some(Duration::from_secs(7)));
+        assert_eq!(RetryPolicy::default().delay_after(&wait, 1), Some(Duration::from_secs(7)));
     }
 
     #[tokio::test]
@@ -102,7 +102,11 @@ mod tests {
         })
         .await;
         let hub = Hub::new(&server.url).expect("a client");
-        let retry = Retry { tries_max: 3, first: Duration::from_millis(1), ..Retry::default() };
+        let retry = RetryPolicy {
+            max_attempts: 3,
+            initial_delay: Duration::from_millis(1),
+            ..RetryPolicy::default()
+        };
         assert!(retry.call(async || hub.get("/x").await).await.is_ok());
         assert_eq!(server.heard().len(), 3);
         assert!(retry.call(async || hub.get("/x").await).await.is_err());

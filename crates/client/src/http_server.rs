@@ -33,19 +33,19 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoBody {
+pub(crate) enum BodyError {
     TooLong,
-    BrokeOff,
-    TooSlow,
+    Incomplete,
+    TimedOut,
 }
 
 /// The peer's IP address as the socket reports it; stored in the request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Caller(pub(crate) IpAddr);
+pub(crate) struct PeerIp(pub(crate) IpAddr);
 
 /// An HTTP response: a status and JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
     /// The `Allow` header of a 405.
@@ -55,7 +55,7 @@ pub(crate) struct Answer {
     pub(crate) header: Option<(&'static str, &'static str)>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// A response with a status and JSON text only.
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, body: body.into(), ..Self::default() }
@@ -63,7 +63,7 @@ impl Answer {
 }
 
 /// Whether the body has a content encoding.
-pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+pub(crate) fn has_content_encoding(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
 }
 
@@ -75,8 +75,8 @@ pub(crate) async fn serve<A, F>(
     answer: A,
     stop: impl Future<Output = ()>,
 ) where
-    A: Fn(Parts, Result<Bytes, NoBody>) -> F + Send + Sync + 'static,
-    F: Future<Output = Answer> + Send,
+    A: Fn(Parts, Result<Bytes, BodyError>) -> F + Send + Sync + 'static,
+    F: Future<Output = HttpResponse> + Send,
 {
     let answer = Arc::new(answer);
     let mut http = http1::Builder::new();
@@ -95,14 +95,14 @@ pub(crate) async fn serve<A, F>(
             continue;
         };
         let answer = Arc::clone(&answer);
-        let caller = Caller(from.ip().to_canonical());
+        let caller = PeerIp(from.ip().to_canonical());
         let service = service_fn(move |request: Request<Incoming>| {
             let answer = Arc::clone(&answer);
             async move {
                 let (mut head, body) = request.into_parts();
                 head.extensions.insert(caller);
-                let body = whole(body, body_max).await;
-                Ok::<_, Infallible>(written((answer)(head, body).await))
+                let body = read_body(body, body_max).await;
+                Ok::<_, Infallible>(into_response((answer)(head, body).await))
             }
         });
         let connection = http.serve_connection(TokioIo::new(stream), service);
@@ -114,7 +114,7 @@ pub(crate) async fn serve<A, F>(
     connections.shutdown().await;
 }
 
-fn written(answer: Answer) -> Response<Full<Bytes>> {
+fn into_response(answer: HttpResponse) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(answer.body));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -133,11 +133,11 @@ fn written(answer: Answer) -> Response<Full<Bytes>> {
 }
 
 /// Reads the whole body of a request, unless it is too long or too slow.
-async fn whole(body: Incoming, max: usize) -> Result<Bytes, NoBody> {
+async fn read_body(body: Incoming, max: usize) -> Result<Bytes, BodyError> {
     match timeout(READ_TIME_MAX, Limited::new(body, max).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(NoBody::TooLong),
-        Ok(Err(_)) => Err(NoBody::BrokeOff),
-        Err(_) => Err(NoBody::TooSlow),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyError::TooLong),
+        Ok(Err(_)) => Err(BodyError::Incomplete),
+        Err(_) => Err(BodyError::TimedOut),
     }
 }

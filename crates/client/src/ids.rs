@@ -5,7 +5,7 @@ use uuid::{Builder, Uuid};
 use crate::call::CallError;
 
 /// A random id.
-pub(crate) fn id() -> Result<Uuid, CallError> {
+pub(crate) fn random_id() -> Result<Uuid, CallError> {
     let mut bytes = [0; 16];
     match getrandom::fill(&mut bytes) {
         Ok(()) => Ok(Builder::from_random_bytes(bytes).into_uuid()),

@@ -13,18 +13,18 @@ use uuid::Uuid;
 
 use crate::call::{CallError, Hub};
 use crate::ids;
-use crate::retry::Retry;
+use crate::retry::RetryPolicy;
 
 /// Number of decimals in a budget.
 const DECIMALS: usize = 2;
 /// The longest wait in one long poll, in seconds.
 const WAIT_MAX: u64 = 30;
 /// Terminal states.
-const ENDED: [&str; 4] = ["completed", "failed", "expired", "cancelled"];
+const TERMINAL_STATES: [&str; 4] = ["completed", "failed", "expired", "cancelled"];
 
 /// A job to post. It has an id, so sending it again does not create a second job.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct JobRequest {
     id: Uuid,
     skill: String,
     input: Box<RawValue>,
@@ -35,23 +35,23 @@ pub struct Wanted {
 
 /// The current state of a job.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Job {
+pub struct JobView {
     /// The job's id.
     pub id: String,
     /// The state. `completed`, `failed`, `expired` and `cancelled` are terminal.
     pub state: String,
-    result: Option<Made>,
+    result: Option<JobResultView>,
     paid: Option<Box<RawValue>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Made {
+struct JobResultView {
     output: Option<Box<RawValue>>,
     text: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Wire<'a> {
+struct JobRequestBody<'a> {
     id: Uuid,
     skill: &'a str,
     input: &'a RawValue,
@@ -62,13 +62,13 @@ struct Wire<'a> {
     select: Option<&'static str>,
 }
 
-impl Wanted {
+impl JobRequest {
     /// A job for a skill, with its input and a maximum price as decimal text such as `0.10`.
     pub fn new(skill: &str, input: &impl Serialize, budget: &str) -> Result<Self, CallError> {
         let wrong = |why: String| CallError::invalid(why, None);
         let budget = Credits::parse(budget, DECIMALS);
         Ok(Self {
-            id: ids::id()?,
+            id: ids::random_id()?,
             skill: skill.to_owned(),
             input: serde_json::value::to_raw_value(input)
                 .map_err(|why| wrong(format!("the input cannot be serialized to JSON: {why}")))?,
@@ -85,19 +85,19 @@ impl Wanted {
     }
 
     /// Assigns the job to one agent, by any of its names. By default the hub picks an agent.
-    pub fn of(mut self, agent: impl Into<String>) -> Self {
+    pub fn to_agent(mut self, agent: impl Into<String>) -> Self {
         self.to = Some(agent.into());
         self
     }
 
     /// Lets the hub pick the cheapest agent instead of the best one.
-    pub fn of_the_cheapest(mut self) -> Self {
+    pub fn cheapest(mut self) -> Self {
         self.cheapest = true;
         self
     }
 
     fn body(&self) -> Result<String, CallError> {
-        let wire = Wire {
+        let wire = JobRequestBody {
             id: self.id,
             skill: &self.skill,
             input: &self.input,
@@ -109,10 +109,10 @@ impl Wanted {
     }
 }
 
-impl Job {
+impl JobView {
     /// Whether the job is in a terminal state.
     pub fn has_ended(&self) -> bool {
-        ENDED.contains(&self.state.as_str())
+        TERMINAL_STATES.contains(&self.state.as_str())
     }
 
     /// The output, parsed as `T`. If there is none, the error contains the reason, including the
@@ -123,7 +123,7 @@ impl Job {
             Some(output) if self.state == "completed" => serde_json::from_str(output.get())
                 .map_err(|why| CallError::Unreadable(format!("the output: {why}"))),
             _ => {
-                let why = self.why().unwrap_or("the worker gave no output");
+                let why = self.failure_reason().unwrap_or("the worker gave no output");
                 Err(CallError::Unreadable(format!(
                     "the job is {}, so it has no output: {why}",
                     self.state
@@ -133,7 +133,7 @@ impl Job {
     }
 
     /// Why the job failed, as reported by the worker or the hub.
-    pub fn why(&self) -> Option<&str> {
+    pub fn failure_reason(&self) -> Option<&str> {
         self.result.as_ref().and_then(|made| made.text.as_deref())
     }
 
@@ -146,38 +146,38 @@ impl Job {
 impl Hub {
     /// Posts a job; the hub's key is the payer's. Retries create no second job if a response is
     /// lost.
-    pub async fn post_job(&self, wanted: &Wanted) -> Result<Job, CallError> {
+    pub async fn post_job(&self, wanted: &JobRequest) -> Result<JobView, CallError> {
         let body = wanted.body()?;
         let send = async || self.call_text(Method::POST, "/v1/jobs", Some(body.clone())).await;
-        let (_, text) = Retry::default().call(send).await?;
+        let (_, text) = RetryPolicy::default().call(send).await?;
         read(&text)
     }
 
     /// Posts a job and waits until it ends. After `within`, returns the job in its current state.
-    pub async fn hire(&self, wanted: &Wanted, within: Duration) -> Result<Job, CallError> {
+    pub async fn hire(&self, wanted: &JobRequest, within: Duration) -> Result<JobView, CallError> {
         let until = Instant::now() + within;
         let mut job = self.post_job(wanted).await?;
         while !job.has_ended() && Instant::now() < until {
             // Whole seconds: the last poll may end a little late, but never polls without a wait.
             let wait = (until - Instant::now()).as_secs().saturating_add(1).min(WAIT_MAX);
-            job = self.look(&job.id, wait).await?;
+            job = self.fetch_job(&job.id, wait).await?;
         }
         Ok(job)
     }
 
     /// The current state of a job. Only its two parties may read it.
-    pub async fn job(&self, id: &str) -> Result<Job, CallError> {
-        self.look(id, 0).await
+    pub async fn job(&self, id: &str) -> Result<JobView, CallError> {
+        self.fetch_job(id, 0).await
     }
 
-    async fn look(&self, id: &str, wait: u64) -> Result<Job, CallError> {
+    async fn fetch_job(&self, id: &str, wait: u64) -> Result<JobView, CallError> {
         let path = format!("/v1/jobs/{id}?wait={wait}");
         let look = async || self.call_text(Method::GET, &path, None).await;
-        let (_, text) = Retry::default().call(look).await?;
+        let (_, text) = RetryPolicy::default().call(look).await?;
         read(&text)
     }
 }
 
-fn read(text: &str) -> Result<Job, CallError> {
+fn read(text: &str) -> Result<JobView, CallError> {
     serde_json::from_str(text).map_err(|why| CallError::Unreadable(why.to_string()))
 }

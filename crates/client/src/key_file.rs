@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::private_files;
 use crate::key::Key;
+use crate::private_files;
 use crate::webhook_signature::WebhookSecret;
 
 /// Maximum file size in bytes.
@@ -29,7 +29,7 @@ pub struct KeyFile {
 
 impl KeyFile {
     /// A key without related data.
-    pub fn of(key: &str) -> Self {
+    pub fn from_key(key: &str) -> Self {
         Self { key: Key::new(key), agent_id: None, hub: None, webhook_secret: None }
     }
 
@@ -42,8 +42,8 @@ impl KeyFile {
     }
 
     /// Writes the key to a file that only its owner can read, replacing the previous contents.
-    pub fn replace(&self, path: &Path) -> io::Result<()> {
-        private_files::file(path, &self.text())
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        private_files::write_atomically(path, &self.to_text())
     }
 
     /// Reads the text of a file. Returns `None` if the first line is not a key.
@@ -53,7 +53,7 @@ impl KeyFile {
         if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return None;
         }
-        let mut file = Self::of(key);
+        let mut file = Self::from_key(key);
         for (name, value) in lines.filter_map(|line| line.trim().split_once(' ')) {
             match name {
                 "agent_id" => file.agent_id = Some(value.to_owned()),
@@ -67,7 +67,7 @@ impl KeyFile {
     }
 
     /// The text of the file, including the key.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let secret = self.webhook_secret.as_ref().map(WebhookSecret::reveal);
         let mut text = format!("{}\n", self.key.reveal());
         for (name, value) in
@@ -94,17 +94,17 @@ mod tests {
             hub: Some("http://127.0.0.1:7425".to_owned()),
             webhook_secret: secret,
         };
-        assert!(keys.text().starts_with("ca_1\nagent_id 你的agent@chorus\nhub http://"));
+        assert!(keys.to_text().starts_with("ca_1\nagent_id 你的agent@chorus\nhub http://"));
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a.key");
-        keys.replace(&path).expect("written");
+        keys.write(&path).expect("written");
         assert_eq!(KeyFile::load(&path).expect("a key"), keys);
     }
 
     #[test]
     fn a_key_alone_is_a_key_file() {
-        assert_eq!(KeyFile::read("ca_1"), Some(KeyFile::of("ca_1")));
-        assert_eq!(KeyFile::read(" ca_1 \r\nfuture things\n\n"), Some(KeyFile::of("ca_1")));
+        assert_eq!(KeyFile::read("ca_1"), Some(KeyFile::from_key("ca_1")));
+        assert_eq!(KeyFile::read(" ca_1 \r\nfuture things\n\n"), Some(KeyFile::from_key("ca_1")));
         for none in ["", "\n", "\nca_1", "two words", "ключ"] {
             assert_eq!(KeyFile::read(none), None, "{none:?}");
         }

@@ -98,33 +98,33 @@
 
 #![warn(missing_docs)]
 
-mod call_retry;
 pub mod agent;
 pub mod agora;
 pub mod call;
+mod call_retry;
 pub mod clara;
 mod clock;
 mod http_server;
-mod notice_stream;
 mod ids;
 mod jobs;
-mod private_files;
 mod key;
 mod key_file;
-mod origin_client;
+mod notice_stream;
 pub mod openclaw;
+mod origin_client;
+mod private_files;
 pub mod registry;
 pub mod relay;
 mod retry;
-mod webhook_signature;
 #[cfg(test)]
 mod testing;
+mod webhook_signature;
 
 pub use agent::{Agent, AgentError};
 pub use call::{CallError, Hub};
-pub use notice_stream::{Events, Notice};
-pub use jobs::{Job, Wanted};
+pub use jobs::{JobRequest, JobView};
 pub use key::Key;
 pub use key_file::KeyFile;
+pub use notice_stream::{Notice, NoticeStream};
 pub use reqwest::Method;
-pub use retry::Retry;
+pub use retry::RetryPolicy;

@@ -16,8 +16,8 @@ use url::Url;
 
 use crate::call::{CallError, Hub};
 use crate::key::Key;
-use crate::origin_client::{self, Line};
-use crate::retry::Retry;
+use crate::origin_client::{self, OriginClient};
+use crate::retry::RetryPolicy;
 
 /// Maximum event size in bytes: one message and its metadata.
 const EVENT_BYTES_MAX: usize = 2 << 20;
@@ -40,31 +40,31 @@ pub struct Notice {
 
 /// An open stream of notices.
 #[derive(Debug)]
-pub struct Events {
+pub struct NoticeStream {
     hub: Hub,
-    line: Line,
+    line: OriginClient,
     url: Url,
     /// The position of the last notice that was returned or is buffered.
-    heard_to: Option<u64>,
-    stream: Option<Stream>,
+    last_position: Option<u64>,
+    stream: Option<SseConnection>,
     ready: VecDeque<Notice>,
     failures: u32,
     retry_wait: Duration,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct SseConnection {
     answer: Response,
     parser: Parser,
 }
 
-impl Events {
+impl NoticeStream {
     /// Opens the inbox of the agent that holds the hub's key, starting with the first notice that
     /// is not acknowledged. Fails if the hub cannot be reached now; later the stream reconnects
     /// instead.
     pub async fn open(hub: &Hub) -> Result<Self, CallError> {
-        let url = origin_client::http_url(&format!("{}/v1/events", hub.base()))?;
-        let line = Line::new(&url)?;
+        let url = origin_client::parse_http_url(&format!("{}/v1/events", hub.base()))?;
+        let line = OriginClient::new(&url)?;
         let line = match hub.key() {
             Some(key) => line.with_key(Key::new(key)),
             None => line,
@@ -74,7 +74,7 @@ impl Events {
             hub,
             line,
             url,
-            heard_to: None,
+            last_position: None,
             stream: None,
             ready: VecDeque::new(),
             failures: 0,
@@ -91,21 +91,21 @@ impl Events {
             if let Some(notice) = self.ready.pop_front() {
                 return Ok(notice);
             }
-            self.listen().await?;
+            self.read_next().await?;
         }
     }
 
     /// Acknowledges every notice up to a position, so that they are not sent again.
     pub async fn ack(&self, up_to: u64) -> Result<(), CallError> {
         let body = json!({"up_to": up_to});
-        let retry = Retry { tries_max: u32::MAX, ..Retry::default() };
+        let retry = RetryPolicy { max_attempts: u32::MAX, ..RetryPolicy::default() };
         retry.call(async || self.hub.post("/v1/inbox/ack", &body).await).await.map(drop)
     }
 
     /// Reads the next part of the stream, or reconnects.
-    async fn listen(&mut self) -> Result<(), CallError> {
+    async fn read_next(&mut self) -> Result<(), CallError> {
         let Some(stream) = &mut self.stream else {
-            sleep(self.wait()).await;
+            sleep(self.reconnect_delay()).await;
             return match self.connect().await {
                 Err(error) if is_final(&error) => Err(error),
                 Err(_) => {
@@ -127,43 +127,47 @@ impl Events {
             self.retry_wait = Duration::from_millis(ms).clamp(WAIT_MIN, WAIT_MAX);
         }
         for event in events {
-            self.hear(event);
+            self.handle_event(event);
         }
         // A reconnect would only return the same event.
         pushed.map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
     async fn connect(&mut self) -> Result<(), CallError> {
-        let mut request = self.line.stream(Method::GET, self.url.clone())?;
+        let mut request = self.line.streaming_request(Method::GET, self.url.clone())?;
         request = request.header(ACCEPT, "text/event-stream");
-        if let Some(position) = self.heard_to {
+        if let Some(position) = self.last_position {
             request = request.header("last-event-id", position);
         }
         let answer = origin_client::send(request).await?;
         if !answer.status().is_success() {
-            return Err(origin_client::refusal(answer, REFUSAL_BYTES_MAX).await);
+            return Err(origin_client::read_refusal(answer, REFUSAL_BYTES_MAX).await);
         }
-        self.stream = Some(Stream { answer, parser: Parser::new(EVENT_BYTES_MAX) });
+        self.stream = Some(SseConnection { answer, parser: Parser::new(EVENT_BYTES_MAX) });
         Ok(())
     }
 
-    fn hear(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         self.failures = 0;
         let Some(position) = event.id.as_deref().and_then(|id| id.parse::<u64>().ok()) else {
             // Events about the stream itself.
             return;
         };
-        if self.heard_to.is_none_or(|heard| position > heard) {
-            self.heard_to = Some(position);
+        if self.last_position.is_none_or(|heard| position > heard) {
+            self.last_position = Some(position);
             self.ready.push_back(Notice { position, kind: event.event, data: event.data });
         }
     }
 
     /// How long to wait before the next connection: at least what the hub asks for, and longer with
     /// each failure in a row.
-    fn wait(&self) -> Duration {
-        let retry = Retry { tries_max: u32::MAX, first: self.retry_wait, longest: WAIT_MAX };
-        retry.pause(self.failures.saturating_add(1))
+    fn reconnect_delay(&self) -> Duration {
+        let retry = RetryPolicy {
+            max_attempts: u32::MAX,
+            initial_delay: self.retry_wait,
+            max_delay: WAIT_MAX,
+        };
+        retry.delay(self.failures.saturating_add(1))
     }
 }
 
@@ -200,7 +204,7 @@ mod tests {
         })
         .await;
         let hub = Hub::new(&stage.url).expect("a client").with_key("rk_1");
-        let mut events = Events::open(&hub).await.expect("open");
+        let mut events = NoticeStream::open(&hub).await.expect("open");
         for position in 1..=3 {
             let notice = events.next().await.expect("a notice");
             assert_eq!((notice.position, notice.kind.as_str()), (position, "ended"));
@@ -232,7 +236,7 @@ mod tests {
         })
         .await;
         let hub = Hub::new(&stage.url).expect("a client");
-        let mut events = Events::open(&hub).await.expect("open");
+        let mut events = NoticeStream::open(&hub).await.expect("open");
         for position in 1..=2 {
             assert_eq!(events.next().await.expect("a notice").position, position);
         }
@@ -242,6 +246,6 @@ mod tests {
     async fn a_hub_that_says_no_at_first_is_an_error() {
         let stage = Stage::new(|_, _| answer(401, "", r#"{"code":"unauthorized"}"#)).await;
         let hub = Hub::new(&stage.url).expect("a client");
-        assert!(Events::open(&hub).await.is_err());
+        assert!(NoticeStream::open(&hub).await.is_err());
     }
 }

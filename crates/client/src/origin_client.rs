@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use url::{Origin, Url};
 
-use crate::call::{CallError, refused, retry_after};
+use crate::call::{CallError, refusal_from_text, retry_after};
 use crate::key::Key;
 
 /// Connect timeout.
@@ -20,20 +20,20 @@ const SILENCE_MAX: Duration = Duration::from_secs(90);
 
 /// One server, with or without a key.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct OriginClient {
     http: reqwest::Client,
     origin: Origin,
     key: Option<Key>,
 }
 
-impl Line {
+impl OriginClient {
     /// A client for the origin of `url`.
     pub(super) fn new(url: &Url) -> Result<Self, CallError> {
-        Self::silent_for(url, SILENCE_MAX)
+        Self::with_idle_timeout(url, SILENCE_MAX)
     }
 
     /// Like `new`, with a different idle timeout.
-    pub(super) fn silent_for(url: &Url, silence: Duration) -> Result<Self, CallError> {
+    pub(super) fn with_idle_timeout(url: &Url, silence: Duration) -> Result<Self, CallError> {
         let built = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME_MAX)
             .read_timeout(silence)
@@ -53,11 +53,15 @@ impl Line {
 
     /// A request with a total timeout.
     pub(super) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, CallError> {
-        self.stream(method, url).map(|request| request.timeout(CALL_TIME_MAX))
+        self.streaming_request(method, url).map(|request| request.timeout(CALL_TIME_MAX))
     }
 
     /// A request whose response may go on as long as it does not exceed the idle timeout.
-    pub(super) fn stream(&self, method: Method, url: Url) -> Result<RequestBuilder, CallError> {
+    pub(super) fn streaming_request(
+        &self,
+        method: Method,
+        url: Url,
+    ) -> Result<RequestBuilder, CallError> {
         if url.origin() != self.origin {
             return Err(CallError::Unreadable(format!(
                 "{url} is on another origin than the server"
@@ -73,13 +77,13 @@ impl Line {
 
 /// Sends a request and waits for the head of the response.
 pub(super) async fn send(request: RequestBuilder) -> Result<Response, CallError> {
-    request.send().await.map_err(failed)
+    request.send().await.map_err(transport_error)
 }
 
 /// Reads the whole body of a response, up to `max` bytes.
-pub(super) async fn body(answer: &mut Response, max: usize) -> Result<Vec<u8>, CallError> {
+pub(super) async fn read_body(answer: &mut Response, max: usize) -> Result<Vec<u8>, CallError> {
     let mut body = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(failed)? {
+    while let Some(piece) = answer.chunk().await.map_err(transport_error)? {
         if body.len() + piece.len() > max {
             return Err(CallError::Unreadable(format!("the answer is longer than {max} bytes")));
         }
@@ -89,21 +93,25 @@ pub(super) async fn body(answer: &mut Response, max: usize) -> Result<Vec<u8>, C
 }
 
 /// Reads the body of a refusal and converts it to an error.
-pub(super) async fn refusal(mut answer: Response, max: usize) -> CallError {
+pub(super) async fn read_refusal(mut answer: Response, max: usize) -> CallError {
     let (status, after) = (answer.status(), retry_after(answer.headers()));
-    match body(&mut answer, max).await {
-        Ok(body) => refusal_of(status, after, &body),
+    match read_body(&mut answer, max).await {
+        Ok(body) => refusal_from_body(status, after, &body),
         Err(error) => error,
     }
 }
 
 /// Converts the body of a refusal to an error.
-pub(super) fn refusal_of(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
-    refused(status, after, &String::from_utf8_lossy(body))
+pub(super) fn refusal_from_body(
+    status: StatusCode,
+    after: Option<Duration>,
+    body: &[u8],
+) -> CallError {
+    refusal_from_text(status, after, &String::from_utf8_lossy(body))
 }
 
 /// Converts a transport error: the response is missing or incomplete.
-pub(super) fn failed(error: reqwest::Error) -> CallError {
+pub(super) fn transport_error(error: reqwest::Error) -> CallError {
     let url = error.url().map(Url::to_string).unwrap_or_default();
     if error.is_builder() {
         return CallError::invalid("the key or a header has characters that cannot be sent", None);
@@ -115,7 +123,7 @@ pub(super) fn failed(error: reqwest::Error) -> CallError {
 }
 
 /// Parses the URL of a server or an endpoint.
-pub(super) fn http_url(text: &str) -> Result<Url, CallError> {
+pub(super) fn parse_http_url(text: &str) -> Result<Url, CallError> {
     let example = || Some("write it like http://127.0.0.1:7425".to_owned());
     let no_url = |_| CallError::invalid(format!("{text:?} is not a URL"), example());
     let url = Url::parse(text.trim()).map_err(no_url)?;
@@ -132,7 +140,7 @@ pub(super) fn http_url(text: &str) -> Result<Url, CallError> {
 }
 
 /// Appends a protocol's path segment to the URL and drops everything after it.
-pub(super) fn mounted(mut url: Url, mount: &str) -> Url {
+pub(super) fn with_mount(mut url: Url, mount: &str) -> Url {
     url.set_query(None);
     url.set_fragment(None);
     let there = url.path_segments().and_then(|all| all.rev().find(|name| !name.is_empty()));
@@ -147,7 +155,7 @@ pub(super) fn mounted(mut url: Url, mount: &str) -> Url {
 }
 
 /// The URL of a path below another URL.
-pub(super) fn below(base: &Url, path: &[&str]) -> Url {
+pub(super) fn join_path(base: &Url, path: &[&str]) -> Url {
     let mut url = base.clone();
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
@@ -167,27 +175,27 @@ mod tests {
             ("http://h:1/a", "http://h:1/a/openclaw"),
             ("http://h:1/myopenclaw", "http://h:1/myopenclaw/openclaw"),
         ] {
-            assert_eq!(mounted(Url::parse(given).expect(given), "openclaw").as_str(), wanted);
+            assert_eq!(with_mount(Url::parse(given).expect(given), "openclaw").as_str(), wanted);
         }
         let base = Url::parse("http://h:1/a/").expect("a URL");
-        assert_eq!(below(&base, &["b", "c/d"]).as_str(), "http://h:1/a/b/c%2Fd");
+        assert_eq!(join_path(&base, &["b", "c/d"]).as_str(), "http://h:1/a/b/c%2Fd");
     }
 
     #[test]
     fn only_plain_http_urls_are_called() {
         for text in ["http://127.0.0.1:7425", "https://hub.example/relay", " http://[::1]:1/ "] {
-            assert!(http_url(text).is_ok(), "{text}");
+            assert!(parse_http_url(text).is_ok(), "{text}");
         }
         for text in ["", "hub.example", "ftp://hub.example", "http://", "http://me:pw@hub.example"]
         {
-            assert!(http_url(text).is_err(), "{text}");
+            assert!(parse_http_url(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_line_ends_at_its_origin() {
         let url = |text| Url::parse(text).expect(text);
-        let line = Line::new(&url("http://127.0.0.1:1/a")).expect("a client");
+        let line = OriginClient::new(&url("http://127.0.0.1:1/a")).expect("a client");
         assert!(line.request(Method::GET, url("http://127.0.0.1:1/b")).is_ok());
         for other in ["http://127.0.0.1:2/a", "https://127.0.0.1:1/a", "http://localhost:1/a"] {
             assert!(line.request(Method::GET, url(other)).is_err(), "{other}");

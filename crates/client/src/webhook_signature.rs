@@ -36,16 +36,16 @@ pub struct WebhookSecret(Vec<u8>);
 
 /// Why a delivery does not verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotVerified {
+pub enum VerifyError {
     /// A header is missing or cannot be read.
     #[error("a webhook header is missing or malformed")]
-    Headers,
+    BadHeaders,
     /// The timestamp is too old or too far ahead.
     #[error("the webhook timestamp differs from this clock by more than {CLOCK_SKEW_S_MAX} s")]
     Stale,
     /// No signature matches.
     #[error("no webhook signature matches")]
-    Signature,
+    BadSignature,
 }
 
 impl WebhookSecret {
@@ -66,16 +66,16 @@ impl WebhookSecret {
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<(), NotVerified> {
+    ) -> Result<(), VerifyError> {
         let header = |name: &str| {
             let value = headers.get(name).and_then(|value| value.to_str().ok());
-            value.ok_or(NotVerified::Headers)
+            value.ok_or(VerifyError::BadHeaders)
         };
         let (id, seconds) = (header(ID_HEADER)?, header(TIMESTAMP_HEADER)?);
         let signatures = header(SIGNATURE_HEADER)?;
-        let at: i64 = seconds.parse().map_err(|_| NotVerified::Headers)?;
+        let at: i64 = seconds.parse().map_err(|_| VerifyError::BadHeaders)?;
         if at.abs_diff(now.0.div_euclid(1_000)) > CLOCK_SKEW_S_MAX {
-            return Err(NotVerified::Stale);
+            return Err(VerifyError::Stale);
         }
         let mac = self.mac(id, seconds, body);
         // `verify_slice` compares in constant time.
@@ -84,7 +84,7 @@ impl WebhookSecret {
                 text.strip_prefix(SIGNATURE_PREFIX).and_then(|b64| STANDARD.decode(b64).ok());
             bytes.is_some_and(|bytes| mac.clone().verify_slice(&bytes).is_ok())
         };
-        if signatures.split(' ').any(fits) { Ok(()) } else { Err(NotVerified::Signature) }
+        if signatures.split(' ').any(fits) { Ok(()) } else { Err(VerifyError::BadSignature) }
     }
 
     fn mac(&self, id: &str, seconds: &str, body: &[u8]) -> Hmac<Sha256> {
@@ -131,15 +131,19 @@ mod tests {
     #[test]
     fn the_published_example_verifies_and_nothing_else_does() {
         assert_eq!(secret().verify(&headers(), BODY, AT), Ok(()));
-        assert_eq!(secret().verify(&headers(), b"{}", AT), Err(NotVerified::Signature));
+        assert_eq!(secret().verify(&headers(), b"{}", AT), Err(VerifyError::BadSignature));
         let other = WebhookSecret(vec![9; 32]);
-        assert_eq!(other.verify(&headers(), BODY, AT), Err(NotVerified::Signature));
+        assert_eq!(other.verify(&headers(), BODY, AT), Err(VerifyError::BadSignature));
         for name in [ID_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER] {
             let mut changed = headers();
             changed.remove(name);
-            assert_eq!(secret().verify(&changed, BODY, AT), Err(NotVerified::Headers), "{name}");
+            assert_eq!(secret().verify(&changed, BODY, AT), Err(VerifyError::BadHeaders), "{name}");
             changed.insert(name, HeaderValue::from_static("1614265331"));
-            assert_eq!(secret().verify(&changed, BODY, AT), Err(NotVerified::Signature), "{name}");
+            assert_eq!(
+                secret().verify(&changed, BODY, AT),
+                Err(VerifyError::BadSignature),
+                "{name}"
+            );
         }
     }
 

@@ -37,7 +37,7 @@ impl Protocol {
     }
 
     /// Parses a protocol id; `None` if the text is not one.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.len() <= PROTOCOL_LEN_MAX;
         let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         (fits && plain).then(|| Self::new(text))
@@ -65,7 +65,7 @@ impl Serialize for Protocol {
 impl<'de> Deserialize<'de> for Protocol {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(input)?;
-        Self::read(&text).ok_or_else(|| serde::de::Error::custom("not a protocol id"))
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not a protocol id"))
     }
 }
 
@@ -102,12 +102,12 @@ impl Digest {
 pub struct Claim {
     pub id: ClaimId,
     pub digest: Digest,
-    pub target: Target,
+    pub target: ClaimTarget,
 }
 
 /// What a claimed id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Target {
+pub enum ClaimTarget {
     Job(JobId),
     Transfer(TransferId),
     /// A message and the digest of its content.
@@ -116,7 +116,8 @@ pub enum Target {
         content: Digest,
     },
     /// A signed order: the digest of its content, its job, and the job's state afterwards.
-    Heard {
+    #[serde(rename = "Heard")]
+    SignedOrder {
         content: Digest,
         job: Option<JobId>,
         state: Option<State>,
@@ -124,22 +125,26 @@ pub enum Target {
     /// One offer of a job, by its index.
     Offer {
         job: JobId,
-        place: u32,
+        #[serde(rename = "place")]
+        index: u32,
     },
     /// Two parties use this id for different things. The caller has to name the other party too.
-    Several,
+    #[serde(rename = "Several")]
+    Ambiguous,
     /// A market order, by the record published for it.
-    Posting(PostingId),
+    #[serde(rename = "Posting")]
+    MarketRecord(PostingId),
     /// Paid for outside the hub: no job of the hub may use this id any more.
     PaidElsewhere(TransferId),
     /// The id was released and may be used again.
-    Free,
+    #[serde(rename = "Free")]
+    Released,
 }
 
 /// The digests under which ids are claimed.
 pub mod claim {
     use super::{Digest, Protocol};
-    use crate::command::Turn;
+    use crate::command::MessageIdentity;
     use crate::id::{AgentId, OwnerId};
 
     /// A job id chosen by a requester.
@@ -163,7 +168,7 @@ pub mod claim {
     }
 
     /// One message of a conversation, as its sender numbers it.
-    pub fn turn(from: Option<AgentId>, to: AgentId, turn: &Turn) -> Digest {
+    pub fn message(from: Option<AgentId>, to: AgentId, turn: &MessageIdentity) -> Digest {
         // Agent ids start at 1, so 0 is free for unregistered senders. They are named in the
         // conversation.
         let from = from.map_or(0, |from| from.0).to_be_bytes();
@@ -173,22 +178,22 @@ pub mod claim {
     }
 
     /// The id a signer gave its own order.
-    pub fn signed(home: Protocol, native: &str, id: &str) -> Digest {
+    pub fn signed_order(home: Protocol, native: &str, id: &str) -> Digest {
         Digest::of(&[b"signed", home.as_str().as_bytes(), native.as_bytes(), id.as_bytes()])
     }
 
     /// An order to a market.
-    pub fn posted(market: Protocol, id: &str) -> Digest {
+    pub fn market_order(market: Protocol, id: &str) -> Digest {
         Digest::of(&[b"posted", market.as_str().as_bytes(), id.as_bytes()])
     }
 
     /// The end of a market's auction, by the order that opened it.
-    pub fn closed(market: Protocol, id: &str) -> Digest {
+    pub fn closed_auction(market: Protocol, id: &str) -> Digest {
         Digest::of(&[b"closed", market.as_str().as_bytes(), id.as_bytes()])
     }
 
     /// A job an agent was invited to do, by the id its requester gave it.
-    pub fn asked(provider: AgentId, id: &str) -> Digest {
+    pub fn invited_job(provider: AgentId, id: &str) -> Digest {
         Digest::of(&[b"asked", &provider.0.to_be_bytes(), id.as_bytes()])
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::agent::{Agent, Desk};
+use crate::agent::{Agent, AgentState};
 use crate::id::{AgentId, JobId, NoticeId, PostingId};
+use crate::idempotency::Receipt;
 use crate::job::{Job, State};
 use crate::ledger::Transfer;
-use crate::idempotency::Receipt;
 use crate::money::Credits;
 use crate::owner::Owner;
 
@@ -17,7 +17,7 @@ pub enum Answer {
     Done,
     Agent {
         agent: Arc<Agent>,
-        desk: Arc<Desk>,
+        state: Arc<AgentState>,
         new: bool,
         /// Whether the agent had been unlisted and is listed again.
         returned: bool,
@@ -26,7 +26,7 @@ pub enum Answer {
         owner: Arc<Owner>,
         granted: Credits,
     },
-    Paid {
+    Transfer {
         transfer: Arc<Transfer>,
         repeated: bool,
     },
@@ -39,19 +39,19 @@ pub enum Answer {
     Position(u64),
     /// A signed order was executed, now or earlier: its signer, its job, and the job's state at
     /// that time.
-    Heard {
+    SignedOrder {
         by: AgentId,
         job: Option<JobId>,
         state: Option<State>,
         repeated: bool,
     },
     /// A market order was executed or refused, now or earlier; its record says which.
-    Posted {
-        posting: PostingId,
+    MarketOrder {
+        record: PostingId,
         repeated: bool,
     },
     /// A message is in its receiver's inbox.
-    Sent {
+    Message {
         notice: NoticeId,
         repeated: bool,
     },
@@ -65,12 +65,12 @@ impl Answer {
             Self::Done
             | Self::Position(_)
             | Self::Jobs(_)
-            | Self::Heard { .. }
-            | Self::Posted { .. } => Receipt::Nothing,
-            Self::Sent { notice, .. } => Receipt::Message(*notice),
+            | Self::SignedOrder { .. }
+            | Self::MarketOrder { .. } => Receipt::Nothing,
+            Self::Message { notice, .. } => Receipt::Message(*notice),
             Self::Agent { agent, .. } => Receipt::Agent(agent.id),
             Self::Account { owner, .. } => Receipt::Owner(owner.id),
-            Self::Paid { transfer, .. } => Receipt::Transfer(transfer.id),
+            Self::Transfer { transfer, .. } => Receipt::Transfer(transfer.id),
             Self::Job { job, .. } => Receipt::Job(job.id),
         }
     }

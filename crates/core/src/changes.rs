@@ -9,18 +9,18 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::key::Key;
-use crate::agent::{Agent, Desk};
+use crate::agent::{Agent, AgentState};
 use crate::alias::{Alias, Claim};
-use crate::event::Line;
+use crate::event::HistoryLine;
 use crate::id::*;
+use crate::idempotency::{IdempotencyEntry, IdempotencyRecord};
 use crate::job::Job;
-use crate::job::select::Turn;
-use crate::ledger::{Entry, Hash, Transfer};
-use crate::market::Posting;
-use crate::idempotency::{Memory, Remembered};
-use crate::message::inbox::Mailbox;
+use crate::job::select::Rotation;
+use crate::ledger::{Entry, EntryHash, Transfer};
+use crate::market::MarketRecord;
+use crate::message::inbox::Inbox;
 use crate::money::Credits;
-use crate::notice::{Arrival, Notice, Push};
+use crate::notice::{CompletedDelivery, Delivery, Notice};
 use crate::owner::Owner;
 use crate::reputation::Outcome;
 use crate::time::Timestamp;
@@ -29,30 +29,30 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
-    pub desks: BTreeMap<AgentId, Arc<Desk>>,
-    pub mailboxes: BTreeMap<AgentId, Mailbox>,
+    pub agent_states: BTreeMap<AgentId, Arc<AgentState>>,
+    pub inboxes: BTreeMap<AgentId, Inbox>,
     /// Inboxes that changed in a way that cannot be rebuilt from notices, so their rows must be
     /// written.
-    pub settled: BTreeSet<AgentId>,
+    pub inboxes_to_persist: BTreeSet<AgentId>,
     pub owners: BTreeMap<OwnerId, Arc<Owner>>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,
     pub keys: BTreeMap<KeyId, Arc<Key>>,
-    pub turns: BTreeMap<String, Arc<Turn>>,
+    pub rotations: BTreeMap<String, Arc<Rotation>>,
     /// `None` once the delivery succeeded.
-    pub pushes: BTreeMap<NoticeId, Option<Arc<Push>>>,
+    pub deliveries: BTreeMap<NoticeId, Option<Arc<Delivery>>>,
     /// Saved answers as the store keeps them.
-    pub memories: BTreeMap<AnswerId, Arc<Memory>>,
+    pub idempotency_records: BTreeMap<AnswerId, Arc<IdempotencyRecord>>,
     /// The same as the world holds them. A start reads only these.
-    pub remembered: BTreeMap<AnswerId, Arc<Remembered>>,
+    pub idempotency_entries: BTreeMap<AnswerId, Arc<IdempotencyEntry>>,
     pub aliases: Vec<Alias>,
     pub claims: Vec<Claim>,
     pub entries: Vec<Entry>,
     pub transfers: Vec<Arc<Transfer>>,
     pub notices: Vec<Arc<Notice>>,
-    pub arrivals: Vec<Arrival>,
+    pub completed_deliveries: Vec<CompletedDelivery>,
     pub outcomes: Vec<Outcome>,
-    pub lines: Vec<Arc<Line>>,
-    pub postings: Vec<Arc<Posting>>,
+    pub history_lines: Vec<Arc<HistoryLine>>,
+    pub market_records: Vec<Arc<MarketRecord>>,
     pub next: Option<Counters>,
 }
 
@@ -71,18 +71,21 @@ pub struct Counters {
     pub alias: AliasId,
     pub claim: ClaimId,
     pub answer: AnswerId,
-    #[serde(default = "first_posting")]
-    pub posting: PostingId,
+    #[serde(default = "first_market_record")]
+    #[serde(rename = "posting")]
+    pub market_record: PostingId,
     /// Orders submitted to the market so far, and messages the market sent.
     #[serde(default)]
-    pub posts: u64,
+    #[serde(rename = "posts")]
+    pub market_orders: u64,
     #[serde(default)]
-    pub sent: u64,
+    #[serde(rename = "sent")]
+    pub market_messages: u64,
     /// Raised at each restore from a backup, so that a restored hub differs from the original.
     #[serde(default = "first_epoch")]
     pub epoch: u64,
     /// Hash of the newest ledger entry.
-    pub chain: Hash,
+    pub chain: EntryHash,
     /// When the last change was written.
     #[serde(default)]
     pub at: Timestamp,
@@ -91,7 +94,7 @@ pub struct Counters {
     pub volume: Credits,
 }
 
-fn first_posting() -> PostingId {
+fn first_market_record() -> PostingId {
     PostingId(1)
 }
 
@@ -115,11 +118,11 @@ impl Default for Counters {
             alias: AliasId(1),
             claim: ClaimId(1),
             answer: AnswerId(1),
-            posting: first_posting(),
-            posts: 0,
-            sent: 0,
+            market_record: first_market_record(),
+            market_orders: 0,
+            market_messages: 0,
             epoch: first_epoch(),
-            chain: Hash::default(),
+            chain: EntryHash::default(),
             at: Timestamp::default(),
             payments: 0,
             volume: Credits::ZERO,
@@ -129,14 +132,14 @@ impl Default for Counters {
 
 /// Expired rows to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct ExpiredRows {
     /// Saved answers past their retention time.
     pub answers: Vec<AnswerId>,
     /// Keys that have expired, with the time they did.
     pub keys: Vec<(Timestamp, KeyId)>,
 }
 
-impl Forgotten {
+impl ExpiredRows {
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.keys.is_empty()
     }
@@ -144,50 +147,50 @@ impl Forgotten {
 
 impl Changes {
     /// Merges the changes of a later command of the same batch; the later row wins.
-    pub fn absorb(&mut self, later: Self) {
+    pub fn merge(&mut self, later: Self) {
         self.agents.extend(later.agents);
-        self.desks.extend(later.desks);
-        self.mailboxes.extend(later.mailboxes);
-        self.settled.extend(later.settled);
+        self.agent_states.extend(later.agent_states);
+        self.inboxes.extend(later.inboxes);
+        self.inboxes_to_persist.extend(later.inboxes_to_persist);
         self.owners.extend(later.owners);
         self.jobs.extend(later.jobs);
         self.keys.extend(later.keys);
-        self.turns.extend(later.turns);
-        self.pushes.extend(later.pushes);
-        self.memories.extend(later.memories);
-        self.remembered.extend(later.remembered);
+        self.rotations.extend(later.rotations);
+        self.deliveries.extend(later.deliveries);
+        self.idempotency_records.extend(later.idempotency_records);
+        self.idempotency_entries.extend(later.idempotency_entries);
         self.aliases.extend(later.aliases);
         self.claims.extend(later.claims);
         self.entries.extend(later.entries);
         self.transfers.extend(later.transfers);
         self.notices.extend(later.notices);
-        self.arrivals.extend(later.arrivals);
+        self.completed_deliveries.extend(later.completed_deliveries);
         self.outcomes.extend(later.outcomes);
-        self.lines.extend(later.lines);
-        self.postings.extend(later.postings);
+        self.history_lines.extend(later.history_lines);
+        self.market_records.extend(later.market_records);
         self.next = later.next.or(self.next);
     }
 
     /// How many rows it changes or adds.
-    pub fn rows(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         let changed = self.agents.len()
-            + self.desks.len()
-            + self.mailboxes.len()
+            + self.agent_states.len()
+            + self.inboxes.len()
             + self.owners.len()
             + self.jobs.len()
             + self.keys.len()
-            + self.turns.len()
-            + self.pushes.len()
-            + self.memories.len();
+            + self.rotations.len()
+            + self.deliveries.len()
+            + self.idempotency_records.len();
         let added = self.aliases.len()
             + self.claims.len()
             + self.entries.len()
             + self.transfers.len()
             + self.notices.len()
-            + self.arrivals.len()
+            + self.completed_deliveries.len()
             + self.outcomes.len()
-            + self.lines.len()
-            + self.postings.len();
+            + self.history_lines.len()
+            + self.market_records.len();
         changed + added
     }
 

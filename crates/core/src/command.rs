@@ -5,22 +5,22 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::agent::key::{Holder, KeyHash};
-use crate::agent::status::Condition;
+use crate::agent::status::AgentStatusUpdate;
 use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
-use crate::price_step::Grain;
 use crate::id::{AgentId, JobId, NoticeId, OwnerId};
+use crate::idempotency::{Principal, SavedAnswer};
 use crate::job::{Cause, Policy, Requester, Selection};
-use crate::market::Post;
-use crate::idempotency::{Kept, Principal};
+use crate::market::MarketSubmission;
 use crate::money::Credits;
-use crate::signed_order::Signed;
+use crate::price_step::PriceStep;
+use crate::signed_order::SignedEnvelope;
 use crate::time::{Millis, Timestamp};
 
 /// A request to change state.
 #[derive(Clone, Debug)]
 pub enum Command {
-    Enrol(Box<Enrol>),
+    Register(Box<Registration>),
     Remove {
         agent: AgentId,
         by_operator: bool,
@@ -36,8 +36,8 @@ pub enum Command {
         by_operator: bool,
     },
     /// Suspends or resumes; the operator only.
-    Suspend {
-        subject: Subject,
+    SetSuspended {
+        subject: SuspensionTarget,
         suspended: bool,
     },
     /// The store was restored from a backup. What the original did after the backup did not happen
@@ -47,11 +47,11 @@ pub enum Command {
     RenewSecret {
         agent: AgentId,
     },
-    Beat {
+    Heartbeat {
         agent: AgentId,
     },
     /// An agent that was offline is active again.
-    Return {
+    RecordActivity {
         agent: AgentId,
     },
     OpenAccount {
@@ -83,28 +83,28 @@ pub enum Command {
         job: JobRef,
         by: AgentId,
     },
-    Report(Box<ReportWork>),
+    ReportResult(Box<ReportResult>),
     /// An agent that confirms jobs itself accepts, refuses or defers one.
     Respond {
         job: JobRef,
         by: AgentId,
-        said: Response,
+        response: WorkerResponse,
     },
     /// Approves or rejects a job that needs approval.
     Approve {
         job: JobRef,
         by: Approver,
-        yes: bool,
+        approved: bool,
     },
     /// Records the status an agent reports about itself.
-    Stand {
+    ReportStatus {
         agent: AgentId,
-        told: Condition,
+        status: AgentStatusUpdate,
     },
     /// Records the reputation an agent claims for itself.
-    Boast {
+    ReportReputation {
         agent: AgentId,
-        words: Arc<str>,
+        text: Arc<str>,
     },
     Decline {
         job: JobRef,
@@ -126,7 +126,7 @@ pub enum Command {
     },
     /// The worker listed its work and was shown these jobs, or none, without taking them. They can
     /// still be withdrawn.
-    Show {
+    MarkShown {
         agent: AgentId,
         jobs: Vec<JobId>,
     },
@@ -135,7 +135,7 @@ pub enum Command {
         job: JobId,
     },
     /// The connection to the assigned worker failed.
-    Unreachable {
+    MarkUnreachable {
         job: JobId,
         epoch: u32,
     },
@@ -150,48 +150,48 @@ pub enum Command {
         job: JobRef,
     },
     /// An order that an agent signed.
-    Signed(Box<Signed>),
+    ExecuteSigned(Box<SignedEnvelope>),
     /// An order to a market.
-    Post(Box<Post>),
+    SubmitToMarket(Box<MarketSubmission>),
     /// Adds aliases in protocols that were introduced after the agent registered.
-    Name {
+    AddAliases {
         agent: AgentId,
         aliases: Vec<(Protocol, String)>,
     },
-    Send(Box<SendMessage>),
+    SendMessage(Box<SendMessage>),
     Ack {
         agent: AgentId,
         up_to: u64,
     },
     /// A reader of the agent's inbox received everything up to this position.
-    Present {
+    MarkPresented {
         agent: AgentId,
         up_to: u64,
     },
     /// Blocks or unblocks messages from another agent.
-    Block {
+    SetBlocked {
         agent: AgentId,
-        whom: AgentId,
+        other: AgentId,
         blocked: bool,
     },
     /// Attempts a delivery now, even one that was abandoned.
-    PushAgain {
+    RetryDelivery {
         notice: NoticeId,
     },
-    PushDone {
+    RecordDelivery {
         notice: NoticeId,
-        ended: PushEnd,
+        result: DeliveryResult,
     },
-    Remember(Box<Remember>),
-    Tick(Timer),
+    SaveAnswer(Box<SaveAnswer>),
+    FireTimer(Timer),
 }
 
 impl Command {
     /// Whether the operator issued it, for the history.
     pub fn is_by_operator(&self) -> bool {
         match self {
-            Self::Enrol(order) => order.actor == Actor::Operator,
-            Self::Send(order) => order.by_operator,
+            Self::Register(order) => order.actor == Actor::Operator,
+            Self::SendMessage(order) => order.by_operator,
             Self::Remove { by_operator, .. }
             | Self::IssueKey { by_operator, .. }
             | Self::RevokeKeys { by_operator, .. } => *by_operator,
@@ -200,7 +200,7 @@ impl Command {
             Self::Grant { .. }
             | Self::Burn { .. }
             | Self::Requeue { .. }
-            | Self::Suspend { .. }
+            | Self::SetSuspended { .. }
             | Self::BeginEpoch => true,
             _ => false,
         }
@@ -209,7 +209,7 @@ impl Command {
 
 /// What is suspended: one agent, or an owner with all its agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum SuspensionTarget {
     Agent(AgentId),
     Owner(OwnerId),
 }
@@ -217,34 +217,34 @@ pub enum Subject {
 /// The caller, as far as its identity is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
-    Nobody,
+    Anonymous,
     /// The holder of this agent's key, whether or not the agent is still registered.
     Agent(AgentId),
     Operator,
     /// The owner named in the order; its identity is proven.
     Owner,
     /// An unproven caller on a hub with open registration, for agents native to the given protocol.
-    Open,
+    OpenRegistration,
 }
 
 /// Saves an answer for repeats of the request.
 #[derive(Clone, Debug)]
-pub struct Remember {
+pub struct SaveAnswer {
     /// Digest of caller, path and idempotency key.
     pub scope: Digest,
     /// Digest of the request body.
     pub request: Digest,
     /// The caller whose share it counts against.
     pub principal: Principal,
-    pub kept: Kept,
+    pub answer: SavedAnswer,
 }
 
 /// Registers or updates an agent.
 #[derive(Clone, Debug)]
-pub struct Enrol {
+pub struct Registration {
     pub actor: Actor,
     pub home: Protocol,
-    pub native: String,
+    pub native_id: String,
     /// Its aliases in the other protocols.
     pub aliases: Vec<(Protocol, String)>,
     pub owner: String,
@@ -254,11 +254,11 @@ pub struct Enrol {
     pub skills: Vec<Skill>,
     pub terms: Terms,
     /// Its status, if it reports one.
-    pub condition: Option<Condition>,
+    pub status: Option<AgentStatusUpdate>,
     pub card: String,
     /// Hash of a new key, used for a new agent or when `rotate_key` is set.
     pub key: Option<KeyHash>,
-    pub rotate: bool,
+    pub rotate_key: bool,
 }
 
 /// Moves credits, or confirms that a job's hold already moved them.
@@ -266,8 +266,8 @@ pub struct Enrol {
 pub struct Pay {
     pub origin: Protocol,
     /// The payer's id for the transfer; a generated one if the payer gave none.
-    pub foreign: String,
-    pub named: bool,
+    pub foreign_id: String,
+    pub id_given: bool,
     pub from: String,
     pub to: String,
     pub amount: Credits,
@@ -284,21 +284,21 @@ pub struct SendMessage {
     pub from: Option<AgentId>,
     pub to: AgentId,
     /// The protocol the body is written in.
-    pub words: Protocol,
+    pub protocol: Protocol,
     pub body: String,
     /// Where to deliver it besides the inbox.
     pub url: Option<String>,
     /// How long the hub waits before its first attempt, because the caller makes one itself.
     pub first_try: Millis,
     /// Identifies a repeat of this message for as long as the message is kept.
-    pub turn: Option<Turn>,
+    pub identity: Option<MessageIdentity>,
     /// The operator sends it in the sender's name.
     pub by_operator: bool,
 }
 
 /// The position of a message in a conversation between two agents.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct MessageIdentity {
     pub conversation: String,
     pub number: u64,
     pub content: Digest,
@@ -309,30 +309,30 @@ pub struct Turn {
 pub struct OpenJob {
     pub uuid: Uuid,
     pub origin: Protocol,
-    pub foreign: String,
+    pub foreign_id: String,
     pub content: Digest,
     pub requester: Requester,
     pub skill: String,
     /// Other skill names under which the same work may be offered.
-    pub also: Vec<String>,
+    pub alternative_skills: Vec<String>,
     pub input: String,
     pub budget: Credits,
     /// The price step of the requester's protocol.
-    pub grain: Grain,
+    pub price_step: PriceStep,
     pub selection: Selection,
     /// Agents that cannot use the input, and why.
-    pub unfit: Vec<Unfit>,
+    pub unfit_agents: Vec<UnfitAgent>,
     pub policy: Policy,
     pub deadline: Timestamp,
     pub lease: Millis,
     /// When the requester wants the result. If `None`, the worker's expected duration counts.
-    pub promised: Option<Timestamp>,
+    pub wanted_by: Option<Timestamp>,
     /// 1 is the most urgent.
     pub priority: u8,
     pub callback: Option<String>,
     /// What is wrong with the input, in the origin protocol's format. Reported when the worker is
     /// back.
-    pub flaw: Option<String>,
+    pub input_error: Option<String>,
     pub meta: String,
     pub hops: u8,
     /// A second id by which the parties may name the job. If two requesters use the same one, it
@@ -342,10 +342,10 @@ pub struct OpenJob {
 
 /// An agent that cannot use a job's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct UnfitAgent {
     pub agent: AgentId,
     /// What is wrong with the input.
-    pub why: String,
+    pub reason: String,
 }
 
 /// A job, by any of its ids.
@@ -360,7 +360,7 @@ pub enum JobRef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferRef {
     /// By its index among the offers, as given in notices.
-    Place(u32),
+    Index(u32),
     /// By the offering agent and the price that was shown.
     Price { by: AgentId, price: Credits },
     /// By the offering agent alone, if it made only one offer.
@@ -369,7 +369,7 @@ pub enum OfferRef {
 
 /// A worker's report about an assigned job.
 #[derive(Clone, Debug)]
-pub struct ReportWork {
+pub struct ReportResult {
     pub job: JobRef,
     pub by: AgentId,
     /// Which assignment of the job is meant, if the caller knows.
@@ -377,7 +377,7 @@ pub struct ReportWork {
     pub ok: bool,
     /// The worker gave no response: its endpoint refused the request, or the connection broke. The
     /// assignment fails and counts as a timeout does.
-    pub silent: bool,
+    pub no_response: bool,
     pub output: Option<String>,
     /// `Credits::MAX` if the worker names no cost: then the agreed price counts.
     pub cost: Credits,
@@ -385,7 +385,7 @@ pub struct ReportWork {
     pub cause: Option<Cause>,
     pub text: Option<String>,
     /// Data of the worker's own protocol, as JSON text.
-    pub words: Option<String>,
+    pub meta: Option<String>,
     pub content: Digest,
 }
 
@@ -400,12 +400,12 @@ pub enum Canceller {
 
 /// An agent's response to a job it was assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Response {
+pub enum WorkerResponse {
     Accept {
         /// When it expects to be ready, if it knows.
         ready_at: Option<Timestamp>,
         /// The agent's own id for the job, if it has one.
-        called: Option<Uuid>,
+        worker_job_id: Option<Uuid>,
     },
     Refuse {
         cause: Cause,
@@ -426,15 +426,15 @@ pub enum Approver {
 
 /// How an attempt to deliver a notice ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PushEnd {
+pub enum DeliveryResult {
     /// The response body, if the message's protocol keeps it.
     Delivered { reply: Option<String> },
     /// There is nothing left to send, and nothing was delivered.
-    Over,
+    Obsolete,
     /// Retry at `next_try`, or abandon the delivery if it is `None`.
     Failed { why: String, next_try: Option<Timestamp> },
     /// The endpoint reports that it is permanently gone.
-    Gone,
+    EndpointGone,
 }
 
 /// A timer that is due.
@@ -442,5 +442,5 @@ pub enum PushEnd {
 pub enum Timer {
     Job(JobId),
     /// The probation of an agent registered without proof has ended.
-    Agent(AgentId),
+    Probation(AgentId),
 }

@@ -9,16 +9,16 @@ use crate::alias::Protocol;
 /// Functions that compute the skeletons of a name. Two names with a common skeleton are confusable.
 /// A name without skeletons is compared as written.
 #[derive(Clone, Copy, Debug)]
-pub struct Likeness {
+pub struct Confusables {
     /// The skeletons of an owner's name.
-    pub owner: fn(&str) -> Vec<String>,
+    pub owner_skeletons: fn(&str) -> Vec<String>,
     /// The skeletons of an agent's native id in its protocol.
-    pub native: fn(Protocol, &str) -> Vec<String>,
+    pub agent_skeletons: fn(Protocol, &str) -> Vec<String>,
 }
 
 /// Each name is confusable only with itself.
-impl Default for Likeness {
+impl Default for Confusables {
     fn default() -> Self {
-        Self { owner: |_| Vec::new(), native: |_, _| Vec::new() }
+        Self { owner_skeletons: |_| Vec::new(), agent_skeletons: |_, _| Vec::new() }
     }
 }

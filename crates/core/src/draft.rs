@@ -7,19 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agent::key::Key;
-use crate::agent::presence::{Stance, online_until};
-use crate::agent::{Agent, Desk};
-use crate::alias::{Alias, Claim, Digest, Protocol, Target};
+use crate::agent::presence::{Availability, online_until};
+use crate::agent::{Agent, AgentState};
+use crate::alias::{Alias, Claim, ClaimTarget, Digest, Protocol};
 use crate::changes::{Changes, Counters};
-use crate::event::{Event, Line};
+use crate::event::{Event, HistoryLine};
 use crate::id::*;
+use crate::idempotency::{IdempotencyEntry, IdempotencyRecord};
 use crate::job::Job;
-use crate::job::select::Turn;
+use crate::job::select::Rotation;
 use crate::ledger::{Entry, Transfer};
-use crate::market::Posting;
-use crate::idempotency::{Memory, Remembered};
-use crate::message::inbox::Mailbox;
-use crate::notice::{Arrival, News, Notice, Push};
+use crate::market::MarketRecord;
+use crate::message::inbox::Inbox;
+use crate::notice::{CompletedDelivery, Delivery, Notice, NoticeKind};
 use crate::owner::Owner;
 use crate::reputation::Outcome;
 use crate::time::{Millis, Timestamp};
@@ -32,34 +32,34 @@ pub struct Draft<'w> {
     pub by_operator: bool,
     pub next: Counters,
     agents: BTreeMap<AgentId, Agent>,
-    desks: BTreeMap<AgentId, Desk>,
-    mailboxes: BTreeMap<AgentId, Mailbox>,
-    settled: BTreeSet<AgentId>,
+    agent_states: BTreeMap<AgentId, AgentState>,
+    inboxes: BTreeMap<AgentId, Inbox>,
+    inboxes_to_persist: BTreeSet<AgentId>,
     owners: BTreeMap<OwnerId, Owner>,
     jobs: BTreeMap<JobId, Job>,
     keys: BTreeMap<KeyId, Key>,
-    turns: BTreeMap<String, Turn>,
-    pushes: BTreeMap<NoticeId, Option<Push>>,
-    pub(crate) memories: Vec<Memory>,
+    rotations: BTreeMap<String, Rotation>,
+    deliveries: BTreeMap<NoticeId, Option<Delivery>>,
+    pub(crate) idempotency_records: Vec<IdempotencyRecord>,
     aliases: Vec<Alias>,
     claims: Vec<Claim>,
     pub(crate) entries: Vec<Entry>,
     transfers: Vec<Arc<Transfer>>,
     notices: Vec<Arc<Notice>>,
-    arrivals: Vec<Arrival>,
+    completed_deliveries: Vec<CompletedDelivery>,
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
-    postings: Vec<Arc<Posting>>,
+    market_records: Vec<Arc<MarketRecord>>,
     /// The command's original text, for receivers of the same protocol.
-    pub(crate) said: Option<Said>,
+    pub(crate) original: Option<OriginalText>,
     /// The agent that gets the answer of this command, so it needs no notice.
-    pub(crate) answered: Option<AgentId>,
+    pub(crate) answered_agent: Option<AgentId>,
 }
 
 /// A command's original text and its protocol.
-pub struct Said {
+pub struct OriginalText {
     pub by: AgentId,
-    pub words: Protocol,
+    pub protocol: Protocol,
     pub body: String,
 }
 
@@ -72,26 +72,26 @@ impl<'w> Draft<'w> {
             by_operator: false,
             next: world.next,
             agents: BTreeMap::new(),
-            desks: BTreeMap::new(),
-            mailboxes: BTreeMap::new(),
-            settled: BTreeSet::new(),
+            agent_states: BTreeMap::new(),
+            inboxes: BTreeMap::new(),
+            inboxes_to_persist: BTreeSet::new(),
             owners: BTreeMap::new(),
             jobs: BTreeMap::new(),
             keys: BTreeMap::new(),
-            turns: BTreeMap::new(),
-            pushes: BTreeMap::new(),
-            memories: Vec::new(),
+            rotations: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
+            idempotency_records: Vec::new(),
             aliases: Vec::new(),
             claims: Vec::new(),
             entries: Vec::new(),
             transfers: Vec::new(),
             notices: Vec::new(),
-            arrivals: Vec::new(),
+            completed_deliveries: Vec::new(),
             outcomes: Vec::new(),
             events: Vec::new(),
-            postings: Vec::new(),
-            said: None,
-            answered: None,
+            market_records: Vec::new(),
+            original: None,
+            answered_agent: None,
         }
     }
 
@@ -100,12 +100,12 @@ impl<'w> Draft<'w> {
     }
 
     /// The full row of an agent, including one that has left.
-    pub fn whole_agent(&self, id: AgentId) -> Option<&Agent> {
-        self.agents.get(&id).or_else(|| self.world.whole_agent(id).map(|agent| &**agent))
+    pub fn full_agent(&self, id: AgentId) -> Option<&Agent> {
+        self.agents.get(&id).or_else(|| self.world.full_agent(id).map(|agent| &**agent))
     }
 
-    pub fn desk(&self, id: AgentId) -> Option<&Desk> {
-        self.desks.get(&id).or_else(|| self.world.desk(id).map(|desk| &**desk))
+    pub fn agent_state(&self, id: AgentId) -> Option<&AgentState> {
+        self.agent_states.get(&id).or_else(|| self.world.agent_state(id).map(|desk| &**desk))
     }
 
     pub fn owner(&self, id: OwnerId) -> Option<&Owner> {
@@ -118,19 +118,23 @@ impl<'w> Draft<'w> {
 
     /// Agents the world's index does not list yet: those this command wrote, and those it may have
     /// brought back by recording activity or by resuming their owner.
-    pub fn written(&self) -> impl Iterator<Item = &Agent> {
-        let back = self.desks.keys().filter(|id| !self.wrote(**id) && !self.world.shows(**id));
+    pub fn unindexed_agents(&self) -> impl Iterator<Item = &Agent> {
+        let back = self
+            .agent_states
+            .keys()
+            .filter(|id| !self.has_written(**id) && !self.world.is_listed(**id));
         let resumed = self.owners.values().filter(|owner| {
             let before = self.world.owner(owner.id);
             !owner.suspended && before.is_some_and(|before| before.suspended)
         });
         let resumed = resumed.flat_map(|owner| self.world.agents_of(owner.id));
-        let resumed = resumed.filter(|id| !self.wrote(*id) && !self.desks.contains_key(id));
+        let resumed =
+            resumed.filter(|id| !self.has_written(*id) && !self.agent_states.contains_key(id));
         self.agents.values().chain(back.copied().chain(resumed).filter_map(|id| self.agent(id)))
     }
 
     /// Whether this command wrote that agent, so that its index entry is outdated.
-    pub fn wrote(&self, id: AgentId) -> bool {
+    pub fn has_written(&self, id: AgentId) -> bool {
         self.agents.contains_key(&id)
     }
 
@@ -139,13 +143,15 @@ impl<'w> Draft<'w> {
         let Some(agent) = self.agent(id) else { return false };
         match self.owners.get(&agent.owner) {
             Some(owner) => agent.suspended || owner.suspended,
-            None => self.world.suspends(agent),
+            None => self.world.is_agent_suspended(agent),
         }
     }
 
     /// Whether the agent counts as online, including this command's changes.
     pub fn is_online(&self, id: AgentId) -> bool {
-        let (Some(agent), Some(desk)) = (self.agent(id), self.desk(id)) else { return false };
+        let (Some(agent), Some(desk)) = (self.agent(id), self.agent_state(id)) else {
+            return false;
+        };
         if self.is_suspended(id) {
             return false;
         }
@@ -154,37 +160,37 @@ impl<'w> Draft<'w> {
     }
 
     /// How many jobs are assigned to the agent, including those of this command.
-    pub fn jobs_in_hand(&self, id: AgentId) -> usize {
+    pub fn assigned_job_count(&self, id: AgentId) -> usize {
         let (mut more, mut less) = (0, 0);
         for job in self.jobs.values() {
-            let before = self.world.job(job.id).and_then(|job| job.in_hand_of());
-            more += usize::from(job.in_hand_of() == Some(id));
+            let before = self.world.job(job.id).and_then(|job| job.active_worker());
+            more += usize::from(job.active_worker() == Some(id));
             less += usize::from(before == Some(id));
         }
-        (self.world.jobs_in_hand(id) + more).saturating_sub(less)
+        (self.world.assigned_job_count(id) + more).saturating_sub(less)
     }
 
     /// How many jobs the agent started in the last minute, including those of this command.
-    pub fn begun_lately(&self, id: AgentId) -> usize {
+    pub fn recent_start_count(&self, id: AgentId) -> usize {
         let now = self.now;
         let new = self.jobs.values().filter(|job| {
             let before = self.world.job(job.id).map_or(0, |before| before.epoch);
             job.epoch > before && job.worker() == Some(id)
         });
-        self.world.begun_lately(id, now) + new.count()
+        self.world.recent_start_count(id, now) + new.count()
     }
 
     /// The owner with this ledger name, including one created by this command.
-    pub fn owner_named(&self, name: &str) -> Option<OwnerId> {
+    pub fn owner_by_name(&self, name: &str) -> Option<OwnerId> {
         let made = self.owners.values().find(|owner| owner.name == name).map(|owner| owner.id);
-        made.or_else(|| self.world.owner_named(name))
+        made.or_else(|| self.world.owner_by_name(name))
     }
 
     /// What a foreign id was used for, if it was used.
-    pub fn claimed(&self, digest: Digest) -> Option<Target> {
+    pub fn claim_target(&self, digest: Digest) -> Option<ClaimTarget> {
         let own = self.claims.iter().rev().find(|claim| claim.digest == digest);
         let claim = own.copied().or_else(|| self.world.claim(digest));
-        claim.map(|claim| claim.target).filter(|target| *target != Target::Free)
+        claim.map(|claim| claim.target).filter(|target| *target != ClaimTarget::Released)
     }
 
     pub fn put_agent(&mut self, agent: Agent) {
@@ -203,37 +209,39 @@ impl<'w> Draft<'w> {
         self.keys.insert(key.id, key);
     }
 
-    pub fn put_push(&mut self, notice: NoticeId, push: Option<Push>) {
-        self.pushes.insert(notice, push);
+    pub fn put_delivery(&mut self, notice: NoticeId, push: Option<Delivery>) {
+        self.deliveries.insert(notice, push);
     }
 
     /// The agent state, for changing. An agent without one gets a new one.
-    pub fn desk_mut(&mut self, id: AgentId) -> &mut Desk {
+    pub fn agent_state_mut(&mut self, id: AgentId) -> &mut AgentState {
         let (world, now) = (self.world, self.now);
-        self.desks.entry(id).or_insert_with(|| {
-            world.desk(id).map_or_else(|| Desk::new(id, now), |desk| Desk::clone(desk))
+        self.agent_states.entry(id).or_insert_with(|| {
+            world
+                .agent_state(id)
+                .map_or_else(|| AgentState::new(id, now), |desk| AgentState::clone(desk))
         })
     }
 
     /// The agent's inbox positions.
-    pub fn mailbox(&self, id: AgentId) -> Mailbox {
-        self.mailboxes.get(&id).copied().unwrap_or_else(|| self.world.mailbox(id))
+    pub fn inbox(&self, id: AgentId) -> Inbox {
+        self.inboxes.get(&id).copied().unwrap_or_else(|| self.world.inbox(id))
     }
 
     /// The inbox, for changes that follow from this command's notices. Any other change needs
     /// `persist_inbox` as well.
-    pub fn mailbox_mut(&mut self, id: AgentId) -> &mut Mailbox {
+    pub fn inbox_mut(&mut self, id: AgentId) -> &mut Inbox {
         let world = self.world;
-        self.mailboxes.entry(id).or_insert_with(|| world.mailbox(id))
+        self.inboxes.entry(id).or_insert_with(|| world.inbox(id))
     }
 
     /// Writes the inbox row with this command.
-    pub fn settle_mailbox(&mut self, id: AgentId) {
-        self.settled.insert(id);
+    pub fn persist_inbox(&mut self, id: AgentId) {
+        self.inboxes_to_persist.insert(id);
     }
 
-    pub fn arrival(&mut self, arrival: Arrival) {
-        self.arrivals.push(arrival);
+    pub fn add_completed_delivery(&mut self, arrival: CompletedDelivery) {
+        self.completed_deliveries.push(arrival);
     }
 
     /// The owner, for changing.
@@ -245,24 +253,24 @@ impl<'w> Draft<'w> {
     }
 
     /// Marks a foreign id as used.
-    pub fn claim(&mut self, digest: Digest, target: Target) {
+    pub fn add_claim(&mut self, digest: Digest, target: ClaimTarget) {
         let id = self.next.claim;
         self.next.claim = id.next();
         self.claims.push(Claim { id, digest, target });
     }
 
-    pub fn alias(&mut self, protocol: Protocol, name: String, agent: AgentId) {
+    pub fn add_alias(&mut self, protocol: Protocol, name: String, agent: AgentId) {
         let id = self.next.alias;
         self.next.alias = id.next();
         self.aliases.push(Alias { id, protocol, name, agent });
     }
 
-    pub fn event(&mut self, event: Event) {
+    pub fn add_event(&mut self, event: Event) {
         self.events.push(event);
     }
 
-    pub fn posting(&mut self, posting: Posting) {
-        self.postings.push(Arc::new(posting));
+    pub fn add_market_record(&mut self, posting: MarketRecord) {
+        self.market_records.push(Arc::new(posting));
     }
 
     /// The notices of this command.
@@ -271,16 +279,16 @@ impl<'w> Draft<'w> {
     }
 
     /// Jobs this command wrote.
-    pub fn touched_jobs(&self) -> impl Iterator<Item = &Job> {
+    pub fn changed_jobs(&self) -> impl Iterator<Item = &Job> {
         self.jobs.values()
     }
 
-    pub fn outcome(&mut self, outcome: Outcome) {
+    pub fn add_outcome(&mut self, outcome: Outcome) {
         self.next.outcome = outcome.id.next();
         self.outcomes.push(outcome);
     }
 
-    pub fn transfer(&mut self, transfer: Transfer) -> Arc<Transfer> {
+    pub fn add_transfer(&mut self, transfer: Transfer) -> Arc<Transfer> {
         self.next.transfer = transfer.id.next();
         let transfer = Arc::new(transfer);
         self.transfers.push(transfer.clone());
@@ -288,15 +296,20 @@ impl<'w> Draft<'w> {
     }
 
     /// Adds a notice for an agent, and a delivery to `url` if given.
-    pub fn tell(&mut self, to: Option<AgentId>, news: News, url: Option<String>) -> NoticeId {
-        self.tell_later(to, news, url, Millis(0))
+    pub fn notify(
+        &mut self,
+        to: Option<AgentId>,
+        news: NoticeKind,
+        url: Option<String>,
+    ) -> NoticeId {
+        self.notify_after(to, news, url, Millis(0))
     }
 
     /// Adds a notice and a delivery whose first attempt is delayed.
-    pub fn tell_later(
+    pub fn notify_after(
         &mut self,
         to: Option<AgentId>,
-        news: News,
+        news: NoticeKind,
         url: Option<String>,
         first_try: Millis,
     ) -> NoticeId {
@@ -304,20 +317,29 @@ impl<'w> Draft<'w> {
         self.next.notice = id.next();
         let (mut position, mut before) = (0, None);
         if let Some(agent) = to {
-            let mailbox = self.mailbox(agent);
+            let mailbox = self.inbox(agent);
             (position, before) = (mailbox.head + 1, mailbox.newest);
         }
         let at = self.now;
         if let Some(url) = url {
             let (news, next_try) = (news.without_text(), Some(at.plus(first_try)));
             let (attempts, trouble) = (0, None);
-            let push =
-                Push { notice: id, to, position, at, url, news, attempts, next_try, trouble };
-            self.pushes.insert(id, Some(push));
+            let push = Delivery {
+                notice: id,
+                to,
+                position,
+                at,
+                url,
+                kind: news,
+                attempts,
+                next_try,
+                last_error: trouble,
+            };
+            self.deliveries.insert(id, Some(push));
         }
         let notice = Notice { id, to, position, before, at, news };
         if let Some(agent) = to {
-            self.mailbox_mut(agent).receive(&notice);
+            self.inbox_mut(agent).receive(&notice);
         }
         self.notices.push(Arc::new(notice));
         id
@@ -325,95 +347,104 @@ impl<'w> Draft<'w> {
 
     /// Notifies one party of a job about an action of the other party: with the original text if
     /// both use the same protocol, otherwise with `kind`. The author of the text is not notified.
-    pub fn tell_party(&mut self, to: AgentId, news: News, url: Option<String>) {
-        if !self.tell_in_words(to) {
-            self.tell(Some(to), news, url);
+    pub fn notify_party(&mut self, to: AgentId, news: NoticeKind, url: Option<String>) {
+        if !self.forward_original(to) {
+            self.notify(Some(to), news, url);
         }
     }
 
     /// Forwards the original text to an agent of the same protocol; `false` if protocols differ.
-    pub fn tell_in_words(&mut self, to: AgentId) -> bool {
-        let Some(said) = &self.said else { return false };
-        let Some(agent) = self.agent(to).filter(|agent| agent.home == said.words) else {
+    pub fn forward_original(&mut self, to: AgentId) -> bool {
+        let Some(said) = &self.original else { return false };
+        let Some(agent) = self.agent(to).filter(|agent| agent.home == said.protocol) else {
             return false;
         };
         if said.by != to {
-            let (from, words, body) = (said.by, said.words, said.body.clone());
-            let url = agent.push_url();
-            let follows = self.mailbox(from).sent;
-            let news = News::Message { from: Some(from), words, body, follows };
-            let notice = self.tell(Some(to), news, url);
-            self.mailbox_mut(from).wrote(notice);
+            let (from, words, body) = (said.by, said.protocol, said.body.clone());
+            let url = agent.delivery_url();
+            let follows = self.inbox(from).last_sent;
+            let news =
+                NoticeKind::Message { from: Some(from), protocol: words, body, previous: follows };
+            let notice = self.notify(Some(to), news, url);
+            self.inbox_mut(from).record_sent(notice);
         }
         true
     }
 
-    pub fn turn(&self, skill: &str) -> Option<Turn> {
-        self.turns
+    pub fn rotation(&self, skill: &str) -> Option<Rotation> {
+        self.rotations
             .get(skill)
             .cloned()
-            .or_else(|| self.world.turn(skill).map(|turn| Turn::clone(turn)))
+            .or_else(|| self.world.rotation(skill).map(|turn| Rotation::clone(turn)))
     }
 
     /// Records whose turn in the rotation it was.
-    pub fn take_turn(&mut self, skill: &str, owner: OwnerId, agent: AgentId) {
-        let fresh = || Turn { skill: skill.to_owned(), owner, agents: Vec::new() };
-        let mut turn = self.turn(skill).unwrap_or_else(fresh);
+    pub fn advance_rotation(&mut self, skill: &str, owner: OwnerId, agent: AgentId) {
+        let fresh = || Rotation { skill: skill.to_owned(), owner, agents: Vec::new() };
+        let mut turn = self.rotation(skill).unwrap_or_else(fresh);
         turn.owner = owner;
         turn.agents.retain(|(known, _)| *known != owner);
         // An owner with one agent has nothing to rotate, and the row stays small without it.
         if self.world.agents_of(owner).nth(1).is_some() {
             turn.agents.push((owner, agent));
         }
-        self.turns.insert(skill.to_owned(), turn);
+        self.rotations.insert(skill.to_owned(), turn);
     }
 
     /// The finished changes.
-    pub fn finish(mut self) -> Changes {
-        self.note_work();
+    pub fn into_changes(mut self) -> Changes {
+        self.record_work_changes();
         let mut lines = Vec::new();
         if !self.events.is_empty() {
             let id = self.next.event;
             self.next.event = id.next();
             let (at, by_operator, events) = (self.now, self.by_operator, self.events);
-            lines.push(Arc::new(Line { id, at, by_operator, events }));
+            lines.push(Arc::new(HistoryLine { id, at, by_operator, events }));
         }
         let mut changes = Changes {
-            agents: shared(self.agents),
-            desks: shared(self.desks),
-            mailboxes: self.mailboxes,
-            settled: self.settled,
-            owners: shared(self.owners),
-            jobs: shared(self.jobs),
-            keys: shared(self.keys),
-            turns: shared(self.turns),
-            pushes: self.pushes.into_iter().map(|(id, push)| (id, push.map(Arc::new))).collect(),
-            remembered: self
-                .memories
-                .iter()
-                .map(|one| (one.id, Arc::new(Remembered::from(one))))
+            agents: into_shared(self.agents),
+            agent_states: into_shared(self.agent_states),
+            inboxes: self.inboxes,
+            inboxes_to_persist: self.inboxes_to_persist,
+            owners: into_shared(self.owners),
+            jobs: into_shared(self.jobs),
+            keys: into_shared(self.keys),
+            rotations: into_shared(self.rotations),
+            deliveries: self
+                .deliveries
+                .into_iter()
+                .map(|(id, push)| (id, push.map(Arc::new)))
                 .collect(),
-            memories: self.memories.into_iter().map(|one| (one.id, Arc::new(one))).collect(),
+            idempotency_entries: self
+                .idempotency_records
+                .iter()
+                .map(|one| (one.id, Arc::new(IdempotencyEntry::from(one))))
+                .collect(),
+            idempotency_records: self
+                .idempotency_records
+                .into_iter()
+                .map(|one| (one.id, Arc::new(one)))
+                .collect(),
             aliases: self.aliases,
             claims: self.claims,
             entries: self.entries,
             transfers: self.transfers,
             notices: self.notices,
-            arrivals: self.arrivals,
+            completed_deliveries: self.completed_deliveries,
             outcomes: self.outcomes,
-            lines,
-            postings: self.postings,
+            history_lines: lines,
+            market_records: self.market_records,
             next: None,
         };
         let touched = self.next != self.world.next
             || !changes.agents.is_empty()
-            || !changes.desks.is_empty()
-            || !changes.settled.is_empty()
+            || !changes.agent_states.is_empty()
+            || !changes.inboxes_to_persist.is_empty()
             || !changes.owners.is_empty()
             || !changes.jobs.is_empty()
             || !changes.keys.is_empty()
-            || !changes.pushes.is_empty()
-            || !changes.memories.is_empty();
+            || !changes.deliveries.is_empty()
+            || !changes.idempotency_records.is_empty();
         self.next.at = self.next.at.max(self.now);
         changes.next = touched.then_some(self.next);
         changes
@@ -422,45 +453,45 @@ impl<'w> Draft<'w> {
 
 impl Draft<'_> {
     /// Records which agents started working or have no work left.
-    fn note_work(&mut self) {
+    fn record_work_changes(&mut self) {
         let mut touched = BTreeSet::new();
         for job in self.jobs.values() {
-            let before = self.world.job(job.id).filter(|job| job.is_worked_on());
+            let before = self.world.job(job.id).filter(|job| job.is_in_progress());
             let before = before.and_then(|job| job.worker());
-            let after = job.worker().filter(|_| job.is_worked_on());
+            let after = job.worker().filter(|_| job.is_in_progress());
             if before != after {
                 touched.extend(before.into_iter().chain(after));
             }
         }
         for agent in touched {
-            let worked = self.world.work_of(agent).any(|job| job.is_worked_on());
+            let worked = self.world.assigned_jobs(agent).any(|job| job.is_in_progress());
             let works = self.is_at_work(agent);
             if worked == works {
                 continue;
             }
-            let stance = self.desk(agent).map(|desk| desk.presence.stance);
-            if stance.is_some_and(Stance::is_open) {
-                self.event(match works {
+            let stance = self.agent_state(agent).map(|desk| desk.presence.availability);
+            if stance.is_some_and(Availability::accepts_work) {
+                self.add_event(match works {
                     true => Event::AgentAtWork { agent },
                     false => Event::AgentFree { agent },
                 });
             }
             // An agent whose last job ended is free, even if it reported that it is busy.
-            if !works && stance == Some(Stance::Busy) {
-                self.desk_mut(agent).presence.stance = Stance::Idle;
+            if !works && stance == Some(Availability::Busy) {
+                self.agent_state_mut(agent).presence.availability = Availability::Idle;
             }
         }
     }
 
     /// Whether the agent has work in progress, including this command's changes.
     fn is_at_work(&self, agent: AgentId) -> bool {
-        let holds = |job: &Job| job.is_worked_on() && job.worker() == Some(agent);
+        let holds = |job: &Job| job.is_in_progress() && job.worker() == Some(agent);
         let untouched = |job: &&Arc<Job>| !self.jobs.contains_key(&job.id);
         self.jobs.values().any(holds)
-            || self.world.work_of(agent).filter(untouched).any(|job| holds(job))
+            || self.world.assigned_jobs(agent).filter(untouched).any(|job| holds(job))
     }
 }
 
-fn shared<K: Ord, V>(rows: BTreeMap<K, V>) -> BTreeMap<K, Arc<V>> {
+fn into_shared<K: Ord, V>(rows: BTreeMap<K, V>) -> BTreeMap<K, Arc<V>> {
     rows.into_iter().map(|(key, row)| (key, Arc::new(row))).collect()
 }

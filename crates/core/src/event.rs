@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 
 /// What one command did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct HistoryLine {
     pub id: EventId,
     pub at: Timestamp,
     /// The operator issued the command. A line covers one command, so this applies to all its
@@ -25,7 +25,8 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    AgentEnrolled {
+    #[serde(rename = "agent_enrolled")]
+    AgentRegistered {
         agent: AgentId,
         owner: OwnerId,
     },
@@ -37,7 +38,8 @@ pub enum Event {
         by_operator: bool,
     },
     /// The agent reported its status.
-    AgentStood {
+    #[serde(rename = "agent_stood")]
+    AgentStatusReported {
         agent: AgentId,
     },
     /// The agent started working, or has no work left.
@@ -48,7 +50,8 @@ pub enum Event {
         agent: AgentId,
     },
     /// The outcome of one of its jobs was recorded.
-    AgentJudged {
+    #[serde(rename = "agent_judged")]
+    AgentOutcomeRecorded {
         agent: AgentId,
         job: JobId,
         ok: bool,
@@ -146,29 +149,33 @@ pub enum Event {
         from: AgentId,
         to: AgentId,
     },
-    PushDelivered {
+    #[serde(rename = "push_delivered")]
+    DeliverySucceeded {
         notice: NoticeId,
     },
-    PushFailed {
+    #[serde(rename = "push_failed")]
+    DeliveryFailed {
         notice: NoticeId,
         attempts: u32,
     },
-    PushGivenUp {
+    #[serde(rename = "push_given_up")]
+    DeliveryAbandoned {
         notice: NoticeId,
     },
-    EndpointSwitchedOff {
+    #[serde(rename = "endpoint_switched_off")]
+    EndpointDisabled {
         agent: AgentId,
     },
 }
 
 impl Event {
     /// The agent whose state or standing it changed, for watchers of that agent.
-    pub fn watched(&self) -> Option<AgentId> {
+    pub fn watched_agent(&self) -> Option<AgentId> {
         match self {
-            Self::AgentStood { agent }
+            Self::AgentStatusReported { agent }
             | Self::AgentAtWork { agent }
             | Self::AgentFree { agent }
-            | Self::AgentJudged { agent, .. } => Some(*agent),
+            | Self::AgentOutcomeRecorded { agent, .. } => Some(*agent),
             _ => None,
         }
     }
@@ -181,11 +188,11 @@ mod tests {
     #[test]
     fn lines_from_before_say_nothing_of_the_operator_and_are_read_all_the_same() {
         let old = r#"{"id":7,"at":5,"events":[{"event":"job_requeued","job":3}]}"#;
-        let line: Line = serde_json::from_str(old).unwrap();
+        let line: HistoryLine = serde_json::from_str(old).unwrap();
         assert!(!line.by_operator);
         assert_eq!(serde_json::to_string(&line).unwrap(), old);
-        let line = Line { by_operator: true, ..line };
+        let line = HistoryLine { by_operator: true, ..line };
         let kept = serde_json::to_string(&line).unwrap();
-        assert_eq!(serde_json::from_str::<Line>(&kept).unwrap(), line);
+        assert_eq!(serde_json::from_str::<HistoryLine>(&kept).unwrap(), line);
     }
 }

@@ -25,7 +25,7 @@ const TEXT_MAX: usize = 64;
 
 /// Why a text is not an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotMoney {
+pub enum AmountError {
     /// The text is not a JSON number.
     #[error("is not a number")]
     NotANumber,
@@ -34,7 +34,7 @@ pub enum NotMoney {
     Negative,
     /// More decimals than allowed, by more than a double's rounding noise.
     #[error("has more than {max} decimals")]
-    TooFine {
+    TooManyDecimals {
         /// The number of decimals allowed.
         max: usize,
     },
@@ -63,27 +63,28 @@ impl Credits {
     ///
     /// A value at most a billionth away from such a number is read as that number: programs that
     /// compute with doubles write `0.15000000000000002` for 0.15, and `-5.6e-17` for zero.
-    pub fn parse(text: &str, decimals: usize) -> Result<Self, NotMoney> {
+    pub fn parse(text: &str, decimals: usize) -> Result<Self, AmountError> {
         if text.is_empty() || text.len() > TEXT_MAX {
-            return Err(NotMoney::NotANumber);
+            return Err(AmountError::NotANumber);
         }
-        let number = Decimal::read(text).ok_or(NotMoney::NotANumber)?;
+        let number = Decimal::parse(text).ok_or(AmountError::NotANumber)?;
         let max = decimals.min(SCALE_DECIMALS);
         let step = 10_i64.pow((SCALE_DECIMALS - max) as u32);
-        let nanos = number.nanos().ok_or(NotMoney::TooLarge);
-        let steps =
-            nanos.and_then(|nanos| nanos.nearest(step * NANOS).ok_or(NotMoney::TooFine { max }));
+        let nanos = number.nanos().ok_or(AmountError::TooLarge);
+        let steps = nanos.and_then(|nanos| {
+            nanos.nearest_multiple(step * NANOS).ok_or(AmountError::TooManyDecimals { max })
+        });
         match steps {
             Ok(0) => Ok(Self::ZERO),
-            _ if number.negative => Err(NotMoney::Negative),
-            Ok(steps) if steps > Self::MAX.0 / step => Err(NotMoney::TooLarge),
+            _ if number.negative => Err(AmountError::Negative),
+            Ok(steps) if steps > Self::MAX.0 / step => Err(AmountError::TooLarge),
             Ok(steps) => Ok(Self(steps * step)),
             Err(why) => Err(why),
         }
     }
 
     /// Decimal text with at least `decimals` decimals, and more only where the value has them.
-    pub fn text(self, decimals: usize) -> String {
+    pub fn to_text(self, decimals: usize) -> String {
         let (sign, micros) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
         let scale = SCALE.unsigned_abs();
         let mut fraction = format!("{:06}", micros % scale);
@@ -108,17 +109,17 @@ impl Credits {
     }
 
     /// The sum; `None` on overflow.
-    pub fn plus(self, other: Self) -> Option<Self> {
+    pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
     /// The balance after paying `price`; `None` if it is not covered.
-    pub fn pay(self, price: Self) -> Option<Self> {
+    pub fn checked_pay(self, price: Self) -> Option<Self> {
         self.0.checked_sub(price.0).filter(|left| *left >= 0).map(Self)
     }
 
     /// The balance after paying `price`, which may be below zero: for the issue account only.
-    pub fn overdraw(self, price: Self) -> Option<Self> {
+    pub fn checked_sub(self, price: Self) -> Option<Self> {
         self.0.checked_sub(price.0).map(Self)
     }
 
@@ -146,7 +147,7 @@ mod tests {
             [("0.29", 290_000), ("0.57", 570_000), ("1.15", 1_150_000), ("4.35", 4_350_000)]
         {
             assert_eq!(Credits::parse(text, 2), Ok(Credits(micros)));
-            assert_eq!(Credits(micros).text(2), text);
+            assert_eq!(Credits(micros).to_text(2), text);
         }
     }
 
@@ -204,19 +205,23 @@ mod tests {
         assert_eq!(Credits::parse("0.1234560000000001", 6), Ok(Credits(123_456)));
         for text in ["0.1500000010000000001", "0.150000002", "0.1499999989", "0.155", "0.10000001"]
         {
-            assert_eq!(Credits::parse(text, 2), Err(NotMoney::TooFine { max: 2 }), "{text}");
+            assert_eq!(
+                Credits::parse(text, 2),
+                Err(AmountError::TooManyDecimals { max: 2 }),
+                "{text}"
+            );
         }
-        assert_eq!(Credits::parse("-0.000000002", 2), Err(NotMoney::Negative));
-        assert_eq!(Credits::parse("1000000000.009999999999", 2), Err(NotMoney::TooLarge));
+        assert_eq!(Credits::parse("-0.000000002", 2), Err(AmountError::Negative));
+        assert_eq!(Credits::parse("1000000000.009999999999", 2), Err(AmountError::TooLarge));
     }
 
     #[test]
     fn the_millionth_is_the_smallest_step() {
         assert_eq!(Credits::parse("0.000001", 6), Ok(Credits(1)));
-        assert_eq!(Credits::parse("0.0000001", 6), Err(NotMoney::TooFine { max: 6 }));
-        assert_eq!(Credits(1).text(2), "0.000001");
-        assert_eq!(Credits(5_250_000).text(2), "5.25");
-        assert_eq!(Credits(50_000_000).text(0), "50");
+        assert_eq!(Credits::parse("0.0000001", 6), Err(AmountError::TooManyDecimals { max: 6 }));
+        assert_eq!(Credits(1).to_text(2), "0.000001");
+        assert_eq!(Credits(5_250_000).to_text(2), "5.25");
+        assert_eq!(Credits(50_000_000).to_text(0), "50");
         assert_eq!(Credits(1).ceil(2), Some(Credits(10_000)));
         assert_eq!(Credits(19_999).floor(2), Credits(10_000));
     }
@@ -224,7 +229,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_goes_in_as_text_comes_out_as_the_same_value(micros in 0..=1_000_000_000_000_000_i64) {
-            let text = Credits(micros).text(2);
+            let text = Credits(micros).to_text(2);
             prop_assert_eq!(Credits::parse(&text, 6), Ok(Credits(micros)));
         }
 
@@ -235,8 +240,8 @@ mod tests {
 
         #[test]
         fn paying_never_makes_money(have in 0..=1_000_000_i64, price in 0..=2_000_000_i64) {
-            match Credits(have).pay(Credits(price)) {
-                Some(left) => prop_assert_eq!(left.plus(Credits(price)), Some(Credits(have))),
+            match Credits(have).checked_pay(Credits(price)) {
+                Some(left) => prop_assert_eq!(left.checked_add(Credits(price)), Some(Credits(have))),
                 None => prop_assert!(price > have),
             }
         }

@@ -17,90 +17,101 @@ pub struct Notice {
     /// The previous notice in the same inbox.
     pub before: Option<NoticeId>,
     pub at: Timestamp,
-    pub news: News,
+    pub news: NoticeKind,
 }
 
 /// What a notice is about. "You" is the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum News {
+pub enum NoticeKind {
     /// You are assigned a job.
     Assigned { job: JobId, epoch: u32 },
     /// A job will be assigned to you once it is approved, by you or by another approver.
-    ApprovalWanted { job: JobId, until: Timestamp },
+    #[serde(rename = "ApprovalWanted")]
+    ApprovalRequested { job: JobId, until: Timestamp },
     /// Your job has a worker, after you were answered that it has to wait.
     Accepted { job: JobId },
     /// Your job has ended.
     Ended { job: JobId },
     /// A job is no longer assigned to you. With epoch 0: you were only invited, and need not
     /// answer.
-    TakenBack { job: JobId, epoch: u32 },
+    #[serde(rename = "TakenBack")]
+    Unassigned { job: JobId, epoch: u32 },
     /// Your job is waiting for a worker.
     Queued { job: JobId },
     /// An auction is open in which you may bid.
-    OffersWanted { job: JobId, closes: Timestamp },
+    #[serde(rename = "OffersWanted")]
+    OfferRequested { job: JobId, closes: Timestamp },
     /// An agent made an offer for your job; `index` is its index among the offers.
-    Offered { job: JobId, place: u32 },
+    #[serde(rename = "Offered")]
+    OfferReceived { job: JobId, place: u32 },
     /// The price you named for your assigned job is agreed; `index` is its index among the offers.
-    PriceTaken { job: JobId, place: u32 },
+    #[serde(rename = "PriceTaken")]
+    PriceAgreed { job: JobId, place: u32 },
     /// Another agent got the job you made an offer for.
-    OfferClosed { job: JobId, place: u32 },
+    #[serde(rename = "OfferClosed")]
+    OfferLost { job: JobId, place: u32 },
     /// A message, in the format of the protocol it was written in.
     Message {
         /// `None` for an unregistered sender, whose name is unproven.
         from: Option<AgentId>,
-        words: Protocol,
+        #[serde(rename = "words")]
+        protocol: Protocol,
         body: String,
         /// The sender's previous message.
-        follows: Option<NoticeId>,
+        #[serde(rename = "follows")]
+        previous: Option<NoticeId>,
     },
 }
 
 /// How a notice counts towards the inbox limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NoticeClass {
     /// Requests of others: a message, or an offer for the agent's own job.
-    Word,
+    FromOthers,
     /// Jobs of others: work assigned to the agent or taken from it, invitations, and the results of
     /// its offers. The agent also sees these when it lists its work.
     Work,
     /// Progress of a job the agent itself requested. Never refused, and so not counted: its number
     /// is bounded by the jobs an agent may have open. The end of an invitation is not counted
     /// either: there is at most one for each invitation that is.
-    Own,
+    OwnJob,
 }
 
-impl News {
+impl NoticeKind {
     /// A copy without a message's text, which may be long and is kept in the notice.
     pub fn without_text(&self) -> Self {
         match self {
-            Self::Message { from, words, follows, .. } => {
-                Self::Message { from: *from, words: *words, body: String::new(), follows: *follows }
-            }
+            Self::Message { from, protocol: words, previous: follows, .. } => Self::Message {
+                from: *from,
+                protocol: *words,
+                body: String::new(),
+                previous: *follows,
+            },
             other => other.clone(),
         }
     }
 
     /// The size of its content.
-    pub fn bytes(&self) -> usize {
+    pub fn content_bytes(&self) -> usize {
         match self {
             Self::Message { body, .. } => body.len(),
             _ => 0,
         }
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn class(&self) -> NoticeClass {
         match self {
-            Self::TakenBack { epoch: 0, .. }
+            Self::Unassigned { epoch: 0, .. }
             | Self::Accepted { .. }
             | Self::Ended { .. }
-            | Self::Queued { .. } => Kind::Own,
+            | Self::Queued { .. } => NoticeClass::OwnJob,
             Self::Assigned { .. }
-            | Self::TakenBack { .. }
-            | Self::ApprovalWanted { .. }
-            | Self::OffersWanted { .. }
-            | Self::PriceTaken { .. }
-            | Self::OfferClosed { .. } => Kind::Work,
-            Self::Offered { .. } | Self::Message { .. } => Kind::Word,
+            | Self::Unassigned { .. }
+            | Self::ApprovalRequested { .. }
+            | Self::OfferRequested { .. }
+            | Self::PriceAgreed { .. }
+            | Self::OfferLost { .. } => NoticeClass::Work,
+            Self::OfferReceived { .. } | Self::Message { .. } => NoticeClass::FromOthers,
         }
     }
 
@@ -108,15 +119,15 @@ impl News {
     pub fn job(&self) -> Option<JobId> {
         match self {
             Self::Assigned { job, .. }
-            | Self::ApprovalWanted { job, .. }
+            | Self::ApprovalRequested { job, .. }
             | Self::Accepted { job }
             | Self::Ended { job }
-            | Self::TakenBack { job, .. }
+            | Self::Unassigned { job, .. }
             | Self::Queued { job }
-            | Self::OffersWanted { job, .. }
-            | Self::Offered { job, .. }
-            | Self::PriceTaken { job, .. }
-            | Self::OfferClosed { job, .. } => Some(*job),
+            | Self::OfferRequested { job, .. }
+            | Self::OfferReceived { job, .. }
+            | Self::PriceAgreed { job, .. }
+            | Self::OfferLost { job, .. } => Some(*job),
             Self::Message { .. } => None,
         }
     }
@@ -125,7 +136,7 @@ impl News {
 /// A notice to be delivered to a URL. The row exists until the delivery succeeds. It stays if the
 /// delivery is abandoned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Push {
+pub struct Delivery {
     pub notice: NoticeId,
     /// The agent whose endpoint or callback it is. Decides the signing secret and the format.
     pub to: Option<AgentId>,
@@ -138,30 +149,32 @@ pub struct Push {
     pub url: String,
     /// What it is about. A message's text is only in the notice and is read from there at each
     /// attempt.
-    pub news: News,
+    #[serde(rename = "news")]
+    pub kind: NoticeKind,
     pub attempts: u32,
     /// When to try next; `None` once abandoned.
     pub next_try: Option<Timestamp>,
     /// The last error.
-    pub trouble: Option<String>,
+    #[serde(rename = "trouble")]
+    pub last_error: Option<String>,
 }
 
-impl Push {
+impl Delivery {
     /// Whether it carries the text of a message, as rows of older versions do.
     pub fn has_text(&self) -> bool {
-        matches!(&self.news, News::Message { body, .. } if !body.is_empty())
+        matches!(&self.kind, NoticeKind::Message { body, .. } if !body.is_empty())
     }
 
     /// The notice it is a copy of, as far as encoding needs it.
-    pub fn told(&self) -> Notice {
-        let Self { notice: id, to, position, at, ref news, .. } = *self;
+    pub fn to_notice(&self) -> Notice {
+        let Self { notice: id, to, position, at, kind: ref news, .. } = *self;
         Notice { id, to, position, before: None, at, news: news.clone() }
     }
 }
 
 /// A notice that was delivered to a URL, and the response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arrival {
+pub struct CompletedDelivery {
     pub notice: NoticeId,
     pub at: Timestamp,
     pub attempts: u32,

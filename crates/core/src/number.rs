@@ -8,7 +8,7 @@ const NANO_DECIMALS: i64 = 9;
 
 /// Why a text is not an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotInteger {
+pub enum IntegerError {
     /// Not a JSON number, or one with a fraction.
     #[error("must be a whole number")]
     NotWhole,
@@ -18,17 +18,17 @@ pub enum NotInteger {
 }
 
 /// Parses a JSON number that is an integer by value: `12`, `12.0` and `1.2e1` are the same.
-pub fn integer(text: &str) -> Result<i64, NotInteger> {
-    let number = Decimal::read(text).ok_or(NotInteger::NotWhole)?;
+pub fn parse_integer(text: &str) -> Result<i64, IntegerError> {
+    let number = Decimal::parse(text).ok_or(IntegerError::NotWhole)?;
     let mut sum: i128 = 0;
     for (digit, places) in number.digits() {
-        let power = u32::try_from(-places).map_err(|_| NotInteger::NotWhole)?;
-        let unit = 10_i128.checked_pow(power).ok_or(NotInteger::OutOfRange)?;
-        let part = unit.checked_mul(i128::from(digit)).ok_or(NotInteger::OutOfRange)?;
-        sum = sum.checked_add(part).ok_or(NotInteger::OutOfRange)?;
+        let power = u32::try_from(-places).map_err(|_| IntegerError::NotWhole)?;
+        let unit = 10_i128.checked_pow(power).ok_or(IntegerError::OutOfRange)?;
+        let part = unit.checked_mul(i128::from(digit)).ok_or(IntegerError::OutOfRange)?;
+        sum = sum.checked_add(part).ok_or(IntegerError::OutOfRange)?;
     }
     let signed = if number.negative { -sum } else { sum };
-    i64::try_from(signed).map_err(|_| NotInteger::OutOfRange)
+    i64::try_from(signed).map_err(|_| IntegerError::OutOfRange)
 }
 
 /// A parsed JSON number: its digits, and the position of the decimal point.
@@ -44,18 +44,18 @@ pub(crate) struct Nanos {
     /// Whole billionths.
     pub(crate) nanos: i64,
     /// Whether nonzero digits follow.
-    pub(crate) more: bool,
+    pub(crate) has_remainder: bool,
 }
 
 impl<'a> Decimal<'a> {
     /// Parses `-12.50e-1` by the JSON grammar; `None` for anything else.
-    pub(crate) fn read(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
         let (mantissa, exponent) = match text.find(['e', 'E']) {
-            Some(at) => (&text[..at], read_exponent(&text[at + 1..])?),
+            Some(at) => (&text[..at], parse_exponent(&text[at + 1..])?),
             None => (text, 0),
         };
         let (whole, fraction) = match mantissa.split_once('.') {
@@ -91,25 +91,25 @@ impl<'a> Decimal<'a> {
             let part = 10_i64.checked_pow(power)?.checked_mul(i64::from(digit))?;
             nanos = nanos.checked_add(part)?;
         }
-        Some(Nanos { nanos, more })
+        Some(Nanos { nanos, has_remainder: more })
     }
 }
 
 impl Nanos {
     /// The multiple of `step` billionths that is at most one billionth away. It is the nearest one:
     /// a step is at least a thousand billionths, so no value lies halfway.
-    pub(crate) fn nearest(&self, step: i64) -> Option<i64> {
+    pub(crate) fn nearest_multiple(&self, step: i64) -> Option<i64> {
         let below = self.nanos / step;
         match self.nanos % step {
             0 => Some(below),
-            1 if !self.more => Some(below),
+            1 if !self.has_remainder => Some(below),
             rest if rest == step - 1 => Some(below + 1),
             _ => None,
         }
     }
 }
 
-fn read_exponent(text: &str) -> Option<i64> {
+fn parse_exponent(text: &str) -> Option<i64> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
         b'+' => (1, &text[1..]),
@@ -146,31 +146,31 @@ mod tests {
             ("-9223372036854775808", i64::MIN),
             ("9007199254740993.0", 9_007_199_254_740_993),
         ] {
-            assert_eq!(integer(text), Ok(value), "{text}");
+            assert_eq!(parse_integer(text), Ok(value), "{text}");
         }
     }
 
     #[test]
     fn a_fraction_is_no_integer_and_a_huge_one_is_out_of_range() {
         for text in ["1.5", "12.000000000000002", "1e-1", "0.1e-400", "", "x", "+1", "1.", "01"] {
-            assert_eq!(integer(text), Err(NotInteger::NotWhole), "{text}");
+            assert_eq!(parse_integer(text), Err(IntegerError::NotWhole), "{text}");
         }
         for text in ["9223372036854775808", "1e19", "1e400", "1e99999999999999999999"] {
-            assert_eq!(integer(text), Err(NotInteger::OutOfRange), "{text}");
+            assert_eq!(parse_integer(text), Err(IntegerError::OutOfRange), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn an_integer_is_read_back_however_it_is_written(value: i64, zeros in 0..20_usize) {
-            prop_assert_eq!(integer(&value.to_string()), Ok(value));
-            prop_assert_eq!(integer(&format!("{value}.{}", "0".repeat(zeros + 1))), Ok(value));
-            prop_assert_eq!(integer(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Ok(value));
+            prop_assert_eq!(parse_integer(&value.to_string()), Ok(value));
+            prop_assert_eq!(parse_integer(&format!("{value}.{}", "0".repeat(zeros + 1))), Ok(value));
+            prop_assert_eq!(parse_integer(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Ok(value));
         }
 
         #[test]
         fn no_text_makes_the_reader_panic(text in "\\PC{0,80}", number in "-?[0-9]{1,40}(\\.[0-9]{1,40})?(e[+-]?[0-9]{1,25})?") {
-            let _ = (integer(&text), integer(&number));
+            let _ = (parse_integer(&text), parse_integer(&number));
         }
     }
 }

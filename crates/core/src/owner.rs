@@ -20,9 +20,11 @@ pub struct Owner {
     pub welcomed: bool,
     pub opened_at: Timestamp,
     /// The newest ledger entry of this account. Each entry names the one before.
-    pub newest: Option<EntryId>,
+    #[serde(rename = "newest")]
+    pub newest_entry: Option<EntryId>,
     /// Number of payments between owners that touched this account.
-    pub movements: u64,
+    #[serde(rename = "movements")]
+    pub payment_count: u64,
     /// Suspended with all its agents, by the operator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,

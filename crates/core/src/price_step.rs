@@ -7,34 +7,35 @@ use crate::money::Credits;
 
 /// The smallest step of an amount, and the minimum price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grain {
+pub struct PriceStep {
     pub decimals: u8,
-    pub least: Credits,
+    #[serde(rename = "least")]
+    pub minimum: Credits,
 }
 
-impl Grain {
+impl PriceStep {
     /// As fine as the ledger itself.
-    pub const FINE: Self = Self { decimals: 6, least: Credits::ZERO };
+    pub const FINEST: Self = Self { decimals: 6, minimum: Credits::ZERO };
 
     /// The price its requester sees and pays: never below the price asked.
-    pub fn shown(self, price: Credits) -> Credits {
-        self.up(price).max(self.least)
+    pub fn round_price(self, price: Credits) -> Credits {
+        self.round_up(price).max(self.minimum)
     }
 
     /// The amount for work that cost less than agreed: rounded up, and free if it was free.
-    pub fn up(self, amount: Credits) -> Credits {
+    pub fn round_up(self, amount: Credits) -> Credits {
         amount.ceil(usize::from(self.decimals)).unwrap_or(amount)
     }
 
     /// Whether there is nothing to round.
-    pub fn is_fine(&self) -> bool {
-        *self == Self::FINE
+    pub fn is_finest(&self) -> bool {
+        *self == Self::FINEST
     }
 }
 
-impl Default for Grain {
+impl Default for PriceStep {
     fn default() -> Self {
-        Self::FINE
+        Self::FINEST
     }
 }
 
@@ -44,14 +45,15 @@ mod tests {
 
     #[test]
     fn the_books_worked_roundings() {
-        let cents = Grain { decimals: 2, least: Credits::ZERO };
-        let whole = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
-        let shown = |grain: Grain, micros| grain.shown(Credits::from_micros(micros)).micros();
+        let cents = PriceStep { decimals: 2, minimum: Credits::ZERO };
+        let whole = PriceStep { decimals: 0, minimum: Credits::from_micros(1_000_000) };
+        let shown =
+            |grain: PriceStep, micros| grain.round_price(Credits::from_micros(micros)).micros();
         assert_eq!(shown(cents, 1), 10_000);
         assert_eq!(shown(whole, 1), 1_000_000);
         assert_eq!(shown(whole, 100_000), 1_000_000);
         assert_eq!(shown(whole, 0), 1_000_000);
-        assert_eq!((shown(cents, 0), shown(Grain::FINE, 1)), (0, 1));
-        assert_eq!(whole.up(Credits::ZERO), Credits::ZERO);
+        assert_eq!((shown(cents, 0), shown(PriceStep::FINEST, 1)), (0, 1));
+        assert_eq!(whole.round_up(Credits::ZERO), Credits::ZERO);
     }
 }

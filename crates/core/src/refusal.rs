@@ -19,22 +19,25 @@ pub enum Refusal {
     )]
     Suspended,
     #[error("the request body names another agent or owner than the credential")]
-    IdentityDiffers,
+    #[serde(rename = "IdentityDiffers")]
+    IdentityMismatch,
     #[error("this id is already in use; choose another id")]
     IdTaken,
     #[error("this owner already exists; register more of its agents with the key of one of them")]
     OwnerTaken,
     #[error("this name is in use or too similar to one in use; choose another name")]
-    LooksTaken,
+    #[serde(rename = "LooksTaken")]
+    NameConfusable,
     #[error("not found")]
-    NotYours,
+    #[serde(rename = "NotYours")]
+    NotFound,
     #[error("agent not found")]
     NoSuchAgent,
     #[error("no agent offers this skill")]
     NoSuchSkill,
     #[error("the agent does not offer this skill")]
     SkillNotOffered,
-    #[error("the budget is below the price of {}", price.text(2))]
+    #[error("the budget is below the price of {}", price.to_text(2))]
     BudgetTooLow { price: Credits },
     #[error("not enough credits")]
     TooFewCredits,
@@ -43,33 +46,49 @@ pub enum Refusal {
     #[error("the agent cannot take more jobs now; retry later")]
     AtCapacity,
     #[error("the agent has reached its limit of jobs per minute; retry in a minute")]
-    TooFast,
+    #[serde(rename = "TooFast")]
+    AtRateLimit,
     #[error("this requester has too many open jobs; retry when some have ended")]
     TooManyOpen,
     #[error("the agent reports that it is broken")]
-    OutOfOrder,
+    #[serde(rename = "OutOfOrder")]
+    AgentBroken,
     #[error("a guest without an account can only request free work; register to pay for work")]
     GuestCannotPay,
     #[error("the input does not match the agent's input schema: {reason}")]
-    Unfit { why: String },
+    #[serde(rename = "Unfit")]
+    InputRejected {
+        #[serde(rename = "why")]
+        reason: String,
+    },
     #[error("the deadline is too soon; allow more time")]
     DeadlineTooSoon,
     #[error("not allowed while the job is {state:?}")]
-    WrongState { is: State },
+    WrongState {
+        #[serde(rename = "is")]
+        state: State,
+    },
     #[error("this refers to another assignment of the job; the current epoch is {epoch}")]
-    OtherTurn { is: u32 },
+    #[serde(rename = "OtherTurn")]
+    OtherAssignment {
+        #[serde(rename = "is")]
+        epoch: u32,
+    },
     #[error("the offer has expired")]
     OfferExpired,
     #[error(
         "the order names neither this hub nor the payee, and the signer has not read the offer on this hub; read the inbox first"
     )]
-    UnreadOffer,
+    #[serde(rename = "UnreadOffer")]
+    OfferNotRead,
     #[error("at most {max} offers may be made for one job")]
     TooManyOffers { max: usize },
-    #[error("a later offer must not be above the {} offered before", before.text(6))]
-    OfferRaised { before: Credits },
+    #[error("a later offer must not be above the {} offered before", before.to_text(6))]
+    #[serde(rename = "OfferRaised")]
+    OfferAbovePrevious { before: Credits },
     #[error("this agent made several offers; name one by its id or price")]
-    OfferUnnamed,
+    #[serde(rename = "OfferUnnamed")]
+    OfferAmbiguous,
     #[error("offer not found")]
     NoSuchOffer,
     #[error("this id is ambiguous: several agents use it; name the other party too")]
@@ -77,17 +96,21 @@ pub enum Refusal {
     #[error("the addressed agent is not a party of this job or offer")]
     WrongParty,
     #[error("the currency is not supported; use credits")]
-    OtherCurrency,
+    #[serde(rename = "OtherCurrency")]
+    UnsupportedCurrency,
     #[error("this id was already used with different content; use a new id")]
     SameIdOtherContent,
     #[error("account `{name}` not found")]
     NoSuchOwner { name: String },
     #[error("payer and payee are the same account")]
-    PaysItself,
+    #[serde(rename = "PaysItself")]
+    SelfPayment,
     #[error("the amount must be above zero")]
-    NothingToMove,
-    #[error("the transfer does not match the job's payment of {}; check the amount and both owners", paid.text(2))]
-    NotWhatWasPaid { paid: Credits },
+    #[serde(rename = "NothingToMove")]
+    AmountNotPositive,
+    #[error("the transfer does not match the job's payment of {}; check the amount and both owners", paid.to_text(2))]
+    #[serde(rename = "NotWhatWasPaid")]
+    PaymentMismatch { paid: Credits },
     #[error("the job has not completed successfully")]
     JobNotPaid { pending: bool },
     #[error("already settled by transfer {by}")]
@@ -98,7 +121,8 @@ pub enum Refusal {
         "too many answers are saved for this caller's idempotency keys; each expires after a day, so \
          wait, or send the request without a key"
     )]
-    TooManyKept,
+    #[serde(rename = "TooManyKept")]
+    TooManySavedAnswers,
     #[error("the receiver blocks messages from this sender")]
     Blocked,
     #[error("an agent can block at most {max} others")]
@@ -110,12 +134,15 @@ pub enum Refusal {
     #[error("the sum of the amounts is too large")]
     Overflow,
     #[error("{budget}; nothing was changed")]
-    MemoryFull { of: Budget },
+    MemoryFull {
+        #[serde(rename = "of")]
+        budget: MemoryBudget,
+    },
 }
 
 /// Which memory budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum Budget {
+pub enum MemoryBudget {
     #[error(
         "this owner's agents and open jobs have reached the memory limit of one owner: end jobs, or \
          shrink or remove agents, then retry"
@@ -144,7 +171,7 @@ pub enum Retry {
 impl Refusal {
     /// Whether the same request may succeed later. An account may receive credits and a suspension
     /// may end, but the hub cannot say when.
-    pub fn may_pass(&self) -> bool {
+    pub fn may_succeed_later(&self) -> bool {
         matches!(self, Self::TooFewCredits | Self::Suspended) || self.retry() != Retry::Never
     }
 
@@ -166,44 +193,44 @@ impl Refusal {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Offline | Self::AtCapacity => Retry::After(Millis::seconds(30)),
-            Self::TooFast => Retry::After(Millis::minutes(1)),
+            Self::AtRateLimit => Retry::After(Millis::minutes(1)),
             Self::InboxFull | Self::TooManyOpen => Retry::After(Millis::seconds(10)),
             Self::MemoryFull { .. } => Retry::After(Millis::seconds(60)),
             // Saved answers expire a day after they were saved, so capacity returns gradually.
-            Self::TooManyKept => Retry::After(Millis::minutes(10)),
+            Self::TooManySavedAnswers => Retry::After(Millis::minutes(10)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
             | Self::Suspended
-            | Self::IdentityDiffers
+            | Self::IdentityMismatch
             | Self::IdTaken
             | Self::OwnerTaken
-            | Self::LooksTaken
-            | Self::NotYours
+            | Self::NameConfusable
+            | Self::NotFound
             | Self::NoSuchAgent
             | Self::NoSuchSkill
             | Self::SkillNotOffered
             | Self::BudgetTooLow { .. }
             | Self::TooFewCredits
             | Self::GuestCannotPay
-            | Self::OutOfOrder
-            | Self::Unfit { .. }
+            | Self::AgentBroken
+            | Self::InputRejected { .. }
             | Self::DeadlineTooSoon
             | Self::WrongState { .. }
-            | Self::OtherTurn { .. }
+            | Self::OtherAssignment { .. }
             | Self::OfferExpired
-            | Self::UnreadOffer
+            | Self::OfferNotRead
             | Self::TooManyOffers { .. }
-            | Self::OfferRaised { .. }
-            | Self::OfferUnnamed
+            | Self::OfferAbovePrevious { .. }
+            | Self::OfferAmbiguous
             | Self::NoSuchOffer
             | Self::Ambiguous
             | Self::WrongParty
-            | Self::OtherCurrency
+            | Self::UnsupportedCurrency
             | Self::SameIdOtherContent
             | Self::NoSuchOwner { .. }
-            | Self::PaysItself
-            | Self::NothingToMove
-            | Self::NotWhatWasPaid { .. }
+            | Self::SelfPayment
+            | Self::AmountNotPositive
+            | Self::PaymentMismatch { .. }
             | Self::JobNotPaid { pending: false }
             | Self::AlreadySettled { .. }
             | Self::Blocked
@@ -222,44 +249,45 @@ mod tests {
     #[test]
     fn a_code_is_the_name_without_what_it_carries() {
         assert_eq!(Refusal::TooFewCredits.code(), "too_few_credits");
-        assert_eq!(Refusal::WrongState { is: State::Open }.code(), "wrong_state");
+        assert_eq!(Refusal::WrongState { state: State::Open }.code(), "wrong_state");
         assert_eq!(Refusal::NoSuchOwner { name: "Bad Name".to_owned() }.code(), "no_such_owner");
     }
 
     #[test]
     fn what_waiting_may_cure_may_pass_and_nothing_else() {
         use Refusal::*;
-        let full = MemoryFull { of: Budget::Hub };
-        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen, full, TooManyKept];
-        assert!(curable.iter().all(|one| one.may_pass() && one.retry() != Retry::Never));
-        assert!(JobNotPaid { pending: true }.may_pass());
+        let full = MemoryFull { budget: MemoryBudget::Hub };
+        let curable =
+            [Offline, AtCapacity, AtRateLimit, InboxFull, TooManyOpen, full, TooManySavedAnswers];
+        assert!(curable.iter().all(|one| one.may_succeed_later() && one.retry() != Retry::Never));
+        assert!(JobNotPaid { pending: true }.may_succeed_later());
         // An account may receive credits and a suspension may end, but the hub cannot say when.
         for refusal in [TooFewCredits, Suspended] {
-            assert_eq!((refusal.may_pass(), refusal.retry()), (true, Retry::Never));
+            assert_eq!((refusal.may_succeed_later(), refusal.retry()), (true, Retry::Never));
         }
         let price = Credits::ZERO;
         let final_words = [
             IdTaken,
             OwnerTaken,
-            LooksTaken,
-            NotYours,
+            NameConfusable,
+            NotFound,
             NoSuchAgent,
             NoSuchSkill,
             SkillNotOffered,
             BudgetTooLow { price },
             GuestCannotPay,
-            OutOfOrder,
+            AgentBroken,
             DeadlineTooSoon,
             SameIdOtherContent,
-            WrongState { is: State::Open },
-            OtherTurn { is: 2 },
-            OfferRaised { before: price },
-            OfferUnnamed,
+            WrongState { state: State::Open },
+            OtherAssignment { epoch: 2 },
+            OfferAbovePrevious { before: price },
+            OfferAmbiguous,
             NoSuchOffer,
             JobNotPaid { pending: false },
         ];
         for refusal in final_words {
-            assert!(!refusal.may_pass(), "{refusal:?}");
+            assert!(!refusal.may_succeed_later(), "{refusal:?}");
         }
     }
 }

@@ -10,66 +10,66 @@ mod tests;
 use uuid::Uuid;
 
 use crate::agent::Skill;
+use crate::agent::presence::Availability;
 use crate::agent::registration;
-use crate::agent::presence::Stance;
 use crate::agent::suspension;
-use crate::alias::{Digest, Protocol, Target, claim};
+use crate::alias::{ClaimTarget, Digest, Protocol, claim};
 use crate::answer::Answer;
-use crate::command::{Enrol, Unfit};
-use crate::draft::{Draft, Said};
-use crate::price_step::Grain;
+use crate::command::{Registration, UnfitAgent};
+use crate::draft::{Draft, OriginalText};
 use crate::id::AgentId;
-use crate::job::{Cause, Job, request, offer, signed_result};
+use crate::job::{Cause, Job, offer, request, signed_result};
 use crate::message;
 use crate::money::Credits;
+use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
 use crate::time::Millis;
 
 /// An order and its signer.
 #[derive(Clone, Debug)]
-pub struct Signed {
+pub struct SignedEnvelope {
     pub home: Protocol,
     /// The signer's native id in that protocol.
-    pub native: String,
+    pub native_id: String,
     /// How to register the signer, unless it was registered when the order came in.
-    pub newcomer: Option<Box<Enrol>>,
+    pub registration: Option<Box<Registration>>,
     /// The signer's own id for the order, never used twice.
     pub id: String,
     /// Digest of the signed content and its receiver, to tell a repeat from a second order.
     pub content: Digest,
     /// The order as received, for readers of the same protocol.
     pub body: String,
-    pub deed: Deed,
+    pub order: SignedOrder,
 }
 
 /// What an order asks for.
 #[derive(Clone, Debug)]
-pub enum Deed {
-    Ask(Box<Ask>),
+pub enum SignedOrder {
+    RequestJob(Box<JobRequest>),
     Offer(MakeOffer),
-    Accept(TakeOffer),
-    Result(GiveResult),
-    Fail(GiveUp),
-    Write {
+    Accept(AcceptOffer),
+    Result(SendResult),
+    Fail(AbandonJob),
+    SendMessage {
         to: AgentId,
     },
-    Introduce(Box<Profile>),
+    UpdateProfile(Box<ProfileUpdate>),
     /// Only records the order.
-    Nothing,
+    RecordOnly,
 }
 
 /// Requests work.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct JobRequest {
     pub uuid: Uuid,
     pub skill: String,
     pub input: String,
-    pub to: Whom,
+    pub to: RequestTarget,
     pub budget: Option<Credits>,
     /// The price step of the requester's protocol.
-    pub grain: Grain,
+    pub price_step: PriceStep,
     /// Agents that cannot use the input, and why.
-    pub unfit: Vec<Unfit>,
+    pub unfit_agents: Vec<UnfitAgent>,
     /// The budget is in a currency that cannot be paid with.
     pub other_currency: bool,
     /// How long the job may take, from when the order is executed.
@@ -81,7 +81,7 @@ pub struct Ask {
 
 /// Which agents are invited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum RequestTarget {
     Agent(AgentId),
     /// The best agents that offer the skill.
     Best {
@@ -91,16 +91,16 @@ pub enum Whom {
 
 /// A job or an offer by the id one of its parties gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct ExternalRef {
     pub id: String,
     /// The other party, if given.
-    pub with: Option<AgentId>,
+    pub counterparty: Option<AgentId>,
 }
 
 /// Makes an offer.
 #[derive(Clone, Debug)]
 pub struct MakeOffer {
-    pub request: Named,
+    pub request: ExternalRef,
     pub price: Credits,
     pub valid_for: Millis,
     pub eta: Millis,
@@ -108,35 +108,35 @@ pub struct MakeOffer {
 
 /// Accepts an agent's offer.
 #[derive(Clone, Debug)]
-pub struct TakeOffer {
-    pub offer: Named,
+pub struct AcceptOffer {
+    pub offer: ExternalRef,
     pub payment_proof: Option<String>,
-    pub binding: Binding,
+    pub binding: PaymentBinding,
 }
 
 /// What shows that an order to pay was meant for this hub. Another hub may know the same keys, and
 /// anyone who sees a signed order can submit it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
+pub enum PaymentBinding {
     /// The signed bytes name this hub or the payee.
-    Named,
+    NamesHub,
     /// They name neither. The signer has read its inbox here up to this position.
-    ReadTo(u64),
+    ReadUpTo(u64),
 }
 
 /// Sends a result, or a part of it.
 #[derive(Clone, Debug)]
-pub struct GiveResult {
-    pub request: Named,
+pub struct SendResult {
+    pub request: ExternalRef,
     /// JSON text.
     pub output: String,
-    pub last: bool,
+    pub is_final: bool,
 }
 
 /// Ends a job without a result, as either party.
 #[derive(Clone, Debug)]
-pub struct GiveUp {
-    pub request: Named,
+pub struct AbandonJob {
+    pub request: ExternalRef,
     pub cause: Cause,
     /// The job was never started, so it counts as no one's failure.
     pub refused: bool,
@@ -145,80 +145,90 @@ pub struct GiveUp {
 
 /// What a signer reports about itself. Omitted fields stay as they were.
 #[derive(Clone, Debug, Default)]
-pub struct Profile {
+pub struct ProfileUpdate {
     pub name: Option<String>,
     pub skills: Option<Vec<Skill>>,
     pub endpoint: Option<String>,
-    pub stance: Option<Stance>,
+    pub availability: Option<Availability>,
 }
 
 /// Executes an order, or returns its first answer.
-pub fn take(draft: &mut Draft<'_>, order: Signed) -> Result<Answer, Refusal> {
-    let Signed { home, native, newcomer, id, content, body, deed } = order;
-    let name = claim::signed(home, &native, &id);
-    if let Some(target) = draft.claimed(name) {
-        return again(draft, home, &native, content, target);
+pub fn execute(draft: &mut Draft<'_>, order: SignedEnvelope) -> Result<Answer, Refusal> {
+    let SignedEnvelope {
+        home,
+        native_id: native,
+        registration: newcomer,
+        id,
+        content,
+        body,
+        order: deed,
+    } = order;
+    let name = claim::signed_order(home, &native, &id);
+    if let Some(target) = draft.claim_target(name) {
+        return repeat_answer(draft, home, &native, content, target);
     }
-    let by = signer(draft, home, &native, newcomer, &deed)?;
-    draft.said = Some(Said { by, words: home, body });
+    let by = find_or_register_signer(draft, home, &native, newcomer, &deed)?;
+    draft.original = Some(OriginalText { by, protocol: home, body });
     let job = match deed {
-        Deed::Ask(order) => Some(request::ask(draft, by, &id, *order)?),
-        Deed::Offer(order) => Some(offer::propose(draft, by, &id, order)?),
-        Deed::Accept(order) => Some(offer::take(draft, by, order)?),
-        Deed::Result(order) => Some(signed_result::result(draft, by, order, content)?),
-        Deed::Fail(order) => Some(signed_result::give_up(draft, by, order)?),
-        Deed::Write { to } => {
-            message::pass_on(draft, to)?;
+        SignedOrder::RequestJob(order) => Some(request::open_request(draft, by, &id, *order)?),
+        SignedOrder::Offer(order) => Some(offer::make_signed_offer(draft, by, &id, order)?),
+        SignedOrder::Accept(order) => Some(offer::accept_signed_offer(draft, by, order)?),
+        SignedOrder::Result(order) => {
+            Some(signed_result::submit_result(draft, by, order, content)?)
+        }
+        SignedOrder::Fail(order) => Some(signed_result::abandon_job(draft, by, order)?),
+        SignedOrder::SendMessage { to } => {
+            message::forward(draft, to)?;
             None
         }
-        Deed::Introduce(profile) => {
+        SignedOrder::UpdateProfile(profile) => {
             // A profile has no recipient, so notices that follow from it do not carry its text.
-            draft.said = None;
-            registration::amend(draft, by, *profile)?;
+            draft.original = None;
+            registration::update_profile(draft, by, *profile)?;
             None
         }
-        Deed::Nothing => None,
+        SignedOrder::RecordOnly => None,
     };
     let (job, state) = (job.as_ref().map(|job| job.id), job.as_ref().map(|job: &Job| job.state));
-    draft.claim(name, Target::Heard { content, job, state });
-    Ok(Answer::Heard { by, job, state, repeated: false })
+    draft.add_claim(name, ClaimTarget::SignedOrder { content, job, state });
+    Ok(Answer::SignedOrder { by, job, state, repeated: false })
 }
 
 /// The first answer again, if the content is the same.
-fn again(
+fn repeat_answer(
     draft: &Draft<'_>,
     home: Protocol,
     native: &str,
     content: Digest,
-    target: Target,
+    target: ClaimTarget,
 ) -> Result<Answer, Refusal> {
-    let by = draft.world.agent_named(home, native).ok_or(Refusal::NotAuthenticated)?;
+    let by = draft.world.agent_by_alias(home, native).ok_or(Refusal::NotAuthenticated)?;
     match target {
-        Target::Heard { content: first, job, state } if first == content => {
-            Ok(Answer::Heard { by, job, state, repeated: true })
+        ClaimTarget::SignedOrder { content: first, job, state } if first == content => {
+            Ok(Answer::SignedOrder { by, job, state, repeated: true })
         }
         _ => Err(Refusal::SameIdOtherContent),
     }
 }
 
 /// The signer's agent. An unknown signer is registered.
-fn signer(
+fn find_or_register_signer(
     draft: &mut Draft<'_>,
     home: Protocol,
     native: &str,
-    newcomer: Option<Box<Enrol>>,
-    deed: &Deed,
+    newcomer: Option<Box<Registration>>,
+    deed: &SignedOrder,
 ) -> Result<AgentId, Refusal> {
-    let Some(id) = draft.world.agent_named(home, native) else {
+    let Some(id) = draft.world.agent_by_alias(home, native) else {
         let order = newcomer.ok_or(Refusal::NotAuthenticated)?;
-        return registration::arrive(draft, &order);
+        return registration::register_on_first_order(draft, &order);
     };
     let agent = draft.agent(id).filter(|agent| agent.home == home);
     let agent = agent.ok_or(Refusal::NotAuthenticated)?;
     // An unregistered agent returns only by updating its profile.
-    if !agent.active && !matches!(deed, Deed::Introduce(_)) {
+    if !agent.active && !matches!(deed, SignedOrder::UpdateProfile(_)) {
         return Err(Refusal::NotAuthenticated);
     }
-    suspension::refuse(draft, id)?;
+    suspension::ensure_not_suspended(draft, id)?;
     Ok(id)
 }

@@ -14,10 +14,10 @@ use rialto_core::time::Timestamp;
 use crate::audit::{Report, audit_file};
 use crate::offline;
 use crate::permissions;
-use crate::secret::{self, HubSecret, NoSecret};
+use crate::secret::{self, HubSecret, SecretError};
 use crate::store::StoreError;
-use crate::store::sqlite::backup::{self, Mark};
-use crate::store::sqlite::{FILE, is_in_use, log_is_sound};
+use crate::store::sqlite::backup::{self, BackupMarker};
+use crate::store::sqlite::{DB_FILE, check_wal_of_stopped_hub, is_in_use};
 
 /// Why a backup or a restore failed.
 #[derive(Debug, thiserror::Error)]
@@ -34,24 +34,24 @@ pub enum BackupError {
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     /// The audit of the copy found breaches. The copy is deleted.
-    #[error("the audit of the copy found {} problems, first: {first}", .report.breaches())]
-    Unsound { report: Box<Report>, first: String },
+    #[error("the audit of the copy found {} problems, first: {first}", .report.breach_count())]
+    AuditFailed { report: Box<Report>, first: String },
     #[error("the hub this backup was taken from is running on {0}")]
-    OriginalRuns(PathBuf),
+    OriginalRunning(PathBuf),
     #[error(
         "a backup does not contain the hub secret, and {0} has none; copy the original's hub.key"
     )]
-    NoSecret(PathBuf),
+    SecretMissing(PathBuf),
     /// The file given as the hub secret has another content.
     #[error("{0} is not the hub.key of a hub: it must hold exactly 32 bytes")]
     WrongKey(PathBuf),
     #[error(transparent)]
-    Secret(#[from] NoSecret),
+    Secret(#[from] SecretError),
 }
 
 /// A finished backup or restore.
 #[derive(Debug)]
-pub struct Copied {
+pub struct CopySummary {
     /// The epoch of the copied store, or of the restored hub.
     pub epoch: u64,
     pub bytes: u64,
@@ -59,122 +59,125 @@ pub struct Copied {
 }
 
 /// Copies the store of a data directory into one file. A hub running on it continues.
-pub fn backup(dir: &Path, to: &Path, now: Timestamp) -> Result<Copied, BackupError> {
-    let path = dir.join(FILE);
+pub fn create_backup(dir: &Path, to: &Path, now: Timestamp) -> Result<CopySummary, BackupError> {
+    let path = dir.join(DB_FILE);
     if !path.exists() {
         return Err(StoreError::Missing(dir.display().to_string()).into());
     }
-    is_free(to)?;
+    require_absent(to)?;
     // A missing directory is probably a typing error; only the hub's own directory is created.
     if !folder(to).is_dir() {
         return Err(BackupError::Missing(folder(to).to_owned()));
     }
-    log_is_sound(dir)?;
-    let from = dir.canonicalize().map_err(at(dir))?;
-    let draft = Draft::beside(to)?;
-    let copy = draft.0.join(FILE);
-    own_file(&copy)?;
-    let mark = backup::copy(&path, &copy, now, from)?;
-    let report = sound(&copy)?;
-    let bytes = finish(&copy, to)?;
-    Ok(Copied { epoch: mark.epoch, bytes, report })
+    check_wal_of_stopped_hub(dir)?;
+    let from = dir.canonicalize().map_err(io_error_at(dir))?;
+    let draft = StagingDir::create_beside(to)?;
+    let copy = draft.0.join(DB_FILE);
+    create_private_file(&copy)?;
+    let mark = backup::copy_store(&path, &copy, now, from)?;
+    let report = audit_copy(&copy)?;
+    let bytes = publish_file(&copy, to)?;
+    Ok(CopySummary { epoch: mark.epoch, bytes, report })
 }
 
 /// Where the restored hub's secret comes from.
 #[derive(Clone, Debug)]
-pub enum SecretFrom<'a> {
+pub enum SecretSource<'a> {
     /// A copy of the original's file.
     File(&'a Path),
     /// The data directory or the environment, where it must exist already.
-    Place { in_environment: bool },
+    Existing { in_environment: bool },
     /// A new secret: webhook secrets and the hub's own identities change.
     New,
 }
 
 /// What to restore, and how.
 #[derive(Clone, Debug)]
-pub struct Restore<'a> {
+pub struct RestoreOptions<'a> {
     /// A backup, or the file of a stopped hub.
     pub from: &'a Path,
     pub dir: &'a Path,
-    pub secret: SecretFrom<'a>,
+    pub secret: SecretSource<'a>,
     /// The original may be running on this machine.
-    pub beside_original: bool,
+    pub allow_running_original: bool,
 }
 
 /// Creates a data directory from a backup, in a new epoch.
-pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupError> {
-    let Restore { from, dir, ref secret, beside_original } = *order;
+pub fn restore_backup(
+    order: &RestoreOptions<'_>,
+    now: Timestamp,
+) -> Result<CopySummary, BackupError> {
+    let RestoreOptions { from, dir, ref secret, allow_running_original: beside_original } = *order;
     if !from.is_file() {
         return Err(BackupError::Missing(from.to_owned()));
     }
-    for name in [FILE.to_owned(), format!("{FILE}-wal")] {
-        is_free(&dir.join(name))?;
+    for name in [DB_FILE.to_owned(), format!("{DB_FILE}-wal")] {
+        require_absent(&dir.join(name))?;
     }
-    let own_key = dir.join(secret::FILE);
+    let own_key = dir.join(secret::FILE_NAME);
     match *secret {
-        SecretFrom::File(_) => is_free(&own_key)?,
-        SecretFrom::Place { in_environment } if !in_environment && !own_key.exists() => {
-            return Err(BackupError::NoSecret(dir.to_owned()));
+        SecretSource::File(_) => require_absent(&own_key)?,
+        SecretSource::Existing { in_environment } if !in_environment && !own_key.exists() => {
+            return Err(BackupError::SecretMissing(dir.to_owned()));
         }
-        SecretFrom::Place { .. } | SecretFrom::New => {}
+        SecretSource::Existing { .. } | SecretSource::New => {}
     }
-    let draft = Draft::beside(&dir.join(FILE))?;
-    let copy = draft.0.join(FILE);
-    let mut content = File::open(from).map_err(at(from))?;
-    io::copy(&mut content, &mut own_file(&copy)?).map_err(at(from))?;
-    let mark = backup::mark_of(&copy)
+    let draft = StagingDir::create_beside(&dir.join(DB_FILE))?;
+    let copy = draft.0.join(DB_FILE);
+    let mut content = File::open(from).map_err(io_error_at(from))?;
+    io::copy(&mut content, &mut create_private_file(&copy)?).map_err(io_error_at(from))?;
+    let mark = backup::read_marker_of_file(&copy)
         .map_err(|source| BackupError::NoBackup { path: from.to_owned(), source })?;
-    if let Some(Mark { from: original, .. }) = mark {
+    if let Some(BackupMarker { from: original, .. }) = mark {
         if is_in_use(&original) && !beside_original {
-            return Err(BackupError::OriginalRuns(original));
+            return Err(BackupError::OriginalRunning(original));
         }
-        backup::unmark(&copy)?;
+        backup::remove_marker(&copy)?;
     }
-    sound(&copy)?;
+    audit_copy(&copy)?;
     // The new epoch marks in the history that what follows did not happen at the original.
-    let epoch = offline::run(&draft.0, Command::BeginEpoch, now)?.next.epoch;
-    let report = sound(&copy)?;
-    if let SecretFrom::File(key) = *secret {
-        HubSecret::copy(key, dir).map_err(|error| match error {
-            NoSecret::Content(path) if path == *key => BackupError::WrongKey(path),
+    let epoch = offline::run_command(&draft.0, Command::BeginEpoch, now)?.next.epoch;
+    let report = audit_copy(&copy)?;
+    if let SecretSource::File(key) = *secret {
+        HubSecret::import_file(key, dir).map_err(|error| match error {
+            SecretError::InvalidFile(path) if path == *key => BackupError::WrongKey(path),
             error => error.into(),
         })?;
     }
-    let finished = finish(&copy, &dir.join(FILE));
-    if finished.is_err() && matches!(secret, SecretFrom::File(_)) {
+    let finished = publish_file(&copy, &dir.join(DB_FILE));
+    if finished.is_err() && matches!(secret, SecretSource::File(_)) {
         // It was copied here just now.
         let _ = fs::remove_file(own_key);
     }
-    Ok(Copied { epoch, bytes: finished?, report })
+    Ok(CopySummary { epoch, bytes: finished?, report })
 }
 
 /// Audits a copy and refuses one with breaches.
-fn sound(path: &Path) -> Result<Report, BackupError> {
+fn audit_copy(path: &Path) -> Result<Report, BackupError> {
     let report = audit_file(path)?;
     let mut breaches = report.checks.iter().flat_map(|check| &check.breaches);
     match breaches.next().cloned() {
         None if report.is_clean() => Ok(report),
         first => {
             let first = first.unwrap_or_default();
-            Err(BackupError::Unsound { report: Box::new(report), first })
+            Err(BackupError::AuditFailed { report: Box::new(report), first })
         }
     }
 }
 
 /// Gives a finished file its final name: content, name and directory are synced.
-fn finish(draft: &Path, to: &Path) -> Result<u64, BackupError> {
-    let file = File::open(draft).map_err(at(draft))?;
-    file.sync_all().map_err(at(draft))?;
-    let bytes = file.metadata().map_err(at(draft))?.len();
-    is_free(to)?;
-    fs::rename(draft, to).map_err(at(to))?;
+fn publish_file(draft: &Path, to: &Path) -> Result<u64, BackupError> {
+    let file = File::open(draft).map_err(io_error_at(draft))?;
+    file.sync_all().map_err(io_error_at(draft))?;
+    let bytes = file.metadata().map_err(io_error_at(draft))?.len();
+    require_absent(to)?;
+    fs::rename(draft, to).map_err(io_error_at(to))?;
     let folder = folder(to);
-    secret::sync_directory(folder).map_err(at(folder))?;
+    secret::sync_directory(folder).map_err(io_error_at(folder))?;
     Ok(bytes)
 }
 
-fn is_free(path: &Path) -> Result<(), BackupError> {
+fn require_absent(path: &Path) -> Result<(), BackupError> {
     if path.symlink_metadata().is_ok() { Err(BackupError::Exists(path.to_owned())) } else { Ok(()) }
 }
 
@@ -184,35 +187,37 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// A new file that only its owner can read: it contains the agents' messages.
-fn own_file(path: &Path) -> Result<File, BackupError> {
+fn create_private_file(path: &Path) -> Result<File, BackupError> {
     let mut options = OpenOptions::new();
-    secret::owner_only(options.write(true).create_new(true)).open(path).map_err(at(path))
+    secret::set_owner_only(options.write(true).create_new(true))
+        .open(path)
+        .map_err(io_error_at(path))
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
+fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
     let path = path.to_owned();
     move |source| BackupError::Io { path, source }
 }
 
 /// A staging directory, deleted with everything left in it, and with the parent directories that
 /// were created for it and are empty.
-struct Draft(PathBuf, Vec<PathBuf>);
+struct StagingDir(PathBuf, Vec<PathBuf>);
 
-impl Draft {
+impl StagingDir {
     /// Creates one with an unused name, so that a finished file only needs to be renamed.
-    fn beside(path: &Path) -> Result<Self, BackupError> {
-        let nonce = getrandom::u64().map_err(io::Error::other).map_err(at(path))?;
+    fn create_beside(path: &Path) -> Result<Self, BackupError> {
+        let nonce = getrandom::u64().map_err(io::Error::other).map_err(io_error_at(path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let dir = folder(path).join(format!(".{name}.{nonce:016x}.new"));
         let above = dir.ancestors().skip(1);
         let new = above.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let draft = Self(dir.clone(), new.map(Path::to_owned).collect());
-        permissions::directory(&dir).map_err(at(&dir))?;
+        permissions::create_private_dir(&dir).map_err(io_error_at(&dir))?;
         Ok(draft)
     }
 }
 
-impl Drop for Draft {
+impl Drop for StagingDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
         for made in &self.1 {
@@ -224,43 +229,44 @@ impl Drop for Draft {
 
 #[cfg(test)]
 mod tests {
-    use rialto_core::changes::Forgotten;
-    use rialto_core::event::{Event, Line};
+    use rialto_core::changes::ExpiredRows;
+    use rialto_core::event::{Event, HistoryLine};
 
     use super::*;
-    use crate::audit::audit;
-    use crate::fixtures::{Script, agent_in, enrol, open};
+    use crate::audit::audit_dir;
+    use crate::fixtures::{ModelHub, agent_in, enrol, open};
     use crate::store::sqlite::SqliteStore;
-    use crate::store::{Page, Row, Store};
+    use crate::store::{PageQuery, Row, Store};
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
     /// A hub with two agents and a job, and its secret; the store is still open.
-    fn running(dir: &Path) -> (SqliteStore, Script) {
-        HubSecret::load_or_make(dir, None).expect("a secret");
+    fn running(dir: &Path) -> (SqliteStore, ModelHub) {
+        HubSecret::load_or_create(dir, None).expect("a secret");
         let mut store = SqliteStore::open(dir).expect("an empty directory");
-        let mut script = Script::default();
-        let mut keep = |script: &mut Script, command| {
+        let mut script = ModelHub::default();
+        let mut keep = |script: &mut ModelHub, command| {
             let (answer, changes) = script.run(command);
-            store.commit(&changes, &Forgotten::default()).expect("there is space");
+            store.commit(&changes, &ExpiredRows::default()).expect("there is space");
             answer
         };
-        let asker = keep(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[]))));
+        let asker = keep(&mut script, Command::Register(Box::new(enrol("ada", "ada", &[]))));
         let worker = enrol("bob", "bob", &[("sum", "0")]);
-        keep(&mut script, Command::Enrol(Box::new(worker)));
+        keep(&mut script, Command::Register(Box::new(worker)));
         let order = open(1, agent_in(&asker), "sum", "0", script.now);
         keep(&mut script, Command::OpenJob(Box::new(order)));
         (store, script)
     }
 
-    fn order<'a>(from: &'a Path, dir: &'a Path, key: &'a Path) -> Restore<'a> {
-        Restore { from, dir, secret: SecretFrom::File(key), beside_original: false }
+    fn order<'a>(from: &'a Path, dir: &'a Path, key: &'a Path) -> RestoreOptions<'a> {
+        RestoreOptions { from, dir, secret: SecretSource::File(key), allow_running_original: false }
     }
 
-    fn lines(dir: &Path) -> Vec<Line> {
+    fn lines(dir: &Path) -> Vec<HistoryLine> {
         let store = SqliteStore::open(dir).expect("free");
-        let page = Page::Lines { after: Default::default(), limit: 1_000 };
-        let rows = store.reader().and_then(|mut reader| reader.page(page)).expect("history");
+        let page = PageQuery::Lines { after: Default::default(), limit: 1_000 };
+        let rows =
+            store.open_reader().and_then(|mut reader| reader.load_page(page)).expect("history");
         let line = |row| if let Row::Line(line) = row { line } else { panic!("{row:?}") };
         rows.into_iter().map(line).collect()
     }
@@ -270,15 +276,15 @@ mod tests {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (store, script) = running(old.path());
         let (file, dir) = (new.path().join("monday.db"), new.path().join("data"));
-        let copied = backup(old.path(), &file, NOW).expect("a copy");
+        let copied = create_backup(old.path(), &file, NOW).expect("a copy");
         assert_eq!((copied.epoch, copied.report.is_clean()), (1, true));
         assert!(!new.path().join("monday.db-wal").exists(), "a single file");
         drop(store);
-        let key = old.path().join(secret::FILE);
-        let restored = restore(&order(&file, &dir, &key), NOW).expect("a hub");
+        let key = old.path().join(secret::FILE_NAME);
+        let restored = restore_backup(&order(&file, &dir, &key), NOW).expect("a hub");
         assert_eq!(restored.epoch, 2);
-        assert!(audit(&dir).expect("a store").is_clean());
-        assert_eq!(fs::read(dir.join(secret::FILE)).unwrap(), fs::read(&key).unwrap());
+        assert!(audit_dir(&dir).expect("a store").is_clean());
+        assert_eq!(fs::read(dir.join(secret::FILE_NAME)).unwrap(), fs::read(&key).unwrap());
         let (before, after) = (lines(old.path()), lines(&dir));
         assert_eq!(after[..before.len()], before[..], "the earlier history is the same");
         let begun = &after[before.len()..];
@@ -286,7 +292,7 @@ mod tests {
         assert_eq!(begun[0].events, [Event::HubRestored { epoch: 2 }]);
         let mut store = SqliteStore::open(&dir).expect("a hub may use it");
         let mut world = rialto_core::world::World::new(Default::default());
-        world.apply(&store.rebuild().unwrap());
+        world.apply(&store.load_hot_rows().unwrap());
         assert_eq!(world.next.job, script.world.next.job);
         assert_eq!(world.live_jobs().count(), 1);
         let left: Vec<_> = fs::read_dir(new.path()).unwrap().collect();
@@ -297,12 +303,12 @@ mod tests {
     fn a_backup_is_no_hub_until_it_is_restored() {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (_store, _) = running(old.path());
-        backup(old.path(), &new.path().join(FILE), NOW).expect("a copy");
+        create_backup(old.path(), &new.path().join(DB_FILE), NOW).expect("a copy");
         let refused = SqliteStore::open(new.path()).err().expect("not a hub");
-        assert!(matches!(refused, StoreError::Backup { epoch: 1 }), "{refused}");
+        assert!(matches!(refused, StoreError::IsBackup { epoch: 1 }), "{refused}");
         assert!(refused.to_string().contains("rialto restore"), "{refused}");
-        let again = backup(new.path(), &new.path().join("copy"), NOW);
-        assert!(matches!(again, Err(BackupError::Store(StoreError::Backup { .. }))));
+        let again = create_backup(new.path(), &new.path().join("copy"), NOW);
+        assert!(matches!(again, Err(BackupError::Store(StoreError::IsBackup { .. }))));
     }
 
     #[test]
@@ -310,16 +316,16 @@ mod tests {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (store, _) = running(old.path());
         let (file, dir) = (new.path().join("b"), new.path().join("data"));
-        backup(old.path(), &file, NOW).expect("a copy");
-        let key = old.path().join(secret::FILE);
-        let refused = restore(&order(&file, &dir, &key), NOW);
-        assert!(matches!(refused, Err(BackupError::OriginalRuns(_))), "{refused:?}");
-        assert!(!dir.join(FILE).exists() && !dir.join(secret::FILE).exists());
-        let beside = Restore { beside_original: true, ..order(&file, &dir, &key) };
-        assert_eq!(restore(&beside, NOW).expect("a hub").epoch, 2);
+        create_backup(old.path(), &file, NOW).expect("a copy");
+        let key = old.path().join(secret::FILE_NAME);
+        let refused = restore_backup(&order(&file, &dir, &key), NOW);
+        assert!(matches!(refused, Err(BackupError::OriginalRunning(_))), "{refused:?}");
+        assert!(!dir.join(DB_FILE).exists() && !dir.join(secret::FILE_NAME).exists());
+        let beside = RestoreOptions { allow_running_original: true, ..order(&file, &dir, &key) };
+        assert_eq!(restore_backup(&beside, NOW).expect("a hub").epoch, 2);
         drop(store);
         let third = new.path().join("third");
-        assert_eq!(restore(&order(&file, &third, &key), NOW).expect("a hub").epoch, 2);
+        assert_eq!(restore_backup(&order(&file, &third, &key), NOW).expect("a hub").epoch, 2);
     }
 
     #[test]
@@ -327,21 +333,21 @@ mod tests {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (_store, _) = running(old.path());
         let file = new.path().join("b");
-        let nowhere = backup(new.path(), &file, NOW);
+        let nowhere = create_backup(new.path(), &file, NOW);
         assert!(matches!(nowhere, Err(BackupError::Store(StoreError::Missing(_)))));
-        backup(old.path(), &file, NOW).expect("a copy");
+        create_backup(old.path(), &file, NOW).expect("a copy");
         let first = fs::read(&file).unwrap();
-        assert!(matches!(backup(old.path(), &file, NOW), Err(BackupError::Exists(_))));
+        assert!(matches!(create_backup(old.path(), &file, NOW), Err(BackupError::Exists(_))));
         assert_eq!(fs::read(&file).unwrap(), first);
-        let key = old.path().join(secret::FILE);
-        let over = restore(&order(&file, old.path(), &key), NOW);
+        let key = old.path().join(secret::FILE_NAME);
+        let over = restore_backup(&order(&file, old.path(), &key), NOW);
         assert!(matches!(over, Err(BackupError::Exists(_))), "{over:?}");
         let dir = new.path().join("data");
-        let nothing = restore(&order(&new.path().join("x"), &dir, &key), NOW);
+        let nothing = restore_backup(&order(&new.path().join("x"), &dir, &key), NOW);
         assert!(matches!(nothing, Err(BackupError::Missing(_))));
-        let secret = SecretFrom::Place { in_environment: false };
-        let without = Restore { secret, ..order(&file, &dir, &key) };
-        assert!(matches!(restore(&without, NOW), Err(BackupError::NoSecret(_))));
+        let secret = SecretSource::Existing { in_environment: false };
+        let without = RestoreOptions { secret, ..order(&file, &dir, &key) };
+        assert!(matches!(restore_backup(&without, NOW), Err(BackupError::SecretMissing(_))));
     }
 
     #[test]
@@ -349,18 +355,19 @@ mod tests {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (store, _) = running(old.path());
         let nowhere = new.path().join("none/monday.db");
-        let refused = backup(old.path(), &nowhere, NOW);
+        let refused = create_backup(old.path(), &nowhere, NOW);
         assert!(matches!(refused, Err(BackupError::Missing(_))), "{refused:?}");
         drop(store);
         let (text, dir) = (new.path().join("notes.txt"), new.path().join("a/b"));
-        own_file(&text).unwrap();
+        create_private_file(&text).unwrap();
         fs::write(&text, "no store ".repeat(1_000)).unwrap();
-        let key = old.path().join(secret::FILE);
-        let refused = restore(&order(&text, &dir, &key), NOW).expect_err("no backup").to_string();
+        let key = old.path().join(secret::FILE_NAME);
+        let refused =
+            restore_backup(&order(&text, &dir, &key), NOW).expect_err("no backup").to_string();
         assert!(refused.contains("notes.txt cannot be restored"), "{refused}");
         let file = new.path().join("b.db");
-        backup(old.path(), &file, NOW).expect("a copy");
-        let wrong_key = restore(&order(&file, &dir, &text), NOW);
+        create_backup(old.path(), &file, NOW).expect("a copy");
+        let wrong_key = restore_backup(&order(&file, &dir, &text), NOW);
         assert!(matches!(wrong_key, Err(BackupError::WrongKey(_))), "{wrong_key:?}");
         let mut left: Vec<_> =
             fs::read_dir(new.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
@@ -373,28 +380,29 @@ mod tests {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (store, _) = running(old.path());
         let (file, dir) = (new.path().join("b"), new.path().join("data"));
-        backup(old.path(), &file, NOW).expect("a copy");
+        create_backup(old.path(), &file, NOW).expect("a copy");
         drop(store);
         let db = rusqlite::Connection::open(&file).unwrap();
         db.execute("UPDATE agents SET body = replace(body, 'ada', 'eve')", []).unwrap();
         drop(db);
-        let key = old.path().join(secret::FILE);
-        let refused = restore(&order(&file, &dir, &key), NOW);
-        assert!(matches!(refused, Err(BackupError::Unsound { .. })), "{refused:?}");
-        assert!(!dir.join(FILE).exists());
+        let key = old.path().join(secret::FILE_NAME);
+        let refused = restore_backup(&order(&file, &dir, &key), NOW);
+        assert!(matches!(refused, Err(BackupError::AuditFailed { .. })), "{refused:?}");
+        assert!(!dir.join(DB_FILE).exists());
     }
 
     #[test]
     fn a_clean_stop_leaves_everything_in_the_file_though_readers_are_open() {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (store, script) = running(old.path());
-        let reader = store.reader().expect("a reader");
+        let reader = store.open_reader().expect("a reader");
         drop(store);
-        let log = fs::metadata(old.path().join(format!("{FILE}-wal"))).map_or(0, |log| log.len());
+        let log =
+            fs::metadata(old.path().join(format!("{DB_FILE}-wal"))).map_or(0, |log| log.len());
         assert_eq!(log, 0, "nothing is left in the WAL");
-        fs::copy(old.path().join(FILE), new.path().join(FILE)).unwrap();
+        fs::copy(old.path().join(DB_FILE), new.path().join(DB_FILE)).unwrap();
         drop(reader);
         let mut copy = SqliteStore::open(new.path()).expect("the file alone is complete");
-        assert_eq!(copy.rebuild().unwrap().next, Some(script.world.next));
+        assert_eq!(copy.load_hot_rows().unwrap().next, Some(script.world.next));
     }
 }

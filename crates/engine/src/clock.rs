@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rialto_core::time::Timestamp;
 
-pub use source::{Host, Machine};
+pub use source::{OsTimeSource, TimeSource};
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
@@ -17,24 +17,24 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
     /// Never returns a time before this one, which is the latest in the store.
-    fn lift(&self, floor: Timestamp);
+    fn advance_to(&self, floor: Timestamp);
 
     /// The wall-clock time, which other parties' clocks also show: to check whether something was
     /// signed recently, and to stamp what they will check. It may go back.
-    fn wall(&self) -> Timestamp {
+    fn wall_time(&self) -> Timestamp {
         self.now()
     }
 
     /// How long to really wait for `at`; a manual clock returns how often to check again.
-    fn until(&self, at: Timestamp) -> Duration {
+    fn duration_until(&self, at: Timestamp) -> Duration {
         Duration::from_millis(at.since(self.now()).0.unsigned_abs())
     }
 }
 
 /// The machine's clock, anchored at start.
 #[derive(Debug)]
-pub struct SystemClock<M = Host> {
-    machine: M,
+pub struct SystemClock<M = OsTimeSource> {
+    source: M,
     started: Duration,
     anchor: AtomicI64,
 }
@@ -42,33 +42,33 @@ pub struct SystemClock<M = Host> {
 impl SystemClock {
     /// Anchors the clock to the wall clock now.
     pub fn start() -> Self {
-        Self::on(Host)
+        Self::with_source(OsTimeSource)
     }
 }
 
-impl<M: Machine> SystemClock<M> {
-    fn on(machine: M) -> Self {
-        let (started, anchor) = (machine.uptime(), AtomicI64::new(machine.wall().0));
-        Self { machine, started, anchor }
+impl<M: TimeSource> SystemClock<M> {
+    fn with_source(machine: M) -> Self {
+        let (started, anchor) = (machine.uptime(), AtomicI64::new(machine.wall_time().0));
+        Self { source: machine, started, anchor }
     }
 
-    fn passed(&self) -> i64 {
-        let passed = self.machine.uptime().saturating_sub(self.started);
+    fn elapsed_millis(&self) -> i64 {
+        let passed = self.source.uptime().saturating_sub(self.started);
         i64::try_from(passed.as_millis()).unwrap_or(i64::MAX)
     }
 }
 
-impl<M: Machine> Clock for SystemClock<M> {
+impl<M: TimeSource> Clock for SystemClock<M> {
     fn now(&self) -> Timestamp {
-        Timestamp(self.anchor.load(Ordering::Relaxed).saturating_add(self.passed()))
+        Timestamp(self.anchor.load(Ordering::Relaxed).saturating_add(self.elapsed_millis()))
     }
 
-    fn lift(&self, floor: Timestamp) {
-        self.anchor.fetch_max(floor.0.saturating_sub(self.passed()), Ordering::Relaxed);
+    fn advance_to(&self, floor: Timestamp) {
+        self.anchor.fetch_max(floor.0.saturating_sub(self.elapsed_millis()), Ordering::Relaxed);
     }
 
-    fn wall(&self) -> Timestamp {
-        self.machine.wall()
+    fn wall_time(&self) -> Timestamp {
+        self.source.wall_time()
     }
 }
 
@@ -90,12 +90,12 @@ mod tests {
     impl Toy {
         fn clock() -> SystemClock<Self> {
             let (wall, uptime) = (AtomicI64::new(DAWN.0), AtomicI64::new(5_000));
-            SystemClock::on(Self { wall, uptime })
+            SystemClock::with_source(Self { wall, uptime })
         }
     }
 
-    impl Machine for Toy {
-        fn wall(&self) -> Timestamp {
+    impl TimeSource for Toy {
+        fn wall_time(&self) -> Timestamp {
             Timestamp(self.wall.load(Ordering::Relaxed))
         }
 
@@ -108,22 +108,22 @@ mod tests {
     fn a_wall_clock_set_back_does_not_take_the_hub_into_the_past() {
         let clock = SystemClock::start();
         let known = clock.now().plus(Millis::hours(1));
-        clock.lift(known);
+        clock.advance_to(known);
         assert!(clock.now() >= known);
-        clock.lift(Timestamp(0));
+        clock.advance_to(Timestamp(0));
         assert!(clock.now() >= known, "a floor never lowers it");
-        assert!(clock.wall() < known, "and the wall-clock time does not move with it");
+        assert!(clock.wall_time() < known, "and the wall-clock time does not move with it");
     }
 
     #[test]
     fn a_wall_clock_that_jumps_an_hour_either_way_brings_no_moment_nearer() {
         for jump in [Millis::hours(1), Millis(-Millis::hours(1).0)] {
             let clock = Toy::clock();
-            clock.machine.wall.fetch_add(jump.0, Ordering::Relaxed);
+            clock.source.wall.fetch_add(jump.0, Ordering::Relaxed);
             assert_eq!(clock.now(), DAWN);
-            assert_eq!(clock.until(DAWN.plus(Millis(10))), Duration::from_millis(10));
-            assert_eq!(clock.wall(), DAWN.plus(jump), "the wall-clock time follows the jump");
-            clock.machine.uptime.fetch_add(10, Ordering::Relaxed);
+            assert_eq!(clock.duration_until(DAWN.plus(Millis(10))), Duration::from_millis(10));
+            assert_eq!(clock.wall_time(), DAWN.plus(jump), "the wall-clock time follows the jump");
+            clock.source.uptime.fetch_add(10, Ordering::Relaxed);
             assert_eq!(clock.now(), DAWN.plus(Millis(10)));
         }
     }
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn time_passes_as_long_as_the_machine_is_up() {
         let clock = Toy::clock();
-        clock.machine.uptime.fetch_add(Millis::hours(8).0, Ordering::Relaxed);
+        clock.source.uptime.fetch_add(Millis::hours(8).0, Ordering::Relaxed);
         assert_eq!(clock.now(), DAWN.plus(Millis::hours(8)));
-        clock.machine.uptime.store(0, Ordering::Relaxed);
+        clock.source.uptime.store(0, Ordering::Relaxed);
         assert_eq!(clock.now(), DAWN, "and never goes back");
     }
 }

@@ -14,11 +14,11 @@ pub const RANDOM_BYTES: usize = 20;
 const RANDOM_DIGITS: usize = RANDOM_BYTES * 2;
 const CHECK_DIGITS: usize = 8;
 /// Characters after the prefix that may be displayed to tell keys apart.
-const SHOWN: usize = 4;
+const DISPLAYED_DIGITS: usize = 4;
 
 /// Which kind of caller a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum KeyKind {
     /// An agent that registered by relay.
     Relay,
     /// An agent that registered by registry or openclaw.
@@ -27,7 +27,7 @@ pub enum Kind {
     Operator,
 }
 
-impl Kind {
+impl KeyKind {
     const ALL: [Self; 3] = [Self::Relay, Self::Registry, Self::Operator];
 
     /// The prefix of keys of this kind.
@@ -43,13 +43,13 @@ impl Kind {
 /// A well-formed key. It cannot be compared or printed by accident: see `hash` and `expose`.
 #[derive(Clone)]
 pub struct Key {
-    kind: Kind,
+    kind: KeyKind,
     text: String,
 }
 
 impl Key {
     /// Builds a key from random bytes.
-    pub fn make(kind: Kind, random: [u8; RANDOM_BYTES]) -> Self {
+    pub fn from_random(kind: KeyKind, random: [u8; RANDOM_BYTES]) -> Self {
         let mut text = format!("{}{}", kind.prefix(), hex::encode(random));
         text += &checksum(&text);
         Self { kind, text }
@@ -57,8 +57,8 @@ impl Key {
 
     /// Parses a key; `None` if its form or its checksum is wrong, so that the store need not be
     /// queried.
-    pub fn read(text: &str) -> Option<Self> {
-        let kind = Kind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
+    pub fn parse(text: &str) -> Option<Self> {
+        let kind = KeyKind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
         let digits = &text[kind.prefix().len()..];
         let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
         if digits.len() != RANDOM_DIGITS + CHECK_DIGITS || !digits.bytes().all(is_digit) {
@@ -69,7 +69,7 @@ impl Key {
     }
 
     /// Which kind of caller the key is for.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
@@ -87,7 +87,7 @@ impl Key {
 /// Displays which key is meant, never the key.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}…", &self.text[..self.kind.prefix().len() + SHOWN])
+        write!(f, "{}…", &self.text[..self.kind.prefix().len() + DISPLAYED_DIGITS])
     }
 }
 
@@ -98,13 +98,13 @@ impl fmt::Debug for Key {
 }
 
 /// Whether two hashes are equal, in constant time.
-pub fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
+pub fn hashes_equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
     a.ct_eq(b).into()
 }
 
 /// The credential in an `Authorization` header of the Bearer scheme (RFC 9110, section 11.1: the
 /// scheme is case-insensitive).
-pub fn bearer(header: &str) -> Option<&str> {
+pub fn parse_bearer(header: &str) -> Option<&str> {
     let (scheme, credential) = header.trim_matches([' ', '\t']).split_once(' ')?;
     let credential = credential.trim_start_matches(' ');
     let whole = !credential.is_empty() && credential.bytes().all(|b| b.is_ascii_graphic());
@@ -129,21 +129,21 @@ mod tests {
 
     #[test]
     fn the_worked_key_is_made_and_read() {
-        assert_eq!(Key::make(Kind::Relay, worked_bytes()).expose(), WORKED);
-        let key = Key::read(WORKED).expect("the worked key is well formed");
-        assert_eq!((key.kind(), key.expose()), (Kind::Relay, WORKED));
+        assert_eq!(Key::from_random(KeyKind::Relay, worked_bytes()).expose(), WORKED);
+        let key = Key::parse(WORKED).expect("the worked key is well formed");
+        assert_eq!((key.kind(), key.expose()), (KeyKind::Relay, WORKED));
     }
 
     #[test]
     fn every_kind_can_be_read_back_and_only_as_itself() {
-        for kind in Kind::ALL {
-            let key = Key::make(kind, [7; RANDOM_BYTES]);
-            let read = Key::read(key.expose()).expect("a new key parses");
+        for kind in KeyKind::ALL {
+            let key = Key::from_random(kind, [7; RANDOM_BYTES]);
+            let read = Key::parse(key.expose()).expect("a new key parses");
             assert_eq!(read.kind(), kind);
             assert_eq!(key.expose().len(), 51);
         }
         // The checksum covers the prefix: an agent's key does not become an operator's.
-        assert!(Key::read(&WORKED.replace("ca_", "ro_")).is_none());
+        assert!(Key::parse(&WORKED.replace("ca_", "ro_")).is_none());
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
                 if text[at] != wrong {
                     text[at] = wrong;
                     let text: String = text.into_iter().collect();
-                    assert!(Key::read(&text).is_none(), "{text}");
+                    assert!(Key::parse(&text).is_none(), "{text}");
                 }
             }
         }
@@ -166,20 +166,20 @@ mod tests {
         let upper = WORKED.to_uppercase();
         let wide = format!("ca_{}", "é".repeat(24));
         for text in ["", "ca_", "c", "é", &long, &upper, &wide, &WORKED[..50], &WORKED[1..]] {
-            assert!(Key::read(text).is_none(), "{text}");
+            assert!(Key::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
     fn printing_a_key_does_not_give_it_away() {
-        let key = Key::read(WORKED).expect("the worked key is well formed");
+        let key = Key::parse(WORKED).expect("the worked key is well formed");
         assert_eq!(key.to_string(), "ca_0123…");
         assert_eq!(format!("{key:?} {key:#?}"), "Key(ca_0123…) Key(ca_0123…)");
     }
 
     #[test]
     fn the_hash_is_sha_256_of_the_text() {
-        let key = Key::read(WORKED).expect("the worked key is well formed");
+        let key = Key::parse(WORKED).expect("the worked key is well formed");
         // printf %s ca_0123… | sha256sum
         let expected = "d1c6c05b51c62f8df2ed76ee018b4ceee38e5df0be6b0fc44fdd818c80996ca8";
         assert_eq!(hex::encode(key.hash()), expected);
@@ -188,23 +188,23 @@ mod tests {
     #[test]
     fn hashes_are_the_same_only_if_every_bit_is() {
         let hash = [9; 32];
-        assert!(same(&hash, &hash.clone()));
+        assert!(hashes_equal(&hash, &hash.clone()));
         for bit in 0..256 {
             let mut other = hash;
             other[bit / 8] ^= 1 << (bit % 8);
-            assert!(!same(&hash, &other));
+            assert!(!hashes_equal(&hash, &other));
         }
     }
 
     #[test]
     fn a_bearer_header_gives_its_credential() {
         for header in ["Bearer abc", "bearer abc", "BEARER abc", "Bearer   abc", " Bearer abc\t"] {
-            assert_eq!(bearer(header), Some("abc"), "{header:?}");
+            assert_eq!(parse_bearer(header), Some("abc"), "{header:?}");
         }
         for header in
             ["", "Bearer", "Bearer ", "abc", "Basic abc", "Bearer a b", "Bearerabc", "Bearer é"]
         {
-            assert_eq!(bearer(header), None, "{header:?}");
+            assert_eq!(parse_bearer(header), None, "{header:?}");
         }
     }
 }

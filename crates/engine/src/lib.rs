@@ -7,21 +7,22 @@ pub mod audit;
 pub mod backup;
 pub mod clock;
 pub mod delivery;
-pub mod random;
+#[cfg(test)]
+mod fixtures;
 pub mod keys;
 pub mod metrics;
 pub mod offline;
 pub mod permissions;
+pub mod random;
 pub mod run;
-#[cfg(test)]
-mod fixtures;
 pub mod secret;
 pub mod store;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 
 #[cfg(any(test, feature = "testkit"))]
-pub use run::Hand;
+pub use run::ManualLane;
 pub use run::{
-    Engine, Failure, Idempotency, Listener, Ran, Setup, Started, Watched, WatchedNews, Watcher,
+    Engine, EngineParts, Failure, Idempotency, InboxSubscription, RunResult, RunningEngine,
+    WatchFilter, WatchedNews, Watcher,
 };

@@ -14,60 +14,60 @@ use rialto_core::job::State;
 use rialto_core::refusal::Refusal;
 
 /// Upper bounds of the buckets for writing to disk: from a fast disk to a failing one.
-const SECONDS: &[f64] =
+const DURATION_BUCKETS: &[f64] =
     &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 /// Upper bounds of the buckets for commands in one batch.
-const COMMANDS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+const BATCH_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 /// The engine's counters.
-pub struct Numbers {
+pub struct Metrics {
     /// Commands that were committed together.
     pub batches: Histogram,
     /// Writing and syncing one batch.
     pub commits: Histogram,
     /// The sync alone, if the store syncs.
     pub syncs: Option<Arc<Histogram>>,
-    pub deliveries: Deliveries,
+    pub deliveries: DeliveryCounters,
     refusals: Mutex<BTreeMap<String, u64>>,
-    ended: Mutex<BTreeMap<&'static str, u64>>,
+    jobs_ended: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// Delivery attempts, by result.
 #[derive(Default)]
-pub struct Deliveries {
+pub struct DeliveryCounters {
     pub delivered: AtomicU64,
     /// To be retried.
     pub failed: AtomicU64,
     pub given_up: AtomicU64,
 }
 
-impl Numbers {
+impl Metrics {
     pub fn new(syncs: Option<Arc<Histogram>>) -> Self {
         Self {
-            batches: Histogram::new(COMMANDS),
-            commits: Histogram::seconds(),
+            batches: Histogram::new(BATCH_BUCKETS),
+            commits: Histogram::for_durations(),
             syncs,
-            deliveries: Deliveries::default(),
+            deliveries: DeliveryCounters::default(),
             refusals: Mutex::default(),
-            ended: Mutex::default(),
+            jobs_ended: Mutex::default(),
         }
     }
 
     /// Counts a command that was refused.
-    pub(crate) fn refused(&self, refusal: &Refusal) {
+    pub(crate) fn count_refusal(&self, refusal: &Refusal) {
         *self.refusals.lock().entry(refusal.code()).or_default() += 1;
     }
 
     /// Counts what was committed.
-    pub(crate) fn committed(&self, changes: &Changes) {
+    pub(crate) fn count_commit(&self, changes: &Changes) {
         let sent = &self.deliveries;
-        for event in changes.lines.iter().flat_map(|line| &line.events) {
+        for event in changes.history_lines.iter().flat_map(|line| &line.events) {
             let counter = match event {
-                Event::PushDelivered { .. } => &sent.delivered,
-                Event::PushFailed { .. } => &sent.failed,
-                Event::PushGivenUp { .. } => &sent.given_up,
+                Event::DeliverySucceeded { .. } => &sent.delivered,
+                Event::DeliveryFailed { .. } => &sent.failed,
+                Event::DeliveryAbandoned { .. } => &sent.given_up,
                 Event::JobEnded { state, .. } => {
-                    *self.ended.lock().entry(name(*state)).or_default() += 1;
+                    *self.jobs_ended.lock().entry(end_state_name(*state)).or_default() += 1;
                     continue;
                 }
                 _ => continue,
@@ -83,12 +83,12 @@ impl Numbers {
 
     /// Jobs that ended, by state.
     pub fn jobs_ended(&self) -> BTreeMap<&'static str, u64> {
-        self.ended.lock().clone()
+        self.jobs_ended.lock().clone()
     }
 }
 
 /// The states in which a job ends; the others are not counted.
-fn name(state: State) -> &'static str {
+fn end_state_name(state: State) -> &'static str {
     match state {
         State::Completed => "completed",
         State::Failed => "failed",
@@ -115,7 +115,7 @@ pub struct Histogram {
 
 /// A snapshot of a histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counted {
+pub struct HistogramSnapshot {
     /// Upper bound and count of each bucket; the last has no bound.
     pub buckets: Vec<(f64, u64)>,
     pub sum: f64,
@@ -128,15 +128,15 @@ impl Histogram {
     }
 
     /// For durations on disk.
-    pub fn seconds() -> Self {
-        Self::new(SECONDS)
+    pub fn for_durations() -> Self {
+        Self::new(DURATION_BUCKETS)
     }
 
-    pub fn time(&self, took: Duration) {
+    pub fn observe_duration(&self, took: Duration) {
         self.add(took.as_secs_f64(), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 
-    pub fn count(&self, whole: usize) {
+    pub fn observe_count(&self, whole: usize) {
         self.add(whole as f64, whole as u64 * 1_000_000);
     }
 
@@ -147,10 +147,13 @@ impl Histogram {
     }
 
     /// What was counted so far.
-    pub fn counted(&self) -> Counted {
+    pub fn snapshot(&self) -> HistogramSnapshot {
         let bounds = self.bounds.iter().copied().chain([f64::MAX]);
         let counts = self.counts.iter().map(|count| count.load(Relaxed));
-        Counted { buckets: bounds.zip(counts).collect(), sum: self.sum.load(Relaxed) as f64 / 1e6 }
+        HistogramSnapshot {
+            buckets: bounds.zip(counts).collect(),
+            sum: self.sum.load(Relaxed) as f64 / 1e6,
+        }
     }
 }
 
@@ -160,11 +163,11 @@ mod tests {
 
     #[test]
     fn a_value_falls_into_the_first_bucket_that_holds_it() {
-        let histogram = Histogram::new(COMMANDS);
+        let histogram = Histogram::new(BATCH_BUCKETS);
         for value in [1, 2, 3, 1_024, 5_000] {
-            histogram.count(value);
+            histogram.observe_count(value);
         }
-        let Counted { buckets, sum } = histogram.counted();
+        let HistogramSnapshot { buckets, sum } = histogram.snapshot();
         let counts: Vec<u64> = buckets.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(sum, 6_030.0);

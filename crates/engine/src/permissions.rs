@@ -11,19 +11,19 @@ use std::path::Path;
 use tracing::warn;
 
 /// Name prefixes of the hub's own files; `rialto dev` keeps the agents it runs in the last.
-const OWN: [&str; 4] = ["rialto.db", "rialto.lock", "hub.key", "demo-agents"];
+const OWN_FILE_PREFIXES: [&str; 4] = ["rialto.db", "rialto.lock", "hub.key", "demo-agents"];
 
 /// Creates a directory and its parents. An existing one that contains only the hub's own files is
 /// restricted; for any other one that other users may enter, a warning is logged.
-pub fn directory(path: &Path) -> io::Result<()> {
+pub fn create_private_dir(path: &Path) -> io::Result<()> {
     if !path.exists() {
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.recursive(true).create(path)?;
-        return narrow(path, 0o700);
+        return restrict(path, 0o700);
     }
-    let narrowed = !is_exposed(path)? || has_only_own_files(path)? && narrow(path, 0o700).is_ok();
+    let narrowed = !is_exposed(path)? || has_only_own_files(path)? && restrict(path, 0o700).is_ok();
     if !narrowed {
         let directory = path.display();
         warn!(%directory, "other users can list the data directory; run `chmod 700` on it, or set data.dir to a separate directory");
@@ -32,19 +32,19 @@ pub fn directory(path: &Path) -> io::Result<()> {
 }
 
 /// Opens a file for writing without changing its content, and creates it if it is missing.
-pub fn file(path: &Path) -> io::Result<File> {
+pub fn open_private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.create(true).truncate(false).write(true).open(path)?;
-    narrow_file(path);
+    restrict_file(path);
     Ok(file)
 }
 
 /// Restricts a file that may not exist.
-pub fn narrow_file(path: &Path) {
+pub fn restrict_file(path: &Path) {
     let narrowed = match is_exposed(path) {
-        Ok(true) => narrow(path, 0o600),
+        Ok(true) => restrict(path, 0o600),
         Ok(false) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -58,7 +58,7 @@ pub fn narrow_file(path: &Path) {
 fn has_only_own_files(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        if !OWN.iter().any(|own| name.to_string_lossy().starts_with(own)) {
+        if !OWN_FILE_PREFIXES.iter().any(|own| name.to_string_lossy().starts_with(own)) {
             return Ok(false);
         }
     }
@@ -71,7 +71,7 @@ fn is_exposed(path: &Path) -> io::Result<bool> {
 }
 
 #[cfg(unix)]
-fn narrow(path: &Path, mode: u32) -> io::Result<()> {
+fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
 
@@ -100,15 +100,15 @@ mod tests {
     fn a_directory_of_the_hub_s_own_is_narrowed_and_one_with_other_files_is_left_alone() {
         let at = tempfile::tempdir().expect("a directory");
         let new = at.path().join("a/b");
-        directory(&new).expect("made");
+        create_private_dir(&new).expect("made");
         assert_eq!(mode(&new), 0o700);
-        narrow(&new, 0o755).expect("widened");
-        file(&new.join("rialto.db")).expect("made");
-        directory(&new).expect("kept");
+        restrict(&new, 0o755).expect("widened");
+        open_private_file(&new.join("rialto.db")).expect("made");
+        create_private_dir(&new).expect("kept");
         assert_eq!(mode(&new), 0o700);
-        narrow(&new, 0o755).expect("widened");
+        restrict(&new, 0o755).expect("widened");
         fs::write(new.join("notes.txt"), "mine").expect("written");
-        directory(&new).expect("kept");
+        create_private_dir(&new).expect("kept");
         assert_eq!(mode(&new), 0o755);
     }
 
@@ -117,13 +117,13 @@ mod tests {
         let at = tempfile::tempdir().expect("a directory");
         let path = at.path().join("rialto.db");
         fs::write(&path, "content").expect("written");
-        narrow(&path, 0o664).expect("widened");
-        file(&path).expect("opened");
+        restrict(&path, 0o664).expect("widened");
+        open_private_file(&path).expect("opened");
         assert_eq!(
             (mode(&path), fs::read_to_string(&path).expect("text").as_str()),
             (0o600, "content")
         );
-        narrow_file(&at.path().join("none"));
+        restrict_file(&at.path().join("none"));
         assert!(!at.path().join("none").exists());
     }
 }

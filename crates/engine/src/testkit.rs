@@ -7,20 +7,20 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
 
 use crate::clock::Clock;
-use crate::random::Ids;
-use crate::run::{Engine, Setup, Started};
+use crate::random::RandomSource;
+use crate::run::{Engine, EngineParts, RunningEngine};
 use crate::secret::HubSecret;
 use crate::store::{Store, StoreError};
 
 /// A clock that moves only by hand.
 #[derive(Debug)]
-pub struct StandingClock {
+pub struct ManualClock {
     hub: AtomicI64,
     /// How far the wall clock is ahead.
     wall: AtomicI64,
 }
 
-impl StandingClock {
+impl ManualClock {
     /// A clock that shows this time.
     pub fn at(moment: Timestamp) -> Arc<Self> {
         Arc::new(Self { hub: AtomicI64::new(moment.0), wall: AtomicI64::new(0) })
@@ -32,25 +32,25 @@ impl StandingClock {
     }
 
     /// Sets the wall clock, as an administrator may.
-    pub fn set_wall(&self, by: Millis) {
+    pub fn shift_wall_time(&self, by: Millis) {
         self.wall.fetch_add(by.0, Ordering::SeqCst);
     }
 }
 
-impl Clock for StandingClock {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.hub.load(Ordering::SeqCst))
     }
 
-    fn lift(&self, floor: Timestamp) {
+    fn advance_to(&self, floor: Timestamp) {
         self.hub.fetch_max(floor.0, Ordering::SeqCst);
     }
 
-    fn wall(&self) -> Timestamp {
+    fn wall_time(&self) -> Timestamp {
         self.now().plus(Millis(self.wall.load(Ordering::SeqCst)))
     }
 
-    fn until(&self, at: Timestamp) -> std::time::Duration {
+    fn duration_until(&self, at: Timestamp) -> std::time::Duration {
         // The clock does not move by itself, so a waiter checks again soon.
         std::time::Duration::from_millis(u64::from(at > self.now()) * 5)
     }
@@ -58,17 +58,17 @@ impl Clock for StandingClock {
 
 /// Ids that are the same in every run with the same seed.
 #[derive(Debug)]
-pub struct SeededIds(AtomicU64);
+pub struct SeededRandom(AtomicU64);
 
-impl SeededIds {
+impl SeededRandom {
     /// Ids from this seed.
     pub fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(seed)))
     }
 }
 
-impl Ids for SeededIds {
-    fn fill(&self, bytes: &mut [u8]) {
+impl RandomSource for SeededRandom {
+    fn fill_bytes(&self, bytes: &mut [u8]) {
         // SplitMix64: well distributed, and a step is one addition.
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         for part in bytes.chunks_mut(8) {
@@ -81,12 +81,12 @@ impl Ids for SeededIds {
 }
 
 /// An engine over a store, with a manual clock, seeded ids and a throw-away secret.
-pub fn engine(
+pub fn start_engine(
     store: Box<dyn Store>,
     rules: Rules,
-    clock: Arc<StandingClock>,
-) -> Result<Started, StoreError> {
+    clock: Arc<ManualClock>,
+) -> Result<RunningEngine, StoreError> {
     let secret = HubSecret::from_bytes([7; 32]);
-    let ids = SeededIds::new(1);
-    Engine::start(Setup { store, rules, clock, ids, secret, market: None })
+    let ids = SeededRandom::new(1);
+    Engine::start(EngineParts { store, rules, clock, random: ids, secret, market: None })
 }

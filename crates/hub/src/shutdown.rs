@@ -11,31 +11,31 @@ use tokio::sync::watch;
 /// Receives the shutdown signal. Clones receive the same signal.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
-    asked: watch::Receiver<bool>,
+    triggered: watch::Receiver<bool>,
 }
 
 /// Sends the shutdown signal. Dropping the last clone sends it as well, because nothing could send
 /// it afterwards.
 #[derive(Clone, Debug)]
-pub struct Trigger {
+pub struct ShutdownTrigger {
     asked: watch::Sender<bool>,
 }
 
 impl Shutdown {
     /// A shutdown signal that only its trigger can send.
-    pub fn manual() -> (Trigger, Self) {
+    pub fn manual() -> (ShutdownTrigger, Self) {
         let (asking, asked) = watch::channel(false);
-        (Trigger { asked: asking }, Self { asked })
+        (ShutdownTrigger { asked: asking }, Self { triggered: asked })
     }
 
     /// A shutdown signal sent by SIGTERM and SIGINT. From this call on they no longer kill the
     /// process, so call it before anything needs a clean stop.
     pub fn on_signals() -> io::Result<Self> {
         let (trigger, shutdown) = Self::manual();
-        let signal = signal()?;
+        let signal = stop_signal()?;
         tokio::spawn(async move {
             signal.await;
-            trigger.ask();
+            trigger.trigger();
         });
         Ok(shutdown)
     }
@@ -43,24 +43,24 @@ impl Shutdown {
     /// Waits for the shutdown signal.
     pub async fn wait(&self) {
         // An error means that the trigger was dropped, which counts as the signal.
-        let _ = self.asked.clone().wait_for(|asked| *asked).await;
+        let _ = self.triggered.clone().wait_for(|asked| *asked).await;
     }
 
     /// Whether the hub is already stopping.
-    pub fn is_asked(&self) -> bool {
-        *self.asked.borrow() || self.asked.has_changed().is_err()
+    pub fn is_triggered(&self) -> bool {
+        *self.triggered.borrow() || self.triggered.has_changed().is_err()
     }
 }
 
-impl Trigger {
+impl ShutdownTrigger {
     /// Sends the signal; repeated calls do nothing.
-    pub fn ask(&self) {
+    pub fn trigger(&self) {
         self.asked.send_replace(true);
     }
 }
 
 #[cfg(unix)]
-fn signal() -> io::Result<impl Future<Output = ()> + Send> {
+fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;
@@ -95,11 +95,11 @@ mod tests {
         let (trigger, shutdown) = Shutdown::manual();
         let clone = shutdown.clone();
         let waiting = tokio::spawn(async move { clone.wait().await });
-        assert!(!shutdown.is_asked());
-        trigger.ask();
+        assert!(!shutdown.is_triggered());
+        trigger.trigger();
         waiting.await.expect("the waiting task does not panic");
         shutdown.wait().await;
-        assert!(shutdown.is_asked());
+        assert!(shutdown.is_triggered());
     }
 
     #[tokio::test]
@@ -107,7 +107,7 @@ mod tests {
         let (trigger, shutdown) = Shutdown::manual();
         drop(trigger);
         shutdown.wait().await;
-        assert!(shutdown.is_asked());
+        assert!(shutdown.is_triggered());
     }
 
     #[cfg(unix)]

@@ -5,10 +5,10 @@
 //! `ProtocolAdapter` for the hub, and `ALL` lists the adapters. A new protocol is a new folder and
 //! a new entry.
 
-pub mod agora;
-pub mod clara;
 #[cfg(feature = "server")]
 pub mod adapter;
+pub mod agora;
+pub mod clara;
 pub mod kit;
 pub mod openclaw;
 pub mod registry;
@@ -16,7 +16,7 @@ pub mod relay;
 
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
-pub const ALL: &[&dyn adapter::Face] = &[
+pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
     &registry::face::Registry,
     &relay::face::Relay,
     &agora::face::Agora,

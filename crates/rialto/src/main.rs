@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match commands::Line::try_parse() {
+    match commands::Cli::try_parse() {
         Ok(line) => commands::run(line),
-        Err(error) => commands::misread(&error),
+        Err(error) => commands::report_parse_error(&error),
     }
 }

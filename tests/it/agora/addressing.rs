@@ -1,6 +1,6 @@
 //! Recipients of envelopes: by member, by path, by request id, by resource (R26–R31, D6, D20).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::kit::{Hub, Key, assert_error, envelope_of};
@@ -15,17 +15,17 @@ async fn the_path_names_the_recipient_else_the_envelope_and_both_must_agree() {
     let (alice, bob, carol) = (Key::of(1), Key::of(2), Key::of(3));
     let (bob_reads, carol_reads) =
         (hub.hello(&bob, json!({})).await, hub.hello(&carol, json!({})).await);
-    let by_path = alice.sign(Kind::Status, &json!({"n": 1}));
+    let by_path = alice.sign(MessageType::Status, &json!({"n": 1}));
     hub.tell_to(bob.did(), &by_path).await.expect(202);
-    let by_member = alice.sign_for(Kind::Status, &json!({"n": 2}), Some(bob.public()));
+    let by_member = alice.sign_for(MessageType::Status, &json!({"n": 2}), Some(bob.public()));
     hub.tell(&by_member).await.expect(202);
-    let by_both = alice.sign_for(Kind::Status, &json!({"n": 3}), Some(bob.public()));
+    let by_both = alice.sign_for(MessageType::Status, &json!({"n": 3}), Some(bob.public()));
     hub.tell_to(bob.did(), &by_both).await.expect(202);
     let text = with(&Pen::of(1).note(bob.public()), "/recipient", Some(json!(bob.did())));
     hub.post_envelope(&Pen::of(1).sign(&text)).await.expect(202);
     assert_eq!(hub.letters(&bob_reads).await.len(), 4);
     let before = state(&hub).await;
-    for kind in [Kind::Status, Kind::Hello, Kind::Welcome] {
+    for kind in [MessageType::Status, MessageType::Hello, MessageType::Welcome] {
         let torn = alice.sign_for(kind, &json!({}), Some(bob.public()));
         let reply = hub.tell_to(carol.did(), &torn).await;
         assert_error(&reply, 400);
@@ -105,7 +105,7 @@ async fn a_request_for_nobody_in_particular_goes_to_those_who_list_exactly_its_r
     hub.tell(&one).await.expect(202);
     assert_eq!(asked(&one.id).await, [true, false, false, false, false]);
     // Offline agents rank after online ones.
-    let away = Key::of(2).sign(Kind::Status, &json!({"status": "offline"}));
+    let away = Key::of(2).sign(MessageType::Status, &json!({"status": "offline"}));
     hub.tell(&away).await.expect(202);
     let other = alice.request(SEARCH, json!({}));
     hub.tell(&other).await.expect(202);
@@ -146,17 +146,17 @@ async fn a_greeting_without_address_is_for_the_hub_and_a_status_for_the_director
     let hub = Hub::serve(&[]).await;
     let alice = Key::of(1);
     let entry = || async { hub.get(&format!("/agora/agents/{}", Key::of(1).did()), None).await };
-    let hello = alice.sign(Kind::Hello, &json!({"name": "alice", "capabilities": [SEARCH]}));
+    let hello = alice.sign(MessageType::Hello, &json!({"name": "alice", "capabilities": [SEARCH]}));
     let welcome = hub.tell(&hello).await.expect(200);
     assert_eq!(welcome.str("/type"), "WELCOME");
     assert_eq!(entry().await.expect(200).str("/status"), "idle");
     for word in ["busy", "error", "maintenance", "offline", "idle"] {
-        let status = alice.sign(Kind::Status, &json!({"status": word}));
+        let status = alice.sign(MessageType::Status, &json!({"status": word}));
         let taken = hub.tell(&status).await.expect(202);
         assert_eq!(taken.at("/payload"), json!({"status": "accepted", "message_id": status.id}));
         assert_eq!(entry().await.expect(200).str("/status"), word);
     }
-    let status = alice.sign(Kind::Status, &json!({"capabilities": ["agora:time:v1"]}));
+    let status = alice.sign(MessageType::Status, &json!({"capabilities": ["agora:time:v1"]}));
     hub.tell(&status).await.expect(202);
     let shown = entry().await.expect(200);
     assert_eq!(shown.at("/capabilities"), json!([{"resource": "agora:time:v1"}]));
@@ -168,8 +168,8 @@ async fn a_welcome_and_an_error_about_nothing_need_an_address() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob) = (Key::of(1), Key::of(2));
     let reads = hub.hello(&bob, json!({})).await;
-    let welcome = alice.sign(Kind::Welcome, &json!({"nonce": "n"}));
-    let error = alice.sign(Kind::Error, &json!({"code": 500, "message": "broken"}));
+    let welcome = alice.sign(MessageType::Welcome, &json!({"nonce": "n"}));
+    let error = alice.sign(MessageType::Error, &json!({"code": 500, "message": "broken"}));
     let before = state(&hub).await;
     for said in [&welcome, &error] {
         let reply = hub.tell(said).await;
@@ -188,10 +188,10 @@ async fn a_welcome_and_an_error_about_nothing_need_an_address() {
 async fn an_unknown_recipient_is_404_and_a_known_one_is_written_to_at_any_time() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob) = (Key::of(1), Key::of(2));
-    let note = |n: u8| alice.sign_for(Kind::Status, &json!({"n": n}), Some(bob.public()));
+    let note = |n: u8| alice.sign_for(MessageType::Status, &json!({"n": n}), Some(bob.public()));
     let before = state(&hub).await;
     assert_error(&hub.tell(&note(0)).await, 404);
-    let status = alice.sign(Kind::Status, &json!({}));
+    let status = alice.sign(MessageType::Status, &json!({}));
     for nobody in [bob.did(), "nobody", "did:key:z6Mk", "%FF"] {
         assert_error(&hub.tell_to(nobody, &status).await, 404);
     }
@@ -223,7 +223,7 @@ async fn agents_greet_each_other_with_whatever_they_like() {
     // Between agents these payloads only have to be objects; the hub does not read them.
     let strange = json!({"nonce": 7, "capabilities": "all", "inbox": "yes", "status": ["x"],
         "endpoint": "nowhere", "name": {"first": "A"}});
-    for kind in [Kind::Hello, Kind::Welcome, Kind::Status] {
+    for kind in [MessageType::Hello, MessageType::Welcome, MessageType::Status] {
         for payload in [&json!({}), &strange] {
             let said = alice.sign_for(kind, payload, Some(bob.public()));
             let taken = hub.tell(&said).await.expect(202);

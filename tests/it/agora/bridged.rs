@@ -2,7 +2,7 @@
 //! (R64, R70).
 
 use rialto_core::alias::Protocol;
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ async fn an_agent_of_another_protocol_is_listed_under_a_key_that_the_hub_holds()
     assert_eq!(shown["protocol"], "registry");
     assert_eq!(shown["capabilities"], json!([{"resource": SUMMARIZE, "price": 0.5}]));
     // The key is derived from the hub's secret and the agent's name only.
-    let derived = hub.engine.secret().derive("rialto agora alias v1", &native(worker));
+    let derived = hub.engine.hub_secret().derive("rialto agora alias v1", &native(worker));
     let derived = rialto_protocols::kit::ed25519::SecretKey::from_seed(&derived).public();
     assert_eq!(derived, *alias);
     let own = hub.get(&format!("/agora/agents/{}", bridge.alice.did()), None).await.expect(200);
@@ -187,11 +187,11 @@ async fn nobody_acts_with_a_held_key() {
     let reply = hub.post_text("/agora/envelopes", None, &forged.to_string()).await;
     assert_error(&reply, 401);
     // An envelope signed with a hub-held key is refused when it is posted to the hub.
-    let secret = hub.engine.secret().derive("rialto agora alias v1", &native(&bridge.worker));
+    let secret = hub.engine.hub_secret().derive("rialto agora alias v1", &native(&bridge.worker));
     let secret = rialto_protocols::kit::ed25519::SecretKey::from_seed(&secret);
-    let held = Key { composer: rialto_protocols::agora::Composer::new(secret) };
+    let held = Key { composer: rialto_protocols::agora::EnvelopeSigner::new(secret) };
     for said in
-        [held.request(SUMMARIZE, json!({})), held.sign(Kind::Hello, &json!({"inbox": true}))]
+        [held.request(SUMMARIZE, json!({})), held.sign(MessageType::Hello, &json!({"inbox": true}))]
     {
         assert_error(&hub.tell(&said).await, 401);
     }
@@ -205,9 +205,9 @@ async fn a_worker_at_an_endpoint_is_called_there() {
     let Bridge { hub, alice, alice_reads, alias, .. } = &bridge;
     let request = alice.request(SUMMARIZE, json!({"budget": {"max": 2}}));
     hub.tell_to(&alias.did(), &request).await.expect(202);
-    let offer = hub.newest_is(alice_reads, Kind::Offer).await;
+    let offer = hub.newest_is(alice_reads, MessageType::Offer).await;
     hub.told(&alice.accept_id(offer["id"].as_str().expect("an id"))).await;
-    let result = hub.newest_is(alice_reads, Kind::Result).await;
+    let result = hub.newest_is(alice_reads, MessageType::Result).await;
     bridge.assert_held(&result).await;
     assert_eq!(result["payload"]["data"], json!({"sum": "short"}));
     assert_eq!(called.got()[0].json()["skill_name"], "summarize");
@@ -224,9 +224,9 @@ async fn hired(
     let reads = hub.provider(bob, resource, price).await;
     let boss = hub.orchestrator("acme").await;
     hub.grant("acme", "10").await;
-    let alias = hub.engine.look(|world| {
-        let id = world.agent_named(rialto_protocols::agora::ID, bob.did()).expect("an agent");
-        world.name_of(id, rialto_protocols::registry::ID).expect("an alias").to_owned()
+    let alias = hub.engine.with_world(|world| {
+        let id = world.agent_by_alias(rialto_protocols::agora::ID, bob.did()).expect("an agent");
+        world.alias_of(id, rialto_protocols::registry::ID).expect("an alias").to_owned()
     });
     (reads, boss, alias)
 }
@@ -245,7 +245,7 @@ async fn a_job_of_the_registry_is_a_request_signed_for_its_requester_and_its_res
     let skill = skill_seen(&hub, &alias).await;
     let reply = hire(&hub, &boss, &alias, &skill, 2.0).await.expect(202);
     let job = reply.str("/job_id");
-    let request = hub.newest_is(&reads, Kind::Request).await;
+    let request = hub.newest_is(&reads, MessageType::Request).await;
     assert_eq!(
         request["payload"]["resource"], "agora:weather:v1",
         "with the resource that Bob listed"
@@ -257,7 +257,7 @@ async fn a_job_of_the_registry_is_a_request_signed_for_its_requester_and_its_res
     assert_eq!(request["sender"]["id"], entry(&hub, &boss).await["id"]);
     let id = request["id"].as_str().expect("an id");
     let payload = json!({"request_id": id, "status": "success", "data": {"sky": "clear"}});
-    assert_eq!(hub.told(&bob.sign(Kind::Result, &payload)).await, "COMPLETED");
+    assert_eq!(hub.told(&bob.sign(MessageType::Result, &payload)).await, "COMPLETED");
     assert_eq!(hub.state_of(&reads, id).await, "COMPLETED");
     let done = hub.get(&format!("/registry/jobs/{job}"), Some(&boss.key)).await.expect(200);
     assert_eq!(done.str("/status"), "SUCCESS", "{}", done.text);
@@ -282,7 +282,7 @@ async fn an_error_fails_the_job_of_the_registry_and_its_money_goes_back() {
         let (reads, boss, alias) = hired(&hub, &bob, "agora:weather:v1", Some(json!(1.5))).await;
         let skill = skill_seen(&hub, &alias).await;
         let job = hire(&hub, &boss, &alias, &skill, 2.0).await.expect(202).str("/job_id");
-        let request = hub.newest_is(&reads, Kind::Request).await;
+        let request = hub.newest_is(&reads, MessageType::Request).await;
         let id = request["id"].as_str().expect("an id");
         hub.told(&bob.error(id, code)).await;
         let done = async || hub.get(&format!("/registry/jobs/{job}"), Some(&boss.key)).await;
@@ -345,7 +345,7 @@ async fn a_worker_has_nothing_to_do_with_what_was_withdrawn_or_came_too_late() {
     let offer = hub.newest(alice_reads).await;
     hub.told(&alice.accept_id(offer["id"].as_str().expect("an id"))).await;
     let job = bridge.work().await[0]["job_id"].as_str().expect("an id").to_owned();
-    let late = hub.newest_is(alice_reads, Kind::Error).await;
+    let late = hub.newest_is(alice_reads, MessageType::Error).await;
     // Neither party wrote this, so the hub signs it with its own key.
     assert_eq!(late["sender"]["id"], hub.hub_key().await.did());
     assert_eq!(late["payload"]["code"], 408);
@@ -363,10 +363,10 @@ async fn a_job_of_the_registry_that_is_called_off_is_an_error_of_the_hub() {
     let (reads, boss, alias) = hired(&hub, &bob, "agora:weather:v1", Some(json!(1.5))).await;
     let skill = skill_seen(&hub, &alias).await;
     let job = hire(&hub, &boss, &alias, &skill, 2.0).await.expect(202).str("/job_id");
-    let request = hub.newest_is(&reads, Kind::Request).await;
+    let request = hub.newest_is(&reads, MessageType::Request).await;
     let path = format!("/registry/jobs/{job}/cancel");
     hub.call("POST", &path, Some(&boss.key), None).await.expect(200);
-    let error = hub.newest_is(&reads, Kind::Error).await;
+    let error = hub.newest_is(&reads, MessageType::Error).await;
     assert_eq!(error["sender"]["id"], hub.hub_key().await.did());
     assert_eq!(error["payload"]["request_id"], request["id"]);
     let id = request["id"].as_str().expect("an id");

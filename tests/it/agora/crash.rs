@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -89,7 +89,7 @@ impl Client {
         if provides {
             profile["capabilities"] = json!([SEARCH]);
         }
-        let hello = key.sign_for(Kind::Hello, &profile, Some(self.hub_key().await));
+        let hello = key.sign_for(MessageType::Hello, &profile, Some(self.hub_key().await));
         let welcome = self.tell(&hello).await;
         welcome["payload"]["inbox_token"].as_str().expect("a token").to_owned()
     }
@@ -155,7 +155,7 @@ async fn negotiate(
         let bob = &providers[n % providers.len()];
         let cost = (n % 7) as i64 * 100 + 25;
         let payload = json!({"resource": SEARCH, "params": {"n": n}, "budget": {"max": 10}});
-        let request = alice.sign_for(Kind::Request, &payload, Some(bob.public()));
+        let request = alice.sign_for(MessageType::Request, &payload, Some(bob.public()));
         assert_eq!(client.state(&request).await, "PENDING");
         let offer = bob.offer(&request.id, json!(cost as f64 / 100.0));
         assert_eq!(client.state(&offer).await, "NEGOTIATING");

@@ -1,6 +1,6 @@
 //! The hub's identity and its agent directory (sections 2.1 and 2.6, R23).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, assert_error};
@@ -146,6 +146,6 @@ async fn who_left_or_was_never_there_is_not_shown() {
         assert_eq!(listed(&page), [bob.did()]);
     }
     // A HELLO with the same key lists the agent again.
-    hub.tell(&alice.sign(Kind::Hello, &json!({}))).await.expect(200);
+    hub.tell(&alice.sign(MessageType::Hello, &json!({}))).await.expect(200);
     hub.get(&format!("/agora/agents/{}", alice.did()), None).await.expect(200);
 }

@@ -1,6 +1,6 @@
 //! Required and optional members of an envelope (R1–R10, R19, R20, section 7).
 
-use rialto_protocols::agora::Form;
+use rialto_protocols::agora::SignatureForm;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, assert_error, assert_signed};
@@ -111,7 +111,7 @@ async fn members_nobody_knows_are_signed_kept_and_forwarded_byte_for_byte() {
     let text = serde_json::to_string_pretty(&draft).expect("JSON");
     let text = text.replace(r#""signature": """#, r#""signature":"""#);
     let text = text.replace(r#""keep""#, "[5.0, -0, 1E2, 4.50]");
-    let signed = alice.sign_text(&text, Form::Empty);
+    let signed = alice.sign_text(&text, SignatureForm::Empty);
     hub.post_envelope(&signed).await.expect(202);
     let page = hub.get("/agora/messages", Some(&reads.0)).await.expect(200);
     assert!(page.text.contains(&signed), "{}", page.text);
@@ -162,7 +162,7 @@ async fn what_two_readers_could_read_differently_is_refused_before_the_signature
     // The largest safe integer passes, and so does the unmodified envelope.
     let largest = with(&draft, "/id", Some(json!("largest")));
     let largest = largest.to_string().replacen(&payload, r#"{"n":9007199254740991}"#, 1);
-    hub.post_envelope(&alice.sign_text(&largest, Form::Empty)).await.expect(202);
+    hub.post_envelope(&alice.sign_text(&largest, SignatureForm::Empty)).await.expect(202);
     hub.post_envelope(&good).await.expect(202);
     assert_eq!(hub.letters(&reads).await.len(), 2);
 }
@@ -189,12 +189,12 @@ async fn a_cost_cannot_be_swapped_for_another_with_the_same_double() {
     // Amounts that are valid doubles but not exact or not allowed are refused, too.
     for cost in ["9007199254740992.0", "9007199254740993.0", "0.0000001", "-1"] {
         let text = costing(cost);
-        let reply = hub.post_envelope(&bob.sign_text(&text, Form::Empty)).await;
+        let reply = hub.post_envelope(&bob.sign_text(&text, SignatureForm::Empty)).await;
         assert_bad(&reply, "/payload/cost");
     }
     assert_eq!(state(&hub).await, before);
     // The amount is the number that was signed, however it was spelled.
-    hub.post_envelope(&bob.sign_text(&costing("525.0e-2"), Form::Empty)).await.expect(202);
+    hub.post_envelope(&bob.sign_text(&costing("525.0e-2"), SignatureForm::Empty)).await.expect(202);
     assert_eq!(hub.standing(&reads, &request.id).await["offers"][0]["cost"], 5.25);
 }
 

@@ -2,7 +2,7 @@
 //! R55–R59, R68, section 5).
 
 use rialto_core::time::Millis;
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, Said, assert_error, fresh_id, now};
@@ -24,7 +24,7 @@ fn assert_refusal(reply: &Reply, said: &Said, code: u16, retryable: bool) {
 async fn a_message_that_makes_no_sense_or_comes_at_the_wrong_time_is_400() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, .. } = &pair;
-    let odd = alice.sign(Kind::Request, &json!({"resource": SEARCH}));
+    let odd = alice.sign(MessageType::Request, &json!({"resource": SEARCH}));
     let reply = hub.refuses(&odd, 400).await;
     assert_refusal(&reply, &odd, 400, false);
     assert_eq!(reply.str("/payload/field"), "/payload/params");
@@ -65,7 +65,7 @@ impl Timestamped {
     fn of(&self, key: &Key) -> Said {
         let payload = json!({"resource": SEARCH, "params": {}});
         let at = now().plus(Millis::seconds(self.0));
-        key.sign_at(&fresh_id("late"), at, Kind::Request, &payload, None)
+        key.sign_at(&fresh_id("late"), at, MessageType::Request, &payload, None)
     }
 }
 
@@ -176,7 +176,7 @@ async fn a_provider_that_is_busy_or_away_says_503_itself() {
     assert_eq!(hub.newest(alice_reads).await, error.json());
     assert_eq!(hub.standing_of(bob.did()).failures, 0);
     // An offline agent still receives requests: they wait.
-    hub.tell(&bob.sign(Kind::Status, &json!({"status": "offline"}))).await.expect(202);
+    hub.tell(&bob.sign(MessageType::Status, &json!({"status": "offline"}))).await.expect(202);
     let request = pair.ask(json!({})).await;
     assert_eq!(hub.newest(&pair.bob_reads).await, request.json());
 }
@@ -195,7 +195,7 @@ async fn a_full_inbox_is_503_until_it_is_read() {
     assert_refusal(&reply, &request, 503, true);
     assert!(reply.header("retry-after").is_some());
     assert_eq!(hub.held().await, before);
-    let greeting = alice.sign(Kind::Hello, &json!({}));
+    let greeting = alice.sign(MessageType::Hello, &json!({}));
     assert_refusal(&hub.tell_to(bob.did(), &greeting).await, &greeting, 503, true);
     hub.post("/agora/inbox/ack", Some(&bob_reads.0), &json!({"up_to": 2})).await.expect(200);
     // The same envelope is accepted once there is capacity.
@@ -252,9 +252,9 @@ async fn an_error_that_is_about_no_request_goes_to_whom_it_names() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, bob_reads, .. } = &pair;
     let error = json!({"code": 500, "message": "I cannot read you"});
-    let lost = alice.sign(Kind::Error, &error);
+    let lost = alice.sign(MessageType::Error, &error);
     assert_eq!(hub.refuses(&lost, 400).await.str("/payload/field"), "/recipient");
-    let named = alice.sign_for(Kind::Error, &error, Some(bob.public()));
+    let named = alice.sign_for(MessageType::Error, &error, Some(bob.public()));
     hub.tell(&named).await.expect(202);
     assert_eq!(hub.newest(bob_reads).await, named.json());
 }

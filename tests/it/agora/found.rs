@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
@@ -33,7 +33,8 @@ async fn the_hubs_own_words_posted_back_are_nobodys() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, .. } = &pair;
     let did = hub.hub_key().await.did();
-    let refusal = hub.tell(&spoiled(&alice.sign(Kind::Status, &json!({})))).await.expect(401);
+    let refusal =
+        hub.tell(&spoiled(&alice.sign(MessageType::Status, &json!({})))).await.expect(401);
     let error = as_said(&refusal.json());
     let reply = hub.tell_to(bob.did(), &error).await;
     assert!(hub.letters(&pair.bob_reads).await.is_empty(), "the hub wrote to Bob: {}", reply.text);
@@ -59,7 +60,8 @@ async fn a_page_of_large_envelopes_is_cut_short() {
     let pair = Pair::meet().await;
     let blob = "x".repeat(1_000_000);
     for _ in 0..24 {
-        let said = pair.alice.sign_for(Kind::Status, &json!({"b": blob}), Some(pair.bob.public()));
+        let said =
+            pair.alice.sign_for(MessageType::Status, &json!({"b": blob}), Some(pair.bob.public()));
         pair.hub.tell(&said).await.expect(202);
     }
     let page = pair.hub.get("/agora/messages?after=0&limit=200", Some(&pair.bob_reads.0)).await;
@@ -86,7 +88,7 @@ async fn newcomers_of_one_address_are_counted() {
     let hub = Hub::serve(&[("limits.registrations_per_minute", "10")]).await;
     let mut refused = 0;
     for n in 1..=40 {
-        let reply = hub.tell(&Key::of(n).sign(Kind::Hello, &json!({}))).await;
+        let reply = hub.tell(&Key::of(n).sign(MessageType::Hello, &json!({}))).await;
         refused += u32::from(reply.status == 429);
     }
     assert!(refused >= 29, "only {refused} of 40 new keys were refused");
@@ -99,8 +101,8 @@ async fn junk_on_a_socket_is_counted() {
     let url = format!("{}/agora/ws", hub.url.replace("http://", "ws://"));
     let mut socket = tokio_tungstenite::connect_async(url).await.expect("a socket").0;
     let key = Key::of(1);
-    let hello = key.sign_for(Kind::Hello, &json!({}), Some(hub.hub_key().await));
-    let junk = spoiled(&key.sign(Kind::Status, &json!({})));
+    let hello = key.sign_for(MessageType::Hello, &json!({}), Some(hub.hub_key().await));
+    let junk = spoiled(&key.sign(MessageType::Status, &json!({})));
     socket.send(Message::text(hello.text)).await.expect("taken");
     let mut stopped = false;
     for _ in 0..300 {
@@ -138,7 +140,7 @@ async fn a_message_of_the_relay_does_not_vanish() {
 #[tokio::test]
 async fn who_said_it_is_away_is_not_blamed_for_a_request_of_a_moment() {
     let pair = Pair::meet().await;
-    let away = pair.bob.sign(Kind::Status, &json!({"status": "offline"}));
+    let away = pair.bob.sign(MessageType::Status, &json!({"status": "offline"}));
     pair.hub.tell(&away).await.expect(202);
     let request = pair.ask(json!({"timeout": 20})).await;
     pair.fails(&request).await;
@@ -150,7 +152,8 @@ async fn who_said_it_is_away_is_not_blamed_for_a_request_of_a_moment() {
 #[tokio::test]
 async fn a_greeting_meant_for_somebody_else_gives_no_webhook_secret_away() {
     let hub = Hub::serve(&[]).await;
-    let hello = Key::of(1).sign(Kind::Hello, &json!({"endpoint": "https://agent.example/hook"}));
+    let hello =
+        Key::of(1).sign(MessageType::Hello, &json!({"endpoint": "https://agent.example/hook"}));
     let welcome = hub.tell(&hello).await.expect(200);
     assert!(!welcome.text.contains("whsec_"), "the bearer has the agent's secret");
 }

@@ -151,7 +151,7 @@ async fn a_wall_clock_that_was_set_is_the_one_freshness_goes_by_and_no_deadline_
         let held = pair.purse().await;
         // As after a suspended machine, or when the clock is corrected.
         hub.clock.set_wall(Millis::seconds(seconds));
-        hub.engine.wake();
+        hub.engine.wake_lane();
         let reply = post(hub, &from_now(0)).await.expect(401);
         let why = if seconds > 0 { "stale timestamp" } else { "ahead" };
         assert!(reply.str("/payload/message").contains(why), "{}", reply.text);

@@ -1,6 +1,6 @@
 //! HELLO to the hub and the WELCOME it answers with (R60, R69, section 2.4, section 7).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::kit::{Hub, Key, assert_error, assert_signed, foreign, fresh_id, now};
@@ -14,7 +14,7 @@ async fn a_welcome_proves_that_this_hello_was_heard_by_this_hub() {
     let (alice, own) = (Key::of(1), hub.hub_key().await);
     let payload = json!({"nonce": "n-1", "name": "alice", "inbox": true});
     for path in ["/agora/envelopes", "/agora", &format!("/agora/agents/{own}")] {
-        let hello = alice.sign_for(Kind::Hello, &payload, Some(own));
+        let hello = alice.sign_for(MessageType::Hello, &payload, Some(own));
         let welcome = hub.call("POST", path, None, Some(&hello.text)).await.expect(200);
         assert_eq!(assert_signed(&welcome.text), own);
         assert_eq!(welcome.str("/type"), "WELCOME");
@@ -47,10 +47,10 @@ async fn a_token_is_only_for_a_hello_that_was_signed_for_this_hub_and_asks_for_o
     let wants = json!({"inbox": true});
     // Signed without a recipient: any third party could bring it here, also under the hub's own
     // path.
-    let open = alice.sign(Kind::Hello, &wants);
-    let other = alice.sign(Kind::Hello, &wants);
-    let modest = alice.sign_for(Kind::Hello, &json!({}), Some(own));
-    let never = alice.sign_for(Kind::Hello, &json!({"inbox": false}), Some(own));
+    let open = alice.sign(MessageType::Hello, &wants);
+    let other = alice.sign(MessageType::Hello, &wants);
+    let modest = alice.sign_for(MessageType::Hello, &json!({}), Some(own));
+    let never = alice.sign_for(MessageType::Hello, &json!({"inbox": false}), Some(own));
     let welcomes = [
         hub.tell(&open).await.expect(200),
         hub.tell_to(&own.did(), &other).await.expect(200),
@@ -63,7 +63,7 @@ async fn a_token_is_only_for_a_hello_that_was_signed_for_this_hub_and_asks_for_o
         assert!(welcome.json().pointer("/payload/inbox_token_expires_at").is_none());
     }
     // Signed for another hub or agent: not valid here.
-    let away = alice.sign_for(Kind::Hello, &wants, Some(Key::of(9).public()));
+    let away = alice.sign_for(MessageType::Hello, &wants, Some(Key::of(9).public()));
     assert_error(&hub.tell(&away).await, 404);
     assert_error(&hub.tell_to(&own.did(), &away).await, 400);
     // Too old, so it may have been captured.
@@ -110,18 +110,18 @@ async fn an_endpoint_brings_a_secret_and_must_be_one_that_may_be_called() {
     for endpoint in
         ["http://127.0.0.1:9/in", "https://10.0.0.1/in", "https://169.254.169.254/latest"]
     {
-        let hello = alice.sign(Kind::Hello, &json!({"endpoint": endpoint}));
+        let hello = alice.sign(MessageType::Hello, &json!({"endpoint": endpoint}));
         let reply = hub.tell(&hello).await;
         assert_error(&reply, 400);
         assert_eq!(reply.str("/payload/field"), "/payload/endpoint");
     }
     assert_eq!(state(&hub).await, before);
     let profile = json!({"endpoint": "https://agent.example/in"});
-    let to_hub = alice.sign_for(Kind::Hello, &profile, Some(hub.hub_key().await));
+    let to_hub = alice.sign_for(MessageType::Hello, &profile, Some(hub.hub_key().await));
     let welcome = hub.tell(&to_hub).await.expect(200);
     assert!(!welcome.str("/payload/webhook_secret").is_empty());
     // Without a recipient, it may have been brought by a third party.
-    let welcome = hub.tell(&alice.sign(Kind::Hello, &profile)).await.expect(200);
+    let welcome = hub.tell(&alice.sign(MessageType::Hello, &profile)).await.expect(200);
     assert!(welcome.json().pointer("/payload/webhook_secret").is_none());
     let entry = hub.get(&format!("/agora/agents/{}", alice.did()), None).await.expect(200);
     assert!(!entry.text.contains("agent.example"), "the endpoint is private");
@@ -137,7 +137,7 @@ async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
         json!({"nonce": 7, "name": ["x"], "greeting": {"deep": [1]}}),
         json!({"nonce": null, "capabilities": null, "endpoint": null, "inbox": null}),
     ] {
-        let welcome = hub.tell(&alice.sign(Kind::Hello, &payload)).await.expect(200);
+        let welcome = hub.tell(&alice.sign(MessageType::Hello, &payload)).await.expect(200);
         assert!(welcome.json().pointer("/payload/nonce").is_none());
     }
     // Members that would be listed, called or issued must be valid.
@@ -153,7 +153,7 @@ async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
         (json!({"endpoint": "here"}), "/payload/endpoint"),
         (json!({"nonce": "n".repeat(257)}), "/payload/nonce"),
     ] {
-        let reply = hub.tell(&alice.sign(Kind::Hello, &payload)).await;
+        let reply = hub.tell(&alice.sign(MessageType::Hello, &payload)).await;
         assert_error(&reply, 400);
         assert_eq!(reply.str("/payload/field"), field, "{}", reply.text);
     }
@@ -166,19 +166,19 @@ async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
     let (key, bob) = (Key::of(1), Key::of(2));
     let bob_reads = hub.hello(&bob, json!({})).await;
     let entry = async || hub.get(&format!("/agora/agents/{}", key.did()), None).await.expect(200);
-    let sign = |kind: Kind, payload: &str, to| {
+    let sign = |kind: MessageType, payload: &str, to| {
         key.sign_text(&fresh_id(kind.as_str()), now(), kind, payload, to)
     };
-    for hello in foreign(Kind::Hello) {
-        let welcome = hub.tell(&sign(Kind::Hello, &hello, None)).await.expect(200);
+    for hello in foreign(MessageType::Hello) {
+        let welcome = hub.tell(&sign(MessageType::Hello, &hello, None)).await.expect(200);
         assert_eq!(welcome.str("/type"), "WELCOME");
         let shown = entry().await;
         assert_eq!(shown.at("/capabilities"), json!([]), "{hello}");
         assert_ne!(shown.str("/name"), "", "an empty name is ignored");
     }
     let known = json!({"capabilities": ["agora:time:v1"], "name": "clock"});
-    hub.tell(&key.sign(Kind::Hello, &known)).await.expect(200);
-    for (kind, status) in [(Kind::Hello, 200), (Kind::Status, 202)] {
+    hub.tell(&key.sign(MessageType::Hello, &known)).await.expect(200);
+    for (kind, status) in [(MessageType::Hello, 200), (MessageType::Status, 202)] {
         for payload in foreign(kind) {
             hub.tell(&sign(kind, &payload, None)).await.expect(status);
             let shown = entry().await;
@@ -193,7 +193,7 @@ async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
     }
     // A member of the known shape is still validated.
     let wrong = json!({"capabilities": [{"resource": "agora:time:v1", "price": -1}]});
-    let refused = hub.tell(&key.sign(Kind::Hello, &wrong)).await;
+    let refused = hub.tell(&key.sign(MessageType::Hello, &wrong)).await;
     assert_error(&refused, 400);
     assert_eq!(refused.str("/payload/field"), "/payload/capabilities/0/price");
 }

@@ -24,7 +24,7 @@ async fn three_spellings_of_a_key_are_one_agent_shown_as_did_key() {
             hub.post_envelope(&Pen::of(2).sign(&draft)).await.expect(202);
         }
         // and in a path.
-        let note = bob.sign(rialto_protocols::agora::Kind::Status, &json!({}));
+        let note = bob.sign(rialto_protocols::agora::MessageType::Status, &json!({}));
         hub.tell_to(&id, &note).await.expect(202);
         let shown = hub.get(&format!("/agora/agents/{id}"), None).await.expect(200);
         assert_eq!((shown.str("/id"), shown.str("/name")), (alice.did(), "alice".to_owned()));

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::envelope::{self, Envelope};
-use rialto_protocols::agora::{Composer, Draft, Kind, WINDOW, proof, receipt};
+use rialto_protocols::agora::{
+    EnvelopeSigner, MessageType, UnsignedEnvelope, WINDOW, proof, receipt,
+};
 use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
 use rialto_protocols::kit::ijson;
 use serde_json::{Value, json};
@@ -22,11 +24,11 @@ pub fn fresh_id(what: &str) -> String {
 }
 
 /// Payloads of a type as foreign clients write them; the fixture names the clients.
-pub fn foreign(kind: Kind) -> Vec<String> {
+pub fn foreign(kind: MessageType) -> Vec<String> {
     const CLIENTS: &str = include_str!("../../../crates/protocols/src/agora/fixtures/clients.json");
     let all = ijson::read(CLIENTS.as_bytes()).expect("JSON");
-    match all.get(kind.as_str()).map(ijson::Json::kind) {
-        Some(ijson::Kind::List(payloads)) => {
+    match all.get(kind.as_str()).map(ijson::Json::value) {
+        Some(ijson::JsonValue::Array(payloads)) => {
             payloads.iter().map(|payload| payload.raw().to_owned()).collect()
         }
         other => panic!("{kind:?}: {other:?}"),
@@ -42,13 +44,13 @@ pub fn now() -> Timestamp {
 /// An agent with a throw-away key.
 #[derive(Clone, Debug)]
 pub struct Key {
-    pub composer: Composer,
+    pub composer: EnvelopeSigner,
 }
 
 impl Key {
     /// The key derived from a number, the same every time.
     pub fn of(number: u8) -> Self {
-        Self { composer: Composer::new(SecretKey::from_seed(&[number; 32])) }
+        Self { composer: EnvelopeSigner::new(SecretKey::from_seed(&[number; 32])) }
     }
 
     pub fn did(&self) -> &str {
@@ -64,11 +66,11 @@ impl Key {
     }
 
     /// An envelope signed now, with a new id.
-    pub fn sign(&self, kind: Kind, payload: &Value) -> Said {
+    pub fn sign(&self, kind: MessageType, payload: &Value) -> Said {
         self.sign_for(kind, payload, None)
     }
 
-    pub fn sign_for(&self, kind: Kind, payload: &Value, to: Option<PublicKey>) -> Said {
+    pub fn sign_for(&self, kind: MessageType, payload: &Value, to: Option<PublicKey>) -> Said {
         self.sign_at(&fresh_id(kind.as_str()), now(), kind, payload, to)
     }
 
@@ -76,7 +78,7 @@ impl Key {
         &self,
         id: &str,
         timestamp: Timestamp,
-        kind: Kind,
+        kind: MessageType,
         payload: &Value,
         recipient: Option<PublicKey>,
     ) -> Said {
@@ -88,11 +90,12 @@ impl Key {
         &self,
         id: &str,
         timestamp: Timestamp,
-        kind: Kind,
+        kind: MessageType,
         payload: &str,
         recipient: Option<PublicKey>,
     ) -> Said {
-        let draft = Draft { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
+        let draft =
+            UnsignedEnvelope { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
         let signed = self.composer.sign(&draft).expect("a payload");
         Said { id: id.to_owned(), text: signed.text }
     }
@@ -105,29 +108,29 @@ impl Key {
         let mut payload = json!({"resource": resource, "params": {"q": "weather tokyo"}});
         let (members, more) = (payload.as_object_mut().expect("an object"), more);
         members.extend(more.as_object().expect("an object").clone());
-        self.sign_for(Kind::Request, &payload, to)
+        self.sign_for(MessageType::Request, &payload, to)
     }
 
     pub fn offer(&self, request_id: &str, cost: Value) -> Said {
         let payload = json!({"request_id": request_id, "cost": cost, "ttl": 60_000, "eta": 1_000});
-        self.sign(Kind::Offer, &payload)
+        self.sign(MessageType::Offer, &payload)
     }
 
     /// Accepts an offer and names its sender.
     pub fn accept(&self, offer: &Said) -> Said {
         let provider =
             offer.json()["sender"]["id"].as_str().and_then(|id| PublicKey::parse(id).ok());
-        self.sign_for(Kind::Accept, &json!({"offer_id": offer.id}), provider)
+        self.sign_for(MessageType::Accept, &json!({"offer_id": offer.id}), provider)
     }
 
     /// Accepts an offer by its id alone, as the spec prints it.
     pub fn accept_id(&self, offer_id: &str) -> Said {
-        self.sign(Kind::Accept, &json!({"offer_id": offer_id}))
+        self.sign(MessageType::Accept, &json!({"offer_id": offer_id}))
     }
 
     pub fn result(&self, request_id: &str) -> Said {
         let payload = json!({"request_id": request_id, "status": "success", "data": {"n": 1}});
-        self.sign(Kind::Result, &payload)
+        self.sign(MessageType::Result, &payload)
     }
 
     pub fn partial(&self, request_id: &str, last: bool) -> Said {
@@ -135,12 +138,12 @@ impl Key {
         if last {
             payload["final"] = true.into();
         }
-        self.sign(Kind::Result, &payload)
+        self.sign(MessageType::Result, &payload)
     }
 
     pub fn error(&self, request_id: &str, code: i64) -> Said {
         let payload = json!({"request_id": request_id, "code": code, "message": "cannot"});
-        self.sign(Kind::Error, &payload)
+        self.sign(MessageType::Error, &payload)
     }
 }
 
@@ -179,7 +182,7 @@ impl Hub {
 
     /// Shuts the hub down and starts another on the same data.
     pub async fn restart(self, flags: &[(&str, &str)]) -> Self {
-        Self(self.0.restart(rialto_hub::config::Posture::Serve, flags).await)
+        Self(self.0.restart(rialto_hub::config::Profile::Serve, flags).await)
     }
 
     /// The hub's own key.
@@ -203,7 +206,7 @@ impl Hub {
         let mut payload = profile;
         payload["inbox"] = true.into();
         let hub = self.hub_key().await;
-        let hello = key.sign_for(Kind::Hello, &payload, Some(hub));
+        let hello = key.sign_for(MessageType::Hello, &payload, Some(hub));
         let welcome = self.tell(&hello).await.expect(200);
         assert_eq!(welcome.str("/type"), "WELCOME");
         Token(welcome.str("/payload/inbox_token"))
@@ -260,16 +263,16 @@ impl Hub {
 #[track_caller]
 pub fn assert_vouched(hub: PublicKey, item: &Value) {
     let text = item["envelope"].to_string();
-    let json = envelope::parse(text.as_bytes()).expect("an envelope");
+    let json = envelope::read_json(text.as_bytes()).expect("an envelope");
     let envelope = Envelope::read(&json).expect("an envelope");
-    let vouched = receipt::check(&item["receipt"].to_string(), hub, &envelope, WINDOW);
+    let vouched = receipt::check_receipt(&item["receipt"].to_string(), hub, &envelope, WINDOW);
     vouched.expect("the hub vouches for it");
 }
 
 /// Checks that a response is an envelope signed just now, and returns its sender.
 #[track_caller]
 pub fn assert_signed(text: &str) -> PublicKey {
-    let json = envelope::parse(text.as_bytes()).expect("an envelope");
+    let json = envelope::read_json(text.as_bytes()).expect("an envelope");
     let envelope = Envelope::read(&json).expect("an envelope");
     proof::prove(&envelope, now(), WINDOW).expect("a signature").key
 }
@@ -300,6 +303,6 @@ impl Hub {
 
     /// Starts a hub on an existing data directory.
     pub async fn resume(dir: tempfile::TempDir, flags: &[(&str, &str)]) -> Self {
-        Self(TestHub::start(rialto_hub::config::Posture::Serve, flags, dir).await)
+        Self(TestHub::start(rialto_hub::config::Profile::Serve, flags, dir).await)
     }
 }

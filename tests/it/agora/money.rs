@@ -42,13 +42,13 @@ async fn an_error_after_the_agreement_gives_all_of_it_back() {
 
 /// An OFFER whose `cost` is spelled this way.
 fn written(by: &Key, request: &Said, cost: &str) -> Said {
-    use rialto_protocols::agora::{Draft, Kind};
+    use rialto_protocols::agora::{MessageType, UnsignedEnvelope};
     let id = fresh_id("offer");
     let payload = format!(r#"{{"request_id":"{}","cost":{cost},"ttl":60000,"eta":0}}"#, request.id);
-    let draft = Draft {
+    let draft = UnsignedEnvelope {
         id: &id,
         timestamp: super::kit::now(),
-        kind: Kind::Offer,
+        kind: MessageType::Offer,
         payload: &payload,
         recipient: None,
         hub: None,
@@ -105,7 +105,7 @@ async fn a_millionth_is_held_and_paid_and_less_than_that_is_no_amount() {
     hub.told(&alice.accept(&offer)).await;
     let held = async |key: &Key| {
         let owner = key.owner();
-        hub.engine.look(|world| {
+        hub.engine.with_world(|world| {
             let account = world.owners().find(|one| one.name == owner).expect("an owner");
             (account.available.micros(), account.held.micros())
         })
@@ -207,7 +207,7 @@ async fn many_accepts_at_once_never_spend_a_credit_twice() {
 
 /// Credits come from grants only.
 fn assert_balanced(pair: &Pair) {
-    let sum: i64 = pair.hub.engine.look(|world| {
+    let sum: i64 = pair.hub.engine.with_world(|world| {
         world.owners().map(|owner| owner.available.micros() + owner.held.micros()).sum()
     });
     assert_eq!(sum, 0, "the issue account owes what the others have");

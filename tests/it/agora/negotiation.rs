@@ -1,7 +1,7 @@
 //! REQUEST, OFFER, ACCEPT, RESULT between two agents, and what each state refuses (R32, R34–R38,
 //! R40, R41, R43, R47–R49, R51, R52, D10, D15).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::kit::{Key, assert_error};
@@ -114,28 +114,31 @@ async fn strangers_are_told_the_same_as_about_ids_that_nobody_used() {
         let refused = hub.refuses(&by.sign(kind, &payload), 401).await;
         (refused.str("/payload/message"), refused.at("/payload/retryable"))
     };
-    let nobodys = message(&mallory, Kind::Accept, json!({"offer_id": "never"})).await;
+    let nobodys = message(&mallory, MessageType::Accept, json!({"offer_id": "never"})).await;
     for id in [&*request.id, "never"] {
         let terms = json!({"request_id": id, "cost": 1, "ttl": 1, "eta": 0});
         let output = json!({"request_id": id, "status": "success", "data": {}});
         let error = json!({"request_id": id, "code": 500, "message": "no"});
-        for (kind, payload) in [(Kind::Offer, terms), (Kind::Result, output), (Kind::Error, error)]
-        {
+        for (kind, payload) in [
+            (MessageType::Offer, terms),
+            (MessageType::Result, output),
+            (MessageType::Error, error),
+        ] {
             assert_eq!(message(&mallory, kind, payload).await, nobodys, "{kind} {id}");
         }
     }
     let taken = json!({"offer_id": first.id});
-    assert_eq!(message(&mallory, Kind::Accept, taken.clone()).await, nobodys);
+    assert_eq!(message(&mallory, MessageType::Accept, taken.clone()).await, nobodys);
     // Neither party may act as the other.
-    assert_eq!(message(bob, Kind::Accept, taken).await, nobodys);
+    assert_eq!(message(bob, MessageType::Accept, taken).await, nobodys);
     let own = json!({"request_id": request.id, "cost": 1, "ttl": 1, "eta": 0});
-    assert_eq!(message(alice, Kind::Offer, own).await, nobodys);
+    assert_eq!(message(alice, MessageType::Offer, own).await, nobodys);
     let own = json!({"request_id": request.id, "status": "success", "data": {}});
-    assert_eq!(message(alice, Kind::Result, own).await, nobodys);
+    assert_eq!(message(alice, MessageType::Result, own).await, nobodys);
     // An offer's id is not valid as a request's id, nor the reverse.
     let crossed = json!({"request_id": first.id, "status": "success", "data": {}});
-    assert_eq!(message(bob, Kind::Result, crossed).await, nobodys);
-    assert_eq!(message(alice, Kind::Accept, json!({"offer_id": request.id})).await, nobodys);
+    assert_eq!(message(bob, MessageType::Result, crossed).await, nobodys);
+    assert_eq!(message(alice, MessageType::Accept, json!({"offer_id": request.id})).await, nobodys);
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
 }
 
@@ -161,41 +164,65 @@ async fn the_members_of_each_message_have_their_types_and_ranges() {
     let none = Value::Null;
     let long = json!("x".repeat(257));
     let bad = [
-        (alice, Kind::Request, &ask, "resource", vec![none.clone(), json!(1), json!(""), long]),
-        (alice, Kind::Request, &ask, "params", vec![none.clone(), json!([]), json!("{}")]),
-        (alice, Kind::Request, &ask, "budget", vec![json!(5), json!("5"), json!([5])]),
         (
             alice,
-            Kind::Request,
+            MessageType::Request,
+            &ask,
+            "resource",
+            vec![none.clone(), json!(1), json!(""), long],
+        ),
+        (alice, MessageType::Request, &ask, "params", vec![none.clone(), json!([]), json!("{}")]),
+        (alice, MessageType::Request, &ask, "budget", vec![json!(5), json!("5"), json!([5])]),
+        (
+            alice,
+            MessageType::Request,
             &ask,
             "timeout",
             vec![json!(0), json!(-1), json!(1.5), json!("1000"), json!(86_400_001)],
         ),
-        (bob, Kind::Offer, &terms, "request_id", vec![none.clone(), json!(1), json!("")]),
+        (bob, MessageType::Offer, &terms, "request_id", vec![none.clone(), json!(1), json!("")]),
         (
             bob,
-            Kind::Offer,
+            MessageType::Offer,
             &terms,
             "cost",
             vec![none.clone(), json!(-1), json!("1"), json!(0.000_000_1), json!(1e10)],
         ),
-        (bob, Kind::Offer, &terms, "ttl", vec![none.clone(), json!(0), json!(-1), json!(1.5)]),
-        (bob, Kind::Offer, &terms, "eta", vec![none.clone(), json!(-1), json!("0"), json!(0.5)]),
-        (alice, Kind::Accept, &accept, "offer_id", vec![none.clone(), json!(7), json!("")]),
-        (alice, Kind::Accept, &accept, "payment_proof", vec![json!(1), json!({})]),
-        (bob, Kind::Result, &output, "request_id", vec![none.clone(), json!(1)]),
         (
             bob,
-            Kind::Result,
+            MessageType::Offer,
+            &terms,
+            "ttl",
+            vec![none.clone(), json!(0), json!(-1), json!(1.5)],
+        ),
+        (
+            bob,
+            MessageType::Offer,
+            &terms,
+            "eta",
+            vec![none.clone(), json!(-1), json!("0"), json!(0.5)],
+        ),
+        (alice, MessageType::Accept, &accept, "offer_id", vec![none.clone(), json!(7), json!("")]),
+        (alice, MessageType::Accept, &accept, "payment_proof", vec![json!(1), json!({})]),
+        (bob, MessageType::Result, &output, "request_id", vec![none.clone(), json!(1)]),
+        (
+            bob,
+            MessageType::Result,
             &output,
             "status",
             vec![none.clone(), json!("failed"), json!("SUCCESS"), json!(true)],
         ),
-        (bob, Kind::Result, &output, "data", vec![none.clone(), json!([]), json!("x"), json!(1)]),
-        (bob, Kind::Result, &output, "final", vec![json!("true"), json!(1)]),
-        (bob, Kind::Error, &error, "code", vec![none.clone(), json!("500"), json!(500.5)]),
-        (bob, Kind::Error, &error, "message", vec![none.clone(), json!(1)]),
-        (bob, Kind::Error, &error, "request_id", vec![json!(1), json!({})]),
+        (
+            bob,
+            MessageType::Result,
+            &output,
+            "data",
+            vec![none.clone(), json!([]), json!("x"), json!(1)],
+        ),
+        (bob, MessageType::Result, &output, "final", vec![json!("true"), json!(1)]),
+        (bob, MessageType::Error, &error, "code", vec![none.clone(), json!("500"), json!(500.5)]),
+        (bob, MessageType::Error, &error, "message", vec![none.clone(), json!(1)]),
+        (bob, MessageType::Error, &error, "request_id", vec![json!(1), json!({})]),
     ];
     let before = hub.held().await;
     for (by, kind, good, member, values) in bad {
@@ -223,12 +250,12 @@ async fn a_proof_of_payment_is_kept_and_passed_on_and_not_interpreted() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let offer = pair.offer(&request, json!(2)).await;
     let payload = json!({"offer_id": offer.id, "payment_proof": "ipfs://☂\n{\"paid\":1000}"});
-    let accept = alice.sign_for(Kind::Accept, &payload, Some(bob.public()));
+    let accept = alice.sign_for(MessageType::Accept, &payload, Some(bob.public()));
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await["payload"], payload);
     // Nothing is paid for it.
     assert_eq!(pair.purse().await, credits("8", "2"));
-    let kept = hub.engine.look(|world| {
+    let kept = hub.engine.with_world(|world| {
         world.live_jobs().find_map(|job| job.payment_proof.clone()).expect("it is kept")
     });
     assert_eq!(payload["payment_proof"], kept);

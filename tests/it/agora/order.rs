@@ -3,7 +3,7 @@
 //! Size, JSON, members, `sender.id`, time, signature, replay, block list, rate, address, party,
 //! state, money. The pairs around the rate are in `refusals`, which can exhaust the limit.
 
-use rialto_protocols::agora::{Form, Kind};
+use rialto_protocols::agora::{MessageType, SignatureForm};
 use rialto_protocols::kit::base64url;
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ async fn size_then_json_then_members_then_the_key_then_the_time_then_the_signatu
     let time = with(&key, "/timestamp", Some(json!(from_now(0))));
     assert_says(&hub.post_envelope(&time.to_string()).await, 401, "sender.signature");
     let unsigned = with(&time, "/sender/signature", Some(json!("")));
-    let forged = Pen::of(3).sign_text(&unsigned.to_string(), Form::Empty);
+    let forged = Pen::of(3).sign_text(&unsigned.to_string(), SignatureForm::Empty);
     assert_says(&hub.post_envelope(&forged).await, 401, "the signature");
     // The last error is the address.
     assert_says(&hub.post_envelope(&alice.sign(&unsigned)).await, 404, "recipient");
@@ -147,5 +147,5 @@ async fn an_address_comes_before_the_party_and_that_before_state_and_money() {
     assert_error(&hub.tell(&eve.accept(&other)).await, 401);
     assert_eq!(state(&hub).await, before);
     // A missing address is not reported for a message type that needs none.
-    assert_error(&hub.tell(&eve.sign(Kind::Welcome, &json!({}))).await, 400);
+    assert_error(&hub.tell(&eve.sign(MessageType::Welcome, &json!({}))).await, 400);
 }

@@ -1,6 +1,6 @@
 //! Partial results (R42, R49, D9).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::scene::{Pair, credits, kinds};
@@ -13,7 +13,7 @@ async fn parts_are_passed_on_and_the_work_goes_on_until_the_last() {
     for n in 0..3 {
         let data = json!({"n": n, "text": "…"});
         let payload = json!({"request_id": request.id, "status": "partial", "data": data});
-        let part = bob.sign(Kind::Result, &payload);
+        let part = bob.sign(MessageType::Result, &payload);
         assert_eq!(hub.told(&part).await, "PROCESSING");
         assert_eq!(hub.newest(alice_reads).await, part.json());
         assert_eq!(pair.state(&request).await, "PROCESSING");
@@ -34,7 +34,7 @@ async fn a_part_that_is_final_completes_and_is_paid() {
     let request = pair.agree(json!(2), json!({"budget": {"max": 6}})).await;
     // A part is final only if it says so: `false` and no member mean the same.
     let open = json!({"request_id": request.id, "status": "partial", "data": {}, "final": false});
-    assert_eq!(hub.told(&bob.sign(Kind::Result, &open)).await, "PROCESSING");
+    assert_eq!(hub.told(&bob.sign(MessageType::Result, &open)).await, "PROCESSING");
     let last = bob.partial(&request.id, true);
     assert_eq!(hub.told(&last).await, "COMPLETED");
     assert_eq!(pair.state(&request).await, "COMPLETED");

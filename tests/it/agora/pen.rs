@@ -1,7 +1,7 @@
 //! Envelopes built by hand, so that they can be wrong in every way.
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::Form;
+use rialto_protocols::agora::SignatureForm;
 use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
 use rialto_protocols::kit::jcs::{self, Edit};
 use rialto_protocols::kit::{base64url, ijson, rfc3339};
@@ -44,7 +44,7 @@ impl Pen {
         json!({
             "protocol": "agora/1.0",
             "id": fresh_id(kind),
-            "timestamp": rfc3339::millis(now()),
+            "timestamp": rfc3339::format_millis(now()),
             "type": kind,
             "sender": {"id": self.did(), "signature": ""},
             "payload": payload,
@@ -60,20 +60,20 @@ impl Pen {
 
     /// The text of an envelope with its signature filled in.
     pub fn sign(&self, draft: &Value) -> String {
-        self.sign_text(&draft.to_string(), Form::Empty)
+        self.sign_text(&draft.to_string(), SignatureForm::Empty)
     }
 
     /// The same, signed without the signature member.
     pub fn sign_removed(&self, draft: &Value) -> String {
-        self.sign_text(&draft.to_string(), Form::Removed)
+        self.sign_text(&draft.to_string(), SignatureForm::Removed)
     }
 
     /// Signs a text unchanged, whatever its members are.
-    pub fn sign_text(&self, text: &str, form: Form) -> String {
+    pub fn sign_text(&self, text: &str, form: SignatureForm) -> String {
         let json = ijson::read(text.as_bytes()).expect("JSON");
-        let to = (form == Form::Empty).then_some(r#""""#);
-        let edit = Edit { path: &["sender", "signature"], to };
-        let canonical = jcs::canonical_with(&json, edit).expect("numbers");
+        let to = (form == SignatureForm::Empty).then_some(r#""""#);
+        let edit = Edit { path: &["sender", "signature"], replacement: to };
+        let canonical = jcs::canonicalize_with(&json, edit).expect("numbers");
         self.sign_over(text, &canonical)
     }
 
@@ -87,12 +87,12 @@ impl Pen {
 
 /// A time some seconds from now, as text.
 pub fn from_now(seconds: i64) -> String {
-    rfc3339::millis(Timestamp(now().0 + Millis::seconds(seconds).0))
+    rfc3339::format_millis(Timestamp(now().0 + Millis::seconds(seconds).0))
 }
 
 /// The canonical text, as the hub computes it.
 pub fn canonical(text: &str) -> String {
-    jcs::canonical(&ijson::read(text.as_bytes()).expect("JSON")).expect("numbers")
+    jcs::canonicalize(&ijson::read(text.as_bytes()).expect("JSON")).expect("numbers")
 }
 
 /// Everything a refused envelope could have changed: rows, public pages and inboxes.

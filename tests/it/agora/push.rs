@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use rialto_protocols::agora::{Kind, receipt};
+use rialto_protocols::agora::{MessageType, receipt};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -23,7 +23,7 @@ fn header<'a>(got: &'a Got, name: &str) -> &'a str {
 /// Bob registers an endpoint and gets its secret.
 async fn at_endpoint(hub: &Hub, key: &Key, url: &str) -> (Token, String) {
     let profile = json!({"inbox": true, "endpoint": url});
-    let hello = key.sign_for(Kind::Hello, &profile, Some(hub.hub_key().await));
+    let hello = key.sign_for(MessageType::Hello, &profile, Some(hub.hub_key().await));
     let welcome = hub.tell(&hello).await.expect(200);
     // A secret is only in the first answer.
     let again = hub.tell(&hello).await.expect(200).json();
@@ -53,7 +53,7 @@ async fn assert_posted(hub: &Hub, got: &Got) -> Value {
 }
 
 async fn note(pair: &Pair) -> Said {
-    let said = pair.alice.sign_for(Kind::Hello, &json!({"x": "é"}), Some(pair.bob.public()));
+    let said = pair.alice.sign_for(MessageType::Hello, &json!({"x": "é"}), Some(pair.bob.public()));
     pair.hub.tell(&said).await.expect(202);
     said
 }
@@ -277,7 +277,7 @@ async fn an_endpoint_that_may_not_be_called_is_refused_with_the_hello() {
         "",
     ] {
         let hello = bob.sign_for(
-            Kind::Hello,
+            MessageType::Hello,
             &json!({"endpoint": url, "inbox": true}),
             Some(hub.hub_key().await),
         );

@@ -1,7 +1,7 @@
 //! Contents and recipients of refusals, and what they leave unchanged (R16, R59, R67, R68, D13,
 //! D14, section 5).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, assert_error, assert_signed};
@@ -58,7 +58,7 @@ async fn every_refusal_of_the_hub_has_one_of_the_eight_codes_as_its_status() {
     let (alice, bob) = (Key::of(1), Key::of(2));
     hub.provider(&bob, SEARCH, Some(json!(5))).await;
     let request = |more: Value| alice.request(SEARCH, more);
-    let expired = alice.sign(Kind::Request, &json!({"resource": SEARCH, "params": 7}));
+    let expired = alice.sign(MessageType::Request, &json!({"resource": SEARCH, "params": 7}));
     for (said, code, request_id) in [
         (expired, 400, false),
         (alice.accept_id("no-such-offer"), 401, false),
@@ -165,12 +165,12 @@ async fn who_is_blocked_is_refused_and_nothing_reaches_the_one_who_blocked_it() 
     hub.hello(&alice, json!({})).await;
     hub.hello(&carol, json!({})).await;
     let to = held_key(&hub, &ada.id).await;
-    hub.tell_to(&to, &alice.sign(Kind::Status, &json!({"n": 1}))).await.expect(202);
+    hub.tell_to(&to, &alice.sign(MessageType::Status, &json!({"n": 1}))).await.expect(202);
     block(&hub, &ada, &alice).await;
     let before = state(&hub).await;
-    let by_path = alice.sign(Kind::Status, &json!({"n": 2}));
+    let by_path = alice.sign(MessageType::Status, &json!({"n": 2}));
     let key = rialto_protocols::kit::ed25519::PublicKey::parse(&to).expect("a key");
-    let by_member = alice.sign_for(Kind::Hello, &json!({}), Some(key));
+    let by_member = alice.sign_for(MessageType::Hello, &json!({}), Some(key));
     let request = alice.request(SEARCH, json!({}));
     for reply in [
         hub.tell_to(&to, &by_path).await,
@@ -182,7 +182,7 @@ async fn who_is_blocked_is_refused_and_nothing_reaches_the_one_who_blocked_it() 
     }
     assert_eq!(state(&hub).await, before);
     // The block applies to one sender, and the refused message is valid after the block is lifted.
-    hub.tell_to(&to, &carol.sign(Kind::Status, &json!({}))).await.expect(202);
+    hub.tell_to(&to, &carol.sign(MessageType::Status, &json!({}))).await.expect(202);
     let path = format!("/relay/agent/blocks/{}", escaped(&address(&hub, &alice).await));
     hub.call("DELETE", &path, Some(&ada.key), None).await.expect(200);
     hub.tell_to(&to, &by_path).await.expect(202);
@@ -191,7 +191,7 @@ async fn who_is_blocked_is_refused_and_nothing_reaches_the_one_who_blocked_it() 
 /// Sends messages until the rate limit refuses one.
 async fn exhaust(hub: &Hub, key: &Key, to: &str) -> Reply {
     for n in 0..50 {
-        let reply = hub.tell_to(to, &key.sign(Kind::Status, &json!({"n": n}))).await;
+        let reply = hub.tell_to(to, &key.sign(MessageType::Status, &json!({"n": n}))).await;
         if reply.status != 202 {
             return reply;
         }
@@ -204,7 +204,7 @@ async fn who_says_too_much_is_told_when_to_come_back_and_may_repeat_itself() {
     let hub = Hub::serve(&[("limits.writes_per_minute", "4")]).await;
     let (alice, bob) = (Key::of(1), Key::of(2));
     hub.hello(&bob, json!({})).await;
-    let first = alice.sign(Kind::Status, &json!({"first": true}));
+    let first = alice.sign(MessageType::Status, &json!({"first": true}));
     let taken = hub.tell_to(bob.did(), &first).await.expect(202);
     let refused = exhaust(&hub, &alice, bob.did()).await;
     assert_error(&refused, 429);
@@ -217,13 +217,13 @@ async fn who_says_too_much_is_told_when_to_come_back_and_may_repeat_itself() {
     let again = hub.tell_to(bob.did(), &first).await.expect(202);
     assert_eq!(again.at("/payload"), taken.at("/payload"));
     assert_error(&hub.tell(&first).await, 400);
-    assert_error(&hub.tell_to(bob.did(), &alice.sign(Kind::Status, &json!({}))).await, 429);
+    assert_error(&hub.tell_to(bob.did(), &alice.sign(MessageType::Status, &json!({}))).await, 429);
     assert_eq!(state(&hub).await, before);
     // The limit counts the key in every spelling, and no other key.
     let pen = Pen::of(1);
     let draft = with(&pen.note(bob.public()), "/sender/id", Some(json!(pen.spellings()[1])));
     assert_error(&hub.post_envelope(&pen.sign(&draft)).await, 429);
-    hub.tell_to(bob.did(), &Key::of(3).sign(Kind::Status, &json!({}))).await.expect(202);
+    hub.tell_to(bob.did(), &Key::of(3).sign(MessageType::Status, &json!({}))).await.expect(202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +246,7 @@ async fn a_block_and_a_used_id_are_told_before_too_much_and_that_before_an_addre
     hub.hello(&alice, json!({})).await;
     let to = held_key(&hub, &ada.id).await;
     block(&hub, &ada, &alice).await;
-    let used = alice.sign(Kind::Status, &json!({"used": true}));
+    let used = alice.sign(MessageType::Status, &json!({"used": true}));
     hub.tell_to(bob.did(), &used).await.expect(202);
     // A used id is checked before the block list,
     assert_error(&hub.tell_to(&to, &used).await, 400);
@@ -254,12 +254,15 @@ async fn a_block_and_a_used_id_are_told_before_too_much_and_that_before_an_addre
     // and before the rate limit, as is the block list;
     assert_error(&hub.tell_to(&to, &used).await, 400);
     assert_error(&hub.tell_to(Key::of(9).did(), &used).await, 400);
-    assert_error(&hub.tell_to(&to, &alice.sign(Kind::Status, &json!({}))).await, 401);
+    assert_error(&hub.tell_to(&to, &alice.sign(MessageType::Status, &json!({}))).await, 401);
     // the rate limit before a wrong, unknown or missing address, and before unknown ids.
-    let torn = alice.sign_for(Kind::Status, &json!({}), Some(bob.public()));
+    let torn = alice.sign_for(MessageType::Status, &json!({}), Some(bob.public()));
     assert_error(&hub.tell_to(Key::of(9).did(), &torn).await, 429);
-    assert_error(&hub.tell_to(Key::of(9).did(), &alice.sign(Kind::Status, &json!({}))).await, 429);
-    assert_error(&hub.tell(&alice.sign(Kind::Welcome, &json!({}))).await, 429);
+    assert_error(
+        &hub.tell_to(Key::of(9).did(), &alice.sign(MessageType::Status, &json!({}))).await,
+        429,
+    );
+    assert_error(&hub.tell(&alice.sign(MessageType::Welcome, &json!({}))).await, 429);
     assert_error(&hub.tell(&alice.accept_id("no-such-offer")).await, 429);
     assert_error(&hub.tell(&alice.request("agora:none:v1", json!({}))).await, 429);
     // An invalid or wrongly signed envelope is refused first of all.

@@ -1,6 +1,6 @@
 //! Repeats and replays (R25, R30, D5).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::kit::{Hub, Key, assert_error};
@@ -80,7 +80,7 @@ async fn a_kill_forgets_nothing_that_was_answered() {
     };
     let (alice, bob) = (Pen::of(1), Key::of(2));
     let hub = Process::start("serve", data.path(), &[]);
-    let hello = bob.sign(Kind::Hello, &json!({"capabilities": [SEARCH]}));
+    let hello = bob.sign(MessageType::Hello, &json!({"capabilities": [SEARCH]}));
     post(&hub, &hello.text).await.expect(200);
     let asked = alice.draft("REQUEST", json!({"resource": SEARCH, "params": {}}));
     let first = post(&hub, &alice.sign(&asked)).await.expect(202);
@@ -154,9 +154,9 @@ async fn what_was_for_one_cannot_be_passed_to_another() {
     let carol_reads = hub.provider(&carol, SEARCH, None).await;
     // Their recipient is only in the path, and the first one is final.
     let request = alice.request(SEARCH, json!({}));
-    let status = alice.sign(Kind::Status, &json!({"status": "busy"}));
-    let hello = alice.sign(Kind::Hello, &json!({"nonce": "n"}));
-    let error = alice.sign(Kind::Error, &json!({"code": 500, "message": "broken"}));
+    let status = alice.sign(MessageType::Status, &json!({"status": "busy"}));
+    let hello = alice.sign(MessageType::Hello, &json!({"nonce": "n"}));
+    let error = alice.sign(MessageType::Error, &json!({"code": 500, "message": "broken"}));
     for said in [&request, &status, &hello, &error] {
         hub.tell_to(bob.did(), said).await.expect(202);
         let before = state(&hub).await;
@@ -198,7 +198,7 @@ async fn what_was_refused_may_be_said_again_when_it_is_right() {
     let (alice, bob) = (Key::of(1), Key::of(2));
     let request = alice.request(SEARCH, json!({}));
     assert_error(&hub.tell(&request).await, 404);
-    let note = alice.sign(Kind::Status, &json!({}));
+    let note = alice.sign(MessageType::Status, &json!({}));
     assert_error(&hub.tell_to(bob.did(), &note).await, 404);
     let reads = hub.provider(&bob, SEARCH, None).await;
     hub.tell(&request).await.expect(202);
@@ -211,12 +211,12 @@ async fn the_answer_stays_the_same_when_the_recipient_has_left() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob) = (Key::of(1), Key::of(2));
     hub.provider(&bob, SEARCH, None).await;
-    let note = alice.sign_for(Kind::Status, &json!({"status": "busy"}), Some(bob.public()));
+    let note = alice.sign_for(MessageType::Status, &json!({"status": "busy"}), Some(bob.public()));
     let first = hub.tell(&note).await.expect(202);
     let request = alice.request(SEARCH, json!({}));
     let asked = hub.tell_to(bob.did(), &request).await.expect(202);
     remove(&hub, &bob).await;
-    assert_error(&hub.tell_to(bob.did(), &alice.sign(Kind::Status, &json!({}))).await, 404);
+    assert_error(&hub.tell_to(bob.did(), &alice.sign(MessageType::Status, &json!({}))).await, 404);
     assert_eq!(hub.tell(&note).await.expect(202).at("/payload"), first.at("/payload"));
     let again = hub.tell_to(bob.did(), &request).await.expect(202);
     assert_eq!(again.at("/payload"), asked.at("/payload"));

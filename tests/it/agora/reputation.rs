@@ -134,9 +134,10 @@ async fn the_outcome_is_seen_from_the_registry_too() {
     let pair = Pair::meet().await;
     let request = pair.ask(json!({})).await;
     pair.hub.told(&pair.bob.result(&request.id)).await;
-    let alias = pair.hub.engine.look(|world| {
-        let id = world.agent_named(rialto_protocols::agora::ID, pair.bob.did()).expect("an agent");
-        world.name_of(id, rialto_protocols::registry::ID).expect("an alias").to_owned()
+    let alias = pair.hub.engine.with_world(|world| {
+        let id =
+            world.agent_by_alias(rialto_protocols::agora::ID, pair.bob.did()).expect("an agent");
+        world.alias_of(id, rialto_protocols::registry::ID).expect("an alias").to_owned()
     });
     let path = format!("/registry/reputation/{alias}");
     let shown = pair.hub.get(&path, None).await.expect(200);

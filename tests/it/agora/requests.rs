@@ -1,6 +1,6 @@
 //! `GET /requests/{id}`: the state of a request, for its parties only (R34–R39, 2.1).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ async fn a_stranger_is_told_what_is_told_about_nothing() {
     // The id of an offer is not a request id, for either party.
     assert_eq!(asked(&offer.id, &pair.alice_reads).await, nothing);
     // The hub's own job id is not valid here either.
-    let uuid = hub.engine.look(|world| world.live_jobs().next().expect("a job").uuid);
+    let uuid = hub.engine.with_world(|world| world.live_jobs().next().expect("a job").uuid);
     assert_eq!(asked(&uuid.to_string(), &mallory).await, nothing);
 }
 
@@ -133,7 +133,7 @@ async fn two_requesters_may_use_one_id_and_each_sees_its_own() {
     let dave_reads = hub.provider(&dave, "agora:paint:v1", None).await;
     let same = |by: &Key, resource: &str| {
         let payload = json!({"resource": resource, "params": {}});
-        let kind = Kind::Request;
+        let kind = MessageType::Request;
         by.sign_at("one-id", now(), kind, &payload, None)
     };
     let (hers, other) = (same(alice, SEARCH), same(&carol, "agora:paint:v1"));
@@ -151,7 +151,7 @@ async fn any_id_can_be_asked_for() {
     let pair = Pair::meet().await;
     for id in ["a/b", "ä ö?x=1#y", "../requests", "%2F", "{\"a\":1}", &"x".repeat(128)] {
         let payload = json!({"resource": SEARCH, "params": {}});
-        let kind = Kind::Request;
+        let kind = MessageType::Request;
         let request = pair.alice.sign_at(id, now(), kind, &payload, None);
         pair.hub.told(&request).await;
         let escaped = crate::relay::kit::escaped(id);
@@ -184,10 +184,10 @@ async fn another_requesters_equal_id_neither_blocks_an_offer_nor_hides_a_request
     let Pair { hub, alice, bob, alice_reads, bob_reads } = &pair;
     let carol = Key::of(3);
     let carol_reads = hub.hello(&carol, json!({})).await;
-    let (asked, terms) = (&foreign(Kind::Request)[0], &foreign(Kind::Offer)[0]);
+    let (asked, terms) = (&foreign(MessageType::Request)[0], &foreign(MessageType::Offer)[0]);
     let id = "11111111-1111-1111-1111-111111111111";
     for by in [alice, &carol] {
-        hub.told(&by.sign_text(id, now(), Kind::Request, asked, None)).await;
+        hub.told(&by.sign_text(id, now(), MessageType::Request, asked, None)).await;
     }
     // Both are listed, the older first, each with its requester.
     let both = hub.standing(bob_reads, id).await;
@@ -195,7 +195,7 @@ async fn another_requesters_equal_id_neither_blocks_an_offer_nor_hides_a_request
     assert_eq!(both["others"][0]["requester"], carol.did());
     // The recipient of an OFFER decides which request is meant.
     let offer_to = |to: Option<&Key>| {
-        bob.sign_text(&fresh_id("offer"), now(), Kind::Offer, terms, to.map(Key::public))
+        bob.sign_text(&fresh_id("offer"), now(), MessageType::Offer, terms, to.map(Key::public))
     };
     let unclear = hub.refuses(&offer_to(None), 400).await;
     assert!(unclear.str("/payload/hint").contains("recipient"), "{}", unclear.text);

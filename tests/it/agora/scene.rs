@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use rialto_core::reputation::Standing;
-use rialto_protocols::agora::{ID, Kind};
+use rialto_protocols::agora::{ID, MessageType};
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn short(amount: &str) -> String {
 /// An OFFER with any terms.
 pub fn offer(by: &Key, request_id: &str, cost: Value, ttl: Value, eta: Value) -> Said {
     let payload = json!({"request_id": request_id, "cost": cost, "ttl": ttl, "eta": eta});
-    by.sign(Kind::Offer, &payload)
+    by.sign(MessageType::Offer, &payload)
 }
 
 impl Hub {
@@ -131,8 +131,8 @@ impl Hub {
     /// Everything a refused envelope could have changed.
     pub async fn held(&self) -> (Snapshot, Vec<String>) {
         let snapshot = snapshot(self).await;
-        let boxes = self.engine.look(|world| {
-            let shown = |id| format!("{:?}", (world.mailbox(id).head, world.mailbox(id).acked));
+        let boxes = self.engine.with_world(|world| {
+            let shown = |id| format!("{:?}", (world.inbox(id).head, world.inbox(id).acked));
             let mut all: Vec<_> = world.agents().map(|one| (one.id, shown(one.id))).collect();
             all.sort_unstable();
             all.into_iter().map(|(_, shown)| shown).collect()
@@ -152,8 +152,8 @@ impl Hub {
 
     /// The standing of a key's agent.
     pub fn standing_of(&self, did: &str) -> Standing {
-        let found = self.engine.look(|world| {
-            let desk = world.desk(world.agent_named(ID, did)?)?;
+        let found = self.engine.with_world(|world| {
+            let desk = world.agent_state(world.agent_by_alias(ID, did)?)?;
             Some(desk.standing)
         });
         found.expect("an agent")
@@ -166,7 +166,7 @@ impl Hub {
     }
 
     /// Waits until the newest envelope in an inbox has this type, and verifies it.
-    pub async fn newest_is(&self, token: &Token, kind: Kind) -> Value {
+    pub async fn newest_is(&self, token: &Token, kind: MessageType) -> Value {
         eventually(async || {
             let letters = self.letters(token).await;
             letters.last().is_some_and(|last| last["envelope"]["type"] == kind.as_str())

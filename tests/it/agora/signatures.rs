@@ -4,7 +4,7 @@
 //! second spelling of a signature passes. These tests show it over HTTP.
 
 use rialto_protocols::agora::envelope::{self, Envelope};
-use rialto_protocols::agora::{Form, Kind, proof};
+use rialto_protocols::agora::{MessageType, SignatureForm, proof};
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, Said, Token, assert_error, assert_signed};
@@ -105,9 +105,9 @@ async fn a_signature_over_the_envelope_without_its_place_is_taken_too() {
     // The hub itself signs the other form.
     let answer = hub.post_envelope(&alice.sign(&alice.note(bob.public()))).await.expect(202);
     for text in [answer.text, hub.letters(&reads).await[0]["receipt"].to_string()] {
-        let json = envelope::parse(text.as_bytes()).expect("an envelope");
+        let json = envelope::read_json(text.as_bytes()).expect("an envelope");
         let envelope = Envelope::read(&json).expect("an envelope");
-        assert_eq!(proof::verify(&envelope).expect("a signature").form, Form::Empty);
+        assert_eq!(proof::verify(&envelope).expect("a signature").form, SignatureForm::Empty);
     }
 }
 
@@ -245,7 +245,7 @@ async fn everything_the_hub_says_is_signed_with_its_own_key() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob, reads) = two(&hub).await;
     let own = hub.hub_key().await;
-    let hello = Key::of(1).sign(Kind::Hello, &json!({}));
+    let hello = Key::of(1).sign(MessageType::Hello, &json!({}));
     let said = [
         hub.tell(&hello).await.expect(200).text,
         hub.post_envelope(&alice.sign(&alice.note(bob.public()))).await.expect(202).text,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -27,7 +27,8 @@ impl Socket {
     /// Opens a socket, sends HELLO, and reads the WELCOME.
     async fn of(hub: &Hub, key: &Key) -> Self {
         let mut socket = Self::open(hub).await;
-        let hello = key.sign_for(Kind::Hello, &json!({"nonce": "n-1"}), Some(hub.hub_key().await));
+        let hello =
+            key.sign_for(MessageType::Hello, &json!({"nonce": "n-1"}), Some(hub.hub_key().await));
         socket.say(&hello).await;
         let text = socket.text().await;
         let welcome: Value = serde_json::from_str(&text).expect("JSON");
@@ -207,27 +208,27 @@ async fn only_a_new_hello_signed_for_this_hub_opens_one() {
         socket
     };
     // No recipient, another recipient, or not a HELLO.
-    open(&alice.sign(Kind::Hello, &json!({}))).await.assert_refused(401).await;
-    let to_bob = alice.sign_for(Kind::Hello, &json!({}), Some(bob.public()));
+    open(&alice.sign(MessageType::Hello, &json!({}))).await.assert_refused(401).await;
+    let to_bob = alice.sign_for(MessageType::Hello, &json!({}), Some(bob.public()));
     open(&to_bob).await.assert_refused(401).await;
-    let status = alice.sign_for(Kind::Status, &json!({"status": "idle"}), Some(hub_key));
+    let status = alice.sign_for(MessageType::Status, &json!({"status": "idle"}), Some(hub_key));
     open(&status).await.assert_refused(401).await;
     // Signed by another key than its sender's.
-    let mut forged = alice.sign_for(Kind::Hello, &json!({}), Some(hub_key)).json();
+    let mut forged = alice.sign_for(MessageType::Hello, &json!({}), Some(hub_key)).json();
     forged["sender"]["id"] = bob.did().into();
     let forged = Said { id: String::new(), text: forged.to_string() };
     open(&forged).await.assert_refused(401).await;
     // Used before, over a socket or by POST.
-    let hello = alice.sign_for(Kind::Hello, &json!({}), Some(hub_key));
+    let hello = alice.sign_for(MessageType::Hello, &json!({}), Some(hub_key));
     let mut first = open(&hello).await;
     assert_eq!(first.answer().await["type"], "WELCOME");
     open(&hello).await.assert_refused(401).await;
-    let posted = alice.sign_for(Kind::Hello, &json!({"inbox": true}), Some(hub_key));
+    let posted = alice.sign_for(MessageType::Hello, &json!({"inbox": true}), Some(hub_key));
     hub.tell(&posted).await.expect(200);
     open(&posted).await.assert_refused(401).await;
     // In a binary frame, or not an envelope.
     let mut socket = Socket::open(hub).await;
-    let hello = alice.sign_for(Kind::Hello, &json!({}), Some(hub_key));
+    let hello = alice.sign_for(MessageType::Hello, &json!({}), Some(hub_key));
     socket.0.send(Message::binary(hello.text.clone())).await.expect("it is taken");
     socket.assert_refused(400).await;
     let mut socket = Socket::open(hub).await;
@@ -349,18 +350,18 @@ async fn a_first_frame_that_is_refused_has_no_effect() {
     let Pair { hub, alice, bob, .. } = &pair;
     let known = hub.hub_key().await;
     let (to_bob, budget) = (Some(bob.public()), json!({"budget": {"max": 5}}));
-    let hello = alice.sign_for(Kind::Hello, &json!({"name": "said before"}), Some(known));
+    let hello = alice.sign_for(MessageType::Hello, &json!({"name": "said before"}), Some(known));
     hub.tell(&hello).await.expect(200);
     let newcomer = Key::of(8);
     let frames = [
         alice.request_for(SEARCH, budget.clone(), to_bob),
         alice.request_for(SEARCH, budget.clone(), Some(known)),
         alice.request(SEARCH, budget.clone()),
-        alice.sign(Kind::Hello, &json!({"name": "for any hub", "capabilities": [SEARCH]})),
-        alice.sign_for(Kind::Hello, &json!({"name": "for Bob"}), to_bob),
-        alice.sign(Kind::Status, &json!({"status": "busy"})),
-        alice.sign_for(Kind::Status, &json!({}), to_bob),
-        newcomer.sign(Kind::Hello, &json!({})),
+        alice.sign(MessageType::Hello, &json!({"name": "for any hub", "capabilities": [SEARCH]})),
+        alice.sign_for(MessageType::Hello, &json!({"name": "for Bob"}), to_bob),
+        alice.sign(MessageType::Status, &json!({"status": "busy"})),
+        alice.sign_for(MessageType::Status, &json!({}), to_bob),
+        newcomer.sign(MessageType::Hello, &json!({})),
         newcomer.request_for(SEARCH, budget, to_bob),
         hello,
     ];

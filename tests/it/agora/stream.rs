@@ -1,7 +1,7 @@
 //! The inbox as a stream and as pages: nothing is lost or reordered, and only acknowledged
 //! envelopes do not come again (R31, R61, R72, D18, 2.5).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, Said, Token, assert_error, assert_vouched, envelope_of};
@@ -13,7 +13,7 @@ async fn send(pair: &Pair, count: usize) -> Vec<Said> {
     let mut sent = Vec::new();
     for n in 0..count {
         let payload = json!({"n": n, "text": "line\nline\u{2028}é"});
-        let note = pair.alice.sign_for(Kind::Hello, &payload, Some(pair.bob.public()));
+        let note = pair.alice.sign_for(MessageType::Hello, &payload, Some(pair.bob.public()));
         pair.hub.tell(&note).await.expect(202);
         sent.push(note);
     }

@@ -1,7 +1,7 @@
 //! `timeout` and `ttl`, by the hub's clock (R39, R53, R54, D16).
 
 use rialto_core::time::Millis;
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ async fn the_clock_starts_when_the_hub_has_the_message_whatever_its_timestamp_sa
         let at = now().plus(Millis::seconds(skew));
         let payload = json!({"resource": SEARCH, "params": {}, "budget": {"max": 6},
             "timeout": 20_000});
-        let request = alice.sign_at(&fresh_id("skewed"), at, Kind::Request, &payload, None);
+        let request = alice.sign_at(&fresh_id("skewed"), at, MessageType::Request, &payload, None);
         hub.told(&request).await;
         let received = |letter: &Value| letter["receipt"]["payload"]["received_at"].clone();
         let letters = hub.letters(bob_reads).await;
@@ -125,7 +125,7 @@ async fn the_clock_starts_when_the_hub_has_the_message_whatever_its_timestamp_sa
         assert!(started.0.abs_diff(received_at.0) < 20_000, "{started:?}, not {received_at:?}");
         // The same for an offer.
         let terms = json!({"request_id": request.id, "cost": 1, "ttl": 10_000, "eta": 0});
-        let offer = bob.sign_at(&fresh_id("skewed"), at, Kind::Offer, &terms, None);
+        let offer = bob.sign_at(&fresh_id("skewed"), at, MessageType::Offer, &terms, None);
         hub.told(&offer).await;
         let letters = hub.letters(alice_reads).await;
         let received_at = moment(&received(letters.last().expect("it came")));

@@ -3,7 +3,7 @@
 //! Their expiry after an hour is tested where the time is an argument:
 //! `a_token_works_until_its_hour_is_over_and_no_other_text_does`.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::kit::{Hub, Key, Said, Token, assert_error, assert_signed, now};
@@ -71,7 +71,7 @@ async fn a_token_survives_a_restart_and_is_another_hubs_business_nowhere() {
 async fn a_token_expires_an_hour_after_its_hello() {
     let hub = Hub::serve(&[]).await;
     let hello =
-        Key::of(1).sign_for(Kind::Hello, &json!({"inbox": true}), Some(hub.hub_key().await));
+        Key::of(1).sign_for(MessageType::Hello, &json!({"inbox": true}), Some(hub.hub_key().await));
     let before = now();
     let welcome = hub.tell(&hello).await.expect(200);
     let until = welcome.str("/payload/inbox_token_expires_at");
@@ -122,7 +122,7 @@ async fn a_token_cannot_send_and_opens_no_other_door() {
     let pen = Pen::of(2);
     let offer = json!({"request_id": request.id, "cost": 1, "ttl": 60_000, "eta": 0});
     let unsigned = pen.draft("OFFER", offer).to_string();
-    let forged = Pen::of(3).sign_text(&unsigned, rialto_protocols::agora::Form::Empty);
+    let forged = Pen::of(3).sign_text(&unsigned, rialto_protocols::agora::SignatureForm::Empty);
     let before = state(&hub).await;
     for path in ["/agora/envelopes", "/agora", &format!("/agora/agents/{}", Key::of(1).did())] {
         for text in [&unsigned, &forged] {
@@ -182,7 +182,8 @@ async fn the_hubs_secret_is_its_owners_alone_and_in_no_answer_and_no_store() {
         hub.get("/agora/agents", None).await,
         hub.get("/agora/messages", Some(&bob_reads.0)).await,
         hub.get(&format!("/agora/requests/{}", request.id), Some(&bob_reads.0)).await,
-        hub.tell(&bob.sign(Kind::Hello, &json!({"endpoint": "https://agent.example/in"}))).await,
+        hub.tell(&bob.sign(MessageType::Hello, &json!({"endpoint": "https://agent.example/in"})))
+            .await,
         hub.post_envelope("{}").await,
         hub.get("/metrics", None).await,
         hub.get("/v1/operator/stats", Some(&hub.operator)).await,

@@ -1,6 +1,6 @@
 //! Two hubs with the same keys: a signed order moves money on at most one of them.
 
-use rialto_protocols::agora::{Draft, Kind};
+use rialto_protocols::agora::{MessageType, UnsignedEnvelope};
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -57,9 +57,9 @@ impl Twins {
 }
 
 /// An envelope for an agent that is valid on one hub only.
-fn bound(by: &Key, kind: Kind, payload: &Value, to: PublicKey, hub: PublicKey) -> Said {
+fn bound(by: &Key, kind: MessageType, payload: &Value, to: PublicKey, hub: PublicKey) -> Said {
     let (id, payload) = (fresh_id("bound"), payload.to_string());
-    let draft = Draft {
+    let draft = UnsignedEnvelope {
         id: &id,
         timestamp: now(),
         kind,
@@ -82,10 +82,10 @@ async fn a_request_that_names_no_payee_or_another_hub_is_paid_for_on_no_second_h
     let Twins { here, alice, bob, .. } = &twins;
     let hub = here.hub_key().await;
     let requests = [
-        (alice.sign(Kind::Request, &wish()), false),
-        (alice.sign_for(Kind::Request, &wish(), Some(hub)), true),
-        (bound(alice, Kind::Request, &wish(), bob.public(), hub), true),
-        (bound(alice, Kind::Request, &wish(), hub, hub), true),
+        (alice.sign(MessageType::Request, &wish()), false),
+        (alice.sign_for(MessageType::Request, &wish(), Some(hub)), true),
+        (bound(alice, MessageType::Request, &wish(), bob.public(), hub), true),
+        (bound(alice, MessageType::Request, &wish(), hub, hub), true),
     ];
     for (request, holds) in &requests {
         here.tell(request).await.expect(202);
@@ -108,7 +108,7 @@ async fn a_request_that_names_no_payee_or_another_hub_is_paid_for_on_no_second_h
 async fn the_path_alone_makes_nobody_a_payee() {
     let twins = Twins::meet().await;
     let Twins { there, alice, bob, .. } = &twins;
-    let request = alice.sign(Kind::Request, &wish());
+    let request = alice.sign(MessageType::Request, &wish());
     there.tell_to(bob.did(), &request).await.expect(202);
     assert_eq!(there.purse(alice).await, credits("10", "0"));
     // Bob has to make an offer; without one he would work for free by mistake.
@@ -126,7 +126,7 @@ async fn an_accept_by_the_offers_id_alone_takes_only_an_offer_that_was_read_here
     let twins = Twins::meet().await;
     let Twins { here, there, alice, bob } = &twins;
     let reads = here.hello(alice, json!({})).await;
-    let request = alice.sign(Kind::Request, &wish());
+    let request = alice.sign(MessageType::Request, &wish());
     let offer = bob.offer(&request.id, json!(PRICE));
     for hub in [here, there] {
         hub.tell(&request).await.expect(202);
@@ -155,7 +155,7 @@ async fn an_accept_that_names_a_hub_is_taken_there_and_nowhere_else() {
     let Twins { here, there, alice, bob } = &twins;
     let hub = here.hub_key().await;
     for named in [true, false] {
-        let request = alice.sign(Kind::Request, &wish());
+        let request = alice.sign(MessageType::Request, &wish());
         let offer = bob.offer(&request.id, json!(PRICE));
         for hub in [here, there] {
             hub.tell(&request).await.expect(202);
@@ -163,8 +163,8 @@ async fn an_accept_that_names_a_hub_is_taken_there_and_nowhere_else() {
         }
         let payload = json!({"offer_id": offer.id});
         let accept = match named {
-            true => alice.sign_for(Kind::Accept, &payload, Some(hub)),
-            false => bound(alice, Kind::Accept, &payload, bob.public(), hub),
+            true => alice.sign_for(MessageType::Accept, &payload, Some(hub)),
+            false => bound(alice, MessageType::Accept, &payload, bob.public(), hub),
         };
         twins.replay(&accept).await;
         assert_eq!(twins.elsewhere().await, (credits("10", "0"), "0".to_owned()));
@@ -182,7 +182,7 @@ async fn an_order_that_names_only_its_payee_pays_nobody_else_on_any_hub() {
     let Twins { here, there, alice, bob } = &twins;
     let mallory = Key::of(7);
     there.provider(&mallory, SEARCH, Some(json!(1))).await;
-    let request = alice.sign(Kind::Request, &wish());
+    let request = alice.sign(MessageType::Request, &wish());
     for hub in [here, there] {
         hub.tell(&request).await.expect(202);
     }
@@ -192,7 +192,7 @@ async fn an_order_that_names_only_its_payee_pays_nobody_else_on_any_hub() {
     here.tell(&accept).await.expect(202);
     // Mallory gives her own offer the id of Bob's.
     let terms = json!({"request_id": request.id, "cost": 5, "ttl": 60_000, "eta": 0});
-    let false_offer = mallory.sign_at(&offer.id, now(), Kind::Offer, &terms, None);
+    let false_offer = mallory.sign_at(&offer.id, now(), MessageType::Offer, &terms, None);
     there.tell(&false_offer).await.expect(202);
     twins.replay(&accept).await;
     twins.replay(&alice.accept_id(&offer.id)).await;

@@ -1,6 +1,6 @@
 //! `?wait=ms`: the response of a POST carries the answer (2.1, R68).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::kit::{Hub, Key, Said, assert_error, assert_signed};
@@ -146,13 +146,13 @@ async fn other_messages_are_answered_at_once() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     for said in [
         bob.offer(&request.id, json!(1)),
-        bob.sign(Kind::Status, &json!({"status": "busy"})),
-        alice.sign_for(Kind::Hello, &json!({}), Some(bob.public())),
+        bob.sign(MessageType::Status, &json!({"status": "busy"})),
+        alice.sign_for(MessageType::Hello, &json!({}), Some(bob.public())),
         alice.error(&request.id, 500),
     ] {
         tell_and_wait(hub, &said, "30000").await.expect(202);
     }
-    let hello = alice.sign(Kind::Hello, &json!({}));
+    let hello = alice.sign(MessageType::Hello, &json!({}));
     assert_eq!(tell_and_wait(hub, &hello, "30000").await.expect(200).str("/type"), "WELCOME");
     // A refusal is returned at once and keeps its status.
     assert_error(&tell_and_wait(hub, &bob.result(&request.id), "30000").await, 400);
@@ -197,7 +197,7 @@ async fn words_of_somebody_who_was_not_asked_are_no_answer() {
     let request = alice.request(SEARCH, json!({}));
     // Mallory has her own request to Alice under the same id, and withdraws it.
     let payload = json!({"resource": SEARCH, "params": {}});
-    let kind = Kind::Request;
+    let kind = MessageType::Request;
     let own = mallory.sign_at(&request.id, super::kit::now(), kind, &payload, Some(alice.public()));
     let result = bob.result(&request.id);
     let (reply, ()) = tokio::join!(tell_and_wait(hub, &request, "30000"), async {

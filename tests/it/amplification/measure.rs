@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rialto_engine::run::Effort;
+use rialto_engine::run::LaneStats;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::kit::TestHub;
@@ -14,7 +14,7 @@ pub struct Standing {
     memory: usize,
     /// Bytes of everything in the store.
     disk: usize,
-    effort: Effort,
+    effort: LaneStats,
 }
 
 /// The cost of some requests, per request.
@@ -34,7 +34,7 @@ impl Standing {
     pub fn of(hub: &TestHub) -> Self {
         // Counted last: work that is still running would count for the next request.
         let (memory, disk) = (memory(hub), disk(hub.dir.path()));
-        Self { memory, disk, effort: hub.engine.effort() }
+        Self { memory, disk, effort: hub.engine.lane_stats() }
     }
 
     /// The cost per request since then.
@@ -55,22 +55,23 @@ impl Standing {
 
 /// The rows in memory, as long as they are when serialized.
 fn memory(hub: &TestHub) -> usize {
-    hub.engine.look(|world| {
+    hub.engine.with_world(|world| {
         let agents = world.agents().map(|row| format!("{row:?}").len());
-        let desks =
-            world.agents().filter_map(|row| Some(format!("{:?}", world.desk(row.id)?).len()));
+        let desks = world
+            .agents()
+            .filter_map(|row| Some(format!("{:?}", world.agent_state(row.id)?).len()));
         let keys = world.agents().flat_map(|row| world.keys_of(row.id)).map(|_| 64);
         let owners = world.owners().map(|row| format!("{row:?}").len());
         let jobs = world.live_jobs().map(|row| format!("{row:?}").len());
-        let pushes = world.pushes().map(|row| format!("{row:?}").len());
-        let answers = world.memories().map(|row| format!("{row:?}").len());
+        let pushes = world.deliveries().map(|row| format!("{row:?}").len());
+        let answers = world.idempotency_entries().map(|row| format!("{row:?}").len());
         agents.chain(desks).chain(keys).chain(owners).chain(jobs).chain(pushes).chain(answers).sum()
     })
 }
 
 /// All columns of all rows of all tables.
 fn disk(dir: &Path) -> usize {
-    let file = dir.join(rialto_engine::store::sqlite::FILE);
+    let file = dir.join(rialto_engine::store::sqlite::DB_FILE);
     let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a store");
     let texts = |sql: &str| -> Vec<String> {
         let mut statement = db.prepare(sql).expect(sql);

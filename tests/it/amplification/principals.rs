@@ -1,6 +1,6 @@
 //! Writes are counted per caller, whichever credential proves it.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use crate::agora::kit::{Hub as AgoraHub, Key};
@@ -79,13 +79,13 @@ async fn what_an_agent_signs_and_what_it_sends_with_its_inbox_token_is_counted_t
     let (key, note) = (Key::of(1), json!({"status": "idle"}));
     let token = hub.hello(&key, json!({})).await;
     for _ in 0..WRITES - 2 {
-        hub.tell(&key.sign(Kind::Status, &note)).await.expect(202);
+        hub.tell(&key.sign(MessageType::Status, &note)).await.expect(202);
     }
     let ack = json!({"up_to": 0});
     let acked = async |token: &str| hub.post("/agora/inbox/ack", Some(token), &ack).await.status;
     assert_eq!(acked(&token.0).await, 200);
     assert_eq!(acked(&token.0).await, 429);
-    assert_eq!(hub.tell(&key.sign(Kind::Status, &note)).await.status, 429);
+    assert_eq!(hub.tell(&key.sign(MessageType::Status, &note)).await.status, 429);
     hub.halt().await;
 }
 

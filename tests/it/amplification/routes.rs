@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rialto_hub::app::listed;
-use rialto_protocols::adapter::Reach;
+use rialto_hub::app::operations;
+use rialto_protocols::adapter::Access;
 use serde_json::{Value, json};
 
 use super::answers::swell;
@@ -34,7 +34,7 @@ const HEAD: usize = 160;
 
 #[test]
 fn every_route_has_a_bound_and_every_bound_a_route() {
-    let routes: BTreeSet<String> = listed().iter().map(name).collect();
+    let routes: BTreeSet<String> = operations().iter().map(name).collect();
     let bounds: BTreeSet<String> = ROUTES.iter().map(|(route, _)| (*route).to_owned()).collect();
     let without_bound: Vec<_> = routes.difference(&bounds).collect();
     let without_route: Vec<_> = bounds.difference(&routes).collect();
@@ -52,7 +52,7 @@ fn fresh_key() -> String {
 /// Whether a row only reads, and so changes nothing for the next one.
 fn reads(row: &Row) -> bool {
     let route = route_of(row);
-    (route.method == "GET" || route.reach == Reach::Public)
+    (route.method == "GET" || route.reach == Access::Public)
         && !row.route.ends_with("/work")
         && !row.route.ends_with("/agents/{agent_id}/jobs")
         && !row.route.contains("/receive/")
@@ -81,7 +81,10 @@ async fn repeat(scene: &Scene, row: &Row, caller: Caller) -> (usize, usize) {
 /// Waits for due deliveries, since their results are written, too.
 async fn settle(scene: &Scene) {
     let engine = &scene.hub.engine;
-    eventually(async || engine.look(|world| world.pushes_due(engine.now()).next().is_none())).await;
+    eventually(async || {
+        engine.with_world(|world| world.deliveries_due(engine.now()).next().is_none())
+    })
+    .await;
 }
 
 /// The cost bound of a row for this answer.

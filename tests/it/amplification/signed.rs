@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::clara::Action;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ const TIMES: usize = 4;
 
 #[test]
 fn every_type_of_envelope_and_every_order_has_a_bound() {
-    let kinds: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let kinds: BTreeSet<&str> = MessageType::ALL.iter().map(|kind| kind.as_str()).collect();
     assert_eq!(kinds, ENVELOPES.iter().map(|(kind, _)| *kind).collect());
     let actions: BTreeSet<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
     assert_eq!(actions, ORDERS.iter().map(|(action, _)| *action).collect());

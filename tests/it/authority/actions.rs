@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_protocols::adapter::Reach;
+use rialto_protocols::adapter::Access;
 
 use super::table::{Row, TABLE};
 use super::{CALLERS, route_of};
@@ -95,7 +95,7 @@ fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     for row in TABLE {
         let reach = route_of(row).reach;
         // A public route changes nothing; a signature or token in the request is its own proof.
-        let proves_itself = matches!(reach, Reach::Public | Reach::Token | Reach::Signed);
+        let proves_itself = matches!(reach, Access::Public | Access::Token | Access::Signed);
         if row.route.starts_with("GET ") || proves_itself {
             continue;
         }
@@ -125,5 +125,5 @@ fn nobody_writes_reputation() {
     let writes = |row: &&Row| row.route.starts_with("POST ") && row.route.contains("/reputation/");
     let rows: Vec<&Row> = TABLE.iter().filter(writes).collect();
     assert_eq!(rows.len(), 4);
-    assert!(rows.iter().all(|row| route_of(row).reach == Reach::Public));
+    assert!(rows.iter().all(|row| route_of(row).reach == Access::Public));
 }

@@ -91,7 +91,7 @@ impl Claws {
         let handed =
             |job: &rialto_core::job::Job| job.assignment.is_none_or(|turn| turn.handed_over);
         eventually(async || {
-            hub.engine.look(|world| {
+            hub.engine.with_world(|world| {
                 let mut jobs = world.live_jobs().filter(|job| job.origin.as_str() == "openclaw");
                 jobs.all(|job| handed(job))
             })

@@ -2,7 +2,7 @@
 //! them, a relay agent, an agora key, and a callback that failed. Rows of openclaw also have the
 //! agents of `claws`.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -132,9 +132,10 @@ impl Scene {
         let did = hub.get("/agora", None).await.expect(200).str("/hub");
         let own = PublicKey::parse(&did).expect("a key");
         let post = async |text: &str| hub.call("POST", "/agora/envelopes", None, Some(text)).await;
-        let hello = speaker.sign_for(Kind::Hello, &json!({"inbox": true}), Some(own));
+        let hello = speaker.sign_for(MessageType::Hello, &json!({"inbox": true}), Some(own));
         let welcome = post(&hello.text).await.expect(200);
-        let asked = Key::of(2).sign(Kind::Hello, &json!({"capabilities": ["agora:time:v1"]}));
+        let asked =
+            Key::of(2).sign(MessageType::Hello, &json!({"capabilities": ["agora:time:v1"]}));
         post(&asked.text).await.expect(200);
         let request = speaker.request("agora:time:v1", json!({}));
         post(&request.text).await.expect(202);
@@ -160,8 +161,8 @@ impl Scene {
         let reply = Self::hire(hub, requester, worker, json!({"callback_url": url})).await;
         hub.report(worker, &reply.str("/job_id"), "SUCCESS", "0").await.expect(200);
         let failed = |times: u32| {
-            hub.engine.look(|world| {
-                world.pushes().find(|push| push.attempts >= times).map(|push| push.notice.0)
+            hub.engine.with_world(|world| {
+                world.deliveries().find(|push| push.attempts >= times).map(|push| push.notice.0)
             })
         };
         eventually(async || failed(1).is_some()).await;

@@ -1,7 +1,7 @@
 //! The authorization table: each request is made by six callers, with one expected status per
 //! column.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::claws::{self, About};
@@ -189,7 +189,7 @@ fn strangers_letter(_: &Scene) -> Value {
 
 fn signed(scene: &Scene) -> Value {
     let note = json!({"status": "busy"});
-    scene.speaker.sign_for(Kind::Status, &note, Some(scene.speaker.public())).json()
+    scene.speaker.sign_for(MessageType::Status, &note, Some(scene.speaker.public())).json()
 }
 
 /// The market's process id, as its clients send it.

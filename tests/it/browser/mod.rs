@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rialto_hub::app::listed;
-use rialto_hub::config::Posture;
-use rialto_protocols::adapter::{Listed, Reach};
+use rialto_hub::app::operations;
+use rialto_hub::config::Profile;
+use rialto_protocols::adapter::{Access, OperationInfo};
 use serde_json::{Value, json};
 
 use crate::authority::scene::Scene;
@@ -41,7 +41,7 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
         say_aloud(&format!("{NAME}: SKIPPED, there is no Chromium; {remedy}."));
         return;
     };
-    for posture in [Posture::Dev, Posture::Serve] {
+    for posture in [Profile::Dev, Profile::Serve] {
         // openclaw's rows have their own agents.
         for claws in [false, true] {
             let rows: Vec<&Row> =
@@ -51,8 +51,8 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
             let before = snapshot(&scene.hub).await;
             let url = scene.hub.url.clone();
             let origins: &[&str] = match posture {
-                Posture::Dev => &["other", "port", "null"],
-                Posture::Serve => &["other", "port"],
+                Profile::Dev => &["other", "port", "null"],
+                Profile::Serve => &["other", "port"],
             };
             let seen = tried(&chromium, &url, origins, &attempts);
             assert_eq!(
@@ -75,7 +75,7 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
 async fn a_published_hub_serves_pages_what_is_signed_and_nothing_else(chromium: &Path) {
     let flags = [("http.public_url", "http://hub.example")];
     let rows: Vec<&Row> = TABLE.iter().filter(|row| row.of_claw.is_none()).collect();
-    let scene = scene(Posture::Serve, &flags, rows[0]).await;
+    let scene = scene(Profile::Serve, &flags, rows[0]).await;
     let url = scene.hub.url.replace("127.0.0.1", "hub.example");
     let attempts = rows.iter().map(|row| attempt(&scene, row));
     let (signed, others): (Vec<Attempt>, Vec<Attempt>) =
@@ -106,7 +106,7 @@ fn assert_kept_apart(attempt: &Attempt, seen: &Value, public: bool) {
     }
 }
 
-async fn scene(posture: Posture, flags: &[(&str, &str)], row: &Row) -> Scene {
+async fn scene(posture: Profile, flags: &[(&str, &str)], row: &Row) -> Scene {
     // No agent goes offline while the browser runs.
     let own =
         [("relay.accept_direct", "true"), ("registry.heartbeat_ttl", "1h"), ("jobs.lease", "1h")];
@@ -137,8 +137,8 @@ fn attempt(scene: &Scene, row: &Row) -> Attempt {
 }
 
 fn is_public_read(route: &str) -> bool {
-    let reads = |listed: &Listed| listed.method == "GET" && listed.reach == Reach::Public;
-    listed().iter().any(|listed| reads(listed) && route == format!("GET {}", listed.path))
+    let reads = |listed: &OperationInfo| listed.method == "GET" && listed.reach == Access::Public;
+    operations().iter().any(|listed| reads(listed) && route == format!("GET {}", listed.path))
 }
 
 /// An item with an effect: an unknown wallet registers an agent.
@@ -189,12 +189,12 @@ fn tried(chromium: &Path, url: &str, origins: &[&str], attempts: &[Attempt]) -> 
 async fn every_public_read_answers_a_preflight_and_no_other_route_does() {
     let hub = TestHub::open(&[]).await;
     let origin = ("origin", "https://page.example");
-    for Listed { method, path, reach, .. } in listed() {
+    for OperationInfo { method, path, reach, .. } in operations() {
         let path = path.replace(['{', '}'], "");
         let asked = ("access-control-request-method", method);
         let header = ("access-control-request-headers", "x-asked");
         let reply: Reply = hub.send("OPTIONS", &path, &[origin, asked, header], b"").await;
-        let public = reach == Reach::Public && method == "GET";
+        let public = reach == Access::Public && method == "GET";
         let case = format!("{method} {path}: {} {}", reply.status, reply.text);
         assert_eq!(reply.status, if public { 204 } else { 403 }, "{case}");
         let allowed = reply.header("access-control-allow-origin");

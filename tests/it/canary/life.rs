@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -232,7 +232,7 @@ impl Life {
 
     async fn openclaw(&mut self, hub: &Watched) {
         let now = crate::agora::kit::now();
-        let stamp = rialto_protocols::kit::rfc3339::millis(now);
+        let stamp = rialto_protocols::kit::rfc3339::format_millis(now);
         let mut both = Vec::new();
         for name in ["claw-asker", "claw-worker"] {
             let endpoint = format!("{}/claw", self.endpoint.url);
@@ -273,7 +273,7 @@ impl Life {
         let profile = json!({"inbox": true, "capabilities": ["agora:search:v1"],
             "endpoint": endpoint});
         for (who, profile) in [(&alice, json!({"inbox": true})), (&bob, profile)] {
-            let welcome = tell(&who.sign_for(Kind::Hello, &profile, Some(own))).await;
+            let welcome = tell(&who.sign_for(MessageType::Hello, &profile, Some(own))).await;
             self.issued(who.did(), &welcome);
             self.note("agent", who.did());
         }
@@ -281,7 +281,7 @@ impl Life {
         let request = alice.request("agora:search:v1", json!({"params": {"q": params}}));
         tell(&request).await;
         let result = json!({"request_id": request.id, "status": "success", "data": {"n": data}});
-        tell(&bob.sign(Kind::Result, &result)).await;
+        tell(&bob.sign(MessageType::Result, &result)).await;
         self.note("job", &request.id);
     }
 

@@ -1,7 +1,7 @@
 //! Unknown callers request everything, by every id.
 
-use rialto_hub::app::listed;
-use rialto_protocols::agora::Kind;
+use rialto_hub::app::operations;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub async fn ask_everything(hub: &Watched, life: &Life) -> usize {
     let keys = keys(hub).await;
     let everything = life.canaries.everything();
     let mut answers = 0;
-    for route in listed() {
+    for route in operations() {
         // These would remove the caller itself and end the test.
         let ends = route.method == "DELETE" && ["/v1/me", "/v1/keys"].contains(&&*route.path);
         if ends || route.path.ends_with("/ws") || route.path.ends_with("/keys/rotate") {
@@ -54,7 +54,7 @@ pub async fn ask_everything(hub: &Watched, life: &Life) -> usize {
 async fn operator(hub: &Watched, life: &Life) -> usize {
     let everything = life.canaries.everything();
     let mut answers = 0;
-    for route in listed().into_iter().filter(|route| route.method == "GET") {
+    for route in operations().into_iter().filter(|route| route.method == "GET") {
         if route.path.ends_with("/ws") {
             continue;
         }
@@ -80,7 +80,7 @@ async fn keys(hub: &Watched) -> Vec<Option<String>> {
     let claw = hub.post("/openclaw/identity", None, &claw).await.expect(201);
     let own = hub.get("/agora", None).await.expect(200).str("/hub");
     let own = PublicKey::parse(&own).expect("a key");
-    let hello = Key::of(77).sign_for(Kind::Hello, &json!({"inbox": true}), Some(own)).json();
+    let hello = Key::of(77).sign_for(MessageType::Hello, &json!({"inbox": true}), Some(own)).json();
     let agora = hub.post("/agora/envelopes", None, &hello).await.expect(200);
     vec![
         None,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rialto_client::CallError;
 use rialto_client::clara::{
-    Account, Asked, Broken, Credits, Ending, Handler, Job, Order, Outcome, Profile, Seed, Server,
-    Strategy, Wait, Wallet, Workplace,
+    Credits, Handler, MarketClient, PendingTask, Profile, Query, Seed, ServeOptions, Server,
+    Strategy, Task, TaskEnd, TaskOutcome, TaskSpec, Wallet, WorkError,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -27,25 +27,25 @@ async fn hub() -> Hub {
     Hub::serve(&[("ledger.welcome_grant", "100.00"), ("jobs.auction_window", "25s")]).await
 }
 
-async fn account(hub: &Hub, number: u8) -> Account {
+async fn account(hub: &Hub, number: u8) -> MarketClient {
     let server = Server::discover(&hub.url).await.expect("a market");
-    Account::new(Wallet::new(&Seed::from_bytes([number; 32])), server)
+    MarketClient::new(Wallet::new(&Seed::from_bytes([number; 32])), server)
 }
 
-async fn register(account: &Account, id: &str, fee: i64) {
+async fn register(account: &MarketClient, id: &str, fee: i64) {
     let (id, topic) = (id.to_owned(), "tweet".to_owned());
     let metadata = r#"{"url":"https://x"}"#.to_owned();
     let profile = Profile { id, topic, fee: credits(fee), metadata };
     account.register(&profile).await.expect("registered");
 }
 
-fn order(reward: i64) -> Order {
-    Order::new("tweet", credits(reward), r#"{"say":"hello"}"#)
+fn order(reward: i64) -> TaskSpec {
+    TaskSpec::new("tweet", credits(reward), r#"{"say":"hello"}"#)
 }
 
-async fn done(wait: &mut Wait) -> Outcome {
+async fn done(wait: &mut PendingTask) -> TaskOutcome {
     match wait.next(PATIENCE).await.expect("an ending") {
-        Ending::Done(outcome) => outcome,
+        TaskEnd::Done(outcome) => outcome,
         other => panic!("{other:?}"),
     }
 }
@@ -59,17 +59,17 @@ struct Echo {
 }
 
 impl Handler for Echo {
-    async fn price(&self, _: &Asked) -> Option<Credits> {
+    async fn price(&self, _: &Query) -> Option<Credits> {
         self.price.map(credits)
     }
 
-    async fn work(&self, job: Job) -> Result<String, Broken> {
+    async fn work(&self, job: Task) -> Result<String, WorkError> {
         let one_less = |left: usize| left.checked_sub(1);
         let breaks = self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
         match (breaks, self.panics) {
             (Err(_), _) => Ok(format!(r#"{{"echo":{}}}"#, job.payload)),
             (Ok(_), true) => panic!("requested by the test"),
-            (Ok(_), false) => Err(Broken::new("as it was told to")),
+            (Ok(_), false) => Err(WorkError::new("as it was told to")),
         }
     }
 }
@@ -81,11 +81,14 @@ struct Working {
 }
 
 impl Working {
-    fn start(account: &Account, id: &str, echo: Echo) -> Self {
+    fn start(account: &MarketClient, id: &str, echo: Echo) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (account, id) = (account.clone(), id.to_owned());
         let task = tokio::spawn(async move {
-            let how = Workplace { look: Duration::from_millis(30), ..Workplace::default() };
+            let how = ServeOptions {
+                poll_interval: Duration::from_millis(30),
+                ..ServeOptions::default()
+            };
             let stop = async { drop(stopped.await) };
             account.serve(&id, how, Arc::new(echo), stop).await
         });
@@ -105,11 +108,11 @@ async fn an_agent_serves_and_a_requester_waits() {
     register(&agent, "A1", 20).await;
     let working = Working::start(&agent, "A1", Echo::default());
     for turn in 1..=3 {
-        let wanted = order(25).within("a context").by(Strategy::Cheapest);
-        let mut wait = requester.order(&wanted).await.expect("registered");
+        let wanted = order(25).context("a context").strategy(Strategy::Cheapest);
+        let mut wait = requester.register_task(&wanted).await.expect("registered");
         let outcome = done(&mut wait).await;
         assert_eq!(outcome.result, r#"{"echo":{"say":"hello"}}"#);
-        let told = (outcome.task_id.as_str(), outcome.by.as_str());
+        let told = (outcome.task_id.as_str(), outcome.worker_address.as_str());
         assert_eq!(told, (wait.task_id(), agent.address()));
         assert_eq!(requester.balance().await.expect("a balance"), credits(100 - 20 * turn));
         let trace = requester.trace(wait.task_id()).await.expect("a trace");
@@ -133,7 +136,7 @@ async fn what_one_agent_cannot_do_another_does() {
     register(&one, "A1", 5).await;
     let breaks = || AtomicUsize::new(1);
     let broken = Working::start(&one, "A1", Echo { breaks: breaks(), ..Echo::default() });
-    let mut wait = requester.order(&order(10)).await.expect("registered");
+    let mut wait = requester.register_task(&order(10)).await.expect("registered");
     let waiting = queued(&requester).await;
     assert_eq!((waiting.id.as_str(), waiting.agent_id), (wait.task_id(), None));
     register(&two, "A2", 7).await;
@@ -144,8 +147,8 @@ async fn what_one_agent_cannot_do_another_does() {
 
     let panics = Echo { breaks: breaks(), panics: true, ..Echo::default() };
     let panicking = Working::start(&one, "A1", panics);
-    let mut wait = requester.order(&order(10).to("A1")).await.expect("registered");
-    assert_eq!(wait.next(PATIENCE).await.expect("an ending"), Ending::Unassigned);
+    let mut wait = requester.register_task(&order(10).target("A1")).await.expect("registered");
+    assert_eq!(wait.next(PATIENCE).await.expect("an ending"), TaskEnd::Unassigned);
     panicking.end().await;
     better.end().await;
     assert_eq!(requester.balance().await.expect("a balance"), credits(93));
@@ -153,7 +156,7 @@ async fn what_one_agent_cannot_do_another_does() {
 }
 
 /// The first waiting task, as soon as there is one.
-async fn queued(account: &Account) -> Job {
+async fn queued(account: &MarketClient) -> Task {
     let queue = async {
         loop {
             let queue = account.server().queue().await.expect("a queue");
@@ -175,8 +178,8 @@ async fn an_auction_goes_to_who_asks_for_least() {
     register(&two, "A2", 5).await;
     let dear = Working::start(&one, "A1", Echo { price: Some(8), ..Echo::default() });
     let cheap = Working::start(&two, "A2", Echo { price: Some(6), ..Echo::default() });
-    let query = order(10).by(Strategy::Query);
-    let mut wait = requester.order(&query).await.expect("an offer");
+    let query = order(10).strategy(Strategy::Query);
+    let mut wait = requester.register_task(&query).await.expect("an offer");
     assert_eq!(done(&mut wait).await.agent_id, "A2");
     assert_eq!(requester.balance().await.expect("a balance"), credits(94));
     cheap.end().await;
@@ -184,7 +187,7 @@ async fn an_auction_goes_to_who_asks_for_least() {
 
     let never = [("A1", &one), ("A2", &two)];
     let never = never.map(|(id, by)| Working::start(by, id, Echo::default()));
-    let error = requester.order(&query).await.expect_err("no agent can do it");
+    let error = requester.register_task(&query).await.expect_err("no agent can do it");
     assert!(error.to_string().starts_with("No offers for task"), "{error}");
     for agent in never {
         agent.end().await;
@@ -197,11 +200,12 @@ async fn an_auction_goes_to_who_asks_for_least() {
 async fn an_rsa_wallet_is_as_good_and_strangers_are_told_so() {
     let hub = hub().await;
     let server = Server::discover(&format!("{}/clara/", hub.url)).await.expect("a market");
-    let wallet = tokio::task::spawn_blocking(Wallet::rsa).await.expect("no panic").expect("a key");
-    let agent = Account::new(wallet, server);
+    let wallet =
+        tokio::task::spawn_blocking(Wallet::generate_rsa).await.expect("no panic").expect("a key");
+    let agent = MarketClient::new(wallet, server);
     register(&agent, "R1", 5).await;
     let stranger = account(&hub, 9).await;
-    let served = stranger.serve("R1", Workplace::default(), Arc::new(Echo::default()), async {});
+    let served = stranger.serve("R1", ServeOptions::default(), Arc::new(Echo::default()), async {});
     let error = served.await.expect_err("not its own");
     assert!(error.to_string().starts_with("Agent R1 not registered"), "{error}");
     let said = agent.withdraw(None).await.expect("an answer");

@@ -1,8 +1,8 @@
 //! Sealed auctions (2.7, R30, R77), with the worked numbers of the spec.
 
 use rialto_core::time::Millis;
-use rialto_hub::config::Posture;
-use rialto_protocols::clara::result::Evaluated;
+use rialto_hub::config::Profile;
+use rialto_protocols::clara::result::MessageResult;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Wallet, purse};
@@ -29,11 +29,11 @@ async fn scene(flags: &[(&str, &str)]) -> Scene {
     Scene { hub, a, b, c, requester }
 }
 
-fn actions(result: &Evaluated) -> Vec<&str> {
+fn actions(result: &MessageResult) -> Vec<&str> {
     result.messages.iter().filter_map(|sent| sent.tag("Action")).collect()
 }
 
-fn data(sent: &rialto_protocols::clara::result::Sent) -> Value {
+fn data(sent: &rialto_protocols::clara::result::MarketMessage) -> Value {
     serde_json::from_str(sent.data.as_deref().expect("data")).expect("JSON")
 }
 
@@ -107,7 +107,7 @@ async fn the_lowest_offer_wins_among_equals_who_registered_first_and_the_last_an
     assert_eq!(hub.purse(&requester).await, purse("70", "0"));
     assert_eq!(hub.purse(&b).await, purse("30", "0"));
     assert_eq!(hub.result(&id).await, result, "it never changes again");
-    let hub = Hub(hub.0.restart(Posture::Serve, LONG).await);
+    let hub = Hub(hub.0.restart(Profile::Serve, LONG).await);
     assert_eq!(hub.result(&id).await, result);
     hub.0.stop().await;
 }

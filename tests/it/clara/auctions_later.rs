@@ -1,7 +1,7 @@
 //! Auctions with interruptions: restarts, winners that decline, attempts to read bids (2.7, R77).
 
 use rialto_core::time::Millis;
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 
 use super::kit::{Hub, Wallet, about, purse};
 
@@ -31,7 +31,7 @@ async fn a_restart_keeps_the_offers_and_the_closing_time() {
         .expect("a time")
         .to_owned();
     hub.offer(&a, "A", &id, "30").await;
-    let hub = Hub(hub.0.restart(Posture::Serve, LONG).await);
+    let hub = Hub(hub.0.restart(Profile::Serve, LONG).await);
     let again = hub.offer(&a, "A", &id, "20").await;
     assert_eq!(again.error(), format!("Already offered for task {id}"));
     let tags = [("RedStone-Agent-Id", "B")];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::json;
 
 use super::kit::{Hub, Said, Wallet};
@@ -33,7 +33,7 @@ async fn three_tasks_over_two_owners_go_a_b_a_and_a_restart_keeps_the_turn() {
     assert_eq!(turns(&hub, &requester, 3).await, ["A", "B", "A"]);
     let other = hub.task(&requester, "nft", "50", "roundRobin").await;
     assert_eq!(other.chosen(), "N", "every topic rotates on its own");
-    let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
+    let hub = Hub(hub.0.restart(Profile::Serve, &[]).await);
     assert_eq!(turns(&hub, &requester, 2).await, ["B", "A"]);
     hub.0.stop().await;
 }

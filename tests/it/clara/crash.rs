@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::{Evaluated, Page};
+use rialto_protocols::clara::result::{MessageResult, ResultPage};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -59,17 +59,17 @@ impl Client {
     }
 
     /// Posts an item and reads its result.
-    async fn post(&mut self, item: &[u8]) -> (String, Evaluated) {
+    async fn post(&mut self, item: &[u8]) -> (String, MessageResult) {
         let text = self.ask("/clara/mu", Some(item), 202).await;
         let taken: Value = serde_json::from_str(&text).expect("JSON");
         let id = taken["id"].as_str().expect("an id").to_owned();
         (id.clone(), self.result(&id).await)
     }
 
-    async fn result(&mut self, id: &str) -> Evaluated {
+    async fn result(&mut self, id: &str) -> MessageResult {
         let text =
             self.ask(&format!("/clara/cu/result/{id}?process-id={PROCESS}"), None, 200).await;
-        Evaluated::read(text.as_bytes()).expect("a result")
+        MessageResult::read(text.as_bytes()).expect("a result")
     }
 
     async fn fund(&self, wallet: &Wallet) {
@@ -95,7 +95,7 @@ impl Client {
 /// What the clients record: every item with its result, and every payment.
 #[derive(Default)]
 struct Book {
-    items: Vec<(Vec<u8>, String, Evaluated)>,
+    items: Vec<(Vec<u8>, String, MessageResult)>,
     moved: BTreeMap<String, i64>,
     done: usize,
 }
@@ -209,7 +209,7 @@ async fn references(client: &mut Client) -> Vec<u64> {
     loop {
         let path = format!("/clara/cu/results/{PROCESS}?limit=1000&from={from}");
         let text = client.ask(&path, None, 200).await;
-        let page = Page::read(text.as_bytes()).expect("a page");
+        let page = ResultPage::read(text.as_bytes()).expect("a page");
         let sent = page.edges.iter().flat_map(|edge| &edge.node.messages);
         all.extend(sent.map(|one| {
             one.tag("Reference").and_then(|text| text.parse::<u64>().ok()).expect("a number")

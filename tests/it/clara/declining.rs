@@ -1,7 +1,7 @@
 //! Decline-Task, the queue and agents that do not answer (R53–R62).
 
 use rialto_core::time::Millis;
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Wallet, purse};
@@ -79,7 +79,7 @@ async fn what_all_decline_waits_over_a_restart_for_somebody_new_and_never_for_a_
     assert_eq!(last.result.messages[1].tag("TaskId"), Some(task.id.as_str()));
     assert_eq!(hub.purse(&requester).await, purse("950", "50"));
     assert_eq!(queue(&hub).await, [task.id.as_str()]);
-    let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
+    let hub = Hub(hub.0.restart(Profile::Serve, &[]).await);
     assert_eq!(queue(&hub).await, [task.id.as_str()]);
     let other = hub.task(&requester, "tweet", "50", "cheapest").await;
     for said in [

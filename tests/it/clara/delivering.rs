@@ -153,9 +153,9 @@ async fn each_copy_of_a_broadcast_has_its_own_result_and_fee() {
 async fn results_are_successes_silence_is_a_failure_and_declines_count_nothing() {
     let Scene { hub, agent, other, requester } = scene().await;
     let score = |id: &str| {
-        let found = hub.engine.look(|world| {
-            let agent = world.agent_named(rialto_protocols::clara::ID, id).expect("an agent");
-            world.desk(agent).expect("an agent state").standing
+        let found = hub.engine.with_world(|world| {
+            let agent = world.agent_by_alias(rialto_protocols::clara::ID, id).expect("an agent");
+            world.agent_state(agent).expect("an agent state").standing
         });
         (found.score, found.outcomes)
     };

@@ -1,7 +1,7 @@
 //! The second process id, under which the market answers as deployed ones do (D1, R67).
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::{Evaluated, Page};
+use rialto_protocols::clara::result::{MessageResult, ResultPage};
 
 use super::kit::{Hub, Wallet};
 
@@ -9,14 +9,14 @@ const DEPLOYED: &str = "ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZY";
 
 const OTHER: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
-async fn say(hub: &Hub, by: &Wallet, tags: &[(&str, &str)], data: &str) -> (String, Evaluated) {
+async fn say(hub: &Hub, by: &Wallet, tags: &[(&str, &str)], data: &str) -> (String, MessageResult) {
     let mut all = vec![("Protocol", "C.L.A.R.A.")];
     all.extend_from_slice(tags);
     let item = by.item_for(DEPLOYED, &all, data.as_bytes());
     let id = hub.post_bytes(item).await.expect(202).str("/id");
     let path = format!("/clara/cu/result/{id}?process-id={DEPLOYED}");
     let reply = hub.get(&path, None).await.expect(200);
-    (id, Evaluated::read(reply.text.as_bytes()).expect("a result"))
+    (id, MessageResult::read(reply.text.as_bytes()).expect("a result"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +60,7 @@ async fn through_the_deployed_process_the_same_market_uses_the_deployed_words() 
     let here = text(format!("/clara/cu/results/{PROCESS}")).await;
     let there = text(format!("/clara/cu/results/{DEPLOYED}")).await;
     assert_eq!(here, there);
-    assert!(Page::read(here.as_bytes()).is_ok());
+    assert!(ResultPage::read(here.as_bytes()).is_ok());
     hub.0.stop().await;
 }
 

@@ -3,7 +3,7 @@
 //! The fixture names their sources. They are sent unchanged; only the signatures are ours.
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::Evaluated;
+use rialto_protocols::clara::result::MessageResult;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Said, Wallet, purse};
@@ -58,10 +58,10 @@ async fn an_agent_is_called_by_its_metadata_s_name_in_every_protocol() {
         assert_eq!(said.first().tag("Action"), Some("Registered"), "{said:?}");
     };
     let names = |native: &str| {
-        hub.engine.look(|world| {
-            let id = world.agent_named(rialto_protocols::clara::ID, native).expect("an agent");
-            let of = |face: &&dyn rialto_protocols::adapter::Face| {
-                world.name_of(id, face.id()).map(|name| (face.id().to_string(), name.to_owned()))
+        hub.engine.with_world(|world| {
+            let id = world.agent_by_alias(rialto_protocols::clara::ID, native).expect("an agent");
+            let of = |face: &&dyn rialto_protocols::adapter::ProtocolAdapter| {
+                world.alias_of(id, face.id()).map(|name| (face.id().to_string(), name.to_owned()))
             };
             let aliases: Vec<_> = rialto_protocols::ALL.iter().filter_map(of).collect();
             (world.agent(id).expect("an agent").name.clone(), aliases)
@@ -105,7 +105,7 @@ async fn balances_and_the_dashboard_are_read_without_a_protocol_tag() {
         let [path, body] = ["path", "body"].map(|part| text(&asked[part]).replace(&process, to));
         let (path, json) = (format!("/clara/cu{path}"), ("content-type", "application/json"));
         let reply = hub.0.send("POST", &path, &[json], body.as_bytes()).await.expect(200);
-        let shown = Evaluated::read(reply.text.as_bytes()).expect("a result");
+        let shown = MessageResult::read(reply.text.as_bytes()).expect("a result");
         assert!(shown.error.is_none(), "{shown:?}");
         assert_eq!(shown.messages[0].tag("Action"), Some("Dashboard-Data"));
         let data = shown.messages[0].data.as_deref().expect("data");

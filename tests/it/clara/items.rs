@@ -1,7 +1,7 @@
 //! Signed items: what they prove, and everything that is refused (R63, R67, R70, R71, R73, R75).
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::kit::ans104::{Draft, Id, Kind};
+use rialto_protocols::kit::ans104::{ItemId, SignatureType, UnsignedItem};
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::Value;
 
@@ -51,16 +51,16 @@ fn changed(at: usize, with: &[u8]) -> Vec<u8> {
 /// A valid signature over any content.
 fn signed(target: Option<[u8; 32]>, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
     let key = SecretKey::from_seed(&[1; 32]);
-    let draft = Draft { target, anchor: None, tags, data };
+    let draft = UnsignedItem { target, anchor: None, tags, data };
     let owner = *key.public().as_bytes();
-    let signature = key.sign(&draft.deep_hash(Kind::Ed25519, &owner));
-    draft.signed(Kind::Ed25519, &owner, &signature)
+    let signature = key.sign(&draft.deep_hash(SignatureType::Ed25519, &owner));
+    draft.with_signature(SignatureType::Ed25519, &owner, &signature)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_items_are_told_why_and_change_nothing() {
     let hub = Hub::serve(&[]).await;
-    let process = Id::read(PROCESS).map(|id| id.0);
+    let process = ItemId::read(PROCESS).map(|id| id.0);
     let long = "x".repeat(4_200);
     let count = good()[TAG_COUNT] + 1;
     let broken: Vec<(&str, Vec<u8>, u16)> = vec![
@@ -155,16 +155,20 @@ async fn an_item_signed_as_solana_wallets_do_is_taken() {
     let hub = Hub::serve(&[]).await;
     let key = SecretKey::from_seed(&[7; 32]);
     let owner = *key.public().as_bytes();
-    let target = Id::read(PROCESS).map(|id| id.0);
-    let draft = Draft { target, anchor: None, tags: &[("Action", "List-Agents")], data: b"" };
-    let hex: String =
-        draft.deep_hash(Kind::Solana, &owner).iter().map(|byte| format!("{byte:02x}")).collect();
-    let item = draft.signed(Kind::Solana, &owner, &key.sign(hex.as_bytes()));
+    let target = ItemId::read(PROCESS).map(|id| id.0);
+    let draft =
+        UnsignedItem { target, anchor: None, tags: &[("Action", "List-Agents")], data: b"" };
+    let hex: String = draft
+        .deep_hash(SignatureType::Solana, &owner)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let item = draft.with_signature(SignatureType::Solana, &owner, &key.sign(hex.as_bytes()));
     let id = hub.post_bytes(item).await.expect(202).str("/id");
     assert_eq!(hub.result(&id).await.messages[0].target, Wallet::of(7).address());
     // An Ed25519 item signs these bytes themselves, and only these.
-    let plain = key.sign(&draft.deep_hash(Kind::Solana, &owner));
-    hub.post_bytes(draft.signed(Kind::Solana, &owner, &plain)).await.expect(401);
+    let plain = key.sign(&draft.deep_hash(SignatureType::Solana, &owner));
+    hub.post_bytes(draft.with_signature(SignatureType::Solana, &owner, &plain)).await.expect(401);
     hub.0.stop().await;
 }
 

@@ -5,8 +5,8 @@
 use std::ops::Deref;
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::{Evaluated, Page, Sent};
-use rialto_protocols::kit::ans104::{Draft, Id, Item, Kind};
+use rialto_protocols::clara::result::{MarketMessage, MessageResult, ResultPage};
+use rialto_protocols::kit::ans104::{Item, ItemId, SignatureType, UnsignedItem};
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ impl Wallet {
 
     pub fn address(&self) -> String {
         let item = self.item(&[], b"");
-        Item::read(&item).expect("an item").address()
+        Item::read(&item).expect("an item").signer_address()
     }
 
     /// A signed item with these tags for the market.
@@ -59,11 +59,11 @@ impl Wallet {
         // Two items with the same content must be two messages.
         let mut anchor = [0; 32];
         anchor[..16].copy_from_slice(uuid::Uuid::from_u128(next()).as_bytes());
-        let target = Id::read(process).map(|id| id.0);
-        let draft = Draft { target, anchor: Some(anchor), tags, data };
+        let target = ItemId::read(process).map(|id| id.0);
+        let draft = UnsignedItem { target, anchor: Some(anchor), tags, data };
         let owner = *self.key.public().as_bytes();
-        let signature = pen.key.sign(&draft.deep_hash(Kind::Ed25519, &owner));
-        draft.signed(Kind::Ed25519, &owner, &signature)
+        let signature = pen.key.sign(&draft.deep_hash(SignatureType::Ed25519, &owner));
+        draft.with_signature(SignatureType::Ed25519, &owner, &signature)
     }
 }
 
@@ -78,13 +78,13 @@ fn next() -> u128 {
 #[derive(Clone, Debug)]
 pub struct Said {
     pub id: String,
-    pub result: Evaluated,
+    pub result: MessageResult,
 }
 
 impl Said {
     /// The first message of the result.
     #[track_caller]
-    pub fn first(&self) -> &Sent {
+    pub fn first(&self) -> &MarketMessage {
         self.result.messages.first().unwrap_or_else(|| panic!("no message: {:?}", self.result))
     }
 
@@ -222,10 +222,10 @@ impl Hub {
     }
 
     /// The result of a message.
-    pub async fn result(&self, id: &str) -> Evaluated {
+    pub async fn result(&self, id: &str) -> MessageResult {
         let path = format!("/clara/cu/result/{id}?process-id={PROCESS}");
         let reply = self.get(&path, None).await.expect(200);
-        Evaluated::read(reply.text.as_bytes()).expect("a result")
+        MessageResult::read(reply.text.as_bytes()).expect("a result")
     }
 
     /// Sends a message and reads its result.
@@ -266,19 +266,24 @@ impl Hub {
     }
 
     /// Evaluate a message without storing it.
-    pub async fn dry_run(&self, tags: &[(&str, &str)], data: &str) -> Evaluated {
+    pub async fn dry_run(&self, tags: &[(&str, &str)], data: &str) -> MessageResult {
         self.dry_run_as("1234", tags, data).await
     }
 
     /// The same, claiming a sender.
-    pub async fn dry_run_as(&self, owner: &str, tags: &[(&str, &str)], data: &str) -> Evaluated {
+    pub async fn dry_run_as(
+        &self,
+        owner: &str,
+        tags: &[(&str, &str)],
+        data: &str,
+    ) -> MessageResult {
         let tags: Vec<Value> =
             tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         let body = json!({"Id": "1234", "Target": PROCESS, "Owner": owner, "Anchor": "0",
             "Data": data, "Tags": tags});
         let path = format!("/clara/cu/dry-run?process-id={PROCESS}");
         let reply = self.post(&path, None, &body).await.expect(200);
-        Evaluated::read(reply.text.as_bytes()).expect("a result")
+        MessageResult::read(reply.text.as_bytes()).expect("a result")
     }
 
     /// The board.
@@ -295,8 +300,8 @@ impl Hub {
     }
 
     /// A page of results.
-    pub async fn results(&self, query: &str) -> Page {
+    pub async fn results(&self, query: &str) -> ResultPage {
         let reply = self.get(&format!("/clara/cu/results/{PROCESS}{query}"), None).await;
-        Page::read(reply.expect(200).text.as_bytes()).expect("a page")
+        ResultPage::read(reply.expect(200).text.as_bytes()).expect("a page")
     }
 }

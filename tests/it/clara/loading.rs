@@ -63,7 +63,7 @@ async fn each_result_is_loaded_once_oldest_first() {
     assert_eq!(next(None).await.as_ref(), Some(&wanted[0]));
     assert_eq!(next(Some("own")).await.as_ref(), Some(&wanted[1]));
     assert_eq!(next(Some("own")).await, None);
-    let hub = Hub(hub.0.restart(rialto_hub::config::Posture::Serve, &[]).await);
+    let hub = Hub(hub.0.restart(rialto_hub::config::Profile::Serve, &[]).await);
     let next = async |named| load(&hub, &requester, "Load-Next-Task-Result", named).await;
     assert_eq!(next(None).await.as_ref(), Some(&wanted[2]));
     assert_eq!(next(None).await, None);

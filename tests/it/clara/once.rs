@@ -1,6 +1,6 @@
 //! An item has one effect, however often it is posted (R72, section 6).
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 
 use super::items::vectors;
 use super::kit::{Hub, Wallet, about, purse};
@@ -16,7 +16,7 @@ async fn the_first_item_a_hundred_times_at_once_and_after_a_restart_is_one_agent
     assert!(answers.iter().all(|reply| reply.status == 202 && reply.str("/id") == id));
     let (first, before) = (hub.result(id).await, counted(&hub.0));
     assert_eq!(first.messages[0].tag("Reference"), Some("1"));
-    let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
+    let hub = Hub(hub.0.restart(Profile::Serve, &[]).await);
     let answers = together((0..50).map(|_| hub.post_bytes(item.clone()))).await;
     assert!(answers.iter().all(|reply| reply.status == 202 && reply.str("/id") == id));
     assert_eq!(counted(&hub.0), before);
@@ -52,7 +52,7 @@ async fn a_task_and_a_result_that_come_again_hold_and_pay_once() {
     let done = together((0..20).map(|_| hub.post_bytes(result.clone()))).await;
     assert!(done.iter().all(|reply| reply.status == 202));
     assert_eq!(hub.result(&done[0].str("/id")).await.error, None);
-    let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
+    let hub = Hub(hub.0.restart(Profile::Serve, &[]).await);
     for item in [task, result] {
         hub.post_bytes(item).await.expect(202);
     }

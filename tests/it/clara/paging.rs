@@ -2,7 +2,7 @@
 
 use rialto_core::time::Millis;
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::Page;
+use rialto_protocols::clara::result::ResultPage;
 
 use super::kit::{Hub, Wallet};
 
@@ -20,7 +20,7 @@ async fn market() -> Hub {
     hub
 }
 
-fn names(page: &Page) -> Vec<String> {
+fn names(page: &ResultPage) -> Vec<String> {
     let words = page.edges.iter().map(|edge| {
         assert_eq!(edge.node.error, None, "errored evaluations are left out");
         let [sent] = edge.node.messages.as_slice() else { panic!("{edge:?}") };
@@ -36,7 +36,7 @@ async fn after_a_restart_a_cursor_goes_on_before_anything_is_written() {
     let from = format!("?from={}", first.edges[0].cursor);
     let rest = hub.results(&from).await;
     assert_eq!(names(&rest), (1..7).map(|n| format!("A{n}")).collect::<Vec<_>>());
-    let hub = Hub(hub.0.restart(rialto_hub::config::Posture::Serve, &[]).await);
+    let hub = Hub(hub.0.restart(rialto_hub::config::Profile::Serve, &[]).await);
     let newest = crate::kit::newest_event(&hub);
     assert_eq!(names(&hub.results(&from).await), names(&rest));
     assert_eq!(crate::kit::newest_event(&hub), newest, "nothing was written meanwhile");
@@ -88,7 +88,7 @@ async fn a_border_may_be_a_time() {
     let hub = market().await;
     let whole = hub.results("").await;
     let at = |n: usize| {
-        let cursor = rialto_protocols::clara::Cursor::read(&whole.edges[n].cursor);
+        let cursor = rialto_protocols::clara::ResultCursor::read(&whole.edges[n].cursor);
         cursor.expect("a cursor").at.0
     };
     for (sort, wanted) in [("ASC", ["A3", "A4"]), ("DESC", ["A4", "A3"])] {

@@ -2,8 +2,8 @@
 
 use rialto_core::id::PostingId;
 use rialto_core::time::Millis;
-use rialto_engine::store::{Page, Row};
-use rialto_hub::config::Posture;
+use rialto_engine::store::{PageQuery, Row};
+use rialto_hub::config::Profile;
 use serde_json::json;
 
 use super::kit::{Hub, Wallet};
@@ -15,8 +15,8 @@ const ONE_READ_MAX: usize = 2 << 10;
 /// Bytes of every market record after the first `after`.
 async fn postings(hub: &Hub, after: u64) -> Vec<usize> {
     let (after, before) = (PostingId(after), PostingId(u64::MAX >> 1));
-    let page = Page::Postings { after, before, newest_first: false, limit: 1_000 };
-    let rows = hub.engine.page(page).await.expect("the store reads");
+    let page = PageQuery::MarketRecords { after, before, newest_first: false, limit: 1_000 };
+    let rows = hub.engine.load_page(page).await.expect("the store reads");
     let bytes = |row| match row {
         Row::Posting(posting) => serde_json::to_string(&*posting).expect("a row").len(),
         other => panic!("{other:?}"),
@@ -25,7 +25,7 @@ async fn postings(hub: &Hub, after: u64) -> Vec<usize> {
 }
 
 fn newest(hub: &Hub) -> u64 {
-    hub.engine.look(|world| world.next.posting.0 - 1)
+    hub.engine.with_world(|world| world.next.market_record.0 - 1)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +97,7 @@ async fn a_signed_read_that_comes_again_is_answered_and_its_message_keeps_its_nu
     assert_eq!(hub.post_bytes(item.clone()).await.expect(202).str("/id"), id);
     assert_eq!(snapshot(&hub.0).await, before);
     assert_eq!(hub.result(&id).await, first);
-    let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
+    let hub = Hub(hub.0.restart(Profile::Serve, &[]).await);
     assert_eq!(hub.result(&id).await, first, "the same while the board is unchanged");
     hub.agent(&Wallet::of(2), "B", "nft", "7").await;
     let later = hub.result(&id).await;

@@ -1,7 +1,7 @@
 //! Two hubs with the same wallets: a signed order moves money on at most one of them.
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::Evaluated;
+use rialto_protocols::clara::result::MessageResult;
 
 use super::kit::{Hub, Wallet, purse};
 
@@ -46,11 +46,11 @@ fn result(task: &str) -> Vec<(&str, &str)> {
 }
 
 /// The result of an item, read under any of the hub's ids.
-async fn outcome(hub: &Hub, item: Vec<u8>, process: &str) -> (String, Evaluated) {
+async fn outcome(hub: &Hub, item: Vec<u8>, process: &str) -> (String, MessageResult) {
     let id = hub.post_bytes(item).await.expect(202).str("/id");
     let path = format!("/clara/cu/result/{id}?process-id={process}");
     let reply = hub.get(&path, None).await.expect(200);
-    (id, Evaluated::read(reply.text.as_bytes()).expect("a result"))
+    (id, MessageResult::read(reply.text.as_bytes()).expect("a result"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +79,7 @@ async fn every_hub_has_a_process_id_of_its_own_and_an_order_to_it_is_known_nowhe
     }
     assert_eq!(there.purse(&requester).await, purse("100", "0"));
     // The id never changes.
-    let again = here.0.restart(rialto_hub::config::Posture::Serve, &[("clara.process_id", "")]);
+    let again = here.0.restart(rialto_hub::config::Profile::Serve, &[("clara.process_id", "")]);
     assert_eq!(process(&Hub(again.await)).await, own);
 }
 

@@ -96,7 +96,7 @@ fn the_api_document_names_every_route() {
     let (code, printed, _) = run(&["openapi"]);
     assert_eq!(code, 0);
     let document: Value = serde_json::from_str(&printed).expect("one JSON document");
-    for route in rialto_hub::app::listed() {
+    for route in rialto_hub::app::operations() {
         let method = route.method.to_lowercase();
         assert!(document["paths"][&route.path][&method].is_object(), "{method} {}", route.path);
     }

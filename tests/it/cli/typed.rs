@@ -46,7 +46,9 @@ async fn a_key_that_is_none_is_told_before_any_hub_is_asked() {
     let cli = Cli::new().with("RIALTO_HUB", &hub.url);
     let cli = cli.with("RIALTO_KEY", "b\nad");
     cli.run(&["job", "ls"]).await.failed(4, &["RIALTO_KEY does not contain a key"]);
-    cli.run(&["msg", "send", "--to", "bob", "Hello!"]).await.failed(4, &["RIALTO_KEY does not contain a key"]);
+    cli.run(&["msg", "send", "--to", "bob", "Hello!"])
+        .await
+        .failed(4, &["RIALTO_KEY does not contain a key"]);
     assert!(cli.run(&["job", "ls", "--json"]).await.expect(4).json()["next"].is_string());
 }
 

@@ -133,7 +133,7 @@ async fn nothing_is_lost_or_repeated_when_the_hub_or_the_command_starts_again() 
     eventually(async || acked(&desk, &shop).await == json!(1)).await;
     door.close();
     let Desk { hub, home, boss } = desk;
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     let desk = Desk { hub, home, boss };
     desk.posted("shout", &[]).await;
     desk.posted("shout", &[]).await;

@@ -37,7 +37,7 @@ async fn a_result_is_waited_for_over_a_restart_of_the_hub() {
     let id = in_hand().await[0]["id"].as_str().expect("an id").to_owned();
     door.close();
     let Desk { hub, home, .. } = desk;
-    let hub: TestHub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub: TestHub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     let body = json!({"ok": true, "output": {"text": "HELLO"}});
     let path = format!("/v1/jobs/{id}/result");
     hub.post(&path, Some(&worker.key), &body).await.expect(200);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rialto_engine::random::{Ids, OsIds};
+use rialto_engine::random::{OsRandom, RandomSource};
 use serde_json::{Value, json};
 
 use super::Dice;
@@ -60,7 +60,7 @@ impl<'a> Line<'a> {
 }
 
 fn fresh_id() -> String {
-    OsIds.uuid().to_string()
+    OsRandom.new_uuid().to_string()
 }
 
 pub fn cents(amount: u64) -> Value {

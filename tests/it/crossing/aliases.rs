@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
-use rialto_hub::config::Posture;
-use rialto_protocols::agora::Composer;
+use rialto_hub::config::Profile;
+use rialto_protocols::agora::EnvelopeSigner;
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -44,7 +44,7 @@ fn hmac(key: &[u8], data: &[u8]) -> [u8; 32] {
 fn held_key(secret: &[u8], name: &str) -> String {
     let extracted = hmac(b"rialto agora alias v1", secret);
     let seed = hmac(&extracted, &[name.as_bytes(), &[1]].concat());
-    Composer::new(SecretKey::from_seed(&seed)).did().to_owned()
+    EnvelopeSigner::new(SecretKey::from_seed(&seed)).did().to_owned()
 }
 
 /// The UUID of an agent outside its home protocol.
@@ -145,7 +145,7 @@ async fn neither_another_name_nor_leaving_nor_a_restart_changes_an_alias() {
         );
         known.push((worker, before));
     }
-    hub = hub.restart(Posture::Serve, FLAGS).await;
+    hub = hub.restart(Profile::Serve, FLAGS).await;
     for (worker, before) in &known {
         assert_eq!(&names(&hub, worker.as_ref()).await, before, "{}", worker.home().id());
     }
@@ -198,7 +198,7 @@ const WORKED_ALIAS: &str = "did:key:z6MkvCk6gX4MWxypJfYrBxVz3HRcJCStjkYa8eTGKsPN
 #[tokio::test(flavor = "multi_thread")]
 async fn the_books_agent_has_the_names_the_book_works_out() {
     const NATIVE: &str = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
-    let hub = TestHub::start(Posture::Serve, FLAGS, worked_directory()).await;
+    let hub = TestHub::start(Profile::Serve, FLAGS, worked_directory()).await;
     let skills = json!([{"skill_name": "analyze_text", "cost_per_call": 0.10}]);
     let body = json!({"agent_id": NATIVE, "agent_name": "Text-Analyst-3000", "owner_id": "acme",
         "skills": skills});
@@ -267,7 +267,7 @@ async fn the_hubs_secret_is_in_its_file_or_in_the_environment() {
     let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "readable by its owner only");
     let own = made.get("/agora", None).await.expect(200).str("/hub");
-    let made = made.restart(Posture::Serve, FLAGS).await;
+    let made = made.restart(Profile::Serve, FLAGS).await;
     assert_eq!(made.get("/agora", None).await.expect(200).str("/hub"), own);
     made.stop().await;
 }

@@ -1,7 +1,7 @@
 //! The hub's records of an agent: money in millionths of a credit, and both scores.
 
-use rialto_core::price_step::Grain;
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 
 use super::parties;
 use super::party::Worker;
@@ -17,8 +17,8 @@ pub struct Purse {
 
 impl Purse {
     pub fn of(hub: &TestHub, owner: &str) -> Self {
-        hub.engine.look(|world| {
-            let found = world.owner_named(owner).and_then(|id| world.owner(id));
+        hub.engine.with_world(|world| {
+            let found = world.owner_by_name(owner).and_then(|id| world.owner(id));
             let (spendable, held) =
                 found.map_or((0, 0), |owner| (owner.available.micros(), owner.held.micros()));
             Self { spendable, held }
@@ -33,7 +33,7 @@ impl Purse {
 
 /// The sum over all accounts, including the issuing one.
 pub fn total(hub: &TestHub) -> i64 {
-    hub.engine.look(|world| {
+    hub.engine.with_world(|world| {
         world.owners().map(|owner| owner.available.micros() + owner.held.micros()).sum()
     })
 }
@@ -45,10 +45,10 @@ pub fn micros(text: &str) -> i64 {
 }
 
 /// A price as it is shown with this price step (B9): rounded up, and at least one step.
-pub fn shown(price: &str, grain: Grain) -> i64 {
+pub fn shown(price: &str, grain: PriceStep) -> i64 {
     let step = 10_i64.pow(6 - u32::from(grain.decimals));
     let up = (micros(price) + step - 1) / step * step;
-    up.max(grain.least.micros())
+    up.max(grain.minimum.micros())
 }
 
 /// What both formulas have counted of a worker: total, successes and failures.

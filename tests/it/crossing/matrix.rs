@@ -5,7 +5,7 @@ use super::cells::{Cell, FLAGS, Meeting, PURSE, Placed, received, walk};
 use super::notes::assert_told;
 use super::party::{End, Given, Order, Terms, Ticket};
 use crate::kit::TestHub;
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 
 /// A job with numbers and texts that are easily damaged in translation.
 pub fn order() -> Order {
@@ -83,7 +83,7 @@ async fn work_goes_on_after_the_hub_was_stopped_and_started_in_the_middle() {
         UnderWay { cell, meeting, ticket, given }
     });
     let under_way = under_way.await;
-    let hub = hub.restart(Posture::Serve, FLAGS).await;
+    let hub = hub.restart(Profile::Serve, FLAGS).await;
     walk(&hub, under_way, async |hub, UnderWay { cell, meeting, ticket, given }| {
         let Meeting { worker, requester } = &meeting;
         let again = requester.repeat(hub, &ticket).await;

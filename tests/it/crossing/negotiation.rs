@@ -1,7 +1,7 @@
 //! Prices offered per job, and deferred work (B9, section 9).
 
 use rialto_core::time::Millis;
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::books::{Counted, Names, Purse};
@@ -60,12 +60,12 @@ async fn an_offer_within_the_budget_is_accepted_by_the_hub_and_is_what_is_paid()
     let names = bargain.names().await;
     let job = bargain.hire(6.00).await.expect(202).str("/job_id");
     assert_eq!(hub.balance("acme").await, ("94.00".to_owned(), "6.00".to_owned()));
-    let request = hub.newest_is(reads, Kind::Request).await;
+    let request = hub.newest_is(reads, MessageType::Request).await;
     assert_eq!(request["payload"]["budget"]["max"], 6);
     let id = request["id"].as_str().expect("an id");
     hub.tell(&bob.offer(id, json!(5.25))).await.expect(202);
     // The hub accepts for the requester, and marks this in the envelope.
-    let accept = hub.newest_is(reads, Kind::Accept).await;
+    let accept = hub.newest_is(reads, MessageType::Accept).await;
     assert_eq!(accept["sender"]["id"], request["sender"]["id"]);
     assert_eq!(accept["bridge"]["protocol"], "registry");
     assert_eq!(accept["bridge"]["agent"], bargain.boss.id);
@@ -84,13 +84,13 @@ async fn an_offer_above_the_bid_is_refused_and_a_lower_one_is_taken() {
     let bargain = Bargain::open().await;
     let Bargain { hub, bob, reads, .. } = &bargain;
     let job = bargain.hire(6.00).await.expect(202).str("/job_id");
-    let request = hub.newest_is(reads, Kind::Request).await;
+    let request = hub.newest_is(reads, MessageType::Request).await;
     let id = request["id"].as_str().expect("an id");
     assert_error(&hub.tell(&bob.offer(id, json!(6.000001))).await, 402);
     assert_eq!(hub.balance("acme").await, ("94.00".to_owned(), "6.00".to_owned()));
     // Rounded up to the requester's cents, it never exceeds the bid.
     hub.tell(&bob.offer(id, json!(5.990001))).await.expect(202);
-    hub.newest_is(reads, Kind::Accept).await;
+    hub.newest_is(reads, MessageType::Accept).await;
     hub.tell(&bob.result(id)).await.expect(202);
     assert_eq!(bargain.shown(&job).await.str("/status"), "SUCCESS");
     assert_eq!(hub.balance("acme").await, ("94.00".to_owned(), "0.00".to_owned()));
@@ -117,12 +117,12 @@ async fn hello(hub: &TestHub, key: &Key, mut profile: Value) -> String {
     profile["inbox"] = true.into();
     let did = hub.get("/agora", None).await.expect(200).str("/hub");
     let to = rialto_protocols::kit::ed25519::PublicKey::parse(&did).expect("a key");
-    let hello = key.sign_for(Kind::Hello, &profile, Some(to));
+    let hello = key.sign_for(MessageType::Hello, &profile, Some(to));
     tell(hub, &hello).await.expect(200).str("/payload/inbox_token")
 }
 
 /// The newest envelope of a type in an inbox, once it is there.
-async fn newest(hub: &TestHub, token: &str, kind: Kind) -> Value {
+async fn newest(hub: &TestHub, token: &str, kind: MessageType) -> Value {
     let mut found = Value::Null;
     eventually(async || {
         let page = hub.get("/agora/messages?after=0&limit=200", Some(token)).await.expect(200);
@@ -146,7 +146,7 @@ async fn an_auction_is_answered_by_fixed_prices_and_by_one_that_is_named() {
     let profile = json!({"name": "bob", "capabilities": ["agora:tweet:v1"]});
     let reads = hello(&market, &bob, profile).await;
     let task = market.auction(&requester, "tweet", "10").await;
-    let request = newest(&market, &reads, Kind::Request).await;
+    let request = newest(&market, &reads, MessageType::Request).await;
     assert_eq!(request["payload"]["budget"]["max"], 10);
     let id = request["id"].as_str().expect("an id").to_owned();
     // The last offer closes the auction: 2.5 is 3 here, less than 5 and 4.
@@ -200,7 +200,7 @@ async fn asked(hub: &Claws, alice: &Key, of: &Node) -> (String, Reply) {
     let entry = agents.iter().find(|one| one["native_id"] == of.id).expect("it is listed");
     let payload = json!({"resource": "agora:sum:v1", "params": {"a": 0.5}});
     let id = crate::agora::kit::fresh_id("REQUEST");
-    let request = alice.sign_at(&id, hub.now(), Kind::Request, &payload, None);
+    let request = alice.sign_at(&id, hub.now(), MessageType::Request, &payload, None);
     let path = format!("/agora/agents/{}", entry["id"].as_str().expect("a key"));
     let reply = hub.call("POST", &path, None, Some(&request.text)).await;
     (request.id, reply)

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use rialto_core::price_step::Grain;
+use rialto_core::price_step::PriceStep;
 use serde_json::Value;
 
 use crate::kit::TestHub;
@@ -16,7 +16,7 @@ pub trait Protocol: Sync {
     fn id(&self) -> &'static str;
 
     /// Its price step (B9).
-    fn grain(&self) -> Grain;
+    fn grain(&self) -> PriceStep;
 
     /// The price of its workers in these tests: as fine an amount as the protocol can express.
     fn price(&self) -> &'static str;

@@ -1,6 +1,6 @@
 //! Members of JSON texts verbatim, with all digits.
 
-use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use serde_json::Value;
 
 use super::party::Members;
@@ -9,14 +9,14 @@ use super::party::Members;
 pub fn raw(json: &str, pointer: &str) -> Option<String> {
     let json = ijson::read(json.as_bytes()).ok()?;
     let found = at(&json, pointer)?;
-    (*found.kind() != Kind::Null).then(|| found.raw().to_owned())
+    (*found.value() != JsonValue::Null).then(|| found.raw().to_owned())
 }
 
 /// The string at a pointer.
 pub fn text(json: &str, pointer: &str) -> Option<String> {
     let json = ijson::read(json.as_bytes()).ok()?;
-    match at(&json, pointer)?.kind() {
-        Kind::Text(text) => Some(text.clone().into_owned()),
+    match at(&json, pointer)?.value() {
+        JsonValue::String(text) => Some(text.clone().into_owned()),
         _ => None,
     }
 }
@@ -24,8 +24,8 @@ pub fn text(json: &str, pointer: &str) -> Option<String> {
 /// The items of the list at a pointer, each verbatim.
 pub fn items(json: &str, pointer: &str) -> Vec<String> {
     let Ok(json) = ijson::read(json.as_bytes()) else { return Vec::new() };
-    match at(&json, pointer).map(Json::kind) {
-        Some(Kind::List(items)) => items.iter().map(|item| item.raw().to_owned()).collect(),
+    match at(&json, pointer).map(Json::value) {
+        Some(JsonValue::Array(items)) => items.iter().map(|item| item.raw().to_owned()).collect(),
         _ => Vec::new(),
     }
 }
@@ -33,8 +33,10 @@ pub fn items(json: &str, pointer: &str) -> Vec<String> {
 /// The names of the members of the object at a pointer.
 pub fn names(json: &str, pointer: &str) -> Vec<String> {
     let Ok(json) = ijson::read(json.as_bytes()) else { return Vec::new() };
-    match at(&json, pointer).map(Json::kind) {
-        Some(Kind::Object(members)) => members.iter().map(|(name, _)| name.to_string()).collect(),
+    match at(&json, pointer).map(Json::value) {
+        Some(JsonValue::Object(members)) => {
+            members.iter().map(|(name, _)| name.to_string()).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -53,8 +55,8 @@ pub fn pointer(within: &str, name: &str) -> String {
 
 fn at<'j, 'a>(json: &'j Json<'a>, pointer: &str) -> Option<&'j Json<'a>> {
     let mut steps = pointer.split('/').filter(|step| !step.is_empty());
-    steps.try_fold(json, |found, step| match found.kind() {
-        Kind::List(items) => items.get(step.parse::<usize>().ok()?),
+    steps.try_fold(json, |found, step| match found.value() {
+        JsonValue::Array(items) => items.get(step.parse::<usize>().ok()?),
         _ => found.get(step),
     })
 }

@@ -1,7 +1,7 @@
 //! The worked values of the requirements that concern two protocols (section 9), and identities
 //! that differ although they look alike (B5).
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::books::Purse;
@@ -22,7 +22,7 @@ async fn two_senders_that_use_one_id_are_two_jobs_for_the_worker() {
         let reads = hub.hello(&sender, json!({})).await;
         let payload = json!({"resource": "agora:summarize:v1", "params": {}});
         let at = crate::agora::kit::now();
-        let request = sender.sign_at(ID, at, Kind::Request, &payload, None);
+        let request = sender.sign_at(ID, at, MessageType::Request, &payload, None);
         let reply = hub.tell_to(&alias, &request).await.expect(202);
         uuids.push(reply.header("rialto-job").expect("an id").to_owned());
         readers.push(reads);
@@ -35,7 +35,7 @@ async fn two_senders_that_use_one_id_are_two_jobs_for_the_worker() {
     assert_eq!(seen, uuids);
     for (uuid, reads) in uuids.iter().zip(&readers) {
         hub.report(&worker, uuid, "SUCCESS", "0").await.expect(200);
-        let result = hub.newest_is(reads, Kind::Result).await;
+        let result = hub.newest_is(reads, MessageType::Result).await;
         assert_eq!(result["payload"]["request_id"], ID);
     }
 }

@@ -28,20 +28,21 @@ fn made(output: &str) -> String {
 }
 
 async fn by_registry(agent: &Running, text: &str) -> Told {
-    let job = registry::Order::new("shout", input(text)).draw_up().expect("a job");
+    let job = registry::JobSpec::new("shout", input(text)).build().expect("a job");
     let peer = registry::direct::Peer::new(&agent.url).expect("a peer");
     match peer.hire(&job).await.expect("an answer").outcome {
-        registry::Outcome::Done(output) => Ok(made(&output)),
-        registry::Outcome::Failed { message, .. } => Err(message),
+        registry::JobOutcome::Done(output) => Ok(made(&output)),
+        registry::JobOutcome::Failed { message, .. } => Err(message),
         other => panic!("{other:?}"),
     }
 }
 
 async fn by_relay(agent: &Running, text: &str) -> Told {
-    let letter = relay::Draft::new("a@home.example", "en", text).seal().expect("an envelope");
-    let asking = format!(r#"{{"input":{},"#, input(text));
     let letter =
-        relay::Letter::read(&letter.as_str().replacen('{', &asking, 1)).expect("an envelope");
+        relay::EnvelopeSpec::new("a@home.example", "en", text).build().expect("an envelope");
+    let asking = format!(r#"{{"input":{},"#, input(text));
+    let letter = relay::ValidEnvelope::read(&letter.as_str().replacen('{', &asking, 1))
+        .expect("an envelope");
     let reply = relay::direct::send(&format!("{}/receive", agent.url), &letter).await;
     let reply: Value = serde_json::from_str(&reply.expect("a reply").raw).expect("JSON");
     let text = |name: &str| reply[name].as_str().map(str::to_owned);
@@ -52,23 +53,26 @@ async fn by_relay(agent: &Running, text: &str) -> Told {
 }
 
 async fn by_openclaw(agent: &Running, text: &str) -> Told {
-    let node = openclaw::direct::Peer::find(&agent.url, Uuid::from_u128(1)).await.expect("a node");
-    let asked = node.request(&openclaw::Order::new("shout", &input(text))).await.expect("asked");
-    let openclaw::End::Result(result) = node.result(&asked, SOON).await.expect("an end") else {
+    let node =
+        openclaw::direct::Peer::connect(&agent.url, Uuid::from_u128(1)).await.expect("a node");
+    let asked =
+        node.request(&openclaw::RequestSpec::new("shout", &input(text))).await.expect("asked");
+    let openclaw::RequestEnd::Result(result) = node.result(&asked, SOON).await.expect("an end")
+    else {
         panic!("no result")
     };
-    match result.said.outcome {
-        openclaw::Outcome::Completed { output_data } => Ok(made(&output_data)),
-        openclaw::Outcome::Failed(failed) => Err(failed.message.to_string()),
+    match result.body.outcome {
+        openclaw::ResultOutcome::Completed { output_data } => Ok(made(&output_data)),
+        openclaw::ResultOutcome::Failed(failed) => Err(failed.message.to_string()),
         other => panic!("{other:?}"),
     }
 }
 
 async fn by_agora(agent: &Running, text: &str) -> Told {
     let me = agora::Identity::new(&agora::Seed::from_bytes([1; 32]));
-    let order = agora::Order::new("agora:shout:v1", input(text));
+    let order = agora::RequestSpec::new("agora:shout:v1", input(text));
     match agora::direct::request(&agent.url, me, &order, |_| true).await {
-        Ok(agora::Outcome::Done(work)) => Ok(made(&work.data)),
+        Ok(agora::RequestOutcome::Done(work)) => Ok(made(&work.data)),
         Err(CallError::Refused { status: 500, message, .. }) => Err(message),
         other => panic!("{other:?}"),
     }
@@ -92,7 +96,7 @@ fn now() -> Timestamp {
 fn signed(by: u8, text: &str) -> String {
     let me = agora::Identity::new(&agora::Seed::from_bytes([by; 32]));
     let payload = json!({"resource": "shout", "params": {"text": text}}).to_string();
-    let sealed = me.seal_as(ID, now(), agora::Kind::Request, &payload, None);
+    let sealed = me.sign_with_id(ID, now(), agora::MessageType::Request, &payload, None);
     sealed.expect("sealed").as_str().to_owned()
 }
 
@@ -140,7 +144,7 @@ async fn a_restart_forgets_nothing(place: &Place) {
     .to_string();
     let ask = json!({"request_id": ID, "requester_agent_id": ID, "idempotency_key": "k",
         "capability_id": "shout", "input_data": input, "correlation_id": ID,
-        "timestamp": rfc3339::millis(now())})
+        "timestamp": rfc3339::format_millis(now())})
     .to_string();
     let (envelope, letter) = (signed(1, "once"), enveloped("a@home.example", "once"));
     let mut answers = Vec::new();

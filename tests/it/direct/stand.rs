@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rialto_client::agent::direct::{self, Identity};
-use rialto_client::agent::{Job, Outcome, Skill, Workshop};
+use rialto_client::agent::direct::{self, PeerIdentity};
+use rialto_client::agent::{Handlers, Job, Outcome, Skill};
 use rialto_client::agora::Seed;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 /// The agent; it stops when dropped.
 pub struct Stand {
     pub url: String,
-    pub identity: Identity,
+    pub identity: PeerIdentity,
     works: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -27,16 +27,16 @@ impl Stand {
             async move {
                 let input: Value = job.input().unwrap_or_default();
                 match input["text"].as_str() {
-                    Some(text) => Outcome::done(&json!({"text": text.to_uppercase()})),
+                    Some(text) => Outcome::from_output(&json!({"text": text.to_uppercase()})),
                     None => Outcome::Declined("there is nothing to shout".to_owned()),
                 }
             }
         };
         let skill = Skill::new("shout", "0.05").expect("a skill");
-        let shop = Workshop::setup().skill(skill, shout).open();
+        let shop = Handlers::builder().skill(skill, shout).build();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let identity = Identity::new("Shouter", &Seed::from_bytes([7; 32]));
+        let identity = PeerIdentity::new("Shouter", &Seed::from_bytes([7; 32]));
         let served = direct::serve(listener, shop, identity.clone(), std::future::pending());
         let task = tokio::spawn(async move { served.await.expect("served") });
         Self { url, identity, works, task }

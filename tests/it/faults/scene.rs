@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ impl Line {
         let about = self.caller.must(&self.url, &Request::get("/agora", None)).await;
         let hub = PublicKey::parse(about["hub"].as_str().expect("text")).expect("a key");
         profile["inbox"] = true.into();
-        let hello = key.sign_for(Kind::Hello, &profile, Some(hub));
+        let hello = key.sign_for(MessageType::Hello, &profile, Some(hub));
         let request = Request {
             body: hello.text.into_bytes(),
             ..Request::post("/agora/envelopes", None, &Value::Null)

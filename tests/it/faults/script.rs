@@ -1,6 +1,6 @@
 //! The steps of one client: every kind of write a hub makes.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ans104::Item;
 use serde_json::{Value, json};
 
@@ -156,13 +156,13 @@ fn agora() -> Vec<Step> {
     let (seeker, finder, at) = (seeker(), finder(), now());
     let request = json!({"resource": RESOURCE, "params": {"q": "x"}, "budget": {"max": 6}});
     let to = Some(finder.public());
-    let request = seeker.sign_at(SOUGHT, at, Kind::Request, &request, to);
+    let request = seeker.sign_at(SOUGHT, at, MessageType::Request, &request, to);
     let offer = json!({"request_id": SOUGHT, "cost": 5.25, "ttl": 60_000, "eta": 1_000});
-    let offer = finder.sign_at("offered", at, Kind::Offer, &offer, None);
+    let offer = finder.sign_at("offered", at, MessageType::Offer, &offer, None);
     let accept = json!({"offer_id": "offered"});
-    let accept = seeker.sign_at("accepted", at, Kind::Accept, &accept, to);
+    let accept = seeker.sign_at("accepted", at, MessageType::Accept, &accept, to);
     let result = json!({"request_id": SOUGHT, "status": "success", "data": {"n": 1}});
-    let result = finder.sign_at("found", at, Kind::Result, &result, None);
+    let result = finder.sign_at("found", at, MessageType::Result, &result, None);
     let step = |name, said: Said| {
         let request = Request::post("/agora/envelopes", None, &Value::Null);
         Step::new(name, Request { body: said.text.into_bytes(), ..request })

@@ -2,7 +2,7 @@
 //! T50).
 
 use futures_util::future::join_all;
-use rialto_protocols::agora::{Composer, Kind};
+use rialto_protocols::agora::{EnvelopeSigner, MessageType};
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::json;
 
@@ -77,8 +77,8 @@ async fn spam(limit: &str) {
             _ => {
                 let mut seed = [3; 32];
                 seed[..8].copy_from_slice(&n.to_be_bytes());
-                let key = Key { composer: Composer::new(SecretKey::from_seed(&seed)) };
-                let hello = key.sign(Kind::Hello, &json!({"name": "spam"})).json();
+                let key = Key { composer: EnvelopeSigner::new(SecretKey::from_seed(&seed)) };
+                let hello = key.sign(MessageType::Hello, &json!({"name": "spam"})).json();
                 house.post("/agora/envelopes", None, &hello).await
             }
         }

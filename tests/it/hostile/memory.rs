@@ -1,8 +1,8 @@
 //! Memory use of agents, jobs and messages, and the behaviour when the memory budget is exhausted.
 
 use futures_util::{StreamExt, stream};
-use rialto_hub::config::Posture;
-use rialto_protocols::agora::Kind;
+use rialto_hub::config::Profile;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::house::House;
@@ -182,7 +182,7 @@ async fn register(hub: &TestHub, bytes: usize) -> [(&'static str, Reply); 5] {
             "description": text.chars().take(bytes / 100).collect::<String>()})
         })
         .collect();
-    let agora = Key::of(77).sign(Kind::Hello, &json!({"capabilities": many})).json();
+    let agora = Key::of(77).sign(MessageType::Hello, &json!({"capabilities": many})).json();
     let tags = [
         ("Action", "Register-Agent-Profile"),
         ("Protocol", "C.L.A.R.A."),
@@ -212,7 +212,7 @@ async fn at_the_memory_limit_every_protocol_refuses_what_adds_and_takes_what_end
         |bytes: usize| json!({"skill": "work", "budget": 0, "input": {"text": "x".repeat(bytes)}});
     let job = hub.post("/v1/jobs", Some(&boss.key), &wanted(500)).await.expect(201).str("/id");
     let used = metric(&hub.get("/metrics", None).await.expect(200).text, "rialto_memory_bytes");
-    let hub = hub.restart(Posture::Serve, &[("store.memory", &used.to_string())]).await;
+    let hub = hub.restart(Profile::Serve, &[("store.memory", &used.to_string())]).await;
 
     let stats = hub.get("/v1/operator/stats", Some(&hub.operator)).await.expect(200);
     assert_eq!(stats.at("/memory/used"), used, "memory use is unchanged: {}", stats.text);

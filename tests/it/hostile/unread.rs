@@ -1,6 +1,6 @@
 //! After a refusal that left a body unread, the response says whether the connection stays open.
 
-use rialto_hub::app::listed;
+use rialto_hub::app::operations;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -23,7 +23,7 @@ async fn answer(stream: &mut TcpStream) -> String {
 async fn the_request_after_an_early_refusal_is_answered_unless_the_close_was_announced() {
     let hub = TestHub::serve(&[("limits.wrong_keys_per_minute", "20")]).await;
     let address = hub.url.trim_start_matches("http://").to_owned();
-    let known = listed().into_iter().map(|route| (route.method, route.path));
+    let known = operations().into_iter().map(|route| (route.method, route.path));
     let nowhere = ["/nowhere", "/v1/nowhere", "/relay/nowhere", "/openclaw/nowhere", "/agora/no"];
     let nowhere = nowhere.map(|path| ("POST", path.to_owned()));
     let wrong_method = ("PATCH", "/v1/agents".to_owned());

@@ -1,10 +1,10 @@
 //! Saved answers for repeated requests: none for reads, the others on disk and within limits.
 
-use rialto_core::idempotency::{Amount, Kept};
-use rialto_engine::store::{Key, Row};
-use rialto_hub::app::listed;
-use rialto_hub::config::Posture;
-use rialto_protocols::adapter::Reach;
+use rialto_core::idempotency::{SavedAnswer, SavedSize};
+use rialto_engine::store::{Row, RowKey};
+use rialto_hub::app::operations;
+use rialto_hub::config::Profile;
+use rialto_protocols::adapter::Access;
 use serde_json::{Value, json};
 
 use crate::kit::{Agent, Behaviour, Reply, TestHub, Worker, counted, eventually, snapshot};
@@ -23,19 +23,19 @@ fn replayed(reply: &Reply) -> bool {
     reply.header("idempotency-replayed") == Some("true")
 }
 
-fn kept(hub: &TestHub) -> Amount {
-    hub.engine.look(|world| world.kept_in_total())
+fn kept(hub: &TestHub) -> SavedSize {
+    hub.engine.with_world(|world| world.saved_total())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_public_operation_keeps_nothing_whatever_key_it_is_shown() {
-    for posture in [Posture::Serve, Posture::Dev] {
+    for posture in [Profile::Serve, Profile::Dev] {
         let hub = TestHub::start(posture, &[], tempfile::TempDir::new().expect("a place")).await;
         let agent = hub.agent("acme", "analyze_text", "0.10", None).await;
         let before = counted(&hub);
-        let public: Vec<_> = listed()
+        let public: Vec<_> = operations()
             .into_iter()
-            .filter(|route| route.reach == Reach::Public && route.method == "POST")
+            .filter(|route| route.reach == Access::Public && route.method == "POST")
             .collect();
         assert!(public.iter().any(|route| route.path == "/discover"), "{public:?}");
         for route in public {
@@ -51,14 +51,14 @@ async fn a_public_operation_keeps_nothing_whatever_key_it_is_shown() {
         // Nor is an answer saved for an unknown path.
         keyed(&hub, "/registry/nowhere", None, "k", &json!({})).await.expect(404);
         keyed(&hub, "/registry/jobs/1", None, "k", &json!({})).await;
-        assert_eq!((kept(&hub), counted(&hub)), (Amount::default(), before), "{posture:?}");
+        assert_eq!((kept(&hub), counted(&hub)), (SavedSize::default(), before), "{posture:?}");
         hub.stop().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_that_finds_nothing_leaves_nothing_behind() {
-    for posture in [Posture::Serve, Posture::Dev] {
+    for posture in [Profile::Serve, Profile::Dev] {
         let hub = TestHub::start(posture, &[], tempfile::TempDir::new().expect("a place")).await;
         let before = counted(&hub);
         for n in 0..4 {
@@ -69,7 +69,7 @@ async fn a_stranger_that_finds_nothing_leaves_nothing_behind() {
                 assert!((400..500).contains(&reply.status) && !replayed(&reply), "{reply:?}");
             }
         }
-        assert_eq!((kept(&hub), counted(&hub)), (Amount::default(), before), "{posture:?}");
+        assert_eq!((kept(&hub), counted(&hub)), (SavedSize::default(), before), "{posture:?}");
         // Answers to a known caller are saved, whatever they are.
         let agent = hub.agent("acme", "analyze_text", "0.10", None).await;
         let key = Some(agent.key.as_str());
@@ -99,16 +99,20 @@ async fn the_body_of_a_kept_answer_lies_on_disk_and_is_told_again_byte_for_byte(
     let first = keyed(&hub, "/registry/jobs", Some(&asking.key), "k1", &body).await.expect(200);
     assert!(first.text.len() > 100_000);
     let hub = {
-        let known = hub.engine.look(|world| world.memories().next().cloned()).expect("it is kept");
+        let known = hub
+            .engine
+            .with_world(|world| world.idempotency_entries().next().cloned())
+            .expect("it is kept");
         assert_eq!((known.bytes, &known.receipt), (first.text.len() as u64, &None));
-        let row = hub.engine.row(Key::Memory(known.id)).await.expect("it can be read");
+        let row =
+            hub.engine.load_row(RowKey::IdempotencyRecord(known.id)).await.expect("it can be read");
         let Some(Row::Memory(row)) = row else { panic!("no row") };
-        assert!(matches!(&row.kept, Kept::Answer { body, .. } if *body == first.text));
+        assert!(matches!(&row.answer, SavedAnswer::Answer { body, .. } if *body == first.text));
         let again = keyed(&hub, "/registry/jobs", Some(&asking.key), "k1", &body).await;
         assert!(replayed(&again) && again.text == first.text);
-        hub.restart(Posture::Serve, &[]).await
+        hub.restart(Profile::Serve, &[]).await
     };
-    assert_eq!(kept(&hub), Amount { answers: 1, bytes: first.text.len() as u64 });
+    assert_eq!(kept(&hub), SavedSize { answers: 1, bytes: first.text.len() as u64 });
     let again = keyed(&hub, "/registry/jobs", Some(&asking.key), "k1", &body).await.expect(200);
     assert!(replayed(&again) && again.text == first.text);
     assert_eq!(worker.got().len(), 1);
@@ -148,8 +152,8 @@ async fn at_its_cap_a_caller_is_refused_before_anything_happens_and_its_repeats_
         let operator = Some(hub.operator.as_str());
         keyed(&hub, "/v1/operator/grants", operator, "k1", &grant).await.expect(201);
         // Once the first answer is a day old, there is capacity again.
-        hub.pass(rialto_core::idempotency::KEPT_FOR);
-        eventually(async || kept(&hub) == Amount::default()).await;
+        hub.pass(rialto_core::idempotency::ANSWER_TTL);
+        eventually(async || kept(&hub) == SavedSize::default()).await;
         let later = keyed(&hub, "/registry/heartbeat", key, "k2", &beat).await;
         assert!(later.status == 200 && !replayed(&later), "{later:?}");
         hub.stop().await;

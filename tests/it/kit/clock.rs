@@ -36,13 +36,13 @@ impl Clock for MovedClock {
         self.machine.now().plus(Millis(self.ahead.load(Ordering::SeqCst)))
     }
 
-    fn lift(&self, floor: Timestamp) {
+    fn advance_to(&self, floor: Timestamp) {
         let ahead = self.ahead.load(Ordering::SeqCst);
-        self.machine.lift(Timestamp(floor.0.saturating_sub(ahead)));
+        self.machine.advance_to(Timestamp(floor.0.saturating_sub(ahead)));
     }
 
-    fn wall(&self) -> Timestamp {
+    fn wall_time(&self) -> Timestamp {
         let (ahead, set) = (self.ahead.load(Ordering::SeqCst), self.wall.load(Ordering::SeqCst));
-        self.machine.wall().plus(Millis(ahead.saturating_add(set)))
+        self.machine.wall_time().plus(Millis(ahead.saturating_add(set)))
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rialto_core::time::Millis;
 use rialto_engine::Engine;
 use rialto_hub::app::{Hub, Options};
-use rialto_hub::config::{Loaded, Posture};
-use rialto_hub::shutdown::{Shutdown, Trigger};
+use rialto_hub::config::{LoadedConfig, Profile};
+use rialto_hub::shutdown::{Shutdown, ShutdownTrigger};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -14,7 +14,8 @@ use super::{MovedClock, Reply, http, in_time};
 
 /// A throw-away operator key: a valid checksum over arbitrary digits.
 pub fn operator_key() -> String {
-    let key = rialto_engine::keys::Key::make(rialto_engine::keys::Kind::Operator, [0x5a; 20]);
+    let key =
+        rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyKind::Operator, [0x5a; 20]);
     key.expose().to_owned()
 }
 
@@ -26,7 +27,7 @@ pub struct TestHub {
     pub dir: TempDir,
     pub http: reqwest::Client,
     pub clock: Arc<MovedClock>,
-    trigger: Trigger,
+    trigger: ShutdownTrigger,
     running: tokio::task::JoinHandle<Result<(), String>>,
 }
 
@@ -42,15 +43,15 @@ impl TestHub {
     /// A hub that requires keys, as `rialto serve` runs it, except for the flags. Loopback
     /// endpoints are allowed, since the tests' own workers are there.
     pub async fn serve(flags: &[(&str, &str)]) -> Self {
-        Self::start(Posture::Serve, flags, TempDir::new().expect("a directory")).await
+        Self::start(Profile::Serve, flags, TempDir::new().expect("a directory")).await
     }
 
     /// A hub that accepts claimed identities, as `rialto dev` runs it.
     pub async fn open(flags: &[(&str, &str)]) -> Self {
-        Self::start(Posture::Dev, flags, TempDir::new().expect("a directory")).await
+        Self::start(Profile::Dev, flags, TempDir::new().expect("a directory")).await
     }
 
-    pub async fn start(posture: Posture, flags: &[(&str, &str)], dir: TempDir) -> Self {
+    pub async fn start(posture: Profile, flags: &[(&str, &str)], dir: TempDir) -> Self {
         let own = [
             ("http.listen", "127.0.0.1:0".to_owned()),
             ("data.dir", dir.path().display().to_string()),
@@ -66,8 +67,8 @@ impl TestHub {
         ];
         let given = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));
         let all: Vec<(&str, String)> = own.into_iter().chain(given).collect();
-        let loaded =
-            Loaded::load(posture, None, std::iter::empty(), &all).expect("a good configuration");
+        let loaded = LoadedConfig::load(posture, None, std::iter::empty(), &all)
+            .expect("a good configuration");
         let (trigger, shutdown) = Shutdown::manual();
         let operator = operator_key();
         let clock = MovedClock::start();
@@ -87,18 +88,18 @@ impl TestHub {
     /// Advances the hub's clock, and runs what became due.
     pub fn pass(&self, span: Millis) {
         self.clock.advance(span);
-        self.engine.wake();
+        self.engine.wake_lane();
     }
 
     /// Shuts the hub down and returns its directory.
     pub async fn stop(self) -> TempDir {
-        self.trigger.ask();
+        self.trigger.trigger();
         in_time(self.running).await.expect("no panic").expect("a clean shutdown");
         self.dir
     }
 
     /// Shuts it down and starts another on the same data.
-    pub async fn restart(self, posture: Posture, flags: &[(&str, &str)]) -> Self {
+    pub async fn restart(self, posture: Profile, flags: &[(&str, &str)]) -> Self {
         let dir = self.stop().await;
         Self::start(posture, flags, dir).await
     }

@@ -1,6 +1,6 @@
 //! Every openclaw body that a test receives is checked against the published schema of its kind.
 
-use rialto_protocols::kit::ijson::{self, Json, Kind as Sort};
+use rialto_protocols::kit::ijson::{self, Json, JsonValue as Sort};
 use rialto_protocols::openclaw::{Kind, schemas};
 
 /// Members that contain a message, and members that contain a list of them.
@@ -37,16 +37,16 @@ fn check(text: &str) {
 
 #[track_caller]
 fn check_json(json: &Json<'_>) {
-    let has = |kind: &&Kind| kind.keys().iter().all(|key| json.get(key).is_some());
+    let has = |kind: &&Kind| kind.required_members().iter().all(|key| json.get(key).is_some());
     for kind in Kind::ALL.iter().filter(has) {
-        let found = schemas::of(*kind).check_json(json);
+        let found = schemas::schema_of(*kind).check_json(json);
         assert_eq!(found, Ok(()), "{kind} breaks its schema: {}", json.raw());
     }
     for nested in NESTED.iter().filter_map(|name| json.get(name)) {
         check_json(nested);
     }
     for list in LISTS.iter().filter_map(|name| json.get(name)) {
-        if let Sort::List(all) = list.kind() {
+        if let Sort::Array(all) = list.value() {
             all.iter().for_each(|one| check_json(one));
         }
     }

@@ -29,7 +29,7 @@ impl Snapshot {
 /// results are written, too.
 pub async fn snapshot(hub: &TestHub) -> Snapshot {
     eventually(async || {
-        hub.engine.look(|world| world.pushes_due(hub.engine.now()).next().is_none())
+        hub.engine.with_world(|world| world.deliveries_due(hub.engine.now()).next().is_none())
     })
     .await;
     let mut paths = vec!["/registry/economy".to_owned(), "/registry/audit?limit=500".to_owned()];
@@ -47,7 +47,7 @@ pub async fn snapshot(hub: &TestHub) -> Snapshot {
 
 /// How many rows of each kind there ever were: the cheap half of a snapshot.
 pub fn counted(hub: &TestHub) -> String {
-    hub.engine.look(|world| {
+    hub.engine.with_world(|world| {
         // The time of the last write does not matter.
         let next = rialto_core::changes::Counters { at: Default::default(), ..world.next };
         format!("{next:?}")
@@ -55,19 +55,20 @@ pub fn counted(hub: &TestHub) -> String {
 }
 
 fn kept(hub: &TestHub) -> Vec<String> {
-    hub.engine.look(|world| {
+    hub.engine.with_world(|world| {
         let owners = world.owners().map(|owner| format!("{owner:?}"));
         let agents = world.agents().map(|agent| {
-            let desk = world.desk(agent.id);
+            let desk = world.agent_state(agent.id);
             let standing = desk.map(|desk| desk.standing);
-            let said = desk.map(|desk| (desk.presence.stance, &desk.said, &desk.claim));
+            let said = desk
+                .map(|desk| (desk.presence.availability, &desk.status, &desk.claimed_reputation));
             format!("{agent:?} {standing:?} {said:?} {}", world.keys_of(agent.id).count())
         });
         let jobs = world.live_jobs().map(|job| {
             let mut job = rialto_core::job::Job::clone(job);
             job.read_at = None;
             if let Some(turn) = &mut job.assignment {
-                turn.handed_at = None;
+                turn.received_at = None;
             }
             format!("{job:?}")
         });
@@ -79,5 +80,5 @@ fn kept(hub: &TestHub) -> Vec<String> {
 
 /// The newest line of the hub's history, which grows with every write.
 pub fn newest_event(hub: &TestHub) -> u64 {
-    hub.engine.look(|world| world.next.event.0 - 1)
+    hub.engine.with_world(|world| world.next.event.0 - 1)
 }

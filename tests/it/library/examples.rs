@@ -42,15 +42,15 @@ fn read(text: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_worker_is_hired_and_paid_by_the_one_who_hires() {
     let (hub, state) = (TestHub::open(&[]).await, TempDir::new().expect("a directory"));
-    let agent = worker::shouter().expect("an agent").at_hub(&hub.url).state(state.path());
+    let agent = worker::shouter().expect("an agent").hub(&hub.url).state_path(state.path());
     let running = Running::start(agent);
-    eventually(async || running.said("AtWork")).await;
+    eventually(async || running.said("Started")).await;
     let job = hire::hire(&hub.url, "hello").await.expect("an answer");
     assert_eq!((job.state.as_str(), job.paid()), ("completed", "0.05"));
     assert_eq!(job.output::<Value>().expect("an output"), json!({"text": "HELLO"}));
     let job = hire::hire(&hub.url, "").await.expect("an answer");
     assert_eq!((job.state.as_str(), job.paid()), ("failed", "0.00"));
-    assert_eq!(job.why(), Some("there is nothing to shout"));
+    assert_eq!(job.failure_reason(), Some("there is nothing to shout"));
     assert!(job.output::<Value>().is_err());
     running.stop().await.expect("it leaves");
     hub.stop().await;

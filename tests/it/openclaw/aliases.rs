@@ -2,7 +2,7 @@
 //! (docs/requirements.md, sections 4, 5 and 9).
 
 use rialto_core::time::Millis;
-use rialto_protocols::agora::Kind as Agora;
+use rialto_protocols::agora::MessageType as Agora;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::openclaw::{Kind, schemas};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ async fn speaker(hub: &Hub, key: &Key, resource: &str) -> String {
 fn assert_identity(entry: &Value) {
     let text = with(entry, json!({"trust_signals": null})).to_string();
     let json = ijson::read(text.as_bytes()).expect("JSON");
-    assert_eq!(schemas::of(Kind::Identity).check_json(&json), Ok(()), "{text}");
+    assert_eq!(schemas::schema_of(Kind::Identity).check_json(&json), Ok(()), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -227,7 +227,7 @@ async fn fifty_that_are_asked_at_once_and_never_reply_hold_up_nobody() {
     let silent = crate::kit::together((0..50).map(|_| hub.hire(&asker, &worker, json!({}))));
     let rest = async {
         let all = async || hub.entry(&worker.id).await["active_collaborations"] == 0;
-        let asked = || hub.engine.look(|world| world.live_jobs().count());
+        let asked = || hub.engine.with_world(|world| world.live_jobs().count());
         eventually(async || asked() == 50).await;
         assert!(all().await, "unanswered requests are not running");
         let work = hub.accepted(&asker, &quick, json!({})).await;

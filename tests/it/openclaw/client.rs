@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rialto_client::openclaw::webhook::Receiver;
+use rialto_client::openclaw::webhook::WebhookReceiver;
 use rialto_client::openclaw::{
-    Agent, Answer, Broken, Category, Duty, End, Event, Filter, Handler, Identity, Incoming, Job,
-    Key, Listing, Mishap, Order, Outcome, Patience, Profile, Published, Record, Rejected,
-    Rejection, Request, Rhythm, Role, Server, Skill, State, Status, UpdateType, Uuid, Verdict,
-    Workplace,
+    Agent, AgentFilter, Category, CollaborationFilter, Decision, Event, Handler, Identity,
+    IncomingRequest, Job, Key, Presence, PresenceOptions, Profile, PublishedAgent, Rejected,
+    Rejection, Request, RequestEnd, RequestRetryPolicy, RequestSpec, ResponseAnswer, ResultOutcome,
+    Role, ServeError, ServeOptions, Server, Skill, State, Status, UpdateType, Uuid, WorkError,
+    WorkHistory,
 };
 use tokio::sync::Notify;
 
@@ -32,11 +33,11 @@ impl Clerk {
 }
 
 impl Handler for Clerk {
-    async fn work(&self, job: Job) -> Result<String, Broken> {
+    async fn work(&self, job: Job) -> Result<String, WorkError> {
         let what = job.request.capability_id;
         self.began.lock().expect("sound").push(what.clone());
         match what.as_str() {
-            "break" => Err(Broken::for_now("NO_SOURCE", "not now")),
+            "break" => Err(WorkError::transient("NO_SOURCE", "not now")),
             "panic" => panic!("on purpose"),
             "long" => {
                 tokio::time::sleep(Duration::from_secs(600)).await;
@@ -46,46 +47,50 @@ impl Handler for Clerk {
         }
     }
 
-    async fn decide(&self, request: &Request) -> Verdict {
+    async fn decide(&self, request: &Request) -> Decision {
         match &*request.input_data {
-            "{}" => Verdict::Accept { estimated_completion: None },
-            _ => Verdict::Reject(Rejection::new(Rejected::PolicyViolation, "too much")),
+            "{}" => Decision::Accept { estimated_completion: None },
+            _ => Decision::Reject(Rejection::new(Rejected::PolicyViolation, "too much")),
         }
     }
 
-    async fn approve(&self, waiting: &Incoming) -> Option<bool> {
+    async fn approve(&self, waiting: &IncomingRequest) -> Option<bool> {
         *self.waits.lock().expect("sound") = waiting.collaboration_id;
         None
     }
 
-    fn mishap(&self, mishap: &Mishap) {
+    fn on_error(&self, mishap: &ServeError) {
         self.mishaps.lock().expect("sound").push(format!("{mishap:?}"));
     }
 }
 
 fn profile(name: &str) -> Profile {
     let skill = |id| Skill::new(id, Category::ContentGeneration, "does it");
-    let all = Profile::new(&format!("chimera-{name}")).can(skill("echo")).can(skill("break"));
-    all.can(skill("panic")).can(skill("long")).can(skill("agreed").requires_approval())
+    let all = Profile::new(&format!("chimera-{name}")).skill(skill("echo")).skill(skill("break"));
+    all.skill(skill("panic")).skill(skill("long")).skill(skill("agreed").requires_approval())
 }
 
 async fn publish(hub: &Hub, profile: Profile) -> (Identity, Agent) {
     let identity = profile.build().expect("a good profile");
     let server = Server::new(&hub.url).expect("a URL");
-    let Published { agent, key, is_new, .. } = server.publish(&identity).await.expect("taken");
+    let PublishedAgent { agent, key, is_new, .. } = server.publish(&identity).await.expect("taken");
     assert!(is_new && key.is_some());
-    (identity, agent.with_patience(Patience { retries_max: 0, ..Patience::default() }))
+    (
+        identity,
+        agent.with_retry(RequestRetryPolicy { max_retries: 0, ..RequestRetryPolicy::default() }),
+    )
 }
 
-fn on_duty(agent: &Agent) -> Duty {
-    let rhythm = Rhythm { gather: Duration::from_millis(5), ..Rhythm::default() };
-    agent.on_duty(rhythm, Record::default())
+fn on_duty(agent: &Agent) -> Presence {
+    let rhythm =
+        PresenceOptions { debounce: Duration::from_millis(5), ..PresenceOptions::default() };
+    agent.go_online(rhythm, WorkHistory::default())
 }
 
 /// Serves while `meanwhile` runs.
-async fn serving<T>(duty: &Duty, clerk: &Arc<Clerk>, meanwhile: impl Future<Output = T>) -> T {
+async fn serving<T>(duty: &Presence, clerk: &Arc<Clerk>, meanwhile: impl Future<Output = T>) -> T {
     let stop = Notify::new();
-    let serve = duty.serve(Workplace::default(), Arc::clone(clerk), stop.notified());
+    let serve = duty.serve(ServeOptions::default(), Arc::clone(clerk), stop.notified());
     let rest = async {
         let done = meanwhile.await;
         stop.notify_one();
@@ -96,9 +101,9 @@ async fn serving<T>(duty: &Duty, clerk: &Arc<Clerk>, meanwhile: impl Future<Outp
     done
 }
 
-async fn end_of(asker: &Agent, order: &Order) -> End {
+async fn end_of(asker: &Agent, order: &RequestSpec) -> RequestEnd {
     let asked = asker.request(order).await.expect("an answer");
-    asker.result(asked.errand(), SOON).await.expect("an end")
+    asker.result(asked.pending(), SOON).await.expect("an end")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,14 +112,22 @@ async fn work_is_asked_for_done_and_told() {
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker")).await;
     let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
-    let order = |what: &str| Order::new(what, r#"{"a":1.50}"#).of(worker.id());
+    let order = |what: &str| RequestSpec::new(what, r#"{"a":1.50}"#).to(worker.id());
     serving(&duty, &clerk, async {
-        let End::Result(result) = end_of(&asker, &order("echo")).await else { panic!("no result") };
-        let Outcome::Completed { output_data } = result.said.outcome else { panic!("not done") };
+        let RequestEnd::Result(result) = end_of(&asker, &order("echo")).await else {
+            panic!("no result")
+        };
+        let ResultOutcome::Completed { output_data } = result.body.outcome else {
+            panic!("not done")
+        };
         assert_eq!(&*output_data, r#"{"a":1.50}"#);
         for (what, code) in [("break", "NO_SOURCE"), ("panic", "INTERNAL_ERROR")] {
-            let End::Result(result) = end_of(&asker, &order(what)).await else { panic!("{what}") };
-            let Outcome::Failed(failed) = result.said.outcome else { panic!("{what} is done") };
+            let RequestEnd::Result(result) = end_of(&asker, &order(what)).await else {
+                panic!("{what}")
+            };
+            let ResultOutcome::Failed(failed) = result.body.outcome else {
+                panic!("{what} is done")
+            };
             assert_eq!(failed.code, code);
         }
     })
@@ -136,7 +149,7 @@ async fn work_is_asked_for_done_and_told() {
         status.report.status == Status::Idle
     })
     .await;
-    assert_eq!(duty.trouble(), None);
+    assert_eq!(duty.last_error(), None);
     hub.0.stop().await;
 }
 
@@ -146,14 +159,14 @@ async fn a_key_brings_the_same_collaboration_and_its_result() {
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker")).await;
     let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
-    let order = Order::new("echo", "{}").of(worker.id()).key("once");
+    let order = RequestSpec::new("echo", "{}").to(worker.id()).idempotency_key("once");
     serving(&duty, &clerk, async {
         let first = asker.request(&order).await.expect("an answer");
-        asker.result(first.errand(), SOON).await.expect("an end");
+        asker.result(first.pending(), SOON).await.expect("an end");
         let again = asker.request(&order).await.expect("an answer");
         assert_eq!(again.collaboration_id(), first.collaboration_id());
         assert!(again.result.is_some() && !again.mismatch);
-        let other = Order::new("echo", r#"{"b":1}"#).of(worker.id()).key("once");
+        let other = RequestSpec::new("echo", r#"{"b":1}"#).to(worker.id()).idempotency_key("once");
         assert!(asker.request(&other).await.expect("an answer").mismatch);
     })
     .await;
@@ -168,12 +181,13 @@ async fn work_that_is_called_off_stops_and_the_agent_is_free() {
     let (_, worker) = publish(&hub, profile("worker")).await;
     let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
     serving(&duty, &clerk, async {
-        let asked = asker.request(&Order::new("long", "{}").of(worker.id())).await.expect("asked");
+        let asked =
+            asker.request(&RequestSpec::new("long", "{}").to(worker.id())).await.expect("asked");
         let id = asked.collaboration_id().expect("accepted");
         eventually(async || clerk.began() == 1).await;
         eventually(async || is(&worker, Status::Busy).await).await;
         let off = asker.cancel(id, Some("enough")).await.expect("cancelled");
-        assert_eq!(off.outcome, Outcome::Cancelled { reason: Some("enough".to_owned()) });
+        assert_eq!(off.outcome, ResultOutcome::Cancelled { reason: Some("enough".to_owned()) });
         eventually(async || is(&worker, Status::Idle).await).await;
         let seen = asker.collaboration(id).await.expect("a view");
         assert_eq!(seen.state, State::Cancelled);
@@ -192,13 +206,15 @@ async fn is(agent: &Agent, status: Status) -> bool {
 async fn an_agent_that_answers_for_itself_says_yes_and_no() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
-    let (_, worker) = publish(&hub, profile("worker").answers_itself()).await;
+    let (_, worker) = publish(&hub, profile("worker").respond_manually()).await;
     let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
     serving(&duty, &clerk, async {
-        let yes = end_of(&asker, &Order::new("echo", "{}").of(worker.id())).await;
-        assert!(matches!(yes, End::Result(_)), "{yes:?}");
-        let no = asker.request(&Order::new("echo", r#"{"a":1}"#).of(worker.id())).await;
-        let Answer::Rejected(why) = no.expect("an answer").response.answer else { panic!("yes") };
+        let yes = end_of(&asker, &RequestSpec::new("echo", "{}").to(worker.id())).await;
+        assert!(matches!(yes, RequestEnd::Result(_)), "{yes:?}");
+        let no = asker.request(&RequestSpec::new("echo", r#"{"a":1}"#).to(worker.id())).await;
+        let ResponseAnswer::Rejected(why) = no.expect("an answer").response.answer else {
+            panic!("yes")
+        };
         assert_eq!((why.code, why.message.as_str()), (Rejected::PolicyViolation, "too much"));
     })
     .await;
@@ -214,19 +230,20 @@ async fn work_that_needs_approval_waits_for_the_operator() {
     let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
     let operator = asker.server().with_key(Key::new(hub.operator.clone()));
     serving(&duty, &clerk, async {
-        let order = Order::new("agreed", "{}").of(worker.id());
+        let order = RequestSpec::new("agreed", "{}").to(worker.id());
         let asked = asker.request(&order).await.expect("an answer");
-        assert!(matches!(asked.response.answer, Answer::Deferred { .. }));
-        let deferred = Listing { state: Some(State::Deferred), ..Listing::default() };
+        assert!(matches!(asked.response.answer, ResponseAnswer::Deferred { .. }));
+        let deferred =
+            CollaborationFilter { state: Some(State::Deferred), ..CollaborationFilter::default() };
         let page = worker.collaborations(&deferred, None).await.expect("a page");
         assert_eq!(page.collaborations.len(), 1);
         eventually(async || clerk.waits.lock().expect("sound").is_some()).await;
         assert_eq!(clerk.began(), 0);
         let id = clerk.waits.lock().expect("sound").expect("it waits");
         let (agreed, end) =
-            tokio::join!(operator.approve(id, true), asker.result(asked.errand(), SOON));
+            tokio::join!(operator.approve(id, true), asker.result(asked.pending(), SOON));
         agreed.expect("taken");
-        assert!(matches!(end, Ok(End::Result(_))), "{end:?}");
+        assert!(matches!(end, Ok(RequestEnd::Result(_))), "{end:?}");
     })
     .await;
     assert_eq!(clerk.began(), 1);
@@ -241,9 +258,9 @@ async fn what_was_running_when_the_program_broke_is_taken_up() {
     let clerk = Arc::new(Clerk::default());
     let asked = {
         let duty = on_duty(&worker);
-        let serve = duty.serve(Workplace::default(), Arc::clone(&clerk), std::future::pending());
+        let serve = duty.serve(ServeOptions::default(), Arc::clone(&clerk), std::future::pending());
         let asked = async {
-            let asked = asker.request(&Order::new("long", "{}").of(worker.id())).await;
+            let asked = asker.request(&RequestSpec::new("long", "{}").to(worker.id())).await;
             eventually(async || clerk.began() == 1).await;
             asked.expect("an answer")
         };
@@ -255,7 +272,7 @@ async fn what_was_running_when_the_program_broke_is_taken_up() {
     let again = Arc::new(Clerk::default());
     serving(&on_duty(&worker), &again, async {
         eventually(async || again.began() == 1).await;
-        asker.cancel(asked.errand().collaboration_id.expect("accepted"), None).await
+        asker.cancel(asked.pending().collaboration_id.expect("accepted"), None).await
     })
     .await
     .expect("cancelled");
@@ -267,20 +284,20 @@ async fn agents_are_found_changed_and_gone() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (identity, worker) = publish(&hub, profile("worker")).await;
-    let changed = profile("worker").id(identity.agent_id).can(Skill::new(
+    let changed = profile("worker").id(identity.agent_id).skill(Skill::new(
         "sing",
         Category::TrendAnalysis,
         "sings",
     ));
     let again = worker.publish(&changed.build().expect("good")).await.expect("taken");
     assert!(!again.is_new && again.key.is_none());
-    let sings = Filter { capability: Some("sing".to_owned()), ..Filter::default() };
+    let sings = AgentFilter { capability: Some("sing".to_owned()), ..AgentFilter::default() };
     let found = asker.server().agents(&sings).await.expect("a list");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].entry.agent_id, worker.id());
-    let both = Filter { limit: Some(1), ..Filter::default() };
+    let both = AgentFilter { limit: Some(1), ..AgentFilter::default() };
     assert_eq!(asker.server().agents(&both).await.expect("a list").len(), 2);
-    let own = Listing { role: Some(Role::Requester), ..Listing::default() };
+    let own = CollaborationFilter { role: Some(Role::Requester), ..CollaborationFilter::default() };
     assert!(asker.collaborations(&own, None).await.expect("a page").collaborations.is_empty());
     assert_eq!(worker.unregister().await.ok(), Some(true));
     assert!(asker.server().agents(&sings).await.expect("a list").is_empty());
@@ -295,8 +312,8 @@ async fn an_agent_without_a_stream_is_called_and_believes_only_its_hub() {
     let identity = profile("worker").endpoint(&endpoint.url).build().expect("a good profile");
     let server = Server::new(&hub.url).expect("a URL");
     let published = server.publish(&identity).await.expect("taken");
-    let receiver = Receiver::new(published.webhook_secret.expect("a secret"));
-    let asked = asker.request(&Order::new("echo", "{}").of(identity.agent_id)).await;
+    let receiver = WebhookReceiver::new(published.webhook_secret.expect("a secret"));
+    let asked = asker.request(&RequestSpec::new("echo", "{}").to(identity.agent_id)).await;
     let id = asked.expect("an answer").collaboration_id();
     let got = &endpoint.heard(1).await[0];
     let event =

@@ -54,9 +54,9 @@ async fn who_offers_nothing_has_no_identity_and_is_not_listed() {
     let worker = hub.node("worker").await;
     assert_eq!(found(&hub, "").await, [worker.id.as_str()]);
     assert_eq!(found(&hub, "status=idle").await, [worker.id.as_str()]);
-    let alias = hub.engine.look(|world| {
-        let id = world.agent_named(rialto_protocols::registry::ID, &boss.id).expect("an agent");
-        world.name_of(id, rialto_protocols::openclaw::ID).expect("a name").to_owned()
+    let alias = hub.engine.with_world(|world| {
+        let id = world.agent_by_alias(rialto_protocols::registry::ID, &boss.id).expect("an agent");
+        world.alias_of(id, rialto_protocols::openclaw::ID).expect("a name").to_owned()
     });
     let path = format!("/openclaw/agents/{alias}");
     let reply = hub.get(&path, None).await;

@@ -235,7 +235,7 @@ async fn fifty_at_once_with_one_key_are_one_collaboration() {
         }
         let list = hub.list(&asker, "?role=requester").await.expect(200);
         assert_eq!(list.at("/collaborations").as_array().map(Vec::len), Some(1));
-        let work = hub.engine.look(|world| world.live_jobs().count());
+        let work = hub.engine.with_world(|world| world.live_jobs().count());
         assert_eq!(work, 1, "and no other job");
         hub.0.stop().await;
     }

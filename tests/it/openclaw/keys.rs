@@ -1,7 +1,7 @@
 //! Keys: their owners, what keys of other protocols open here, and which are refused (C2, C3).
 
-use rialto_engine::random::{Ids, OsIds};
-use rialto_engine::keys::{Key, Kind};
+use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::random::{OsRandom, RandomSource};
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Node, assert_error, assert_rejected, fresh_id};
@@ -78,8 +78,9 @@ async fn missing_unknown_and_former_keys_get_one_and_the_same_answer_before_the_
     let before = snapshot(&hub).await;
     let mut cut = node.key.clone();
     cut.pop();
-    let unknown = |kind| Key::make(kind, OsIds.key_bits()).expose().to_owned();
-    let wrong = [unknown(Kind::Registry), unknown(Kind::Operator), gone.key, cut, "x".to_owned()];
+    let unknown = |kind| Key::from_random(kind, OsRandom.new_key_bytes()).expose().to_owned();
+    let wrong =
+        [unknown(KeyKind::Registry), unknown(KeyKind::Operator), gone.key, cut, "x".to_owned()];
     let words = |reply: &Reply| {
         let error = reply.at("/error");
         (reply.status, error)
@@ -108,8 +109,11 @@ async fn an_inbox_token_of_agora_is_no_key_here() {
     let speaker = crate::agora::kit::Key::of(1);
     let did = hub.get("/agora", None).await.expect(200).str("/hub");
     let own = rialto_protocols::kit::ed25519::PublicKey::parse(&did).expect("a key");
-    let hello =
-        speaker.sign_for(rialto_protocols::agora::Kind::Hello, &json!({"inbox": true}), Some(own));
+    let hello = speaker.sign_for(
+        rialto_protocols::agora::MessageType::Hello,
+        &json!({"inbox": true}),
+        Some(own),
+    );
     let welcome = hub.call("POST", "/agora/envelopes", None, Some(&hello.text)).await.expect(200);
     let token = welcome.str("/payload/inbox_token");
     assert_error(&hub.get("/openclaw/collaborations", Some(&token)).await, 401, "UNAUTHORIZED");

@@ -72,7 +72,7 @@ pub fn identity(name: &str, at: Timestamp) -> Value {
             }},
             "output_schemas": {"sum": {"type": "object", "required": ["r"]}},
         },
-        "status": {"current_status": "idle", "status_timestamp": rfc3339::millis(at)},
+        "status": {"current_status": "idle", "status_timestamp": rfc3339::format_millis(at)},
     })
 }
 
@@ -111,12 +111,12 @@ impl Hub {
     }
 
     pub fn stamp_of(hub: &TestHub) -> String {
-        rfc3339::millis(hub.clock.now())
+        rfc3339::format_millis(hub.clock.now())
     }
 
     /// A time this many milliseconds from now, as text.
     pub fn time(&self, from_now: i64) -> String {
-        rfc3339::millis(self.now().plus(Millis(from_now)))
+        rfc3339::format_millis(self.now().plus(Millis(from_now)))
     }
 
     /// Publishes an agent.

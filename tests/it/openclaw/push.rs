@@ -232,9 +232,9 @@ fn status(got: &Got) -> Value {
 
 /// How many notices were ever put into an agent's inbox.
 fn told(hub: &Hub, node: &Node) -> u64 {
-    hub.engine.look(|world| {
-        let id = world.agent_named(rialto_protocols::openclaw::ID, &node.id).expect("an agent");
-        world.mailbox(id).head
+    hub.engine.with_world(|world| {
+        let id = world.agent_by_alias(rialto_protocols::openclaw::ID, &node.id).expect("an agent");
+        world.inbox(id).head
     })
 }
 

@@ -1,7 +1,7 @@
 //! Shared by the tests of collaborations: money, responses of agents that confirm requests
 //! themselves, and what a refused request must not change.
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Node, Work, fresh_id, with};
@@ -13,7 +13,7 @@ pub const COLLABORATIONS: &str = "/openclaw/collaborations";
 impl Hub {
     /// Shuts the hub down and starts another on the same data.
     pub async fn restart(self, flags: &[(&str, &str)]) -> Self {
-        Self(self.0.restart(Posture::Serve, flags).await)
+        Self(self.0.restart(Profile::Serve, flags).await)
     }
 
     /// Grants credits to an agent.
@@ -108,10 +108,10 @@ impl Hub {
     pub async fn held(&self) -> (Snapshot, Vec<String>) {
         let mut snapshot = snapshot(self).await;
         snapshot.counted = self.counted();
-        let boxes = self.engine.look(|world| {
+        let boxes = self.engine.with_world(|world| {
             let mut all: Vec<_> = world.agents().map(|one| one.id).collect();
             all.sort_unstable();
-            all.into_iter().map(|id| format!("{:?}", world.mailbox(id).head)).collect()
+            all.into_iter().map(|id| format!("{:?}", world.inbox(id).head)).collect()
         });
         (snapshot, boxes)
     }

@@ -55,11 +55,11 @@ async fn a_stream_nobody_reads_slows_nobody_and_loses_nothing() {
         let told = hears.until("collaboration_result").await;
         assert_eq!(told.data["collaboration_id"], work.id);
     }
-    let number = hub.engine.look(|world| {
-        world.agent_named(rialto_protocols::openclaw::ID, &sleeper.id).expect("an agent")
+    let number = hub.engine.with_world(|world| {
+        world.agent_by_alias(rialto_protocols::openclaw::ID, &sleeper.id).expect("an agent")
     });
-    let head = hub.engine.look(|world| world.mailbox(number).head);
-    assert!(hub.engine.read_to(number) < head, "the reader was not slow");
+    let head = hub.engine.with_world(|world| world.inbox(number).head);
+    assert!(hub.engine.read_position(number) < head, "the reader was not slow");
     // Another connection of the same agent gets everything, in order.
     let mut other = hub.resume(&sleeper, "", Some("0-0")).await;
     for id in wanted {

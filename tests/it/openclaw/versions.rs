@@ -78,7 +78,7 @@ fn assert_common(body: &Value) {
 fn assert_message(kind: Kind, body: &Value) {
     let text = body.to_string();
     let json = ijson::read(text.as_bytes()).expect("JSON");
-    assert_eq!(schemas::of(kind).check_json(&json), Ok(()), "{text}");
+    assert_eq!(schemas::schema_of(kind).check_json(&json), Ok(()), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

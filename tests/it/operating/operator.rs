@@ -17,7 +17,7 @@ async fn credits_for_a_name_that_nobody_has_need_the_word_create() {
     for verb in ["operator", "wallet"] {
         cli.run(&[verb, "grant", "acmee", "5"]).await.failed(3, &["--create"]);
     }
-    assert!(hub.engine.look(|world| world.owner_named("acmee").is_none()));
+    assert!(hub.engine.with_world(|world| world.owner_by_name("acmee").is_none()));
     let ran = cli.run(&["operator", "grant", "acme", "5", "--create"]).await.ok();
     assert_eq!(ran.out, "acme: 5.00 available, 0.00 held\n");
     let ran = cli.run(&["operator", "grant", "acme", "1"]).await.ok();
@@ -98,7 +98,7 @@ fn another_operator_key_in_the_environment_is_refused_and_a_lost_one_is_replaced
     assert_eq!(run(&rotate).0, 5, "a running hub needs its key");
     first.kill();
     let bits = [0x77; 20];
-    let other = rialto_engine::keys::Key::make(rialto_engine::keys::Kind::Operator, bits);
+    let other = rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyKind::Operator, bits);
     let start = |key: &str| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rialto"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--data", &path]);

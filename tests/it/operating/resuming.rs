@@ -1,6 +1,6 @@
 //! The hub's own streams and pages resume where they stopped, also over a restart.
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::Value;
 
 use crate::kit::{TestHub, newest_event};
@@ -27,7 +27,7 @@ async fn after_a_restart_events_and_inbox_resume_before_anything_is_written() {
     let items = |page: Value| page["items"].as_array().expect("a list").clone();
     let inbox = items(hub.get("/v1/inbox?after=1", Some(&bob.key)).await.expect(200).json());
     assert_eq!(inbox.len(), 2);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let newest = newest_event(&hub);
     for (key, events) in readers.into_iter().zip(&read) {
         assert!(events.len() >= 3, "{events:?}");
@@ -52,7 +52,7 @@ async fn after_a_restart_a_registry_worker_polls_its_jobs_before_anything_is_wri
     let path = format!("/registry/agents/{}/jobs", worker.id);
     let jobs = hub.get(&path, Some(&worker.key)).await.expect(200).at("/jobs");
     assert_eq!(jobs.as_array().map(Vec::len), Some(3));
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let newest = newest_event(&hub);
     let again = hub.get(&path, Some(&worker.key)).await.expect(200).at("/jobs");
     let ids = |jobs: &Value| {

@@ -93,7 +93,7 @@ async fn input_output_and_callback_are_shown_to_nobody_but_the_two_parties() {
     // Every GET path, filled with the ids of these jobs and agents.
     let uuid = market.shown(&jobs[0]).await.header("rialto-job").expect("the hub's id").to_owned();
     let mut asked = 0;
-    for route in rialto_hub::app::listed().iter().filter(|route| route.method == "GET") {
+    for route in rialto_hub::app::operations().iter().filter(|route| route.method == "GET") {
         for id in [
             &jobs[0],
             &jobs[1],

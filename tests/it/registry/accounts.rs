@@ -80,7 +80,7 @@ async fn where_everybodys_word_is_taken_nobody_makes_credits_either() {
     }
     hub.orchestrator("new").await;
     assert_eq!(hub.balance("new").await.0, "100.00");
-    assert_eq!(hub.engine.look(|world| world.next.entry.0), 3, "two grants and nothing else");
+    assert_eq!(hub.engine.with_world(|world| world.next.entry.0), 3, "two grants and nothing else");
     hub.stop().await;
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use rialto_core::notice::Push;
+use rialto_core::notice::Delivery;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -47,8 +47,8 @@ fn assert_signed(got: &Got, secret: &str) {
     assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not the current time");
 }
 
-fn pushes(hub: &TestHub) -> Vec<Push> {
-    hub.engine.look(|world| world.pushes().map(|push| Push::clone(push)).collect())
+fn pushes(hub: &TestHub) -> Vec<Delivery> {
+    hub.engine.with_world(|world| world.deliveries().map(|push| Delivery::clone(push)).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +160,7 @@ async fn a_callback_that_fails_is_made_again_after_five_seconds_under_the_same_i
     let failed = pushes(&market.hub).remove(0);
     let wait = failed.next_try.expect("another try").since(market.hub.engine.now());
     assert!((0..=5_000).contains(&wait.0), "{wait:?}");
-    assert_eq!(failed.trouble.as_deref(), Some("answered HTTP 500"));
+    assert_eq!(failed.last_error.as_deref(), Some("answered HTTP 500"));
     receiver.behave(Behaviour::Say(200, String::new()));
 
     let got = receiver.heard(2).await;
@@ -186,7 +186,8 @@ async fn a_redirect_or_a_closed_port_is_a_failed_callback_and_nothing_is_followe
             .expect(202)
             .str("/job_id");
         market.report(&success(&job, &market.working, "0.10")).await.expect(200);
-        let tried = |push: &Push| push.url == *url && push.attempts == 1 && push.next_try.is_some();
+        let tried =
+            |push: &Delivery| push.url == *url && push.attempts == 1 && push.next_try.is_some();
         eventually(async || pushes(&market.hub).iter().any(tried)).await;
         assert_eq!(market.shown(&job).await.expect(200).str("/status"), "SUCCESS");
     }

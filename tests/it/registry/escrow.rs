@@ -7,7 +7,7 @@ use crate::kit::{Behaviour, TestHub, Worker, assert_refused, digits, snapshot};
 
 /// The sum of all accounts, including the issuing one.
 fn sum_of_all(hub: &TestHub) -> i64 {
-    hub.engine.look(|world| {
+    hub.engine.with_world(|world| {
         world.owners().map(|owner| owner.available.micros() + owner.held.micros()).sum()
     })
 }
@@ -122,11 +122,11 @@ async fn state_money_score_and_news_are_there_together_when_the_report_is_answer
     let job = market.pending().await;
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);
     // One read, so that nothing can change in between.
-    let (live, held, score, told) = market.hub.engine.look(|world| {
+    let (live, held, score, told) = market.hub.engine.with_world(|world| {
         let registry = rialto_core::alias::Protocol::new("registry");
-        let id = |agent: &str| world.agent_named(registry, agent).expect("an agent");
-        let desk = world.desk(id(&market.working.id)).expect("an agent state");
-        let inbox = world.mailbox(id(&market.asking.id));
+        let id = |agent: &str| world.agent_by_alias(registry, agent).expect("an agent");
+        let desk = world.agent_state(id(&market.working.id)).expect("an agent state");
+        let inbox = world.inbox(id(&market.asking.id));
         let held: i64 = world.owners().map(|owner| owner.held.micros()).sum();
         (world.live_jobs().count(), held, desk.standing.score.millionths(), inbox.head)
     });

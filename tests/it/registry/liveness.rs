@@ -1,7 +1,7 @@
 //! Presence: activity, and the consequences of silence (R57).
 
 use rialto_core::time::Millis;
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::json;
 
 use super::forms::Recorded;
@@ -123,7 +123,7 @@ async fn an_agent_that_never_sent_a_heartbeat_was_last_heard_of_when_it_register
         hub.pass(Millis::seconds(5));
         let (registered, last) = heard(&hub).await;
         assert_eq!(last, registered);
-        hub = hub.restart(Posture::Serve, &[]).await;
+        hub = hub.restart(Profile::Serve, &[]).await;
     }
     hub.pass(Millis::seconds(5));
     Recorded::of("heartbeat", &ids).send(&hub, Some(&key)).await.expect(200);

@@ -1,6 +1,6 @@
 //! A small market: a requester with money, a worker, and a job between them.
 
-use rialto_engine::random::{Ids, OsIds};
+use rialto_engine::random::{OsRandom, RandomSource};
 use serde_json::{Value, json};
 
 use crate::kit::{Agent, Reply, TestHub, eventually};
@@ -116,7 +116,7 @@ impl Market {
 
 /// Waits until no delivery of this hub is pending.
 pub async fn quiet(hub: &TestHub) {
-    eventually(async || hub.engine.look(|world| world.pushes().count()) == 0).await;
+    eventually(async || hub.engine.with_world(|world| world.deliveries().count()) == 0).await;
 }
 
 /// A successful result with every field.
@@ -148,5 +148,5 @@ pub fn merge(body: &mut Value, more: Value) {
 
 /// An unused UUID.
 pub fn fresh_id() -> String {
-    OsIds.uuid().to_string()
+    OsRandom.new_uuid().to_string()
 }

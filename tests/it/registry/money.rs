@@ -27,7 +27,7 @@ async fn pay(market: &Market, body: &Value) -> Reply {
 }
 
 fn circulating(hub: &TestHub) -> i64 {
-    hub.engine.look(|world| {
+    hub.engine.with_world(|world| {
         let people = world.owners().filter(|owner| owner.name != "hub:issuance");
         people.map(|owner| owner.available.micros() + owner.held.micros()).sum()
     })

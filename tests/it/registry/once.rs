@@ -1,6 +1,6 @@
 //! `Idempotency-Key`: a repeated request has one effect and one answer (C9).
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::forms::{both_modes, job, registration, with};
@@ -154,7 +154,7 @@ async fn answers_are_remembered_over_a_restart() {
     let body = job(&asking, "analyze_text");
     let ran = post(&hub, "/jobs", Some(&asking.key), "k", &body).await.expect(200);
     let made = post(&hub, "/register", None, "k", &registration("new")).await.expect(201);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let before = snapshot(&hub).await;
     let again = post(&hub, "/jobs", Some(&asking.key), "k", &body).await.expect(200);
     assert_eq!((again.text.as_str(), replayed(&again)), (ran.text.as_str(), true));

@@ -126,7 +126,7 @@ async fn an_endpoint_with_another_scheme_means_that_the_agent_polls() {
         body["owner_id"] = endpoint.into();
         let agent = hub.enrol(&body, None).await;
         hub.hire(&asking, &agent, SKILL, "0").await.expect(202);
-        assert_eq!(hub.engine.look(|world| world.pushes().count()), 0);
+        assert_eq!(hub.engine.with_world(|world| world.deliveries().count()), 0);
     }
     hub.stop().await;
 }

@@ -1,6 +1,6 @@
 //! Owner names: names that look the same belong to one owner (T3).
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::forms::{both_modes, registration, with};
@@ -94,7 +94,7 @@ async fn composed_and_decomposed_letters_are_one_owner_also_after_a_restart() {
         }
         assert_taken(&hub.post("/register", None, &registration("CAF\u{c9}")).await, "/owner_id");
         if round == 0 {
-            hub = hub.restart(Posture::Serve, &[]).await;
+            hub = hub.restart(Profile::Serve, &[]).await;
         }
     }
     assert_eq!(hub.balance("rich").await.0, "2.00");

@@ -10,8 +10,8 @@ use crate::kit::{Agent, Behaviour, TestHub, Worker, assert_refused, digits, snap
 const PATHS: [&str; 2] = ["/registry/register", "/register"];
 
 fn registered_at(hub: &TestHub, agent: &Agent) -> Timestamp {
-    hub.engine.look(|world| {
-        let id = world.agent_named(Protocol::new("registry"), &agent.id).expect("an agent");
+    hub.engine.with_world(|world| {
+        let id = world.agent_by_alias(Protocol::new("registry"), &agent.id).expect("an agent");
         world.agent(id).expect("an agent").registered_at
     })
 }
@@ -63,8 +63,8 @@ async fn registering_again_changes_what_the_agent_says_and_nothing_it_earned() {
     assert_eq!(shown.at("/jobs_settled"), 1);
     assert_eq!(registered_at(&hub, &agent), at);
     assert_eq!(hub.balance("acme").await, ("0.10".to_owned(), "0.00".to_owned()));
-    let card = hub.engine.look(|world| {
-        let id = world.agent_named(Protocol::new("registry"), &agent.id).expect("an agent");
+    let card = hub.engine.with_world(|world| {
+        let id = world.agent_by_alias(Protocol::new("registry"), &agent.id).expect("an agent");
         world.agent(id).expect("an agent").card.clone()
     });
     assert!(card.contains("0.1-next"), "{card}");
@@ -150,7 +150,8 @@ async fn an_id_that_exists_is_changed_only_with_a_key_of_its_owner() {
 
 /// A key with a valid checksum that was never issued.
 fn unknown_key() -> String {
-    let key = rialto_engine::keys::Key::make(rialto_engine::keys::Kind::Registry, [7; 20]);
+    let key =
+        rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyKind::Registry, [7; 20]);
     key.expose().to_owned()
 }
 

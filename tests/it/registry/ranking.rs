@@ -163,7 +163,7 @@ async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_pu
         place("shady", 45.5, 0, 1),
     ];
     assert_eq!(ours(hub).await, wanted);
-    let hub = market.hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub = market.hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     assert_eq!(ours(&hub).await, wanted, "a restart loses nothing");
     hub.stop().await;
 }

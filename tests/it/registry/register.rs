@@ -8,8 +8,8 @@ use crate::kit::{Reply, TestHub, assert_malformed, digits, snapshot};
 
 /// What only the hub keeps of a registration: the agent's own card.
 fn card(hub: &TestHub, id: &str) -> Value {
-    let card = hub.engine.look(|world| {
-        let agent = world.agent_named(Protocol::new("registry"), id)?;
+    let card = hub.engine.with_world(|world| {
+        let agent = world.agent_by_alias(Protocol::new("registry"), id)?;
         world.agent(agent).map(|agent| agent.card.clone())
     });
     serde_json::from_str(&card.expect("an agent")).expect("JSON")

@@ -1,6 +1,6 @@
 //! The same job twice, and the same job by another caller (R38); who may be an orchestrator (R39).
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::forms::{JOB_ID, both_modes, job, job_posts, with};
@@ -96,7 +96,7 @@ async fn a_repeat_is_answered_after_a_restart_and_after_the_agent_has_left() {
     let body = named(&job(&asking, "analyze_text"), JOB_ID);
     let path = format!("/registry/agents/{}/jobs", working.id);
     let first = hub.post(&path, Some(&asking.key), &body).await.expect(200);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     assert_eq!(hub.post(&path, Some(&asking.key), &body).await.expect(200).text, first.text);
     hub.call("DELETE", &format!("/registry/agents/{}", working.id), Some(&working.key), None)
         .await

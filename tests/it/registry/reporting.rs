@@ -160,7 +160,7 @@ async fn an_address_from_before_a_restart_still_works() {
     let work = hub.get(&path, Some(&working.key)).await.expect(200);
     let url = work.str("/jobs/0/callback_url");
     let callback = url.strip_prefix(&hub.url).expect("our address").to_owned();
-    let hub: TestHub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub: TestHub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     hub.post(&callback, None, &success(&job, &working, "0.10")).await.expect(200);
     assert_eq!(hub.balance("acme").await.0, "0.10");
     hub.stop().await;

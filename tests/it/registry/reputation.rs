@@ -84,9 +84,9 @@ async fn a_hirers_score_counts_as_it_is_at_that_moment_to_the_hundredth() {
     run(&hub, &third, &first, true).await;
     // 50 + 2 × 51.02 / 100 is 51.0204; two decimals are shown.
     assert_eq!(hub.score(&first).await, "51.02");
-    let exact = hub.engine.look(|world| {
-        let id = world.agent_named(Protocol::new("registry"), &first.id).expect("an agent");
-        world.desk(id).expect("an agent state").standing.score.millionths()
+    let exact = hub.engine.with_world(|world| {
+        let id = world.agent_by_alias(Protocol::new("registry"), &first.id).expect("an agent");
+        world.agent_state(id).expect("an agent state").standing.score.millionths()
     });
     assert_eq!(exact, 51_020_400);
     hub.stop().await;
@@ -230,12 +230,12 @@ async fn a_score_is_the_sum_of_its_stored_outcomes_and_survives_a_restart() {
     }
     let Market { hub, working, .. } = market;
     let shown = (hub.score(&working).await, hub.score(&helper).await);
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     assert_eq!((hub.score(&working).await, hub.score(&helper).await), shown);
     for agent in [&working, &helper] {
-        let desk = hub.engine.look(|world| {
-            let id = world.agent_named(Protocol::new("registry"), &agent.id).expect("an agent");
-            world.desk(id).cloned().expect("an agent state")
+        let desk = hub.engine.with_world(|world| {
+            let id = world.agent_by_alias(Protocol::new("registry"), &agent.id).expect("an agent");
+            world.agent_state(id).cloned().expect("an agent state")
         });
         let mut outcomes =
             hub.engine.outcomes_of(desk.last_outcome, 100).await.expect("readable").rows;

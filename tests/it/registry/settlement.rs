@@ -167,7 +167,7 @@ async fn a_transfer_id_gives_the_first_answer_for_ever() {
     let other = json!({"from_owner": "o1", "to_owner": "acme", "amount": 1});
     hub.post("/registry/transfer", Some(&asking.key), &other).await.expect(200);
 
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     let before = snapshot(&hub).await;
     let mut later = body.clone();
     later["timestamp_utc"] = "2026-02-11T14:15:09Z".into();

@@ -3,9 +3,9 @@
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Actor, Command, Enrol};
+use rialto_core::command::{Actor, Command, Registration};
 use rialto_core::money::Credits;
-use rialto_protocols::adapter::{Newcomer, aliases};
+use rialto_protocols::adapter::{NewAgent, make_aliases};
 use serde_json::json;
 
 use super::forms::{both_modes, registration, with};
@@ -56,11 +56,11 @@ const STRANGERS: [(&str, &str, &str, &str, &str, i64, &str); 4] = [
 async fn arrive(hub: &TestHub) {
     for (home, native, name, owner, skill, price, _) in STRANGERS {
         let home = Protocol::new(home);
-        let enrol = Enrol {
-            actor: Actor::Nobody,
+        let enrol = Registration {
+            actor: Actor::Anonymous,
             home,
-            native: native.to_owned(),
-            aliases: aliases(&hub.engine, Newcomer { home, native, name }),
+            native_id: native.to_owned(),
+            aliases: make_aliases(&hub.engine, NewAgent { home, native, name }),
             owner: owner.to_owned(),
             name: name.to_owned(),
             endpoint: Some("https://secret.example/inbox".to_owned()),
@@ -69,21 +69,22 @@ async fn arrive(hub: &TestHub) {
                 name: skill.to_owned(),
                 price: Credits::from_micros(price),
                 by_offer: false,
-                takes: None,
-                approval: false,
-                sort: None,
-                stands_for: None,
-                about: String::new(),
+                expected_duration: None,
+                needs_approval: false,
+                category: None,
+                native_name: None,
+                description: String::new(),
                 input: r#"{"text":"string"}"#.to_owned(),
                 output: r#"{"text":"string"}"#.to_owned(),
             }],
             terms: Default::default(),
-            condition: None,
+            status: None,
             card: "{}".to_owned(),
             key: None,
-            rotate: false,
+            rotate_key: false,
         };
-        let answer = hub.engine.run(Command::Enrol(Box::new(enrol))).await.expect("it registers");
+        let answer =
+            hub.engine.run(Command::Register(Box::new(enrol))).await.expect("it registers");
         assert!(matches!(answer, Answer::Agent { new: true, .. }));
     }
 }

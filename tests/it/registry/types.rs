@@ -1,7 +1,7 @@
 //! The types of the spec's section 2: ids, times, states, scores (R1–R4, R6, R7). Amounts are in
 //! `numbers`.
 
-use rialto_hub::app::listed;
+use rialto_hub::app::operations;
 use rialto_protocols::registry::ID;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -28,9 +28,10 @@ const NO_UUIDS: [&str; 9] = [
 async fn every_operation_answers_in_json_whatever_it_is_sent() {
     for hub in both_modes().await {
         let caller = hub.orchestrator("o1").await;
-        let own = |path: &str| listed().into_iter().filter(|row| row.path.ends_with(path)).count();
+        let own =
+            |path: &str| operations().into_iter().filter(|row| row.path.ends_with(path)).count();
         assert!(own("/transfer") == 2 && own("/audit") == 2, "the table has the root paths, too");
-        for row in listed().into_iter().filter(|row| row.protocol == Some(ID)) {
+        for row in operations().into_iter().filter(|row| row.protocol == Some(ID)) {
             for part in ["x", "%ff", AGENT_ID] {
                 let path: Vec<&str> = row
                     .path

@@ -198,7 +198,7 @@ async fn a_lease_runs_on_while_the_hub_is_down() {
     let flags = [("jobs.lease", "300ms")];
     let Market { hub, asking, working, .. } = Market::keyed(&flags).await;
     let job = hub.hire(&asking, &working, SKILL, "0.15").await.expect(202).str("/job_id");
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &flags).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &flags).await;
     let path = format!("/registry/jobs/{job}");
     eventually(async || hub.get(&path, Some(&asking.key)).await.status == 200).await;
     assert_eq!(hub.get(&path, Some(&asking.key)).await.str("/status"), "FAILURE");

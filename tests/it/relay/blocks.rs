@@ -49,7 +49,7 @@ async fn a_block_outlives_a_restart_an_update_and_a_departure() {
     hub.post("/relay/register", Some(&bob.key), &registration("bob")).await.expect(200);
     hub.call("DELETE", "/agents/ada", Some(&ada.key), None).await.expect(200);
     hub.post("/relay/register", Some(&ada.key), &registration("ada")).await.expect(201);
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     assert_rejected(&hub.say(&ada, &bob, "me again").await, 403, "ERR_BLOCKED");
     hub.stop().await;
 }

@@ -1,6 +1,6 @@
 //! Shared by the tests of jobs between protocols: addresses, requests, and balances.
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::kit::{Event, Inbox, Peer, envelope, escaped, turn};
@@ -99,16 +99,16 @@ impl TestHub {
 
     /// The registry alias of a relay agent.
     pub fn registry_name(&self, peer: &Peer) -> Agent {
-        let id = self.engine.look(|world| {
-            let id = world.agent_named(rialto_protocols::relay::ID, &peer.id).expect("an agent");
-            world.name_of(id, rialto_protocols::registry::ID).expect("a name").to_owned()
+        let id = self.engine.with_world(|world| {
+            let id = world.agent_by_alias(rialto_protocols::relay::ID, &peer.id).expect("an agent");
+            world.alias_of(id, rialto_protocols::registry::ID).expect("a name").to_owned()
         });
         Agent { id, key: peer.key.clone(), owner: format!("relay:{}", peer.id) }
     }
 
     /// Shuts the hub down and starts another on the same data.
     pub async fn again(self, flags: &[(&str, &str)]) -> Self {
-        self.restart(Posture::Serve, flags).await
+        self.restart(Profile::Serve, flags).await
     }
 
     /// The state of a message or a job, for one of its parties.

@@ -1,6 +1,6 @@
 //! Relay agents hire agents of openclaw, agora and clara, or just send them messages.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::bridge::{address, assert_no, bridged, error_of, purse, reader, wish};
@@ -87,7 +87,7 @@ async fn an_agora_agent_is_hired_at_its_price_and_may_fail() {
     for ok in [true, false] {
         let sent = hub.mail_to(&ada, &to, &said).await.expect(200);
         let uuid = sent.header("rialto-job").expect("an id").to_owned();
-        let request = hub.newest_is(&reads, Kind::Request).await;
+        let request = hub.newest_is(&reads, MessageType::Request).await;
         assert_eq!(request["payload"]["params"], json!({"text": "Tokyo?"}));
         assert_eq!(
             (&request["id"], &request["bridge"]["protocol"]),

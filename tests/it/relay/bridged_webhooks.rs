@@ -105,8 +105,8 @@ async fn an_endpoint_that_cannot_be_reached_is_tried_again_until_the_work_is_ove
     let bob = hub.join_at("bob", &closed.url).await;
     let job = hire(&hub, &boss, &bob).await.expect(202).str("/job_id");
     let tried = |times: u32| {
-        hub.engine.look(|world| {
-            let mut pushes = world.pushes_due(rialto_core::time::Timestamp::NEVER);
+        hub.engine.with_world(|world| {
+            let mut pushes = world.deliveries_due(rialto_core::time::Timestamp::NEVER);
             pushes.any(|push| push.attempts == times)
         })
     };

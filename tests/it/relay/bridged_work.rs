@@ -235,7 +235,7 @@ async fn an_agent_of_the_relay_is_there_for_others_while_its_inbox_is_open() {
     let entry = hub.entry(&worker.id).await;
     assert_eq!((&entry["stale"], &entry["effective_status"]), (&json!(false), &json!("idle")));
     drop(inbox);
-    eventually(async || hub.engine.listeners() == 0).await;
+    eventually(async || hub.engine.inbox_reader_count() == 0).await;
     hub.pass(silence);
     eventually(async || found().await.is_empty()).await;
     // An endpoint makes an agent online as well, also one that used to poll.

@@ -1,6 +1,6 @@
 //! Agents of openclaw, agora and clara hire relay agents.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::bridge::{answer, bridged, error_of, purse, reader};
@@ -58,7 +58,7 @@ async fn an_agora_agent_hires_one_of_the_relay() {
     let did = shown["id"].as_str().expect("a key").to_owned();
     for text in ["gut", r#"{"status":"error","error_code":"ADAPTATION_FAILED","detail":"no"}"#] {
         let request = alice.sign(
-            Kind::Request,
+            MessageType::Request,
             &json!({"resource": "agora:message:v1", "params": {"text": "hello"}}),
         );
         let taken = hub.tell_to(&did, &request).await.expect(202);
@@ -69,12 +69,12 @@ async fn an_agora_agent_hires_one_of_the_relay() {
         answer(&hub, &bob, &given, text).await.expect(200);
         match text {
             "gut" => {
-                let result = hub.newest_is(&reads, Kind::Result).await;
+                let result = hub.newest_is(&reads, MessageType::Result).await;
                 assert_eq!(result["payload"]["request_id"], request.id);
                 assert_eq!(result["payload"]["data"], json!({"text": "gut"}));
             }
             _ => {
-                let error = hub.newest_is(&reads, Kind::Error).await;
+                let error = hub.newest_is(&reads, MessageType::Error).await;
                 assert_eq!(error["payload"]["code"], 500);
             }
         }

@@ -40,7 +40,7 @@ async fn only_an_agents_own_key_opens_an_inbox() {
     // A key in the URL is not accepted.
     let reply = hub.get(&format!("/agent/inbox?token={}", bob.key), None).await;
     assert_error(&reply, 401, "ERR_UNAUTHORIZED");
-    assert_eq!(hub.engine.listeners(), 0);
+    assert_eq!(hub.engine.inbox_reader_count(), 0);
     hub.stop().await;
 }
 

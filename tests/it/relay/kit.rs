@@ -141,9 +141,9 @@ pub fn assert_rejected(reply: &Reply, status: u16, code: &str) {
 pub async fn state(hub: &TestHub) -> (Snapshot, Value, String) {
     let snapshot = snapshot(hub).await;
     let agents = hub.get("/relay/agents", Some(&hub.operator)).await.expect(200).at("/data");
-    let boxes = hub.engine.look(|world| {
+    let boxes = hub.engine.with_world(|world| {
         let mut all: Vec<_> =
-            world.agents().map(|agent| format!("{:?}", world.mailbox(agent.id))).collect();
+            world.agents().map(|agent| format!("{:?}", world.inbox(agent.id))).collect();
         all.sort_unstable();
         all.join("\n")
     });

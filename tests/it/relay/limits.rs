@@ -58,7 +58,7 @@ async fn an_address_that_is_forbidden_later_is_never_connected_to() {
     let hub = TestHub::serve(&[]).await;
     let (ada, bob) = (hub.join("ada").await, hub.join_at("bob", &worker.url).await);
     let flags = [("egress.allow", "")];
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &flags).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &flags).await;
     let reply = hub.say(&ada, &bob, "psst").await.expect(200);
     assert_eq!(reply.str("/data/delivery"), "failed");
     assert_eq!(reply.str("/data/error_code"), "ERR_AGENT_UNREACHABLE");

@@ -1,7 +1,7 @@
 //! Queries of the delivery tests: the state of a message, open inboxes, pending deliveries.
 
 use rialto_core::id::AgentId;
-use rialto_core::notice::Push;
+use rialto_core::notice::Delivery;
 use rialto_protocols::relay::ID;
 
 use super::kit::Peer;
@@ -20,17 +20,18 @@ impl TestHub {
 
     /// Waits until this many inboxes are open: a closed connection is noticed after a moment.
     pub async fn heard_by(&self, readers: usize) {
-        eventually(async || self.engine.listeners() == readers).await;
+        eventually(async || self.engine.inbox_reader_count() == readers).await;
     }
 
     /// Pending and failed deliveries.
-    pub fn pushes(&self) -> Vec<Push> {
-        self.engine.look(|world| world.pushes().map(|push| Push::clone(push)).collect())
+    pub fn pushes(&self) -> Vec<Delivery> {
+        self.engine
+            .with_world(|world| world.deliveries().map(|push| Delivery::clone(push)).collect())
     }
 
     /// The hub's internal id of an agent.
     pub fn number(&self, peer: &Peer) -> AgentId {
-        let found = self.engine.look(|world| world.agent_named(ID, &peer.id));
+        let found = self.engine.with_world(|world| world.agent_by_alias(ID, &peer.id));
         found.expect("a registered agent")
     }
 

@@ -141,17 +141,21 @@ async fn the_operator_writes_for_any_agent_and_the_receiver_and_the_log_are_told
     let mut inbox = hub.inbox(&bob).await;
     hub.say(&ada, &bob, "my own word").await.expect(200);
     assert!(inbox.message().await.data.get("sent_by").is_none());
-    let events = hub.engine.look(|world| world.next.event.0);
+    let events = hub.engine.with_world(|world| world.next.event.0);
     hub.say(&ada, &bob, "my own word again").await.expect(200);
     inbox.message().await;
-    assert_eq!(hub.engine.look(|world| world.next.event.0), events);
+    assert_eq!(hub.engine.with_world(|world| world.next.event.0), events);
     let body = message(&ada.id, &bob.id, "in your name");
     hub.post("/messages", Some(&hub.operator), &body).await.expect(200);
     let event = inbox.message().await;
     assert_eq!(event.data["sent_by"], "operator");
     assert_eq!((event.said(), &event.data["sender_id"]), ("in your name", &json!("ada@chorus")));
     assert!(event.data["envelope"].get("sent_by").is_none(), "the envelope is unchanged");
-    assert_eq!(hub.engine.look(|world| world.next.event.0), events + 1, "it is in the history");
+    assert_eq!(
+        hub.engine.with_world(|world| world.next.event.0),
+        events + 1,
+        "it is in the history"
+    );
     let before = state(&hub).await;
     let body = message("carol@chorus", &bob.id, "in nobody's name");
     let reply = hub.post("/messages", Some(&hub.operator), &body).await;

@@ -39,7 +39,7 @@ async fn a_host_that_had_its_calls_for_a_minute_gets_the_rest_later_and_others_w
     // It does not count as a failure of the endpoint.
     let waiting = hub.pushes();
     assert_eq!(waiting.len(), 1);
-    assert_eq!((waiting[0].attempts, waiting[0].trouble.as_deref()), (0, None));
+    assert_eq!((waiting[0].attempts, waiting[0].last_error.as_deref()), (0, None));
     hub.pass(Millis::minutes(5));
     eventually(async || hub.pushes().is_empty()).await;
     let got = worker.got();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::kit::{Peer, assert_error, assert_rejected, envelope, message, turn, with};
@@ -18,7 +18,7 @@ async fn three(hub: &TestHub) -> [Peer; 3] {
 
 /// How many messages wait in an inbox.
 async fn waiting(hub: &TestHub, peer: &Peer) -> Value {
-    let readers = hub.engine.listeners();
+    let readers = hub.engine.inbox_reader_count();
     let inbox = hub.inbox_at(peer, "?ack=explicit", None).await;
     let backlog = inbox.hello.as_ref().expect("it was read").data["backlog"].clone();
     drop(inbox);
@@ -63,7 +63,7 @@ async fn a_repeated_turn_gets_the_first_outcome_and_is_one_message() {
     assert_eq!(hub.mail(&alice, &dave, &said).await.expect(200).str("/data/delivery"), "delivered");
     // As long as the message is stored, so also after a restart.
     let before = hub.mail(&alice, &dave, &said).await.expect(200);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let after = hub.mail(&alice, &dave, &said).await.expect(200);
     assert_eq!(after.at("/data"), before.at("/data"));
     assert_eq!(worker.got().len(), 1);
@@ -323,7 +323,7 @@ async fn a_key_is_remembered_over_a_restart() {
     let [alice, bob, _] = three(&hub).await;
     let body = message(&alice.id, &bob.id, "hello");
     let first = hub.post_once("/messages", Some(&alice.key), "k", &body).await.expect(202);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let again = hub.post_once("/messages", Some(&alice.key), "k", &body).await.expect(202);
     assert_eq!(again.text, first.text);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));

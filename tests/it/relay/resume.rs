@@ -1,6 +1,6 @@
 //! Reconnecting: positions, acknowledgements, and what is sent again (R44, R61, R63).
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::json;
 
 use super::kit::{BOTH, Peer, assert_bad, assert_error};
@@ -76,7 +76,7 @@ async fn positions_are_the_same_after_a_restart() {
     }
     drop(inbox);
     hub.heard_by(0).await;
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let mut inbox = hub.inbox_at(&bob, "", Some("0")).await;
     for wanted in &first {
         assert_eq!(inbox.message().await, *wanted, "the same event, byte for byte");
@@ -85,7 +85,7 @@ async fn positions_are_the_same_after_a_restart() {
     hub.heard_by(0).await;
     let pair = (&alice, &bob);
     assert_resumes(&hub, pair, ("", Some("3")), &[4, 5], 6).await;
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     assert_resumes(&hub, pair, ("", Some("6")), &[], 7).await;
     hub.stop().await;
 }
@@ -100,7 +100,7 @@ async fn after_a_restart_an_inbox_resumes_before_anything_is_written() {
         read.push(inbox.message().await);
     }
     drop(inbox);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let newest = newest_event(&hub);
     for (query, last) in [("", Some("1")), ("?after=1", None)] {
         let mut inbox = hub.inbox_at(&bob, query, last).await;
@@ -144,7 +144,7 @@ async fn without_a_position_a_stream_starts_at_the_first_message_never_handed_ov
     assert_resumes(&hub, pair, ("", None), &[], 5).await;
     send(&hub, &alice, &bob, 6..=7).await;
     // Also over a clean restart.
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     assert_resumes(&hub, pair, ("", None), &[6, 7], 8).await;
     hub.stop().await;
 }
@@ -159,7 +159,7 @@ async fn what_an_explicit_reader_did_not_acknowledge_comes_again() {
     let reply = hub.ack(&bob, 2).await.expect(200);
     assert_eq!(reply.at("/data"), json!({"acked_to": 2, "pending": 3}));
     assert_resumes(&hub, pair, explicit, &[3, 4, 5], 6).await;
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     assert_resumes(&hub, pair, explicit, &[3, 4, 5, 6], 7).await;
     // A reader that resumes after an event has it and all before it.
     assert_resumes(&hub, pair, ("?ack=explicit", Some("5")), &[6, 7], 8).await;
@@ -228,7 +228,7 @@ async fn what_is_no_id_is_refused() {
         let reply = hub.get(&format!("/agent/inbox?{query}"), Some(&bob.key)).await;
         assert_error(&reply, 400, "ERR_VALIDATION");
     }
-    assert_eq!(hub.engine.listeners(), 0);
+    assert_eq!(hub.engine.inbox_reader_count(), 0);
     // Browsers without a last id send an empty one.
     hub.inbox_at(&bob, "", Some("")).await;
     hub.stop().await;
@@ -248,7 +248,7 @@ async fn what_nobody_reads_is_queued_and_delivered_in_order_on_connect() {
         traces.push(trace(&reply));
     }
     // It is durable over a restart.
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     let mut inbox = hub.inbox(&bob).await;
     for (n, trace) in traces.iter().enumerate() {
         let event = inbox.message().await;

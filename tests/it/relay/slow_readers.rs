@@ -73,7 +73,7 @@ async fn a_reader_that_takes_nothing_slows_nobody_and_loses_nothing() {
         assert_eq!((event.position(), event.said() == text(n)), (n, true));
     }
     // Most of it is in the store, not in memory: the hub does not read ahead for a stalled reader.
-    let read_to = hub.engine.read_to(hub.number(&bob));
+    let read_to = hub.engine.read_position(hub.number(&bob));
     assert!(read_to < MESSAGES, "the reader was not slow");
 
     // Another connection of the same agent is not delayed by the first.

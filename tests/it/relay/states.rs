@@ -1,6 +1,6 @@
 //! Message states: always exactly one, and visible to the parties only (R42, R49).
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::kit::{BOTH, Peer, assert_error, assert_stamp, assert_wrapped, envelope, turn};
@@ -30,7 +30,7 @@ async fn a_message_that_waits_is_queued_then_presented_then_acked() {
         "state": "queued", "attempts": 0, "timestamp": first["timestamp"],
         "envelope": envelope(&alice.id, "hello")});
     assert_eq!(first, wanted);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     assert_eq!(shown(&hub, both, &trace).await, wanted, "a restart changes nothing");
     let mut inbox = hub.inbox_at(&bob, "?ack=explicit", None).await;
     inbox.message().await;
@@ -40,7 +40,7 @@ async fn a_message_that_waits_is_queued_then_presented_then_acked() {
     hub.ack(&bob, 1).await.expect(200);
     assert_eq!(shown(&hub, both, &trace).await["state"], "acked");
     drop(inbox);
-    let hub = hub.restart(Posture::Serve, &[]).await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
     assert_eq!(shown(&hub, both, &trace).await["state"], "acked");
     hub.stop().await;
 }
@@ -119,7 +119,7 @@ async fn what_nobody_came_for_in_time_has_expired_and_is_not_shown_any_more() {
     let old = trace(&hub.say(&alice, &bob, "old").await.expect(202));
     let both = [&alice, &bob];
     eventually(async || hub.state_of(&alice, &old).await == "expired").await;
-    let hub = hub.restart(Posture::Serve, &set).await;
+    let hub = hub.restart(Profile::Serve, &set).await;
     let mut inbox = hub.inbox(&bob).await;
     let new = trace(&hub.say(&alice, &bob, "new").await.expect(200));
     let event = inbox.message().await;

@@ -79,7 +79,7 @@ async fn an_inbox_event_has_the_text_as_it_was_sent_and_is_one_event() {
     let sent: Vec<Value> =
         TEXTS.iter().flat_map(|text| [text; 5]).map(|text| json!(text)).collect();
     assert_eq!(said, sent);
-    let hub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     let mut inbox = hub.inbox_at(&bob, "", Some("0")).await;
     for text in TEXTS.iter().flat_map(|text| [text; 5]) {
         assert_eq!(inbox.message().await.said(), *text);

@@ -117,13 +117,13 @@ async fn an_agent_of_another_protocol_cannot_take_an_address_or_the_name_of_its_
 async fn the_operator_may_update_any_agent_and_it_is_logged() {
     let hub = TestHub::serve(&[]).await;
     let ada = hub.join("ada").await;
-    let events = hub.engine.look(|world| world.next.event.0);
+    let events = hub.engine.with_world(|world| world.next.event.0);
     let body = json!({"agent_id": "ada"});
     let reply = hub.post("/relay/register", Some(&hub.operator), &body).await.expect(200);
     assert_eq!(reply.at("/data/registration/agent_card"), card());
     assert!(reply.json().pointer("/data/api_key").is_none(), "{}", reply.text);
     assert!(!reply.text.contains(&hub.operator));
-    assert!(hub.engine.look(|world| world.next.event.0) > events);
+    assert!(hub.engine.with_world(|world| world.next.event.0) > events);
     hub.get("/relay/agent/blocks", Some(&ada.key)).await.expect(200);
     hub.stop().await;
 }

@@ -1,7 +1,7 @@
 //! The discovery document, and clients that know nothing else (R77, R78, R83, R84).
 
 use rialto_protocols::kit::ijson;
-use rialto_protocols::relay::discovery::Server;
+use rialto_protocols::relay::discovery::ServerDocument;
 use serde_json::{Value, json};
 
 use super::kit::{BOTH, Peer, card, message};
@@ -52,7 +52,7 @@ async fn every_path_of_the_document_is_served() {
 /// What an agent needs before it starts: the paths of the server's operations.
 async fn paths(hub: &TestHub) -> rialto_protocols::relay::discovery::Paths {
     let document = hub.get("/.well-known/chorus.json", None).await.expect(200);
-    Server::read(&ijson::read(document.text.as_bytes()).expect("JSON")).paths
+    ServerDocument::read(&ijson::read(document.text.as_bytes()).expect("JSON")).paths
 }
 
 /// Registers, opens the inbox, finds the other agent and writes to it, as the skill text says.

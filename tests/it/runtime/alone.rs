@@ -1,6 +1,6 @@
 //! One running program per agent, until its owner stops it; and the state it reports.
 
-use rialto_core::agent::presence::Stance;
+use rialto_core::agent::presence::Availability;
 use serde_json::{Value, json};
 
 use super::kit::{Place, Runtime, key_of};
@@ -81,9 +81,9 @@ async fn a_workshop_that_stays_full_is_busy_until_there_is_room() {
     let flags = ["--skill", "busy", "--price", "0.05", "--concurrency", "1", "--exec", exec];
     let _runtime = place.at_work(&hub, "said", &flags).await;
     let is_busy = || {
-        hub.engine.look(|world| {
-            let stance = |id| world.desk(id).map(|desk| desk.presence.stance);
-            world.agents().any(|agent| stance(agent.id) == Some(Stance::Busy))
+        hub.engine.with_world(|world| {
+            let stance = |id| world.agent_state(id).map(|desk| desk.presence.availability);
+            world.agents().any(|agent| stance(agent.id) == Some(Availability::Busy))
         })
     };
     assert!(!is_busy());

@@ -124,8 +124,8 @@ async fn value(answer: reqwest::Response) -> Value {
 }
 
 fn rand_u128() -> u128 {
-    use rialto_engine::random::{Ids, OsIds};
-    OsIds.uuid().as_u128()
+    use rialto_engine::random::{OsRandom, RandomSource};
+    OsRandom.new_uuid().as_u128()
 }
 
 fn agent(place: &Place, url: &str) -> Runtime {

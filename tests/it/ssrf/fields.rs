@@ -1,6 +1,6 @@
 //! Every field of every protocol that takes a URL, and what makes the hub call it.
 
-use rialto_protocols::agora::{Composer, Kind};
+use rialto_protocols::agora::{EnvelopeSigner, MessageType};
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::{Value, json};
 
@@ -210,15 +210,15 @@ impl Bench {
             let mut seed = [7; 32];
             let bytes = text.as_bytes();
             seed[..bytes.len().min(32)].copy_from_slice(&bytes[bytes.len().saturating_sub(32)..]);
-            Key { composer: Composer::new(SecretKey::from_seed(&seed)) }
+            Key { composer: EnvelopeSigner::new(SecretKey::from_seed(&seed)) }
         };
         let (new, other) = (key(&fresh_id()), key("somebody else"));
-        let hello = new.sign(Kind::Hello, &json!({"endpoint": url}));
+        let hello = new.sign(MessageType::Hello, &json!({"endpoint": url}));
         let post =
             async |text: &str| self.hub.call("POST", "/agora/envelopes", None, Some(text)).await;
         let reply = post(&hello.text).await;
         if reply.status < 300 {
-            let note = other.sign_for(Kind::Hello, &json!({"x": 1}), Some(new.public()));
+            let note = other.sign_for(MessageType::Hello, &json!({"x": 1}), Some(new.public()));
             post(&note.text).await;
         }
         reply.status

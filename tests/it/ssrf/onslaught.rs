@@ -163,7 +163,7 @@ impl Onslaught {
     async fn again(&self) {
         let hub = &self.bench.hub;
         let waiting: Vec<u64> =
-            hub.engine.look(|world| world.pushes().map(|push| push.notice.0).collect());
+            hub.engine.with_world(|world| world.deliveries().map(|push| push.notice.0).collect());
         assert!(!waiting.is_empty(), "no delivery succeeded, so some are pending");
         for notice in waiting {
             let path = format!("/v1/operator/pushes/{notice}/retry");
@@ -201,8 +201,10 @@ impl Onslaught {
     async fn settled(&self) {
         let engine = &self.bench.hub.engine;
         // A running delivery is due until its result is recorded.
-        eventually(async || engine.look(|world| world.pushes_due(engine.now()).next().is_none()))
-            .await;
+        eventually(async || {
+            engine.with_world(|world| world.deliveries_due(engine.now()).next().is_none())
+        })
+        .await;
     }
 
     /// Checks that only these addresses were connected to.

@@ -27,7 +27,7 @@ async fn an_envelope_can_be_proven_again_from_the_trace() {
         assert_eq!((&evidence["protocol"], &evidence["of"]), (&json!("agora"), &json!("request")));
         assert_eq!(evidence["text"].as_str(), Some(spaced.text.as_str()));
         let text = evidence["text"].as_str().expect("text");
-        let json = envelope::parse(text.as_bytes()).expect("JSON");
+        let json = envelope::read_json(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json).expect("an envelope");
         let window = rialto_protocols::agora::WINDOW;
         let proof = proof::prove(&envelope, envelope.timestamp, window).expect("a signature");

@@ -1,6 +1,6 @@
 //! Traces of jobs between protocols.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, assert_accounted, assert_fate, assert_hop, assert_renamed, message, opened};
@@ -128,7 +128,7 @@ async fn agora_to_registry() {
     let alias = hub.alias("/agora/agents", &worker.id).await;
     let payload = json!({"resource": "agora:summarize:v1", "params": {"q": "weather", "n": 1.5},
         "budget": {"max": 2, "currency": "credits"}, "timeout": 60_000, "hint": "short"});
-    let request = alice.sign(Kind::Request, &payload);
+    let request = alice.sign(MessageType::Request, &payload);
     let reply = hub.tell_to(&alias, &request).await.expect(202);
     let uuid = opened(&reply);
     assert_eq!(hub.work(&worker).await["job_id"], json!(uuid));

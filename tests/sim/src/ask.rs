@@ -5,7 +5,7 @@ use rialto_core::command::Command;
 use rialto_core::idempotency::Receipt;
 use rialto_core::refusal::Refusal;
 use rialto_core::{market, signed_order};
-use rialto_engine::{Failure, Idempotency, Ran};
+use rialto_engine::{Failure, Idempotency, RunResult};
 use uuid::Uuid;
 
 use crate::dice::Dice;
@@ -21,10 +21,10 @@ impl Ask {
     /// Whether a repeat must have no second effect.
     pub fn is_repeatable(&self) -> bool {
         let known_again = match &self.command {
-            Command::OpenJob(_) | Command::Signed(_) | Command::Post(_) => true,
-            Command::Pay(order) => order.named,
-            Command::Send(order) => order.turn.is_some(),
-            Command::Report(_) | Command::Ack { .. } => true,
+            Command::OpenJob(_) | Command::ExecuteSigned(_) | Command::SubmitToMarket(_) => true,
+            Command::Pay(order) => order.id_given,
+            Command::SendMessage(order) => order.identity.is_some(),
+            Command::ReportResult(_) | Command::Ack { .. } => true,
             _ => false,
         };
         known_again || self.once.is_some()
@@ -35,13 +35,13 @@ impl Ask {
         let fresh = Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any()));
         match &mut self.command {
             Command::OpenJob(order) => order.uuid = fresh,
-            Command::Signed(order) => {
-                if let signed_order::Deed::Ask(ask) = &mut order.deed {
+            Command::ExecuteSigned(order) => {
+                if let signed_order::SignedOrder::RequestJob(ask) = &mut order.order {
                     ask.uuid = fresh;
                 }
             }
-            Command::Post(order) => {
-                if let market::Deed::Open(opening) = &mut order.deed {
+            Command::SubmitToMarket(order) => {
+                if let market::MarketOrder::OpenJob(opening) = &mut order.order {
                     opening.order.uuid = fresh;
                 }
             }
@@ -83,13 +83,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub fn of(ran: Result<Ran, Failure>) -> Self {
+    pub fn of(ran: Result<RunResult, Failure>) -> Self {
         match ran {
-            Ok(Ran { answer, replayed }) => Self::Answered { answer, replayed },
+            Ok(RunResult { answer, replayed }) => Self::Answered { answer, replayed },
             Err(Failure::Refused(refusal)) => Self::Refused(refusal),
             Err(Failure::StillRunning) => Self::StillRunning,
-            Err(Failure::Full) => Self::Full,
-            Err(Failure::Down) => Self::Lost,
+            Err(Failure::StoreFull) => Self::Full,
+            Err(Failure::Unavailable) => Self::Lost,
             Err(Failure::Fault) => panic!("a rule panicked"),
         }
     }

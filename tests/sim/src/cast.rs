@@ -6,7 +6,7 @@ use rialto_core::alias::{Digest, Protocol};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester};
 use rialto_core::money::Credits;
-use rialto_core::testkit::Scene;
+use rialto_core::testkit::TestHub;
 
 use crate::dice::Dice;
 
@@ -57,19 +57,19 @@ pub fn digest(of: u64) -> Digest {
 }
 
 /// An agent native to a protocol, which may not be registered yet.
-pub fn somebody_of(dice: &mut Dice, scene: &Scene, home: Protocol) -> AgentId {
+pub fn somebody_of(dice: &mut Dice, scene: &TestHub, home: Protocol) -> AgentId {
     let name = native(home, dice.any());
-    scene.world.agent_named(home, &name).unwrap_or(AgentId(900))
+    scene.world.agent_by_alias(home, &name).unwrap_or(AgentId(900))
 }
 
 /// Any agent.
-pub fn somebody(dice: &mut Dice, scene: &Scene) -> AgentId {
+pub fn somebody(dice: &mut Dice, scene: &TestHub) -> AgentId {
     let home = dice.of(SPOKEN);
     somebody_of(dice, scene, home)
 }
 
 /// Prefers a live job of a kind, then any live job, and sometimes any job that ever existed.
-pub fn some_job(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Option<Arc<Job>> {
+pub fn some_job(dice: &mut Dice, scene: &TestHub, kind: impl Fn(&Job) -> bool) -> Option<Arc<Job>> {
     if dice.chance(7) {
         let newest = scene.world.next.job.0;
         let id = rialto_core::id::JobId(newest.saturating_sub(1 + dice.roll(12)));

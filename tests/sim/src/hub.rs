@@ -13,8 +13,8 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::{Rules, World};
 use rialto_engine::clock::Clock;
 use rialto_engine::secret::HubSecret;
-use rialto_engine::testkit::{SeededIds, StandingClock};
-use rialto_engine::{Engine, Failure, Hand, Ran, Setup};
+use rialto_engine::testkit::{ManualClock, SeededRandom};
+use rialto_engine::{Engine, EngineParts, Failure, ManualLane, RunResult};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
@@ -66,15 +66,15 @@ pub struct Ended {
     pub crashed: bool,
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<Ran, Failure>>>>;
+type Running = Pin<Box<dyn Future<Output = Result<RunResult, Failure>>>>;
 
 /// The engine, its lane, its store and its clock, and the model beside them.
 pub struct Hub {
     pub model: Model,
     pub engine: Engine,
-    lane: Hand,
+    lane: ManualLane,
     store: SimStore,
-    clock: Arc<StandingClock>,
+    clock: Arc<ManualClock>,
     runtime: Arc<Runtime>,
     rules: Rules,
     turns: u64,
@@ -87,7 +87,7 @@ const READ_WITHIN: Duration = Duration::from_secs(60);
 
 impl Hub {
     pub fn new(rules: Rules, dawn: Timestamp, runtime: Arc<Runtime>) -> Self {
-        let (store, clock) = (SimStore::default(), StandingClock::at(dawn));
+        let (store, clock) = (SimStore::default(), ManualClock::at(dawn));
         let (engine, lane) = start(&store, &clock, rules);
         Self {
             model: Model::new(rules, dawn),
@@ -121,13 +121,13 @@ impl Hub {
 
     /// Records that an agent was seen, which is not stored.
     pub fn seen(&mut self, agent: AgentId) {
-        self.engine.seen(agent);
+        self.engine.record_seen(agent);
         self.model.seen(agent, self.now());
     }
 
     /// Records how much of an agent's inbox was presented.
     pub fn presented(&mut self, agent: AgentId, up_to: u64) {
-        self.engine.presented(agent, up_to);
+        self.engine.record_presented(agent, up_to);
         self.model.presented(agent, up_to);
     }
 
@@ -138,7 +138,7 @@ impl Hub {
 
     /// The notices an agent's reader gets after a position.
     pub fn inbox(&self, agent: AgentId, after: u64, limit: usize) -> Vec<Notice> {
-        let read = self.engine.notices_of(agent, after, limit);
+        let read = self.engine.load_notices(agent, after, limit);
         self.runtime.block_on(read).expect("what is written can be read")
     }
 
@@ -147,7 +147,7 @@ impl Hub {
         let now = self.now();
         let running: Vec<Running> = asks.iter().map(|ask| self.send(ask)).collect();
         self.store.arm(end.fault());
-        let goes_on = self.lane.turn();
+        let goes_on = self.lane.run_batch();
         let (written, fired) = self.store.outcome();
         // A batch that changes nothing is never written, so its write cannot fail.
         let end = if fired || end == End::Unheard { end } else { End::Well };
@@ -195,7 +195,7 @@ impl Hub {
     fn is_shown(&mut self, changes: &Changes) {
         self.turns += 1;
         let (model, all) = (&self.model.scene.world, self.turns.is_multiple_of(ALL_LOOKED_AT));
-        self.engine.look(|shown| match all {
+        self.engine.with_world(|shown| match all {
             true => view::is_what_is_committed(shown, model),
             false => view::has_what_was_committed(shown, model, changes),
         });
@@ -211,14 +211,14 @@ impl Hub {
 
     /// The hub crashes and is started again, with the wall clock at this time.
     pub fn restart(&mut self, wall: Timestamp) {
-        self.clock = StandingClock::at(wall);
+        self.clock = ManualClock::at(wall);
         let (engine, lane) = start(&self.store, &self.clock, self.rules);
         (self.engine, self.lane) = (engine, lane);
         assert!(self.now() >= self.model.scene.world.next.at, "the hub's time went back");
         let rows = self.store.reopened().expect("it was just started from them");
         let before = self.model.reborn(&rows, self.now());
         view::is_remembered(&before, &self.model.scene.world);
-        self.engine.look(|shown| view::is_what_is_committed(shown, &self.model.scene.world));
+        self.engine.with_world(|shown| view::is_what_is_committed(shown, &self.model.scene.world));
     }
 }
 
@@ -246,9 +246,9 @@ fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
     }
 }
 
-fn start(store: &SimStore, clock: &Arc<StandingClock>, rules: Rules) -> (Engine, Hand) {
+fn start(store: &SimStore, clock: &Arc<ManualClock>, rules: Rules) -> (Engine, ManualLane) {
     let (store, clock) = (Box::new(store.clone()), clock.clone());
-    let (ids, secret) = (SeededIds::new(1), HubSecret::from_bytes([7; 32]));
-    let setup = Setup { store, rules, clock, ids, secret, market: Some(market()) };
-    Hand::start(setup).expect("what was written can be started from")
+    let (ids, secret) = (SeededRandom::new(1), HubSecret::from_bytes([7; 32]));
+    let setup = EngineParts { store, rules, clock, random: ids, secret, market: Some(market()) };
+    ManualLane::start(setup).expect("what was written can be started from")
 }

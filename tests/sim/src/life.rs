@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
-use rialto_core::confusables::Likeness;
-use rialto_core::idempotency::Amount;
+use rialto_core::confusables::Confusables;
+use rialto_core::idempotency::SavedSize;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
@@ -117,10 +117,10 @@ impl Life {
         }
         self.tell(|| format!("{agent} reads"));
         // A reader counts as seen; checking for jobs that wait for it is a separate command.
-        if self.hub.world().queue().next().is_none() {
+        if self.hub.world().queued_jobs().next().is_none() {
             self.hub.seen(agent);
         } else {
-            self.turn(&[Command::Return { agent }.into()], End::Well);
+            self.turn(&[Command::RecordActivity { agent }.into()], End::Well);
         }
     }
 
@@ -138,9 +138,9 @@ impl Life {
             asks.extend(self.net.pushed(dice, now).map(Ask::from));
         }
         if dice.chance(10) {
-            let mut all: Vec<_> = self.hub.world().pushes().map(|push| push.notice).collect();
+            let mut all: Vec<_> = self.hub.world().deliveries().map(|push| push.notice).collect();
             all.sort_unstable();
-            let again = dice.pick(&all).map(|notice| Command::PushAgain { notice: *notice });
+            let again = dice.pick(&all).map(|notice| Command::RetryDelivery { notice: *notice });
             asks.extend(again.map(Ask::from));
         }
         let end = self.end(dice);
@@ -150,7 +150,7 @@ impl Life {
     /// Time passes, in most cases up to the next due time.
     fn time(&mut self, dice: &mut Dice) {
         let now = self.hub.now();
-        let next = self.hub.world().next_timer().map(|at| at.since(now));
+        let next = self.hub.world().next_timer_at().map(|at| at.since(now));
         let span = match (dice.roll(10), next) {
             (0..=4, Some(next)) => Millis(next.0 + dice.of([-1, 0, 0, 1])),
             (5..=8, _) | (_, None) => Millis(dice.within_seconds(120)),
@@ -242,18 +242,21 @@ fn rules(dice: &mut Dice) -> Rules {
     Rules {
         welcome_grant: Credits::from_micros(dice.of([0, 3_000_000, 10_000_000])),
         inbox_messages_max: dice.of([0, 4, 12]),
-        fair_time: Millis(dice.of([0, 1_000, 30_000])),
+        grace_period: Millis(dice.of([0, 1_000, 30_000])),
         invitations_max: dice.of([6, 10_000]),
         attempts_max: dice.of([3, 4, 16]),
-        turns_at_once: 2,
+        assignments_before_backoff: 2,
         agents_per_owner_max: dice.of([3, 100]),
         open_jobs_max: dice.of([4, 100]),
         memory: MemoryLimits {
             total: dice.of([150_000, 1 << 30, 1 << 30]),
             per_owner: dice.of([20_000, 1 << 30, 1 << 30]),
         },
-        kept_per_principal: Amount { answers: dice.of([0, 2, 100]), bytes: dice.of([0, 40]) },
-        likeness: Likeness { owner: |name| vec![name.to_lowercase()], ..Likeness::default() },
+        saved_per_principal: SavedSize { answers: dice.of([0, 2, 100]), bytes: dice.of([0, 40]) },
+        confusables: Confusables {
+            owner_skeletons: |name| vec![name.to_lowercase()],
+            ..Confusables::default()
+        },
         ..Rules::default()
     }
 }

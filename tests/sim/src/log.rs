@@ -104,8 +104,8 @@ impl Log {
         write!(hash, "{:?} {outcome:?}", ask.command).expect("hashing cannot fail");
         self.census.count(names::command(&ask.command));
         match &ask.command {
-            Command::Signed(order) => self.census.count(names::signed(&order.deed)),
-            Command::Post(order) => self.census.count(names::posted(&order.deed)),
+            Command::ExecuteSigned(order) => self.census.count(names::signed(&order.order)),
+            Command::SubmitToMarket(order) => self.census.count(names::posted(&order.order)),
             _ => {}
         }
         self.census.count(match outcome {
@@ -130,10 +130,10 @@ impl Log {
         for notice in &changes.notices {
             write!(hash, "{:?} {:?}", notice.to, notice.news).expect("hashing cannot fail");
         }
-        for line in &changes.lines {
+        for line in &changes.history_lines {
             write!(hash, "{:?}", line.events).expect("hashing cannot fail");
         }
-        for posting in &changes.postings {
+        for posting in &changes.market_records {
             hash.write_str(&posting.text).expect("hashing cannot fail");
             let refused =
                 posting.text.split('|').nth(2).and_then(|one| one.strip_prefix("refused "));

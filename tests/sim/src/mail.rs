@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
-use rialto_core::command::{Command, PushEnd, SendMessage};
+use rialto_core::command::{Command, DeliveryResult, SendMessage};
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::market::Deed;
-use rialto_core::notice::{News, Notice};
+use rialto_core::market::MarketOrder;
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::refusal::Refusal;
-use rialto_core::testkit::Scene;
+use rialto_core::testkit::TestHub;
 use rialto_core::world::World;
 
 /// What was decided, or why not.
@@ -29,14 +29,14 @@ pub struct Mail {
 impl Mail {
     /// Panics if anything but the receiver's own command moves the acknowledged position, or if a
     /// message id is used twice. `scene` is the state afterwards.
-    pub fn check(&mut self, command: &Command, decided: &Decided, scene: &Scene) {
-        if let Command::Send(order) = command {
+    pub fn check(&mut self, command: &Command, decided: &Decided, scene: &TestHub) {
+        if let Command::SendMessage(order) = command {
             self.sent(order, decided);
         }
         let Ok((changes, answer)) = decided else { return };
         self.told(command, changes, answer, scene);
-        for agent in changes.mailboxes.keys() {
-            let mailbox = scene.world.mailbox(*agent);
+        for agent in changes.inboxes.keys() {
+            let mailbox = scene.world.inbox(*agent);
             assert_eq!(mailbox.acked, self.acked(*agent), "acked without a command: {command:?}");
             let handed = self.presented.get(agent).copied().unwrap_or(0);
             assert_eq!(mailbox.presented, handed, "presented without a command: {command:?}");
@@ -47,7 +47,7 @@ impl Mail {
     pub fn started_again(&mut self, world: &World) {
         self.presented.clear();
         for agent in world.agents() {
-            let mailbox = world.mailbox(agent.id);
+            let mailbox = world.inbox(agent.id);
             assert_eq!(mailbox.acked, self.acked(agent.id), "an acknowledgement changed");
             self.presented.insert(agent.id, mailbox.presented);
         }
@@ -58,36 +58,41 @@ impl Mail {
     }
 
     /// Records what the command says about reading.
-    fn told(&mut self, command: &Command, changes: &Changes, answer: &Answer, scene: &Scene) {
-        let head = |agent| scene.world.mailbox(agent).head;
-        let delivered =
-            matches!(command, Command::PushDone { ended: PushEnd::Delivered { .. }, .. });
-        assert!(delivered || changes.arrivals.is_empty(), "delivered by itself: {command:?}");
+    fn told(&mut self, command: &Command, changes: &Changes, answer: &Answer, scene: &TestHub) {
+        let head = |agent| scene.world.inbox(agent).head;
+        let delivered = matches!(
+            command,
+            Command::RecordDelivery { result: DeliveryResult::Delivered { .. }, .. }
+        );
+        assert!(
+            delivered || changes.completed_deliveries.is_empty(),
+            "delivered by itself: {command:?}"
+        );
         match command {
             Command::Ack { agent, up_to } => {
                 let acked = self.acked.entry(*agent).or_default();
                 *acked = (*up_to).min(head(*agent)).max(*acked);
                 assert_eq!(*answer, Answer::Position(*acked), "another position");
             }
-            Command::Post(order) => {
-                let fresh = matches!(answer, Answer::Posted { repeated: false, .. });
-                if let (Deed::Read { agent, up_to }, true) = (&order.deed, fresh)
+            Command::SubmitToMarket(order) => {
+                let fresh = matches!(answer, Answer::MarketOrder { repeated: false, .. });
+                if let (MarketOrder::Read { agent, up_to }, true) = (&order.order, fresh)
                     && !scene.world.is_suspended(*agent)
                 {
                     let acked = self.acked.entry(*agent).or_default();
                     *acked = (*up_to).min(head(*agent)).max(*acked);
                 }
             }
-            Command::Present { agent, up_to } => {
+            Command::MarkPresented { agent, up_to } => {
                 let presented = self.presented.entry(*agent).or_default();
                 *presented = (*up_to).min(head(*agent)).max(*presented);
             }
             _ => {
-                for arrival in &changes.arrivals {
+                for arrival in &changes.completed_deliveries {
                     let notice = scene.store.rows.notices.iter().find(|n| n.id == arrival.notice);
                     let notice = notice.expect("every delivery has a notice");
                     // Only a message counts as read when it is delivered.
-                    if matches!(notice.news, News::Message { .. }) {
+                    if matches!(notice.news, NoticeKind::Message { .. }) {
                         self.arrived(notice);
                     }
                 }
@@ -108,12 +113,12 @@ impl Mail {
     fn sent(&mut self, order: &SendMessage, decided: &Decided) {
         let refused = decided.as_ref().err();
         let sent = decided.as_ref().ok().map(|(changes, answer)| match answer {
-            Answer::Sent { notice, repeated } => (*notice, *repeated, changes),
+            Answer::Message { notice, repeated } => (*notice, *repeated, changes),
             other => panic!("a message was answered with {other:?}"),
         });
         let (from, to) = (order.from, order.to);
         let turn = order
-            .turn
+            .identity
             .as_ref()
             .map(|turn| ((from, to, turn.conversation.clone(), turn.number), turn.content));
         let known = turn.as_ref().and_then(|(turn, _)| self.turns.get(turn)).copied();

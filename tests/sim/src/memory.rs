@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rialto_core::alias::Digest;
-use rialto_core::command::Remember;
-use rialto_core::idempotency::Kept;
+use rialto_core::command::SaveAnswer;
+use rialto_core::idempotency::SavedAnswer;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::Idempotency;
@@ -21,7 +21,7 @@ pub struct Memory(BTreeMap<Digest, First>);
 /// The first request with a key, and its result.
 struct First {
     request: Digest,
-    kept: Kept,
+    kept: SavedAnswer,
     at: Timestamp,
 }
 
@@ -31,14 +31,14 @@ impl Memory {
         let first = self.known(once.scope, now)?;
         Some(match &first.kept {
             _ if first.request != once.request => Due::Refused(Refusal::SameIdOtherContent),
-            Kept::Done(receipt) => Due::Before(receipt.clone()),
-            Kept::Answer { .. } => Due::StillRunning,
+            SavedAnswer::Done(receipt) => Due::Before(receipt.clone()),
+            SavedAnswer::Answer { .. } => Due::StillRunning,
         })
     }
 
     /// Saves an answer; its time to live counts from the first record of the key.
-    pub fn keep(&mut self, order: Remember, now: Timestamp) {
-        let Remember { scope, request, kept, .. } = order;
+    pub fn keep(&mut self, order: SaveAnswer, now: Timestamp) {
+        let SaveAnswer { scope, request, answer: kept, .. } = order;
         let at = self.known(scope, now).map_or(now, |first| first.at);
         self.0.insert(scope, First { request, kept, at });
     }

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rialto_core::answer::Answer;
-use rialto_core::changes::{Changes, Forgotten};
+use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::{Command, Timer};
 use rialto_core::id::AgentId;
+use rialto_core::idempotency::{Receipt, SavedAnswer, check_capacity};
 use rialto_core::market::Market;
-use rialto_core::idempotency::{Kept, Receipt, room};
 use rialto_core::refusal::Refusal;
-use rialto_core::testkit::Scene;
-use rialto_core::testkit::invariants::Till;
-use rialto_core::testkit::market::Teller;
+use rialto_core::testkit::TestHub;
+use rialto_core::testkit::invariants::PaymentProtocol;
+use rialto_core::testkit::market::PlainRecorder;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::{Rules, World};
 
@@ -39,7 +39,7 @@ const SIGNS_TOGETHER: Millis = Millis(100);
 #[derive(Default)]
 pub struct Expected {
     pub changes: Changes,
-    pub forgotten: Forgotten,
+    pub forgotten: ExpiredRows,
     pub due: Vec<Due>,
     /// Commands without a caller: timers, and presented positions.
     pub fired: u64,
@@ -55,7 +55,7 @@ impl Expected {
 
 /// What the hub must do.
 pub struct Model {
-    pub scene: Scene,
+    pub scene: TestHub,
     signs: BTreeMap<AgentId, Timestamp>,
     presented: BTreeMap<AgentId, u64>,
     paused_until: Option<Timestamp>,
@@ -65,13 +65,13 @@ pub struct Model {
 
 /// The market of every simulated hub.
 pub fn market() -> Arc<Market> {
-    Arc::new(Market { protocol: CLARA, scribe: Arc::new(Teller) })
+    Arc::new(Market { protocol: CLARA, recorder: Arc::new(PlainRecorder) })
 }
 
 impl Model {
     pub fn new(rules: Rules, now: Timestamp) -> Self {
-        let mut scene = Scene::with_market(rules, CLARA);
-        scene.laws.till = Till(REGISTRY);
+        let mut scene = TestHub::with_market(rules, CLARA);
+        scene.invariants.payment_protocol = PaymentProtocol(REGISTRY);
         scene.now = now;
         let (signs, presented) = (BTreeMap::new(), BTreeMap::new());
         let (mail, memory) = (Mail::default(), Memory::default());
@@ -81,16 +81,16 @@ impl Model {
     /// An agent was seen.
     pub fn seen(&mut self, agent: AgentId, now: Timestamp) {
         let world = &self.scene.world;
-        let presence = world.desk(agent).map(|desk| desk.presence);
+        let presence = world.agent_state(agent).map(|desk| desk.presence);
         let known = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
-        if known.is_none_or(|one| now.since(one.seen) >= SIGNS_TOGETHER) {
+        if known.is_none_or(|one| now.since(one.last_seen) >= SIGNS_TOGETHER) {
             self.signs.insert(agent, now);
         }
     }
 
     /// Part of an agent's inbox was presented to its reader.
     pub fn presented(&mut self, agent: AgentId, up_to: u64) {
-        if self.scene.world.mailbox(agent).presented < up_to {
+        if self.scene.world.inbox(agent).presented < up_to {
             let known = self.presented.entry(agent).or_default();
             *known = up_to.max(*known);
         }
@@ -100,9 +100,9 @@ impl Model {
     fn begin(&mut self, now: Timestamp) {
         self.scene.now = now;
         for (agent, at) in std::mem::take(&mut self.signs) {
-            self.scene.world.seen(agent, at);
+            self.scene.world.record_activity(agent, at);
         }
-        self.scene.world.sweep(now);
+        self.scene.world.expire_online(now);
     }
 
     /// A batch that could not be written: only time has passed.
@@ -118,18 +118,18 @@ impl Model {
         let mut expected = Expected::default();
         if self.paused_until.is_none_or(|until| now >= until) {
             self.paused_until = None;
-            let due: Vec<Timer> = self.scene.world.due(now).take(TIMERS_A_BATCH).collect();
+            let due: Vec<Timer> = self.scene.world.due_timers(now).take(TIMERS_A_BATCH).collect();
             for timer in due {
-                let fired = self.decided(Command::Tick(timer));
-                expected.changes.absorb(fired.expect("timers are never refused").0);
-                let still = self.scene.world.due(now).any(|due| due == timer);
+                let fired = self.decided(Command::FireTimer(timer));
+                expected.changes.merge(fired.expect("timers are never refused").0);
+                let still = self.scene.world.due_timers(now).any(|due| due == timer);
                 assert!(!still, "{timer:?} was due, but had no effect");
                 expected.fired += 1;
             }
         }
         for (agent, up_to) in std::mem::take(&mut self.presented) {
-            if let Ok((changes, _)) = self.decided(Command::Present { agent, up_to }) {
-                expected.changes.absorb(changes);
+            if let Ok((changes, _)) = self.decided(Command::MarkPresented { agent, up_to }) {
+                expected.changes.merge(changes);
             }
             expected.handed += 1;
         }
@@ -137,17 +137,17 @@ impl Model {
             let due = self.one(ask, now, &mut expected);
             expected.due.push(due);
         }
-        expected.forgotten = self.scene.world.stale(now, FORGOTTEN_A_BATCH);
-        self.scene.world.forget(&expected.forgotten);
-        self.scene.world.sweep(now);
+        expected.forgotten = self.scene.world.expired_rows(now, FORGOTTEN_A_BATCH);
+        self.scene.world.remove_expired(&expected.forgotten);
+        self.scene.world.expire_online(now);
         expected
     }
 
     /// Decides one command, and checks it against the records kept beside the hub.
     fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
-        let decided = self.scene.decided(command.clone());
+        let decided = self.scene.run_with_changes(command.clone());
         self.mail.check(&command, &decided, &self.scene);
-        if let (Command::Remember(order), Ok(_)) = (command, &decided) {
+        if let (Command::SaveAnswer(order), Ok(_)) = (command, &decided) {
             self.memory.keep(*order, self.scene.now);
         }
         decided
@@ -157,7 +157,8 @@ impl Model {
         if let Some(due) = ask.once.and_then(|once| self.memory.due(once, now)) {
             return due;
         }
-        let room = ask.once.map_or(Ok(()), |once| room(&self.scene.world, once.principal));
+        let room =
+            ask.once.map_or(Ok(()), |once| check_capacity(&self.scene.world, once.principal));
         if let Err(refusal) = room {
             return Due::Refused(refusal);
         }
@@ -165,16 +166,16 @@ impl Model {
         let (receipt, due) = match self.decided(ask.command.clone()) {
             Ok((changes, answer)) => {
                 right.is_kept(&self.scene, &changes, &answer);
-                expected.changes.absorb(changes);
+                expected.changes.merge(changes);
                 (answer.receipt(), Due::Now(answer))
             }
             Err(refusal) => (Receipt::Refused(refusal.clone()), Due::Refused(refusal)),
         };
-        let curable = matches!(&due, Due::Refused(refusal) if refusal.may_pass());
+        let curable = matches!(&due, Due::Refused(refusal) if refusal.may_succeed_later());
         if let Some(once) = ask.once.filter(|_| !curable) {
-            let note = Command::Remember(Box::new(once.keeping(Kept::Done(receipt))));
+            let note = Command::SaveAnswer(Box::new(once.into_record(SavedAnswer::Done(receipt))));
             let noted = self.decided(note).expect("idempotency records are never refused");
-            expected.changes.absorb(noted.0);
+            expected.changes.merge(noted.0);
         }
         due
     }
@@ -184,12 +185,12 @@ impl Model {
         let mut world = World::new(self.scene.world.rules);
         world.market = Some(market());
         world.apply(rows);
-        world.dismiss();
-        world.sweep(now);
+        world.drop_cold_rows();
+        world.expire_online(now);
         self.signs.clear();
         self.presented.clear();
         (self.paused_until, self.scene.now) = (None, now);
-        self.scene.laws.started_again();
+        self.scene.invariants.restart();
         self.mail.started_again(&world);
         std::mem::replace(&mut self.scene.world, world)
     }

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
-use rialto_core::command::{Command, PushEnd};
+use rialto_core::command::{Command, DeliveryResult};
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::notice::{News, Notice, Push};
+use rialto_core::notice::{Delivery, Notice, NoticeKind};
 use rialto_core::time::Timestamp;
-use rialto_engine::Listener;
+use rialto_engine::InboxSubscription;
 use rialto_engine::delivery::retry;
 
 use crate::dice::Dice;
@@ -25,18 +25,18 @@ const UNDER_WAY_MAX: usize = 64;
 pub struct Net {
     under_way: Vec<(AgentId, Notice)>,
     /// Attempts whose result is not reported to the hub yet.
-    attempts: Vec<Push>,
+    attempts: Vec<Delivery>,
     pub receivers: BTreeMap<AgentId, Receiver>,
     connections: BTreeMap<AgentId, Connection>,
     /// Messages that the hub confirmed as sent, and their receivers.
     promised: BTreeMap<NoticeId, AgentId>,
     /// What each delivery contained, so that two attempts can be compared.
-    pushed: BTreeMap<NoticeId, News>,
+    pushed: BTreeMap<NoticeId, NoticeKind>,
 }
 
 /// An open connection, which gets new notices without a read of the store.
 struct Connection {
-    listener: Listener,
+    listener: InboxSubscription,
     /// Everything up to here was sent over it, or need not be.
     at: u64,
 }
@@ -79,12 +79,12 @@ impl Net {
         let after = self.connections.get(&agent).map_or(anew, |open| open.at);
         let limit = 1 + dice.roll(8) as usize;
         let page = hub.inbox(agent, after, limit);
-        let head = hub.world().mailbox(agent).head;
+        let head = hub.world().inbox(agent).head;
         is_the_next(&page, after, limit, head);
         let open = self.connections.get_mut(&agent);
         let heard = open.and_then(|open| {
             open.at = page.last().map_or(open.at, |last| last.position);
-            open.listener.after(after)
+            open.listener.recent_after(after)
         });
         if let Some(heard) = &heard {
             let heard: Vec<Notice> = heard.iter().map(|notice| Notice::clone(notice)).collect();
@@ -111,7 +111,7 @@ impl Net {
         match self.connections.contains_key(&agent) {
             true if dice.chance(10) => drop(self.connections.remove(&agent)),
             false if dice.chance(60) => {
-                let listener = hub.engine.listen(agent);
+                let listener = hub.engine.subscribe_inbox(agent);
                 self.connections.insert(agent, Connection { listener, at });
             }
             _ => {}
@@ -154,11 +154,15 @@ impl Net {
 
     /// Attempts start for due deliveries.
     pub fn push(&mut self, dice: &mut Dice, hub: &Hub) {
-        let due: Vec<Push> =
-            hub.world().pushes_due(hub.now()).take(4).map(|push| Push::clone(push)).collect();
+        let due: Vec<Delivery> = hub
+            .world()
+            .deliveries_due(hub.now())
+            .take(4)
+            .map(|push| Delivery::clone(push))
+            .collect();
         for push in due {
-            let told = self.pushed.entry(push.notice).or_insert_with(|| push.news.clone());
-            assert_eq!(*told, push.news, "two attempts have different contents");
+            let told = self.pushed.entry(push.notice).or_insert_with(|| push.kind.clone());
+            assert_eq!(*told, push.kind, "two attempts have different contents");
             if self.attempts.len() < UNDER_WAY_MAX && dice.chance(80) {
                 self.attempts.push(push);
             }
@@ -173,15 +177,16 @@ impl Net {
             self.attempts.swap_remove(at);
         }
         let ended = match dice.roll(12) {
-            0..=5 => PushEnd::Delivered { reply: dice.chance(30).then(|| "{}".to_owned()) },
-            6..=8 => PushEnd::Failed {
+            0..=5 => DeliveryResult::Delivered { reply: dice.chance(30).then(|| "{}".to_owned()) },
+            6..=8 => DeliveryResult::Failed {
                 why: "refused".to_owned(),
-                next_try: retry::next_try(push.attempts + 1, now).filter(|_| dice.chance(85)),
+                next_try: retry::next_attempt_at(push.attempts + 1, now)
+                    .filter(|_| dice.chance(85)),
             },
-            9 | 10 => PushEnd::Over,
-            _ => PushEnd::Gone,
+            9 | 10 => DeliveryResult::Obsolete,
+            _ => DeliveryResult::EndpointGone,
         };
-        Some(Command::PushDone { notice: push.notice, ended })
+        Some(Command::RecordDelivery { notice: push.notice, result: ended })
     }
 
     /// The hub has crashed: everything about to be reported to it is lost.
@@ -192,7 +197,7 @@ impl Net {
 
     /// What a sender was answered: from now on the message must arrive.
     pub fn answered(&mut self, answer: &Answer, changes: Option<&Changes>) {
-        let Answer::Sent { notice, repeated } = *answer else { return };
+        let Answer::Message { notice, repeated } = *answer else { return };
         if repeated {
             return;
         }
@@ -207,7 +212,7 @@ impl Net {
         agents.sort_unstable();
         for agent in agents {
             let receiver = self.receivers.entry(agent).or_default();
-            let head = hub.world().mailbox(agent).head;
+            let head = hub.world().inbox(agent).head;
             while receiver.whole < head {
                 let page = hub.inbox(agent, receiver.whole, 50);
                 is_the_next(&page, receiver.whole, 50, head);

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use rialto_core::agent::key::Holder;
 use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
-use rialto_core::command::{Approver, Canceller, Command, JobRef, ReportWork};
+use rialto_core::command::{Approver, Canceller, Command, JobRef, ReportResult};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, Requester, Selection, State};
-use rialto_core::market::{Deed, Post};
-use rialto_core::testkit::Scene;
+use rialto_core::market::{MarketOrder, MarketSubmission};
+use rialto_core::testkit::TestHub;
 
 /// How far a command may go in the state before it is decided. A field that is not set is no limit.
 #[derive(Debug, Default)]
@@ -36,12 +36,12 @@ pub struct Right {
 
 impl Right {
     /// What a command may do in the state before it is decided.
-    pub fn of(scene: &Scene, command: &Command) -> Self {
+    pub fn of(scene: &TestHub, command: &Command) -> Self {
         let next = scene.world.next.job;
         match command {
-            Command::Signed(order) => signed::right(scene, order),
-            Command::Enrol(order) => people::enrol(scene, order),
-            Command::Post(order) => posted(scene, order),
+            Command::ExecuteSigned(order) => signed::right(scene, order),
+            Command::Register(order) => people::enrol(scene, order),
+            Command::SubmitToMarket(order) => posted(scene, order),
             Command::OpenJob(order) => {
                 let stopped = match order.requester {
                     Requester::Agent(agent) => scene.world.is_suspended(agent),
@@ -54,18 +54,18 @@ impl Right {
                 let has = |id: &&JobId| is_in_hand_of(scene, **id, *agent);
                 Self { hands: Some(jobs.iter().filter(has).copied().collect()), ..Self::default() }
             }
-            Command::Block { agent, .. } => Self { agent: Some(*agent), ..Self::default() },
+            Command::SetBlocked { agent, .. } => Self { agent: Some(*agent), ..Self::default() },
             _ => against(scene, command).into(),
         }
     }
 
     /// Panics if a command was granted that is not allowed, or did more than was requested.
-    pub fn is_kept(&self, scene: &Scene, changes: &Changes, answer: &Answer) {
+    pub fn is_kept(&self, scene: &TestHub, changes: &Changes, answer: &Answer) {
         if !is_granted(changes, answer) {
             return;
         }
         assert!(self.against.is_none(), "granted, but: {:?}", self.against);
-        if let (Some(about), Answer::Heard { job: Some(job), .. }) = (&self.about, answer) {
+        if let (Some(about), Answer::SignedOrder { job: Some(job), .. }) = (&self.about, answer) {
             assert!(about.contains(job), "{job} is not one of the jobs meant, {about:?}");
         }
         if let (Some(hands), Answer::Jobs(jobs)) = (&self.hands, answer) {
@@ -95,30 +95,32 @@ impl From<Option<&'static str>> for Right {
     }
 }
 
-fn posted(scene: &Scene, order: &Post) -> Right {
-    match &order.deed {
-        Deed::Enrol(order) => people::enrol(scene, order),
-        Deed::Open(opening) => {
-            let newcomer = opening.newcomer.as_ref();
+fn posted(scene: &TestHub, order: &MarketSubmission) -> Right {
+    match &order.order {
+        MarketOrder::Register(order) => people::enrol(scene, order),
+        MarketOrder::OpenJob(opening) => {
+            let newcomer = opening.registration.as_ref();
             let comes = newcomer.map(|order| people::comes(scene, order)).unwrap_or_default();
             let requester = comes.agent.map(Requester::Agent);
             let requester = requester.unwrap_or_else(|| opening.order.requester.clone());
             Right { asks: Some((requester, scene.world.next.job)), ..comes }
         }
-        Deed::Report(said) => report(scene, said).into(),
-        Deed::Offer { job, by, .. } => offer(scene, job, *by).into(),
-        Deed::Decline { job, by } => {
-            let concerned = |job: &Job| job.worker() == Some(*by) || job.asked.contains(by);
+        MarketOrder::ReportResult(said) => report(scene, said).into(),
+        MarketOrder::Offer { job, by, .. } => offer(scene, job, *by).into(),
+        MarketOrder::Decline { job, by } => {
+            let concerned = |job: &Job| job.worker() == Some(*by) || job.invited.contains(by);
             let other = found(scene, job).filter(|job| !concerned(job));
             other.map(|_| "declined by an agent that was not asked").into()
         }
-        Deed::Read { .. } | Deed::Dispatch | Deed::Nothing => Right::default(),
+        MarketOrder::Read { .. } | MarketOrder::Dispatch | MarketOrder::RecordOnly => {
+            Right::default()
+        }
     }
 }
 
-fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
+fn against(scene: &TestHub, command: &Command) -> Option<&'static str> {
     match command {
-        Command::Report(said) => report(scene, said),
+        Command::ReportResult(said) => report(scene, said),
         Command::Start { job, by } | Command::Respond { job, by, .. } => worker(scene, job, *by),
         Command::Defer { job, by, .. } => worker(scene, job, *by),
         Command::Decline { job, by, epoch, .. } => {
@@ -132,10 +134,10 @@ fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
         Command::Offer { job, by, .. } => offer(scene, job, *by),
         Command::AcceptOffer { job, by, .. } => accept(scene, job, *by),
         Command::Approve { job, by: Approver::Agent(by), .. } => found(scene, job)
-            .filter(|job| job.for_whom() != Some(*by))
+            .filter(|job| job.intended_worker() != Some(*by))
             .map(|_| "approved by an agent that may not"),
         Command::Cancel { job, by, .. } => cancel(scene, job, *by),
-        Command::Send(order) => {
+        Command::SendMessage(order) => {
             let blocks = |from| scene.world.agent(order.to).is_some_and(|to| to.blocks(from));
             order.from.filter(|from| blocks(*from)).map(|_| "written to an agent that blocks it")
         }
@@ -147,37 +149,39 @@ fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
 fn is_granted(changes: &Changes, answer: &Answer) -> bool {
     match answer {
         // Market orders are always answered; the rows show what they did.
-        Answer::Posted { .. } => !(changes.jobs.is_empty() && changes.agents.is_empty()),
-        Answer::Job { repeated, .. } | Answer::Heard { repeated, .. } => !repeated,
+        Answer::MarketOrder { .. } => !(changes.jobs.is_empty() && changes.agents.is_empty()),
+        Answer::Job { repeated, .. } | Answer::SignedOrder { repeated, .. } => !repeated,
         _ => true,
     }
 }
 
-fn found(scene: &Scene, wanted: &JobRef) -> Option<Arc<Job>> {
+fn found(scene: &TestHub, wanted: &JobRef) -> Option<Arc<Job>> {
     let jobs = &scene.store.rows.jobs;
     // The newest, since the id of a withdrawn job may be used again.
     let mut newest = jobs.values().rev();
     let found = match wanted {
         JobRef::Id(id) => jobs.get(id),
-        JobRef::Uuid(uuid) => newest.find(|job| job.uuid == *uuid || job.called == Some(*uuid)),
+        JobRef::Uuid(uuid) => {
+            newest.find(|job| job.uuid == *uuid || job.worker_job_id == Some(*uuid))
+        }
         JobRef::Foreign { origin, id } => {
-            newest.find(|job| job.origin == *origin && job.foreign == *id)
+            newest.find(|job| job.origin == *origin && job.foreign_id == *id)
         }
     };
     found.cloned()
 }
 
-fn is_in_hand_of(scene: &Scene, id: JobId, agent: AgentId) -> bool {
+fn is_in_hand_of(scene: &TestHub, id: JobId, agent: AgentId) -> bool {
     let held = |job: &Arc<Job>| matches!(job.state, State::Assigned | State::Running);
     let job = scene.store.rows.jobs.get(&id).filter(|job| held(job));
     job.is_some_and(|job| job.worker() == Some(agent))
 }
 
-fn report(scene: &Scene, said: &ReportWork) -> Option<&'static str> {
+fn report(scene: &TestHub, said: &ReportResult) -> Option<&'static str> {
     worker(scene, &said.job, said.by).or_else(|| turn(scene, &said.job, said.epoch))
 }
 
-fn worker(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
+fn worker(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
     let job = found(scene, wanted)?;
     if job.state.is_final() {
         return Some("about a job that has ended");
@@ -185,32 +189,34 @@ fn worker(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
     (job.worker() != Some(by)).then_some("by an agent that does not have the job")
 }
 
-fn turn(scene: &Scene, wanted: &JobRef, epoch: Option<u32>) -> Option<&'static str> {
+fn turn(scene: &TestHub, wanted: &JobRef, epoch: Option<u32>) -> Option<&'static str> {
     let job = found(scene, wanted)?;
     epoch.is_some_and(|epoch| epoch != job.epoch).then_some("about another assignment")
 }
 
-fn offer(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
+fn offer(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
     let job = found(scene, wanted)?;
     if job.state.is_final() {
         return Some("a price for a job that has ended");
     }
-    job.asked_by(by).then_some("a price for a job of its own")
+    job.is_requested_by(by).then_some("a price for a job of its own")
 }
 
-fn accept(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
+fn accept(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
     let job = found(scene, wanted)?;
     if matches!(job.selection, Selection::Auction { .. }) {
         return Some("a sealed offer was accepted directly");
     }
-    (!job.asked_by(by)).then_some("accepted by an agent that is not the requester")
+    (!job.is_requested_by(by)).then_some("accepted by an agent that is not the requester")
 }
 
-fn cancel(scene: &Scene, wanted: &JobRef, by: Canceller) -> Option<&'static str> {
+fn cancel(scene: &TestHub, wanted: &JobRef, by: Canceller) -> Option<&'static str> {
     let job = found(scene, wanted)?;
     let freely = job.policy.cancel_any_time;
     let may = match by {
-        Canceller::Agent(agent) => job.asked_by(agent) || freely && job.for_whom() == Some(agent),
+        Canceller::Agent(agent) => {
+            job.is_requested_by(agent) || freely && job.intended_worker() == Some(agent)
+        }
         Canceller::Guest => matches!(job.requester, Requester::Guest(_)),
         Canceller::Operator => true,
     };

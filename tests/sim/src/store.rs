@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rialto_core::changes::{Changes, Forgotten};
+use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::id::AgentId;
-use rialto_core::message::inbox::Mailbox;
-use rialto_core::notice::{News, Notice};
+use rialto_core::message::inbox::Inbox;
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_engine::store::memory::MemoryStore;
-use rialto_engine::store::{Key, Reader, Row, Store, StoreError};
+use rialto_engine::store::{Reader, Row, RowKey, Store, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -33,12 +33,12 @@ pub enum Fault {
 #[derive(Clone)]
 pub struct Written {
     pub batch: Changes,
-    pub forgotten: Forgotten,
+    pub forgotten: ExpiredRows,
 }
 
 impl Written {
     /// How it differs from what was decided, as text.
-    pub fn differs(&self, batch: &Changes, forgotten: &Forgotten) -> Vec<String> {
+    pub fn differs(&self, batch: &Changes, forgotten: &ExpiredRows) -> Vec<String> {
         let mut all = Vec::new();
         macro_rules! compare {
             ($($field:ident),+) => {$(
@@ -49,9 +49,30 @@ impl Written {
                 }
             )+};
         }
-        compare!(agents, desks, mailboxes, settled, owners, jobs, keys, turns, pushes, memories);
-        compare!(aliases, claims, entries, transfers, notices, arrivals, outcomes, lines, postings);
-        compare!(next, remembered);
+        compare!(
+            agents,
+            agent_states,
+            inboxes,
+            inboxes_to_persist,
+            owners,
+            jobs,
+            keys,
+            rotations,
+            deliveries,
+            idempotency_records
+        );
+        compare!(
+            aliases,
+            claims,
+            entries,
+            transfers,
+            notices,
+            completed_deliveries,
+            outcomes,
+            history_lines,
+            market_records
+        );
+        compare!(next, idempotency_entries);
         if self.forgotten != *forgotten {
             all.push(format!("expired {:?}, not {forgotten:?}", self.forgotten));
         }
@@ -77,8 +98,8 @@ const REREAD: u64 = 4;
 /// Inboxes as they are on disk, and the notices since.
 #[derive(Default)]
 struct Behind {
-    table: BTreeMap<AgentId, Mailbox>,
-    current: BTreeMap<AgentId, Mailbox>,
+    table: BTreeMap<AgentId, Inbox>,
+    current: BTreeMap<AgentId, Inbox>,
     since: Vec<Arc<Notice>>,
 }
 
@@ -115,9 +136,9 @@ impl SimStore {
 
     /// Everything a start reads, now and then with each row parsed from its text again.
     fn at_hand(&mut self) -> Changes {
-        let mut rows = self.rows.rebuild().expect("maps can be read");
+        let mut rows = self.rows.load_hot_rows().expect("maps can be read");
         let mut desk = self.desk.lock();
-        rows.mailboxes = desk.behind.reopened();
+        rows.inboxes = desk.behind.reopened();
         desk.starts += 1;
         if desk.starts.is_multiple_of(REREAD) {
             Self::reread(&mut rows);
@@ -128,21 +149,21 @@ impl SimStore {
 
     fn reread(rows: &mut Changes) {
         rows.agents.values_mut().for_each(reread);
-        rows.desks.values_mut().for_each(reread);
+        rows.agent_states.values_mut().for_each(reread);
         rows.owners.values_mut().for_each(reread);
         rows.jobs.values_mut().for_each(reread);
         rows.keys.values_mut().for_each(reread);
-        rows.turns.values_mut().for_each(reread);
-        rows.pushes.values_mut().flatten().for_each(reread);
+        rows.rotations.values_mut().for_each(reread);
+        rows.deliveries.values_mut().flatten().for_each(reread);
     }
 }
 
 impl Behind {
     fn keep(&mut self, batch: &Changes) {
-        self.current.extend(batch.mailboxes.iter().map(|(id, one)| (*id, *one)));
+        self.current.extend(batch.inboxes.iter().map(|(id, one)| (*id, *one)));
         self.since.extend(batch.notices.iter().cloned());
-        for id in &batch.settled {
-            if let Some(mailbox) = batch.mailboxes.get(id) {
+        for id in &batch.inboxes_to_persist {
+            if let Some(mailbox) = batch.inboxes.get(id) {
                 self.table.insert(*id, *mailbox);
             }
         }
@@ -154,13 +175,13 @@ impl Behind {
     }
 
     /// The table, caught up from the notices; anything else that was not written is lost.
-    fn reopened(&mut self) -> BTreeMap<AgentId, Mailbox> {
+    fn reopened(&mut self) -> BTreeMap<AgentId, Inbox> {
         for notice in &self.since {
             if let Some(to) = notice.to {
-                self.table.entry(to).or_insert_with(|| Mailbox::new(to)).receive(notice);
+                self.table.entry(to).or_insert_with(|| Inbox::new(to)).receive(notice);
             }
-            if let News::Message { from: Some(from), .. } = notice.news {
-                self.table.entry(from).or_insert_with(|| Mailbox::new(from)).wrote(notice.id);
+            if let NoticeKind::Message { from: Some(from), .. } = notice.news {
+                self.table.entry(from).or_insert_with(|| Inbox::new(from)).record_sent(notice.id);
             }
         }
         self.since.clear();
@@ -177,11 +198,11 @@ fn reread<R: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(row: &m
 }
 
 impl Store for SimStore {
-    fn rebuild(&mut self) -> Result<Changes, StoreError> {
+    fn load_hot_rows(&mut self) -> Result<Changes, StoreError> {
         Ok(self.at_hand())
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError> {
+    fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError> {
         let mut desk = self.desk.lock();
         assert!(desk.written.is_none(), "a batch is committed once");
         let fault = std::mem::take(&mut desk.fault);
@@ -189,7 +210,7 @@ impl Store for SimStore {
         if fault == Fault::Full {
             return Err(StoreError::Full);
         }
-        let broken = || Err(StoreError::Broken("as planned".to_owned()));
+        let broken = || Err(StoreError::Failed("as planned".to_owned()));
         if fault == Fault::LostBefore {
             return broken();
         }
@@ -199,16 +220,16 @@ impl Store for SimStore {
         if fault == Fault::LostAfter { broken() } else { Ok(()) }
     }
 
-    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
+    fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError> {
         Store::load(&mut self.rows, key)
     }
 
-    fn tend(&mut self) -> Result<bool, StoreError> {
+    fn run_maintenance(&mut self) -> Result<bool, StoreError> {
         self.catch_up();
         Ok(false)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        self.rows.reader()
+    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.rows.open_reader()
     }
 }

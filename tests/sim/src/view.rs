@@ -1,20 +1,20 @@
 //! Compares two worlds that must look the same to readers.
 
-use rialto_core::agent::Desk;
+use rialto_core::agent::AgentState;
 use rialto_core::agent::presence::Presence;
 use rialto_core::changes::Changes;
-use rialto_core::message::inbox::Mailbox;
+use rialto_core::message::inbox::Inbox;
 use rialto_core::world::World;
 
 /// Panics unless readers of the hub see exactly what was just committed.
 pub fn has_what_was_committed(shown: &World, model: &World, changes: &Changes) {
     assert_eq!(shown.next, model.next, "counters");
-    for id in changes.agents.keys().chain(changes.desks.keys()) {
+    for id in changes.agents.keys().chain(changes.agent_states.keys()) {
         assert_eq!(shown.agent(*id), model.agent(*id), "an agent");
-        assert_eq!(shown.desk(*id), model.desk(*id), "an agent state");
+        assert_eq!(shown.agent_state(*id), model.agent_state(*id), "an agent state");
     }
-    for id in changes.mailboxes.keys() {
-        assert_eq!(shown.mailbox(*id), model.mailbox(*id), "an inbox");
+    for id in changes.inboxes.keys() {
+        assert_eq!(shown.inbox(*id), model.inbox(*id), "an inbox");
     }
     for id in changes.owners.keys() {
         assert_eq!(shown.owner(*id), model.owner(*id), "an account");
@@ -22,13 +22,13 @@ pub fn has_what_was_committed(shown: &World, model: &World, changes: &Changes) {
     for id in changes.jobs.keys() {
         assert_eq!(shown.job(*id), model.job(*id), "a job");
     }
-    for id in changes.pushes.keys() {
-        assert_eq!(shown.push(*id), model.push(*id), "a delivery");
+    for id in changes.deliveries.keys() {
+        assert_eq!(shown.delivery(*id), model.delivery(*id), "a delivery");
     }
-    assert_eq!(shown.next_timer(), model.next_timer(), "the next timer");
-    assert_eq!(shown.next_push(), model.next_push(), "the next delivery");
-    let online = (shown.online_count(), shown.next_offline());
-    assert_eq!(online, (model.online_count(), model.next_offline()), "who is online");
+    assert_eq!(shown.next_timer_at(), model.next_timer_at(), "the next timer");
+    assert_eq!(shown.next_delivery_at(), model.next_delivery_at(), "the next delivery");
+    let online = (shown.online_count(), shown.next_offline_at());
+    assert_eq!(online, (model.online_count(), model.next_offline_at()), "who is online");
 }
 
 /// Panics unless readers of the hub see exactly what the model has committed.
@@ -36,12 +36,12 @@ pub fn is_what_is_committed(shown: &World, model: &World) {
     assert_eq!(shown.next, model.next, "counters");
     rows(shown, model, |one, other| one == other);
     for agent in model.agents() {
-        assert_eq!(shown.mailbox(agent.id), model.mailbox(agent.id), "an inbox");
+        assert_eq!(shown.inbox(agent.id), model.inbox(agent.id), "an inbox");
     }
-    let online = (shown.online_count(), shown.next_offline());
-    assert_eq!(online, (model.online_count(), model.next_offline()), "who is online");
+    let online = (shown.online_count(), shown.next_offline_at());
+    assert_eq!(online, (model.online_count(), model.next_offline_at()), "who is online");
     assert_eq!(shown.footprint(), model.footprint(), "memory that rows take");
-    assert!(shown.memories().eq(model.memories()), "saved answers");
+    assert!(shown.idempotency_entries().eq(model.idempotency_entries()), "saved answers");
 }
 
 /// Panics unless a restarted hub has the same state as before. Last-seen times that were not
@@ -49,31 +49,31 @@ pub fn is_what_is_committed(shown: &World, model: &World) {
 pub fn is_remembered(before: &World, after: &World) {
     assert_eq!(after.next, before.next, "counters");
     rows(before, after, |old, new| {
-        let Presence { seen, unreachable, .. } = new.presence;
-        let presence = Presence { seen, unreachable, ..old.presence };
-        Desk { presence, ..old.clone() } == *new
+        let Presence { last_seen: seen, unreachable, .. } = new.presence;
+        let presence = Presence { last_seen: seen, unreachable, ..old.presence };
+        AgentState { presence, ..old.clone() } == *new
     });
     for agent in before.agents() {
-        let (old, new) = (before.mailbox(agent.id), after.mailbox(agent.id));
-        let Mailbox { presented, messages_waiting, work_waiting, .. } = new;
-        let known = Mailbox { presented, messages_waiting, work_waiting, ..old };
+        let (old, new) = (before.inbox(agent.id), after.inbox(agent.id));
+        let Inbox { presented, messages_waiting, work_waiting, .. } = new;
+        let known = Inbox { presented, messages_waiting, work_waiting, ..old };
         assert_eq!(known, new, "an inbox");
         assert!(presented <= old.presented, "presented, but was not");
         assert!(messages_waiting >= old.messages_waiting, "a waiting message was lost");
-        let seen = |world: &World| world.desk(agent.id).map(|desk| desk.presence.seen);
+        let seen = |world: &World| world.agent_state(agent.id).map(|desk| desk.presence.last_seen);
         assert!(seen(after) <= seen(before), "seen, but was not");
     }
-    assert_eq!(after.next_push(), before.next_push(), "the next delivery");
+    assert_eq!(after.next_delivery_at(), before.next_delivery_at(), "the next delivery");
 }
 
-fn rows(one: &World, other: &World, same: impl Fn(&Desk, &Desk) -> bool) {
+fn rows(one: &World, other: &World, same: impl Fn(&AgentState, &AgentState) -> bool) {
     assert_eq!(one.agents().len(), other.agents().len(), "how many agents");
     for agent in other.agents() {
         assert_eq!(one.agent(agent.id), Some(agent), "an agent");
-        let desks = one.desk(agent.id).zip(other.desk(agent.id));
+        let desks = one.agent_state(agent.id).zip(other.agent_state(agent.id));
         assert!(desks.is_some_and(|(one, other)| same(one, other)), "{desks:?} differ");
-        let name = other.name_of(agent.id, agent.home);
-        assert_eq!(one.name_of(agent.id, agent.home), name, "a name");
+        let name = other.alias_of(agent.id, agent.home);
+        assert_eq!(one.alias_of(agent.id, agent.home), name, "a name");
         assert!(one.keys_of(agent.id).eq(other.keys_of(agent.id)), "keys");
     }
     assert_eq!(one.owners().count(), other.owners().count(), "how many owners");
@@ -84,10 +84,13 @@ fn rows(one: &World, other: &World, same: impl Fn(&Desk, &Desk) -> bool) {
     for job in other.live_jobs() {
         assert_eq!(one.job(job.id), Some(job), "a job");
     }
-    assert!(one.queue().map(|job| job.id).eq(other.queue().map(|job| job.id)), "the queue");
-    assert_eq!(one.next_timer(), other.next_timer(), "the next timer");
-    assert_eq!(one.pushes().count(), other.pushes().count(), "how many deliveries");
-    for push in other.pushes() {
-        assert_eq!(one.push(push.notice), Some(push), "a delivery");
+    assert!(
+        one.queued_jobs().map(|job| job.id).eq(other.queued_jobs().map(|job| job.id)),
+        "the queue"
+    );
+    assert_eq!(one.next_timer_at(), other.next_timer_at(), "the next timer");
+    assert_eq!(one.deliveries().count(), other.deliveries().count(), "how many deliveries");
+    for push in other.deliveries() {
+        assert_eq!(one.delivery(push.notice), Some(push), "a delivery");
     }
 }

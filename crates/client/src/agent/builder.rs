@@ -10,17 +10,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 
-use super::direct::{self, Identity};
-use super::hub_registration::{Enrolment, plain};
-use super::handler::Handler;
-use super::hub::{Post, Tell, Told};
-use super::program;
-use super::record::Records;
-use super::state_dir::Seat;
-use super::skill::Skill;
+use super::direct::{self, PeerIdentity};
 use super::error::AgentError;
-use super::typed_handler::typed;
-use super::handlers::{Room, Setup, Workshop};
+use super::handler::Handler;
+use super::handlers::{Concurrency, Handlers, HandlersBuilder};
+use super::hub::{AgentEvent, EventCallback, HubWorker};
+use super::hub_registration::{HubRegistration, slug};
+use super::program;
+use super::record::JobRecords;
+use super::skill::Skill;
+use super::state_dir::StateDir;
+use super::typed_handler::typed_handler;
 use crate::call::{CallError, Hub};
 
 /// The default parent of state directories.
@@ -65,46 +65,46 @@ const STATE: &str = ".rialto";
 pub struct Agent {
     name: String,
     owner: Option<String>,
-    shop: Setup,
-    place: Place,
+    handlers: HandlersBuilder,
+    state: StateLocation,
     key: Option<PathBuf>,
     hub: Option<String>,
     listener: Option<TcpListener>,
-    tell: Tell,
+    on_event: EventCallback,
 }
 
 /// Where an agent's state is.
-enum Place {
-    At(PathBuf),
-    Taken(Seat),
+enum StateLocation {
+    Path(PathBuf),
+    Opened(StateDir),
 }
 
 impl Agent {
     /// An agent with this name and no skills yet.
-    pub fn named(name: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let place = Place::At(PathBuf::from(STATE).join(plain(&name)));
+        let place = StateLocation::Path(PathBuf::from(STATE).join(slug(&name)));
         Self {
             name,
             owner: None,
-            shop: Workshop::setup(),
-            place,
+            handlers: Handlers::builder(),
+            state: place,
             key: None,
             hub: None,
             listener: None,
-            tell: Arc::new(|_| {}),
+            on_event: Arc::new(|_| {}),
         }
     }
 
     /// Adds a skill and its handler.
     pub fn skill(mut self, skill: Skill, handler: impl Handler) -> Self {
-        self.shop = self.shop.skill(skill, handler);
+        self.handlers = self.handlers.skill(skill, handler);
         self
     }
 
     /// Adds a skill and a function over your own types that handles it: see
     /// [`typed`](super::typed).
-    pub fn on<T, U, E, W, F>(self, skill: Skill, work: F) -> Self
+    pub fn typed_skill<T, U, E, W, F>(self, skill: Skill, work: F) -> Self
     where
         T: DeserializeOwned + 'static,
         U: Serialize + 'static,
@@ -112,12 +112,12 @@ impl Agent {
         W: Future<Output = Result<U, E>> + Send + 'static,
         F: Fn(T) -> W + Send + Sync + 'static,
     {
-        self.skill(skill, typed(work))
+        self.skill(skill, typed_handler(work))
     }
 
     /// Sets how many jobs run at a time; others wait.
-    pub fn room(mut self, room: Room) -> Self {
-        self.shop = self.shop.room(room);
+    pub fn concurrency(mut self, room: Concurrency) -> Self {
+        self.handlers = self.handlers.concurrency(room);
         self
     }
 
@@ -129,38 +129,38 @@ impl Agent {
     }
 
     /// Sets the state directory. The default is `.rialto/NAME` below the working directory.
-    pub fn state(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.place = Place::At(directory.into());
+    pub fn state_path(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state = StateLocation::Path(directory.into());
         self
     }
 
     /// Uses a state directory that is already open, for handlers that need its records.
-    pub fn seat(mut self, seat: Seat) -> Self {
-        self.place = Place::Taken(seat);
+    pub fn state_dir(mut self, seat: StateDir) -> Self {
+        self.state = StateLocation::Opened(seat);
         self
     }
 
     /// Sets the key file, which is written if it does not exist: see [`KeyFile`](crate::KeyFile).
-    pub fn key_from(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.key = Some(path.into());
         self
     }
 
     /// Works for the hub at this URL.
-    pub fn at_hub(mut self, url: impl Into<String>) -> Self {
+    pub fn hub(mut self, url: impl Into<String>) -> Self {
         self.hub = Some(url.into());
         self
     }
 
     /// Serves peers that connect to this listener: see [`direct`](super::direct).
-    pub fn direct(mut self, listener: TcpListener) -> Self {
+    pub fn listener(mut self, listener: TcpListener) -> Self {
         self.listener = Some(listener);
         self
     }
 
     /// Sets a callback for the agent's events. It must not block.
-    pub fn tell(mut self, tell: impl Fn(Told) + Send + Sync + 'static) -> Self {
-        self.tell = Arc::new(tell);
+    pub fn on_event(mut self, tell: impl Fn(AgentEvent) + Send + Sync + 'static) -> Self {
+        self.on_event = Arc::new(tell);
         self
     }
 
@@ -169,24 +169,24 @@ impl Agent {
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
         let hub = self.hub.as_deref().map(Hub::new).transpose()?;
         if hub.is_none() && self.listener.is_none() {
-            return Err(AgentError::Nowhere);
+            return Err(AgentError::NoHubOrListener);
         }
-        let seat = match self.place {
-            Place::At(directory) => Seat::take(directory)?,
-            Place::Taken(seat) => seat,
+        let seat = match self.state {
+            StateLocation::Path(directory) => StateDir::open(directory)?,
+            StateLocation::Opened(seat) => seat,
         };
         let seat = match self.key {
-            Some(path) => seat.key_from(path),
+            Some(path) => seat.with_key_file(path),
             None => seat,
         };
         let records = seat.records()?;
-        let shop = self.shop.open();
+        let shop = self.handlers.build();
         let stop = stop.shared();
-        let (name, tell, owner) = (self.name.as_str(), &self.tell, self.owner.as_deref());
+        let (name, tell, owner) = (self.name.as_str(), &self.on_event, self.owner.as_deref());
         let for_peers = async {
             match self.listener {
                 Some(listener) => {
-                    let identity = Identity::of_seat(name, &seat, hub.as_ref())?;
+                    let identity = PeerIdentity::from_state_dir(name, &seat, hub.as_ref())?;
                     serve(listener, identity, &seat, &shop, tell, stop.clone()).await
                 }
                 None => Ok(()),
@@ -195,14 +195,21 @@ impl Agent {
         let for_hub = async {
             let Some(hub) = &hub else { return Ok(()) };
             let instance = &seat.instance()?;
-            let enrolment =
-                Enrolment { hub, seat: &seat, name, owner, shop: &shop, tell, instance };
+            let enrolment = HubRegistration {
+                hub,
+                state_dir: &seat,
+                name,
+                owner,
+                handlers: &shop,
+                on_event: tell,
+                instance,
+            };
             work(&enrolment, &records, stop.clone()).await
         };
         let ended = tokio::try_join!(for_peers, for_hub).map(|_| ());
         // Exiting before the programs would leave them running.
-        shop.dismiss().await;
-        program::all_ended().await;
+        shop.close_handlers().await;
+        program::wait_for_groups().await;
         ended
     }
 }
@@ -210,45 +217,45 @@ impl Agent {
 /// Serves peers until `stop`.
 async fn serve(
     listener: TcpListener,
-    identity: Identity,
-    seat: &Seat,
-    shop: &Workshop,
-    tell: &Tell,
+    identity: PeerIdentity,
+    seat: &StateDir,
+    shop: &Handlers,
+    tell: &EventCallback,
     stop: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     if let Ok(address) = listener.local_addr() {
         let agent = identity.name().to_owned();
-        tell(Told::ServesPeers { agent, url: format!("http://{address}") });
+        tell(AgentEvent::ServingPeers { agent, url: format!("http://{address}") });
     }
-    direct::serve_in(seat, listener, shop.clone(), identity, stop).await
+    direct::serve_with_state(seat, listener, shop.clone(), identity, stop).await
 }
 
 /// Works for the hub until `stop`.
 async fn work(
-    enrolment: &Enrolment<'_>,
-    records: &Records,
+    enrolment: &HubRegistration<'_>,
+    records: &JobRecords,
     stop: impl Future<Output = ()> + Clone,
 ) -> Result<(), AgentError> {
-    let Enrolment { hub, name, shop, tell, .. } = enrolment;
+    let HubRegistration { hub, name, handlers: shop, on_event: tell, .. } = enrolment;
     loop {
         let known = tokio::select! {
             () = stop.clone() => return Ok(()),
-            known = enrolment.done() => known?,
+            known = enrolment.register() => known?,
         };
         let with_key = hub.with_key(&known.key);
-        let at_work = Told::AtWork {
+        let at_work = AgentEvent::Started {
             agent: (*name).to_owned(),
             agent_id: known.agent_id,
             owner: known.owner,
             hub: hub.base().to_owned(),
         };
-        let post = Post::new(with_key, (*shop).clone(), records.clone(), Arc::clone(tell));
-        let post = post.greeting(at_work).instance(enrolment.instance);
-        match post.work(stop.clone()).await {
+        let post = HubWorker::new(with_key, (*shop).clone(), records.clone(), Arc::clone(tell));
+        let post = post.start_event(at_work).instance(enrolment.instance);
+        match post.run(stop.clone()).await {
             Ok(()) => return Ok(()),
             // A hub that was set up again does not know the key. The next registration checks once
             // whether it knows the agent; if it does, the key is really invalid.
-            Err(CallError::Refused { status: 401, .. }) => tell(Told::Forgotten),
+            Err(CallError::Refused { status: 401, .. }) => tell(AgentEvent::Reregistering),
             Err(error) => return Err(error.into()),
         }
     }

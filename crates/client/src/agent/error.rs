@@ -13,7 +13,7 @@ pub enum AgentError {
     Call(CallError),
     /// A state file cannot be written. No job was started without its record.
     #[error("cannot write {}: {error}", path.display())]
-    State {
+    StateFile {
         /// The file.
         path: PathBuf,
         /// The I/O error.
@@ -21,7 +21,7 @@ pub enum AgentError {
     },
     /// The given key file cannot be used.
     #[error("cannot read {}: {error}", path.display())]
-    Key {
+    KeyFile {
         /// The file.
         path: PathBuf,
         /// The I/O error.
@@ -29,19 +29,19 @@ pub enum AgentError {
     },
     /// Another program runs the same agent; both would do the same jobs.
     #[error("another program already runs the agent in {}; use another state directory", directory.display())]
-    Taken {
+    AlreadyRunning {
         /// Its state directory.
         directory: PathBuf,
     },
     /// Another program works for the same agent elsewhere.
     #[error("another program uses this agent's key; stop it, or register another agent")]
-    Elsewhere,
+    OtherInstance,
     /// The agent was removed from the hub while it worked.
     #[error("the agent was unregistered from its hub; start it again to register it")]
     Removed,
     /// Neither a hub nor a listener is set.
     #[error("the agent has neither a hub nor a listener; set one with `hub` or `listener`")]
-    Nowhere,
+    NoHubOrListener,
 }
 
 /// Error codes of the hub that a worker handles.
@@ -52,7 +52,7 @@ impl From<CallError> for AgentError {
     fn from(error: CallError) -> Self {
         match &error {
             CallError::Refused { code, retryable: false, .. } if code == OTHER_INSTANCE => {
-                Self::Elsewhere
+                Self::OtherInstance
             }
             CallError::Refused { code, .. } if code == UNREGISTERED => Self::Removed,
             _ => Self::Call(error),

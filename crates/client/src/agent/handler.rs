@@ -32,12 +32,12 @@ where
 }
 
 /// Type-erased handler.
-pub(super) trait AnyHandler: Send + Sync {
+pub(super) trait DynHandler: Send + Sync {
     fn begin(&self, job: Job) -> Pin<Box<dyn Future<Output = Outcome> + Send + '_>>;
     fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-impl<H: Handler> AnyHandler for H {
+impl<H: Handler> DynHandler for H {
     fn begin(&self, job: Job) -> Pin<Box<dyn Future<Output = Outcome> + Send + '_>> {
         Box::pin(self.work(job))
     }

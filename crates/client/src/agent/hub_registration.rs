@@ -5,65 +5,68 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::hub::{Enrolled, Entry, Tell, Told, enrol, is_ours, may_pass, pause};
-use super::state_dir::Seat;
 use super::error::{AgentError, OTHER_INSTANCE};
-use super::handlers::Workshop;
+use super::handlers::Handlers;
+use super::hub::{
+    AgentEvent, AgentRegistration, EventCallback, RegistrationResponse, check_instance,
+    is_retryable, register_agent, retry_delay,
+};
+use super::state_dir::StateDir;
 use crate::call::{CallError, Hub};
 use crate::key_file::KeyFile;
 
 /// How often to check for a hub that is not reachable yet.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum length of the agent name's part in a generated owner name.
 const NAME_MAX: usize = 40;
 
 /// An agent that registers at a hub.
-pub(super) struct Enrolment<'a> {
+pub(super) struct HubRegistration<'a> {
     pub(super) hub: &'a Hub,
-    pub(super) seat: &'a Seat,
+    pub(super) state_dir: &'a StateDir,
     pub(super) name: &'a str,
     /// The owner that receives its earnings, if set.
     pub(super) owner: Option<&'a str>,
-    pub(super) shop: &'a Workshop,
-    pub(super) tell: &'a Tell,
+    pub(super) handlers: &'a Handlers,
+    pub(super) on_event: &'a EventCallback,
     /// The instance id of this program.
     pub(super) instance: &'a str,
 }
 
 /// A registered agent.
-pub(super) struct Known {
+pub(super) struct RegisteredAgent {
     pub(super) agent_id: String,
     pub(super) key: String,
     pub(super) owner: String,
 }
 
-impl Enrolment<'_> {
+impl HubRegistration<'_> {
     /// Registers the agent or updates its registration, and saves its key. Waits for a hub that is
     /// not reachable yet.
-    pub(super) async fn done(&self) -> Result<Known, AgentError> {
+    pub(super) async fn register(&self) -> Result<RegisteredAgent, AgentError> {
         loop {
-            match self.once().await {
-                Err(AgentError::Call(error)) if may_pass(&error) => {
-                    (self.tell)(match &error {
+            match self.try_register().await {
+                Err(AgentError::Call(error)) if is_retryable(&error) => {
+                    (self.on_event)(match &error {
                         CallError::Refused { code, .. }
                             if code == OTHER_INSTANCE || error.is_suspended() =>
                         {
-                            Told::trouble("cannot go online", &error)
+                            AgentEvent::from_error("cannot go online", &error)
                         }
-                        _ => Told::Waiting { hub: self.hub.base().to_owned() },
+                        _ => AgentEvent::WaitingForHub { hub: self.hub.base().to_owned() },
                     });
-                    sleep(pause(&error, 1).max(LOOK)).await;
+                    sleep(retry_delay(&error, 1).max(POLL_INTERVAL)).await;
                 }
-                Ok(known) => return self.keep(known),
+                Ok(known) => return self.save(known),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    async fn once(&self) -> Result<Known, AgentError> {
-        let keys = match self.seat.lent_key() {
-            Some(lent) => Some(self.named(KeyFile::of(lent.reveal())).await?),
-            None => self.seat.own_key()?,
+    async fn try_register(&self) -> Result<RegisteredAgent, AgentError> {
+        let keys = match self.state_dir.external_key() {
+            Some(lent) => Some(self.identify_key(KeyFile::from_key(lent.reveal())).await?),
+            None => self.state_dir.load_key()?,
         };
         let id = keys.as_ref().and_then(|keys| keys.agent_id.as_deref());
         let listed = match id {
@@ -71,41 +74,45 @@ impl Enrolment<'_> {
             None => None,
         };
         let said = self.owner.map(str::to_owned);
-        let owner = match said.or_else(|| listed.clone()).or_else(|| self.seat.owner()) {
+        let owner = match said.or_else(|| listed.clone()).or_else(|| self.state_dir.saved_owner()) {
             Some(owner) => owner,
-            None => new_owner(self.name)?,
+            None => generate_owner_name(self.name)?,
         };
-        let entry = Entry { name: self.name, owner: &owner, id };
+        let entry = AgentRegistration { name: self.name, owner: &owner, id };
         let with_key = keys.as_ref().map(|keys| self.hub.with_key(keys.key.reveal()));
         // Checked first: registering would change the registration of an agent that runs elsewhere.
         if let Some(with_key) = &with_key {
-            is_ours(with_key, self.instance).await?;
+            check_instance(with_key, self.instance).await?;
         }
         let done = match with_key {
-            None => enrol(self.hub, &entry, self.shop).await,
-            Some(with_key) => match enrol(&with_key, &entry, self.shop).await {
+            None => register_agent(self.hub, &entry, self.handlers).await,
+            Some(with_key) => match register_agent(&with_key, &entry, self.handlers).await {
                 Err(CallError::Refused { status: 401, .. }) => {
-                    match self.known_before(&entry).await? {
+                    match self.try_previous_keys(&entry).await? {
                         Some(done) => Ok(done),
                         // A newly set up hub never knew the agent. A key without a known agent id
                         // could belong to anyone, and is not replaced.
                         None if listed.is_none() && id.is_some() => {
-                            enrol(self.hub, &entry, self.shop).await
+                            register_agent(self.hub, &entry, self.handlers).await
                         }
-                        None => Err(refused()),
+                        None => Err(key_refused()),
                     }
                 }
                 done => done,
             },
         }?;
-        Ok(Known { agent_id: done.agent_id, key: done.api_key, owner })
+        Ok(RegisteredAgent { agent_id: done.agent_id, key: done.api_key, owner })
     }
 
     /// Tries the archived keys. They were replaced while another hub was at this address.
-    async fn known_before(&self, entry: &Entry<'_>) -> Result<Option<Enrolled>, CallError> {
-        for keys in self.seat.keys_before() {
-            let entry = Entry { id: keys.agent_id.as_deref(), ..entry.clone() };
-            match enrol(&self.hub.with_key(keys.key.reveal()), &entry, self.shop).await {
+    async fn try_previous_keys(
+        &self,
+        entry: &AgentRegistration<'_>,
+    ) -> Result<Option<RegistrationResponse>, CallError> {
+        for keys in self.state_dir.previous_keys() {
+            let entry = AgentRegistration { id: keys.agent_id.as_deref(), ..entry.clone() };
+            match register_agent(&self.hub.with_key(keys.key.reveal()), &entry, self.handlers).await
+            {
                 Err(CallError::Refused { status: 401 | 409, .. }) => {}
                 done => return done.map(Some),
             }
@@ -114,7 +121,7 @@ impl Enrolment<'_> {
     }
 
     /// Adds the agent id that the hub reports for an external key.
-    async fn named(&self, lent: KeyFile) -> Result<KeyFile, CallError> {
+    async fn identify_key(&self, lent: KeyFile) -> Result<KeyFile, CallError> {
         let me = self.hub.with_key(lent.key.reveal()).get("/v1/me").await?;
         let id = me.pointer("/agent/names/registry").and_then(Value::as_str).map(str::to_owned);
         Ok(KeyFile { agent_id: id, ..lent })
@@ -129,22 +136,22 @@ impl Enrolment<'_> {
         }
     }
 
-    fn keep(&self, known: Known) -> Result<Known, AgentError> {
+    fn save(&self, known: RegisteredAgent) -> Result<RegisteredAgent, AgentError> {
         // Keep other data stored with the same key, such as a webhook secret.
-        let before = self.seat.own_key()?.filter(|before| before.key.reveal() == known.key);
+        let before = self.state_dir.load_key()?.filter(|before| before.key.reveal() == known.key);
         let keys = KeyFile {
             agent_id: Some(known.agent_id.clone()),
             hub: Some(self.hub.base().to_owned()),
-            ..before.unwrap_or_else(|| KeyFile::of(&known.key))
+            ..before.unwrap_or_else(|| KeyFile::from_key(&known.key))
         };
-        self.seat.keep_key(&keys)?;
-        self.seat.keep_owner(&known.owner)?;
+        self.state_dir.save_key(&keys)?;
+        self.state_dir.save_owner(&known.owner)?;
         Ok(known)
     }
 }
 
 /// The error for a key that the hub rejects.
-fn refused() -> CallError {
+fn key_refused() -> CallError {
     CallError::Refused {
         status: 401,
         code: "unauthorized".to_owned(),
@@ -156,16 +163,16 @@ fn refused() -> CallError {
 }
 
 /// A new owner name for this agent; the digits make it unique.
-fn new_owner(name: &str) -> Result<String, CallError> {
+fn generate_owner_name(name: &str) -> Result<String, CallError> {
     let number = getrandom::u32().map_err(|error| {
         CallError::Unreadable(format!("the system's random number generator failed: {error}"))
     })?;
-    Ok(format!("{}-{number:08x}", plain(name)))
+    Ok(format!("{}-{number:08x}", slug(name)))
 }
 
 /// Turns a name into one that is valid for a directory and an owner: lowercase letters, digits, `_`
 /// and `-`. Returns `agent` if nothing is left.
-pub fn plain(name: &str) -> String {
+pub fn slug(name: &str) -> String {
     let small = name.to_lowercase();
     let kept = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let plain: String = small.chars().map(kept).take(NAME_MAX).collect();
@@ -182,9 +189,9 @@ mod tests {
         for (name, wanted) in
             [("Shout It!", "shout-it"), ("a_b-1", "a_b-1"), ("../..", "agent"), ("", "agent")]
         {
-            assert_eq!(plain(name), wanted);
+            assert_eq!(slug(name), wanted);
         }
-        assert_eq!(plain(&"x".repeat(99)).len(), NAME_MAX);
-        assert!(new_owner("A b").expect("randomness").starts_with("a-b-"));
+        assert_eq!(slug(&"x".repeat(99)).len(), NAME_MAX);
+        assert!(generate_owner_name("A b").expect("randomness").starts_with("a-b-"));
     }
 }

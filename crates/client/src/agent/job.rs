@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::{rfc3339, raw_json};
+use rialto_protocols::kit::{raw_json, rfc3339};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ pub struct Job {
     pub id: String,
     /// The assignment's number, counted from 1: a job may come back after it was given to another
     /// worker. Jobs from peers have no assignments: 0.
-    pub turn: u32,
+    pub epoch: u32,
     /// The requested skill.
     pub skill: String,
     /// The input, as JSON text.
@@ -33,7 +33,7 @@ pub struct Job {
 
 /// The JSON object that a program reads.
 #[derive(Serialize)]
-struct Document<'a> {
+struct JobDocument<'a> {
     job_id: &'a str,
     skill: &'a str,
     input: Box<RawValue>,
@@ -49,14 +49,14 @@ impl Job {
     }
 
     /// The job as a program reads it: one line of JSON.
-    pub fn document(&self) -> String {
-        let document = Document {
+    pub fn to_json_line(&self) -> String {
+        let document = JobDocument {
             job_id: &self.id,
             skill: &self.skill,
             input: raw_json::verbatim(&self.input),
             requester: &self.requester,
-            budget: raw_json::verbatim(&self.budget.text(2)),
-            deadline: self.deadline.map(rfc3339::millis),
+            budget: raw_json::verbatim(&self.budget.to_text(2)),
+            deadline: self.deadline.map(rfc3339::format_millis),
         };
         // The input may contain line breaks; the document must not.
         let text = serde_json::to_string(&document).unwrap_or_default();

@@ -3,32 +3,32 @@
 //! The same [`Workshop`] serves a hub and direct peers. The requester's protocol makes no
 //! difference: a [`Job`] goes in, an [`Outcome`] comes out.
 
+mod builder;
 pub mod direct;
-mod hub_registration;
+mod error;
 mod handler;
+mod handlers;
+pub mod hub;
+mod hub_registration;
 mod job;
 mod outcome;
-pub mod hub;
 pub mod program;
 pub mod record;
-mod state_dir;
-mod skill;
 mod shutdown;
+mod skill;
+mod state_dir;
 #[cfg(test)]
 mod tests;
-mod error;
 mod typed_handler;
-mod builder;
-mod handlers;
 
-pub use hub_registration::plain;
+pub use builder::Agent;
+pub use error::AgentError;
 pub use handler::Handler;
+pub use handlers::{Concurrency, Handlers, HandlersBuilder, JobRefusal};
+pub use hub_registration::slug;
 pub use job::Job;
 pub use outcome::Outcome;
-pub use state_dir::Seat;
-pub use skill::{BadSkill, Skill};
-pub use shutdown::told_to_stop;
-pub use error::AgentError;
-pub use typed_handler::typed;
-pub use builder::Agent;
-pub use handlers::{Refused, Room, Setup, Workshop};
+pub use shutdown::shutdown_signal;
+pub use skill::{Skill, SkillError};
+pub use state_dir::StateDir;
+pub use typed_handler::typed_handler;

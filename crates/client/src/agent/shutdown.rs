@@ -2,7 +2,7 @@
 
 /// Waits for SIGINT (Ctrl-C) or SIGTERM. After the first poll neither signal ends the program by
 /// itself.
-pub async fn told_to_stop() {
+pub async fn shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

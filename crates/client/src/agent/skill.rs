@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_core::money::{Credits, NotMoney};
+use rialto_core::money::{AmountError, Credits};
 use rialto_protocols::kit::schema::{BadSchema, Schema};
 
 /// The default time limit of a job.
@@ -16,82 +16,82 @@ pub struct Skill {
     /// The skill's name.
     pub name: String,
     /// The description, for people.
-    pub about: String,
+    pub description: String,
     /// The price of one job.
     pub price: Credits,
     /// The surcharge for every started KiB of input, for jobs with offers.
     pub per_kib: Credits,
     /// The input schema; any input without one.
-    pub input: Option<Schema>,
+    pub input_schema: Option<Schema>,
     /// The output schema; any output without one.
-    pub output: Option<Schema>,
+    pub output_schema: Option<Schema>,
     /// The time limit of one job.
     pub time_limit: Duration,
 }
 
 /// Why a skill is not valid.
 #[derive(Debug, thiserror::Error)]
-pub enum BadSkill {
+pub enum SkillError {
     /// The price is not a valid amount.
     #[error("the price {0}")]
-    Price(#[from] NotMoney),
+    Price(#[from] AmountError),
     /// A schema is not valid.
-    #[error("the {which} schema {why}")]
+    #[error("the {which} schema {error}")]
     Schema {
         /// `input` or `output`.
         which: &'static str,
         /// What is wrong with it.
-        why: BadSchema,
+        error: BadSchema,
     },
 }
 
 impl Skill {
     /// A skill with a price in decimal text, such as `0.05`.
-    pub fn new(name: impl Into<String>, price: &str) -> Result<Self, BadSkill> {
+    pub fn new(name: impl Into<String>, price: &str) -> Result<Self, SkillError> {
         Ok(Self {
             name: name.into(),
-            about: String::new(),
+            description: String::new(),
             price: Credits::parse(price, DECIMALS)?,
             per_kib: Credits::ZERO,
-            input: None,
-            output: None,
+            input_schema: None,
+            output_schema: None,
             time_limit: TIME_LIMIT,
         })
     }
 
     /// Sets the description.
-    pub fn about(mut self, text: impl Into<String>) -> Self {
-        self.about = text.into();
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
         self
     }
 
     /// Accepts only input that matches this JSON Schema.
-    pub fn takes(mut self, schema: &str) -> Result<Self, BadSkill> {
-        self.input = Some(compiled("input", schema)?);
+    pub fn input_schema(mut self, schema: &str) -> Result<Self, SkillError> {
+        self.input_schema = Some(compiled("input", schema)?);
         Ok(self)
     }
 
     /// Allows only output that matches this JSON Schema; any other output of the handler is a
     /// failure.
-    pub fn gives(mut self, schema: &str) -> Result<Self, BadSkill> {
-        self.output = Some(compiled("output", schema)?);
+    pub fn output_schema(mut self, schema: &str) -> Result<Self, SkillError> {
+        self.output_schema = Some(compiled("output", schema)?);
         Ok(self)
     }
 
     /// Sets the time limit of one job.
-    pub fn within(mut self, limit: Duration) -> Self {
+    pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
     /// Sets a surcharge for every started KiB of input, for jobs with offers.
-    pub fn per_kib(mut self, amount: &str) -> Result<Self, BadSkill> {
+    pub fn per_kib(mut self, amount: &str) -> Result<Self, SkillError> {
         self.per_kib = Credits::parse(amount, DECIMALS)?;
         Ok(self)
     }
 
     /// The price of a job with this input, for jobs with offers.
-    pub fn price_of(&self, input: &str) -> Credits {
+    pub fn price_for(&self, input: &str) -> Credits {
         let kibs = i64::try_from(input.len().div_ceil(1024)).unwrap_or(i64::MAX);
         let more = self.per_kib.micros().saturating_mul(kibs);
         let sum = self.price.micros().saturating_add(more);
@@ -99,6 +99,6 @@ impl Skill {
     }
 }
 
-fn compiled(which: &'static str, schema: &str) -> Result<Schema, BadSkill> {
-    Schema::compile(schema).map_err(|why| BadSkill::Schema { which, why })
+fn compiled(which: &'static str, schema: &str) -> Result<Schema, SkillError> {
+    Schema::compile(schema).map_err(|why| SkillError::Schema { which, error: why })
 }

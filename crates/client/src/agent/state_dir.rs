@@ -8,17 +8,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-use super::record::Records;
 use super::error::AgentError;
+use super::record::JobRecords;
 use crate::agora::Seed;
-use crate::private_files;
 use crate::key::Key;
 use crate::key_file::KeyFile;
+use crate::private_files;
 
 const LOCK: &str = "lock";
 const KEY: &str = "agent.key";
 /// File name prefix of replaced keys.
-const BEFORE: &str = "agent-until-";
+const ARCHIVED_KEY_PREFIX: &str = "agent-until-";
 const SEED: &str = "agora.key";
 const OWNER: &str = "owner";
 const JOBS: &str = "jobs";
@@ -26,50 +26,50 @@ const INSTANCE: &str = "instance";
 
 /// An agent's state directory, locked for as long as this value lives.
 #[derive(Debug)]
-pub struct Seat {
+pub struct StateDir {
     directory: PathBuf,
-    proof: Proof,
+    key_source: KeySource,
     /// The OS releases the lock when the process dies.
     _lock: File,
 }
 
 /// Where the agent's key comes from.
 #[derive(Debug)]
-enum Proof {
+enum KeySource {
     /// A file of its own, written if it does not exist.
-    Own(PathBuf),
+    File(PathBuf),
     /// A key managed outside the state directory.
-    Lent(Key),
+    External(Key),
 }
 
-impl Seat {
+impl StateDir {
     /// Locks a state directory, and creates it if needed; [`AgentError::Taken`] if another program
     /// has the lock.
-    pub fn take(directory: impl Into<PathBuf>) -> Result<Self, AgentError> {
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, AgentError> {
         let directory = directory.into();
-        private_files::directory(&directory).map_err(|error| unwritable(&directory, error))?;
+        private_files::create_dir(&directory).map_err(|error| unwritable(&directory, error))?;
         let path = directory.join(LOCK);
-        let file = private_files::own().append(true).open(&path);
+        let file = private_files::open_options().append(true).open(&path);
         let lock = file.map_err(|error| unwritable(&path, error))?;
         match lock.try_lock() {
             Ok(()) => {
-                let proof = Proof::Own(directory.join(KEY));
-                Ok(Self { directory, proof, _lock: lock })
+                let proof = KeySource::File(directory.join(KEY));
+                Ok(Self { directory, key_source: proof, _lock: lock })
             }
-            Err(TryLockError::WouldBlock) => Err(AgentError::Taken { directory }),
+            Err(TryLockError::WouldBlock) => Err(AgentError::AlreadyRunning { directory }),
             Err(TryLockError::Error(error)) => Err(unwritable(&path, error)),
         }
     }
 
     /// Uses the key in this file. If the file does not exist, it is written at registration.
-    pub fn key_from(mut self, path: impl Into<PathBuf>) -> Self {
-        self.proof = Proof::Own(path.into());
+    pub fn with_key_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.key_source = KeySource::File(path.into());
         self
     }
 
     /// Uses a key that is stored elsewhere.
-    pub fn lent(mut self, key: Key) -> Self {
-        self.proof = Proof::Lent(key);
+    pub fn with_key(mut self, key: Key) -> Self {
+        self.key_source = KeySource::External(key);
         self
     }
 
@@ -79,9 +79,9 @@ impl Seat {
     }
 
     /// The agent's job records.
-    pub fn records(&self) -> Result<Records, AgentError> {
+    pub fn records(&self) -> Result<JobRecords, AgentError> {
         let path = self.directory.join(JOBS);
-        Records::at(&path).map_err(|error| unwritable(&path, error))
+        JobRecords::open(&path).map_err(|error| unwritable(&path, error))
     }
 
     /// The instance id of this program. It stays the same across restarts with this directory; a
@@ -96,7 +96,7 @@ impl Seat {
                 getrandom::fill(&mut bytes)
                     .map_err(|error| unwritable(&path, io::Error::other(error)))?;
                 let number = hex::encode(bytes);
-                keep(&path, &format!("{number}\n"))?;
+                write_file(&path, &format!("{number}\n"))?;
                 number
             }
         };
@@ -115,54 +115,54 @@ impl Seat {
             return Ok(seed);
         }
         let seed = Seed::random()?;
-        keep(&path, &format!("{}\n", seed.reveal()))?;
+        write_file(&path, &format!("{}\n", seed.reveal()))?;
         Ok(seed)
     }
 
     /// The external key.
-    pub(super) fn lent_key(&self) -> Option<&Key> {
-        match &self.proof {
-            Proof::Own(_) => None,
-            Proof::Lent(key) => Some(key),
+    pub(super) fn external_key(&self) -> Option<&Key> {
+        match &self.key_source {
+            KeySource::File(_) => None,
+            KeySource::External(key) => Some(key),
         }
     }
 
     /// The stored key and its data.
-    pub(super) fn own_key(&self) -> Result<Option<KeyFile>, AgentError> {
-        let Proof::Own(path) = &self.proof else { return Ok(None) };
+    pub(super) fn load_key(&self) -> Result<Option<KeyFile>, AgentError> {
+        let KeySource::File(path) = &self.key_source else { return Ok(None) };
         match KeyFile::load(path) {
             Ok(keys) => Ok(Some(keys)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(AgentError::Key { path: path.clone(), error }),
+            Err(error) => Err(AgentError::KeyFile { path: path.clone(), error }),
         }
     }
 
     /// Saves the key, unless it is external.
-    pub(super) fn keep_key(&self, keys: &KeyFile) -> Result<(), AgentError> {
-        match &self.proof {
-            Proof::Own(path) => {
-                self.set_aside(path, keys)?;
-                keep(path, &keys.text())
+    pub(super) fn save_key(&self, keys: &KeyFile) -> Result<(), AgentError> {
+        match &self.key_source {
+            KeySource::File(path) => {
+                self.archive_key(path, keys)?;
+                write_file(path, &keys.to_text())
             }
-            Proof::Lent(_) => Ok(()),
+            KeySource::External(_) => Ok(()),
         }
     }
 
     /// Archives a key before it is replaced: the hub it belongs to may come back.
-    fn set_aside(&self, path: &Path, keys: &KeyFile) -> Result<(), AgentError> {
+    fn archive_key(&self, path: &Path, keys: &KeyFile) -> Result<(), AgentError> {
         let before = match KeyFile::load(path) {
             Ok(before) if before.key != keys.key => before,
             _ => return Ok(()),
         };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let aside = self.directory.join(format!("{BEFORE}{}.key", since.as_nanos()));
-        keep(&aside, &before.text())
+        let aside = self.directory.join(format!("{ARCHIVED_KEY_PREFIX}{}.key", since.as_nanos()));
+        write_file(&aside, &before.to_text())
     }
 
     /// Archived keys, newest first.
-    pub(super) fn keys_before(&self) -> Vec<KeyFile> {
+    pub(super) fn previous_keys(&self) -> Vec<KeyFile> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let is_one = |name: &str| name.starts_with(BEFORE);
+        let is_one = |name: &str| name.starts_with(ARCHIVED_KEY_PREFIX);
         let mut names: Vec<PathBuf> = entries
             .filter(|entry| entry.file_name().to_str().is_some_and(is_one))
             .map(|entry| entry.path())
@@ -172,23 +172,23 @@ impl Seat {
     }
 
     /// The saved owner.
-    pub(super) fn owner(&self) -> Option<String> {
+    pub(super) fn saved_owner(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.directory.join(OWNER)).ok()?;
         Some(text.trim().to_owned()).filter(|owner| !owner.is_empty())
     }
 
     /// Saves the owner that receives the agent's earnings.
-    pub(super) fn keep_owner(&self, owner: &str) -> Result<(), AgentError> {
-        keep(&self.directory.join(OWNER), &format!("{owner}\n"))
+    pub(super) fn save_owner(&self, owner: &str) -> Result<(), AgentError> {
+        write_file(&self.directory.join(OWNER), &format!("{owner}\n"))
     }
 }
 
-fn keep(path: &Path, text: &str) -> Result<(), AgentError> {
-    private_files::file(path, text).map_err(|error| unwritable(path, error))
+fn write_file(path: &Path, text: &str) -> Result<(), AgentError> {
+    private_files::write_atomically(path, text).map_err(|error| unwritable(path, error))
 }
 
 fn unwritable(path: &Path, error: io::Error) -> AgentError {
-    AgentError::State { path: path.to_owned(), error }
+    AgentError::StateFile { path: path.to_owned(), error }
 }
 
 #[cfg(test)]
@@ -199,24 +199,24 @@ mod tests {
     fn one_sits_at_a_time_and_finds_everything_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("shout");
-        let seat = Seat::take(&place).expect("free");
-        assert!(matches!(Seat::take(&place), Err(AgentError::Taken { .. })));
-        assert_eq!((seat.own_key().expect("no key"), seat.owner()), (None, None));
-        let (seed, keys) = (seat.seed().expect("a seed"), KeyFile::of("rk_1"));
-        seat.keep_key(&keys).expect("kept");
-        seat.keep_owner("acme").expect("kept");
+        let seat = StateDir::open(&place).expect("free");
+        assert!(matches!(StateDir::open(&place), Err(AgentError::AlreadyRunning { .. })));
+        assert_eq!((seat.load_key().expect("no key"), seat.saved_owner()), (None, None));
+        let (seed, keys) = (seat.seed().expect("a seed"), KeyFile::from_key("rk_1"));
+        seat.save_key(&keys).expect("kept");
+        seat.save_owner("acme").expect("kept");
         drop(seat);
-        let again = Seat::take(&place).expect("free");
+        let again = StateDir::open(&place).expect("free");
         assert_eq!(again.seed().expect("a seed"), seed);
-        assert_eq!(again.own_key().expect("a key"), Some(keys));
-        assert_eq!(again.owner().as_deref(), Some("acme"));
+        assert_eq!(again.load_key().expect("a key"), Some(keys));
+        assert_eq!(again.saved_owner().as_deref(), Some("acme"));
     }
 
     #[test]
     fn whoever_sits_down_again_is_the_same_program_and_a_copy_is_another() {
         let dir = tempfile::tempdir().expect("a directory");
         let instance = |name: &str| {
-            Seat::take(dir.path().join(name)).and_then(|seat| seat.instance()).expect("a name")
+            StateDir::open(dir.path().join(name)).and_then(|seat| seat.instance()).expect("a name")
         };
         let first = instance("a");
         assert_eq!(instance("a"), first);
@@ -229,12 +229,12 @@ mod tests {
     #[test]
     fn a_key_that_was_lent_is_not_kept_and_one_that_cannot_be_read_is_not_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
-        let lent = Seat::take(dir.path().join("a")).expect("free").lent(Key::new("rk_1"));
-        lent.keep_key(&KeyFile::of("rk_1")).expect("nothing to do");
+        let lent = StateDir::open(dir.path().join("a")).expect("free").with_key(Key::new("rk_1"));
+        lent.save_key(&KeyFile::from_key("rk_1")).expect("nothing to do");
         assert!(!lent.directory().join(KEY).exists());
         let path = dir.path().join("b.key");
         std::fs::write(&path, "two words").expect("written");
-        let seat = Seat::take(dir.path().join("b")).expect("free").key_from(&path);
-        assert!(matches!(seat.own_key(), Err(AgentError::Key { .. })));
+        let seat = StateDir::open(dir.path().join("b")).expect("free").with_key_file(&path);
+        assert!(matches!(seat.load_key(), Err(AgentError::KeyFile { .. })));
     }
 }

@@ -5,13 +5,13 @@ use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::outcome::OUTPUT_MAX;
-use super::{Job, Outcome, Refused, Room, Skill, Workshop};
+use super::{Concurrency, Handlers, Job, JobRefusal, Outcome, Skill};
 use crate::clock;
 
 fn job(skill: &str, input: &str) -> Job {
     Job {
         id: "j1".to_owned(),
-        turn: 1,
+        epoch: 1,
         skill: skill.to_owned(),
         input: input.to_owned(),
         requester: "alice".to_owned(),
@@ -24,43 +24,43 @@ fn job(skill: &str, input: &str) -> Job {
 fn shouting() -> Skill {
     let skill = Skill::new("shout", "0.05").expect("a skill");
     let text = r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#;
-    skill.takes(text).and_then(|skill| skill.gives(text)).expect("schemas")
+    skill.input_schema(text).and_then(|skill| skill.output_schema(text)).expect("schemas")
 }
 
 async fn shout(job: Job) -> Outcome {
     let input: Value = job.input().expect("JSON");
-    Outcome::done(&json!({"text": input["text"].as_str().map(str::to_uppercase)}))
+    Outcome::from_output(&json!({"text": input["text"].as_str().map(str::to_uppercase)}))
 }
 
 #[tokio::test]
 async fn a_job_that_fits_is_done() {
-    let shop = Workshop::setup().skill(shouting(), shout).open();
-    let outcome = shop.work(job("shout", r#"{"text":"hi"}"#)).await;
+    let shop = Handlers::builder().skill(shouting(), shout).build();
+    let outcome = shop.run_job(job("shout", r#"{"text":"hi"}"#)).await;
     assert_eq!(outcome, Outcome::Done(r#"{"text":"HI"}"#.to_owned()));
 }
 
 #[tokio::test]
 async fn what_does_not_fit_never_reaches_the_handler() {
     let broken = |_| async { panic!("it was asked") };
-    let shop = Workshop::setup().skill(shouting(), broken).open();
-    let outcome = shop.work(job("shout", r#"{"text":1}"#)).await;
+    let shop = Handlers::builder().skill(shouting(), broken).build();
+    let outcome = shop.run_job(job("shout", r#"{"text":1}"#)).await;
     assert_eq!(
         outcome,
-        Outcome::Unfit(
+        Outcome::InvalidInput(
             "the input does not match the worker's input schema: text must be a string".to_owned()
         )
     );
-    assert!(matches!(shop.work(job("sing", "{}")).await, Outcome::Declined(_)));
+    assert!(matches!(shop.run_job(job("sing", "{}")).await, Outcome::Declined(_)));
     let late = Job { deadline: Some(Timestamp(1)), ..job("shout", r#"{"text":"hi"}"#) };
-    assert!(matches!(shop.work(late).await, Outcome::Declined(_)));
+    assert!(matches!(shop.run_job(late).await, Outcome::Declined(_)));
 }
 
 #[tokio::test]
 async fn output_that_breaks_the_skills_word_is_a_failure() {
-    let shop = Workshop::setup()
-        .skill(shouting(), |_| async { Outcome::done(&json!({"loud": true})) })
-        .open();
-    let outcome = shop.work(job("shout", r#"{"text":"hi"}"#)).await;
+    let shop = Handlers::builder()
+        .skill(shouting(), |_| async { Outcome::from_output(&json!({"loud": true})) })
+        .build();
+    let outcome = shop.run_job(job("shout", r#"{"text":"hi"}"#)).await;
     assert_eq!(
         outcome,
         Outcome::Failed(
@@ -71,32 +71,33 @@ async fn output_that_breaks_the_skills_word_is_a_failure() {
 
 #[tokio::test]
 async fn a_handler_that_breaks_fails_its_job_only() {
-    let shop = Workshop::setup()
+    let shop = Handlers::builder()
         .skill(shouting(), |job: Job| async move {
             assert!(!job.input.contains("bad"), "it broke");
             shout(job).await
         })
-        .open();
-    assert!(matches!(shop.work(job("shout", r#"{"text":"bad"}"#)).await, Outcome::Failed(_)));
-    assert!(shop.work(job("shout", r#"{"text":"good"}"#)).await.is_done());
+        .build();
+    assert!(matches!(shop.run_job(job("shout", r#"{"text":"bad"}"#)).await, Outcome::Failed(_)));
+    assert!(shop.run_job(job("shout", r#"{"text":"good"}"#)).await.is_done());
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_works_longer_than_allowed() {
     let never = |_| std::future::pending::<Outcome>();
-    let skill = Skill::new("wait", "0").expect("a skill").within(Duration::from_secs(2));
-    let shop = Workshop::setup().skill(skill, never).open();
-    let outcome = shop.work(job("wait", "{}")).await;
+    let skill = Skill::new("wait", "0").expect("a skill").time_limit(Duration::from_secs(2));
+    let shop = Handlers::builder().skill(skill, never).build();
+    let outcome = shop.run_job(job("wait", "{}")).await;
     assert_eq!(outcome, Outcome::Failed("the job exceeded its time limit of 2 s".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_handler_is_told_how_long_it_has() {
-    let told = |job: Job| async move { Outcome::done(&json!({"ms": job.time_limit.as_millis()})) };
-    let skill = Skill::new("tell", "0").expect("a skill").within(Duration::from_secs(60));
-    let shop = Workshop::setup().skill(skill, told).open();
+    let told =
+        |job: Job| async move { Outcome::from_output(&json!({"ms": job.time_limit.as_millis()})) };
+    let skill = Skill::new("tell", "0").expect("a skill").time_limit(Duration::from_secs(60));
+    let shop = Handlers::builder().skill(skill, told).build();
     let soon = Job { deadline: Some(Timestamp(clock::now().0 + 10_000)), ..job("tell", "{}") };
-    let Outcome::Done(text) = shop.work(soon).await else { panic!("not done") };
+    let Outcome::Done(text) = shop.run_job(soon).await else { panic!("not done") };
     let told: Value = serde_json::from_str(&text).expect("JSON");
     assert!(told["ms"].as_u64().is_some_and(|ms| ms <= 10_000), "{told}");
 }
@@ -105,12 +106,12 @@ async fn the_handler_is_told_how_long_it_has() {
 async fn there_is_room_for_so_many_and_the_rest_wait() {
     let slow = |_| async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        Outcome::done(&json!({}))
+        Outcome::from_output(&json!({}))
     };
     let skill = Skill::new("wait", "0").expect("a skill");
-    let shop = Workshop::setup().skill(skill, slow).room(Room(2)).open();
+    let shop = Handlers::builder().skill(skill, slow).concurrency(Concurrency(2)).build();
     let began = tokio::time::Instant::now();
-    let all = (0..4).map(|_| shop.work(job("wait", "{}")));
+    let all = (0..4).map(|_| shop.run_job(job("wait", "{}")));
     let outcomes = futures_util::future::join_all(all).await;
     assert!(outcomes.iter().all(Outcome::is_done));
     assert_eq!(began.elapsed(), Duration::from_secs(2));
@@ -118,21 +119,24 @@ async fn there_is_room_for_so_many_and_the_rest_wait() {
 
 #[test]
 fn skill_comes_before_budget_and_budget_before_input() {
-    let shop = Workshop::setup().skill(shouting(), shout).open();
+    let shop = Handlers::builder().skill(shouting(), shout).build();
     let cent = |text| Credits::parse(text, 2).expect("an amount");
-    assert_eq!(shop.takes("sing", cent("0"), "{}").err(), Some(Refused::NoSkill));
+    assert_eq!(shop.check_job("sing", cent("0"), "{}").err(), Some(JobRefusal::UnknownSkill));
     let price = cent("0.05");
-    let low = Some(Refused::BudgetTooLow { price });
-    assert_eq!(shop.takes("shout", cent("0.04"), "{}").err(), low);
-    assert!(matches!(shop.takes("shout", price, "{}").err(), Some(Refused::Unfit(_))));
-    assert!(shop.takes("shout", price, r#"{"text":""}"#).is_ok());
+    let low = Some(JobRefusal::BudgetTooLow { price });
+    assert_eq!(shop.check_job("shout", cent("0.04"), "{}").err(), low);
+    assert!(matches!(
+        shop.check_job("shout", price, "{}").err(),
+        Some(JobRefusal::InvalidInput(_))
+    ));
+    assert!(shop.check_job("shout", price, r#"{"text":""}"#).is_ok());
 }
 
 #[test]
 fn a_program_reads_one_line_with_the_six_members() {
     let deadline = Some(Timestamp(1_773_000_000_123));
     let job = Job { deadline, ..job("shout", "{\n \"text\": 1.50}") };
-    let document = job.document();
+    let document = job.to_json_line();
     assert_eq!(
         document,
         r#"{"job_id":"j1","skill":"shout","input":{  "text": 1.50},"requester":"alice","budget":0.10,"deadline":"2026-03-08T20:00:00.123Z"}"#
@@ -142,11 +146,11 @@ fn a_program_reads_one_line_with_the_six_members() {
 #[test]
 fn outputs_become_objects() {
     let done = |text: &str| Outcome::Done(text.to_owned());
-    assert_eq!(Outcome::read(" {\"a\":1.0}\n"), done(r#"{"a":1.0}"#));
-    assert_eq!(Outcome::read("\"HI\""), done(r#"{"result":"HI"}"#));
-    assert_eq!(Outcome::read("[1, 2]"), done(r#"{"result":[1, 2]}"#));
+    assert_eq!(Outcome::from_json_text(" {\"a\":1.0}\n"), done(r#"{"a":1.0}"#));
+    assert_eq!(Outcome::from_json_text("\"HI\""), done(r#"{"result":"HI"}"#));
+    assert_eq!(Outcome::from_json_text("[1, 2]"), done(r#"{"result":[1, 2]}"#));
     for text in ["", "HI", "{\"a\":1} {\"b\":2}", "{'a':1}"] {
-        assert!(matches!(Outcome::read(text), Outcome::Failed(_)), "{text}");
+        assert!(matches!(Outcome::from_json_text(text), Outcome::Failed(_)), "{text}");
     }
 }
 
@@ -164,11 +168,11 @@ async fn what_not_everybody_can_read_is_a_failure_whoever_made_it() {
         let given = output.to_owned();
         let skill = Skill::new("make", "0").expect("a skill");
         let make = move |_| std::future::ready(Outcome::Done(given.clone()));
-        let shop = Workshop::setup().skill(skill, make).open();
-        let Outcome::Failed(why) = shop.work(job("make", "{}")).await else { panic!("{wrong}") };
+        let shop = Handlers::builder().skill(skill, make).build();
+        let Outcome::Failed(why) = shop.run_job(job("make", "{}")).await else { panic!("{wrong}") };
         assert!(why.starts_with(wrong), "{why}");
     }
-    assert!(Outcome::read(&deep(60)).is_done());
+    assert!(Outcome::from_json_text(&deep(60)).is_done());
 }
 
 #[test]
@@ -176,12 +180,12 @@ fn an_input_costs_what_the_rule_says() {
     let cent = |text| Credits::parse(text, 2).expect("an amount");
     let skill =
         Skill::new("read", "0.05").and_then(|skill| skill.per_kib("0.01")).expect("a skill");
-    assert_eq!(skill.price_of("{}"), cent("0.06"));
-    assert_eq!(skill.price_of(&"x".repeat(1025)), cent("0.07"));
+    assert_eq!(skill.price_for("{}"), cent("0.06"));
+    assert_eq!(skill.price_for(&"x".repeat(1025)), cent("0.07"));
 }
 
 #[test]
 fn an_agent_may_run_as_a_task() {
     fn is_send(_: impl Send) {}
-    is_send(super::Agent::named("a").run(std::future::pending()));
+    is_send(super::Agent::new("a").run(std::future::pending()));
 }

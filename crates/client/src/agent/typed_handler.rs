@@ -31,7 +31,7 @@ use super::outcome::Outcome;
 /// });
 /// # let _ = half;
 /// ```
-pub fn typed<T, U, E, W, F>(work: F) -> impl Handler
+pub fn typed_handler<T, U, E, W, F>(work: F) -> impl Handler
 where
     T: DeserializeOwned,
     U: Serialize,
@@ -44,10 +44,10 @@ where
         async move {
             match begun {
                 Ok(work) => match work.await {
-                    Ok(output) => Outcome::done(&output),
+                    Ok(output) => Outcome::from_output(&output),
                     Err(why) => Outcome::Failed(why.to_string()),
                 },
-                Err(why) => Outcome::Unfit(format!(
+                Err(reason) => Outcome::InvalidInput(format!(
                     "the input does not match the agent's input schema: {reason}"
                 )),
             }

@@ -8,9 +8,9 @@ use rialto_protocols::agora::Code;
 use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::agent::Agent;
-use super::incoming::Incoming;
-use super::payload::Said;
-use super::serve::Mishap;
+use super::incoming::IncomingEnvelope;
+use super::payload::EnvelopePayload;
+use super::serve::ServeError;
 use crate::call::CallError;
 
 /// A job offered to this agent.
@@ -30,7 +30,7 @@ pub struct Job {
     pub timeout: Option<Duration>,
     /// Whether the work may be delivered without an offer. It may not if several agents may have
     /// been asked.
-    pub direct: bool,
+    pub may_skip_offer: bool,
 }
 
 /// The terms for a job.
@@ -48,12 +48,12 @@ pub enum Terms {
         eta: Duration,
     },
     /// Declines the job.
-    Decline(Broken),
+    Decline(WorkError),
 }
 
 /// Why the work is not done: 404 if it is not supported, 503 if not now, 500 for an internal error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct WorkError {
     /// The error code.
     pub code: Code,
     /// The error message, for people to read.
@@ -70,10 +70,10 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         job: Job,
         progress: Progress,
-    ) -> impl Future<Output = Result<String, Broken>> + Send;
+    ) -> impl Future<Output = Result<String, WorkError>> + Send;
 
     /// Called with errors around the work, to log them.
-    fn mishap(&self, _: &Mishap) {}
+    fn on_error(&self, _: &ServeError) {}
 }
 
 /// Sends partial results before the work is finished.
@@ -83,11 +83,11 @@ pub struct Progress(Option<(Box<Agent>, PublicKey, String)>);
 impl Terms {
     /// Declines a resource that is not supported.
     pub fn unsupported(resource: &str) -> Self {
-        Self::Decline(Broken::new(Code::NotFound, format!("{resource} is not supported here")))
+        Self::Decline(WorkError::new(Code::NotFound, format!("{resource} is not supported here")))
     }
 }
 
-impl Broken {
+impl WorkError {
     /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
@@ -96,20 +96,20 @@ impl Broken {
 
 impl Progress {
     /// Sends partial results to the requester.
-    pub(super) fn to(agent: &Agent, job: &Job) -> Self {
+    pub(super) fn new(agent: &Agent, job: &Job) -> Self {
         Self(Some((Box::new(agent.clone()), job.requester, job.request_id.clone())))
     }
 
     /// Drops partial results: the caller gets a single answer.
-    pub(super) fn none() -> Self {
+    pub(super) fn disabled() -> Self {
         Self(None)
     }
 
     /// Sends a partial result: a JSON object, as text. Without a hub there is no way to send it
     /// before the end, and it is dropped.
-    pub async fn part(&self, data: &str) -> Result<(), CallError> {
+    pub async fn send_part(&self, data: &str) -> Result<(), CallError> {
         match &self.0 {
-            Some((agent, to, id)) => agent.partial(*to, id, data, false).await.map(drop),
+            Some((agent, to, id)) => agent.send_partial(*to, id, data, false).await.map(drop),
             None => Ok(()),
         }
     }
@@ -117,8 +117,9 @@ impl Progress {
 
 impl Job {
     /// The job of a REQUEST; `None` for other envelopes.
-    pub(super) fn of(incoming: &Incoming) -> Option<Self> {
-        let Said::Request { resource, params, has_budget, max, timeout, .. } = &incoming.said
+    pub(super) fn from_request(incoming: &IncomingEnvelope) -> Option<Self> {
+        let EnvelopePayload::Request { resource, params, has_budget, max, timeout, .. } =
+            &incoming.payload
         else {
             return None;
         };
@@ -130,7 +131,7 @@ impl Job {
             max: *max,
             timeout: timeout.map(|timeout| Duration::from_millis(timeout.0.unsigned_abs())),
             // Without a recipient, a budget asks several agents for offers (R28).
-            direct: incoming.recipient.is_some() || !has_budget,
+            may_skip_offer: incoming.recipient.is_some() || !has_budget,
         })
     }
 }

@@ -3,10 +3,10 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::payload::{Capability, Hello, Welcome};
-use rialto_protocols::agora::{Envelope, Kind, envelope, prove};
+use rialto_protocols::agora::{Envelope, MessageType, envelope, prove};
 
-use super::incoming::Reader;
-use super::signed_envelope::Sealed;
+use super::incoming::TrustContext;
+use super::signed_envelope::SignedEnvelope;
 use super::token::Token;
 use crate::call::CallError;
 use crate::key::Key;
@@ -36,11 +36,11 @@ pub struct Skill {
 
 /// A verified WELCOME to this agent's HELLO.
 #[derive(Clone, Debug)]
-pub struct Welcomed {
+pub struct WelcomeResponse {
     /// The hub's did:key.
     pub hub: String,
     /// Until when the inbox can be read, if requested.
-    pub inbox_until: Option<Timestamp>,
+    pub inbox_expires_at: Option<Timestamp>,
     /// The secret with which the hub signs its webhooks.
     pub webhook_secret: Option<WebhookSecret>,
     /// The WELCOME as received, including its secrets.
@@ -55,11 +55,11 @@ impl Skill {
     }
 
     /// Sets a price.
-    pub fn priced(self, price: Credits) -> Self {
+    pub fn with_price(self, price: Credits) -> Self {
         Self { price: Some(price), ..self }
     }
 
-    fn listed(&self) -> Capability<'_> {
+    fn capabilities(&self) -> Capability<'_> {
         let description = self.description.as_deref();
         Capability { resource: &self.resource, price: self.price, description }
     }
@@ -67,7 +67,7 @@ impl Skill {
 
 /// These skills as `capabilities` members.
 pub(super) fn listed(skills: &[Skill]) -> Vec<Capability<'_>> {
-    skills.iter().map(Skill::listed).collect()
+    skills.iter().map(Skill::capabilities).collect()
 }
 
 impl Profile {
@@ -79,24 +79,26 @@ impl Profile {
     }
 }
 
-impl Welcomed {
+impl WelcomeResponse {
     /// Reads the response to a HELLO. It must be the server's own, fresh, and about this HELLO.
     pub(super) fn read(
         text: &str,
-        hello: &Sealed,
+        hello: &SignedEnvelope,
         nonce: &str,
         now: Timestamp,
-        reader: Reader,
+        reader: TrustContext,
     ) -> Result<Self, CallError> {
         let wrong = |why: &str| CallError::Unreadable(format!("the WELCOME {why}"));
         let refused = |failure: rialto_protocols::agora::Failure| wrong(&failure.message);
-        let json = envelope::parse(text.as_bytes()).map_err(refused)?;
+        let json = envelope::read_json(text.as_bytes()).map_err(refused)?;
         let envelope = Envelope::read(&json).map_err(refused)?;
         let proof = prove(&envelope, now, reader.window).map_err(refused)?;
         if proof.key != reader.hub {
             return Err(wrong("is not signed by the hub"));
         }
-        if envelope.kind != Kind::Welcome || envelope.recipient.is_some_and(|to| to != reader.me) {
+        if envelope.message_type != MessageType::Welcome
+            || envelope.recipient.is_some_and(|to| to != reader.me)
+        {
             return Err(wrong("is not a WELCOME, or is addressed to another recipient"));
         }
         let said = Welcome::read(envelope.payload).map_err(refused)?;
@@ -110,10 +112,10 @@ impl Welcomed {
         let until = said.inbox_token_expires_at;
         Ok(Self {
             hub: proof.key.did(),
-            inbox_until: said.inbox_token.and(until),
+            inbox_expires_at: said.inbox_token.and(until),
             webhook_secret: said.webhook_secret.and_then(WebhookSecret::read),
             raw: text.to_owned(),
-            token: said.inbox_token.map(|token| Token { key: Key::new(token), until }),
+            token: said.inbox_token.map(|token| Token { key: Key::new(token), expires_at: until }),
         })
     }
 }

@@ -1,18 +1,18 @@
 //! An identity: a signing key. The holder of the key is the agent.
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::{Composer, Draft, Kind};
+use rialto_protocols::agora::{EnvelopeSigner, MessageType, UnsignedEnvelope};
 use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
 
-use super::signed_envelope::Sealed;
 use super::seed::Seed;
+use super::signed_envelope::SignedEnvelope;
 use crate::call::CallError;
 use crate::clock;
 
 /// A signing key with its public key.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    composer: Composer,
+    composer: EnvelopeSigner,
     secret: SecretKey,
 }
 
@@ -20,7 +20,7 @@ impl Identity {
     /// The identity of this seed.
     pub fn new(seed: &Seed) -> Self {
         let secret = seed.key();
-        Self { composer: Composer::new(secret.clone()), secret }
+        Self { composer: EnvelopeSigner::new(secret.clone()), secret }
     }
 
     /// The public key.
@@ -38,54 +38,54 @@ impl Identity {
     }
 
     /// Signs a payload, a JSON object as text, with the current time and a new id.
-    pub fn seal(
+    pub fn sign(
         &self,
-        kind: Kind,
+        kind: MessageType,
         payload: &str,
         recipient: Option<PublicKey>,
-    ) -> Result<Sealed, CallError> {
-        self.seal_as(&fresh_id()?, clock::now(), kind, payload, recipient)
+    ) -> Result<SignedEnvelope, CallError> {
+        self.sign_with_id(&new_id()?, clock::now(), kind, payload, recipient)
     }
 
     /// Like `sign`, but valid at one hub only, so that it cannot be used elsewhere. Addressed to an
     /// agent there, or to one the hub chooses.
-    pub fn seal_at(
+    pub fn sign_for_hub(
         &self,
         hub: PublicKey,
-        kind: Kind,
+        kind: MessageType,
         payload: &str,
         recipient: Option<PublicKey>,
-    ) -> Result<Sealed, CallError> {
+    ) -> Result<SignedEnvelope, CallError> {
         let to = (Some(recipient.unwrap_or(hub)), Some(hub));
-        self.seal_to(&fresh_id()?, clock::now(), kind, payload, to)
+        self.sign_draft(&new_id()?, clock::now(), kind, payload, to)
     }
 
     /// Like `sign`, with an id and a time of your own. An id must not be used twice.
-    pub fn seal_as(
+    pub fn sign_with_id(
         &self,
         id: &str,
         timestamp: Timestamp,
-        kind: Kind,
+        kind: MessageType,
         payload: &str,
         recipient: Option<PublicKey>,
-    ) -> Result<Sealed, CallError> {
-        self.seal_to(id, timestamp, kind, payload, (recipient, None))
+    ) -> Result<SignedEnvelope, CallError> {
+        self.sign_draft(id, timestamp, kind, payload, (recipient, None))
     }
 
-    fn seal_to(
+    fn sign_draft(
         &self,
         id: &str,
         timestamp: Timestamp,
-        kind: Kind,
+        kind: MessageType,
         payload: &str,
         (recipient, hub): (Option<PublicKey>, Option<PublicKey>),
-    ) -> Result<Sealed, CallError> {
-        let draft = Draft { id, timestamp, kind, payload, recipient, hub, bridge: None };
+    ) -> Result<SignedEnvelope, CallError> {
+        let draft = UnsignedEnvelope { id, timestamp, kind, payload, recipient, hub, bridge: None };
         let signed = self.composer.sign(&draft).map_err(|bad| {
             let hint = format!("the payload of {kind} must be a JSON object; see {}", bad.field);
             CallError::invalid(bad.message, Some(hint))
         })?;
-        Ok(Sealed {
+        Ok(SignedEnvelope {
             id: id.to_owned(),
             kind,
             recipient,
@@ -99,14 +99,14 @@ impl Identity {
 
     /// Signs the same message with a new time. It keeps its id, so that a receiver that already
     /// accepted it refuses it instead of executing it twice.
-    pub fn seal_again(&self, old: &Sealed) -> Result<Sealed, CallError> {
+    pub fn sign_again(&self, old: &SignedEnvelope) -> Result<SignedEnvelope, CallError> {
         let to = (old.recipient, old.hub);
-        self.seal_to(&old.id, clock::now(), old.kind, &old.payload, to)
+        self.sign_draft(&old.id, clock::now(), old.kind, &old.payload, to)
     }
 }
 
 /// A random UUID (version 4).
-pub(super) fn fresh_id() -> Result<String, CallError> {
+pub(super) fn new_id() -> Result<String, CallError> {
     let mut bytes = [0; 16];
     match getrandom::fill(&mut bytes) {
         Ok(()) => Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()),
@@ -120,7 +120,7 @@ pub(super) fn fresh_id() -> Result<String, CallError> {
 mod tests {
     use super::*;
     use rialto_core::time::Millis;
-    use rialto_protocols::agora::envelope::parse;
+    use rialto_protocols::agora::envelope::read_json;
     use rialto_protocols::agora::{Envelope, prove};
 
     fn is_v4(id: &str) -> bool {
@@ -131,17 +131,17 @@ mod tests {
     fn what_is_sealed_can_be_proven_and_has_a_name_of_its_own() {
         let me = Identity::new(&Seed::from_bytes([1; 32]));
         let you = Identity::new(&Seed::from_bytes([2; 32]));
-        let one = me.seal(Kind::Hello, r#"{"name":"é"}"#, Some(you.key())).expect("sealed");
-        let two = me.seal(Kind::Hello, "{}", None).expect("sealed");
+        let one = me.sign(MessageType::Hello, r#"{"name":"é"}"#, Some(you.key())).expect("sealed");
+        let two = me.sign(MessageType::Hello, "{}", None).expect("sealed");
         assert!(is_v4(&one.id) && one.id != two.id);
-        let json = parse(one.as_str().as_bytes()).expect("JSON");
+        let json = read_json(one.as_str().as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json).expect("an envelope");
         let proof = prove(&envelope, clock::now(), Millis::seconds(60)).expect("a proof");
         assert_eq!((proof.key, proof.canonical_sha256), (me.key(), one.sha256));
         assert_eq!(envelope.recipient, Some(you.key()));
-        let again = me.seal_again(&one).expect("sealed");
+        let again = me.sign_again(&one).expect("sealed");
         assert_eq!((again.id, again.payload), (one.id, one.payload));
-        let error = me.seal(Kind::Hello, "[]", None).expect_err("no object");
+        let error = me.sign(MessageType::Hello, "[]", None).expect_err("no object");
         assert!(matches!(error, CallError::Refused { status: 400, .. }));
     }
 }

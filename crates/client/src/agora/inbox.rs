@@ -17,12 +17,12 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::agent::Agent;
+use super::incoming::{IncomingEnvelope, TrustError};
 use super::response;
-use super::incoming::{Incoming, NotTrusted};
 use crate::call::{CallError, retry_after};
 use crate::key::Key;
 use crate::origin_client;
-use crate::retry::{Retry, random};
+use crate::retry::{RetryPolicy, random};
 
 /// Maximum event size: the longest envelope and its receipt.
 const EVENT_BYTES_MAX: usize = BODY_MAX + (64 << 10);
@@ -36,7 +36,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Where to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Listen {
+pub struct InboxOptions {
     /// After this position; 0 is the very beginning. By default the server starts with the first
     /// envelope that is not acknowledged.
     pub after: Option<u64>,
@@ -49,28 +49,28 @@ pub struct Inbox {
     /// The cursor to send at a reconnect.
     resume_from: Option<String>,
     /// The position of the last envelope that was returned or is buffered.
-    heard_to: u64,
+    last_position: u64,
     /// The end of the inbox when it was first opened; envelopes up to it are from before.
     backlog_to: Option<u64>,
-    stream: Option<Stream>,
-    ready: VecDeque<Result<Incoming, NotTrusted>>,
+    stream: Option<SseConnection>,
+    ready: VecDeque<Result<IncomingEnvelope, TrustError>>,
     failures: u32,
     retry_wait: Duration,
     ended: bool,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct SseConnection {
     answer: Response,
     parser: Parser,
 }
 
 /// An error that ends the inbox, or affects one envelope.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum InboxError {
     /// One envelope cannot be trusted; the following ones still arrive.
     #[error("{0}")]
-    NotTrusted(#[from] NotTrusted),
+    NotTrusted(#[from] TrustError),
     /// The server no longer gives this agent its inbox.
     #[error("{0}")]
     Ended(#[from] CallError),
@@ -87,11 +87,11 @@ struct Connected {
 impl Agent {
     /// Opens the inbox. Fails if the server cannot be reached now; later the inbox reconnects
     /// instead.
-    pub async fn inbox(&self, how: Listen) -> Result<Inbox, CallError> {
+    pub async fn inbox(&self, how: InboxOptions) -> Result<Inbox, CallError> {
         let mut inbox = Inbox {
             agent: self.clone(),
             resume_from: how.after.map(|after| after.to_string()),
-            heard_to: how.after.unwrap_or(0),
+            last_position: how.after.unwrap_or(0),
             backlog_to: None,
             stream: None,
             ready: VecDeque::new(),
@@ -107,15 +107,15 @@ impl Agent {
 impl Inbox {
     /// Waits for the next envelope; `None` after the end, which is first returned as an error. An
     /// envelope that cannot be trusted is an error too, and the next ones follow.
-    pub async fn next(&mut self) -> Option<Result<Incoming, Trouble>> {
+    pub async fn next(&mut self) -> Option<Result<IncomingEnvelope, InboxError>> {
         loop {
             if let Some(item) = self.ready.pop_front() {
-                return Some(item.map_err(Trouble::from));
+                return Some(item.map_err(InboxError::from));
             }
             if self.ended {
                 return None;
             }
-            if let Err(error) = self.listen().await {
+            if let Err(error) = self.read_next().await {
                 self.ended = true;
                 return Some(Err(error.into()));
             }
@@ -123,7 +123,7 @@ impl Inbox {
     }
 
     /// Acknowledges everything up to a position, so that it is not sent again.
-    pub async fn ack(&self, up_to: u64) -> Result<inbox::Acked, CallError> {
+    pub async fn ack(&self, up_to: u64) -> Result<inbox::AckAnswer, CallError> {
         self.agent.ack(up_to).await
     }
 
@@ -133,16 +133,16 @@ impl Inbox {
     }
 
     /// Puts envelopes back for another reader; they come next, in this order.
-    pub fn put_back(&mut self, items: impl DoubleEndedIterator<Item = Incoming>) {
+    pub fn put_back(&mut self, items: impl DoubleEndedIterator<Item = IncomingEnvelope>) {
         for item in items.rev() {
             self.ready.push_front(Ok(item));
         }
     }
 
     /// Reads the next part of the stream, or reconnects. An error ends the inbox.
-    async fn listen(&mut self) -> Result<(), CallError> {
+    async fn read_next(&mut self) -> Result<(), CallError> {
         let Some(stream) = &mut self.stream else {
-            sleep(self.wait()).await;
+            sleep(self.reconnect_delay()).await;
             return match self.connect().await {
                 Err(error) if is_final(&error) => Err(error),
                 Err(_) => {
@@ -164,7 +164,7 @@ impl Inbox {
             self.retry_wait = Duration::from_millis(ms).clamp(WAIT_MIN, WAIT_MAX);
         }
         for event in events {
-            self.hear(&event);
+            self.handle_event(&event);
         }
         // A reconnect would only return the same event.
         pushed.map_err(|error| CallError::Unreadable(error.to_string()))
@@ -173,11 +173,11 @@ impl Inbox {
     async fn connect(&mut self) -> Result<(), CallError> {
         let (agent, resume) = (&self.agent, self.resume_from.clone());
         let answer = agent.with_token(|token| open(agent, token, resume.clone())).await?;
-        self.stream = Some(Stream { answer, parser: Parser::new(EVENT_BYTES_MAX) });
+        self.stream = Some(SseConnection { answer, parser: Parser::new(EVENT_BYTES_MAX) });
         Ok(())
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn handle_event(&mut self, event: &Event) {
         self.failures = 0;
         match event.event.as_str() {
             "connected" => {
@@ -193,11 +193,11 @@ impl Inbox {
             }
             "envelope" => {
                 let position = event.id.as_deref().and_then(|id| id.parse::<u64>().ok());
-                if position.is_some_and(|position| position <= self.heard_to) {
+                if position.is_some_and(|position| position <= self.last_position) {
                     return;
                 }
                 if let Some(position) = position {
-                    self.heard_to = position;
+                    self.last_position = position;
                     self.resume_from.clone_from(&event.id);
                 }
                 self.ready.push_back(self.read(position, &event.data));
@@ -206,24 +206,34 @@ impl Inbox {
         }
     }
 
-    fn read(&self, position: Option<u64>, data: &str) -> Result<Incoming, NotTrusted> {
-        let event: inbox::Event<'_> = serde_json::from_str(data)
-            .map_err(|error| NotTrusted::Unreadable(error.to_string()))?;
+    fn read(&self, position: Option<u64>, data: &str) -> Result<IncomingEnvelope, TrustError> {
+        let event: inbox::InboxEvent<'_> = serde_json::from_str(data)
+            .map_err(|error| TrustError::Unreadable(error.to_string()))?;
         let receipt = event.receipt.map(RawValue::get);
-        Incoming::vouched(event.envelope.get(), receipt, position, self.agent.reader())
+        IncomingEnvelope::verify_receipt(
+            event.envelope.get(),
+            receipt,
+            position,
+            self.agent.trust_context(),
+        )
     }
 
     /// How long to wait before the next connection: at least what the server asks for, and longer
     /// with each failure in a row.
-    fn wait(&self) -> Duration {
-        let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
+    fn reconnect_delay(&self) -> Duration {
+        let retry = RetryPolicy {
+            max_attempts: u32::MAX,
+            initial_delay: self.retry_wait * 2,
+            max_delay: WAIT_MAX,
+        };
         retry.backoff(self.failures.saturating_add(1), random())
     }
 }
 
 async fn open(agent: &Agent, token: Key, resume: Option<String>) -> Result<Response, CallError> {
-    let url = agent.server().at(&["inbox"]);
-    let mut request = agent.server().line().with_key(token).stream(Method::GET, url)?;
+    let url = agent.server().url(&["inbox"]);
+    let mut request =
+        agent.server().client().with_key(token).streaming_request(Method::GET, url)?;
     request = request.header(ACCEPT, "text/event-stream");
     if let Some(id) = resume {
         request = request.header("last-event-id", id);
@@ -233,8 +243,8 @@ async fn open(agent: &Agent, token: Key, resume: Option<String>) -> Result<Respo
         return Ok(answer);
     }
     let (status, after) = (answer.status(), retry_after(answer.headers()));
-    let body = origin_client::body(&mut answer, REFUSAL_BYTES_MAX).await?;
-    Err(response::refusal(status, after, &body))
+    let body = origin_client::read_body(&mut answer, REFUSAL_BYTES_MAX).await?;
+    Err(response::parse_refusal(status, after, &body))
 }
 
 /// Whether this error means that the server will never give this inbox to this agent.

@@ -3,56 +3,67 @@
 use std::future::Future;
 
 use reqwest::Method;
-use rialto_protocols::agora::inbox::{Ack, Acked, Messages};
-use rialto_protocols::agora::thread::Thread;
+use rialto_protocols::agora::inbox::{Ack, AckAnswer, InboxPage};
+use rialto_protocols::agora::thread::RequestView;
 use serde_json::value::RawValue;
 
 use super::agent::Agent;
-use super::incoming::{Incoming, NotTrusted};
+use super::incoming::{IncomingEnvelope, TrustError};
 use crate::call::CallError;
 use crate::key::Key;
 
 /// One page of an inbox.
 #[derive(Debug)]
-pub struct Page {
+pub struct EnvelopePage {
     /// Envelopes, oldest first; one that cannot be trusted is an error with the reason.
-    pub items: Vec<Result<Incoming, NotTrusted>>,
+    pub items: Vec<Result<IncomingEnvelope, TrustError>>,
     /// The position to continue after.
     pub next_after: u64,
 }
 
 impl Agent {
     /// A page of the inbox: what follows a position, or what is not acknowledged.
-    pub async fn messages(&self, after: Option<u64>, limit: u32) -> Result<Page, CallError> {
-        let mut url = self.server().at(&["messages"]);
+    pub async fn messages(
+        &self,
+        after: Option<u64>,
+        limit: u32,
+    ) -> Result<EnvelopePage, CallError> {
+        let mut url = self.server().url(&["messages"]);
         url.query_pairs_mut().append_pair("limit", &limit.to_string());
         if let Some(after) = after {
             url.query_pairs_mut().append_pair("after", &after.to_string());
         }
-        let ask = |token| self.server().read(token, Method::GET, url.clone(), None);
+        let ask = |token| self.server().call_with_token(token, Method::GET, url.clone(), None);
         let raw: Box<RawValue> = self.with_token(ask).await?;
-        let page: Messages<'_> = serde_json::from_str(raw.get())
+        let page: InboxPage<'_> = serde_json::from_str(raw.get())
             .map_err(|error| CallError::Unreadable(error.to_string()))?;
         let items = page.messages.iter().map(|item| {
             let receipt = item.receipt.map(RawValue::get);
-            Incoming::vouched(item.envelope.get(), receipt, Some(item.position), self.reader())
+            IncomingEnvelope::verify_receipt(
+                item.envelope.get(),
+                receipt,
+                Some(item.position),
+                self.trust_context(),
+            )
         });
-        Ok(Page { items: items.collect(), next_after: page.next_after })
+        Ok(EnvelopePage { items: items.collect(), next_after: page.next_after })
     }
 
     /// Acknowledges everything up to a position, so that it is not sent again.
-    pub async fn ack(&self, up_to: u64) -> Result<Acked, CallError> {
-        let url = self.server().at(&["inbox", "ack"]);
+    pub async fn ack(&self, up_to: u64) -> Result<AckAnswer, CallError> {
+        let url = self.server().url(&["inbox", "ack"]);
         let body = serde_json::to_string(&Ack { up_to })
             .map_err(|error| CallError::Unreadable(error.to_string()))?;
-        let ask = |token| self.server().read(token, Method::POST, url.clone(), Some(body.clone()));
+        let ask = |token| {
+            self.server().call_with_token(token, Method::POST, url.clone(), Some(body.clone()))
+        };
         self.with_token(ask).await
     }
 
     /// The state of a request. Only its parties may read it.
-    pub async fn thread(&self, request_id: &str) -> Result<Thread, CallError> {
-        let url = self.server().at(&["requests", request_id]);
-        let ask = |token| self.server().read(token, Method::GET, url.clone(), None);
+    pub async fn thread(&self, request_id: &str) -> Result<RequestView, CallError> {
+        let url = self.server().url(&["requests", request_id]);
+        let ask = |token| self.server().call_with_token(token, Method::GET, url.clone(), None);
         self.with_token(ask).await
     }
 
@@ -61,11 +72,11 @@ impl Agent {
     where
         F: Future<Output = Result<T, CallError>>,
     {
-        let token = self.token().await?;
+        let token = self.inbox_token().await?;
         match ask(token.clone()).await {
             Err(CallError::Refused { status: 401, .. }) => {
                 self.forget_token(&token).await;
-                ask(self.token().await?).await
+                ask(self.inbox_token().await?).await
             }
             answer => answer,
         }

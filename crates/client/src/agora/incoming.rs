@@ -2,15 +2,15 @@
 //! is not addressed to another agent.
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::receipt::{self, Untrusted};
-use rialto_protocols::agora::{Bridge, Envelope, Failure, Kind, Proof, envelope, prove};
+use rialto_protocols::agora::receipt::{self, ReceiptError};
+use rialto_protocols::agora::{Bridge, Envelope, Failure, MessageType, Proof, envelope, prove};
 use rialto_protocols::kit::ed25519::PublicKey;
 
-use super::payload::Said;
+use super::payload::EnvelopePayload;
 
 /// A message from another agent or the hub.
 #[derive(Clone, Debug)]
-pub struct Incoming {
+pub struct IncomingEnvelope {
     /// Its position in the inbox; `None` if it did not come from one.
     pub position: Option<u64>,
     /// The sender's id for it.
@@ -18,11 +18,11 @@ pub struct Incoming {
     /// The sender.
     pub sender: PublicKey,
     /// The message type.
-    pub kind: Kind,
+    pub kind: MessageType,
     /// The recipient, if it names one; it is then the reader.
     pub recipient: Option<PublicKey>,
     /// The payload.
-    pub said: Said,
+    pub payload: EnvelopePayload,
     /// When the hub received it, or when it arrived here.
     pub received_at: Timestamp,
     /// Protocol and name of an agent for which the hub signs, as the envelope claims (R70). Any
@@ -33,28 +33,28 @@ pub struct Incoming {
 
 /// Why an envelope cannot be trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTrusted {
+pub enum TrustError {
     /// It is malformed, not signed by its sender, or not fresh.
     #[error("the envelope is refused: {}", .0.message)]
     Envelope(Box<Failure>),
     /// Its receipt does not prove it.
     #[error("{0}")]
-    Receipt(Box<Untrusted>),
+    Receipt(Box<ReceiptError>),
     /// There is no receipt.
     #[error("the envelope has no receipt from the hub")]
     NoReceipt,
     /// It is signed for another receiver.
     #[error("the envelope is addressed to another recipient")]
-    NotForMe,
+    WrongRecipient,
     /// A delivery that is not from the hub.
     #[error("{0}")]
-    Delivery(crate::webhook_signature::NotVerified),
+    Delivery(crate::webhook_signature::VerifyError),
     /// The text does not contain an envelope.
     #[error("not an envelope with a receipt: {0}")]
     Unreadable(String),
 }
 
-impl From<Failure> for NotTrusted {
+impl From<Failure> for TrustError {
     fn from(failure: Failure) -> Self {
         Self::Envelope(Box::new(failure))
     }
@@ -62,36 +62,40 @@ impl From<Failure> for NotTrusted {
 
 /// The reader's key and the hub's key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader {
+pub(super) struct TrustContext {
     pub(super) me: PublicKey,
     pub(super) hub: PublicKey,
     pub(super) window: Millis,
 }
 
-impl Incoming {
+impl IncomingEnvelope {
     /// The whole envelope as received.
     pub fn raw(&self) -> &str {
         &self.raw
     }
 
     /// Accepts an envelope that its hub's receipt proves, however old it is by now.
-    pub(super) fn vouched(
+    pub(super) fn verify_receipt(
         text: &str,
         receipt: Option<&str>,
         position: Option<u64>,
-        reader: Reader,
-    ) -> Result<Self, NotTrusted> {
-        let json = envelope::parse(text.as_bytes())?;
+        reader: TrustContext,
+    ) -> Result<Self, TrustError> {
+        let json = envelope::read_json(text.as_bytes())?;
         let envelope = Envelope::read(&json)?;
-        let receipt = receipt.ok_or(NotTrusted::NoReceipt)?;
-        let (proof, at) = receipt::check(receipt, reader.hub, &envelope, reader.window)
-            .map_err(|why| NotTrusted::Receipt(Box::new(why)))?;
+        let receipt = receipt.ok_or(TrustError::NoReceipt)?;
+        let (proof, at) = receipt::check_receipt(receipt, reader.hub, &envelope, reader.window)
+            .map_err(|why| TrustError::Receipt(Box::new(why)))?;
         Self::of(&envelope, &proof, position, at, reader)
     }
 
     /// Accepts an envelope that arrives right now.
-    pub(super) fn fresh(text: &str, now: Timestamp, reader: Reader) -> Result<Self, NotTrusted> {
-        let json = envelope::parse(text.as_bytes())?;
+    pub(super) fn verify_fresh(
+        text: &str,
+        now: Timestamp,
+        reader: TrustContext,
+    ) -> Result<Self, TrustError> {
+        let json = envelope::read_json(text.as_bytes())?;
         let envelope = Envelope::read(&json)?;
         let proof = prove(&envelope, now, reader.window)?;
         Self::of(&envelope, &proof, None, now, reader)
@@ -102,11 +106,11 @@ impl Incoming {
         proof: &Proof,
         position: Option<u64>,
         received_at: Timestamp,
-        reader: Reader,
-    ) -> Result<Self, NotTrusted> {
+        reader: TrustContext,
+    ) -> Result<Self, TrustError> {
         let is_ours = |key| key == reader.me || key == reader.hub;
         if envelope.recipient.is_some_and(|key| !is_ours(key)) {
-            return Err(NotTrusted::NotForMe);
+            return Err(TrustError::WrongRecipient);
         }
         let bridge = envelope.bridge.and_then(Bridge::read);
         let of_hub = |bridge: &Bridge<'_>| PublicKey::parse(bridge.hub) == Ok(reader.hub);
@@ -114,9 +118,9 @@ impl Incoming {
             position,
             id: envelope.id.to_owned(),
             sender: proof.key,
-            kind: envelope.kind,
+            kind: envelope.message_type,
             recipient: envelope.recipient.filter(|key| *key == reader.me),
-            said: Said::read(envelope)?,
+            payload: EnvelopePayload::read(envelope)?,
             received_at,
             bridged: bridge
                 .filter(of_hub)

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// An offer for our request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
+pub struct ReceivedOffer {
     /// The id of the OFFER.
     pub offer_id: String,
     /// The agent that made it.
@@ -19,52 +19,52 @@ pub struct Proposal {
     /// How long the work would take.
     pub eta: Millis,
     /// Until when it can be accepted.
-    pub until: Instant,
+    pub expires_at: Instant,
 }
 
 /// Chooses the index of an offer to accept, if any.
-type Choose<'a> = dyn FnMut(&[Proposal]) -> Option<usize> + Send + 'a;
+type ChooseOffer<'a> = dyn FnMut(&[ReceivedOffer]) -> Option<usize> + Send + 'a;
 
 /// Options for a negotiation.
-pub struct Negotiation<'a> {
+pub struct NegotiationOptions<'a> {
     pub(super) collect: Duration,
     pub(super) enough: usize,
-    pub(super) choose: Box<Choose<'a>>,
+    pub(super) choose: Box<ChooseOffer<'a>>,
     pub(super) part: Box<dyn FnMut(&str) + Send + 'a>,
     pub(super) payment_proof: Option<String>,
 }
 
-impl Default for Negotiation<'_> {
+impl Default for NegotiationOptions<'_> {
     fn default() -> Self {
         Self {
             collect: Duration::from_secs(2),
             enough: usize::MAX,
-            choose: Box::new(cheapest),
+            choose: Box::new(choose_cheapest),
             part: Box::new(|_| {}),
             payment_proof: None,
         }
     }
 }
 
-impl<'a> Negotiation<'a> {
+impl<'a> NegotiationOptions<'a> {
     /// Collects offers for this long before choosing; if there is none by then, chooses as soon as
     /// the first one arrives.
-    pub fn collect(self, collect: Duration) -> Self {
+    pub fn collect_for(self, collect: Duration) -> Self {
         Self { collect, ..self }
     }
 
     /// Chooses as soon as there are this many offers.
-    pub fn enough(self, enough: usize) -> Self {
+    pub fn max_offers(self, enough: usize) -> Self {
         Self { enough: enough.max(1), ..self }
     }
 
     /// Chooses by your own rule; `None` accepts none and withdraws the request.
-    pub fn choose(self, choose: impl FnMut(&[Proposal]) -> Option<usize> + Send + 'a) -> Self {
+    pub fn choose(self, choose: impl FnMut(&[ReceivedOffer]) -> Option<usize> + Send + 'a) -> Self {
         Self { choose: Box::new(choose), ..self }
     }
 
     /// Calls this with every partial result.
-    pub fn parts(self, part: impl FnMut(&str) + Send + 'a) -> Self {
+    pub fn on_part(self, part: impl FnMut(&str) + Send + 'a) -> Self {
         Self { part: Box::new(part), ..self }
     }
 
@@ -75,7 +75,7 @@ impl<'a> Negotiation<'a> {
 }
 
 /// The cheapest offer, and among equals the quickest.
-pub fn cheapest(offers: &[Proposal]) -> Option<usize> {
+pub fn choose_cheapest(offers: &[ReceivedOffer]) -> Option<usize> {
     let best = offers.iter().enumerate().min_by_key(|(_, offer)| (offer.cost, offer.eta.0));
     best.map(|(place, _)| place)
 }
@@ -86,14 +86,14 @@ mod tests {
 
     #[test]
     fn the_cheapest_is_taken_and_the_quickest_among_equals() {
-        let offer = |micros, eta| Proposal {
+        let offer = |micros, eta| ReceivedOffer {
             offer_id: String::new(),
             provider: PublicKey::from_bytes([1; 32]),
             cost: Credits::from_micros(micros),
             eta: Millis(eta),
-            until: Instant::now(),
+            expires_at: Instant::now(),
         };
-        assert_eq!(cheapest(&[]), None);
-        assert_eq!(cheapest(&[offer(3, 1), offer(2, 9), offer(2, 5)]), Some(2));
+        assert_eq!(choose_cheapest(&[]), None);
+        assert_eq!(choose_cheapest(&[offer(3, 1), offer(2, 9), offer(2, 5)]), Some(2));
     }
 }

@@ -4,21 +4,21 @@ use rialto_core::money::Credits;
 use rialto_protocols::agora::Code;
 use rialto_protocols::kit::ed25519::PublicKey;
 
-use super::negotiation_options::Proposal;
+use super::negotiation_options::ReceivedOffer;
 
 /// How a request ended.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The work is done.
-    Done(Work),
+    Done(CompletedWork),
     /// The provider or the hub says that the work will not be done.
-    Failed(Failed),
+    Failed(RequestFailure),
     /// None of these offers was accepted, and the request was withdrawn.
-    NoDeal {
+    NoOfferAccepted {
         /// The id of the REQUEST.
         request_id: String,
         /// The offers.
-        offers: Vec<Proposal>,
+        offers: Vec<ReceivedOffer>,
     },
     /// Nothing arrived in time.
     TimedOut {
@@ -29,7 +29,7 @@ pub enum Outcome {
 
 /// Completed work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work {
+pub struct CompletedWork {
     /// The id of the REQUEST.
     pub request_id: String,
     /// The provider.
@@ -37,14 +37,14 @@ pub struct Work {
     /// The result: a JSON object, as text. Earlier partial results went to the callback.
     pub data: String,
     /// Whether the provider marked it as complete, rather than as the last part.
-    pub whole: bool,
+    pub is_complete: bool,
     /// The agreed price; `None` without a negotiation.
     pub cost: Option<Credits>,
 }
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct RequestFailure {
     /// The id of the REQUEST.
     pub request_id: String,
     /// The sender of the ERROR.

@@ -1,17 +1,19 @@
 //! The payload of an envelope, as owned values.
 
 use rialto_core::money::Credits;
-use rialto_core::number::integer;
+use rialto_core::number::parse_integer;
 use rialto_core::time::Millis;
-use rialto_protocols::agora::payload::result::Status;
-use rialto_protocols::agora::payload::{Heard, Hello, Mood, Notice, Payload, Welcome};
-use rialto_protocols::agora::thread::State;
-use rialto_protocols::agora::{Code, Envelope, Failure, Kind};
+use rialto_protocols::agora::payload::result::ResultStatus;
+use rialto_protocols::agora::payload::{
+    AgentStatus, Hello, MessageStatus, Payload, StatusUpdate, Welcome,
+};
+use rialto_protocols::agora::thread::RequestState;
+use rialto_protocols::agora::{Code, Envelope, Failure, MessageType};
 use rialto_protocols::kit::ijson;
 
 /// The payload of an envelope. Objects in it are JSON text as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum EnvelopePayload {
     /// An agent announces itself.
     Hello {
         /// The nonce that the WELCOME repeats.
@@ -29,12 +31,12 @@ pub enum Said {
         hello_sender: Option<String>,
     },
     /// The status of an agent, if it is one of the five defined words.
-    Doing {
+    AgentStatus {
         /// The status.
-        mood: Option<Mood>,
+        status: Option<AgentStatus>,
     },
     /// The status of a message: `accepted`, `received`, `offer_closed`.
-    Notice {
+    MessageStatus {
         /// The status.
         status: String,
         /// The message's id.
@@ -42,7 +44,7 @@ pub enum Said {
         /// The REQUEST it belongs to.
         request_id: Option<String>,
         /// The state of that request.
-        state: Option<State>,
+        state: Option<RequestState>,
     },
     /// A request for work. `has_budget` distinguishes a budget without a maximum from no budget.
     Request {
@@ -82,7 +84,7 @@ pub enum Said {
         /// The REQUEST.
         request_id: String,
         /// Whether it is complete.
-        status: Status,
+        status: ResultStatus,
         /// The result.
         data: String,
     },
@@ -107,7 +109,7 @@ pub enum Said {
     },
 }
 
-impl Said {
+impl EnvelopePayload {
     /// Reads the payload of an envelope.
     pub(super) fn read(envelope: &Envelope<'_>) -> Result<Self, Failure> {
         Ok(match Payload::read(envelope)? {
@@ -144,7 +146,7 @@ impl Said {
                 retry_after_seconds: number(envelope, "retry_after_seconds"),
                 hint: failed.hint.map(str::to_owned),
             },
-            Payload::Open => open(envelope),
+            Payload::Unspecified => open(envelope),
         })
     }
 
@@ -152,7 +154,7 @@ impl Said {
     pub fn request_id(&self) -> Option<&str> {
         match self {
             Self::Offer { request_id, .. } | Self::Result { request_id, .. } => Some(request_id),
-            Self::Error { request_id, .. } | Self::Notice { request_id, .. } => {
+            Self::Error { request_id, .. } | Self::MessageStatus { request_id, .. } => {
                 request_id.as_deref()
             }
             _ => None,
@@ -161,45 +163,47 @@ impl Said {
 }
 
 /// HELLO, WELCOME and STATUS may contain anything; only known fields are read (R60).
-fn open(envelope: &Envelope<'_>) -> Said {
+fn open(envelope: &Envelope<'_>) -> EnvelopePayload {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let payload = envelope.payload;
-    match envelope.kind {
-        Kind::Hello => {
+    match envelope.message_type {
+        MessageType::Hello => {
             let hello = Hello::read(payload).unwrap_or_default();
-            Said::Hello { nonce: owned(hello.nonce), name: owned(hello.name) }
+            EnvelopePayload::Hello { nonce: owned(hello.nonce), name: owned(hello.name) }
         }
-        Kind::Welcome => {
+        MessageType::Welcome => {
             let welcome = Welcome::read(payload).unwrap_or_default();
-            Said::Welcome {
+            EnvelopePayload::Welcome {
                 nonce: owned(welcome.nonce),
                 hello_id: owned(welcome.hello_id),
                 hello_sender: owned(welcome.hello_sender),
             }
         }
-        _ => match Notice::read(payload) {
-            Some(notice) => Said::Notice {
+        _ => match MessageStatus::read(payload) {
+            Some(notice) => EnvelopePayload::MessageStatus {
                 status: notice.status.to_owned(),
                 message_id: owned(notice.message_id),
                 request_id: owned(notice.request_id),
                 state: notice.state,
             },
-            None => Said::Doing { mood: Heard::read(payload).ok().and_then(|heard| heard.status) },
+            None => EnvelopePayload::AgentStatus {
+                status: StatusUpdate::read(payload).ok().and_then(|heard| heard.status),
+            },
         },
     }
 }
 
 fn text(envelope: &Envelope<'_>, name: &str) -> Option<String> {
-    match envelope.payload.get(name)?.kind() {
-        ijson::Kind::Text(text) => Some(text.clone().into_owned()),
+    match envelope.payload.get(name)?.value() {
+        ijson::JsonValue::String(text) => Some(text.clone().into_owned()),
         _ => None,
     }
 }
 
 fn number(envelope: &Envelope<'_>, name: &str) -> Option<u64> {
-    match envelope.payload.get(name)?.kind() {
-        ijson::Kind::Number(digits) => {
-            integer(digits).ok().and_then(|value| u64::try_from(value).ok())
+    match envelope.payload.get(name)?.value() {
+        ijson::JsonValue::Number(digits) => {
+            parse_integer(digits).ok().and_then(|value| u64::try_from(value).ok())
         }
         _ => None,
     }

@@ -12,7 +12,7 @@ use crate::call::CallError;
 
 /// The work to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct RequestSpec {
     resource: String,
     params: String,
     /// Outer `None`: no budget. Inner `None`: a budget without a maximum.
@@ -21,7 +21,7 @@ pub struct Order {
     to: Option<PublicKey>,
 }
 
-impl Order {
+impl RequestSpec {
     /// Work of a kind, such as `agora:search:v1`, with its input: a JSON object, as text.
     pub fn new(resource: impl Into<String>, params: impl Into<String>) -> Self {
         let (resource, params) = (resource.into(), params.into());
@@ -60,13 +60,13 @@ impl Order {
     }
 
     /// The maximum price, if set.
-    pub fn max(&self) -> Option<Credits> {
+    pub fn max_cost(&self) -> Option<Credits> {
         self.budget.flatten()
     }
 
     /// The payload of the REQUEST.
     pub(super) fn payload(&self) -> Result<String, CallError> {
-        json_object::check("params", &self.params)?;
+        json_object::check_object("params", &self.params)?;
         let request = Request {
             resource: &self.resource,
             params: &self.params,
@@ -81,13 +81,13 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn written(order: &Order) -> String {
+    fn written(order: &RequestSpec) -> String {
         order.payload().expect("an order")
     }
 
     #[test]
     fn an_order_says_what_was_ordered_and_no_more() {
-        let plain = Order::new("agora:time:v1", "{}");
+        let plain = RequestSpec::new("agora:time:v1", "{}");
         assert_eq!(written(&plain), r#"{"resource":"agora:time:v1","params":{}}"#);
         let full = plain.budget(Credits::from_micros(5_250_000)).timeout(Duration::from_secs(2));
         assert_eq!(
@@ -95,6 +95,6 @@ mod tests {
             r#"{"resource":"agora:time:v1","params":{},"budget":{"max":5.25},"timeout":2000}"#
         );
         assert!(written(&full.open_budget()).contains(r#""budget":{}"#));
-        assert!(Order::new("x", r#"{},"budget":{"max":9}"#).payload().is_err());
+        assert!(RequestSpec::new("x", r#"{},"budget":{"max":9}"#).payload().is_err());
     }
 }

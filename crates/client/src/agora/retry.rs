@@ -8,17 +8,17 @@ use std::time::Duration;
 use rialto_core::time::{Millis, Timestamp};
 
 use crate::call::CallError;
-use crate::retry::{Retry, random};
+use crate::retry::{RetryPolicy, random};
 
 /// How long to wait before sending the same envelope again; `None` if it must not be sent again.
-pub(super) fn wait(retry: &Retry, tries: u32, error: &CallError) -> Option<Duration> {
-    let at_least = hope(error)?;
-    let allowed = tries < retry.tries_max && at_least <= retry.longest;
+pub(super) fn retry_delay(retry: &RetryPolicy, tries: u32, error: &CallError) -> Option<Duration> {
+    let at_least = min_retry_delay(error)?;
+    let allowed = tries < retry.max_attempts && at_least <= retry.max_delay;
     allowed.then(|| retry.backoff(tries, random()).max(at_least))
 }
 
 /// The minimum wait before the same envelope can succeed; `None` if it cannot.
-fn hope(error: &CallError) -> Option<Duration> {
+fn min_retry_delay(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
         CallError::Refused { status: 429 | 502 | 503 | 504 | 507, retry_after, .. } => {
@@ -76,7 +76,7 @@ mod tests {
             (CallError::TimedOut { url: String::new() }, true),
             (CallError::Unreadable(String::new()), false),
         ] {
-            let wait = wait(&Retry::default(), 1, &error);
+            let wait = retry_delay(&RetryPolicy::default(), 1, &error);
             assert_eq!(wait.is_some(), again, "{error:?}");
             if let CallError::Refused { retry_after: Some(after), .. } = error
                 && again
@@ -84,7 +84,7 @@ mod tests {
                 assert!(wait >= Some(after));
             }
         }
-        assert!(wait(&Retry::default(), 4, &refused(503, true, None)).is_none());
+        assert!(retry_delay(&RetryPolicy::default(), 4, &refused(503, true, None)).is_none());
     }
 
     #[test]

@@ -7,16 +7,16 @@ use rialto_protocols::kit::ed25519::PublicKey;
 /// Maximum number of messages; the oldest is dropped first.
 const SEEN_MAX: usize = 10_000;
 
-type Name = (PublicKey, String);
+type MessageId = (PublicKey, String);
 
 /// Messages by sender and id.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    names: HashSet<Name>,
-    oldest_first: VecDeque<Name>,
+pub(super) struct SeenMessages {
+    names: HashSet<MessageId>,
+    oldest_first: VecDeque<MessageId>,
 }
 
-impl Seen {
+impl SeenMessages {
     /// Adds a message; `false` if it was there already.
     pub(super) fn insert(&mut self, sender: PublicKey, id: &str) -> bool {
         let name = (sender, id.to_owned());
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn a_message_is_new_once_for_each_sender_until_it_is_forgotten() {
         let key = |byte| PublicKey::from_bytes([byte; 32]);
-        let mut seen = Seen::default();
+        let mut seen = SeenMessages::default();
         assert!(seen.insert(key(1), "a"));
         assert!(!seen.insert(key(1), "a"));
         assert!(seen.insert(key(2), "a"));

@@ -18,10 +18,10 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::agent::Agent;
 use super::handler::Handler;
-use super::inbox::{Inbox, Listen, Trouble};
-use super::incoming::Incoming;
+use super::inbox::{Inbox, InboxError, InboxOptions};
+use super::incoming::IncomingEnvelope;
 use crate::call::CallError;
-use dispatcher::Desk;
+use dispatcher::Dispatcher;
 
 /// How often finished requests are acknowledged.
 const ACK_EVERY: Duration = Duration::from_secs(1);
@@ -30,28 +30,28 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Options for serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Workplace {
+pub struct ServeOptions {
     /// Number of jobs at a time; further requests are refused with 503.
     pub concurrency: usize,
     /// Where to start reading.
-    pub listen: Listen,
+    pub listen: InboxOptions,
 }
 
-impl Default for Workplace {
+impl Default for ServeOptions {
     fn default() -> Self {
-        Self { concurrency: 16, listen: Listen::default() }
+        Self { concurrency: 16, listen: InboxOptions::default() }
     }
 }
 
 /// An error around a job.
 #[derive(Debug)]
-pub struct Mishap {
+pub struct ServeError {
     /// The REQUEST, if there is one.
     pub request_id: Option<String>,
     /// The action that failed.
-    pub what: &'static str,
+    pub action: &'static str,
     /// The reason.
-    pub why: String,
+    pub reason: String,
 }
 
 impl Agent {
@@ -59,12 +59,12 @@ impl Agent {
     /// have 5 seconds to finish; the rest is returned with an ERROR 503.
     pub async fn serve<H: Handler>(
         &self,
-        how: Workplace,
+        how: ServeOptions,
         handler: Arc<H>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), CallError> {
-        let mut inbox = Reading::start(self.inbox(how.listen).await?);
-        let mut desk = Desk::new(self.clone(), handler, how.concurrency);
+        let mut inbox = InboxTask::start(self.inbox(how.listen).await?);
+        let mut desk = Dispatcher::new(self.clone(), handler, how.concurrency);
         let mut ticks = interval(ACK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = pin!(stop);
@@ -72,36 +72,36 @@ impl Agent {
             tokio::select! {
                 () = &mut stop => break Ok(()),
                 next = inbox.items.recv() => match next {
-                    Some(Ok((incoming, old))) => desk.hear(incoming, old),
-                    Some(Err(Trouble::NotTrusted(why))) => {
-                        desk.mishap(None, "an envelope failed verification", why);
+                    Some(Ok((incoming, old))) => desk.handle_envelope(incoming, old),
+                    Some(Err(InboxError::NotTrusted(why))) => {
+                        desk.report_error(None, "an envelope failed verification", why);
                     }
-                    Some(Err(Trouble::Ended(error))) => break Err(error),
+                    Some(Err(InboxError::Ended(error))) => break Err(error),
                     None => break Ok(()),
                 },
-                Some(()) = desk.turn_ended() => {}
-                _ = ticks.tick() => desk.tidy().await,
+                Some(()) = desk.next_finished() => {}
+                _ = ticks.tick() => desk.ack_finished().await,
             }
         };
-        let finish = async { while desk.turn_ended().await.is_some() {} };
+        let finish = async { while desk.next_finished().await.is_some() {} };
         let _ = timeout(GRACE, finish).await;
-        desk.give_back().await;
-        desk.tidy().await;
+        desk.return_running().await;
+        desk.ack_finished().await;
         ended
     }
 }
 
 /// Envelopes, each with a flag that says whether it is from before the start.
-type Item = Result<(Incoming, bool), Trouble>;
+type Item = Result<(IncomingEnvelope, bool), InboxError>;
 
 /// An inbox that is read by its own task. Polling it in a `select!` would abort its reconnects
 /// again and again.
-struct Reading {
+struct InboxTask {
     items: mpsc::Receiver<Item>,
     task: JoinHandle<()>,
 }
 
-impl Reading {
+impl InboxTask {
     fn start(mut inbox: Inbox) -> Self {
         // One at a time: what the dispatcher has not taken stays at the hub.
         let (found, items) = mpsc::channel(1);
@@ -120,7 +120,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for InboxTask {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -6,16 +6,16 @@ use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use rialto_core::time::Millis;
 use rialto_protocols::agora::VERSION;
-use rialto_protocols::agora::about::About;
-use rialto_protocols::agora::directory::{Entry, Page};
+use rialto_protocols::agora::about::HubInfo;
+use rialto_protocols::agora::directory::{AgentEntry, DirectoryPage};
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::response::{self, Posted};
+use super::response::{self, ServerResponse};
 use crate::call::CallError;
 use crate::key::Key;
-use crate::origin_client::{self, Line, http_url};
+use crate::origin_client::{self, OriginClient, parse_http_url};
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "agora";
@@ -33,13 +33,13 @@ const WINDOW_MAX: Millis = Millis::minutes(10);
 /// A server and its key.
 #[derive(Clone, Debug)]
 pub struct Server {
-    line: Line,
+    client: OriginClient,
     base: Url,
     key: PublicKey,
     did: String,
     window: Millis,
     /// Timeout of an answer to an envelope, if it is not the default.
-    patience: Option<Duration>,
+    answer_timeout: Option<Duration>,
 }
 
 impl Server {
@@ -48,18 +48,21 @@ impl Server {
     /// The server's statement about its own key is trusted, like its address. Where that matters,
     /// compare [`Server::did`] with the value you expect.
     pub async fn discover(url: &str) -> Result<Self, CallError> {
-        Self::find(url, None).await
+        Self::discover_with_timeout(url, None).await
     }
 
     /// Like `discover`, for a server that may take longer to answer an envelope.
-    pub(super) async fn find(url: &str, patience: Option<Duration>) -> Result<Self, CallError> {
-        let base = mounted(http_url(url)?);
+    pub(super) async fn discover_with_timeout(
+        url: &str,
+        patience: Option<Duration>,
+    ) -> Result<Self, CallError> {
+        let base = mounted(parse_http_url(url)?);
         let line = match patience {
-            Some(silence) => Line::silent_for(&base, silence)?,
-            None => Line::new(&base)?,
+            Some(silence) => OriginClient::with_idle_timeout(&base, silence)?,
+            None => OriginClient::new(&base)?,
         };
         let request = line.request(Method::GET, base.clone())?;
-        let about: About = ask(request, DOCUMENT_BYTES_MAX).await?;
+        let about: HubInfo = ask(request, DOCUMENT_BYTES_MAX).await?;
         if about.protocol != VERSION {
             let told = format!("{base} uses {:?}, not {VERSION}", about.protocol);
             return Err(CallError::Unreadable(told));
@@ -67,7 +70,7 @@ impl Server {
         let wrong = |bad| CallError::Unreadable(format!("its key {bad}"));
         let key = PublicKey::from_did(&about.hub).map_err(wrong)?;
         let window = Millis(about.window_ms.clamp(1, WINDOW_MAX.0));
-        Ok(Self { line, base, key, did: about.hub, window, patience })
+        Ok(Self { client: line, base, key, did: about.hub, window, answer_timeout: patience })
     }
 
     /// The server's key.
@@ -86,16 +89,16 @@ impl Server {
     }
 
     /// All listed agents, or all that support a resource, best first.
-    pub async fn agents(&self, resource: Option<&str>) -> Result<Vec<Entry>, CallError> {
+    pub async fn agents(&self, resource: Option<&str>) -> Result<Vec<AgentEntry>, CallError> {
         let (mut agents, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PAGES_MAX {
-            let mut url = self.at(&["agents"]);
+            let mut url = self.url(&["agents"]);
             let pairs = [("resource", resource), ("cursor", cursor.as_deref())];
             for (name, value) in pairs.into_iter().filter_map(|(n, value)| Some((n, value?))) {
                 url.query_pairs_mut().append_pair(name, value);
             }
-            let request = self.line.request(Method::GET, url)?;
-            let page: Page = ask(request, PAGE_BYTES_MAX).await?;
+            let request = self.client.request(Method::GET, url)?;
+            let page: DirectoryPage = ask(request, PAGE_BYTES_MAX).await?;
             agents.extend(page.agents);
             match page.next_cursor {
                 Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
@@ -106,9 +109,9 @@ impl Server {
     }
 
     /// The directory entry of one agent.
-    pub async fn agent(&self, key: PublicKey) -> Result<Entry, CallError> {
-        let url = self.at(&["agents", &key.did()]);
-        ask(self.line.request(Method::GET, url)?, DOCUMENT_BYTES_MAX).await
+    pub async fn agent(&self, key: PublicKey) -> Result<AgentEntry, CallError> {
+        let url = self.url(&["agents", &key.did()]);
+        ask(self.client.request(Method::GET, url)?, DOCUMENT_BYTES_MAX).await
     }
 
     /// Posts an envelope once, to its own recipient or to the given agent, and waits at the server
@@ -118,44 +121,44 @@ impl Server {
         envelope: &str,
         to: Option<PublicKey>,
         wait: Duration,
-    ) -> Result<Posted, CallError> {
+    ) -> Result<ServerResponse, CallError> {
         let mut url = match to {
-            Some(key) => self.at(&["agents", &key.did()]),
-            None => self.at(&["envelopes"]),
+            Some(key) => self.url(&["agents", &key.did()]),
+            None => self.url(&["envelopes"]),
         };
         if !wait.is_zero() {
             let ms = wait.min(WAIT_MAX).as_millis().to_string();
             url.query_pairs_mut().append_pair("wait", &ms);
         }
-        let request = match self.patience {
-            Some(patience) => self.line.stream(Method::POST, url)?.timeout(patience),
-            None => self.line.request(Method::POST, url)?,
+        let request = match self.answer_timeout {
+            Some(patience) => self.client.streaming_request(Method::POST, url)?.timeout(patience),
+            None => self.client.request(Method::POST, url)?,
         };
         let request = request.header(CONTENT_TYPE, "application/json").body(envelope.to_owned());
-        Posted::ask(request).await
+        ServerResponse::send(request).await
     }
 
     /// Makes a read call with an inbox token.
-    pub(super) async fn read<T: DeserializeOwned>(
+    pub(super) async fn call_with_token<T: DeserializeOwned>(
         &self,
         token: Key,
         method: Method,
         url: Url,
         body: Option<String>,
     ) -> Result<T, CallError> {
-        let mut request = self.line.with_key(token).request(method, url)?;
+        let mut request = self.client.with_key(token).request(method, url)?;
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
         ask(request, PAGE_BYTES_MAX).await
     }
 
-    pub(super) fn line(&self) -> &Line {
-        &self.line
+    pub(super) fn client(&self) -> &OriginClient {
+        &self.client
     }
 
     /// The URL of a path below the protocol's path.
-    pub(super) fn at(&self, path: &[&str]) -> Url {
+    pub(super) fn url(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
@@ -170,9 +173,9 @@ async fn ask<T: DeserializeOwned>(
 ) -> Result<T, CallError> {
     let mut answer = origin_client::send(request).await?;
     let (status, after) = (answer.status(), crate::call::retry_after(answer.headers()));
-    let body = origin_client::body(&mut answer, max).await?;
+    let body = origin_client::read_body(&mut answer, max).await?;
     if !status.is_success() {
-        return Err(response::refusal(status, after, &body));
+        return Err(response::parse_refusal(status, after, &body));
     }
     serde_json::from_slice(&body).map_err(|error| CallError::Unreadable(error.to_string()))
 }

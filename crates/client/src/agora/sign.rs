@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use rialto_protocols::agora::{Envelope, VERSION, envelope};
 use rialto_protocols::kit::ed25519::PublicKey;
-use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::kit::jcs::{self, Edit};
 use rialto_protocols::kit::{base64url, rfc3339};
 
-use super::identity::{Identity, fresh_id};
+use super::identity::{Identity, new_id};
 use crate::call::CallError;
 use crate::clock;
 
@@ -21,19 +21,19 @@ impl Identity {
     /// missing; an existing signature is replaced.
     pub fn sign_envelope(&self, text: &str) -> Result<String, CallError> {
         let json = ijson::read(text.as_bytes()).map_err(refuse)?;
-        let Kind::Object(members) = json.kind() else {
+        let JsonValue::Object(members) = json.value() else {
             return Err(CallError::invalid("an envelope must be a JSON object", None));
         };
         let own = |name: &str| matches!(name, "protocol" | "id" | "timestamp" | "sender");
-        let given = |name: &str| json.get(name).filter(|value| *value.kind() != Kind::Null);
+        let given = |name: &str| json.get(name).filter(|value| *value.value() != JsonValue::Null);
         let or = |name: &str, made: String| match given(name) {
             Some(value) => value.raw().to_owned(),
             None => quoted(&made),
         };
         let mut unsigned = vec![
             ("protocol".into(), or("protocol", VERSION.to_owned())),
-            ("id".into(), or("id", fresh_id()?)),
-            ("timestamp".into(), or("timestamp", rfc3339::millis(clock::now()))),
+            ("id".into(), or("id", new_id()?)),
+            ("timestamp".into(), or("timestamp", rfc3339::format_millis(clock::now()))),
             ("sender".into(), self.sender(given("sender"))?),
         ];
         let rest = members.iter().filter(|(name, _)| !own(name));
@@ -46,11 +46,11 @@ impl Identity {
         let mut members: Vec<(Cow<'_, str>, String)> =
             vec![("id".into(), quoted(self.did())), ("signature".into(), "\"\"".to_owned())];
         let Some(given) = given else { return Ok(object(&members)) };
-        let Kind::Object(old) = given.kind() else {
+        let JsonValue::Object(old) = given.value() else {
             return Err(CallError::invalid("sender is not an object", None));
         };
         if let Some(id) = given.get("id")
-            && let Kind::Text(text) = id.kind()
+            && let JsonValue::String(text) = id.value()
             && !text.is_empty()
         {
             if PublicKey::parse(text) != Ok(self.key()) {
@@ -72,7 +72,7 @@ impl Identity {
             let example = bad.example.map(|example| format!("write it like {example}"));
             CallError::invalid(bad.message.to_string(), hint.or(example))
         };
-        let json = envelope::parse(unsigned.as_bytes()).map_err(failed)?;
+        let json = envelope::read_json(unsigned.as_bytes()).map_err(failed)?;
         let canonical = Envelope::read(&json).map_err(failed)?.canonical().to_owned();
         let signature = base64url::encode(&self.secret().sign(canonical.as_bytes()));
         // The members are sent as given; only the signature is new.
@@ -82,7 +82,7 @@ impl Identity {
 
 /// The text of `json` with one member replaced, and no white space between members.
 fn with(json: &Json<'_>, path: &[&str], to: &str) -> String {
-    let (Kind::Object(members), [name, rest @ ..]) = (json.kind(), path) else {
+    let (JsonValue::Object(members), [name, rest @ ..]) = (json.value(), path) else {
         return to.to_owned();
     };
     let written = members.iter().map(|(given, value)| {
@@ -93,26 +93,26 @@ fn with(json: &Json<'_>, path: &[&str], to: &str) -> String {
 }
 
 /// The canonical text of an envelope for signing: RFC 8785, with an empty signature.
-pub fn to_be_signed(text: &str) -> Result<String, CallError> {
+pub fn signing_input(text: &str) -> Result<String, CallError> {
     let json = ijson::read(text.as_bytes()).map_err(refuse)?;
-    let edit = Edit { path: SIGNATURE, to: Some("\"\"") };
-    jcs::canonical_with(&json, edit).map_err(|bad| CallError::invalid(bad.to_string(), None))
+    let edit = Edit { path: SIGNATURE, replacement: Some("\"\"") };
+    jcs::canonicalize_with(&json, edit).map_err(|bad| CallError::invalid(bad.to_string(), None))
 }
 
 /// The canonical text (RFC 8785) of any JSON value.
-pub fn canonical(text: &str) -> Result<String, CallError> {
+pub fn canonical_json(text: &str) -> Result<String, CallError> {
     let json = ijson::read(text.as_bytes()).map_err(refuse)?;
-    jcs::canonical(&json).map_err(|bad| CallError::invalid(bad.to_string(), None))
+    jcs::canonicalize(&json).map_err(|bad| CallError::invalid(bad.to_string(), None))
 }
 
-fn refuse(bad: ijson::Unreadable) -> CallError {
+fn refuse(bad: ijson::JsonError) -> CallError {
     let hint = "give one JSON value in UTF-8, without duplicate names".to_owned();
     CallError::invalid(format!("not valid JSON to sign: {bad}"), Some(hint))
 }
 
 fn quoted(text: &str) -> String {
     let mut out = String::new();
-    jcs::string(&mut out, text);
+    jcs::push_string(&mut out, text);
     out
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use rialto_protocols::agora::proof;
 
     fn proven(text: &str) -> bool {
-        let json = envelope::parse(text.as_bytes()).expect("JSON");
+        let json = envelope::read_json(text.as_bytes()).expect("JSON");
         proof::verify(&Envelope::read(&json).expect("an envelope")).is_ok()
     }
 
@@ -168,10 +168,10 @@ mod tests {
     fn the_text_to_be_signed_has_no_signature() {
         let text = r#"{"b":1.0,"a":{"x":"é"},"sender":{"signature":"s"}}"#;
         assert_eq!(
-            canonical(text).expect("JSON"),
+            canonical_json(text).expect("JSON"),
             r#"{"a":{"x":"é"},"b":1,"sender":{"signature":"s"}}"#
         );
         let wanted = r#"{"a":{"x":"é"},"b":1,"sender":{"signature":""}}"#;
-        assert_eq!(to_be_signed(text).expect("JSON"), wanted);
+        assert_eq!(signing_input(text).expect("JSON"), wanted);
     }
 }

@@ -1,16 +1,16 @@
 //! A signed envelope, kept with the data needed to sign it again.
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 
 /// An envelope that is ready to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SignedEnvelope {
     /// Its id, by which answers refer to it.
     pub id: String,
     /// The message type.
-    pub kind: Kind,
+    pub kind: MessageType,
     /// The recipient.
     pub recipient: Option<PublicKey>,
     /// The only hub that may act on it, if set.
@@ -23,7 +23,7 @@ pub struct Sealed {
     pub(super) text: String,
 }
 
-impl Sealed {
+impl SignedEnvelope {
     /// The whole envelope, as sent over the wire.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rialto_protocols::agora::{BODY_MAX, Envelope, Kind, Receipt, envelope};
+use rialto_protocols::agora::{BODY_MAX, Envelope, MessageType, Receipt, envelope};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
@@ -16,11 +16,11 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use super::agent::Agent;
-use super::hello::{Profile, Welcomed};
-use super::identity::fresh_id;
-use super::inbox::Trouble;
-use super::incoming::{Incoming, NotTrusted};
-use super::signed_envelope::Sealed;
+use super::hello::{Profile, WelcomeResponse};
+use super::identity::new_id;
+use super::inbox::InboxError;
+use super::incoming::{IncomingEnvelope, TrustError};
+use super::signed_envelope::SignedEnvelope;
 use crate::call::CallError;
 use crate::clock;
 
@@ -38,7 +38,7 @@ pub struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     /// The receipt for the next envelope.
     receipt: Option<String>,
-    welcomed: Option<Welcomed>,
+    welcome: Option<WelcomeResponse>,
 }
 
 /// A frame received from the hub.
@@ -46,15 +46,15 @@ pub struct Socket {
 pub enum Frame {
     /// The hub's response to an envelope of ours, named by `message_id`: a STATUS that it was
     /// accepted, or an ERROR.
-    Answer(Box<Incoming>),
+    Answer(Box<IncomingEnvelope>),
     /// An envelope for this agent, proven by its receipt.
-    Envelope(Box<Incoming>),
+    Envelope(Box<IncomingEnvelope>),
 }
 
 impl Agent {
     /// Opens a WebSocket and sends HELLO on it.
     pub async fn socket(&self, profile: &Profile) -> Result<Socket, CallError> {
-        let mut url = self.server().at(&["ws"]);
+        let mut url = self.server().url(&["ws"]);
         if url.scheme() != "http" || url.set_scheme("ws").is_err() {
             let hint = "read the inbox instead; it brings the same envelopes".to_owned();
             return Err(CallError::invalid(
@@ -69,61 +69,61 @@ impl Agent {
         let connect = connect_async_with_config(url.as_str(), Some(config), true);
         let connected = timeout(CONNECT_TIME_MAX, connect).await.map_err(|_| late())?;
         let (stream, _) = connected.map_err(broken)?;
-        let mut socket = Socket { agent: self.clone(), stream, receipt: None, welcomed: None };
+        let mut socket = Socket { agent: self.clone(), stream, receipt: None, welcome: None };
         let hello = timeout(CONNECT_TIME_MAX, socket.hello(profile));
-        socket.welcomed = Some(hello.await.map_err(|_| late())??);
+        socket.welcome = Some(hello.await.map_err(|_| late())??);
         Ok(socket)
     }
 }
 
 impl Socket {
     /// The hub's WELCOME.
-    pub fn welcomed(&self) -> Option<&Welcomed> {
-        self.welcomed.as_ref()
+    pub fn welcome(&self) -> Option<&WelcomeResponse> {
+        self.welcome.as_ref()
     }
 
     /// Sends an envelope; the hub's response comes as a [`Frame::Answer`].
-    pub async fn send(&mut self, sealed: &Sealed) -> Result<(), CallError> {
+    pub async fn send(&mut self, sealed: &SignedEnvelope) -> Result<(), CallError> {
         self.stream.send(Message::text(sealed.as_str())).await.map_err(broken)
     }
 
     /// Waits for the next frame; `None` when the connection is closed. Then open another: what was
     /// not acknowledged comes again. An envelope that cannot be trusted is an error, and the next
     /// ones follow.
-    pub async fn next(&mut self) -> Option<Result<Frame, Trouble>> {
+    pub async fn next(&mut self) -> Option<Result<Frame, InboxError>> {
         loop {
             let text = self.text().await?;
             if self.receipt.is_none() && is_receipt(&text, &self.agent) {
                 self.receipt = Some(text);
                 continue;
             }
-            return Some(self.read(&text).map_err(Trouble::from));
+            return Some(self.read(&text).map_err(InboxError::from));
         }
     }
 
-    fn read(&mut self, text: &str) -> Result<Frame, NotTrusted> {
-        let reader = self.agent.reader();
+    fn read(&mut self, text: &str) -> Result<Frame, TrustError> {
+        let reader = self.agent.trust_context();
         if let Some(receipt) = self.receipt.take() {
-            let incoming = Incoming::vouched(text, Some(&receipt), None, reader)?;
+            let incoming = IncomingEnvelope::verify_receipt(text, Some(&receipt), None, reader)?;
             return Ok(Frame::Envelope(Box::new(incoming)));
         }
-        let incoming = Incoming::fresh(text, clock::now(), reader)?;
+        let incoming = IncomingEnvelope::verify_fresh(text, clock::now(), reader)?;
         match incoming.sender == reader.hub {
             true => Ok(Frame::Answer(Box::new(incoming))),
-            false => Err(NotTrusted::NoReceipt),
+            false => Err(TrustError::NoReceipt),
         }
     }
 
-    async fn hello(&mut self, profile: &Profile) -> Result<Welcomed, CallError> {
-        let nonce = fresh_id()?;
+    async fn hello(&mut self, profile: &Profile) -> Result<WelcomeResponse, CallError> {
+        let nonce = new_id()?;
         let payload = profile.payload(&nonce, false);
         let hub = self.agent.server().key();
-        let sealed = self.agent.identity().seal(Kind::Hello, &payload, Some(hub))?;
+        let sealed = self.agent.identity().sign(MessageType::Hello, &payload, Some(hub))?;
         self.send(&sealed).await?;
         let text = self.text().await;
         let text = text
             .ok_or_else(|| CallError::Unreadable("the server closed the connection".to_owned()))?;
-        Welcomed::read(&text, &sealed, &nonce, clock::now(), self.agent.reader())
+        WelcomeResponse::read(&text, &sealed, &nonce, clock::now(), self.agent.trust_context())
     }
 
     /// The next text frame.
@@ -140,9 +140,10 @@ impl Socket {
 
 /// Whether a frame is the hub's receipt for the next one.
 fn is_receipt(text: &str, agent: &Agent) -> bool {
-    let Ok(json) = envelope::parse(text.as_bytes()) else { return false };
+    let Ok(json) = envelope::read_json(text.as_bytes()) else { return false };
     Envelope::read(&json).is_ok_and(|envelope| {
-        let of_hub = envelope.sender == agent.server().key() && envelope.kind == Kind::Status;
+        let of_hub =
+            envelope.sender == agent.server().key() && envelope.message_type == MessageType::Status;
         of_hub && Receipt::read(envelope.payload).is_some()
     })
 }

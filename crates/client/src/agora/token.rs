@@ -5,19 +5,19 @@ use rialto_core::time::{Millis, Timestamp};
 use crate::key::Key;
 
 /// How long before its end a token counts as expired, so that it does not expire during a call.
-const SPARE: Millis = Millis::minutes(5);
+const EXPIRY_MARGIN: Millis = Millis::minutes(5);
 
 /// A token and its expiry time.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) key: Key,
-    pub(super) until: Option<Timestamp>,
+    pub(super) expires_at: Option<Timestamp>,
 }
 
 impl Token {
     /// Whether it will be valid for a while.
-    pub(super) fn works(&self, now: Timestamp) -> bool {
-        self.until.is_none_or(|until| now.plus(SPARE) < until)
+    pub(super) fn is_valid(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|until| now.plus(EXPIRY_MARGIN) < until)
     }
 }
 
@@ -28,9 +28,9 @@ mod tests {
     #[test]
     fn a_token_is_replaced_before_it_ends() {
         let until = Some(Timestamp(3_600_000));
-        let token = Token { key: Key::new("at_1"), until };
-        assert!(token.works(Timestamp(3_299_999)));
-        assert!(!token.works(Timestamp(3_300_000)));
-        assert!(Token { until: None, ..token }.works(Timestamp(i64::MAX)));
+        let token = Token { key: Key::new("at_1"), expires_at: until };
+        assert!(token.is_valid(Timestamp(3_299_999)));
+        assert!(!token.is_valid(Timestamp(3_300_000)));
+        assert!(Token { expires_at: None, ..token }.is_valid(Timestamp(i64::MAX)));
     }
 }

@@ -10,22 +10,22 @@ use rialto_core::time::Timestamp;
 use rialto_protocols::agora::receipt;
 
 use super::agent::Agent;
-use super::incoming::{Incoming, NotTrusted, Reader};
-use super::seen_messages::Seen;
+use super::incoming::{IncomingEnvelope, TrustContext, TrustError};
+use super::seen_messages::SeenMessages;
 use crate::webhook_signature::WebhookSecret;
 
 /// Verifies the webhooks of a hub.
 #[derive(Debug)]
-pub struct Receiver {
-    reader: Reader,
+pub struct WebhookReceiver {
+    reader: TrustContext,
     secret: Option<WebhookSecret>,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenMessages>,
 }
 
-impl Receiver {
+impl WebhookReceiver {
     /// Accepts webhooks from the agent's own server, signed with the secret of the WELCOME.
     pub fn new(agent: &Agent, secret: Option<WebhookSecret>) -> Self {
-        Self { reader: agent.reader(), secret, seen: Mutex::default() }
+        Self { reader: agent.trust_context(), secret, seen: Mutex::default() }
     }
 
     /// Verifies one call. `None` is an envelope that was returned before: the hub retries until it
@@ -35,16 +35,17 @@ impl Receiver {
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<Option<Incoming>, NotTrusted> {
+    ) -> Result<Option<IncomingEnvelope>, TrustError> {
         // The signature covers the raw bytes, so it is checked before they are parsed.
         if let Some(secret) = &self.secret {
-            secret.verify(headers, body, now).map_err(NotTrusted::Delivery)?;
+            secret.verify(headers, body, now).map_err(TrustError::Delivery)?;
         }
         let text =
-            std::str::from_utf8(body).map_err(|error| NotTrusted::Unreadable(error.to_string()))?;
+            std::str::from_utf8(body).map_err(|error| TrustError::Unreadable(error.to_string()))?;
         let header = headers.get(receipt::HEADER).and_then(|value| value.to_str().ok());
         let receipt = header.and_then(receipt::from_header);
-        let incoming = Incoming::vouched(text, receipt.as_deref(), None, self.reader)?;
+        let incoming =
+            IncomingEnvelope::verify_receipt(text, receipt.as_deref(), None, self.reader)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(seen.insert(incoming.sender, &incoming.id).then_some(incoming))
     }

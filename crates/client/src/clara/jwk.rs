@@ -3,7 +3,7 @@
 use rialto_protocols::kit::base64url;
 use serde::Deserialize;
 
-use super::wallet::NotAWallet;
+use super::wallet::WalletError;
 
 /// The only supported exponent.
 const EXPONENT: [u8; 3] = [1, 0, 1];
@@ -23,13 +23,13 @@ pub(super) struct Jwk {
 }
 
 impl Jwk {
-    pub(super) fn read(text: &str) -> Result<Self, NotAWallet> {
-        let jwk: Self = serde_json::from_str(text).map_err(|_| NotAWallet::Unknown)?;
-        if jwk.kty == "RSA" { Ok(jwk) } else { Err(NotAWallet::Unknown) }
+    pub(super) fn read(text: &str) -> Result<Self, WalletError> {
+        let jwk: Self = serde_json::from_str(text).map_err(|_| WalletError::UnknownFormat)?;
+        if jwk.kty == "RSA" { Ok(jwk) } else { Err(WalletError::UnknownFormat) }
     }
 
     /// An `RSAPrivateKey` of RFC 8017: the version, which is 0, and the numbers.
-    pub(super) fn der(&self) -> Result<Vec<u8>, NotAWallet> {
+    pub(super) fn der(&self) -> Result<Vec<u8>, WalletError> {
         let named = [
             ("n", &self.n),
             ("e", &self.e),
@@ -44,9 +44,9 @@ impl Jwk {
         for (name, text) in named {
             let bytes = text.as_ref().and_then(|text| base64url::decode(text).ok());
             let bytes = bytes.filter(|bytes| !bytes.is_empty());
-            let bytes = bytes.ok_or(NotAWallet::BadMember(name))?;
+            let bytes = bytes.ok_or(WalletError::BadMember(name))?;
             if name == "e" && bytes != EXPONENT {
-                return Err(NotAWallet::BadKey);
+                return Err(WalletError::BadKey);
             }
             numbers.extend(integer(&bytes));
         }

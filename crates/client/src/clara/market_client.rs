@@ -2,30 +2,30 @@
 
 use rialto_protocols::clara::PROTOCOL;
 use rialto_protocols::clara::action::Action;
-use rialto_protocols::clara::result::{Evaluated, Sent};
+use rialto_protocols::clara::result::{MarketMessage, MessageResult};
 
 use super::server::Server;
-use super::signed_item::Signed;
+use super::signed_item::SignedItem;
 use super::wallet::Wallet;
 use crate::call::CallError;
 
 /// A wallet at a market.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct MarketClient {
     wallet: Wallet,
     server: Server,
 }
 
 /// The result of a message that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ActionResult {
     /// The id of the message.
     pub id: String,
     /// The messages the market sent; a reply to the sender comes first.
-    pub messages: Vec<Sent>,
+    pub messages: Vec<MarketMessage>,
 }
 
-impl Account {
+impl MarketClient {
     /// Creates a client for this wallet and market. Sends nothing.
     pub fn new(wallet: Wallet, server: Server) -> Self {
         Self { wallet, server }
@@ -48,12 +48,12 @@ impl Account {
 
     /// Sends an action with these extra tags, and reads its result. If the market refuses it, the
     /// error contains the market's text.
-    pub async fn act(
+    pub async fn send_action(
         &self,
         action: Action,
         tags: &[(&str, &str)],
         data: &str,
-    ) -> Result<Said, CallError> {
+    ) -> Result<ActionResult, CallError> {
         self.send(&self.sign(action, tags, data)?).await
     }
 
@@ -63,21 +63,21 @@ impl Account {
         action: Action,
         tags: &[(&str, &str)],
         data: &str,
-    ) -> Result<Signed, CallError> {
+    ) -> Result<SignedItem, CallError> {
         let mut all = vec![("Action", action.as_str()), ("Protocol", PROTOCOL)];
         all.extend_from_slice(tags);
         self.wallet.sign(self.server.process(), &all, data)
     }
 
     /// Sends a message and reads its result. It is safe to send the same message again.
-    pub async fn send(&self, signed: &Signed) -> Result<Said, CallError> {
+    pub async fn send(&self, signed: &SignedItem) -> Result<ActionResult, CallError> {
         self.server.post(signed).await?;
         let result = self.server.result(&signed.id).await?;
-        done(result).map(|messages| Said { id: signed.id.clone(), messages })
+        action_messages(result).map(|messages| ActionResult { id: signed.id.clone(), messages })
     }
 }
 
-impl Said {
+impl ActionResult {
     /// The data of the first message.
     pub(super) fn data(&self) -> Option<&str> {
         self.messages.first().and_then(|message| message.data.as_deref())
@@ -91,7 +91,7 @@ impl Said {
 
 /// The market's messages, or its `Error`. The market does not say whether a retry can succeed; only
 /// a lack of agents or offers is temporary.
-fn done(result: Evaluated) -> Result<Vec<Sent>, CallError> {
+fn action_messages(result: MessageResult) -> Result<Vec<MarketMessage>, CallError> {
     let Some(message) = result.error else { return Ok(result.messages) };
     let retryable = message == "No agents to choose from" || message.starts_with("No offers ");
     Err(CallError::Refused {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use rialto_protocols::clara::result::Sent;
+use rialto_protocols::clara::result::MarketMessage;
 
 use super::server::Server;
 use crate::call::CallError;
@@ -15,30 +15,30 @@ const PAGE: usize = 200;
 
 /// A cursor in the results, and the messages found for one address.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct MessageFeed {
     server: Server,
     address: String,
     cursor: Option<String>,
-    found: VecDeque<Sent>,
+    ready: VecDeque<MarketMessage>,
 }
 
-impl Watch {
+impl MessageFeed {
     /// Messages to an address from now on.
     pub async fn from_now(server: &Server, address: &str) -> Result<Self, CallError> {
-        let cursor = server.newest().await?;
+        let cursor = server.newest_cursor().await?;
         Ok(Self::after(server, address, cursor))
     }
 
     /// Messages to an address after a saved cursor; all of them without one.
     pub fn after(server: &Server, address: &str, cursor: Option<String>) -> Self {
         let (server, address) = (server.clone(), address.to_owned());
-        Self { server, address, cursor, found: VecDeque::new() }
+        Self { server, address, cursor, ready: VecDeque::new() }
     }
 
     /// The next message, if there is one now.
-    pub async fn next(&mut self) -> Result<Option<Sent>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<MarketMessage>, CallError> {
         loop {
-            if let Some(next) = self.found.pop_front() {
+            if let Some(next) = self.ready.pop_front() {
                 return Ok(Some(next));
             }
             let page = self.server.results(self.cursor.as_deref(), PAGE).await?;
@@ -51,12 +51,12 @@ impl Watch {
             }
             self.cursor = Some(last.cursor.clone());
             let messages = page.edges.into_iter().flat_map(|edge| edge.node.messages);
-            self.found.extend(messages.filter(|message| message.target == self.address));
+            self.ready.extend(messages.filter(|message| message.target == self.address));
         }
     }
 
     /// Reads everything there is now, and returns whether any message has one of these actions.
-    pub(super) async fn has_news(&mut self, actions: &[&str]) -> Result<bool, CallError> {
+    pub(super) async fn has_action(&mut self, actions: &[&str]) -> Result<bool, CallError> {
         let mut news = false;
         while let Some(message) = self.next().await? {
             news |= message.tag("Action").is_some_and(|action| actions.contains(&action));

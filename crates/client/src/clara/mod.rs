@@ -7,40 +7,40 @@
 //! Items are identified by their signatures and counted once. If a response is lost, the same bytes
 //! are sent again.
 
-mod market_client;
 mod calls;
 mod handler;
 mod jwk;
-mod task_spec;
+mod market_client;
+mod message_feed;
+mod pending_task;
 mod record;
 mod retry;
 mod rsa;
 mod serve;
 mod server;
 mod signed_item;
-mod pending_task;
+mod task_spec;
 mod wallet;
-mod message_feed;
 
 #[cfg(test)]
 mod tests;
 
-pub use market_client::{Account, Said};
-pub use handler::{Broken, Handler};
-pub use task_spec::{Order, Profile};
-pub use record::{Asked, Board, Job, Outcome};
-pub use serve::{Mishap, Workplace};
+pub use handler::{Handler, WorkError};
+pub use market_client::{ActionResult, MarketClient};
+pub use message_feed::MessageFeed;
+pub use pending_task::{PendingTask, TaskEnd};
+pub use record::{AgentList, Query, Task, TaskOutcome};
+pub use serve::{ServeError, ServeOptions};
 pub use server::Server;
-pub use signed_item::Signed;
-pub use pending_task::{Ending, Wait};
-pub use wallet::{NotAWallet, Wallet};
-pub use message_feed::Watch;
+pub use signed_item::SignedItem;
+pub use task_spec::{Profile, TaskSpec};
+pub use wallet::{Wallet, WalletError};
 
 pub use crate::agora::Seed;
-pub use crate::retry::Retry;
+pub use crate::retry::RetryPolicy;
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
-pub use rialto_protocols::clara::record::{Agent, Tasks, Totals};
-pub use rialto_protocols::clara::result::{Evaluated, Page, Sent};
+pub use rialto_protocols::clara::record::{AgentRecord, AgentTasks, TaskTotals};
+pub use rialto_protocols::clara::result::{MarketMessage, MessageResult, ResultPage};
 pub use rialto_protocols::clara::{Action, Strategy};
-pub use rialto_protocols::kit::ans104::Id;
+pub use rialto_protocols::kit::ans104::ItemId;

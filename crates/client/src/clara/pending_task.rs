@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use rialto_protocols::clara::result::Sent;
+use rialto_protocols::clara::result::MarketMessage;
 use tokio::time::{Instant, sleep_until};
 
-use super::market_client::Account;
-use super::record::Outcome;
-use super::retry::hope;
-use super::message_feed::Watch;
+use super::market_client::MarketClient;
+use super::message_feed::MessageFeed;
+use super::record::TaskOutcome;
+use super::retry::min_retry_delay;
 use crate::call::CallError;
 
 /// How often the results are polled.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A registered task.
 #[derive(Clone, Debug)]
-pub struct Wait {
+pub struct PendingTask {
     task_id: String,
-    watch: Watch,
+    watch: MessageFeed,
 }
 
 /// One outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum TaskEnd {
     /// It is done. A task for several agents is done several times.
-    Done(Outcome),
+    Done(TaskOutcome),
     /// There were no offers.
     NoOffers,
     /// The only agent that could do it declined.
@@ -34,13 +34,13 @@ pub enum Ending {
     Expired,
 }
 
-impl Wait {
-    pub(super) async fn from_now(account: &Account) -> Result<Self, CallError> {
-        let watch = Watch::from_now(account.server(), account.address()).await?;
+impl PendingTask {
+    pub(super) async fn from_now(account: &MarketClient) -> Result<Self, CallError> {
+        let watch = MessageFeed::from_now(account.server(), account.address()).await?;
         Ok(Self { task_id: String::new(), watch })
     }
 
-    pub(super) fn about(self, task_id: String) -> Self {
+    pub(super) fn for_task(self, task_id: String) -> Self {
         Self { task_id, ..self }
     }
 
@@ -50,25 +50,25 @@ impl Wait {
     }
 
     /// Waits for the next outcome. A hub that cannot be reached is retried until the timeout.
-    pub async fn next(&mut self, patience: Duration) -> Result<Ending, CallError> {
+    pub async fn next(&mut self, patience: Duration) -> Result<TaskEnd, CallError> {
         let until = Instant::now() + patience;
         loop {
-            match self.told().await {
+            match self.poll().await {
                 Ok(Some(ending)) => return Ok(ending),
-                Err(error) if hope(&error).is_none() => return Err(error),
+                Err(error) if min_retry_delay(&error).is_none() => return Err(error),
                 _ if Instant::now() >= until => {
                     let what = format!("task {}", self.task_id);
                     return Err(CallError::TimedOut { url: what });
                 }
-                _ => sleep_until((Instant::now() + LOOK).min(until)).await,
+                _ => sleep_until((Instant::now() + POLL_INTERVAL).min(until)).await,
             }
         }
     }
 
-    async fn told(&mut self) -> Result<Option<Ending>, CallError> {
+    async fn poll(&mut self) -> Result<Option<TaskEnd>, CallError> {
         while let Some(message) = self.watch.next().await? {
             if message.tag("TaskId") == Some(self.task_id.as_str())
-                && let Some(ending) = Ending::read(&message)?
+                && let Some(ending) = TaskEnd::read(&message)?
             {
                 return Ok(Some(ending));
             }
@@ -77,13 +77,13 @@ impl Wait {
     }
 }
 
-impl Ending {
+impl TaskEnd {
     /// `None` for messages that end nothing, such as the notice that a task waits.
-    fn read(message: &Sent) -> Result<Option<Self>, CallError> {
+    fn read(message: &MarketMessage) -> Result<Option<Self>, CallError> {
         Ok(match message.tag("Action") {
             Some("Task-Result") => {
                 let data = message.data.as_deref().unwrap_or_default();
-                Some(Self::Done(Outcome::read(data)?))
+                Some(Self::Done(TaskOutcome::read(data)?))
             }
             Some("Query-Failed") => Some(Self::NoOffers),
             Some("Task-Unassigned") => Some(Self::Unassigned),

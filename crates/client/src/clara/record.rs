@@ -3,13 +3,13 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::clara::Strategy;
-use rialto_protocols::clara::record::{self, Agent, Done, Query, Task};
+use rialto_protocols::clara::record::{self, AgentRecord, TaskQuery, TaskRecord, TaskResult};
 
 use crate::call::CallError;
 
 /// A task, assigned to an agent or waiting for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct Task {
     /// The id of the message that registered it.
     pub id: String,
     /// The assigned agent; `None` while the task waits.
@@ -27,12 +27,12 @@ pub struct Job {
     /// The context it belongs to.
     pub context_id: String,
     /// When it was registered.
-    pub registered: Timestamp,
+    pub registered_at: Timestamp,
 }
 
 /// A query: at what price would the agent do this task?
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Query {
     /// The task's id.
     pub task_id: String,
     /// The agent that is asked.
@@ -46,41 +46,41 @@ pub struct Asked {
     /// The topic an agent must support.
     pub topic: String,
     /// Until when offers are accepted, by the market's clock.
-    pub closes: Timestamp,
+    pub closes_at: Timestamp,
 }
 
 /// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct TaskOutcome {
     /// The task's id.
     pub task_id: String,
     /// The agent that did it.
     pub agent_id: String,
     /// The agent's address.
-    pub by: String,
+    pub worker_address: String,
     /// The result: JSON text; `null` if the market does not show it.
     pub result: String,
     /// When the market received it.
-    pub at: Timestamp,
+    pub received_at: Timestamp,
 }
 
 /// All agents of a market, as listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Board(pub(super) String);
+pub struct AgentList(pub(super) String);
 
-impl Board {
+impl AgentList {
     /// The agents.
-    pub fn agents(&self) -> Result<Vec<Agent<'_>>, CallError> {
-        record::read(&self.0).map_err(unreadable)
+    pub fn agents(&self) -> Result<Vec<AgentRecord<'_>>, CallError> {
+        record::read_record(&self.0).map_err(unreadable)
     }
 }
 
-impl Job {
+impl Task {
     pub(super) fn read(text: &str) -> Result<Self, CallError> {
-        record::read(text).map(Self::of).map_err(unreadable)
+        record::read_record(text).map(Self::of).map_err(unreadable)
     }
 
-    fn of(task: Task<'_>) -> Self {
+    fn of(task: TaskRecord<'_>) -> Self {
         Self {
             id: task.id.into_owned(),
             agent_id: task.agent_id.map(Into::into),
@@ -90,14 +90,14 @@ impl Job {
             payload: shown(task.payload),
             topic: task.topic.into_owned(),
             context_id: task.context_id.into_owned(),
-            registered: task.timestamp,
+            registered_at: task.timestamp,
         }
     }
 }
 
-impl Asked {
+impl Query {
     pub(super) fn read(text: &str) -> Result<Self, CallError> {
-        let query: Query<'_> = record::read(text).map_err(unreadable)?;
+        let query: TaskQuery<'_> = record::read_record(text).map_err(unreadable)?;
         Ok(Self {
             task_id: query.id.into_owned(),
             agent_id: query.agent_id.into_owned(),
@@ -105,34 +105,34 @@ impl Asked {
             max_reward: query.max_reward,
             payload: shown(query.payload),
             topic: query.topic.into_owned(),
-            closes: query.closes_at,
+            closes_at: query.closes_at,
         })
     }
 }
 
-impl Outcome {
+impl TaskOutcome {
     pub(super) fn read(text: &str) -> Result<Self, CallError> {
-        let done: Done<'_> = record::read(text).map_err(unreadable)?;
+        let done: TaskResult<'_> = record::read_record(text).map_err(unreadable)?;
         Ok(Self {
             task_id: done.id.into_owned(),
             agent_id: done.agent_id.into_owned(),
-            by: done.sender.into_owned(),
+            worker_address: done.sender.into_owned(),
             result: shown(done.result),
-            at: done.timestamp,
+            received_at: done.timestamp,
         })
     }
 }
 
 /// Parses a list of tasks.
-pub(super) fn jobs(text: &str) -> Result<Vec<Job>, CallError> {
-    let tasks: Vec<Task<'_>> = record::read(text).map_err(unreadable)?;
-    Ok(tasks.into_iter().map(Job::of).collect())
+pub(super) fn parse_tasks(text: &str) -> Result<Vec<Task>, CallError> {
+    let tasks: Vec<TaskRecord<'_>> = record::read_record(text).map_err(unreadable)?;
+    Ok(tasks.into_iter().map(Task::of).collect())
 }
 
 fn shown(json: Option<&str>) -> String {
     json.unwrap_or("null").to_owned()
 }
 
-fn unreadable(error: record::Unreadable) -> CallError {
+fn unreadable(error: record::RecordReadError) -> CallError {
     CallError::Unreadable(error.to_string())
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::call::CallError;
-use crate::retry::{Retry, random};
+use crate::retry::{RetryPolicy, random};
 
 /// Repeats a call until it succeeds, fails permanently, or has used up its attempts.
-pub(super) async fn patiently<T, F>(
-    retry: &Retry,
+pub(super) async fn with_retry<T, F>(
+    retry: &RetryPolicy,
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, CallError>
 where
@@ -23,14 +23,14 @@ where
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
-        let Some(pause) = wait(retry, tries, &error) else { return Err(error) };
+        let Some(pause) = retry_delay(retry, tries, &error) else { return Err(error) };
         sleep(pause).await;
         tries += 1;
     }
 }
 
 /// The minimum wait before the same call can succeed; `None` if it cannot.
-pub(super) fn hope(error: &CallError) -> Option<Duration> {
+pub(super) fn min_retry_delay(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
         CallError::Refused { status: 429 | 500 | 502..=504 | 507, retry_after, .. } => {
@@ -41,9 +41,9 @@ pub(super) fn hope(error: &CallError) -> Option<Duration> {
 }
 
 /// How long to wait before the next attempt; `None` if there is none.
-fn wait(retry: &Retry, tries: u32, error: &CallError) -> Option<Duration> {
-    let at_least = hope(error)?;
-    let allowed = tries < retry.tries_max && at_least <= retry.longest;
+fn retry_delay(retry: &RetryPolicy, tries: u32, error: &CallError) -> Option<Duration> {
+    let at_least = min_retry_delay(error)?;
+    let allowed = tries < retry.max_attempts && at_least <= retry.max_delay;
     allowed.then(|| retry.backoff(tries, random()).max(at_least))
 }
 
@@ -75,8 +75,12 @@ mod tests {
             (CallError::TimedOut { url: String::new() }, true),
             (CallError::Unreadable(String::new()), false),
         ] {
-            assert_eq!(wait(&Retry::default(), 1, &error).is_some(), again, "{error:?}");
+            assert_eq!(
+                retry_delay(&RetryPolicy::default(), 1, &error).is_some(),
+                again,
+                "{error:?}"
+            );
         }
-        assert!(wait(&Retry::default(), 4, &refused(503, None)).is_none());
+        assert!(retry_delay(&RetryPolicy::default(), 4, &refused(503, None)).is_none());
     }
 }

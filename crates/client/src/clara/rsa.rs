@@ -7,7 +7,7 @@ use aws_lc_rs::rsa::{KeyPair, KeySize};
 use aws_lc_rs::signature::{KeyPair as _, RSA_PSS_SHA256, RsaPssSaltLength, RsaSignatureEncoding};
 
 use super::jwk::Jwk;
-use super::wallet::NotAWallet;
+use super::wallet::WalletError;
 use crate::call::CallError;
 
 /// Length of a modulus and of a signature, in bytes.
@@ -33,10 +33,10 @@ impl RsaKey {
         Self::of(pair).ok_or_else(broken)
     }
 
-    pub(super) fn from_jwk(text: &str) -> Result<Self, NotAWallet> {
+    pub(super) fn from_jwk(text: &str) -> Result<Self, WalletError> {
         let der = Jwk::read(text)?.der()?;
-        let pair = KeyPair::from_der(&der).map_err(|_| NotAWallet::BadKey)?;
-        Self::of(pair).ok_or(NotAWallet::BadKey)
+        let pair = KeyPair::from_der(&der).map_err(|_| WalletError::BadKey)?;
+        Self::of(pair).ok_or(WalletError::BadKey)
     }
 
     /// `None` for keys of another length.

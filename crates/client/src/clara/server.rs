@@ -3,19 +3,19 @@
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use rialto_protocols::clara::action::Action;
-use rialto_protocols::clara::result::{Evaluated, Page};
-use rialto_protocols::kit::ans104::Id;
-use rialto_protocols::kit::object::Object;
+use rialto_protocols::clara::result::{MessageResult, ResultPage};
+use rialto_protocols::kit::ans104::ItemId;
+use rialto_protocols::kit::object::ObjectWriter;
 use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::record::{Board, Job, jobs};
-use super::retry::patiently;
-use super::signed_item::Signed;
+use super::record::{AgentList, Task, parse_tasks};
+use super::retry::with_retry;
+use super::signed_item::SignedItem;
 use crate::call::{CallError, retry_after};
-use crate::origin_client::{self, Line, http_url};
-use crate::retry::Retry;
+use crate::origin_client::{self, OriginClient, parse_http_url};
+use crate::retry::RetryPolicy;
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "clara";
@@ -30,10 +30,10 @@ const PAGE_MAX: usize = 1_000;
 /// A market at a hub.
 #[derive(Clone, Debug)]
 pub struct Server {
-    line: Line,
+    client: OriginClient,
     base: Url,
-    process: Id,
-    retry: Retry,
+    process: ItemId,
+    retry: RetryPolicy,
 }
 
 /// The market's description of itself.
@@ -45,29 +45,29 @@ struct About {
 impl Server {
     /// Discovers the market process at a URL, which may omit the `/clara` at its end.
     pub async fn discover(url: &str) -> Result<Self, CallError> {
-        let base = mounted(http_url(url)?);
-        let line = Line::new(&base)?;
+        let base = mounted(parse_http_url(url)?);
+        let line = OriginClient::new(&base)?;
         let body = ask(line.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
         let about: About = read(&body)?;
-        let process = Id::read(&about.process)
+        let process = ItemId::read(&about.process)
             .ok_or_else(|| CallError::Unreadable(format!("{:?} is not an id", about.process)))?;
-        Ok(Self { line, base, process, retry: Retry::default() })
+        Ok(Self { client: line, base, process, retry: RetryPolicy::default() })
     }
 
     /// Sets the retry policy.
-    pub fn with_retry(&self, retry: Retry) -> Self {
+    pub fn with_retry(&self, retry: RetryPolicy) -> Self {
         Self { retry, ..self.clone() }
     }
 
     /// The id of the market's process.
-    pub fn process(&self) -> Id {
+    pub fn process(&self) -> ItemId {
         self.process
     }
 
     /// Posts an item, with retries. It is counted once.
-    pub async fn post(&self, item: &Signed) -> Result<(), CallError> {
-        let sent = patiently(&self.retry, || async {
-            let request = self.line.request(Method::POST, self.at(&["mu"]))?;
+    pub async fn post(&self, item: &SignedItem) -> Result<(), CallError> {
+        let sent = with_retry(&self.retry, || async {
+            let request = self.client.request(Method::POST, self.at(&["mu"]))?;
             let request =
                 request.header(CONTENT_TYPE, "application/octet-stream").body(item.bytes.clone());
             ask(request, ANSWER_BYTES_MAX).await
@@ -76,20 +76,24 @@ impl Server {
     }
 
     /// Gets the result of a message. For a query, waits until the auction has closed.
-    pub async fn result(&self, id: &str) -> Result<Evaluated, CallError> {
+    pub async fn result(&self, id: &str) -> Result<MessageResult, CallError> {
         let mut url = self.at(&["cu", "result", id]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
         let body = self.get(url, PAGE_BYTES_MAX).await?;
-        Evaluated::read(&body).map_err(unreadable)
+        MessageResult::read(&body).map_err(unreadable)
     }
 
     /// Results after a cursor, oldest first; all of them without a cursor.
-    pub async fn results(&self, after: Option<&str>, limit: usize) -> Result<Page, CallError> {
+    pub async fn results(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<ResultPage, CallError> {
         self.page(&[("from", after), ("limit", Some(&limit.min(PAGE_MAX).to_string()))]).await
     }
 
     /// The cursor of the newest result, to continue from; `None` if there is none.
-    pub async fn newest(&self) -> Result<Option<String>, CallError> {
+    pub async fn newest_cursor(&self) -> Result<Option<String>, CallError> {
         let page = self.page(&[("sort", Some("DESC")), ("limit", Some("1"))]).await?;
         Ok(page.edges.into_iter().next().map(|edge| edge.cursor))
     }
@@ -100,10 +104,10 @@ impl Server {
         owner: &str,
         tags: &[(&str, &str)],
         data: &str,
-    ) -> Result<Evaluated, CallError> {
+    ) -> Result<MessageResult, CallError> {
         let tags: Vec<_> =
             tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
-        let body = Object::new()
+        let body = ObjectWriter::new()
             .text("Id", "")
             .text("Target", &self.process.to_string())
             .text("Owner", owner)
@@ -112,26 +116,26 @@ impl Server {
             .finish();
         let mut url = self.at(&["cu", "dry-run"]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
-        let answer = patiently(&self.retry, || async {
-            let request = self.line.request(Method::POST, url.clone())?;
+        let answer = with_retry(&self.retry, || async {
+            let request = self.client.request(Method::POST, url.clone())?;
             let request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
             ask(request, PAGE_BYTES_MAX).await
         });
-        Evaluated::read(&answer.await?).map_err(unreadable)
+        MessageResult::read(&answer.await?).map_err(unreadable)
     }
 
     /// All agents, with all their data.
-    pub async fn agents(&self) -> Result<Board, CallError> {
-        self.shown(Action::ListAgents).await.map(Board)
+    pub async fn agents(&self) -> Result<AgentList, CallError> {
+        self.fetch_list(Action::ListAgents).await.map(AgentList)
     }
 
     /// The tasks that wait for an agent.
-    pub async fn queue(&self) -> Result<Vec<Job>, CallError> {
-        jobs(&self.shown(Action::TasksQueue).await?)
+    pub async fn queue(&self) -> Result<Vec<Task>, CallError> {
+        parse_tasks(&self.fetch_list(Action::TasksQueue).await?)
     }
 
     /// Fetches the list that an action returns; a hub sends a long one in parts.
-    async fn shown(&self, action: Action) -> Result<String, CallError> {
+    async fn fetch_list(&self, action: Action) -> Result<String, CallError> {
         let nothing = || CallError::Unreadable(format!("{} returned no list", action.as_str()));
         let (mut parts, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PARTS_MAX {
@@ -149,19 +153,19 @@ impl Server {
         Err(CallError::Unreadable(endless))
     }
 
-    async fn page(&self, asked: &[(&str, Option<&str>)]) -> Result<Page, CallError> {
+    async fn page(&self, asked: &[(&str, Option<&str>)]) -> Result<ResultPage, CallError> {
         let mut url = self.at(&["cu", "results", &self.process.to_string()]);
         for (name, value) in asked {
             if let Some(value) = value {
                 url.query_pairs_mut().append_pair(name, value);
             }
         }
-        Page::read(&self.get(url, PAGE_BYTES_MAX).await?).map_err(unreadable)
+        ResultPage::read(&self.get(url, PAGE_BYTES_MAX).await?).map_err(unreadable)
     }
 
     async fn get(&self, url: Url, max: usize) -> Result<Vec<u8>, CallError> {
-        let asked = || async { ask(self.line.request(Method::GET, url.clone())?, max).await };
-        patiently(&self.retry, asked).await
+        let asked = || async { ask(self.client.request(Method::GET, url.clone())?, max).await };
+        with_retry(&self.retry, asked).await
     }
 
     /// The URL of a path below the protocol's path.
@@ -177,7 +181,7 @@ impl Server {
 async fn ask(request: RequestBuilder, max: usize) -> Result<Vec<u8>, CallError> {
     let mut answer = origin_client::send(request).await?;
     let (status, after) = (answer.status(), retry_after(answer.headers()));
-    let body = origin_client::body(&mut answer, max).await?;
+    let body = origin_client::read_body(&mut answer, max).await?;
     if status.is_success() { Ok(body) } else { Err(refusal(status, after, &body)) }
 }
 
@@ -196,10 +200,10 @@ fn joined(parts: Vec<String>) -> String {
 /// Reads a refusal of a unit.
 fn refusal(status: StatusCode, retry_after: Option<std::time::Duration>, body: &[u8]) -> CallError {
     #[derive(Deserialize)]
-    struct Told {
+    struct ErrorBody {
         error: String,
     }
-    let told = serde_json::from_slice(body).map(|told: Told| told.error);
+    let told = serde_json::from_slice(body).map(|told: ErrorBody| told.error);
     CallError::Refused {
         status: status.as_u16(),
         code: status.canonical_reason().unwrap_or("unknown").to_owned(),

@@ -21,7 +21,7 @@ pub struct Profile {
 
 /// A task to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct TaskSpec {
     topic: String,
     reward: Credits,
     payload: String,
@@ -31,7 +31,7 @@ pub struct Order {
     target: Option<String>,
 }
 
-impl Order {
+impl TaskSpec {
     /// A task on a topic with a maximum price in whole credits; the payload is JSON text. Agents
     /// are picked round-robin, unless [`Order::by`] sets another strategy.
     pub fn new(topic: impl Into<String>, reward: Credits, payload: impl Into<String>) -> Self {
@@ -47,22 +47,22 @@ impl Order {
     }
 
     /// Sets how the agent is picked.
-    pub fn by(self, strategy: Strategy) -> Self {
+    pub fn strategy(self, strategy: Strategy) -> Self {
         Self { strategy, ..self }
     }
 
     /// Registers the task in the name of one of your own agents, which is then not picked.
-    pub fn for_agent(self, agent_id: impl Into<String>) -> Self {
+    pub fn as_agent(self, agent_id: impl Into<String>) -> Self {
         Self { agent_id: Some(agent_id.into()), ..self }
     }
 
     /// Sets the context the task belongs to.
-    pub fn within(self, context_id: impl Into<String>) -> Self {
+    pub fn context(self, context_id: impl Into<String>) -> Self {
         Self { context_id: Some(context_id.into()), ..self }
     }
 
     /// Sets the only agent that may do the task.
-    pub fn to(self, agent_id: impl Into<String>) -> Self {
+    pub fn target(self, agent_id: impl Into<String>) -> Self {
         Self { target: Some(agent_id.into()), ..self }
     }
 
@@ -88,31 +88,31 @@ impl Order {
 
     /// Checks the task and returns the reward as text.
     pub(super) fn check(&self) -> Result<String, CallError> {
-        json("payload", &self.payload)?;
-        whole("reward", self.reward)
+        check_json("payload", &self.payload)?;
+        check_whole_credits("reward", self.reward)
     }
 }
 
 impl Profile {
     /// Checks the profile and returns the fee as text.
     pub(super) fn check(&self) -> Result<String, CallError> {
-        json("metadata", &self.metadata)?;
-        whole("fee", self.fee)
+        check_json("metadata", &self.metadata)?;
+        check_whole_credits("fee", self.fee)
     }
 }
 
 /// Checks for whole credits from 1 up. The market supports no fractions, and rounding would change
 /// the amount.
-pub(super) fn whole(what: &str, credits: Credits) -> Result<String, CallError> {
-    let text = price::text(credits);
-    match price::read(&text) == Some(credits) {
+pub(super) fn check_whole_credits(what: &str, credits: Credits) -> Result<String, CallError> {
+    let text = price::format_price(credits);
+    match price::read_price(&text) == Some(credits) {
         true => Ok(text),
         false => Err(CallError::invalid(format!("the {what} must be whole credits"), None)),
     }
 }
 
 /// Checks for JSON text of any type.
-pub(super) fn json(what: &str, text: &str) -> Result<(), CallError> {
+pub(super) fn check_json(what: &str, text: &str) -> Result<(), CallError> {
     let wrong = |_| CallError::invalid(format!("the {what} must be JSON text"), None);
     ijson::read(text.as_bytes()).map(drop).map_err(wrong)
 }
@@ -127,25 +127,25 @@ mod tests {
 
     #[test]
     fn an_order_is_checked_before_it_is_signed() {
-        let order = Order::new("tweet", credits(50_000_000), r#"{"say":1}"#);
+        let order = TaskSpec::new("tweet", credits(50_000_000), r#"{"say":1}"#);
         assert_eq!(order.check().expect("sound"), "50");
-        let broken = Order::new("tweet", credits(50_000_000), "{");
+        let broken = TaskSpec::new("tweet", credits(50_000_000), "{");
         assert!(broken.check().is_err());
         for micros in [0, -1_000_000, 1, 1_500_000] {
-            assert!(Order::new("tweet", credits(micros), "1").check().is_err(), "{micros}");
+            assert!(TaskSpec::new("tweet", credits(micros), "1").check().is_err(), "{micros}");
         }
     }
 
     #[test]
     fn what_is_not_said_has_no_tag() {
-        let order = Order::new("tweet", credits(1_000_000), "1").by(Strategy::Cheapest);
+        let order = TaskSpec::new("tweet", credits(1_000_000), "1").strategy(Strategy::Cheapest);
         let plain = [
             ("RedStone-Agent-Topic", "tweet"),
             ("RedStone-Agent-Reward", "1"),
             ("RedStone-Agent-Matching", "cheapest"),
         ];
         assert_eq!(order.tags("1"), plain);
-        let full = order.for_agent("A").within("C").to("B");
+        let full = order.as_agent("A").context("C").target("B");
         let more = [("RedStone-Agent-Id", "A"), ("Context-Id", "C"), ("Target-Agent-Id", "B")];
         assert_eq!(full.tags("1"), [plain.as_slice(), more.as_slice()].concat());
     }

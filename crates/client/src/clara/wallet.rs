@@ -4,38 +4,38 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use rialto_protocols::kit::ans104::{BadItem, Draft, Id, Item, Kind};
+use rialto_protocols::kit::ans104::{BadItem, Item, ItemId, SignatureType, UnsignedItem};
 use rialto_protocols::kit::base64url;
 use rialto_protocols::kit::ed25519::SecretKey;
 use sha2::{Digest, Sha256};
 
 use super::rsa::RsaKey;
-use super::signed_item::Signed;
+use super::signed_item::SignedItem;
 use crate::agora::Seed;
 use crate::call::CallError;
 
 /// A key that can sign items.
 #[derive(Clone)]
 pub struct Wallet {
-    key: Key,
+    key: WalletKey,
     address: String,
 }
 
 #[derive(Clone)]
-enum Key {
+enum WalletKey {
     Ed25519(SecretKey),
     Rsa(RsaKey),
 }
 
 /// Why a text or a file is not a valid wallet.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAWallet {
+pub enum WalletError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
     /// It is neither a seed nor a JWK.
     #[error("not a wallet: expected `ed25519-seed:…` or the JWK of an RSA key")]
-    Unknown,
+    UnknownFormat,
     /// A member of the JWK is missing or malformed.
     #[error("the JWK member {0:?} is missing or invalid")]
     BadMember(&'static str),
@@ -47,24 +47,24 @@ pub enum NotAWallet {
 impl Wallet {
     /// The wallet with the Ed25519 key of this seed.
     pub fn new(seed: &Seed) -> Self {
-        Self::of(Key::Ed25519(seed.key()))
+        Self::of(WalletKey::Ed25519(seed.key()))
     }
 
     /// A new wallet with a 4096-bit RSA key, as Arweave uses. Takes seconds.
-    pub fn rsa() -> Result<Self, CallError> {
-        RsaKey::generate().map(|key| Self::of(Key::Rsa(key)))
+    pub fn generate_rsa() -> Result<Self, CallError> {
+        RsaKey::generate().map(|key| Self::of(WalletKey::Rsa(key)))
     }
 
     /// Parses a key file: a seed in the form of [`Seed::read`], or an Arweave wallet's JWK.
-    pub fn read(text: &str) -> Result<Self, NotAWallet> {
+    pub fn read(text: &str) -> Result<Self, WalletError> {
         if let Some(seed) = Seed::read(text) {
             return Ok(Self::new(&seed));
         }
-        RsaKey::from_jwk(text).map(|key| Self::of(Key::Rsa(key)))
+        RsaKey::from_jwk(text).map(|key| Self::of(WalletKey::Rsa(key)))
     }
 
     /// Reads the key file at a path.
-    pub fn open(path: &Path) -> Result<Self, NotAWallet> {
+    pub fn open(path: &Path) -> Result<Self, WalletError> {
         Self::read(&std::fs::read_to_string(path)?)
     }
 
@@ -76,55 +76,59 @@ impl Wallet {
     /// Signs a message to a process. Two calls with the same content give two messages.
     pub fn sign(
         &self,
-        process: Id,
+        process: ItemId,
         tags: &[(&str, &str)],
         data: &str,
-    ) -> Result<Signed, CallError> {
+    ) -> Result<SignedItem, CallError> {
         let mut anchor = [0; 32];
         let random = getrandom::fill(&mut anchor);
         random.map_err(|error| {
             CallError::Unreadable(format!("the system's random number generator failed: {error}"))
         })?;
-        self.sign_as(anchor, process, tags, data)
+        self.sign_with_anchor(anchor, process, tags, data)
     }
 
     /// Like `sign`, with an anchor of your own.
-    pub fn sign_as(
+    pub fn sign_with_anchor(
         &self,
         anchor: [u8; 32],
-        process: Id,
+        process: ItemId,
         tags: &[(&str, &str)],
         data: &str,
-    ) -> Result<Signed, CallError> {
-        let draft =
-            Draft { target: Some(process.0), anchor: Some(anchor), tags, data: data.as_bytes() };
+    ) -> Result<SignedItem, CallError> {
+        let draft = UnsignedItem {
+            target: Some(process.0),
+            anchor: Some(anchor),
+            tags,
+            data: data.as_bytes(),
+        };
         let bytes = self.key.sign(&draft)?;
         let unfit = |bad: BadItem| CallError::invalid(bad.to_string(), None);
         let id = Item::read(&bytes).map_err(unfit)?.id();
-        Ok(Signed { id: id.to_string(), bytes: bytes.into() })
+        Ok(SignedItem { id: id.to_string(), bytes: bytes.into() })
     }
 
-    fn of(key: Key) -> Self {
+    fn of(key: WalletKey) -> Self {
         let address = match &key {
-            Key::Ed25519(key) => Sha256::digest(key.public().as_bytes()),
-            Key::Rsa(key) => Sha256::digest(key.owner()),
+            WalletKey::Ed25519(key) => Sha256::digest(key.public().as_bytes()),
+            WalletKey::Rsa(key) => Sha256::digest(key.owner()),
         };
         Self { key, address: base64url::encode(&address) }
     }
 }
 
-impl Key {
-    fn sign(&self, draft: &Draft<'_>) -> Result<Vec<u8>, CallError> {
+impl WalletKey {
+    fn sign(&self, draft: &UnsignedItem<'_>) -> Result<Vec<u8>, CallError> {
         Ok(match self {
             Self::Ed25519(key) => {
                 let public = key.public();
                 let owner = public.as_bytes();
-                let signature = key.sign(&draft.deep_hash(Kind::Ed25519, owner));
-                draft.signed(Kind::Ed25519, owner, &signature)
+                let signature = key.sign(&draft.deep_hash(SignatureType::Ed25519, owner));
+                draft.with_signature(SignatureType::Ed25519, owner, &signature)
             }
             Self::Rsa(key) => {
-                let signature = key.sign(&draft.deep_hash(Kind::Arweave, key.owner()))?;
-                draft.signed(Kind::Arweave, key.owner(), &signature)
+                let signature = key.sign(&draft.deep_hash(SignatureType::Arweave, key.owner()))?;
+                draft.with_signature(SignatureType::Arweave, key.owner(), &signature)
             }
         })
     }

@@ -2,15 +2,17 @@
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::openclaw::answers::{ClaimRecorded, StatusTaken};
-use rialto_protocols::openclaw::common::Common;
-use rialto_protocols::openclaw::message::{Identity, Metrics, Report, Reputation, StatusUpdate};
+use rialto_protocols::openclaw::common::CommonMembers;
+use rialto_protocols::openclaw::message::{
+    Identity, ReportedStatus, ReputationMetrics, ReputationUpdate, StatusUpdate,
+};
 use rialto_protocols::openclaw::score::Score;
 use rialto_protocols::openclaw::state::{Status, UpdateType};
 use uuid::Uuid;
 
+use super::published_agent::PublishedAgent;
 use super::response;
-use super::retry::Patience;
-use super::published_agent::Published;
+use super::retry::RequestRetryPolicy;
 use super::server::{self, Server};
 use crate::call::CallError;
 use crate::key::Key;
@@ -20,23 +22,23 @@ use crate::key::Key;
 pub struct Agent {
     id: Uuid,
     server: Server,
-    patience: Patience,
+    retry: RequestRetryPolicy,
 }
 
 impl Agent {
     /// An agent that was published earlier. Sends nothing.
     pub fn new(server: &Server, id: Uuid, key: Key) -> Self {
-        Self::at(server.with_key(key), id)
+        Self::with_server(server.with_key(key), id)
     }
 
     /// The agent for which the server already has the key.
-    pub(super) fn at(server: Server, id: Uuid) -> Self {
-        Self { id, server, patience: Patience::default() }
+    pub(super) fn with_server(server: Server, id: Uuid) -> Self {
+        Self { id, server, retry: RequestRetryPolicy::default() }
     }
 
     /// Sets the retry policy for requests.
-    pub fn with_patience(&self, patience: Patience) -> Self {
-        Self { patience, ..self.clone() }
+    pub fn with_retry(&self, patience: RequestRetryPolicy) -> Self {
+        Self { retry: patience, ..self.clone() }
     }
 
     /// The agent's id.
@@ -50,17 +52,17 @@ impl Agent {
     }
 
     /// The retry policy.
-    pub fn patience(&self) -> Patience {
-        self.patience
+    pub fn retry(&self) -> RequestRetryPolicy {
+        self.retry
     }
 
     /// Publishes the identity again, after a change of its skills.
-    pub async fn publish(&self, identity: &Identity) -> Result<Published, CallError> {
+    pub async fn publish(&self, identity: &Identity) -> Result<PublishedAgent, CallError> {
         if identity.agent_id != self.id {
             return Err(CallError::invalid("the identity is another agent's", None));
         }
         let mut published = self.server.publish(identity).await?;
-        published.agent.patience = self.patience;
+        published.agent.retry = self.retry;
         Ok(published)
     }
 
@@ -70,31 +72,36 @@ impl Agent {
     }
 
     /// Sends the agent's current and previous status. A [`super::Duty`] does this by itself.
-    pub async fn tell(
+    pub async fn send_status(
         &self,
-        report: Report,
+        report: ReportedStatus,
         previous: Option<Status>,
     ) -> Result<StatusTaken, CallError> {
-        let Common { correlation_id, timestamp } = server::common()?;
-        let update =
-            StatusUpdate { agent_id: self.id, report, previous, correlation_id, timestamp };
+        let CommonMembers { correlation_id, timestamp } = server::new_common_fields()?;
+        let update = StatusUpdate {
+            agent_id: self.id,
+            report,
+            previous_status: previous,
+            correlation_id,
+            timestamp,
+        };
         let text = update.write();
-        response::check::<StatusUpdate>(&text)?;
-        self.server.post(self.server.at(&["status"]), text).await?.value()
+        response::check_message::<StatusUpdate>(&text)?;
+        self.server.post(self.server.url(&["status"]), text).await?.value()
     }
 
     /// Claims a reputation, which the hub shows next to its own figures. A [`super::Duty`] does
     /// this by itself.
-    pub async fn claim(
+    pub async fn claim_reputation(
         &self,
         update_type: UpdateType,
         collaboration_id: Option<Uuid>,
         score: Score,
-        metrics: Metrics,
+        metrics: ReputationMetrics,
         at: Timestamp,
     ) -> Result<ClaimRecorded, CallError> {
-        let Common { correlation_id, timestamp } = server::common()?;
-        let update = Reputation {
+        let CommonMembers { correlation_id, timestamp } = server::new_common_fields()?;
+        let update = ReputationUpdate {
             agent_id: self.id,
             update_type,
             score,
@@ -105,7 +112,7 @@ impl Agent {
             timestamp,
         };
         let text = update.write();
-        response::check::<Reputation>(&text)?;
-        self.server.post(self.server.at(&["reputation"]), text).await?.value()
+        response::check_message::<ReputationUpdate>(&text)?;
+        self.server.post(self.server.url(&["reputation"]), text).await?.value()
     }
 }

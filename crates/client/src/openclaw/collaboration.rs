@@ -1,13 +1,13 @@
 //! Collaborations from the view of a party: read, list, cancel, approve.
 
-use rialto_protocols::kit::object::Object;
-use rialto_protocols::openclaw::collaboration::{self, Listed, View};
-use rialto_protocols::openclaw::message::{Message, Output, Request, Response};
+use rialto_protocols::kit::object::ObjectWriter;
+use rialto_protocols::openclaw::collaboration::{self, CollaborationSummary, View};
+use rialto_protocols::openclaw::message::{CollaborationResult, Message, Request, Response};
 use rialto_protocols::openclaw::state::{Role, State};
 use uuid::Uuid;
 
 use super::agent::Agent;
-use super::response::Answer;
+use super::response::ServerResponse;
 use super::{response, server};
 use crate::call::CallError;
 
@@ -23,12 +23,12 @@ pub struct Collaboration {
     /// The last response, if there is one.
     pub response: Option<Response>,
     /// The result, if it has ended, with its original text.
-    pub result: Option<Message<Output>>,
+    pub result: Option<Message<CollaborationResult>>,
 }
 
 /// Which of an agent's own collaborations to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct CollaborationFilter {
     /// Only those it requested, or only those it works on.
     pub role: Option<Role>,
     /// Only those in this state.
@@ -39,7 +39,7 @@ pub struct Listing {
 
 /// One page of an agent's own collaborations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct CollaborationPage {
     /// The collaborations.
     pub collaborations: Vec<Collaboration>,
     /// The cursor of the next page; `None` on the last.
@@ -49,17 +49,17 @@ pub struct Page {
 impl Agent {
     /// The state of a collaboration. `id` is its own id, or the request's before there is one.
     pub async fn collaboration(&self, id: Uuid) -> Result<Collaboration, CallError> {
-        let url = self.server().at(&["collaborations", &id.to_string()]);
-        Collaboration::seen(&self.server().get(url).await?)
+        let url = self.server().url(&["collaborations", &id.to_string()]);
+        Collaboration::from_response(&self.server().get(url).await?)
     }
 
     /// One page of the agent's own collaborations: the first, or the one at a cursor.
     pub async fn collaborations(
         &self,
-        listing: &Listing,
+        listing: &CollaborationFilter,
         after: Option<&str>,
-    ) -> Result<Page, CallError> {
-        let mut url = self.server().at(&["collaborations"]);
+    ) -> Result<CollaborationPage, CallError> {
+        let mut url = self.server().url(&["collaborations"]);
         let pairs = [
             ("role", listing.role.map(|role| role.to_string())),
             ("state", listing.state.map(|state| state.to_string())),
@@ -70,13 +70,22 @@ impl Agent {
         url.query_pairs_mut().extend_pairs(given);
         let page: collaboration::Page = self.server().get(url).await?.value()?;
         let all = page.collaborations.into_iter().map(Collaboration::read);
-        Ok(Page { collaborations: all.collect::<Result<_, _>>()?, next_cursor: page.next_cursor })
+        Ok(CollaborationPage {
+            collaborations: all.collect::<Result<_, _>>()?,
+            next_cursor: page.next_cursor,
+        })
     }
 
     /// Cancels a collaboration, as its requester or its responder; returns the `cancelled` result.
-    pub async fn cancel(&self, id: Uuid, reason: Option<&str>) -> Result<Output, CallError> {
-        let url = self.server().at(&["collaborations", &id.to_string(), "cancel"]);
-        let body = server::common()?.on(Object::new().maybe_text("reason", reason)).finish();
+    pub async fn cancel(
+        &self,
+        id: Uuid,
+        reason: Option<&str>,
+    ) -> Result<CollaborationResult, CallError> {
+        let url = self.server().url(&["collaborations", &id.to_string(), "cancel"]);
+        let body = server::new_common_fields()?
+            .write_to(ObjectWriter::new().maybe_text("reason", reason))
+            .finish();
         self.server().post(url, body).await?.message()
     }
 
@@ -88,20 +97,23 @@ impl Agent {
 
 impl Collaboration {
     /// Parses the response with one collaboration.
-    pub(super) fn seen(answer: &Answer) -> Result<Self, CallError> {
+    pub(super) fn from_response(answer: &ServerResponse) -> Result<Self, CallError> {
         let View { collaboration_id, state, request, response, result, .. } = answer.value()?;
-        Self::read(Listed { collaboration_id, state, request, response, result })
+        Self::read(CollaborationSummary { collaboration_id, state, request, response, result })
     }
 
-    fn read(listed: Listed) -> Result<Self, CallError> {
+    fn read(listed: CollaborationSummary) -> Result<Self, CallError> {
         let id = listed.collaboration_id.map(|id| id.parse()).transpose();
         Ok(Self {
             collaboration_id: id
                 .map_err(|_| CallError::Unreadable("collaboration_id is not a UUID".to_owned()))?,
             state: listed.state,
-            request: response::said(listed.request.get())?,
-            response: listed.response.map(|raw| response::said(raw.get())).transpose()?,
-            result: listed.result.map(|raw| response::whole(raw.get())).transpose()?,
+            request: response::parse_message(listed.request.get())?,
+            response: listed.response.map(|raw| response::parse_message(raw.get())).transpose()?,
+            result: listed
+                .result
+                .map(|raw| response::parse_message_with_text(raw.get()))
+                .transpose()?,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The directory: agents, their capabilities, and their reputation.
 
 use rialto_protocols::kit::ijson;
-use rialto_protocols::openclaw::directory::{self, Entry};
-use rialto_protocols::openclaw::message::{self, Reputation, StatusUpdate};
+use rialto_protocols::openclaw::directory::{self, AgentEntry};
+use rialto_protocols::openclaw::message::{self, ReputationUpdate, StatusUpdate};
 use rialto_protocols::openclaw::state::{Category, Status};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 1_000;
 
 /// Which agents to list; an empty filter matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct AgentFilter {
     /// Only agents with this capability id.
     pub capability: Option<String>,
     /// Only agents with a capability of this category.
@@ -28,31 +28,31 @@ pub struct Filter {
 
 /// An agent as the hub shows it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ListedAgent {
     /// The main fields.
-    pub entry: Entry,
+    pub entry: AgentEntry,
     raw: Box<RawValue>,
 }
 
 /// One page of agents.
 #[derive(Clone, Debug)]
-pub struct FoundPage {
+pub struct AgentPage {
     /// The agents.
-    pub agents: Vec<Found>,
+    pub agents: Vec<ListedAgent>,
     /// The cursor of the next page; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
 /// The reputation of an agent, as the hub measures it and as the agent claims it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reputed {
+pub struct ReputationView {
     /// The hub's last update; `None` before the first finished collaboration.
-    pub by_hub: Option<Reputation>,
+    pub by_hub: Option<ReputationUpdate>,
     /// The agent's own last update.
-    pub claimed: Option<Reputation>,
+    pub claimed: Option<ReputationUpdate>,
 }
 
-impl Found {
+impl ListedAgent {
     /// The identity with the hub's own figures: JSON text.
     pub fn raw(&self) -> &str {
         self.raw.get()
@@ -64,7 +64,7 @@ impl Found {
     }
 }
 
-impl Filter {
+impl AgentFilter {
     fn pairs(&self) -> Vec<(&'static str, String)> {
         let all = [
             ("capability", self.capability.clone()),
@@ -78,7 +78,7 @@ impl Filter {
 
 impl Server {
     /// All agents that match a filter.
-    pub async fn agents(&self, filter: &Filter) -> Result<Vec<Found>, CallError> {
+    pub async fn agents(&self, filter: &AgentFilter) -> Result<Vec<ListedAgent>, CallError> {
         let (mut agents, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PAGES_MAX {
             let page = self.agents_page(filter, cursor.as_deref()).await?;
@@ -94,41 +94,42 @@ impl Server {
     /// One page of agents: the first, or the one at a cursor.
     pub async fn agents_page(
         &self,
-        filter: &Filter,
+        filter: &AgentFilter,
         cursor: Option<&str>,
-    ) -> Result<FoundPage, CallError> {
-        let mut url = self.at(&["agents"]);
+    ) -> Result<AgentPage, CallError> {
+        let mut url = self.url(&["agents"]);
         let cursor = cursor.map(|cursor| ("cursor", cursor.to_owned()));
         url.query_pairs_mut().extend_pairs(filter.pairs().into_iter().chain(cursor));
         let page: directory::Page = self.get(url).await?.value()?;
-        let agents = page.agents.into_iter().map(Found::read).collect::<Result<_, _>>()?;
-        Ok(FoundPage { agents, next_cursor: page.next_cursor })
+        let agents = page.agents.into_iter().map(ListedAgent::read).collect::<Result<_, _>>()?;
+        Ok(AgentPage { agents, next_cursor: page.next_cursor })
     }
 
     /// One agent.
-    pub async fn agent(&self, id: Uuid) -> Result<Found, CallError> {
-        Found::read(self.get(self.at(&["agents", &id.to_string()])).await?.value()?)
+    pub async fn agent(&self, id: Uuid) -> Result<ListedAgent, CallError> {
+        ListedAgent::read(self.get(self.url(&["agents", &id.to_string()])).await?.value()?)
     }
 
     /// The last status an agent reported.
     pub async fn status(&self, id: Uuid) -> Result<StatusUpdate, CallError> {
-        self.get(self.at(&["agents", &id.to_string(), "status"])).await?.message()
+        self.get(self.url(&["agents", &id.to_string(), "status"])).await?.message()
     }
 
     /// The reputation of an agent.
-    pub async fn reputation(&self, id: Uuid) -> Result<Reputed, CallError> {
-        let answer = self.get(self.at(&["agents", &id.to_string(), "reputation"])).await?;
-        Reputed::read(&answer.text)
+    pub async fn reputation(&self, id: Uuid) -> Result<ReputationView, CallError> {
+        let answer = self.get(self.url(&["agents", &id.to_string(), "reputation"])).await?;
+        ReputationView::read(&answer.text)
     }
 }
 
-impl Reputed {
+impl ReputationView {
     fn read(text: &str) -> Result<Self, CallError> {
-        let unreadable = |bad: ijson::Unreadable| CallError::Unreadable(bad.to_string());
+        let unreadable = |bad: ijson::JsonError| CallError::Unreadable(bad.to_string());
         let json = ijson::read(text.as_bytes()).map_err(unreadable)?;
         // Before the first finished collaboration the hub has no score, so the message is
         // incomplete.
-        let of = |json| message::of::<Reputation>(json).ok().map(|message| message.said);
+        let of =
+            |json| message::from_json::<ReputationUpdate>(json).ok().map(|message| message.body);
         Ok(Self { by_hub: of(&json), claimed: json.get("claimed").and_then(of) })
     }
 }
@@ -149,18 +150,20 @@ mod tests {
     #[test]
     fn a_reputation_is_the_hubs_and_the_agents_own() {
         let (hub, own) = (update("0.9"), update("1.0"));
-        let reputed = Reputed::read(&format!(r#"{{{hub},"claimed":{{{own}}}}}"#)).expect("JSON");
+        let reputed =
+            ReputationView::read(&format!(r#"{{{hub},"claimed":{{{own}}}}}"#)).expect("JSON");
         assert_eq!(reputed.by_hub.map(|update| update.score.text()).as_deref(), Some("0.9"));
         assert_eq!(reputed.claimed.map(|update| update.score.text()).as_deref(), Some("1.0"));
-        let none = Reputed::read(&format!(r#"{{{},"claimed":null}}"#, update("null")));
-        assert_eq!(none.expect("JSON"), Reputed { by_hub: None, claimed: None });
-        assert!(Reputed::read("<html>").is_err());
+        let none = ReputationView::read(&format!(r#"{{{},"claimed":null}}"#, update("null")));
+        assert_eq!(none.expect("JSON"), ReputationView { by_hub: None, claimed: None });
+        assert!(ReputationView::read("<html>").is_err());
     }
 
     #[test]
     fn a_filter_asks_only_for_what_it_names() {
-        assert!(Filter::default().pairs().is_empty());
-        let some = Filter { status: Some(Status::Idle), limit: Some(7), ..Filter::default() };
+        assert!(AgentFilter::default().pairs().is_empty());
+        let some =
+            AgentFilter { status: Some(Status::Idle), limit: Some(7), ..AgentFilter::default() };
         assert_eq!(some.pairs(), [("status", "idle".to_owned()), ("limit", "7".to_owned())]);
     }
 }

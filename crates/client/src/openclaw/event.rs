@@ -1,9 +1,10 @@
 //! Events from a hub to an agent, on the stream or as a webhook: the same names and bodies.
 
-use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::openclaw::Failure;
 use rialto_protocols::openclaw::message::{
-    self, Message, Output, Reputation, Request, Response, Said, StatusUpdate,
+    self, CollaborationResult, Message, MessageBody, ReputationUpdate, Request, Response,
+    StatusUpdate,
 };
 use rialto_protocols::openclaw::stream;
 use uuid::Uuid;
@@ -14,22 +15,22 @@ pub enum Event {
     /// The stream is open, for the first time or again.
     Connected,
     /// A request to this agent.
-    Request(Box<Incoming>),
+    Request(Box<IncomingRequest>),
     /// A response to a request of this agent.
     Response(Box<Response>),
     /// A request of this agent has ended; with the original text.
-    Result(Box<Message<Output>>),
+    Result(Box<Message<CollaborationResult>>),
     /// The other party cancelled a collaboration.
-    Cancelled(Cancelled),
+    Cancelled(Cancellation),
     /// The status of this agent, or of a watched one, has changed.
     Status(Box<StatusUpdate>),
     /// The reputation of this agent, or of a watched one, has changed.
-    Reputation(Box<Reputation>),
+    Reputation(Box<ReputationUpdate>),
 }
 
 /// A request as its responder gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Incoming {
+pub struct IncomingRequest {
     /// The request.
     pub request: Request,
     /// The collaboration's id; it may have none before it is accepted.
@@ -42,7 +43,7 @@ pub struct Incoming {
 
 /// A cancelled collaboration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled {
+pub struct Cancellation {
     /// The collaboration's id, if it had been accepted.
     pub collaboration_id: Option<Uuid>,
     /// The request's id.
@@ -58,10 +59,10 @@ pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
     };
     let event = match name {
         stream::Event::Connected => Ok(Event::Connected),
-        stream::Event::Request => Incoming::read(&json).map(Box::new).map(Event::Request),
+        stream::Event::Request => IncomingRequest::read(&json).map(Box::new).map(Event::Request),
         stream::Event::Response => said(&json).map(Event::Response),
-        stream::Event::Result => message::of(&json).map(Box::new).map(Event::Result),
-        stream::Event::Cancelled => Ok(Event::Cancelled(Cancelled {
+        stream::Event::Result => message::from_json(&json).map(Box::new).map(Event::Result),
+        stream::Event::Cancelled => Ok(Event::Cancelled(Cancellation {
             collaboration_id: id(&json, "collaboration_id"),
             request_id: id(&json, "request_id"),
         })),
@@ -71,10 +72,10 @@ pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
     Some(event.map_err(|bad| format!("invalid {name} event: {}", bad.message)))
 }
 
-impl Incoming {
+impl IncomingRequest {
     fn read(json: &Json<'_>) -> Result<Self, Failure> {
-        let request = message::of(json)?.said;
-        let flag = |name| matches!(json.get(name).map(Json::kind), Some(Kind::Bool(true)));
+        let request = message::from_json(json)?.body;
+        let flag = |name| matches!(json.get(name).map(Json::value), Some(JsonValue::Bool(true)));
         let (accepted, awaiting_approval) = (flag("accepted"), flag("awaiting_approval"));
         let collaboration_id = id(json, "collaboration_id");
         if accepted && collaboration_id.is_none() {
@@ -84,13 +85,13 @@ impl Incoming {
     }
 }
 
-fn said<T: Said>(json: &Json<'_>) -> Result<Box<T>, Failure> {
-    message::of(json).map(|message| Box::new(message.said))
+fn said<T: MessageBody>(json: &Json<'_>) -> Result<Box<T>, Failure> {
+    message::from_json(json).map(|message| Box::new(message.body))
 }
 
 fn id(json: &Json<'_>, name: &str) -> Option<Uuid> {
-    match json.get(name)?.kind() {
-        Kind::Text(text) => text.parse().ok(),
+    match json.get(name)?.value() {
+        JsonValue::String(text) => text.parse().ok(),
         _ => None,
     }
 }

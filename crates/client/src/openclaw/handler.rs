@@ -3,11 +3,11 @@
 use std::future::{Future, ready};
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::message::{Failed, Rejection, Request};
+use rialto_protocols::openclaw::message::{Rejection, Request, ResultError};
 use rialto_protocols::openclaw::state::ErrorType;
 use uuid::Uuid;
 
-use super::event::Incoming;
+use super::event::IncomingRequest;
 
 /// An accepted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Job {
 
 /// Whether a request is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// Accepts it.
     Accept {
         /// When it will probably be done.
@@ -37,7 +37,7 @@ pub enum Verdict {
 
 /// Why there is no output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct WorkError {
     /// An error code such as `SOURCE_UNAVAILABLE`.
     pub code: String,
     /// The error message. The other party reads it, so it must not contain secrets.
@@ -48,59 +48,59 @@ pub struct Broken {
 
 /// An error around a collaboration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mishap {
+pub struct ServeError {
     /// The collaboration, if there is one.
     pub collaboration_id: Option<Uuid>,
     /// The action that failed.
-    pub what: &'static str,
+    pub action: &'static str,
     /// The reason.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Does the work.
 pub trait Handler: Send + Sync + 'static {
     /// Does a job and returns a JSON object as text, or an error. The future is dropped if the job
     /// is cancelled.
-    fn work(&self, job: Job) -> impl Future<Output = Result<String, Broken>> + Send;
+    fn work(&self, job: Job) -> impl Future<Output = Result<String, WorkError>> + Send;
 
     /// Decides on a request, within nine seconds. Only called for agents that respond manually; for
     /// all others the hub accepts.
-    fn decide(&self, _: &Request) -> impl Future<Output = Verdict> + Send {
-        ready(Verdict::Accept { estimated_completion: None })
+    fn decide(&self, _: &Request) -> impl Future<Output = Decision> + Send {
+        ready(Decision::Accept { estimated_completion: None })
     }
 
     /// Decides on work that needs approval. `None` leaves it to another party, such as an operator,
     /// who refers to the work by its collaboration id.
-    fn approve(&self, _: &Incoming) -> impl Future<Output = Option<bool>> + Send {
+    fn approve(&self, _: &IncomingRequest) -> impl Future<Output = Option<bool>> + Send {
         ready(None)
     }
 
     /// Called with errors around the work, to log them.
-    fn mishap(&self, _: &Mishap) {}
+    fn on_error(&self, _: &ServeError) {}
 }
 
-impl Broken {
+impl WorkError {
     /// An error that a retry would repeat.
-    pub fn for_good(code: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn permanent(code: impl Into<String>, message: impl Into<String>) -> Self {
         let (code, message) = (code.into(), message.into());
         Self { code, message, error_type: ErrorType::Permanent }
     }
 
     /// An error that a retry may avoid.
-    pub fn for_now(code: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
         let (code, message) = (code.into(), message.into());
         Self { code, message, error_type: ErrorType::Transient }
     }
 }
 
-impl From<Broken> for Failed {
-    fn from(Broken { code, message, error_type }: Broken) -> Self {
+impl From<WorkError> for ResultError {
+    fn from(WorkError { code, message, error_type }: WorkError) -> Self {
         Self {
             code,
             message,
             error_type: Some(error_type),
             details: None,
-            retryable: error_type.retryable(),
+            retryable: error_type.is_retryable(),
             retry_after_seconds: None,
         }
     }

@@ -7,24 +7,24 @@
 //! and [`push`] is for agents that receive webhooks. [`direct`] works without a hub.
 
 mod agent;
-mod response;
 mod collaboration;
 pub mod direct;
 mod directory;
-mod presence;
 mod event;
 mod handler;
-mod request_spec;
-mod retry;
+mod presence;
 mod profile;
 mod published_agent;
-pub mod webhook;
-mod request;
 mod recent_set;
+mod request;
+mod request_spec;
+mod response;
+mod retry;
 mod serve;
 mod server;
 mod stream;
 mod wait;
+pub mod webhook;
 
 #[cfg(test)]
 mod tests;
@@ -32,33 +32,34 @@ mod tests;
 use crate::ids;
 
 pub use agent::Agent;
-pub use collaboration::{Collaboration, Listing, Page};
-pub use directory::{Filter, Found, FoundPage, Reputed};
-pub use presence::{Busy, Done, Duty, Record, Rhythm};
-pub use event::{Cancelled, Event, Incoming};
-pub use handler::{Broken, Handler, Job, Mishap, Verdict};
-pub use request_spec::Order;
-pub use retry::Patience;
+pub use collaboration::{Collaboration, CollaborationFilter, CollaborationPage};
+pub use directory::{AgentFilter, AgentPage, ListedAgent, ReputationView};
+pub use event::{Cancellation, Event, IncomingRequest};
+pub use handler::{Decision, Handler, Job, ServeError, WorkError};
+pub use presence::{BusyGuard, FinishedCollaboration, Presence, PresenceOptions, WorkHistory};
 pub use profile::{Profile, Skill};
-pub use published_agent::Published;
-pub use request::Asked;
-pub use serve::Workplace;
+pub use published_agent::PublishedAgent;
+pub use request::RequestReply;
+pub use request_spec::RequestSpec;
+pub use retry::RequestRetryPolicy;
+pub use serve::ServeOptions;
 pub use server::Server;
-pub use stream::{Stream, Trouble, Watch};
-pub use wait::{End, Errand};
+pub use stream::{EventStream, StreamError, WatchScope};
+pub use wait::{PendingRequest, RequestEnd};
 
 pub use crate::key::Key;
-pub use crate::retry::Retry;
-pub use crate::webhook_signature::{NotVerified, WebhookSecret};
+pub use crate::retry::RetryPolicy;
+pub use crate::webhook_signature::{VerifyError, WebhookSecret};
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
 pub use rialto_protocols::openclaw::answers::{
     ClaimRecorded, Health, ResultPublished, StatusTaken,
 };
-pub use rialto_protocols::openclaw::directory::Entry;
+pub use rialto_protocols::openclaw::directory::AgentEntry;
 pub use rialto_protocols::openclaw::message::{
-    Answer, Details, Failed, Identity, Limits, Message, Metrics, Outcome, Output, Rejection,
-    Report, Reputation, Request, Response, StatusUpdate,
+    CollaborationResult, Identity, Message, Rejection, ReportedStatus, ReputationMetrics,
+    ReputationUpdate, Request, ResourceLimits, Response, ResponseAnswer, ResultError,
+    ResultOutcome, StatusDetails, StatusUpdate,
 };
 pub use rialto_protocols::openclaw::state::{
     Category, ErrorType, Mode, Role, State, Status, UpdateType,

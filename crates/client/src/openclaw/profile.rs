@@ -3,11 +3,13 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 use rialto_protocols::kit::schema::Schema;
-use rialto_protocols::openclaw::message::{Capability, Details, Identity, Limits, Report};
+use rialto_protocols::openclaw::message::{
+    Identity, PublishedCapability, ReportedStatus, ResourceLimits, StatusDetails,
+};
 use rialto_protocols::openclaw::state::{Category, Mode, Status};
 use uuid::Uuid;
 
-use super::{response, ids};
+use super::{ids, response};
 use crate::call::CallError;
 use crate::clock;
 
@@ -23,7 +25,7 @@ pub struct Skill {
     category: Category,
     input: Option<String>,
     output: Option<String>,
-    takes: Option<Millis>,
+    estimated_duration: Option<Millis>,
     requires_approval: bool,
     price: Option<Credits>,
 }
@@ -35,7 +37,7 @@ pub struct Profile {
     name: String,
     version: String,
     skills: Vec<Skill>,
-    limits: Limits,
+    limits: ResourceLimits,
     endpoint: Option<String>,
     mode: Mode,
 }
@@ -50,14 +52,14 @@ impl Skill {
             category,
             input: None,
             output: None,
-            takes: None,
+            estimated_duration: None,
             requires_approval: false,
             price: None,
         }
     }
 
     /// Sets the display name.
-    pub fn called(mut self, name: &str) -> Self {
+    pub fn display_name(mut self, name: &str) -> Self {
         self.name = name.to_owned();
         self
     }
@@ -75,8 +77,8 @@ impl Skill {
     }
 
     /// Sets the estimated duration.
-    pub fn takes(mut self, long: Millis) -> Self {
-        self.takes = Some(long);
+    pub fn estimated_duration(mut self, long: Millis) -> Self {
+        self.estimated_duration = Some(long);
         self
     }
 
@@ -92,19 +94,19 @@ impl Skill {
         self
     }
 
-    fn build(self) -> Result<Capability, CallError> {
+    fn build(self) -> Result<PublishedCapability, CallError> {
         let schema = |which: &str, text: Option<String>| {
             let compiled = text.map(|text| Schema::compile(&text)).transpose();
             let wrong = |bad| format!("invalid {which} schema of {}: {bad}", self.id);
             compiled.map_err(|bad| CallError::invalid(wrong(bad), None))
         };
         let (input, output) = (schema("input", self.input)?, schema("output", self.output)?);
-        Ok(Capability {
+        Ok(PublishedCapability {
             id: self.id,
             name: self.name,
             description: self.description,
             category: self.category,
-            estimated_duration_ms: self.takes.map(|long| long.0),
+            estimated_duration_ms: self.estimated_duration.map(|long| long.0),
             requires_approval: self.requires_approval,
             price: self.price,
             input,
@@ -121,7 +123,7 @@ impl Profile {
             name: name.to_owned(),
             version: AGENT_VERSION.to_owned(),
             skills: Vec::new(),
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             endpoint: None,
             mode: Mode::Auto,
         }
@@ -140,7 +142,7 @@ impl Profile {
     }
 
     /// Adds a skill; at least one is required.
-    pub fn can(mut self, skill: Skill) -> Self {
+    pub fn skill(mut self, skill: Skill) -> Self {
         self.skills.push(skill);
         self
     }
@@ -164,7 +166,7 @@ impl Profile {
     }
 
     /// Lets the agent respond to every request itself, within nine seconds.
-    pub fn answers_itself(mut self) -> Self {
+    pub fn respond_manually(mut self) -> Self {
         self.mode = Mode::Ask;
         self
     }
@@ -173,7 +175,7 @@ impl Profile {
     pub fn build(self) -> Result<Identity, CallError> {
         let agent_id = match self.agent_id {
             Some(id) => id,
-            None => ids::id()?,
+            None => ids::random_id()?,
         };
         let identity = Identity {
             agent_id,
@@ -181,14 +183,18 @@ impl Profile {
             version: self.version,
             spec_version: Some(rialto_protocols::openclaw::VERSION.to_owned()),
             capabilities: self.skills.into_iter().map(Skill::build).collect::<Result<_, _>>()?,
-            report: Report { status: Status::Idle, at: clock::now(), details: Details::default() },
+            report: ReportedStatus {
+                status: Status::Idle,
+                at: clock::now(),
+                details: StatusDetails::default(),
+            },
             trust_signals: None,
             limits: self.limits,
             published_at: Some(clock::now()),
             endpoint: self.endpoint,
             response_mode: self.mode,
         };
-        response::check(&identity.write())
+        response::check_message(&identity.write())
     }
 }
 
@@ -205,9 +211,14 @@ mod tests {
         let id = Uuid::from_u128(7);
         let identity = Profile::new("chimera-echo")
             .id(id)
-            .can(skill().called("Echo").input(r#"{"type":"object"}"#).takes(Millis(50)))
+            .skill(
+                skill()
+                    .display_name("Echo")
+                    .input(r#"{"type":"object"}"#)
+                    .estimated_duration(Millis(50)),
+            )
             .max_concurrent_tasks(3)
-            .answers_itself()
+            .respond_manually()
             .build()
             .expect("a good profile");
         assert_eq!(identity.agent_id, id);
@@ -221,12 +232,12 @@ mod tests {
     #[test]
     fn what_the_hub_would_refuse_is_refused_at_home() {
         for bad in [
-            Profile::new("echo").can(skill()),
+            Profile::new("echo").skill(skill()),
             Profile::new("chimera-echo"),
-            Profile::new("chimera-echo").version("1").can(skill()),
-            Profile::new("chimera-echo").can(skill()).can(skill()),
-            Profile::new("chimera-echo").can(skill().input("[")),
-            Profile::new("chimera-echo").can(skill()).max_concurrent_tasks(0),
+            Profile::new("chimera-echo").version("1").skill(skill()),
+            Profile::new("chimera-echo").skill(skill()).skill(skill()),
+            Profile::new("chimera-echo").skill(skill().input("[")),
+            Profile::new("chimera-echo").skill(skill()).max_concurrent_tasks(0),
         ] {
             let shown = format!("{bad:?}");
             assert!(matches!(bad.build(), Err(CallError::Refused { status: 400, .. })), "{shown}");

@@ -4,7 +4,7 @@ use rialto_protocols::openclaw::answers;
 use uuid::Uuid;
 
 use super::agent::Agent;
-use super::response::Answer;
+use super::response::ServerResponse;
 use super::server::Server;
 use crate::call::CallError;
 use crate::key::Key;
@@ -15,7 +15,7 @@ const CREATED: u16 = 201;
 
 /// A published identity.
 #[derive(Clone, Debug)]
-pub struct Published {
+pub struct PublishedAgent {
     /// The agent, with its current key.
     pub agent: Agent,
     /// Its new key, returned only once: store it. `None` for an agent that has one.
@@ -26,9 +26,13 @@ pub struct Published {
     pub is_new: bool,
 }
 
-impl Published {
+impl PublishedAgent {
     /// Parses the response of `server` to the identity of `id`.
-    pub(super) fn read(server: &Server, id: Uuid, answer: &Answer) -> Result<Self, CallError> {
+    pub(super) fn read(
+        server: &Server,
+        id: Uuid,
+        answer: &ServerResponse,
+    ) -> Result<Self, CallError> {
         let said: answers::Published = answer.value()?;
         if said.agent_id.parse() != Ok(id) {
             return Err(CallError::Unreadable("it is about another agent".to_owned()));
@@ -40,7 +44,7 @@ impl Published {
             return Err(CallError::Unreadable("its webhook secret is not valid".to_owned()));
         }
         Ok(Self {
-            agent: Agent::at(server, id),
+            agent: Agent::with_server(server, id),
             key,
             webhook_secret: secret.flatten(),
             is_new: answer.status == CREATED,

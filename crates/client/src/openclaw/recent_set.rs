@@ -8,18 +8,18 @@ const SEEN_MAX: usize = 10_000;
 
 /// The most recent items.
 #[derive(Debug)]
-pub(super) struct Seen<T> {
+pub(super) struct RecentSet<T> {
     all: HashSet<T>,
     oldest_first: VecDeque<T>,
 }
 
-impl<T> Default for Seen<T> {
+impl<T> Default for RecentSet<T> {
     fn default() -> Self {
         Self { all: HashSet::new(), oldest_first: VecDeque::new() }
     }
 }
 
-impl<T: Clone + Eq + Hash> Seen<T> {
+impl<T: Clone + Eq + Hash> RecentSet<T> {
     /// Adds an item; `false` if it was there already.
     pub(super) fn insert(&mut self, one: T) -> bool {
         if !self.all.insert(one.clone()) {
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_is_new_again_only_when_it_is_forgotten() {
-        let mut seen = Seen::default();
+        let mut seen = RecentSet::default();
         assert!(seen.insert(0));
         assert!(!seen.insert(0));
         (1..=SEEN_MAX).for_each(|n| assert!(seen.insert(n)));

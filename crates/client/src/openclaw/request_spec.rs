@@ -2,17 +2,17 @@
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::ijson::{self, Kind};
-use rialto_protocols::openclaw::common::Common;
+use rialto_protocols::kit::ijson::{self, JsonValue};
+use rialto_protocols::openclaw::common::CommonMembers;
 use rialto_protocols::openclaw::message::Request;
 use uuid::Uuid;
 
-use super::{response, ids, server};
+use super::{ids, response, server};
 use crate::call::CallError;
 
 /// The work to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct RequestSpec {
     capability_id: String,
     input: String,
     responder: Option<Uuid>,
@@ -22,7 +22,7 @@ pub struct Order {
     idempotency_key: Option<String>,
 }
 
-impl Order {
+impl RequestSpec {
     /// A request to the best agent for a capability, chosen by the hub. The input is a JSON object,
     /// as text.
     pub fn new(capability_id: &str, input: &str) -> Self {
@@ -38,13 +38,13 @@ impl Order {
     }
 
     /// Sends the request to one agent.
-    pub fn of(mut self, responder: Uuid) -> Self {
+    pub fn to(mut self, responder: Uuid) -> Self {
         self.responder = Some(responder);
         self
     }
 
     /// Sets the deadline.
-    pub fn by(mut self, deadline: Timestamp) -> Self {
+    pub fn deadline(mut self, deadline: Timestamp) -> Self {
         self.deadline = Some(deadline);
         self
     }
@@ -63,21 +63,21 @@ impl Order {
 
     /// Sets the idempotency key: a repeat with it within a day gets the first response. By default
     /// each request has a new one.
-    pub fn key(mut self, key: &str) -> Self {
+    pub fn idempotency_key(mut self, key: &str) -> Self {
         self.idempotency_key = Some(key.to_owned());
         self
     }
 
     /// Builds the request of one agent.
-    pub(super) fn draw_up(&self, requester: Uuid) -> Result<Request, CallError> {
+    pub(super) fn build(&self, requester: Uuid) -> Result<Request, CallError> {
         check_object(&self.input)?;
-        let Common { correlation_id, timestamp } = server::common()?;
+        let CommonMembers { correlation_id, timestamp } = server::new_common_fields()?;
         let idempotency_key = match &self.idempotency_key {
             Some(key) => key.clone(),
-            None => ids::id()?.to_string(),
+            None => ids::random_id()?.to_string(),
         };
         let request = Request {
-            request_id: ids::id()?,
+            request_id: ids::random_id()?,
             requester_agent_id: requester,
             capability_id: self.capability_id.clone(),
             input_data: self.input.as_str().into(),
@@ -89,15 +89,15 @@ impl Order {
             correlation_id,
             timestamp,
         };
-        response::check(&request.write())
+        response::check_message(&request.write())
     }
 }
 
 /// Refuses text that is not a single object, because it could add other members.
 pub(super) fn check_object(text: &str) -> Result<(), CallError> {
     let hint = || Some("write a JSON object, such as {\"text\":\"hi\"}".to_owned());
-    match ijson::read(text.as_bytes()).as_ref().map(ijson::Json::kind) {
-        Ok(Kind::Object(_)) => Ok(()),
+    match ijson::read(text.as_bytes()).as_ref().map(ijson::Json::value) {
+        Ok(JsonValue::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid("the data is not an object", hint())),
         Err(why) => Err(CallError::invalid(format!("the data cannot be read: {why}"), hint())),
     }
@@ -110,14 +110,15 @@ mod tests {
     #[test]
     fn an_order_becomes_a_request_that_always_has_a_key() {
         let (me, you) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let order = Order::new("echo", r#"{"a":1.50}"#).of(you).priority(1).by(Timestamp(5));
-        let (one, two) = (order.draw_up(me).expect("good"), order.draw_up(me).expect("good"));
+        let order =
+            RequestSpec::new("echo", r#"{"a":1.50}"#).to(you).priority(1).deadline(Timestamp(5));
+        let (one, two) = (order.build(me).expect("good"), order.build(me).expect("good"));
         assert_eq!((one.requester_agent_id, one.responder_agent_id), (me, Some(you)));
         assert_eq!((one.priority, one.deadline), (Some(1), Some(Timestamp(5))));
         assert_eq!(&*one.input_data, r#"{"a":1.50}"#);
         assert_ne!(one.request_id, two.request_id);
         assert!(one.idempotency_key.is_some() && one.idempotency_key != two.idempotency_key);
-        let named = order.key("mine").draw_up(me).expect("good");
+        let named = order.idempotency_key("mine").build(me).expect("good");
         assert_eq!(named.idempotency_key.as_deref(), Some("mine"));
     }
 
@@ -125,13 +126,13 @@ mod tests {
     fn a_bad_order_is_not_sent() {
         let me = Uuid::from_u128(1);
         for order in [
-            Order::new("echo", "[]"),
-            Order::new("echo", r#"{},"budget":9"#),
-            Order::new("echo", "{}").priority(11),
-            Order::new("", "{}"),
-            Order::new("echo", "{}").key(&"k".repeat(257)),
+            RequestSpec::new("echo", "[]"),
+            RequestSpec::new("echo", r#"{},"budget":9"#),
+            RequestSpec::new("echo", "{}").priority(11),
+            RequestSpec::new("", "{}"),
+            RequestSpec::new("echo", "{}").idempotency_key(&"k".repeat(257)),
         ] {
-            assert!(order.draw_up(me).is_err(), "{order:?}");
+            assert!(order.build(me).is_err(), "{order:?}");
         }
     }
 }

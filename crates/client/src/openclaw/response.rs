@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use reqwest::{RequestBuilder, StatusCode};
-use rialto_protocols::openclaw::message::{self, Message, Said};
+use rialto_protocols::openclaw::message::{self, Message, MessageBody};
 use rialto_protocols::openclaw::{Failure, shape};
 use serde::de::DeserializeOwned;
 
-use crate::call::{CallError, refused, retry_after};
+use crate::call::{CallError, refusal_from_text, retry_after};
 use crate::origin_client;
 
 /// Maximum response size: a full page of the longest messages.
@@ -17,22 +17,22 @@ const MISMATCH_HEADER: &str = "idempotency-mismatch";
 
 /// The body of a successful response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ServerResponse {
     pub(super) status: u16,
     pub(super) text: String,
     /// Whether the response belongs to an earlier request with the same key and other content.
     pub(super) mismatch: bool,
 }
 
-impl Answer {
+impl ServerResponse {
     /// Sends a request and reads the whole response.
-    pub(super) async fn ask(request: RequestBuilder) -> Result<Self, CallError> {
+    pub(super) async fn send(request: RequestBuilder) -> Result<Self, CallError> {
         let mut answer = origin_client::send(request).await?;
         let (status, after) = (answer.status(), retry_after(answer.headers()));
         let mismatch = answer.headers().get(MISMATCH_HEADER).is_some_and(|flag| flag == "true");
-        let body = origin_client::body(&mut answer, ANSWER_BYTES_MAX).await?;
+        let body = origin_client::read_body(&mut answer, ANSWER_BYTES_MAX).await?;
         if !status.is_success() {
-            return Err(refusal(status, after, &body));
+            return Err(parse_refusal(status, after, &body));
         }
         let wrong = |_| CallError::Unreadable("it is not valid UTF-8".to_owned());
         let text = String::from_utf8(body).map_err(wrong)?;
@@ -45,32 +45,32 @@ impl Answer {
     }
 
     /// The response, parsed as one of the six messages.
-    pub(super) fn message<T: Said>(&self) -> Result<T, CallError> {
-        said(&self.text)
+    pub(super) fn message<T: MessageBody>(&self) -> Result<T, CallError> {
+        parse_message(&self.text)
     }
 }
 
 /// Parses one of the six messages.
-pub(super) fn said<T: Said>(text: &str) -> Result<T, CallError> {
-    whole(text).map(|message| message.said)
+pub(super) fn parse_message<T: MessageBody>(text: &str) -> Result<T, CallError> {
+    parse_message_with_text(text).map(|message| message.body)
 }
 
 /// Like `parse_message`, with the original text.
-pub(super) fn whole<T: Said>(text: &str) -> Result<Message<T>, CallError> {
+pub(super) fn parse_message_with_text<T: MessageBody>(text: &str) -> Result<Message<T>, CallError> {
     let unreadable = |bad: Failure| CallError::Unreadable(bad.message.into_owned());
     message::read(text.as_bytes()).map_err(unreadable)
 }
 
 /// Checks an outgoing message like the hub does.
-pub(super) fn check<T: Said>(text: &str) -> Result<T, CallError> {
+pub(super) fn check_message<T: MessageBody>(text: &str) -> Result<T, CallError> {
     let wrong = |bad: Failure| CallError::invalid(bad.message.clone(), hint(&bad.violations));
-    message::read(text.as_bytes()).map(|message| message.said).map_err(wrong)
+    message::read(text.as_bytes()).map(|message| message.body).map_err(wrong)
 }
 
 /// Reads a refusal: an error of this protocol, or the response of a proxy in between.
-pub(super) fn refusal(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
-    let Ok(shape::Refused { error, .. }) = serde_json::from_slice(body) else {
-        return refused(status, after, &String::from_utf8_lossy(body));
+pub(super) fn parse_refusal(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
+    let Ok(shape::ErrorBody { error, .. }) = serde_json::from_slice(body) else {
+        return refusal_from_text(status, after, &String::from_utf8_lossy(body));
     };
     let said = error.retry_after_seconds.map(|seconds| Duration::from_secs(seconds.into()));
     CallError::Refused {
@@ -96,23 +96,23 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do_and_when() {
-        let body = Failure::too_many("slowly", 7).write(Uuid::nil(), Timestamp(0));
-        let refused = refusal(StatusCode::TOO_MANY_REQUESTS, None, body.as_bytes());
+        let body = Failure::rate_limited("slowly", 7).write(Uuid::nil(), Timestamp(0));
+        let refused = parse_refusal(StatusCode::TOO_MANY_REQUESTS, None, body.as_bytes());
         let CallError::Refused { code, retryable, retry_after, .. } = refused else {
             panic!("{refused}");
         };
         assert_eq!((code.as_str(), retryable), ("RATE_LIMITED", true));
         assert_eq!(retry_after, Some(Duration::from_secs(7)));
-        let two = Failure::violated(vec!["a is wrong".to_owned(), "b is wrong".to_owned()]);
+        let two = Failure::with_violations(vec!["a is wrong".to_owned(), "b is wrong".to_owned()]);
         let body = two.write(Uuid::nil(), Timestamp(0));
-        let refused = refusal(StatusCode::BAD_REQUEST, None, body.as_bytes());
+        let refused = parse_refusal(StatusCode::BAD_REQUEST, None, body.as_bytes());
         assert!(matches!(refused, CallError::Refused { hint: Some(hint), .. }
             if hint == "a is wrong; b is wrong"));
     }
 
     #[test]
     fn a_proxy_may_refuse_in_other_words() {
-        let refused = refusal(StatusCode::BAD_GATEWAY, None, b"<html>");
+        let refused = parse_refusal(StatusCode::BAD_GATEWAY, None, b"<html>");
         assert!(matches!(refused, CallError::Refused { status: 502, retryable: false, .. }));
     }
 }

@@ -2,67 +2,71 @@
 
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::{Answer, Response};
+use rialto_protocols::openclaw::message::{Response, ResponseAnswer};
 
 use crate::call::CallError;
 
 /// How often a request is retried, and after how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct RequestRetryPolicy {
     /// Maximum number of retries; 0 means none.
-    pub retries_max: u32,
+    pub max_retries: u32,
     /// The first delay. Each further one is twice as long, and each varies randomly by up to a
     /// fifth.
-    pub first: Duration,
+    pub initial_delay: Duration,
     /// The longest delay a hub may ask for. If it asks for more, the response is returned as it is.
-    pub longest: Duration,
+    pub max_delay: Duration,
 }
 
-impl Default for Patience {
+impl Default for RequestRetryPolicy {
     fn default() -> Self {
-        Self { retries_max: 3, first: Duration::from_secs(1), longest: Duration::from_secs(120) }
+        Self {
+            max_retries: 3,
+            initial_delay: Duration::from_secs(1),
+            max_delay: Duration::from_secs(120),
+        }
     }
 }
 
-impl Patience {
+impl RequestRetryPolicy {
     /// How long to wait before a retry with the same key; `None` if it must not be retried. `left`
     /// is the time left until the deadline.
-    pub(super) fn wait(
+    pub(super) fn retry_delay(
         &self,
         retries: u32,
         result: Result<&Response, &CallError>,
         left: Option<Duration>,
         random: u32,
     ) -> Option<Duration> {
-        let wanted = hope(result)?;
-        if retries >= self.retries_max || wanted > self.longest {
+        let wanted = response_retry_delay(result)?;
+        if retries >= self.max_retries || wanted > self.max_delay {
             return None;
         }
-        let wait = self.pause(retries, random).max(wanted);
+        let wait = self.backoff(retries, random).max(wanted);
         left.is_none_or(|left| wait < left).then_some(wait)
     }
 
     /// The delay after this many retries: doubled with each, plus or minus a fifth.
-    fn pause(&self, retries: u32, random: u32) -> Duration {
-        let doubled = self.first.saturating_mul(1 << retries.min(16));
+    fn backoff(&self, retries: u32, random: u32) -> Duration {
+        let doubled = self.initial_delay.saturating_mul(1 << retries.min(16));
         doubled.mul_f64(0.8 + 0.4 * f64::from(random) / f64::from(u32::MAX))
     }
 }
 
 /// The minimum wait before the same request can succeed; `None` if it cannot.
-fn hope(result: Result<&Response, &CallError>) -> Option<Duration> {
+fn response_retry_delay(result: Result<&Response, &CallError>) -> Option<Duration> {
     match result {
-        Ok(Response { answer: Answer::Rejected(why), .. }) if why.retryable => {
+        Ok(Response { answer: ResponseAnswer::Rejected(why), .. }) if why.retryable => {
             Some(Duration::from_secs(why.retry_after_seconds.unwrap_or(0).into()))
         }
         Ok(_) => None,
-        Err(error) => passing(error),
+        Err(error) => min_retry_delay(error),
     }
 }
 
 /// The minimum wait before the same call can succeed; `None` if it cannot. Messages with their own
 /// id may be sent again when a response was lost.
-pub(super) fn passing(error: &CallError) -> Option<Duration> {
+pub(super) fn min_retry_delay(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
         CallError::Refused { retryable: true, retry_after, .. }
@@ -83,7 +87,7 @@ mod tests {
 
     const MIDDLE: u32 = u32::MAX / 2;
 
-    fn response(answer: Answer) -> Response {
+    fn response(answer: ResponseAnswer) -> Response {
         let id = Uuid::nil();
         Response {
             request_id: id,
@@ -97,7 +101,7 @@ mod tests {
 
     fn rejected(code: Rejected, after: Option<u32>) -> Response {
         let why = Rejection { retry_after_seconds: after, ..Rejection::new(code, "no") };
-        response(Answer::Rejected(why))
+        response(ResponseAnswer::Rejected(why))
     }
 
     fn refused(status: u16, retryable: bool) -> CallError {
@@ -114,7 +118,9 @@ mod tests {
     #[test]
     fn waits_are_one_two_and_four_seconds_give_or_take_a_fifth() {
         let busy = rejected(Rejected::ResourceExhausted, None);
-        let wait = |retries, random| Patience::default().wait(retries, Ok(&busy), None, random);
+        let wait = |retries, random| {
+            RequestRetryPolicy::default().retry_delay(retries, Ok(&busy), None, random)
+        };
         for (retries, least_ms, most_ms) in [(0, 800, 1_200), (1, 1_600, 2_400), (2, 3_200, 4_800)]
         {
             assert_eq!(wait(retries, 0), Some(Duration::from_millis(least_ms)));
@@ -127,11 +133,12 @@ mod tests {
     fn only_a_rejection_that_can_pass_is_asked_again() {
         for code in Rejected::ALL {
             let said = rejected(*code, None);
-            let again = Patience::default().wait(0, Ok(&said), None, MIDDLE).is_some();
+            let again =
+                RequestRetryPolicy::default().retry_delay(0, Ok(&said), None, MIDDLE).is_some();
             assert_eq!(again, *code == Rejected::ResourceExhausted, "{code}");
         }
-        let later = response(Answer::Deferred { until: Timestamp(1) });
-        assert_eq!(Patience::default().wait(0, Ok(&later), None, MIDDLE), None);
+        let later = response(ResponseAnswer::Deferred { until: Timestamp(1) });
+        assert_eq!(RequestRetryPolicy::default().retry_delay(0, Ok(&later), None, MIDDLE), None);
     }
 
     #[test]
@@ -151,7 +158,7 @@ mod tests {
             (CallError::TimedOut { url: String::new() }, true),
             (CallError::Unreadable(String::new()), false),
         ] {
-            let wait = Patience::default().wait(0, Err(&error), None, MIDDLE);
+            let wait = RequestRetryPolicy::default().retry_delay(0, Err(&error), None, MIDDLE);
             assert_eq!(wait.is_some(), again, "{error:?}");
         }
     }
@@ -161,7 +168,9 @@ mod tests {
         let wait = |after, left: Option<u64>| {
             let said = rejected(Rejected::ResourceExhausted, Some(after));
             let left = left.map(Duration::from_secs);
-            Patience::default().wait(0, Ok(&said), left, 0).map(|wait| wait.as_millis())
+            RequestRetryPolicy::default()
+                .retry_delay(0, Ok(&said), left, 0)
+                .map(|wait| wait.as_millis())
         };
         assert_eq!(wait(0, None), Some(800));
         assert_eq!(wait(60, None), Some(60_000));

@@ -5,9 +5,9 @@
 //! hub: the next start continues it, or its deadline ends it.
 
 mod dispatcher;
-mod unfinished;
-mod retry_forever;
 mod job_runner;
+mod retry_forever;
+mod unfinished;
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,11 +17,11 @@ use std::time::Duration;
 use rialto_protocols::openclaw::message::Identity;
 use tokio::time::timeout;
 
-use super::presence::Duty;
 use super::handler::Handler;
-use super::stream::{Trouble, Watch};
+use super::presence::Presence;
+use super::stream::{StreamError, WatchScope};
 use crate::call::CallError;
-use dispatcher::Desk;
+use dispatcher::Dispatcher;
 
 /// How long running work may continue after shutdown, and how long the final reports may take.
 const GRACE: Duration = Duration::from_secs(5);
@@ -30,58 +30,58 @@ const CONCURRENCY: usize = 16;
 
 /// Options for serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Workplace {
+pub struct ServeOptions {
     /// Number of collaborations at a time. What the hub accepts beyond that waits; an agent that
     /// responds manually rejects it.
     pub concurrency: usize,
 }
 
-impl Default for Workplace {
+impl Default for ServeOptions {
     fn default() -> Self {
         Self { concurrency: CONCURRENCY }
     }
 }
 
-impl Workplace {
+impl ServeOptions {
     /// The limits of an identity.
-    pub fn of(identity: &Identity) -> Self {
+    pub fn from_identity(identity: &Identity) -> Self {
         let most = identity.limits.max_concurrent_tasks.and_then(|most| most.try_into().ok());
         Self { concurrency: most.unwrap_or(CONCURRENCY) }
     }
 }
 
-impl Duty {
+impl Presence {
     /// Serves until `stop`, or until the hub no longer gives this agent a stream. Running work then
     /// has 5 seconds to finish; the rest is left to the next program that serves this agent.
     pub async fn serve<H: Handler>(
         &self,
-        how: Workplace,
+        how: ServeOptions,
         handler: Arc<H>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), CallError> {
-        let mut stream = self.agent().stream(&Watch::Nobody).await?;
-        let mut desk = Desk::new(self, handler, how.concurrency);
+        let mut stream = self.agent().stream(&WatchScope::OwnOnly).await?;
+        let mut desk = Dispatcher::new(self, handler, how.concurrency);
         let mut stop = pin!(stop);
         let ended = loop {
             tokio::select! {
                 () = &mut stop => break Ok(()),
                 next = stream.next() => match next {
-                    Some(Ok(event)) => desk.hear(event),
-                    Some(Err(Trouble::Unreadable(why))) => {
-                        desk.mishap(None, "an event could not be read", why);
+                    Some(Ok(event)) => desk.handle_event(event),
+                    Some(Err(StreamError::Unreadable(why))) => {
+                        desk.report_error(None, "an event could not be read", why);
                     }
-                    Some(Err(Trouble::Ended(error))) => break Err(error),
+                    Some(Err(StreamError::Ended(error))) => break Err(error),
                     None => break Ok(()),
                 },
-                Some(()) = desk.turn_ended() => {}
+                Some(()) = desk.next_finished() => {}
             }
         };
         drop(stream);
-        desk.look_away();
-        let finish = async { while desk.turn_ended().await.is_some() {} };
+        desk.stop_listing();
+        let finish = async { while desk.next_finished().await.is_some() {} };
         let _ = timeout(GRACE, finish).await;
         drop(desk);
-        self.settle(GRACE).await;
+        self.flush(GRACE).await;
         ended
     }
 }

@@ -15,11 +15,11 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::agent::Agent;
-use super::response;
 use super::event::{self, Event};
+use super::response;
 use crate::call::{CallError, retry_after};
 use crate::origin_client;
-use crate::retry::{Retry, random};
+use crate::retry::{RetryPolicy, random};
 
 /// Maximum event size: the longest message, and what the hub adds to it.
 const EVENT_BYTES_MAX: usize = BODY_MAX + (64 << 10);
@@ -35,19 +35,19 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Which agents' changes to receive besides one's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Watch {
+pub enum WatchScope {
     /// No others.
     #[default]
-    Nobody,
+    OwnOnly,
     /// Those of some agents.
     Agents(Vec<Uuid>),
     /// Those of all agents.
-    Everybody,
+    All,
 }
 
 /// An error that ends the stream, or affects one event.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum StreamError {
     /// One event cannot be parsed; the following ones still arrive.
     #[error("{0}")]
     Unreadable(String),
@@ -58,54 +58,55 @@ pub enum Trouble {
 
 /// An open stream.
 #[derive(Debug)]
-pub struct Stream {
-    events: mpsc::Receiver<Result<Event, Trouble>>,
+pub struct EventStream {
+    events: mpsc::Receiver<Result<Event, StreamError>>,
     reading: JoinHandle<()>,
 }
 
 impl Agent {
     /// Opens the stream. Fails if the hub cannot be reached now; later the stream reconnects
     /// instead.
-    pub async fn stream(&self, watch: &Watch) -> Result<Stream, CallError> {
+    pub async fn stream(&self, watch: &WatchScope) -> Result<EventStream, CallError> {
         let (agent, watch) = (self.clone(), watch.clone());
-        let reader = Reader { agent, watch, resume_from: None, failures: 0, retry_wait: WAIT };
+        let reader =
+            StreamReader { agent, watch, resume_from: None, failures: 0, retry_wait: WAIT };
         let first = reader.connect().await?;
         let (send, events) = mpsc::channel(AHEAD_MAX);
         let reading = tokio::spawn(async move { reader.run(first, &send).await });
-        Ok(Stream { events, reading })
+        Ok(EventStream { events, reading })
     }
 }
 
-impl Stream {
+impl EventStream {
     /// Waits for the next event; `None` after the end, which is first returned as an error.
     /// Cancel-safe: no event is lost if the future is dropped.
-    pub async fn next(&mut self) -> Option<Result<Event, Trouble>> {
+    pub async fn next(&mut self) -> Option<Result<Event, StreamError>> {
         self.events.recv().await
     }
 }
 
-impl Drop for Stream {
+impl Drop for EventStream {
     fn drop(&mut self) {
         self.reading.abort();
     }
 }
 
 /// The receiver was dropped, so reading stops.
-struct Unheard;
+struct ReceiverClosed;
 
-struct Reader {
+struct StreamReader {
     agent: Agent,
-    watch: Watch,
+    watch: WatchScope,
     /// The cursor to send at a reconnect.
     resume_from: Option<String>,
     failures: u32,
     retry_wait: Duration,
 }
 
-type Listeners = mpsc::Sender<Result<Event, Trouble>>;
+type EventSender = mpsc::Sender<Result<Event, StreamError>>;
 
-impl Reader {
-    async fn run(mut self, first: Response, to: &Listeners) {
+impl StreamReader {
+    async fn run(mut self, first: Response, to: &EventSender) {
         let mut open = first;
         loop {
             if self.read(open, to).await.is_err() {
@@ -126,7 +127,7 @@ impl Reader {
     }
 
     /// Reads until the connection breaks. The rest of an unfinished event is sent again.
-    async fn read(&mut self, mut open: Response, to: &Listeners) -> Result<(), Unheard> {
+    async fn read(&mut self, mut open: Response, to: &EventSender) -> Result<(), ReceiverClosed> {
         let mut parser = Parser::new(EVENT_BYTES_MAX);
         while let Ok(Some(bytes)) = open.chunk().await {
             let mut events = Vec::new();
@@ -137,7 +138,9 @@ impl Reader {
             for event in events {
                 self.failures = 0;
                 if let Some(read) = event::read(&event.event, &event.data) {
-                    to.send(read.map_err(Trouble::Unreadable)).await.map_err(|_| Unheard)?;
+                    to.send(read.map_err(StreamError::Unreadable))
+                        .await
+                        .map_err(|_| ReceiverClosed)?;
                 }
                 if event.id.is_some() {
                     self.resume_from = event.id;
@@ -147,7 +150,7 @@ impl Reader {
                 // A reconnect would only return the same event.
                 let ended = CallError::Unreadable(error.to_string());
                 let _ = to.send(Err(ended.into())).await;
-                return Err(Unheard);
+                return Err(ReceiverClosed);
             }
         }
         Ok(())
@@ -155,11 +158,11 @@ impl Reader {
 
     async fn connect(&self) -> Result<Response, CallError> {
         let server = self.agent.server();
-        let mut url = server.at(&["stream"]);
+        let mut url = server.url(&["stream"]);
         if let Some(watch) = self.watch.query() {
             url.query_pairs_mut().append_pair("watch", &watch);
         }
-        let mut request = server.line().stream(Method::GET, url)?;
+        let mut request = server.client().streaming_request(Method::GET, url)?;
         request = request.header(ACCEPT, "text/event-stream");
         if let Some(id) = &self.resume_from {
             request = request.header("last-event-id", id);
@@ -169,27 +172,31 @@ impl Reader {
             return Ok(answer);
         }
         let (status, after) = (answer.status(), retry_after(answer.headers()));
-        let body = origin_client::body(&mut answer, REFUSAL_BYTES_MAX).await?;
-        Err(response::refusal(status, after, &body))
+        let body = origin_client::read_body(&mut answer, REFUSAL_BYTES_MAX).await?;
+        Err(response::parse_refusal(status, after, &body))
     }
 
     /// How long to wait before the next connection: at least what the hub asks for, and longer with
     /// each failure in a row.
     fn wait(&self) -> Duration {
-        let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
+        let retry = RetryPolicy {
+            max_attempts: u32::MAX,
+            initial_delay: self.retry_wait * 2,
+            max_delay: WAIT_MAX,
+        };
         retry.backoff(self.failures.saturating_add(1), random())
     }
 }
 
-impl Watch {
+impl WatchScope {
     fn query(&self) -> Option<String> {
         match self {
-            Self::Nobody => None,
+            Self::OwnOnly => None,
             Self::Agents(ids) => {
                 let ids: Vec<_> = ids.iter().map(Uuid::to_string).collect();
                 Some(ids.join(","))
             }
-            Self::Everybody => Some("all".to_owned()),
+            Self::All => Some("all".to_owned()),
         }
     }
 }

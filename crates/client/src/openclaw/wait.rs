@@ -2,27 +2,29 @@
 
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::{Answer, Message, Output, Rejection};
+use rialto_protocols::openclaw::message::{
+    CollaborationResult, Message, Rejection, ResponseAnswer,
+};
 use rialto_protocols::openclaw::state::{Role, State};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::agent::Agent;
-use super::collaboration::{Collaboration, Listing};
+use super::collaboration::{Collaboration, CollaborationFilter};
 use super::event::Event;
-use super::retry::passing;
-use super::stream::{Stream, Trouble, Watch};
+use super::retry::min_retry_delay;
+use super::stream::{EventStream, StreamError, WatchScope};
 use crate::call::CallError;
 
 /// How often to poll with an open stream, and without one.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
-const LOOK_EVERY_BLIND: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
+const POLL_INTERVAL_NO_STREAM: Duration = Duration::from_secs(2);
 /// Maximum number of pages to search for a request that now has another id.
 const PAGES_MAX: usize = 10;
 
 /// A request to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errand {
+pub struct PendingRequest {
     /// The request's id.
     pub request_id: Uuid,
     /// The collaboration's id, if it was accepted.
@@ -31,16 +33,16 @@ pub struct Errand {
 
 /// How waiting ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum End {
+pub enum RequestEnd {
     /// There is a result: completed, failed or cancelled. Its text contains the output even if that
     /// violates its schema and counts as failed (R60).
-    Result(Box<Message<Output>>),
+    Result(Box<Message<CollaborationResult>>),
     /// It was rejected.
     Rejected(Rejection),
     /// It was cancelled before it started.
     Withdrawn,
     /// It has not ended in time; this is its state.
-    NotYet(State),
+    Pending(State),
 }
 
 impl Agent {
@@ -48,41 +50,45 @@ impl Agent {
     ///
     /// Each call opens its own stream. To wait for hundreds of requests at once, read one
     /// [`Stream`].
-    pub async fn result(&self, errand: Errand, within: Duration) -> Result<End, CallError> {
+    pub async fn result(
+        &self,
+        errand: PendingRequest,
+        within: Duration,
+    ) -> Result<RequestEnd, CallError> {
         let until = Instant::now() + within;
         // Opened before the first poll, so that no event is missed in between.
-        let mut stream = self.stream(&Watch::Nobody).await.ok();
+        let mut stream = self.stream(&WatchScope::OwnOnly).await.ok();
         let (mut errand, mut stands) = (errand, State::AwaitingResponse);
         loop {
-            match self.look(errand).await {
+            match self.poll(errand).await {
                 Ok(seen) => {
-                    if let Some(end) = End::of(&seen)? {
+                    if let Some(end) = RequestEnd::of(&seen)? {
                         return Ok(end);
                     }
                     stands = seen.state;
                     errand.collaboration_id = errand.collaboration_id.or(seen.collaboration_id);
                 }
-                Err(error) if passing(&error).is_none() => return Err(error),
+                Err(error) if min_retry_delay(&error).is_none() => return Err(error),
                 Err(_) => {}
             }
             if Instant::now() >= until {
-                return Ok(End::NotYet(stands));
+                return Ok(RequestEnd::Pending(stands));
             }
-            let pause = if stream.is_some() { LOOK_EVERY } else { LOOK_EVERY_BLIND };
+            let pause = if stream.is_some() { POLL_INTERVAL } else { POLL_INTERVAL_NO_STREAM };
             let next = until.min(Instant::now() + pause);
             tokio::select! {
                 () = sleep_until(next) => {}
-                news = news(&mut stream, errand) => match news {
-                    News::Result(output) => return Ok(End::Result(output)),
-                    News::Changed => {}
-                    News::Silence => stream = None,
+                news = next_update(&mut stream, errand) => match news {
+                    RequestUpdate::Result(output) => return Ok(RequestEnd::Result(output)),
+                    RequestUpdate::Changed => {}
+                    RequestUpdate::StreamEnded => stream = None,
                 },
             }
         }
     }
 
     /// The state of a request, under whichever id it has.
-    async fn look(&self, errand: Errand) -> Result<Collaboration, CallError> {
+    async fn poll(&self, errand: PendingRequest) -> Result<Collaboration, CallError> {
         let id = errand.collaboration_id.unwrap_or(errand.request_id);
         match self.collaboration(id).await {
             Err(error @ CallError::Refused { status: 404, .. })
@@ -96,7 +102,8 @@ impl Agent {
     }
 
     async fn find(&self, request_id: Uuid) -> Result<Option<Collaboration>, CallError> {
-        let own = Listing { role: Some(Role::Requester), ..Listing::default() };
+        let own =
+            CollaborationFilter { role: Some(Role::Requester), ..CollaborationFilter::default() };
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
             let page = self.collaborations(&own, cursor.as_deref()).await?;
@@ -113,16 +120,18 @@ impl Agent {
     }
 }
 
-impl End {
+impl RequestEnd {
     /// The end of a collaboration, if it has ended.
     pub(super) fn of(seen: &Collaboration) -> Result<Option<Self>, CallError> {
         if let Some(result) = &seen.result {
             return Ok(Some(Self::Result(Box::new(result.clone()))));
         }
         match (seen.state, seen.response.as_ref().map(|response| &response.answer)) {
-            (State::Rejected, Some(Answer::Rejected(why))) => Ok(Some(Self::Rejected(why.clone()))),
+            (State::Rejected, Some(ResponseAnswer::Rejected(why))) => {
+                Ok(Some(Self::Rejected(why.clone())))
+            }
             (State::Cancelled, _) => Ok(Some(Self::Withdrawn)),
-            (state, _) if state.is_over() => {
+            (state, _) if state.is_final() => {
                 Err(CallError::Unreadable(format!("it is {state} but has no result")))
             }
             _ => Ok(None),
@@ -131,46 +140,46 @@ impl End {
 }
 
 /// An update from the stream about one request.
-enum News {
+enum RequestUpdate {
     /// It has ended.
-    Result(Box<Message<Output>>),
+    Result(Box<Message<CollaborationResult>>),
     /// Its state may have changed.
     Changed,
     /// The stream has ended.
-    Silence,
+    StreamEnded,
 }
 
 /// Waits for an update about one request; for ever if there is no stream.
-async fn news(stream: &mut Option<Stream>, errand: Errand) -> News {
+async fn next_update(stream: &mut Option<EventStream>, errand: PendingRequest) -> RequestUpdate {
     let Some(stream) = stream else { return std::future::pending().await };
     loop {
         let event = match stream.next().await {
             Some(Ok(event)) => event,
             // An event that cannot be parsed may have been about this request.
-            Some(Err(Trouble::Unreadable(_))) => return News::Changed,
-            Some(Err(Trouble::Ended(_))) | None => return News::Silence,
+            Some(Err(StreamError::Unreadable(_))) => return RequestUpdate::Changed,
+            Some(Err(StreamError::Ended(_))) | None => return RequestUpdate::StreamEnded,
         };
         match event {
             Event::Result(end)
-                if errand.is(Some(end.said.request_id), Some(end.said.collaboration_id)) =>
+                if errand.matches(Some(end.body.request_id), Some(end.body.collaboration_id)) =>
             {
-                return News::Result(end);
+                return RequestUpdate::Result(end);
             }
-            Event::Cancelled(off) if errand.is(off.request_id, off.collaboration_id) => {
-                return News::Changed;
+            Event::Cancelled(off) if errand.matches(off.request_id, off.collaboration_id) => {
+                return RequestUpdate::Changed;
             }
-            Event::Response(response) if errand.is(Some(response.request_id), None) => {
-                return News::Changed;
+            Event::Response(response) if errand.matches(Some(response.request_id), None) => {
+                return RequestUpdate::Changed;
             }
             // Its state may have changed while the stream was disconnected.
-            Event::Connected => return News::Changed,
+            Event::Connected => return RequestUpdate::Changed,
             _ => {}
         }
     }
 }
 
-impl Errand {
-    fn is(&self, request_id: Option<Uuid>, collaboration_id: Option<Uuid>) -> bool {
+impl PendingRequest {
+    fn matches(&self, request_id: Option<Uuid>, collaboration_id: Option<Uuid>) -> bool {
         let same = |ours: Option<Uuid>, theirs| ours.is_some() && ours == theirs;
         same(Some(self.request_id), request_id) || same(self.collaboration_id, collaboration_id)
     }

@@ -1,7 +1,7 @@
 //! Accounts, transfers between their owners, and the heartbeat that keeps an agent listed.
 
 use rialto_core::money::Credits;
-use rialto_protocols::kit::object::Object;
+use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::rfc3339;
 use rialto_protocols::registry::wire::DECIMALS;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub struct Transfer {
 
 /// A completed transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paid {
+pub struct TransferReceipt {
     /// The transfer's id.
     pub id: Uuid,
     /// The amount.
@@ -37,22 +37,22 @@ pub struct Paid {
     /// The payer's available balance.
     pub sender_balance: Credits,
     /// Whether the job's hold had already paid, so that nothing was moved now.
-    pub settled_before: bool,
+    pub already_settled: bool,
 }
 
 #[derive(Deserialize)]
-struct Wire {
-    transfer: Made,
-    #[serde(deserialize_with = "figures::credits")]
+struct TransferResponse {
+    transfer: TransferBody,
+    #[serde(deserialize_with = "decimals::credits")]
     sender_balance: Credits,
     #[serde(default)]
     settlement: String,
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct TransferBody {
     transfer_id: Uuid,
-    #[serde(deserialize_with = "figures::credits")]
+    #[serde(deserialize_with = "decimals::credits")]
     amount: Credits,
 }
 
@@ -62,18 +62,18 @@ pub struct Account {
     /// The owner.
     pub owner_id: String,
     /// The available credits.
-    #[serde(deserialize_with = "figures::credits")]
+    #[serde(deserialize_with = "decimals::credits")]
     pub balance: Credits,
     /// The credits held for running jobs.
-    #[serde(deserialize_with = "figures::credits")]
+    #[serde(deserialize_with = "decimals::credits")]
     pub held: Credits,
     /// The credits granted just now.
-    #[serde(default, deserialize_with = "figures::maybe_credits")]
+    #[serde(default, deserialize_with = "decimals::optional_credits")]
     pub granted: Option<Credits>,
 }
 
 #[derive(Deserialize)]
-struct Beaten {}
+struct HeartbeatResponse {}
 
 impl Transfer {
     /// A transfer with a new id.
@@ -83,7 +83,7 @@ impl Transfer {
         amount: Credits,
     ) -> Result<Self, CallError> {
         let (from_owner, to_owner) = (from_owner.into(), to_owner.into());
-        Ok(Self { id: ids::id()?, from_owner, to_owner, amount, job_id: None })
+        Ok(Self { id: ids::random_id()?, from_owner, to_owner, amount, job_id: None })
     }
 
     /// Sets the job it pays for.
@@ -93,26 +93,26 @@ impl Transfer {
     }
 
     fn write(&self) -> String {
-        Object::new()
-            .id("transfer_id", self.id)
+        ObjectWriter::new()
+            .uuid("transfer_id", self.id)
             .text("from_owner", &self.from_owner)
             .text("to_owner", &self.to_owner)
-            .raw("amount", &self.amount.text(DECIMALS))
-            .maybe_id("job_id", self.job_id)
-            .text("timestamp_utc", &rfc3339::seconds(clock::now()))
+            .raw("amount", &self.amount.to_text(DECIMALS))
+            .maybe_uuid("job_id", self.job_id)
+            .text("timestamp_utc", &rfc3339::format_seconds(clock::now()))
             .finish()
     }
 }
 
 impl Server {
     /// Makes a transfer, or confirms what a job's hold has paid. Needs a key of the payer.
-    pub async fn transfer(&self, transfer: &Transfer) -> Result<Paid, CallError> {
-        let wire: Wire = self.post(self.at(&["transfer"]), transfer.write()).await?;
-        Ok(Paid {
+    pub async fn transfer(&self, transfer: &Transfer) -> Result<TransferReceipt, CallError> {
+        let wire: TransferResponse = self.post(self.url(&["transfer"]), transfer.write()).await?;
+        Ok(TransferReceipt {
             id: wire.transfer.transfer_id,
             amount: wire.transfer.amount,
             sender_balance: wire.sender_balance,
-            settled_before: wire.settlement == "escrow",
+            already_settled: wire.settlement == "escrow",
         })
     }
 
@@ -122,20 +122,20 @@ impl Server {
         owner: &str,
         grant: Option<Credits>,
     ) -> Result<Account, CallError> {
-        let grant = grant.map(|grant| grant.text(DECIMALS));
-        let body = Object::new().text("owner_id", owner);
+        let grant = grant.map(|grant| grant.to_text(DECIMALS));
+        let body = ObjectWriter::new().text("owner_id", owner);
         let body = body.maybe_raw("initial_balance", grant.as_deref()).finish();
-        self.post_once(self.at(&["accounts"]), Some(body)).await
+        self.post_idempotent(self.url(&["accounts"]), Some(body)).await
     }
 
     /// The account of an owner. Needs a key of that owner or of an operator.
     pub async fn account(&self, owner: &str) -> Result<Account, CallError> {
-        self.get(self.at(&["accounts", owner])).await
+        self.get(self.url(&["accounts", owner])).await
     }
 
     /// Sends an agent's heartbeat, with its key. From then on it must keep sending them.
     pub async fn heartbeat(&self, agent_id: Uuid) -> Result<(), CallError> {
-        let body = Object::new().id("agent_id", agent_id).finish();
-        self.post(self.at(&["heartbeat"]), body).await.map(|Beaten {}| ())
+        let body = ObjectWriter::new().uuid("agent_id", agent_id).finish();
+        self.post(self.url(&["heartbeat"]), body).await.map(|HeartbeatResponse {}| ())
     }
 }

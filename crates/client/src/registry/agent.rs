@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::jobs::{Accepted, Fetched, Report};
-use super::register::{Offer, Registration};
+use super::jobs::{FetchedJob, JobResult, ResultReceipt};
+use super::register::{Registration, SkillListing};
 use super::server::Server;
 use crate::call::{CallError, Hub};
 
@@ -30,14 +30,14 @@ pub struct Skill<'a> {
     /// The skill's name.
     pub name: &'a str,
     /// The description.
-    pub about: &'a str,
+    pub description: &'a str,
     /// The price of one call, such as `0.05`.
     pub price: &'a str,
 }
 
 /// The outcome of a job.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum WorkOutcome {
     /// The output.
     Done(Value),
     /// The reason for the failure.
@@ -57,9 +57,10 @@ impl Agent {
             let wrong =
                 |why| CallError::invalid(format!("the price of {} {why}", skill.name), None);
             let price = Credits::parse(skill.price, DECIMALS).map_err(wrong)?;
-            registration = registration.sells(Offer::new(skill.name, price).about(skill.about));
+            registration = registration
+                .skill(SkillListing::new(skill.name, price).description(skill.description));
         }
-        let registered = Server::of(hub)?.register(&registration).await?;
+        let registered = Server::from_hub(hub)?.register(&registration).await?;
         Ok(Self::new(&registered.server, registered.agent_id))
     }
 
@@ -79,38 +80,44 @@ impl Agent {
     }
 
     /// Fetches the jobs of this agent; waits up to `seconds` for the first.
-    pub async fn fetch(&self, seconds: u8) -> Result<Vec<Fetched>, CallError> {
-        self.server.fetch(self.id, seconds).await
+    pub async fn fetch_jobs(&self, seconds: u8) -> Result<Vec<FetchedJob>, CallError> {
+        self.server.fetch_jobs(self.id, seconds).await
     }
 
     /// Reports the outcome of a job; on success at its full price.
-    pub async fn report(&self, job: &Fetched, work: &Work) -> Result<Accepted, CallError> {
-        self.tell(job, work, Duration::ZERO).await
+    pub async fn report_result(
+        &self,
+        job: &FetchedJob,
+        work: &WorkOutcome,
+    ) -> Result<ResultReceipt, CallError> {
+        self.report_with_duration(job, work, Duration::ZERO).await
     }
 
-    async fn tell(
+    async fn report_with_duration(
         &self,
-        job: &Fetched,
-        work: &Work,
+        job: &FetchedJob,
+        work: &WorkOutcome,
         took: Duration,
-    ) -> Result<Accepted, CallError> {
+    ) -> Result<ResultReceipt, CallError> {
         let report = match work {
             // The hub pays the price, and never more.
-            Work::Done(output) => Report::Done { output: output.to_string(), cost: job.budget },
-            Work::Failed(why) => Report::Failed(why.clone()),
+            WorkOutcome::Done(output) => {
+                JobResult::Done { output: output.to_string(), cost: job.budget }
+            }
+            WorkOutcome::Failed(why) => JobResult::Failed(why.clone()),
         };
-        self.server.report(self.id, job.job_id, &report, took).await
+        self.server.report_result(self.id, job.job_id, &report, took).await
     }
 
     /// Fetches and does jobs until the hub is permanently unavailable. `handle` gets a skill and
     /// its input.
-    pub async fn work(&self, handle: impl Fn(&str, &Value) -> Work) -> Result<(), CallError> {
+    pub async fn run(&self, handle: impl Fn(&str, &Value) -> WorkOutcome) -> Result<(), CallError> {
         loop {
-            for job in self.fetch(FETCH_SECONDS).await? {
+            for job in self.fetch_jobs(FETCH_SECONDS).await? {
                 let input = serde_json::from_str(job.input_data.get()).unwrap_or_default();
                 let began = Instant::now();
                 let work = handle(&job.skill_name, &input);
-                match self.tell(&job, &work, began.elapsed()).await {
+                match self.report_with_duration(&job, &work, began.elapsed()).await {
                     // The job was ended by another party in the meantime; nothing is left to
                     // report.
                     Ok(_) | Err(CallError::Refused { .. }) => {}

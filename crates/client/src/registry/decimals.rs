@@ -15,7 +15,7 @@ pub(super) fn credits<'de, D: Deserializer<'de>>(from: D) -> Result<Credits, D::
 }
 
 /// An amount, if there is one.
-pub(super) fn maybe_credits<'de, D: Deserializer<'de>>(
+pub(super) fn optional_credits<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<Credits>, D::Error> {
     let digits = Option::<Box<RawValue>>::deserialize(from)?;

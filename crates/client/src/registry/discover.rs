@@ -24,9 +24,9 @@ pub struct Search {
 
 /// One page of agents, best first.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Found {
+pub struct AgentPage {
     /// The agents on this page.
-    pub agents: Vec<Entry>,
+    pub agents: Vec<ListedAgent>,
     /// The number of agents on all pages.
     pub total: u64,
     /// The offset of the next page, if there is one. A page of long entries ends before its limit.
@@ -36,7 +36,7 @@ pub struct Found {
 
 /// An agent as the hub lists it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Entry {
+pub struct ListedAgent {
     /// Its id.
     pub agent_id: Uuid,
     /// Its name.
@@ -45,9 +45,9 @@ pub struct Entry {
     pub api_endpoint: String,
     /// The skill that was searched for; `None` without a skill search.
     #[serde(default)]
-    pub skill: Option<Priced>,
+    pub skill: Option<SkillPrice>,
     /// Its score, from 0 to 100.
-    #[serde(deserialize_with = "figures::score")]
+    #[serde(deserialize_with = "decimals::score")]
     pub reputation_score: Score,
     /// `online` or `offline`.
     pub status: String,
@@ -56,7 +56,7 @@ pub struct Entry {
     pub owner_id: String,
     /// All its skills.
     #[serde(default)]
-    pub skills: Vec<Listed>,
+    pub skills: Vec<ListedSkill>,
     /// The URL to hire it through the hub.
     #[serde(default)]
     pub hub_endpoint: Option<String>,
@@ -70,24 +70,24 @@ pub struct Entry {
 
 /// A skill and its price.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Priced {
+pub struct SkillPrice {
     /// Its name.
     pub skill_name: String,
     /// The price of one call.
-    #[serde(deserialize_with = "figures::credits")]
+    #[serde(deserialize_with = "decimals::credits")]
     pub cost_per_call: Credits,
 }
 
 /// A skill as listed.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Listed {
+pub struct ListedSkill {
     /// Its name.
     pub skill_name: String,
     /// The description.
     #[serde(default)]
     pub description: String,
     /// The price of one call.
-    #[serde(deserialize_with = "figures::credits")]
+    #[serde(deserialize_with = "decimals::credits")]
     pub cost_per_call: Credits,
     /// The input schema, as the agent wrote it.
     pub input_schema: Box<RawValue>,
@@ -97,7 +97,7 @@ pub struct Listed {
 
 /// All skills that agents offer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Skills {
+pub struct SkillList {
     /// Their names.
     pub skills: Vec<String>,
     /// How many agents are online.
@@ -113,7 +113,7 @@ pub struct Reputation {
     /// The agent's id.
     pub agent_id: Uuid,
     /// The score, from 0 to 100.
-    #[serde(deserialize_with = "figures::score")]
+    #[serde(deserialize_with = "decimals::score")]
     pub score: Score,
     /// The counts behind the score.
     pub stats: Stats,
@@ -179,11 +179,11 @@ impl Search {
     }
 
     fn pairs(&self) -> Vec<(&'static str, String)> {
-        let score = |score: Score| Credits::from_micros(score.millionths()).text(1);
+        let score = |score: Score| Credits::from_micros(score.millionths()).to_text(1);
         let given = [
             ("skill", Some(self.skill.clone())),
             ("min_reputation", self.min_reputation.map(score)),
-            ("max_cost", self.max_cost.map(|cost| cost.text(DECIMALS))),
+            ("max_cost", self.max_cost.map(|cost| cost.to_text(DECIMALS))),
             ("min_jobs", self.min_jobs.map(|jobs| jobs.to_string())),
             ("limit", self.limit.map(|limit| limit.to_string())),
             ("offset", self.offset.map(|offset| offset.to_string())),
@@ -194,29 +194,29 @@ impl Search {
 
 impl Server {
     /// Finds agents by skill, best first.
-    pub async fn discover(&self, search: &Search) -> Result<Found, CallError> {
-        let mut url = self.at(&["discover"]);
+    pub async fn discover(&self, search: &Search) -> Result<AgentPage, CallError> {
+        let mut url = self.url(&["discover"]);
         url.query_pairs_mut().extend_pairs(search.pairs());
         self.get(url).await
     }
 
     /// One agent.
-    pub async fn agent(&self, agent_id: Uuid) -> Result<Entry, CallError> {
-        self.get(self.at(&["agents", &agent_id.to_string()])).await
+    pub async fn agent(&self, agent_id: Uuid) -> Result<ListedAgent, CallError> {
+        self.get(self.url(&["agents", &agent_id.to_string()])).await
     }
 
     /// All skills that agents offer.
-    pub async fn skills(&self) -> Result<Skills, CallError> {
-        self.get(self.at(&["skills"])).await
+    pub async fn skills(&self) -> Result<SkillList, CallError> {
+        self.get(self.url(&["skills"])).await
     }
 
     /// The reputation of an agent.
     pub async fn reputation(&self, agent_id: Uuid) -> Result<Reputation, CallError> {
-        self.get(self.at(&["reputation", &agent_id.to_string()])).await
+        self.get(self.url(&["reputation", &agent_id.to_string()])).await
     }
 
     /// The health of the hub.
     pub async fn health(&self) -> Result<Health, CallError> {
-        self.get(self.at(&["health"])).await
+        self.get(self.url(&["health"])).await
     }
 }

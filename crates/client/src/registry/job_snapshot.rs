@@ -4,21 +4,21 @@ use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::registry::wire::{ResultPost, Status};
+use rialto_protocols::registry::wire::{JobStatus, ResultPost};
 use uuid::Uuid;
 
-use super::server::Reply;
+use super::server::ServerResponse;
 use crate::call::CallError;
 
 /// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct JobSnapshot {
     /// The job's id.
     pub job_id: Uuid,
     /// The worker, if there is one.
     pub agent_id: Option<Uuid>,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: JobOutcome,
     /// The amount paid, or to be paid.
     pub cost: Credits,
     /// How long it took, in milliseconds.
@@ -29,7 +29,7 @@ pub struct Standing {
 
 /// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Not finished yet.
     Pending,
     /// Success: a JSON object, as text.
@@ -43,14 +43,14 @@ pub enum Outcome {
     },
 }
 
-impl Standing {
+impl JobSnapshot {
     /// Whether the job has ended.
-    pub fn is_over(&self) -> bool {
-        self.outcome != Outcome::Pending
+    pub fn is_finished(&self) -> bool {
+        self.outcome != JobOutcome::Pending
     }
 
     /// Parses the response to a job: a result under any status, or else a refusal.
-    pub(super) fn read(reply: &Reply, job_id: Uuid) -> Result<Self, CallError> {
+    pub(super) fn read(reply: &ServerResponse, job_id: Uuid) -> Result<Self, CallError> {
         let is_result = match reply.status {
             200..=299 => true,
             // For an agent's unusable response, the hub creates a result; refusals have an `error`.
@@ -67,12 +67,14 @@ impl Standing {
             return Err(CallError::Unreadable("the answer is about another job".to_owned()));
         }
         let outcome = match (result.status, result.output_data) {
-            (Status::Success, output) => Outcome::Done(output.unwrap_or_else(|| "{}".to_owned())),
-            (Status::Failure, _) => Outcome::Failed {
+            (JobStatus::Success, output) => {
+                JobOutcome::Done(output.unwrap_or_else(|| "{}".to_owned()))
+            }
+            (JobStatus::Failure, _) => JobOutcome::Failed {
                 code: result.error_code,
                 message: result.error_message.unwrap_or_else(|| "it gave no reason".to_owned()),
             },
-            (Status::Pending, _) => Outcome::Pending,
+            (JobStatus::Pending, _) => JobOutcome::Pending,
         };
         Ok(Self {
             job_id,
@@ -87,6 +89,6 @@ impl Standing {
 
 fn written_at(body: &[u8]) -> Option<Timestamp> {
     let json = ijson::read(body).ok()?;
-    let fields = rialto_protocols::kit::fields::Fields::of(&json, "").ok()?;
+    let fields = rialto_protocols::kit::fields::Fields::read(&json, "").ok()?;
     fields.time("timestamp_utc").ok().flatten()
 }

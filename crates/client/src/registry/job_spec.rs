@@ -2,7 +2,7 @@
 
 use rialto_core::money::Credits;
 use rialto_protocols::kit::fields::Malformed;
-use rialto_protocols::kit::object::Object;
+use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::rfc3339;
 use rialto_protocols::registry::wire::{CURRENCY, DECIMALS, JobPost};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use crate::{clock, ids};
 
 /// The job to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct JobSpec {
     skill: String,
     input: String,
     budget: Credits,
@@ -25,12 +25,12 @@ pub struct Order {
 
 /// A job that is ready to send. It is idempotent: sent again, it stays one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct JobRequest {
     id: Uuid,
     body: String,
 }
 
-impl Order {
+impl JobSpec {
     /// A job for a skill, with its input: a JSON object, as text. The budget is 0 unless set.
     pub fn new(skill: impl Into<String>, input: impl Into<String>) -> Self {
         Self {
@@ -57,45 +57,45 @@ impl Order {
     }
 
     /// Sets the requester's id. A hub knows it from the key.
-    pub fn by(mut self, orchestrator: impl Into<String>) -> Self {
+    pub fn orchestrator(mut self, orchestrator: impl Into<String>) -> Self {
         self.orchestrator = Some(orchestrator.into());
         self
     }
 
     /// Assigns the job to one agent. By default the hub picks an agent.
-    pub fn of(mut self, worker: Uuid) -> Self {
+    pub fn worker(mut self, worker: Uuid) -> Self {
         self.worker = Some(worker);
         self
     }
 
     /// Sets a URL to which the result is sent if it takes long.
-    pub fn callback(mut self, url: impl Into<String>) -> Self {
+    pub fn callback_url(mut self, url: impl Into<String>) -> Self {
         self.callback = Some(url.into());
         self
     }
 
     /// Builds the job; fails if its receiver would have to refuse it.
-    pub fn draw_up(&self) -> Result<Job, CallError> {
-        json_object::check("the input", &self.input)?;
-        let id = self.job_id.map_or_else(ids::id, Ok)?;
-        let body = Object::new()
-            .id("job_id", id)
+    pub fn build(&self) -> Result<JobRequest, CallError> {
+        json_object::check_object("the input", &self.input)?;
+        let id = self.job_id.map_or_else(ids::random_id, Ok)?;
+        let body = ObjectWriter::new()
+            .uuid("job_id", id)
             .maybe_text("orchestrator_id", self.orchestrator.as_deref())
-            .maybe_id("agent_id", self.worker)
+            .maybe_uuid("agent_id", self.worker)
             .text("skill_name", &self.skill)
             .raw("input_data", &self.input)
-            .raw("budget", &self.budget.text(DECIMALS))
+            .raw("budget", &self.budget.to_text(DECIMALS))
             .text("currency", CURRENCY)
             .maybe_text("callback_url", self.callback.as_deref())
-            .text("timestamp_utc", &rfc3339::seconds(clock::now()))
+            .text("timestamp_utc", &rfc3339::format_seconds(clock::now()))
             .finish();
         let wrong = |bad: Malformed| CallError::invalid(bad.message, None);
         JobPost::read(body.as_bytes()).map_err(wrong)?;
-        Ok(Job { id, body })
+        Ok(JobRequest { id, body })
     }
 }
 
-impl Job {
+impl JobRequest {
     /// The job's id.
     pub fn id(&self) -> Uuid {
         self.id
@@ -113,23 +113,23 @@ mod tests {
 
     #[test]
     fn an_order_becomes_a_job_with_an_id_that_stays() {
-        let order = Order::new("sum", r#"{"a":1.50}"#).budget(Credits::from_micros(150_000));
-        let (one, two) = (order.draw_up().expect("a job"), order.draw_up().expect("a job"));
+        let order = JobSpec::new("sum", r#"{"a":1.50}"#).budget(Credits::from_micros(150_000));
+        let (one, two) = (order.build().expect("a job"), order.build().expect("a job"));
         assert_ne!(one.id(), two.id());
         assert!(one.body().contains(r#""input_data":{"a":1.50},"budget":0.15,"#), "{one:?}");
         let id = Uuid::from_u128(7);
-        assert_eq!(order.id(id).draw_up().expect("a job").id(), id);
+        assert_eq!(order.id(id).build().expect("a job").id(), id);
     }
 
     #[test]
     fn what_would_be_refused_is_not_sent() {
         for order in [
-            Order::new("", "{}"),
-            Order::new("sum", "[]"),
-            Order::new("sum", r#"{},"budget":9"#),
-            Order::new("sum", "{}").budget(Credits::from_micros(1)),
+            JobSpec::new("", "{}"),
+            JobSpec::new("sum", "[]"),
+            JobSpec::new("sum", r#"{},"budget":9"#),
+            JobSpec::new("sum", "{}").budget(Credits::from_micros(1)),
         ] {
-            assert!(order.draw_up().is_err(), "{order:?}");
+            assert!(order.build().is_err(), "{order:?}");
         }
     }
 }

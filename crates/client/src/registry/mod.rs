@@ -23,30 +23,32 @@
 //! # }
 //! ```
 
+mod accounts;
 mod agent;
+mod decimals;
 pub mod direct;
 mod discover;
-mod decimals;
-mod jobs;
-mod accounts;
-mod json_object;
-mod job_spec;
-mod register;
 mod job_snapshot;
+mod job_spec;
+mod jobs;
+mod json_object;
+mod register;
 mod retry;
 mod server;
 
-pub use agent::{Agent, Skill, Work};
-pub use discover::{Entry, Found, Health, Listed, Priced, Reputation, Search, Skills, Stats};
-pub use jobs::{Accepted, Fetched, Report};
-pub use accounts::{Account, Paid, Transfer};
-pub use job_spec::{Job, Order};
-pub use register::{Offer, Registered, Registration};
-pub use job_snapshot::{Outcome, Standing};
+pub use accounts::{Account, Transfer, TransferReceipt};
+pub use agent::{Agent, Skill, WorkOutcome};
+pub use discover::{
+    AgentPage, Health, ListedAgent, ListedSkill, Reputation, Search, SkillList, SkillPrice, Stats,
+};
+pub use job_snapshot::{JobOutcome, JobSnapshot};
+pub use job_spec::{JobRequest, JobSpec};
+pub use jobs::{FetchedJob, JobResult, ResultReceipt};
+pub use register::{RegisteredAgent, Registration, SkillListing};
 pub use server::Server;
 
 pub use crate::key::Key;
-pub use crate::retry::Retry;
+pub use crate::retry::RetryPolicy;
 pub use rialto_core::money::Credits;
 pub use rialto_core::reputation::Score;
 pub use uuid::Uuid;

@@ -3,9 +3,9 @@
 use reqwest::Method;
 use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
-use rialto_protocols::kit::object::Object;
+use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::rfc3339;
-use rialto_protocols::registry::wire::{DECIMALS, Register, VERSION};
+use rialto_protocols::registry::wire::{DECIMALS, RegisterBody, VERSION};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ use crate::webhook_signature::WebhookSecret;
 
 /// One skill of an agent, with its price.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct SkillListing {
     name: String,
     about: String,
     price: Credits,
@@ -33,13 +33,13 @@ pub struct Registration {
     name: String,
     owner: String,
     endpoint: Option<String>,
-    offers: Vec<Offer>,
+    skills: Vec<SkillListing>,
     rotate_key: bool,
 }
 
 /// A registered agent.
 #[derive(Clone, Debug)]
-pub struct Registered {
+pub struct RegisteredAgent {
     /// Its id.
     pub agent_id: Uuid,
     /// Its score.
@@ -49,24 +49,24 @@ pub struct Registered {
     /// The secret with which the hub signs its webhooks, for agents with an endpoint.
     pub webhook_secret: Option<WebhookSecret>,
     /// Whether the agent is new.
-    pub new: bool,
+    pub is_new: bool,
     /// The hub, called with that key.
     pub server: Server,
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct RegisterResponse {
     agent_id: Uuid,
-    #[serde(deserialize_with = "figures::score")]
+    #[serde(deserialize_with = "decimals::score")]
     reputation_score: Score,
     api_key: Option<String>,
     webhook_secret: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Gone {}
+struct UnregisterResponse {}
 
-impl Offer {
+impl SkillListing {
     /// A skill with a price per call.
     pub fn new(name: impl Into<String>, price: Credits) -> Self {
         let (input, output) = ("{}".to_owned(), "{}".to_owned());
@@ -74,28 +74,28 @@ impl Offer {
     }
 
     /// Sets the description.
-    pub fn about(mut self, text: impl Into<String>) -> Self {
+    pub fn description(mut self, text: impl Into<String>) -> Self {
         self.about = text.into();
         self
     }
 
     /// Sets the input schema: a JSON object as text, names to types such as `{"text":"string"}`.
-    pub fn takes(mut self, schema: impl Into<String>) -> Self {
+    pub fn input_schema(mut self, schema: impl Into<String>) -> Self {
         self.input = schema.into();
         self
     }
 
     /// Sets the output schema, in the same form.
-    pub fn gives(mut self, schema: impl Into<String>) -> Self {
+    pub fn output_schema(mut self, schema: impl Into<String>) -> Self {
         self.output = schema.into();
         self
     }
 
     fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("skill_name", &self.name)
             .text("description", &self.about)
-            .raw("cost_per_call", &self.price.text(DECIMALS))
+            .raw("cost_per_call", &self.price.to_text(DECIMALS))
             .raw("input_schema", &self.input)
             .raw("output_schema", &self.output)
             .finish()
@@ -110,7 +110,7 @@ impl Registration {
             name: name.into(),
             owner: owner.into(),
             endpoint: None,
-            offers: Vec::new(),
+            skills: Vec::new(),
             rotate_key: false,
         }
     }
@@ -128,8 +128,8 @@ impl Registration {
     }
 
     /// Adds a skill.
-    pub fn sells(mut self, offer: Offer) -> Self {
-        self.offers.push(offer);
+    pub fn skill(mut self, offer: SkillListing) -> Self {
+        self.skills.push(offer);
         self
     }
 
@@ -140,19 +140,19 @@ impl Registration {
     }
 
     fn write(&self) -> Result<String, CallError> {
-        for offer in &self.offers {
-            json_object::check("the input schema", &offer.input)?;
-            json_object::check("the output schema", &offer.output)?;
+        for offer in &self.skills {
+            json_object::check_object("the input schema", &offer.input)?;
+            json_object::check_object("the output schema", &offer.output)?;
         }
-        let offers: Vec<_> = self.offers.iter().map(Offer::write).collect();
-        let body = Object::new()
-            .maybe_id("agent_id", self.agent_id)
+        let offers: Vec<_> = self.skills.iter().map(SkillListing::write).collect();
+        let body = ObjectWriter::new()
+            .maybe_uuid("agent_id", self.agent_id)
             .text("agent_name", &self.name)
             .text("owner_id", &self.owner)
             .maybe_text("api_endpoint", self.endpoint.as_deref())
             .raw("skills", &format!("[{}]", offers.join(",")))
             .text("version", VERSION)
-            .text("timestamp_utc", &rfc3339::seconds(clock::now()));
+            .text("timestamp_utc", &rfc3339::format_seconds(clock::now()));
         let body = match self.rotate_key {
             true => body.flag("rotate_key", true).finish(),
             false => body.finish(),
@@ -161,37 +161,44 @@ impl Registration {
         let wrong = |bad: rialto_protocols::kit::fields::Malformed| {
             CallError::invalid(bad.message, Some(format!("see {}", bad.field)))
         };
-        Register::read(body.as_bytes()).map(|_| body).map_err(wrong)
+        RegisterBody::read(body.as_bytes()).map(|_| body).map_err(wrong)
     }
 }
 
 impl Server {
     /// Registers an agent: without a key as a new one, with a key as an update. There are no
     /// retries: the key of a new agent is only in the first response.
-    pub async fn register(&self, registration: &Registration) -> Result<Registered, CallError> {
-        let (url, body) = (self.at(&["register"]), Some(registration.write()?));
-        let reply = self.once(&Call { method: Method::POST, url, body, once: None }).await?;
-        let wire: Wire = reply.value()?;
+    pub async fn register(
+        &self,
+        registration: &Registration,
+    ) -> Result<RegisteredAgent, CallError> {
+        let (url, body) = (self.url(&["register"]), Some(registration.write()?));
+        let reply = self
+            .call_once(&Call { method: Method::POST, url, body, idempotency_key: None })
+            .await?;
+        let wire: RegisterResponse = reply.value()?;
         let key = wire.api_key.map(Key::new);
         let server = key.clone().map_or_else(|| self.clone(), |key| self.with_key(key));
         let secret = wire.webhook_secret.as_deref().and_then(WebhookSecret::read);
-        Ok(Registered {
+        Ok(RegisteredAgent {
             agent_id: wire.agent_id,
             score: wire.reputation_score,
             key,
             webhook_secret: secret,
-            new: reply.status == 201,
+            is_new: reply.status == 201,
             server,
         })
     }
 
     /// Unregisters an agent, with its own key or an operator's. `false` if it was not there.
     pub async fn unregister(&self, agent_id: Uuid) -> Result<bool, CallError> {
-        let url = self.at(&["agents", &agent_id.to_string()]);
-        let call = Call { method: Method::DELETE, url, body: None, once: None };
-        let gone = super::retry::again(self.retry(), || async { self.once(&call).await?.value() });
+        let url = self.url(&["agents", &agent_id.to_string()]);
+        let call = Call { method: Method::DELETE, url, body: None, idempotency_key: None };
+        let gone = super::retry::with_retry(self.retry(), || async {
+            self.call_once(&call).await?.value()
+        });
         match gone.await {
-            Ok(Gone {}) => Ok(true),
+            Ok(UnregisterResponse {}) => Ok(true),
             Err(CallError::Refused { status: 404, .. }) => Ok(false),
             Err(error) => Err(error),
         }

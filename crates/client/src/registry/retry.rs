@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::call::CallError;
-use crate::retry::Retry;
+use crate::retry::RetryPolicy;
 
 /// The minimum wait before the same call can succeed; `None` if it cannot.
-pub(super) fn passing(error: &CallError) -> Option<Duration> {
+pub(super) fn min_retry_delay(error: &CallError) -> Option<Duration> {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
         CallError::Refused { retryable: true, retry_after, .. } => {
@@ -27,8 +27,8 @@ pub(super) fn passing(error: &CallError) -> Option<Duration> {
 }
 
 /// Repeats a call until it succeeds, fails permanently, or has used up its attempts.
-pub(super) async fn again<T, F: Future<Output = Result<T, CallError>>>(
-    retry: Retry,
+pub(super) async fn with_retry<T, F: Future<Output = Result<T, CallError>>>(
+    retry: RetryPolicy,
     mut call: impl FnMut() -> F,
 ) -> Result<T, CallError> {
     let mut tries = 0;
@@ -38,9 +38,9 @@ pub(super) async fn again<T, F: Future<Output = Result<T, CallError>>>(
             Err(error) => error,
         };
         tries += 1;
-        let wanted = passing(&error).filter(|wait| *wait <= retry.longest);
-        match wanted.filter(|_| tries < retry.tries_max) {
-            Some(wanted) => sleep(retry.pause(tries).max(wanted)).await,
+        let wanted = min_retry_delay(&error).filter(|wait| *wait <= retry.max_delay);
+        match wanted.filter(|_| tries < retry.max_attempts) {
+            Some(wanted) => sleep(retry.delay(tries).max(wanted)).await,
             None => return Err(error),
         }
     }
@@ -75,15 +75,15 @@ mod tests {
             (CallError::TimedOut { url: String::new() }, true),
             (CallError::Unreadable(String::new()), false),
         ] {
-            assert_eq!(passing(&error).is_some(), again, "{error:?}");
+            assert_eq!(min_retry_delay(&error).is_some(), again, "{error:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn so_often_and_no_more() {
         let mut calls = 0;
-        let retry = Retry { tries_max: 3, ..Retry::default() };
-        let result: Result<(), _> = again(retry, || {
+        let retry = RetryPolicy { max_attempts: 3, ..RetryPolicy::default() };
+        let result: Result<(), _> = with_retry(retry, || {
             calls += 1;
             std::future::ready(Err(refused(503, "AGENT_OFFLINE", true)))
         })

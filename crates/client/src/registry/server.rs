@@ -8,19 +8,19 @@ use serde::de::DeserializeOwned;
 use url::Url;
 use uuid::Uuid;
 
-use super::retry::again;
+use super::retry::with_retry;
 use crate::call::{CallError, Hub, retry_after};
 use crate::ids;
 use crate::key::Key;
-use crate::origin_client::{self, Line, below, http_url, mounted};
-use crate::retry::Retry;
+use crate::origin_client::{self, OriginClient, join_path, parse_http_url, with_mount};
+use crate::retry::RetryPolicy;
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "registry";
 /// Maximum response size: a full page of agents, or fifty jobs of the longest kind.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Header that makes a repeated call idempotent.
-const ONCE_HEADER: &str = "idempotency-key";
+const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
 /// A hub, called with or without a key.
 ///
@@ -29,15 +29,15 @@ const ONCE_HEADER: &str = "idempotency-key";
 /// only in the first response.
 #[derive(Clone, Debug)]
 pub struct Server {
-    line: Line,
+    client: OriginClient,
     base: Url,
-    retry: Retry,
+    retry: RetryPolicy,
 }
 
 /// The body of a response, whatever its status.
-pub(super) struct Reply {
+pub(super) struct ServerResponse {
     pub(super) status: u16,
-    pub(super) after: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
     pub(super) body: Vec<u8>,
 }
 
@@ -46,18 +46,18 @@ pub(super) struct Call {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) body: Option<String>,
-    pub(super) once: Option<Uuid>,
+    pub(super) idempotency_key: Option<Uuid>,
 }
 
 impl Server {
     /// The hub at a URL, which may omit the `/registry` at its end. Sends nothing.
     pub fn new(url: &str) -> Result<Self, CallError> {
-        let base = mounted(http_url(url)?, MOUNT);
-        Ok(Self { line: Line::new(&base)?, base, retry: Retry::default() })
+        let base = with_mount(parse_http_url(url)?, MOUNT);
+        Ok(Self { client: OriginClient::new(&base)?, base, retry: RetryPolicy::default() })
     }
 
     /// The same hub as `hub`, with its key if it has one.
-    pub fn of(hub: &Hub) -> Result<Self, CallError> {
+    pub fn from_hub(hub: &Hub) -> Result<Self, CallError> {
         let server = Self::new(hub.base())?;
         Ok(match hub.key() {
             Some(key) => server.with_key(Key::new(key)),
@@ -67,28 +67,28 @@ impl Server {
 
     /// The same hub with a key: an agent's own, or an operator's.
     pub fn with_key(&self, key: Key) -> Self {
-        Self { line: self.line.with_key(key), ..self.clone() }
+        Self { client: self.client.with_key(key), ..self.clone() }
     }
 
     /// Sets the retry policy.
-    pub fn with_retry(&self, retry: Retry) -> Self {
+    pub fn with_retry(&self, retry: RetryPolicy) -> Self {
         Self { retry, ..self.clone() }
     }
 
     /// The retry policy.
-    pub(super) fn retry(&self) -> Retry {
+    pub(super) fn retry(&self) -> RetryPolicy {
         self.retry
     }
 
     /// The URL of a path below the protocol's path.
-    pub(super) fn at(&self, path: &[&str]) -> Url {
-        below(&self.base, path)
+    pub(super) fn url(&self, path: &[&str]) -> Url {
+        join_path(&self.base, path)
     }
 
     /// Makes a read call, with retries.
     pub(super) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, CallError> {
-        let call = Call { method: Method::GET, url, body: None, once: None };
-        again(self.retry, || async { self.once(&call).await?.value() }).await
+        let call = Call { method: Method::GET, url, body: None, idempotency_key: None };
+        with_retry(self.retry, || async { self.call_once(&call).await?.value() }).await
     }
 
     /// Sends a request that has its own id, with retries.
@@ -97,40 +97,41 @@ impl Server {
         url: Url,
         body: String,
     ) -> Result<T, CallError> {
-        let call = Call { method: Method::POST, url, body: Some(body), once: None };
-        again(self.retry, || async { self.once(&call).await?.value() }).await
+        let call = Call { method: Method::POST, url, body: Some(body), idempotency_key: None };
+        with_retry(self.retry, || async { self.call_once(&call).await?.value() }).await
     }
 
     /// Sends a request without an id, under a new idempotency key.
-    pub(super) async fn post_once<T: DeserializeOwned>(
+    pub(super) async fn post_idempotent<T: DeserializeOwned>(
         &self,
         url: Url,
         body: Option<String>,
     ) -> Result<T, CallError> {
-        let call = Call { method: Method::POST, url, body, once: Some(ids::id()?) };
-        again(self.retry, || async { self.once(&call).await?.value() }).await
+        let call =
+            Call { method: Method::POST, url, body, idempotency_key: Some(ids::random_id()?) };
+        with_retry(self.retry, || async { self.call_once(&call).await?.value() }).await
     }
 
     /// Makes a call, once.
-    pub(super) async fn once(&self, call: &Call) -> Result<Reply, CallError> {
-        let mut request = self.line.request(call.method.clone(), call.url.clone())?;
+    pub(super) async fn call_once(&self, call: &Call) -> Result<ServerResponse, CallError> {
+        let mut request = self.client.request(call.method.clone(), call.url.clone())?;
         if let Some(body) = &call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
-        if let Some(once) = call.once {
-            request = request.header(ONCE_HEADER, once.to_string());
+        if let Some(once) = call.idempotency_key {
+            request = request.header(IDEMPOTENCY_HEADER, once.to_string());
         }
-        Reply::of(request).await
+        ServerResponse::of(request).await
     }
 }
 
-impl Reply {
+impl ServerResponse {
     /// Sends a request and reads the whole response.
     pub(super) async fn of(request: reqwest::RequestBuilder) -> Result<Self, CallError> {
         let mut answer = origin_client::send(request).await?;
         let (status, after) = (answer.status().as_u16(), retry_after(answer.headers()));
-        let body = origin_client::body(&mut answer, ANSWER_BYTES_MAX).await?;
-        Ok(Self { status, after, body })
+        let body = origin_client::read_body(&mut answer, ANSWER_BYTES_MAX).await?;
+        Ok(Self { status, retry_after: after, body })
     }
 
     /// The parsed response, or its refusal.
@@ -144,7 +145,7 @@ impl Reply {
     /// The refusal in this response.
     pub(super) fn refusal(&self) -> CallError {
         match reqwest::StatusCode::from_u16(self.status) {
-            Ok(status) => origin_client::refusal_of(status, self.after, &self.body),
+            Ok(status) => origin_client::refusal_from_body(status, self.retry_after, &self.body),
             Err(_) => CallError::Unreadable(format!("{} is not an HTTP status", self.status)),
         }
     }

@@ -1,7 +1,7 @@
 //! Envelopes that are validated before they are sent.
 
 use rialto_protocols::kit::ijson;
-use rialto_protocols::relay::bad::Bad;
+use rialto_protocols::relay::bad::InvalidBody;
 use rialto_protocols::relay::{Envelope, VERSION, a2a};
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::call::CallError;
 
 /// The fields of an envelope.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct EnvelopeSpec {
     /// The sender's full address.
     pub sender_id: String,
     /// The sender's culture, a BCP 47 tag.
@@ -26,10 +26,10 @@ pub struct Draft {
 
 /// A valid envelope, as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter(String);
+pub struct ValidEnvelope(String);
 
 #[derive(Serialize)]
-struct Wire<'a> {
+struct EnvelopeBody<'a> {
     chorus_version: &'static str,
     sender_id: &'a str,
     original_text: &'a str,
@@ -42,7 +42,7 @@ struct Wire<'a> {
     turn_number: Option<u64>,
 }
 
-impl Draft {
+impl EnvelopeSpec {
     /// An envelope with a text and its sender.
     pub fn new(sender_id: &str, sender_culture: &str, original_text: &str) -> Self {
         Self {
@@ -56,8 +56,8 @@ impl Draft {
     }
 
     /// Builds the envelope; fails if a receiver would have to refuse it.
-    pub fn seal(&self) -> Result<Letter, CallError> {
-        let wire = Wire {
+    pub fn build(&self) -> Result<ValidEnvelope, CallError> {
+        let wire = EnvelopeBody {
             chorus_version: VERSION,
             sender_id: &self.sender_id,
             original_text: &self.original_text,
@@ -67,17 +67,18 @@ impl Draft {
             turn_number: self.turn_number,
         };
         let text = serde_json::to_string(&wire);
-        Letter::read(&text.map_err(|error| CallError::Unreadable(error.to_string()))?)
+        ValidEnvelope::read(&text.map_err(|error| CallError::Unreadable(error.to_string()))?)
     }
 }
 
-impl Letter {
+impl ValidEnvelope {
     /// Parses an existing envelope, with or without an A2A message around it.
     pub fn read(text: &str) -> Result<Self, CallError> {
-        let refused = |bad: Bad| CallError::invalid(bad.message(), bad.hint().map(str::to_owned));
+        let refused =
+            |bad: InvalidBody| CallError::invalid(bad.message(), bad.hint().map(str::to_owned));
         let json = ijson::read(text.as_bytes()).map_err(|bad| refused(bad.into()))?;
-        let found = a2a::unwrap(&json, "/envelope").map_err(|bad| refused(bad.into()))?;
-        Envelope::read(found.envelope, &found.at).map_err(|bad| refused(bad.into()))?;
+        let found = a2a::find_envelope(&json, "/envelope").map_err(|bad| refused(bad.into()))?;
+        Envelope::read(found.envelope, &found.pointer).map_err(|bad| refused(bad.into()))?;
         Ok(Self(json.raw().to_owned()))
     }
 
@@ -93,27 +94,27 @@ mod tests {
 
     #[test]
     fn a_draft_becomes_the_envelope_of_the_book() {
-        let mut draft = Draft::new("alice@chorus", "zh-CN", "下午一起喝杯咖啡?");
+        let mut draft = EnvelopeSpec::new("alice@chorus", "zh-CN", "下午一起喝杯咖啡?");
         let plain = r#"{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"下午一起喝杯咖啡?","sender_culture":"zh-CN"}"#;
-        assert_eq!(draft.seal().expect("a letter").as_str(), plain);
+        assert_eq!(draft.build().expect("a letter").as_str(), plain);
         draft.conversation_id = Some("c-1".to_owned());
         draft.turn_number = Some(7);
-        let letter = draft.seal().expect("a letter");
+        let letter = draft.build().expect("a letter");
         assert!(letter.as_str().ends_with(r#""conversation_id":"c-1","turn_number":7}"#));
     }
 
     #[test]
     fn what_a_server_would_refuse_is_not_sent() {
-        let good = Draft::new("alice@chorus", "en", "Hello!");
+        let good = EnvelopeSpec::new("alice@chorus", "en", "Hello!");
         let mut drafts = vec![
-            Draft::new("alice", "en", "Hello!"),
-            Draft::new("alice@chorus", "english", "Hello!"),
-            Draft::new("alice@chorus", "en", ""),
+            EnvelopeSpec::new("alice", "en", "Hello!"),
+            EnvelopeSpec::new("alice@chorus", "english", "Hello!"),
+            EnvelopeSpec::new("alice@chorus", "en", ""),
         ];
-        drafts.push(Draft { cultural_context: Some("short".to_owned()), ..good.clone() });
-        drafts.push(Draft { turn_number: Some(0), ..good });
+        drafts.push(EnvelopeSpec { cultural_context: Some("short".to_owned()), ..good.clone() });
+        drafts.push(EnvelopeSpec { turn_number: Some(0), ..good });
         for draft in drafts {
-            let error = draft.seal().expect_err("a bad draft");
+            let error = draft.build().expect_err("a bad draft");
             assert!(matches!(error, CallError::Refused { status: 400, .. }), "{draft:?}");
         }
     }
@@ -122,8 +123,8 @@ mod tests {
     fn an_envelope_may_come_in_an_a2a_message() {
         let part = r#"{"data":{"chorus_version":"0.4","sender_id":"a@b","original_text":"x","sender_culture":"en"},"mediaType":"application/vnd.chorus.envelope+json"}"#;
         let wrapped = format!(r#"{{"role":"ROLE_USER","parts":[{part}],"messageId":"1"}}"#);
-        assert_eq!(Letter::read(&wrapped).expect("a letter").as_str(), wrapped);
+        assert_eq!(ValidEnvelope::read(&wrapped).expect("a letter").as_str(), wrapped);
         let twice = format!(r#"{{"parts":[{part},{part}]}}"#);
-        assert!(Letter::read(&twice).is_err());
+        assert!(ValidEnvelope::read(&twice).is_err());
     }
 }

@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::message::EnvelopeContents;
 use super::response::from_json;
-use super::message::Contents;
 use crate::call::CallError;
 
 /// Which past messages to return.
 #[derive(Clone, Debug, Default)]
-pub struct Span {
+pub struct HistoryFilter {
     /// From this time on, as RFC 3339 text.
     pub since: Option<String>,
     /// Only messages after this position of the inbox.
@@ -20,7 +20,7 @@ pub struct Span {
 
 /// One past message.
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct PastMessage {
     /// Its position in the inbox, if it was received.
     pub position: Option<u64>,
     /// The server's id for it.
@@ -32,12 +32,12 @@ pub struct Past {
     /// When the server accepted it.
     pub timestamp: Option<String>,
     /// The contents.
-    pub contents: Contents,
+    pub contents: EnvelopeContents,
     raw: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct HistoryEntry {
     id: Option<u64>,
     trace_id: String,
     sender_id: String,
@@ -46,7 +46,7 @@ struct Wire {
     timestamp: Option<String>,
 }
 
-impl Span {
+impl HistoryFilter {
     /// The query parameters.
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
         let all = [
@@ -58,16 +58,16 @@ impl Span {
     }
 }
 
-impl Past {
+impl PastMessage {
     pub(super) fn read(raw: Box<RawValue>) -> Result<Self, CallError> {
-        let wire: Wire = from_json(raw.get().as_bytes())?;
+        let wire: HistoryEntry = from_json(raw.get().as_bytes())?;
         Ok(Self {
             position: wire.id,
             trace_id: wire.trace_id,
             sender_id: wire.sender_id,
             receiver_id: wire.receiver_id,
             timestamp: wire.timestamp,
-            contents: Contents::read(wire.envelope.get()),
+            contents: EnvelopeContents::read(wire.envelope.get()),
             raw,
         })
     }

@@ -11,11 +11,11 @@ use reqwest::{Method, Response};
 use rialto_protocols::kit::sse::{Event, Parser};
 use tokio::time::sleep;
 
-use super::response::is_absent;
-use super::origin_client;
 use super::message::Message;
-use super::retry::{Retry, random};
-use super::server::{Acked, Server, ask_for};
+use super::origin_client;
+use super::response::is_absent;
+use super::retry::{RetryPolicy, random};
+use super::server::{AckAnswer, Server, add_query};
 use crate::call::CallError;
 
 /// Maximum event size: a message is at most 64 KiB, and its event not much more.
@@ -30,7 +30,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Options for reading an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Listen {
+pub struct InboxOptions {
     /// Start after this position; 0 is the very beginning. By default the server starts with the
     /// first unread message.
     pub after: Option<u64>,
@@ -46,8 +46,8 @@ pub struct Inbox {
     /// The cursor to send at a reconnect. The server takes everything up to it as read.
     resume_from: Option<String>,
     /// The position of the last message that was returned or is buffered.
-    heard_to: u64,
-    stream: Option<Stream>,
+    last_position: u64,
+    stream: Option<SseConnection>,
     ready: VecDeque<Result<Message, CallError>>,
     failures: u32,
     retry_wait: Duration,
@@ -55,7 +55,7 @@ pub struct Inbox {
 }
 
 #[derive(Debug)]
-struct Stream {
+struct SseConnection {
     answer: Response,
     parser: Parser,
 }
@@ -63,12 +63,12 @@ struct Stream {
 impl Inbox {
     /// Opens an inbox. Fails if the server cannot be reached now; later the inbox reconnects
     /// instead.
-    pub(super) async fn open(server: Server, how: Listen) -> Result<Self, CallError> {
+    pub(super) async fn open(server: Server, how: InboxOptions) -> Result<Self, CallError> {
         let mut inbox = Self {
             server,
             explicit_ack: how.explicit_ack,
             resume_from: how.after.map(|after| after.to_string()),
-            heard_to: how.after.unwrap_or(0),
+            last_position: how.after.unwrap_or(0),
             stream: None,
             ready: VecDeque::new(),
             failures: 0,
@@ -92,7 +92,7 @@ impl Inbox {
             if self.ended {
                 return None;
             }
-            if let Err(error) = self.listen().await {
+            if let Err(error) = self.read_next().await {
                 self.ended = true;
                 return Some(Err(error));
             }
@@ -100,7 +100,7 @@ impl Inbox {
     }
 
     /// Acknowledges every message up to a position, so that they are not sent again.
-    pub async fn ack(&mut self, up_to: u64) -> Result<Acked, CallError> {
+    pub async fn ack(&mut self, up_to: u64) -> Result<AckAnswer, CallError> {
         let acked = self.server.ack(up_to).await?;
         if self.explicit_ack {
             self.resume_from = Some(acked.acked_to.to_string());
@@ -109,9 +109,9 @@ impl Inbox {
     }
 
     /// Reads the next part of the stream, or reconnects. An error ends the inbox.
-    async fn listen(&mut self) -> Result<(), CallError> {
+    async fn read_next(&mut self) -> Result<(), CallError> {
         let Some(stream) = &mut self.stream else {
-            sleep(self.wait()).await;
+            sleep(self.reconnect_delay()).await;
             return match self.connect().await {
                 Err(error) if is_final(&error) => Err(error),
                 Err(_) => {
@@ -133,29 +133,29 @@ impl Inbox {
             self.retry_wait = Duration::from_millis(ms).clamp(WAIT_MIN, WAIT_MAX);
         }
         for event in events {
-            self.hear(event);
+            self.handle_event(event);
         }
         // A reconnect would only return the same event.
         pushed.map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
     async fn connect(&mut self) -> Result<(), CallError> {
-        let mut url = self.server.at(&self.server.paths().inbox)?;
-        ask_for(&mut url, self.explicit_ack.then_some(("ack", "explicit")).into_iter());
-        let mut request = self.server.line().stream(Method::GET, url)?;
+        let mut url = self.server.url(&self.server.paths().inbox)?;
+        add_query(&mut url, self.explicit_ack.then_some(("ack", "explicit")).into_iter());
+        let mut request = self.server.client().streaming_request(Method::GET, url)?;
         request = request.header(ACCEPT, "text/event-stream");
         if let Some(id) = &self.resume_from {
             request = request.header("last-event-id", id);
         }
         let answer = origin_client::send(request).await?;
         if !answer.status().is_success() {
-            return Err(origin_client::refusal(answer, REFUSAL_BYTES_MAX).await);
+            return Err(origin_client::read_refusal(answer, REFUSAL_BYTES_MAX).await);
         }
-        self.stream = Some(Stream { answer, parser: Parser::new(EVENT_BYTES_MAX) });
+        self.stream = Some(SseConnection { answer, parser: Parser::new(EVENT_BYTES_MAX) });
         Ok(())
     }
 
-    fn hear(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         self.failures = 0;
         let position = event.id.as_deref().and_then(|id| id.parse::<u64>().ok());
         match event.event.as_str() {
@@ -163,10 +163,10 @@ impl Inbox {
             // must not start later, and this is the only known position.
             "connected" if self.resume_from.is_none() => self.resume_from = event.id,
             "message" => {
-                if position.is_some_and(|position| position <= self.heard_to) {
+                if position.is_some_and(|position| position <= self.last_position) {
                     return;
                 }
-                self.heard_to = position.unwrap_or(self.heard_to);
+                self.last_position = position.unwrap_or(self.last_position);
                 // Resuming after a message acknowledges it, which explicit mode leaves to the
                 // caller.
                 if !self.explicit_ack && event.id.is_some() {
@@ -180,8 +180,12 @@ impl Inbox {
 
     /// How long to wait before the next connection: at least what the server asks for, and longer
     /// with each failure in a row.
-    fn wait(&self) -> Duration {
-        let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
+    fn reconnect_delay(&self) -> Duration {
+        let retry = RetryPolicy {
+            max_attempts: u32::MAX,
+            initial_delay: self.retry_wait * 2,
+            max_delay: WAIT_MAX,
+        };
         retry.backoff(self.failures.saturating_add(1), random())
     }
 }

@@ -8,7 +8,7 @@ use crate::call::CallError;
 
 /// One agent's public record.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct ListedAgent {
     /// Its address.
     pub agent_id: String,
     /// The culture on its card.
@@ -28,7 +28,7 @@ pub struct Record {
 
 /// Which agents to list; an empty filter matches all.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct AgentFilter {
     /// Only agents of this culture.
     pub culture: Option<String>,
     /// Only agents that understand this language.
@@ -42,9 +42,9 @@ pub struct Filter {
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct AgentBody {
     agent_id: String,
-    agent_card: Option<WireCard>,
+    agent_card: Option<AgentCardBody>,
     online: Option<bool>,
     protocol: Option<String>,
     endpoint: Option<String>,
@@ -53,15 +53,15 @@ struct Wire {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireCard {
+struct AgentCardBody {
     user_culture: Option<String>,
     supported_languages: Vec<String>,
 }
 
-impl Record {
+impl ListedAgent {
     /// Parses a record.
     pub(super) fn read(raw: Box<RawValue>) -> Result<Self, CallError> {
-        let wire: Wire = from_json(raw.get().as_bytes())?;
+        let wire: AgentBody = from_json(raw.get().as_bytes())?;
         let card = wire.agent_card.unwrap_or_default();
         Ok(Self {
             agent_id: wire.agent_id,
@@ -81,7 +81,7 @@ impl Record {
     }
 }
 
-impl Filter {
+impl AgentFilter {
     /// The query parameters.
     pub(super) fn pairs(&self) -> Vec<(&'static str, &str)> {
         let online = self.online.map(|online| if online { "true" } else { "false" });
@@ -100,8 +100,8 @@ impl Filter {
 mod tests {
     use super::*;
 
-    fn record(text: &str) -> Result<Record, CallError> {
-        Record::read(RawValue::from_string(text.to_owned()).expect("JSON"))
+    fn record(text: &str) -> Result<ListedAgent, CallError> {
+        ListedAgent::read(RawValue::from_string(text.to_owned()).expect("JSON"))
     }
 
     #[test]
@@ -124,8 +124,9 @@ mod tests {
 
     #[test]
     fn a_filter_says_only_what_it_was_told() {
-        assert_eq!(Filter::default().pairs(), []);
-        let filter = Filter { online: Some(true), q: Some("x y".into()), ..Filter::default() };
+        assert_eq!(AgentFilter::default().pairs(), []);
+        let filter =
+            AgentFilter { online: Some(true), q: Some("x y".into()), ..AgentFilter::default() };
         assert_eq!(filter.pairs(), [("online", "true"), ("q", "x y")]);
     }
 }

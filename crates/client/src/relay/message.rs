@@ -1,7 +1,7 @@
 //! A message as its receiver gets it.
 
 use rialto_core::number;
-use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::kit::sse;
 use rialto_protocols::relay::a2a;
 use serde::Deserialize;
@@ -24,14 +24,14 @@ pub struct Message {
     /// Whether the server confirms the sender.
     pub verified: bool,
     /// The contents.
-    pub contents: Contents,
+    pub contents: EnvelopeContents,
     raw: Box<RawValue>,
 }
 
 /// The contents of an envelope, as far as it can be parsed. Servers check envelopes by their own
 /// rules, and an unusual one is still a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Contents {
+pub struct EnvelopeContents {
     /// The envelope: JSON text, unwrapped from an A2A message if there was one.
     pub envelope: String,
     /// The text, as the sender wrote it.
@@ -47,7 +47,7 @@ pub struct Contents {
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct MessageEvent {
     trace_id: Option<String>,
     sender_id: String,
     envelope: Box<RawValue>,
@@ -60,15 +60,15 @@ impl Message {
     pub(super) fn read(position: Option<u64>, data: String) -> Result<Self, CallError> {
         let mut bytes = data.into_bytes();
         // In JSON, line breaks occur only between tokens, where a space means the same.
-        sse::keep_on_one_line(&mut bytes);
-        let wire: Wire = from_json(&bytes)?;
+        sse::replace_newlines(&mut bytes);
+        let wire: MessageEvent = from_json(&bytes)?;
         Ok(Self {
             position,
             trace_id: wire.trace_id,
             sender_id: wire.sender_id,
             timestamp: wire.timestamp,
             verified: wire.verified.unwrap_or(true),
-            contents: Contents::read(wire.envelope.get()),
+            contents: EnvelopeContents::read(wire.envelope.get()),
             raw: from_json(&bytes)?,
         })
     }
@@ -79,20 +79,20 @@ impl Message {
     }
 }
 
-impl Contents {
+impl EnvelopeContents {
     /// Parses an envelope, with or without an A2A message around it.
     pub(super) fn read(envelope: &str) -> Self {
         let Ok(json) = ijson::read(envelope.as_bytes()) else {
             return Self { envelope: envelope.to_owned(), ..Self::default() };
         };
-        let unwrapped = a2a::unwrap(&json, "").map_or(&json, |unwrapped| unwrapped.envelope);
-        let text = |name| match unwrapped.get(name).map(Json::kind) {
-            Some(Kind::Text(text)) => Some(text.as_ref().to_owned()),
+        let unwrapped = a2a::find_envelope(&json, "").map_or(&json, |unwrapped| unwrapped.envelope);
+        let text = |name| match unwrapped.get(name).map(Json::value) {
+            Some(JsonValue::String(text)) => Some(text.as_ref().to_owned()),
             _ => None,
         };
-        let turn_number = match unwrapped.get("turn_number").map(Json::kind) {
-            Some(Kind::Number(digits)) => {
-                number::integer(digits).ok().and_then(|turn| turn.try_into().ok())
+        let turn_number = match unwrapped.get("turn_number").map(Json::value) {
+            Some(JsonValue::Number(digits)) => {
+                number::parse_integer(digits).ok().and_then(|turn| turn.try_into().ok())
             }
             _ => None,
         };
@@ -131,7 +131,7 @@ mod tests {
                 r#"{{"kind":"data","data":{envelope},"metadata":{{"mediaType":"application/vnd.chorus.envelope+json"}}}}"#
             ),
         ] {
-            let contents = Contents::read(&format!(r#"{{"parts":[{part}]}}"#));
+            let contents = EnvelopeContents::read(&format!(r#"{{"parts":[{part}]}}"#));
             assert_eq!(
                 (contents.envelope.as_str(), contents.original_text.as_str()),
                 (envelope, "x")

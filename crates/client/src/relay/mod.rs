@@ -3,38 +3,38 @@
 //! A [`Server`] is found by its well-known document and offers the protocol's operations. An
 //! [`Inbox`] receives messages across reconnects. [`direct`] works without a server.
 
-mod registration;
-mod response;
 pub mod direct;
+mod envelope;
 mod history;
 mod inbox;
-mod envelope;
-mod message;
-mod turn_dedup;
-mod outcome;
 mod listed_agent;
+mod message;
+mod outcome;
+mod registration;
+mod reply_stream;
+mod response;
 mod retry;
 mod send;
 mod server;
-mod reply_stream;
+mod turn_dedup;
 
 #[cfg(test)]
 mod tests;
 
 use crate::{key, origin_client, webhook_signature};
 
-pub use registration::{Announcement, Registered};
-pub use history::{Past, Span};
-pub use inbox::{Inbox, Listen};
+pub use envelope::{EnvelopeSpec, ValidEnvelope};
+pub use history::{HistoryFilter, PastMessage};
+pub use inbox::{Inbox, InboxOptions};
 pub use key::Key;
-pub use envelope::{Draft, Letter};
-pub use message::{Contents, Message};
-pub use outcome::{Outcome, Rejection, Sent};
-pub use listed_agent::{Filter, Record};
-pub use retry::Retry;
-pub use rialto_protocols::relay::Format;
-pub use rialto_protocols::relay::stream::Word;
-pub use send::{Answered, Order};
-pub use server::{Acked, Server};
-pub use webhook_signature::{NotVerified, WebhookSecret};
-pub use reply_stream::{Said, Words};
+pub use listed_agent::{AgentFilter, ListedAgent};
+pub use message::{EnvelopeContents, Message};
+pub use outcome::{DeliveryOutcome, Rejection, SentMessage};
+pub use registration::{RegisteredAgent, Registration};
+pub use reply_stream::{ReplyStream, ReplyStreamItem};
+pub use retry::RetryPolicy;
+pub use rialto_protocols::relay::EnvelopeFormat;
+pub use rialto_protocols::relay::stream::ReplyEvent;
+pub use send::{SendRequest, SendResponse};
+pub use server::{AckAnswer, Server};
+pub use webhook_signature::{VerifyError, WebhookSecret};

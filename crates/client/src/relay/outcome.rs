@@ -11,9 +11,9 @@ use crate::call::CallError;
 
 /// How far a message got.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     /// It was sent to an open inbox (`delivered_sse`).
-    Presented,
+    DeliveredToInbox,
     /// The receiver's endpoint accepted it.
     Delivered {
         /// The endpoint's reply: JSON text.
@@ -49,9 +49,9 @@ pub struct Rejection {
 
 /// A message that was sent, and its outcome.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct SentMessage {
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: DeliveryOutcome,
     /// The server's id for the message, unless it was rejected.
     pub trace_id: Option<String>,
     /// Whether it was slowed down because two agents seem to be in a loop.
@@ -63,7 +63,7 @@ pub struct Sent {
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct DeliveryBody {
     delivery: String,
     receiver_response: Option<Box<RawValue>>,
     error_code: Option<String>,
@@ -75,45 +75,45 @@ struct Wire {
 
 /// A receiver's reply that refuses.
 #[derive(Default, Deserialize)]
-struct No {
+struct RefusalReply {
     error_code: Option<String>,
     detail: Option<String>,
 }
 
-impl Sent {
+impl SentMessage {
     /// Parses the data of a response, or of a stream's last event.
     pub(super) fn read(data: &str, replayed: bool) -> Result<Self, CallError> {
-        let wire: Wire = from_json(data.as_bytes())?;
+        let wire: DeliveryBody = from_json(data.as_bytes())?;
         let outcome = match wire.delivery.as_str() {
-            "delivered_sse" => Outcome::Presented,
-            "delivered" => Outcome::Delivered { reply: wire.receiver_response },
-            "queued" => Outcome::Queued,
-            "failed" => Outcome::Failed {
+            "delivered_sse" => DeliveryOutcome::DeliveredToInbox,
+            "delivered" => DeliveryOutcome::Delivered { reply: wire.receiver_response },
+            "queued" => DeliveryOutcome::Queued,
+            "failed" => DeliveryOutcome::Failed {
                 code: wire.error_code.unwrap_or_default(),
                 detail: wire.detail.unwrap_or_default(),
             },
-            "rejected" => Outcome::Rejected(Rejection::read(&wire)),
+            "rejected" => DeliveryOutcome::Rejected(Rejection::read(&wire)),
             other => return Err(CallError::Unreadable(format!("delivery is {other:?}"))),
         };
-        let Wire { trace_id, loop_guard, .. } = wire;
+        let DeliveryBody { trace_id, loop_guard, .. } = wire;
         Ok(Self { outcome, trace_id, loop_guard, replayed, tries: 1 })
     }
 
     /// Converts a refused request: servers may also report a failed delivery as an HTTP error. A
     /// refusal that is not about the message stays an error.
-    pub(super) fn of_refusal(error: CallError) -> Result<Self, CallError> {
+    pub(super) fn from_refusal(error: CallError) -> Result<Self, CallError> {
         let CallError::Refused { status, code, message, hint, retry_after, .. } = error else {
             return Err(error);
         };
         let outcome = match Code::read(&code) {
             Some(Code::AgentUnreachable | Code::Timeout) => {
-                Outcome::Failed { code, detail: message }
+                DeliveryOutcome::Failed { code, detail: message }
             }
             _ if (400..500).contains(&status) => {
-                Outcome::Rejected(Rejection { status, code, message, hint, retry_after })
+                DeliveryOutcome::Rejected(Rejection { status, code, message, hint, retry_after })
             }
             _ => {
-                let retryable = Code::read(&code).is_some_and(Code::retryable);
+                let retryable = Code::read(&code).is_some_and(Code::is_retryable);
                 return Err(CallError::Refused {
                     status,
                     code,
@@ -124,31 +124,31 @@ impl Sent {
                 });
             }
         };
-        Ok(Self::now(outcome))
+        Ok(Self::from_outcome(outcome))
     }
 
     /// An outcome without further data.
-    pub(super) fn now(outcome: Outcome) -> Self {
+    pub(super) fn from_outcome(outcome: DeliveryOutcome) -> Self {
         Self { outcome, trace_id: None, loop_guard: false, replayed: false, tries: 1 }
     }
 
     /// The protocol's word for the outcome.
-    pub fn word(&self) -> &'static str {
+    pub fn delivery_status(&self) -> &'static str {
         match self.outcome {
-            Outcome::Presented => "delivered_sse",
-            Outcome::Delivered { .. } => "delivered",
-            Outcome::Queued => "queued",
-            Outcome::Failed { .. } => "failed",
-            Outcome::Rejected(_) => "rejected",
+            DeliveryOutcome::DeliveredToInbox => "delivered_sse",
+            DeliveryOutcome::Delivered { .. } => "delivered",
+            DeliveryOutcome::Queued => "queued",
+            DeliveryOutcome::Failed { .. } => "failed",
+            DeliveryOutcome::Rejected(_) => "rejected",
         }
     }
 }
 
 impl Rejection {
     /// The receiver's refusal: the reason is in its reply or, without one, in the response itself.
-    fn read(wire: &Wire) -> Self {
+    fn read(wire: &DeliveryBody) -> Self {
         let reply = wire.receiver_response.as_deref().map(|reply| reply.get().as_bytes());
-        let reply: No = reply.and_then(|reply| from_json(reply).ok()).unwrap_or_default();
+        let reply: RefusalReply = reply.and_then(|reply| from_json(reply).ok()).unwrap_or_default();
         let code = reply.error_code.or_else(|| wire.error_code.clone());
         let message = reply.detail.or_else(|| wire.detail.clone());
         Self {
@@ -174,10 +174,10 @@ mod tests {
             (r#"{"delivery":"failed","error_code":"ERR_TIMEOUT","detail":"late"}"#, "failed"),
             (r#"{"delivery":"rejected"}"#, "rejected"),
         ] {
-            assert_eq!(Sent::read(data, false).expect(data).word(), word);
+            assert_eq!(SentMessage::read(data, false).expect(data).delivery_status(), word);
         }
         for data in ["{}", "[]", r#"{"delivery":"lost"}"#] {
-            assert!(Sent::read(data, false).is_err(), "{data}");
+            assert!(SentMessage::read(data, false).is_err(), "{data}");
         }
     }
 
@@ -185,7 +185,9 @@ mod tests {
     fn a_receivers_no_is_told_with_its_code_and_reason() {
         let reply = r#"{"status":"error","error_code":"ADAPTATION_FAILED","detail":"too dear"}"#;
         let data = format!(r#"{{"delivery":"rejected","receiver_response":{reply}}}"#);
-        let Outcome::Rejected(why) = Sent::read(&data, false).expect("an outcome").outcome else {
+        let DeliveryOutcome::Rejected(why) =
+            SentMessage::read(&data, false).expect("an outcome").outcome
+        else {
             panic!("it was rejected");
         };
         assert_eq!((why.status, why.code.as_str()), (200, "ADAPTATION_FAILED"));
@@ -193,7 +195,7 @@ mod tests {
         // Receivers may reply with anything.
         for reply in ["null", "[]", r#""no""#, r#"{"detail":7}"#] {
             let data = format!(r#"{{"delivery":"rejected","receiver_response":{reply}}}"#);
-            assert_eq!(Sent::read(&data, false).expect(reply).word(), "rejected");
+            assert_eq!(SentMessage::read(&data, false).expect(reply).delivery_status(), "rejected");
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Registration of an agent, and the server's response.
 
-use rialto_protocols::relay::{Format, card};
+use rialto_protocols::relay::{EnvelopeFormat, card};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::key::Key;
-use super::listed_agent::Record;
+use super::listed_agent::ListedAgent;
 use super::webhook_signature::WebhookSecret;
 use crate::call::CallError;
 
 /// The data an agent registers.
 #[derive(Clone, Debug)]
-pub struct Announcement {
+pub struct Registration {
     /// `name@host`, or a short name on the server's own host.
     pub agent_id: String,
     /// Its agent card, if it has one.
@@ -20,14 +20,14 @@ pub struct Announcement {
     /// The URL for deliveries; without one, it listens to its inbox.
     pub endpoint: Option<String>,
     /// The format of delivered envelopes.
-    pub format: Option<Format>,
+    pub format: Option<EnvelopeFormat>,
     /// Whether to issue a new key if it already has one.
     pub rotate_key: bool,
 }
 
 /// A registered agent.
 #[derive(Clone, Debug)]
-pub struct Registered {
+pub struct RegisteredAgent {
     /// The agent's full address.
     pub agent_id: String,
     /// Its key. The server cannot show it again.
@@ -35,11 +35,11 @@ pub struct Registered {
     /// The secret with which the server signs deliveries, if there is an endpoint.
     pub webhook_secret: Option<WebhookSecret>,
     /// The agent's public record, if the server returns it.
-    pub record: Option<Record>,
+    pub record: Option<ListedAgent>,
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct RegisterBody<'a> {
     agent_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_card: Option<&'a Value>,
@@ -52,14 +52,14 @@ struct Body<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Wire {
+pub(super) struct RegisterResponse {
     agent_id: String,
     api_key: String,
     webhook_secret: Option<String>,
     registration: Option<Box<RawValue>>,
 }
 
-impl Announcement {
+impl Registration {
     /// An agent that listens to its inbox, with a minimal card.
     pub fn new(agent_id: impl Into<String>, culture: &str, languages: &[String]) -> Self {
         let card = json!({
@@ -73,19 +73,19 @@ impl Announcement {
 
     /// The request body.
     pub(super) fn body(&self) -> Result<String, CallError> {
-        let body = Body {
+        let body = RegisterBody {
             agent_id: &self.agent_id,
             agent_card: self.card.as_ref(),
             endpoint: self.endpoint.as_deref(),
-            envelope_format: self.format.map(Format::as_str),
+            envelope_format: self.format.map(EnvelopeFormat::as_str),
             rotate_key: self.rotate_key,
         };
         serde_json::to_string(&body).map_err(|error| CallError::Unreadable(error.to_string()))
     }
 }
 
-impl Registered {
-    pub(super) fn read(wire: Wire) -> Result<Self, CallError> {
+impl RegisteredAgent {
+    pub(super) fn read(wire: RegisterResponse) -> Result<Self, CallError> {
         let secret = wire.webhook_secret.as_deref().map(|text| {
             let unreadable = || CallError::Unreadable("webhook_secret is not valid".to_owned());
             WebhookSecret::read(text).ok_or_else(unreadable)
@@ -94,7 +94,7 @@ impl Registered {
             agent_id: wire.agent_id,
             api_key: Key::new(wire.api_key),
             webhook_secret: secret.transpose()?,
-            record: wire.registration.map(Record::read).transpose()?,
+            record: wire.registration.map(ListedAgent::read).transpose()?,
         })
     }
 }
@@ -103,26 +103,27 @@ impl Registered {
 mod tests {
     use super::*;
     use rialto_protocols::kit::ijson;
-    use rialto_protocols::relay::register::{By, Register};
+    use rialto_protocols::relay::register::{RegisterBody, RegisteredBy};
 
     #[test]
     fn an_announcement_is_what_servers_read() {
-        let mut announcement = Announcement::new("alice", "en", &["en".into(), "fr".into()]);
+        let mut announcement = Registration::new("alice", "en", &["en".into(), "fr".into()]);
         announcement.endpoint = Some("https://alice.example/receive".to_owned());
-        announcement.format = Some(Format::A2a10);
+        announcement.format = Some(EnvelopeFormat::A2a10);
         announcement.rotate_key = true;
         let body = announcement.body().expect("JSON");
         let json = ijson::read(body.as_bytes()).expect("JSON");
-        let read = Register::read(&json, By::Itself, "chorus").expect("a registration");
-        assert_eq!(read.address.shown(), "alice@chorus");
+        let read =
+            RegisterBody::read(&json, RegisteredBy::Agent, "chorus").expect("a registration");
+        assert_eq!(read.address.display(), "alice@chorus");
         assert_eq!(read.card.expect("a card").languages(), ["en", "fr"]);
         assert_eq!(read.endpoint, Some("https://alice.example/receive"));
-        assert_eq!((read.format, read.rotate_key), (Some(Format::A2a10), true));
+        assert_eq!((read.format, read.rotate_key), (Some(EnvelopeFormat::A2a10), true));
     }
 
     #[test]
     fn what_is_not_said_is_not_sent() {
-        let mut announcement = Announcement::new("alice@chorus", "en", &[]);
+        let mut announcement = Registration::new("alice@chorus", "en", &[]);
         announcement.card = None;
         assert_eq!(announcement.body().expect("JSON"), r#"{"agent_id":"alice@chorus"}"#);
     }

@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// One response: the JSON text of its data, and its metadata.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ServerResponse {
     /// The data as received.
     pub(super) data: Box<RawValue>,
     /// The cursor of the next page.
@@ -35,21 +35,21 @@ struct Metadata {
     next_cursor: Option<String>,
 }
 
-impl Answer {
+impl ServerResponse {
     /// Sends a request and reads the response; anything but a success is an error.
-    pub(super) async fn ask(request: RequestBuilder) -> Result<Self, CallError> {
-        Self::of(origin_client::send(request).await?).await
+    pub(super) async fn send(request: RequestBuilder) -> Result<Self, CallError> {
+        Self::from_response(origin_client::send(request).await?).await
     }
 
     /// Reads a response.
-    pub(super) async fn of(mut answer: Response) -> Result<Self, CallError> {
+    pub(super) async fn from_response(mut answer: Response) -> Result<Self, CallError> {
         let after = retry_after(answer.headers());
         let replayed = answer.headers().contains_key("idempotency-replayed");
         let status = answer.status();
-        let body = origin_client::body(&mut answer, ANSWER_BYTES_MAX).await?;
+        let body = origin_client::read_body(&mut answer, ANSWER_BYTES_MAX).await?;
         match status.is_success() {
             true => Self::read(&body, replayed),
-            false => Err(origin_client::refusal_of(status, after, &body)),
+            false => Err(origin_client::refusal_from_body(status, after, &body)),
         }
     }
 
@@ -82,12 +82,14 @@ mod tests {
     #[test]
     fn data_is_kept_as_it_came() {
         let body = br#"{"success":true,"data":{"n": 1.00},"metadata":{"next_cursor":"c"}}"#;
-        let answer = Answer::read(body, false).expect("an answer");
+        let answer = ServerResponse::read(body, false).expect("an answer");
         assert_eq!(answer.data.get(), r#"{"n": 1.00}"#);
         assert_eq!(answer.next_cursor.as_deref(), Some("c"));
-        assert!(Answer::read(br#"{"data":[]}"#, false).expect("bare").next_cursor.is_none());
+        assert!(
+            ServerResponse::read(br#"{"data":[]}"#, false).expect("bare").next_cursor.is_none()
+        );
         for body in ["", "[]", "{}", "<html>"] {
-            assert!(Answer::read(body.as_bytes(), false).is_err(), "{body}");
+            assert!(ServerResponse::read(body.as_bytes(), false).is_err(), "{body}");
         }
     }
 }

@@ -4,22 +4,26 @@ use std::time::Duration;
 
 use rialto_protocols::relay::Code;
 
-use super::outcome::{Outcome, Sent};
+use super::outcome::{DeliveryOutcome, SentMessage};
 use crate::call::CallError;
-pub use crate::retry::Retry;
+pub use crate::retry::RetryPolicy;
 pub(super) use crate::retry::random;
 
-impl Retry {
+impl RetryPolicy {
     /// How long to wait before sending again; `None` if it must not be sent again.
-    pub(super) fn wait(&self, tries: u32, result: &Result<Sent, CallError>) -> Option<Duration> {
-        let at_least = hope(result)?;
-        let allowed = tries < self.tries_max && at_least <= self.longest;
+    pub(super) fn retry_delay(
+        &self,
+        tries: u32,
+        result: &Result<SentMessage, CallError>,
+    ) -> Option<Duration> {
+        let at_least = min_retry_delay(result)?;
+        let allowed = tries < self.max_attempts && at_least <= self.max_delay;
         allowed.then(|| self.backoff(tries, random()).max(at_least))
     }
 }
 
 /// The minimum wait before the same message can succeed; `None` if it cannot.
-fn hope(result: &Result<Sent, CallError>) -> Option<Duration> {
+fn min_retry_delay(result: &Result<SentMessage, CallError>) -> Option<Duration> {
     let busy = |status: u16, after: Option<Duration>| match status {
         429 | 503 => after,
         _ => None,
@@ -27,12 +31,16 @@ fn hope(result: &Result<Sent, CallError>) -> Option<Duration> {
     match result {
         // A replayed failure is final: a retry with the same key changes nothing, and one with
         // another key would create a second message.
-        Ok(Sent { outcome: Outcome::Failed { .. }, replayed: true, .. }) => None,
-        Ok(Sent { outcome: Outcome::Failed { code, .. }, .. }) => match Code::read(code) {
-            Some(Code::AgentUnreachable | Code::Timeout) => Some(Duration::ZERO),
-            _ => None,
-        },
-        Ok(Sent { outcome: Outcome::Rejected(why), .. }) => busy(why.status, why.retry_after),
+        Ok(SentMessage { outcome: DeliveryOutcome::Failed { .. }, replayed: true, .. }) => None,
+        Ok(SentMessage { outcome: DeliveryOutcome::Failed { code, .. }, .. }) => {
+            match Code::read(code) {
+                Some(Code::AgentUnreachable | Code::Timeout) => Some(Duration::ZERO),
+                _ => None,
+            }
+        }
+        Ok(SentMessage { outcome: DeliveryOutcome::Rejected(why), .. }) => {
+            busy(why.status, why.retry_after)
+        }
         Ok(_) => None,
         Err(CallError::Refused { status, retry_after, .. }) => busy(*status, *retry_after),
         Err(_) => None,
@@ -43,8 +51,8 @@ fn hope(result: &Result<Sent, CallError>) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn refused(status: u16, code: &str, after_s: Option<u64>) -> Result<Sent, CallError> {
-        Sent::of_refusal(CallError::Refused {
+    fn refused(status: u16, code: &str, after_s: Option<u64>) -> Result<SentMessage, CallError> {
+        SentMessage::from_refusal(CallError::Refused {
             status,
             code: code.to_owned(),
             message: String::new(),
@@ -54,8 +62,8 @@ mod tests {
         })
     }
 
-    fn told(data: &str, replayed: bool) -> Result<Sent, CallError> {
-        Sent::read(data, replayed)
+    fn told(data: &str, replayed: bool) -> Result<SentMessage, CallError> {
+        SentMessage::read(data, replayed)
     }
 
     #[test]
@@ -88,22 +96,22 @@ mod tests {
             ("unreadable", unreadable(), false),
             ("timed out", timed_out(), false),
         ] {
-            assert_eq!(Retry::default().wait(1, &result).is_some(), again, "{what}");
+            assert_eq!(RetryPolicy::default().retry_delay(1, &result).is_some(), again, "{what}");
         }
     }
 
     #[test]
     fn a_sender_gives_up_after_its_last_try() {
         let failed = told(r#"{"delivery":"failed","error_code":"ERR_TIMEOUT"}"#, false);
-        let retry = Retry::default();
-        assert!(retry.wait(3, &failed).is_some());
-        assert!(retry.wait(4, &failed).is_none());
-        assert!(Retry { tries_max: 1, ..retry }.wait(1, &failed).is_none());
+        let retry = RetryPolicy::default();
+        assert!(retry.retry_delay(3, &failed).is_some());
+        assert!(retry.retry_delay(4, &failed).is_none());
+        assert!(RetryPolicy { max_attempts: 1, ..retry }.retry_delay(1, &failed).is_none());
     }
 
     #[test]
     fn a_server_that_names_a_wait_gets_it() {
         let busy = refused(429, "ERR_RATE_LIMITED", Some(7));
-        assert_eq!(Retry::default().wait(1, &busy), Some(Duration::from_secs(7)));
+        assert_eq!(RetryPolicy::default().retry_delay(1, &busy), Some(Duration::from_secs(7)));
     }
 }

@@ -8,30 +8,34 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use super::message::Contents;
+use super::message::EnvelopeContents;
 
 /// Maximum number of turns; the oldest is dropped first.
 const TURNS_MAX: usize = 10_000;
 
 /// Identifies a turn.
-pub(super) type Name = [u8; 32];
+pub(super) type TurnDigest = [u8; 32];
 
 /// The turns that were handled.
 #[derive(Debug, Default)]
-pub(super) struct Once {
-    turns: Mutex<Turns>,
+pub(super) struct TurnDedup {
+    turns: Mutex<SeenTurns>,
 }
 
 #[derive(Debug, Default)]
-struct Turns {
-    taken: HashMap<Name, Arc<OnceCell<()>>>,
-    oldest_first: VecDeque<Name>,
+struct SeenTurns {
+    taken: HashMap<TurnDigest, Arc<OnceCell<()>>>,
+    oldest_first: VecDeque<TurnDigest>,
 }
 
-impl Once {
+impl TurnDedup {
     /// The cell of this turn, filled if it was handled before; `None` for a message without a turn.
-    pub(super) fn turn(&self, sender: &str, contents: &Contents) -> Option<Arc<OnceCell<()>>> {
-        let name = name(sender, contents)?;
+    pub(super) fn entry(
+        &self,
+        sender: &str,
+        contents: &EnvelopeContents,
+    ) -> Option<Arc<OnceCell<()>>> {
+        let name = turn_digest(sender, contents)?;
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turn) = turns.taken.get(&name) {
             return Some(Arc::clone(turn));
@@ -49,14 +53,15 @@ impl Once {
 }
 
 /// A digest of a turn and its content: another text under the same number is another message.
-pub(super) fn name(sender: &str, contents: &Contents) -> Option<Name> {
+pub(super) fn turn_digest(sender: &str, contents: &EnvelopeContents) -> Option<TurnDigest> {
     let (conversation, turn) = (contents.conversation_id.as_deref()?, contents.turn_number?);
-    let said = serde_json::to_vec(&(sender, conversation, turn, plain(contents)?)).ok()?;
+    let said =
+        serde_json::to_vec(&(sender, conversation, turn, normalized_envelope(contents)?)).ok()?;
     Some(Sha256::digest(said).into())
 }
 
 /// The envelope, normalized so that spacing and member order make no difference.
-pub(super) fn plain(contents: &Contents) -> Option<Value> {
+pub(super) fn normalized_envelope(contents: &EnvelopeContents) -> Option<Value> {
     serde_json::from_str(&contents.envelope).ok()
 }
 
@@ -64,19 +69,24 @@ pub(super) fn plain(contents: &Contents) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn contents(text: &str, turn: Option<u64>) -> Contents {
+    fn contents(text: &str, turn: Option<u64>) -> EnvelopeContents {
         let conversation_id = Some("c".to_owned());
         let envelope = format!(r#"{{"original_text":"{text}", "x":1}}"#);
-        Contents { envelope, conversation_id, turn_number: turn, ..Contents::default() }
+        EnvelopeContents {
+            envelope,
+            conversation_id,
+            turn_number: turn,
+            ..EnvelopeContents::default()
+        }
     }
 
     #[test]
     fn a_turn_is_known_again_by_sender_conversation_number_and_text() {
-        let once = Once::default();
-        let first = once.turn("a@b", &contents("hi", Some(1))).expect("a turn");
+        let once = TurnDedup::default();
+        let first = once.entry("a@b", &contents("hi", Some(1))).expect("a turn");
         first.set(()).expect("empty");
-        let taken = |sender, contents: &Contents| {
-            once.turn(sender, contents).expect("a turn").initialized()
+        let taken = |sender, contents: &EnvelopeContents| {
+            once.entry(sender, contents).expect("a turn").initialized()
         };
         assert!(taken("a@b", &contents("hi", Some(1))));
         let mut respaced = contents("hi", Some(1));
@@ -85,18 +95,18 @@ mod tests {
         assert!(!taken("c@b", &contents("hi", Some(1))));
         assert!(!taken("a@b", &contents("hi", Some(2))));
         assert!(!taken("a@b", &contents("ho", Some(1))));
-        assert!(once.turn("a@b", &contents("hi", None)).is_none());
+        assert!(once.entry("a@b", &contents("hi", None)).is_none());
     }
 
     #[test]
     fn only_so_many_turns_are_remembered() {
-        let once = Once::default();
+        let once = TurnDedup::default();
         for turn in 1..=TURNS_MAX as u64 + 1 {
-            once.turn("a@b", &contents("hi", Some(turn))).expect("a turn").set(()).expect("empty");
+            once.entry("a@b", &contents("hi", Some(turn))).expect("a turn").set(()).expect("empty");
         }
-        assert!(!once.turn("a@b", &contents("hi", Some(1))).expect("a turn").initialized());
+        assert!(!once.entry("a@b", &contents("hi", Some(1))).expect("a turn").initialized());
         let last = TURNS_MAX as u64 + 1;
-        assert!(once.turn("a@b", &contents("hi", Some(last))).expect("a turn").initialized());
+        assert!(once.entry("a@b", &contents("hi", Some(last))).expect("a turn").initialized());
         let turns = once.turns.lock().expect("sound");
         assert_eq!((turns.taken.len(), turns.oldest_first.len()), (TURNS_MAX, TURNS_MAX));
     }

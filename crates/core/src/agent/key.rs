@@ -16,7 +16,8 @@ pub struct Key {
     pub hash: KeyHash,
     pub holder: Holder,
     /// When it expires: set at rotation and revocation.
-    pub until: Option<Timestamp>,
+    #[serde(rename = "until")]
+    pub valid_until: Option<Timestamp>,
 }
 
 /// The holder of a key.
@@ -28,7 +29,7 @@ pub enum Holder {
 
 impl Key {
     /// Whether the key is still valid.
-    pub fn works(&self, now: Timestamp) -> bool {
-        self.until.is_none_or(|until| now < until)
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.valid_until.is_none_or(|until| now < until)
     }
 }

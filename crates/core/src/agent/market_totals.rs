@@ -13,14 +13,17 @@ const DECLINED_MAX: usize = 64;
 
 /// Totals over an agent's lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
-    pub asked: u64,
-    pub given: u64,
-    pub done: u64,
+pub struct MarketTotals {
+    #[serde(rename = "asked")]
+    pub requested: u64,
+    #[serde(rename = "given")]
+    pub assigned: u64,
+    #[serde(rename = "done")]
+    pub completed: u64,
     pub earned: Credits,
 }
 
-impl Tally {
+impl MarketTotals {
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -28,7 +31,7 @@ impl Tally {
 }
 
 /// Whether a job counts in an agent's totals.
-fn counts(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
+fn is_counted(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let market = draft.world.market.as_ref().map(|market| market.protocol);
     let home = draft.agent(agent).map(|agent| agent.home);
     market.is_some() && (home == market || Some(job.origin) == market)
@@ -36,17 +39,22 @@ fn counts(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
 
 /// Updates the totals of an agent: all jobs if it is native to the market, otherwise only the
 /// market's jobs.
-pub fn count(draft: &mut Draft<'_>, agent: AgentId, job: &Job, add: impl FnOnce(&mut Tally)) {
-    if counts(draft, agent, job) {
-        add(&mut draft.desk_mut(agent).tally);
+pub fn update(
+    draft: &mut Draft<'_>,
+    agent: AgentId,
+    job: &Job,
+    add: impl FnOnce(&mut MarketTotals),
+) {
+    if is_counted(draft, agent, job) {
+        add(&mut draft.agent_state_mut(agent).market_totals);
     }
 }
 
 /// Records that an agent declined a job of the market, or any job if it is native to the market.
-pub fn declined(draft: &mut Draft<'_>, agent: AgentId, job: &Job) {
-    if counts(draft, agent, job) {
-        let declined = &mut draft.desk_mut(agent).declined;
-        declined.push(job.foreign.clone());
+pub fn record_declined(draft: &mut Draft<'_>, agent: AgentId, job: &Job) {
+    if is_counted(draft, agent, job) {
+        let declined = &mut draft.agent_state_mut(agent).declined_jobs;
+        declined.push(job.foreign_id.clone());
         if declined.len() > DECLINED_MAX {
             declined.remove(0);
         }

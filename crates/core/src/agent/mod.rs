@@ -3,14 +3,14 @@
 //! An agent is two rows: `Agent` is what it registers and changes rarely; `AgentState` is what the
 //! hub records about it and changes often. Names in other protocols are in `alias`.
 
-pub mod registration;
 pub mod key;
+pub mod market_totals;
 pub mod presence;
 pub mod probation;
-pub mod status;
+pub mod registration;
 pub mod secret;
+pub mod status;
 pub mod suspension;
-pub mod market_totals;
 pub mod terms;
 #[cfg(test)]
 mod tests;
@@ -23,14 +23,14 @@ use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
 use crate::job::Job;
 use crate::money::Credits;
-use crate::reputation::customers::Patrons;
+use crate::reputation::customers::Customers;
 use crate::reputation::window::Window;
 use crate::reputation::{Score, Standing};
 use crate::time::{Millis, Timestamp};
+pub use market_totals::MarketTotals;
 use presence::Presence;
-pub use status::Said;
 pub use secret::OldSecret;
-pub use market_totals::Tally;
+pub use status::StatusReport;
 pub use terms::Terms;
 
 /// What an agent registers about itself.
@@ -41,12 +41,14 @@ pub struct Agent {
     /// The protocol it registered through. Only that protocol's credential may act for it.
     pub home: Protocol,
     /// Its id there, in canonical form.
-    pub native: String,
+    #[serde(rename = "native")]
+    pub native_id: String,
     pub name: String,
     /// The name it first registered with, if it has another now. Aliases the hub gave it derive
     /// from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub came_as: Option<String>,
+    #[serde(rename = "came_as")]
+    pub original_name: Option<String>,
     pub endpoint: Option<String>,
     pub liveness: Liveness,
     pub skills: Vec<Skill>,
@@ -78,9 +80,11 @@ pub struct Agent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Liveness {
     /// It has an endpoint: online until a connection fails.
-    Reached,
+    #[serde(rename = "Reached")]
+    ByEndpoint,
     /// It polls: online for a while after each request.
-    Polls,
+    #[serde(rename = "Polls")]
+    ByPolling,
     /// It reads whenever it wants and work waits for it: always online.
     Always,
 }
@@ -95,18 +99,23 @@ pub struct Skill {
     pub by_offer: bool,
     /// The agent's own estimate of how long it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub takes: Option<Millis>,
+    #[serde(rename = "takes")]
+    pub expected_duration: Option<Millis>,
     /// Jobs need approval before they are assigned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub approval: bool,
-    pub about: String,
+    #[serde(rename = "approval")]
+    pub needs_approval: bool,
+    #[serde(rename = "about")]
+    pub description: String,
     /// Its category, as the home protocol names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sort: Option<String>,
+    #[serde(rename = "sort")]
+    pub category: Option<String>,
     /// This is a copy of another skill of the same agent, under the name that other protocols look
     /// for; the value is that skill's name in its own protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stands_for: Option<String>,
+    #[serde(rename = "stands_for")]
+    pub native_name: Option<String>,
     /// Input and output schemas in the home protocol's format, as JSON text.
     pub input: String,
     pub output: String,
@@ -114,37 +123,44 @@ pub struct Skill {
 
 /// What the hub records about an agent: presence, reputation, and the start of its history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Desk {
+pub struct AgentState {
     pub agent: AgentId,
     pub presence: Presence,
     pub standing: Standing,
     /// The same without free work for new owners and guests, for the hub's own ranking; unset while
     /// there is no difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weighed: Option<Standing>,
+    #[serde(rename = "weighed")]
+    pub ranking_standing: Option<Standing>,
     /// Its newest outcomes. Shared, because an agent state is copied far more often than these
     /// change.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub window: Arc<Window>,
     /// The owners it completed jobs for; shared for the same reason. Jobs from before this was
     /// recorded are missing.
-    #[serde(default, skip_serializing_if = "has_no_patrons")]
-    pub patrons: Arc<Patrons>,
+    #[serde(default, skip_serializing_if = "has_no_customers")]
+    #[serde(rename = "patrons")]
+    pub customers: Arc<Customers>,
     /// The status it last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<Said>,
+    #[serde(rename = "said")]
+    pub status: Option<StatusReport>,
     /// The reputation it last claimed. Stored and shown; no decision uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<Arc<str>>,
+    #[serde(rename = "claim")]
+    pub claimed_reputation: Option<Arc<str>>,
     /// The requesters' ids of the newest jobs it declined, oldest first; kept for a market.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub declined: Vec<String>,
+    #[serde(rename = "declined")]
+    pub declined_jobs: Vec<String>,
     /// Totals of what it requested, was assigned, completed and earned; kept for a market.
-    #[serde(default, skip_serializing_if = "Tally::is_empty")]
-    pub tally: Tally,
+    #[serde(default, skip_serializing_if = "MarketTotals::is_empty")]
+    #[serde(rename = "tally")]
+    pub market_totals: MarketTotals,
     pub last_outcome: Option<OutcomeId>,
     /// The newest job it requested, and the newest it was assigned; each job names the one before.
-    pub last_asked: Option<JobId>,
+    #[serde(rename = "last_asked")]
+    pub last_requested: Option<JobId>,
     pub last_worked: Option<JobId>,
 }
 
@@ -152,12 +168,12 @@ impl Agent {
     /// The row as the world holds it. For an agent that has left, that is its identity and the
     /// names of its skills. Its card, descriptions and schemas are on disk only and are loaded when
     /// it returns.
-    pub fn at_hand(self: &Arc<Self>) -> Arc<Self> {
+    pub fn hot_row(self: &Arc<Self>) -> Arc<Self> {
         if self.active {
             return self.clone();
         }
         let small = |skill: &Skill| Skill {
-            about: String::new(),
+            description: String::new(),
             input: String::new(),
             output: String::new(),
             ..skill.clone()
@@ -172,20 +188,20 @@ impl Agent {
     }
 
     /// The name it first registered with.
-    pub fn first_name(&self) -> &str {
-        self.came_as.as_deref().unwrap_or(&self.name)
+    pub fn original_name(&self) -> &str {
+        self.original_name.as_deref().unwrap_or(&self.name)
     }
 
     /// Its skills as other protocols list them: a skill with a copy under another name is left out.
-    pub fn skills_for_others(&self) -> impl Iterator<Item = &Skill> {
+    pub fn skills_for_other_protocols(&self) -> impl Iterator<Item = &Skill> {
         let stood_for =
-            |name: &str| self.skills.iter().any(|other| other.stands_for.as_deref() == Some(name));
+            |name: &str| self.skills.iter().any(|other| other.native_name.as_deref() == Some(name));
         self.skills.iter().filter(move |skill| !stood_for(&skill.name))
     }
 
     /// The skill under which it would do a job.
     pub fn skill_for(&self, job: &Job) -> Option<&Skill> {
-        job.names().find_map(|name| self.skill(name))
+        job.skill_names().find_map(|name| self.skill(name))
     }
 
     /// Its fixed price for a skill, if it lists one.
@@ -194,8 +210,8 @@ impl Agent {
     }
 
     /// The endpoint for deliveries, or `None` when the agent polls.
-    pub fn push_url(&self) -> Option<String> {
-        self.endpoint.clone().filter(|_| self.liveness == Liveness::Reached)
+    pub fn delivery_url(&self) -> Option<String> {
+        self.endpoint.clone().filter(|_| self.liveness == Liveness::ByEndpoint)
     }
 
     /// Whether it refuses messages from another agent.
@@ -208,20 +224,20 @@ fn is_empty(window: &Arc<Window>) -> bool {
     window.is_empty()
 }
 
-fn has_no_patrons(patrons: &Arc<Patrons>) -> bool {
+fn has_no_customers(patrons: &Arc<Customers>) -> bool {
     patrons.is_empty()
 }
 
-impl Desk {
+impl AgentState {
     /// The agent's standing in the hub's own ranking.
-    pub fn weighed(&self) -> Standing {
-        self.weighed.unwrap_or(self.standing)
+    pub fn ranking_standing(&self) -> Standing {
+        self.ranking_standing.unwrap_or(self.standing)
     }
 
     /// Records an outcome: whether it counts, and whether it counts in the hub's own ranking.
-    pub fn judge(&mut self, ok: bool, (counted, weighs): (bool, bool), hirer: Score) {
-        let before = self.weighed.or((counted && !weighs).then_some(self.standing));
-        self.weighed = before.map(|before| before.after(ok, counted && weighs, hirer));
+    pub fn record_outcome(&mut self, ok: bool, (counted, weighs): (bool, bool), hirer: Score) {
+        let before = self.ranking_standing.or((counted && !weighs).then_some(self.standing));
+        self.ranking_standing = before.map(|before| before.after(ok, counted && weighs, hirer));
         self.standing = self.standing.after(ok, counted, hirer);
     }
 
@@ -231,15 +247,15 @@ impl Desk {
             agent,
             presence: Presence::new(now),
             standing: Standing::default(),
-            weighed: None,
+            ranking_standing: None,
             window: Arc::default(),
-            patrons: Arc::default(),
-            said: None,
-            claim: None,
-            declined: Vec::new(),
-            tally: Tally::default(),
+            customers: Arc::default(),
+            status: None,
+            claimed_reputation: None,
+            declined_jobs: Vec::new(),
+            market_totals: MarketTotals::default(),
             last_outcome: None,
-            last_asked: None,
+            last_requested: None,
             last_worked: None,
         }
     }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Desk, Liveness};
+use super::{Agent, AgentState, Liveness};
 use crate::draft::Draft;
 use crate::id::AgentId;
-use crate::job::{open, acceptance};
+use crate::job::{acceptance, open};
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
@@ -13,16 +13,20 @@ use crate::time::{Millis, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     /// Whether it has ever sent a heartbeat. From then on, missing heartbeats mean offline.
-    pub beats: bool,
+    #[serde(rename = "beats")]
+    pub sends_heartbeats: bool,
     /// The last activity of any kind.
-    pub seen: Timestamp,
+    #[serde(rename = "seen")]
+    pub last_seen: Timestamp,
     /// The last heartbeat.
-    pub heard: Option<Timestamp>,
+    #[serde(rename = "heard")]
+    pub last_heartbeat: Option<Timestamp>,
     /// The last connection to its endpoint failed and there was no activity since.
     pub unreachable: bool,
     /// The availability it last reported.
-    #[serde(default, skip_serializing_if = "Stance::is_idle")]
-    pub stance: Stance,
+    #[serde(default, skip_serializing_if = "Availability::is_idle")]
+    #[serde(rename = "stance")]
+    pub availability: Availability,
     /// Until when, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
@@ -30,7 +34,7 @@ pub struct Presence {
 
 /// The availability an agent reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Stance {
+pub enum Availability {
     #[default]
     Idle,
     Busy,
@@ -42,9 +46,9 @@ pub enum Stance {
     Offline,
 }
 
-impl Stance {
+impl Availability {
     /// Whether it accepts work.
-    pub fn is_open(self) -> bool {
+    pub fn accepts_work(self) -> bool {
         matches!(self, Self::Idle | Self::Busy)
     }
 
@@ -56,70 +60,77 @@ impl Stance {
 impl Presence {
     /// The presence of a newly registered agent.
     pub fn new(now: Timestamp) -> Self {
-        let stance = Stance::Idle;
-        Self { beats: false, seen: now, heard: None, unreachable: false, stance, until: None }
+        let stance = Availability::Idle;
+        Self {
+            sends_heartbeats: false,
+            last_seen: now,
+            last_heartbeat: None,
+            unreachable: false,
+            availability: stance,
+            until: None,
+        }
     }
 }
 
 /// Until when the agent counts as online without further activity; `None` if it is offline.
-pub fn online_until(agent: &Agent, desk: &Desk, ttl: Millis) -> Option<Timestamp> {
+pub fn online_until(agent: &Agent, desk: &AgentState, ttl: Millis) -> Option<Timestamp> {
     if !agent.active {
         return None;
     }
     let presence = &desk.presence;
-    if !presence.stance.is_open() {
+    if !presence.availability.accepts_work() {
         return None;
     }
     match agent.liveness {
         Liveness::Always => Some(Timestamp::NEVER),
-        _ if presence.beats => Some(presence.seen.plus(ttl)),
-        Liveness::Polls => Some(presence.seen.plus(ttl)),
-        Liveness::Reached => (!presence.unreachable).then_some(Timestamp::NEVER),
+        _ if presence.sends_heartbeats => Some(presence.last_seen.plus(ttl)),
+        Liveness::ByPolling => Some(presence.last_seen.plus(ttl)),
+        Liveness::ByEndpoint => (!presence.unreachable).then_some(Timestamp::NEVER),
     }
 }
 
 /// A heartbeat: from now on, the agent has to keep sending them.
-pub fn beat(draft: &mut Draft<'_>, agent: AgentId) {
+pub fn record_heartbeat(draft: &mut Draft<'_>, agent: AgentId) {
     let now = draft.now;
-    let presence = &mut draft.desk_mut(agent).presence;
-    presence.beats = true;
-    presence.heard = Some(now);
-    seen(draft, agent);
+    let presence = &mut draft.agent_state_mut(agent).presence;
+    presence.sends_heartbeats = true;
+    presence.last_heartbeat = Some(now);
+    record_activity(draft, agent);
 }
 
 /// Any other activity. A queued job may fit an agent that was offline until now.
-pub fn seen(draft: &mut Draft<'_>, agent: AgentId) {
+pub fn record_activity(draft: &mut Draft<'_>, agent: AgentId) {
     let was_there = draft.is_online(agent);
     let now = draft.now;
-    let presence = &mut draft.desk_mut(agent).presence;
-    presence.seen = presence.seen.max(now);
+    let presence = &mut draft.agent_state_mut(agent).presence;
+    presence.last_seen = presence.last_seen.max(now);
     presence.unreachable = false;
-    if !was_there && draft.is_online(agent) && draft.world.queue().next().is_some() {
-        open::dispatch_rested(draft);
+    if !was_there && draft.is_online(agent) && draft.world.queued_jobs().next().is_some() {
+        open::dispatch_ready_queue(draft);
     }
 }
 
 /// The agent reports its availability. This counts as a heartbeat. Jobs deferred until it is back,
 /// and queued jobs, may fit it.
-pub fn stand(
+pub fn set_availability(
     draft: &mut Draft<'_>,
     agent: AgentId,
-    stance: Stance,
+    stance: Availability,
     until: Option<Timestamp>,
 ) -> Result<(), Refusal> {
-    let presence = &mut draft.desk_mut(agent).presence;
-    let returns = stance.is_open() && !presence.stance.is_open();
-    presence.stance = stance;
+    let presence = &mut draft.agent_state_mut(agent).presence;
+    let returns = stance.accepts_work() && !presence.availability.accepts_work();
+    presence.availability = stance;
     presence.until = until;
-    beat(draft, agent);
+    record_heartbeat(draft, agent);
     if returns {
-        acceptance::welcome_back(draft, agent)?;
-        open::dispatch_rested(draft);
+        acceptance::retry_deferred_jobs_of(draft, agent)?;
+        open::dispatch_ready_queue(draft);
     }
     Ok(())
 }
 
 /// A connection to the agent's endpoint failed.
-pub fn lost(draft: &mut Draft<'_>, agent: AgentId) {
-    draft.desk_mut(agent).presence.unreachable = true;
+pub fn mark_unreachable(draft: &mut Draft<'_>, agent: AgentId) {
+    draft.agent_state_mut(agent).presence.unreachable = true;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::presence::{self, Stance};
+use super::presence::{self, Availability};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
@@ -13,19 +13,20 @@ use crate::time::Timestamp;
 
 /// A status report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct StatusReport {
     /// Since when, by the agent's own clock.
     pub since: Timestamp,
     /// When the hub received it.
     pub at: Timestamp,
     /// The full text.
-    pub words: Arc<str>,
+    #[serde(rename = "words")]
+    pub text: Arc<str>,
 }
 
 /// A status update from an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
-    pub stance: Stance,
+pub struct AgentStatusUpdate {
+    pub availability: Availability,
     /// Until when, if given.
     pub until: Option<Timestamp>,
     /// The text of the report, if its protocol keeps it, and since when it applies.
@@ -33,25 +34,30 @@ pub struct Condition {
 }
 
 /// Updates the status of an agent, unless a newer report is known.
-pub fn hear(draft: &mut Draft<'_>, agent: AgentId, told: Condition) -> Result<(), Refusal> {
+pub fn update_status(
+    draft: &mut Draft<'_>,
+    agent: AgentId,
+    told: AgentStatusUpdate,
+) -> Result<(), Refusal> {
     let at = draft.now;
-    let known = draft.desk(agent).and_then(|desk| desk.said.as_ref()).map(|said| said.since);
+    let known =
+        draft.agent_state(agent).and_then(|desk| desk.status.as_ref()).map(|said| said.since);
     if let Some((since, words)) = told.words {
         // A clock that is ahead must not make all later reports look old.
         let since = since.min(at);
         if known.is_some_and(|known| since < known) {
             // An outdated report still counts as activity.
-            presence::seen(draft, agent);
+            presence::record_activity(draft, agent);
             return Ok(());
         }
-        draft.desk_mut(agent).said = Some(Said { since, at, words });
-        draft.event(Event::AgentStood { agent });
+        draft.agent_state_mut(agent).status = Some(StatusReport { since, at, text: words });
+        draft.add_event(Event::AgentStatusReported { agent });
     }
-    presence::stand(draft, agent, told.stance, told.until)
+    presence::set_availability(draft, agent, told.availability, told.until)
 }
 
 /// Stores the reputation an agent claims for itself.
-pub fn boast(draft: &mut Draft<'_>, agent: AgentId, words: Arc<str>) {
-    draft.desk_mut(agent).claim = Some(words);
-    presence::seen(draft, agent);
+pub fn record_claimed_reputation(draft: &mut Draft<'_>, agent: AgentId, words: Arc<str>) {
+    draft.agent_state_mut(agent).claimed_reputation = Some(words);
+    presence::record_activity(draft, agent);
 }

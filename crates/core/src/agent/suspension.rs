@@ -6,7 +6,7 @@
 
 use super::Agent;
 use crate::answer::Answer;
-use crate::command::Subject;
+use crate::command::SuspensionTarget;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
@@ -15,16 +15,20 @@ use crate::owner::Owner;
 use crate::refusal::Refusal;
 
 /// Refuses commands of a suspended agent, or of an agent of a suspended owner.
-pub fn refuse(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
+pub fn ensure_not_suspended(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     if draft.is_suspended(agent) { Err(Refusal::Suspended) } else { Ok(()) }
 }
 
 /// Suspends or resumes. If nothing changes, there is no event.
-pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<Answer, Refusal> {
+pub fn set_suspended(
+    draft: &mut Draft<'_>,
+    subject: SuspensionTarget,
+    suspended: bool,
+) -> Result<Answer, Refusal> {
     let event = match subject {
-        Subject::Agent(id) => {
+        SuspensionTarget::Agent(id) => {
             // For an agent that has left, only part is in memory, but the full row is written.
-            let agent = draft.whole_agent(id).ok_or(Refusal::NoSuchAgent)?.clone();
+            let agent = draft.full_agent(id).ok_or(Refusal::NoSuchAgent)?.clone();
             if agent.suspended == suspended {
                 return Ok(Answer::Done);
             }
@@ -34,10 +38,10 @@ pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<A
                 false => Event::AgentResumed { agent: id },
             }
         }
-        Subject::Owner(id) => {
+        SuspensionTarget::Owner(id) => {
             // If the issue account were suspended, no credits could be issued.
             let owner = draft.owner(id).filter(|owner| owner.id != Owner::ISSUANCE);
-            let owner = owner.ok_or(Refusal::NotYours)?.clone();
+            let owner = owner.ok_or(Refusal::NotFound)?.clone();
             if owner.suspended == suspended {
                 return Ok(Answer::Done);
             }
@@ -48,10 +52,10 @@ pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<A
             }
         }
     };
-    draft.event(event);
+    draft.add_event(event);
     if !suspended {
         // Queued jobs may fit agents that are available again. Deferred jobs have their own time.
-        open::dispatch_rested(draft);
+        open::dispatch_ready_queue(draft);
     }
     Ok(Answer::Done)
 }

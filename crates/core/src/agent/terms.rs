@@ -7,16 +7,20 @@ use serde::{Deserialize, Serialize};
 pub struct Terms {
     /// Jobs assigned at the same time; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_once: Option<u32>,
+    #[serde(rename = "at_once")]
+    pub max_concurrent_jobs: Option<u32>,
     /// Jobs started in any 60 seconds; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per_minute: Option<u32>,
+    #[serde(rename = "per_minute")]
+    pub max_starts_per_minute: Option<u32>,
     /// It accepts or refuses jobs itself; otherwise the hub accepts for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub answers_itself: bool,
+    #[serde(rename = "answers_itself")]
+    pub confirms_jobs: bool,
     /// Its input schema is enforced before a job is opened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub strict: bool,
+    #[serde(rename = "strict")]
+    pub strict_input: bool,
     /// It is notified of work when it reads, the most urgent first, instead of in order of arrival.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub urgent_first: bool,

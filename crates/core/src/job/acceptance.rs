@@ -5,123 +5,127 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Cause, Job, Selection, State, Waiting, end, grace_period, readiness, open, backoff, work};
+use super::{
+    Cause, Job, PendingAssignment, Selection, State, backoff, end, grace_period, open, readiness,
+    work,
+};
 use crate::agent::market_totals;
-use crate::alias::{Target, claim};
+use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
-use crate::command::{Approver, JobRef, Response};
+use crate::command::{Approver, JobRef, WorkerResponse};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::message;
 use crate::money::Credits;
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
 /// How long after its own promised time a worker may still deliver.
-pub const PATIENCE: Millis = Millis::minutes(10);
+pub const LATENESS_MAX: Millis = Millis::minutes(10);
 /// How soon an approved job is retried while its worker has no capacity.
-const NO_ROOM_YET: Millis = Millis::seconds(5);
+const CAPACITY_RETRY_DELAY: Millis = Millis::seconds(5);
 
 /// The agent accepts, refuses or defers the job.
 pub fn respond(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
     by: AgentId,
-    said: Response,
+    said: WorkerResponse,
 ) -> Result<Answer, Refusal> {
-    let mut job = work::held_by(draft, wanted, by)?;
+    let mut job = work::find_assigned_job(draft, wanted, by)?;
     if job.state != State::Assigned || job.accepted_at.is_some() {
-        return Err(Refusal::WrongState { is: job.state });
+        return Err(Refusal::WrongState { state: job.state });
     }
     if draft.now >= job.deadline {
-        return Err(Refusal::WrongState { is: State::Expired });
+        return Err(Refusal::WrongState { state: State::Expired });
     }
     message::knows_work(draft, by);
     match said {
-        Response::Accept { ready_at, called } => {
+        WorkerResponse::Accept { ready_at, worker_job_id: called } => {
             if let Some(name) = called.filter(|name| *name != job.uuid) {
-                call(draft, &mut job, name)?;
+                set_worker_job_id(draft, &mut job, name)?;
             }
             Ok(accept(draft, job, ready_at))
         }
-        Response::Refuse { cause, text, words } => {
-            draft.event(Event::JobDeclined { job: job.id, worker: by });
+        WorkerResponse::Refuse { cause, text, words } => {
+            draft.add_event(Event::JobDeclined { job: job.id, worker: by });
             job.declined.push(by);
-            market_totals::declined(draft, by, &job);
+            market_totals::record_declined(draft, by, &job);
             if job.policy.next_when_declined {
-                return work::pass_on(draft, job);
+                return work::reassign(draft, job);
             }
             job.unassign();
-            end::fail_in_words(draft, job, cause, text, words)
+            end::fail_with_meta(draft, job, cause, text, words)
         }
-        Response::Defer { until } => {
+        WorkerResponse::Defer { until } => {
             if until <= draft.now {
                 return Err(Refusal::DeadlineTooSoon);
             }
             // An approval, once given, stays valid.
             let skill = draft.agent(by).and_then(|agent| agent.skill_for(&job));
-            let agreed = skill.is_some_and(|skill| skill.approval);
-            job.waits_for = Some(Waiting { worker: by, approval: false, agreed });
-            let until = backoff::put_off(draft, &mut job, until);
-            readiness::put_off(draft, &mut job, by, readiness::When::Back(until));
+            let agreed = skill.is_some_and(|skill| skill.needs_approval);
+            job.pending_assignment =
+                Some(PendingAssignment { worker: by, needs_approval: false, approved: agreed });
+            let until = backoff::extend_deferral(draft, &mut job, until);
+            readiness::defer(draft, &mut job, by, readiness::StartCondition::OnReturn(until));
             Ok(put(draft, job))
         }
     }
 }
 
 /// Adds the worker's own id for the job as a claim.
-fn call(draft: &mut Draft<'_>, job: &mut Job, name: Uuid) -> Result<(), Refusal> {
+fn set_worker_job_id(draft: &mut Draft<'_>, job: &mut Job, name: Uuid) -> Result<(), Refusal> {
     let digest = claim::job_uuid(name);
-    match draft.claimed(digest) {
-        None => draft.claim(digest, Target::Job(job.id)),
+    match draft.claim_target(digest) {
+        None => draft.add_claim(digest, ClaimTarget::Job(job.id)),
         // After a deferral the worker may reuse the id it chose before.
-        Some(Target::Job(known)) if known == job.id => {}
+        Some(ClaimTarget::Job(known)) if known == job.id => {}
         Some(_) => return Err(Refusal::IdTaken),
     }
-    job.called = Some(name);
+    job.worker_job_id = Some(name);
     Ok(())
 }
 
 fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> Answer {
-    take_on(draft, &mut job, ready_at);
+    mark_accepted(draft, &mut job, ready_at);
     job.state = State::Running;
     job.pending = true;
-    draft.event(Event::JobStarted { job: job.id });
-    tell_accepted(draft, &job);
+    draft.add_event(Event::JobStarted { job: job.id });
+    notify_accepted(draft, &job);
     put(draft, job)
 }
 
 /// Marks the job as accepted by its worker and starts its lease.
-pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
+pub fn mark_accepted(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
     job.accepted_at = Some(draft.now);
     job.ready_at = ready_at;
     // The worker's own time counts before the expected duration of the skill.
-    job.promised = job.wanted.or(ready_at).or(job.promised);
+    job.promised = job.wanted_by.or(ready_at).or(job.promised);
     // A worker that names its own time is overdue only well after that.
-    let until = match (job.wanted, ready_at) {
-        (None, Some(ready)) => ready.max(draft.now).plus(PATIENCE),
+    let until = match (job.wanted_by, ready_at) {
+        (None, Some(ready)) => ready.max(draft.now).plus(LATENESS_MAX),
         _ => draft.now.plus(job.lease),
     };
     if let Some(turn) = &mut job.assignment {
         turn.until = until.min(job.deadline);
         turn.handed_over = true;
     }
-    grace_period::in_hand(job, draft.now);
+    grace_period::mark_received(job, draft.now);
 }
 
 /// A deferred job has a worker now; notifies a requester that waits for it.
-pub fn tell_accepted(draft: &mut Draft<'_>, job: &Job) {
+pub fn notify_accepted(draft: &mut Draft<'_>, job: &Job) {
     if let super::Requester::Agent(requester) = job.requester {
-        let url = end::told_at(draft, job);
-        draft.tell(Some(requester), News::Accepted { job: job.id }, url);
+        let url = end::notify_url(draft, job);
+        draft.notify(Some(requester), NoticeKind::Accepted { job: job.id }, url);
     }
 }
 
 /// Ends a job that was never accepted. It is not a worker's failure.
-pub fn unanswered(
+pub fn fail_unaccepted(
     draft: &mut Draft<'_>,
     mut job: Job,
     cause: Cause,
@@ -138,130 +142,144 @@ pub fn approve(
     by: Approver,
     yes: bool,
 ) -> Result<Answer, Refusal> {
-    let mut job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
-    let worker = job.waits_for.map(|waits| waits.worker).or(job.worker());
+    let mut job = work::find_job(draft, wanted).ok_or(Refusal::NotFound)?;
+    let worker = job.pending_assignment.map(|waits| waits.worker).or(job.worker());
     let may = match by {
         Approver::Agent(agent) => worker == Some(agent),
         Approver::Operator => true,
     };
     if !may {
-        return Err(Refusal::NotYours);
+        return Err(Refusal::NotFound);
     }
-    let (Some(Waiting { worker, approval: true, .. }), State::Deferred { .. }) =
-        (job.waits_for, job.state)
+    let (Some(PendingAssignment { worker, needs_approval: true, .. }), State::Deferred { .. }) =
+        (job.pending_assignment, job.state)
     else {
-        return Err(Refusal::WrongState { is: job.state });
+        return Err(Refusal::WrongState { state: job.state });
     };
     if !yes {
-        return unanswered(draft, job, Cause::Policy, "approval was refused".to_owned());
+        return fail_unaccepted(draft, job, Cause::Policy, "approval was refused".to_owned());
     }
-    job.waits_for = Some(Waiting { worker, approval: false, agreed: true });
-    again(draft, job, worker)
+    job.pending_assignment =
+        Some(PendingAssignment { worker, needs_approval: false, approved: true });
+    retry_worker(draft, job, worker)
 }
 
 /// A deferral has ended: assigns the job, defers it again or fails it.
-pub fn reconsider(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
-    match job.waits_for {
-        Some(Waiting { approval: true, .. }) => {
-            unanswered(draft, job, Cause::Policy, "approval timed out".to_owned())
+pub fn retry_deferred(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
+    match job.pending_assignment {
+        Some(PendingAssignment { needs_approval: true, .. }) => {
+            fail_unaccepted(draft, job, Cause::Policy, "approval timed out".to_owned())
         }
-        Some(Waiting { worker, .. }) => again(draft, job, worker),
-        None => work::pass_on(draft, job),
+        Some(PendingAssignment { worker, .. }) => retry_worker(draft, job, worker),
+        None => work::reassign(draft, job),
     }
 }
 
 /// Checks again whether a worker can take the job.
-pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer, Refusal> {
-    let agreed = job.waits_for.is_some_and(|waits| waits.agreed);
-    match fits(draft, &mut job, worker) {
-        Ok((_, readiness::When::Never)) => {
+pub fn retry_worker(
+    draft: &mut Draft<'_>,
+    mut job: Job,
+    worker: AgentId,
+) -> Result<Answer, Refusal> {
+    let agreed = job.pending_assignment.is_some_and(|waits| waits.approved);
+    match check_and_hold(draft, &mut job, worker) {
+        Ok((_, readiness::StartCondition::Never)) => {
             job.unassign();
-            let (text, flaw) =
-                ("the input does not match the worker's input schema".to_owned(), job.flaw.take());
-            end::fail_in_words(draft, job, Cause::Unusable, text, flaw)
+            let (text, flaw) = (
+                "the input does not match the worker's input schema".to_owned(),
+                job.input_error.take(),
+            );
+            end::fail_with_meta(draft, job, Cause::Unusable, text, flaw)
         }
-        Ok((price, readiness::When::Now)) => {
+        Ok((price, readiness::StartCondition::Now)) => {
             open::assign(draft, &mut job, Candidate { agent: worker, price });
             if job.accepted_at.is_some() {
-                tell_accepted(draft, &job);
+                notify_accepted(draft, &job);
             }
             Ok(put(draft, job))
         }
         Ok((price, when)) => {
-            open::agree(draft, &mut job, Candidate { agent: worker, price });
-            readiness::put_off(draft, &mut job, worker, when);
+            open::agree_price(draft, &mut job, Candidate { agent: worker, price });
+            readiness::defer(draft, &mut job, worker, when);
             Ok(put(draft, job))
         }
         // An approval is not lost because the worker has no capacity.
-        Err(Refusal::AtCapacity | Refusal::TooFast | Refusal::InboxFull) if agreed => {
-            let back = readiness::When::Back(draft.now.plus(NO_ROOM_YET));
-            readiness::put_off(draft, &mut job, worker, back);
+        Err(Refusal::AtCapacity | Refusal::AtRateLimit | Refusal::InboxFull) if agreed => {
+            let back = readiness::StartCondition::OnReturn(draft.now.plus(CAPACITY_RETRY_DELAY));
+            readiness::defer(draft, &mut job, worker, back);
             Ok(put(draft, job))
         }
         // A named worker is not replaced by another.
         Err(refusal) if matches!(job.selection, Selection::Direct(_)) => {
-            unanswered(draft, job, cause_of(&refusal), refusal.to_string())
+            fail_unaccepted(draft, job, cause_of(&refusal), refusal.to_string())
         }
         Err(_) => {
             job.declined.push(worker);
-            work::pass_on(draft, job)
+            work::reassign(draft, job)
         }
     }
 }
 
 /// When and at what price the worker can start the job. Holds the budget for it.
-fn fits(
+fn check_and_hold(
     draft: &mut Draft<'_>,
     job: &mut Job,
     worker: AgentId,
-) -> Result<(Credits, readiness::When), Refusal> {
-    let price = price(draft, job, worker).ok_or(Refusal::SkillNotOffered)?;
+) -> Result<(Credits, readiness::StartCondition), Refusal> {
+    let price = current_price(draft, job, worker).ok_or(Refusal::SkillNotOffered)?;
     let when = match job.policy.presence_first {
-        true => Some(readiness::when(draft, job, worker)?),
+        true => Some(readiness::start_condition(draft, job, worker)?),
         false => None,
     };
-    if price > job.purse() && when != Some(readiness::When::Never) {
+    if price > job.max_payment() && when != Some(readiness::StartCondition::Never) {
         return Err(Refusal::BudgetTooLow { price });
     }
-    let when = when.map_or_else(|| readiness::when(draft, job, worker), Ok)?;
-    hold(draft, job, when)?;
+    let when = when.map_or_else(|| readiness::start_condition(draft, job, worker), Ok)?;
+    hold_if_started(draft, job, when)?;
     Ok((price, when))
 }
 
 /// Holds the budget once a worker starts, or would start with approval. A job that waits for a
 /// worker that is away may wait without a hold.
-fn hold(draft: &mut Draft<'_>, job: &mut Job, when: readiness::When) -> Result<(), Refusal> {
-    let away = matches!(when, readiness::When::Back(_) | readiness::When::Never) && job.policy.presence_first;
-    if !away && job.held.is_zero() && !matches!(job.selection, Selection::Asked { .. }) {
-        open::set_aside(draft, job)?;
+fn hold_if_started(
+    draft: &mut Draft<'_>,
+    job: &mut Job,
+    when: readiness::StartCondition,
+) -> Result<(), Refusal> {
+    let away =
+        matches!(when, readiness::StartCondition::OnReturn(_) | readiness::StartCondition::Never)
+            && job.policy.presence_first;
+    if !away && job.held.is_zero() && !matches!(job.selection, Selection::Invited { .. }) {
+        open::hold_budget(draft, job)?;
     }
     Ok(())
 }
 
 /// The worker's price: the agreed one, or its current one. `None` if it no longer offers the skill.
-fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
-    if let Selection::Asked { .. } = job.selection {
+fn current_price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
+    if let Selection::Invited { .. } = job.selection {
         return Some(job.held);
     }
-    let agreed = job.agreed_with(worker).map(|agreed| agreed.price);
+    let agreed = job.agreed_price_with(worker).map(|agreed| agreed.price);
     match agreed.filter(|_| job.selection.is_by_offers()) {
         Some(price) => Some(price),
         None => {
             let skill = draft.agent(worker)?.skill_for(job)?;
-            Some(agreed.unwrap_or_else(|| job.grain.shown(skill.price)))
+            Some(agreed.unwrap_or_else(|| job.price_step.round_price(skill.price)))
         }
     }
 }
 
 /// The agent is back: retries the jobs deferred for it, the most urgent first. Jobs that need
 /// approval keep waiting for it.
-pub fn welcome_back(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
-    let for_it = |job: &&Arc<Job>| job.waits_for.is_some_and(|waits| !waits.approval);
+pub fn retry_deferred_jobs_of(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
+    let for_it =
+        |job: &&Arc<Job>| job.pending_assignment.is_some_and(|waits| !waits.needs_approval);
     let mut waiting: Vec<Arc<Job>> =
-        draft.world.waiting_for(agent).filter(for_it).cloned().collect();
+        draft.world.deferred_jobs_for(agent).filter(for_it).cloned().collect();
     waiting.sort_by_key(|job| (job.priority, job.id));
     for job in waiting {
-        reconsider(draft, Job::clone(&job))?;
+        retry_deferred(draft, Job::clone(&job))?;
     }
     Ok(())
 }
@@ -271,7 +289,7 @@ fn cause_of(refusal: &Refusal) -> Cause {
         Refusal::NoSuchSkill
         | Refusal::SkillNotOffered
         | Refusal::NoSuchAgent
-        | Refusal::OutOfOrder => Cause::NoSuchSkill,
+        | Refusal::AgentBroken => Cause::NoSuchSkill,
         Refusal::BudgetTooLow { .. } => Cause::BudgetTooLow,
         Refusal::DeadlineTooSoon => Cause::TimedOut,
         Refusal::TooFewCredits | Refusal::GuestCannotPay => Cause::Payment,
@@ -285,19 +303,27 @@ fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
 }
 
 /// Holds the budget for the first chosen worker, then assigns or defers the job.
-pub fn begin(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<(), Refusal> {
-    let when = readiness::when(draft, job, chosen.agent)?;
-    hold(draft, job, when)?;
-    give(draft, job, chosen)
+pub fn hold_and_assign(
+    draft: &mut Draft<'_>,
+    job: &mut Job,
+    chosen: Candidate,
+) -> Result<(), Refusal> {
+    let when = readiness::start_condition(draft, job, chosen.agent)?;
+    hold_if_started(draft, job, when)?;
+    assign_or_defer(draft, job, chosen)
 }
 
 /// Assigns the job to the chosen worker, or defers it until the worker can start.
-pub fn give(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<(), Refusal> {
-    match readiness::when(draft, job, chosen.agent)? {
-        readiness::When::Now => open::assign(draft, job, chosen),
+pub fn assign_or_defer(
+    draft: &mut Draft<'_>,
+    job: &mut Job,
+    chosen: Candidate,
+) -> Result<(), Refusal> {
+    match readiness::start_condition(draft, job, chosen.agent)? {
+        readiness::StartCondition::Now => open::assign(draft, job, chosen),
         when => {
-            open::agree(draft, job, chosen);
-            readiness::put_off(draft, job, chosen.agent, when);
+            open::agree_price(draft, job, chosen);
+            readiness::defer(draft, job, chosen.agent, when);
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::readiness::Ready;
+use super::readiness::Readiness;
 use super::{Job, acceptance, select};
 use crate::answer::Answer;
 use crate::draft::Draft;
@@ -21,53 +21,54 @@ use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
 /// The first delay; each is twice the one before it.
-const FIRST: Millis = Millis::seconds(1);
+const FIRST_DELAY: Millis = Millis::seconds(1);
 /// The longest delay.
-const LONGEST: Millis = Millis::hours(1);
+const DELAY_MAX: Millis = Millis::hours(1);
 /// Further doublings would exceed the longest delay anyway.
-const DOUBLED_MAX: u32 = 12;
+const DOUBLINGS_MAX: u32 = 12;
 
 /// The backoff state of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rest {
+pub struct Backoff {
     /// Failed assignments that could have been followed by another without limit.
-    pub vain: u32,
+    #[serde(rename = "vain")]
+    pub failed_assignments: u32,
     /// Until when it waits in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
-impl Rest {
+impl Backoff {
     /// Whether there was no backoff so far.
-    pub fn is_none(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 /// Counts a failed assignment; returns whether the job backs off before the next.
-pub fn after_turn(draft: &Draft<'_>, job: &mut Job) -> bool {
+pub fn start_after_failure(draft: &Draft<'_>, job: &mut Job) -> bool {
     let worker = job.worker().and_then(|worker| draft.agent(worker));
     let called = worker.is_some_and(|worker| worker.home != job.origin);
-    if !called || !job.policy.queue_later {
+    if !called || !job.policy.queue_after_failure {
         return false;
     }
-    job.rest.vain = job.rest.vain.saturating_add(1);
-    job.rest.until = pause(draft, job).map(|pause| draft.now.plus(pause));
-    job.rest.until.is_some()
+    job.backoff.failed_assignments = job.backoff.failed_assignments.saturating_add(1);
+    job.backoff.until = current_delay(draft, job).map(|pause| draft.now.plus(pause));
+    job.backoff.until.is_some()
 }
 
 /// When to retry a job that its worker defers until the given time.
-pub fn put_off(draft: &Draft<'_>, job: &mut Job, until: Timestamp) -> Timestamp {
-    job.rest.vain = job.rest.vain.saturating_add(1);
-    pause(draft, job).map_or(until, |pause| until.max(draft.now.plus(pause)))
+pub fn extend_deferral(draft: &Draft<'_>, job: &mut Job, until: Timestamp) -> Timestamp {
+    job.backoff.failed_assignments = job.backoff.failed_assignments.saturating_add(1);
+    current_delay(draft, job).map_or(until, |pause| until.max(draft.now.plus(pause)))
 }
 
 /// The backoff has elapsed: assigns the next worker, or leaves the job in the queue.
-pub fn over(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    job.rest.until = None;
+pub fn handle_elapsed(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    job.backoff.until = None;
     let mut given = job.clone();
-    if let Ok(chosen) = select::next(draft, &job, Ready::Soon)
-        && acceptance::begin(draft, &mut given, chosen).is_ok()
+    if let Ok(chosen) = select::next_worker(draft, &job, Readiness::AfterApproval)
+        && acceptance::hold_and_assign(draft, &mut given, chosen).is_ok()
     {
         job = given;
     }
@@ -75,7 +76,8 @@ pub fn over(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-fn pause(draft: &Draft<'_>, job: &Job) -> Option<Millis> {
-    let beyond = job.rest.vain.checked_sub(draft.world.rules.turns_at_once)?;
-    Some(Millis(FIRST.0 << beyond.min(DOUBLED_MAX)).min(LONGEST))
+fn current_delay(draft: &Draft<'_>, job: &Job) -> Option<Millis> {
+    let beyond =
+        job.backoff.failed_assignments.checked_sub(draft.world.rules.assignments_before_backoff)?;
+    Some(Millis(FIRST_DELAY.0 << beyond.min(DOUBLINGS_MAX)).min(DELAY_MAX))
 }

@@ -11,50 +11,56 @@ use crate::id::{AgentId, JobId};
 use crate::time::{Millis, Timestamp};
 
 /// How long this worker must have had the job before a missing response counts.
-pub fn time(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Millis {
+pub fn period_for(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Millis {
     let skill = draft.agent(worker).and_then(|agent| agent.skill_for(job));
-    let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
-    takes.max(draft.world.rules.fair_time)
+    let takes = skill.and_then(|skill| skill.expected_duration).unwrap_or_default();
+    takes.max(draft.world.rules.grace_period)
 }
 
 /// Marks that the worker has received the job, now if not earlier.
-pub fn in_hand(job: &mut Job, now: Timestamp) {
+pub fn mark_received(job: &mut Job, now: Timestamp) {
     if let Some(turn) = &mut job.assignment {
-        turn.handed_at = turn.handed_at.or(Some(now));
+        turn.received_at = turn.received_at.or(Some(now));
     }
 }
 
 /// The agent was shown these jobs.
-pub fn shown(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) {
+pub fn mark_shown(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) {
     for id in jobs {
-        let holds = |job: &&Job| job.in_hand_of() == Some(agent);
-        let new = |job: &&Job| job.assignment.is_some_and(|turn| turn.handed_at.is_none());
+        let holds = |job: &&Job| job.active_worker() == Some(agent);
+        let new = |job: &&Job| job.assignment.is_some_and(|turn| turn.received_at.is_none());
         let Some(mut job) = draft.job(*id).filter(holds).filter(new).cloned() else { continue };
-        in_hand(&mut job, draft.now);
+        mark_received(&mut job, draft.now);
         draft.put_job(job);
     }
 }
 
 /// The agent has read its inbox up to a position.
-pub fn read(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) {
-    let read: Vec<JobId> = draft.world.unread_by(agent, up_to).collect();
+pub fn mark_read(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) {
+    let read: Vec<JobId> = draft.world.unread_jobs_up_to(agent, up_to).collect();
     for id in read {
-        note(draft, id, agent, |position| position <= up_to);
+        mark_notice_read(draft, id, agent, |position| position <= up_to);
     }
 }
 
 /// The notice at a position was delivered to the agent's endpoint.
-pub fn arrived(draft: &mut Draft<'_>, agent: AgentId, position: u64) {
-    if let Some(id) = draft.world.unread_at(agent, position) {
-        note(draft, id, agent, |told_at| told_at == position);
+pub fn mark_delivered(draft: &mut Draft<'_>, agent: AgentId, position: u64) {
+    if let Some(id) = draft.world.unread_job_at(agent, position) {
+        mark_notice_read(draft, id, agent, |told_at| told_at == position);
     }
 }
 
-fn note(draft: &mut Draft<'_>, id: JobId, agent: AgentId, is_read: impl Fn(u64) -> bool) {
-    let waits = |job: &&Job| job.unread().is_some_and(|(who, at)| who == agent && is_read(at));
+fn mark_notice_read(
+    draft: &mut Draft<'_>,
+    id: JobId,
+    agent: AgentId,
+    is_read: impl Fn(u64) -> bool,
+) {
+    let waits =
+        |job: &&Job| job.unread_notice().is_some_and(|(who, at)| who == agent && is_read(at));
     let Some(mut job) = draft.job(id).filter(waits).cloned() else { return };
     match job.assignment {
-        Some(_) => in_hand(&mut job, draft.now),
+        Some(_) => mark_received(&mut job, draft.now),
         None => job.read_at = Some(draft.now),
     }
     draft.put_job(job);
@@ -64,13 +70,13 @@ fn note(draft: &mut Draft<'_>, id: JobId, agent: AgentId, is_read: impl Fn(u64) 
 pub fn excuse_silence(draft: &Draft<'_>, job: &mut Job) {
     let now = draft.now;
     if let Some(turn) = &mut job.assignment {
-        turn.excused = turn.handed_at.is_none_or(|at| now.since(at) < turn.fair_time);
+        turn.excused = turn.received_at.is_none_or(|at| now.since(at) < turn.grace_period);
     }
 }
 
 /// The worker unregistered. It is excused from jobs it never received.
-pub fn excuse_leaving(job: &mut Job) {
+pub fn excuse_departure(job: &mut Job) {
     if let Some(turn) = &mut job.assignment {
-        turn.excused = turn.handed_at.is_none();
+        turn.excused = turn.received_at.is_none();
     }
 }

@@ -3,17 +3,17 @@
 //! This module only decides. It never waits, stores or sends. Credits move in `ledger`, scores in
 //! `reputation`.
 
-pub mod request;
-pub mod price_agreement;
-pub mod end;
-pub mod grace_period;
-pub mod readiness;
-pub mod offer;
-pub mod open;
-pub mod signed_result;
 pub mod acceptance;
 pub mod backoff;
+pub mod end;
+pub mod grace_period;
+pub mod offer;
+pub mod open;
+pub mod price_agreement;
+pub mod readiness;
+pub mod request;
 pub mod select;
+pub mod signed_result;
 #[cfg(test)]
 mod tests;
 pub mod work;
@@ -22,12 +22,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::alias::{Digest, Protocol};
-use crate::price_step::Grain;
 use crate::id::{AgentId, JobId, OwnerId};
 use crate::money::Credits;
+use crate::price_step::PriceStep;
 use crate::time::{Millis, Timestamp};
+pub use backoff::Backoff;
 pub use offer::Offer;
-pub use backoff::Rest;
 pub use select::Selection;
 
 /// One piece of work and everything the hub knows about it.
@@ -38,7 +38,8 @@ pub struct Job {
     pub uuid: Uuid,
     /// The protocol of the request, and the requester's own id for the job.
     pub origin: Protocol,
-    pub foreign: String,
+    #[serde(rename = "foreign")]
+    pub foreign_id: String,
     /// Digest of the whole request, to tell a repeat from a different job.
     pub content: Digest,
     pub requester: Requester,
@@ -47,13 +48,15 @@ pub struct Job {
     pub skill: String,
     /// Other skill names under which the same work may be offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<String>,
+    #[serde(rename = "also")]
+    pub alternative_skills: Vec<String>,
     /// JSON text, exactly as received.
     pub input: String,
     pub budget: Credits,
     /// The requester's price step. The requester pays the price it is shown.
-    #[serde(default, skip_serializing_if = "Grain::is_fine")]
-    pub grain: Grain,
+    #[serde(default, skip_serializing_if = "PriceStep::is_finest")]
+    #[serde(rename = "grain")]
+    pub price_step: PriceStep,
     /// Credits held now.
     pub held: Credits,
     pub selection: Selection,
@@ -64,7 +67,8 @@ pub struct Job {
     /// The price agreed with each worker that was ever chosen. It stays fixed however often the job
     /// returns to the same worker, whatever the worker lists or offers by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub agreed: Vec<Agreed>,
+    #[serde(rename = "agreed")]
+    pub agreed_prices: Vec<AgreedPrice>,
     /// Raised with every assignment; only the worker of the current one may act.
     pub epoch: u32,
     /// Agents that are not asked again.
@@ -72,15 +76,17 @@ pub struct Job {
     pub declined: Vec<AgentId>,
     /// Agents that were invited to do the job or to make an offer, and have not declined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<AgentId>,
+    #[serde(rename = "asked")]
+    pub invited: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
     /// The current or last auction round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<Round>,
+    pub round: Option<AuctionRound>,
     /// Position of the request in the inbox of the sole invitee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_at: Option<u64>,
+    #[serde(rename = "asked_at")]
+    pub invitation_position: Option<u64>,
     /// When that agent read the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
@@ -99,16 +105,19 @@ pub struct Job {
     /// What is wrong with the input, in the origin protocol's format. Reported when the worker is
     /// back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flaw: Option<String>,
+    #[serde(rename = "flaw")]
+    pub input_error: Option<String>,
     /// Data of the origin protocol, as JSON text.
     pub meta: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<Report>,
+    #[serde(rename = "report")]
+    pub result: Option<JobResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The worker's own id for the job, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub called: Option<Uuid>,
+    #[serde(rename = "called")]
+    pub worker_job_id: Option<Uuid>,
     /// When the worker accepted the job, or the hub did for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Timestamp>,
@@ -117,65 +126,74 @@ pub struct Job {
     pub ready_at: Option<Timestamp>,
     /// When the requester wants the result, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<Timestamp>,
+    #[serde(rename = "wanted")]
+    pub wanted_by: Option<Timestamp>,
     /// When the result is expected: the requester's wish, or else the worker's promise. After that
     /// it is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<Timestamp>,
     /// 1 is the most urgent.
-    #[serde(default = "usual_priority", skip_serializing_if = "is_usual_priority")]
+    #[serde(default = "default_priority", skip_serializing_if = "is_default_priority")]
     pub priority: u8,
     /// The worker the job is deferred for, and whether it waits for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waits_for: Option<Waiting>,
+    #[serde(rename = "waits_for")]
+    pub pending_assignment: Option<PendingAssignment>,
     /// How many assignments failed, and until when the job backs off.
-    #[serde(default, skip_serializing_if = "Rest::is_none")]
-    pub rest: Rest,
+    #[serde(default, skip_serializing_if = "Backoff::is_empty")]
+    #[serde(rename = "rest")]
+    pub backoff: Backoff,
     /// Number of orders submitted to the market when the job was opened, and when it ended.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub posts_before: u64,
+    #[serde(rename = "posts_before")]
+    pub market_orders_before: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub posts_at_end: u64,
+    #[serde(rename = "posts_at_end")]
+    pub market_orders_at_end: u64,
     /// Bridges crossed so far.
     pub hops: u8,
     /// The requester's previous job, and the worker's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before_asked: Option<JobId>,
+    #[serde(rename = "before_asked")]
+    pub previous_requested: Option<JobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before_worked: Option<JobId>,
+    #[serde(rename = "before_worked")]
+    pub previous_worked: Option<JobId>,
 }
 
 /// The priority of a job whose request names none.
-pub const PRIORITY: u8 = 5;
+pub const DEFAULT_PRIORITY: u8 = 5;
 
-fn usual_priority() -> u8 {
-    PRIORITY
+fn default_priority() -> u8 {
+    DEFAULT_PRIORITY
 }
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-fn is_usual_priority(priority: &u8) -> bool {
-    *priority == PRIORITY
+fn is_default_priority(priority: &u8) -> bool {
+    *priority == DEFAULT_PRIORITY
 }
 
 /// One auction of a job, counted from 1, and when it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Round {
+pub struct AuctionRound {
     pub number: u32,
     pub since: Timestamp,
 }
 
 /// A job that is deferred before it is assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct PendingAssignment {
     pub worker: AgentId,
     /// Waits for approval; otherwise for the worker to be back.
-    pub approval: bool,
+    #[serde(rename = "approval")]
+    pub needs_approval: bool,
     /// Approval was given, but the worker cannot start yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub agreed: bool,
+    #[serde(rename = "agreed")]
+    pub approved: bool,
 }
 
 /// The requester of a job.
@@ -203,7 +221,8 @@ pub struct Policy {
     pub presence_first: bool,
     /// A job that was assigned once is queued for the next worker instead of ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub queue_later: bool,
+    #[serde(rename = "queue_later")]
+    pub queue_after_failure: bool,
     /// Prices only affect the choice: nothing is held and nothing is paid.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unpaid: bool,
@@ -212,7 +231,8 @@ pub struct Policy {
     pub cancel_any_time: bool,
     /// A named worker may be offline: the job is assigned and waits for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub absent_too: bool,
+    #[serde(rename = "absent_too")]
+    pub allow_offline_worker: bool,
     /// A named worker is not assigned the job before this time, whether or not it is online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
@@ -241,13 +261,16 @@ pub struct Assignment {
     pub handed_over: bool,
     /// Position of the assignment notice in the worker's inbox, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_at: Option<u64>,
+    #[serde(rename = "told_at")]
+    pub inbox_position: Option<u64>,
     /// When the worker received the job: fetched, read, delivered to its endpoint, or accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handed_at: Option<Timestamp>,
+    #[serde(rename = "handed_at")]
+    pub received_at: Option<Timestamp>,
     /// How long the worker must have had the job before a missing response counts against it.
     #[serde(default, skip_serializing_if = "Millis::is_zero")]
-    pub fair_time: Millis,
+    #[serde(rename = "fair_time")]
+    pub grace_period: Millis,
     /// The assignment ended within the grace period, so it does not count against the worker.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub excused: bool,
@@ -255,11 +278,12 @@ pub struct Assignment {
 
 /// The price agreed with one worker, as in its [`Assignment`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Agreed {
+pub struct AgreedPrice {
     pub worker: AgentId,
     pub price: Credits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<Credits>,
+    #[serde(rename = "own")]
+    pub unrounded_price: Option<Credits>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub price_open: bool,
 }
@@ -307,20 +331,22 @@ impl State {
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct JobResult {
     pub ok: bool,
     /// JSON text, exactly as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     pub paid: Credits,
-    pub took: Millis,
+    #[serde(rename = "took")]
+    pub duration: Millis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Data of the worker's protocol, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words: Option<String>,
+    #[serde(rename = "words")]
+    pub meta: Option<String>,
     /// Digest of the worker's report, to tell a repeat from a different report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
@@ -350,15 +376,17 @@ pub enum Cause {
     /// The worker refused by its own rules.
     Policy,
     /// Every candidate declined or failed.
-    NobodyLeft,
+    #[serde(rename = "NobodyLeft")]
+    NoWorkerLeft,
     /// The assignment ended within the grace period. Only in outcomes: the requester is told that
     /// the job timed out or that the worker left.
-    NoFairTime,
+    #[serde(rename = "NoFairTime")]
+    WithinGracePeriod,
 }
 
 impl Cause {
     /// Whether it counts as the worker's failure and changes its score.
-    pub fn blames_worker(self) -> bool {
+    pub fn is_worker_failure(self) -> bool {
         use Cause::*;
         matches!(self, Offline | Execution | Payment | Unusable | TimedOut | WorkerLeft)
     }
@@ -366,20 +394,21 @@ impl Cause {
 
 impl Job {
     /// The size of its content: input, result, and protocol data.
-    pub fn bytes(&self) -> usize {
-        let report = self.report.as_ref();
+    pub fn content_bytes(&self) -> usize {
+        let report = self.result.as_ref();
         let text = |text: Option<&String>| text.map_or(0, String::len);
         let told = [
             text(report.and_then(|report| report.output.as_ref())),
             text(report.and_then(|report| report.text.as_ref())),
-            text(report.and_then(|report| report.words.as_ref())),
+            text(report.and_then(|report| report.meta.as_ref())),
         ];
         self.input.len() + self.meta.len() + told.iter().sum::<usize>()
     }
 
     /// The skill names under which the work may be offered; the first is the requested one.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.skill.as_str()).chain(self.also.iter().map(String::as_str))
+    pub fn skill_names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.skill.as_str())
+            .chain(self.alternative_skills.iter().map(String::as_str))
     }
 
     /// The assigned worker, or the last one if the job has ended.
@@ -389,12 +418,12 @@ impl Job {
 
     /// Whether its id can be released. The id of a broadcast's copy cannot: the other copies keep
     /// ids derived from the same one.
-    pub fn has_its_own_name(&self) -> bool {
-        !matches!(self.selection, Selection::Broadcast | Selection::Everybody)
+    pub fn has_unique_name(&self) -> bool {
+        !matches!(self.selection, Selection::Broadcast | Selection::BroadcastToProtocol)
     }
 
     /// When the job is due for its next timer; `None` for a finished job.
-    pub fn due(&self) -> Option<Timestamp> {
+    pub fn due_at(&self) -> Option<Timestamp> {
         let own = match self.state {
             state if state.is_final() => return None,
             State::Deferred { until } => until,
@@ -402,48 +431,48 @@ impl Job {
                 Selection::Auction { closes } => closes,
                 _ => self.deadline,
             },
-            State::Queued => self.rest.until.unwrap_or(self.deadline),
+            State::Queued => self.backoff.until.unwrap_or(self.deadline),
             _ => self.assignment.map_or(self.deadline, |turn| turn.until),
         };
         Some(own.min(self.deadline))
     }
 
     /// The worker of a job that is assigned, running or deferred by that worker.
-    pub fn in_hand_of(&self) -> Option<AgentId> {
+    pub fn active_worker(&self) -> Option<AgentId> {
         let held = matches!(self.state, State::Assigned | State::Running | State::Deferred { .. });
         self.worker().filter(|_| held)
     }
 
     /// The price agreed with this worker, if it was chosen before.
-    pub fn agreed_with(&self, worker: AgentId) -> Option<Agreed> {
-        self.agreed.iter().find(|agreed| agreed.worker == worker).copied()
+    pub fn agreed_price_with(&self, worker: AgentId) -> Option<AgreedPrice> {
+        self.agreed_prices.iter().find(|agreed| agreed.worker == worker).copied()
     }
 
     /// Sets the price agreed with a worker, replacing an earlier one.
-    pub fn agree(&mut self, agreed: Agreed) {
-        self.agreed.retain(|known| known.worker != agreed.worker);
-        self.agreed.push(agreed);
+    pub fn set_agreed_price(&mut self, agreed: AgreedPrice) {
+        self.agreed_prices.retain(|known| known.worker != agreed.worker);
+        self.agreed_prices.push(agreed);
     }
 
     /// The agent that has yet to read the job's notice in its inbox, and the notice's position.
-    pub fn unread(&self) -> Option<(AgentId, u64)> {
+    pub fn unread_notice(&self) -> Option<(AgentId, u64)> {
         match (self.state, self.assignment) {
-            (State::Assigned | State::Running, Some(turn)) if turn.handed_at.is_none() => {
-                Some((turn.worker, turn.told_at?))
+            (State::Assigned | State::Running, Some(turn)) if turn.received_at.is_none() => {
+                Some((turn.worker, turn.inbox_position?))
             }
             (State::Open, None) if self.read_at.is_none() => {
-                Some((*self.asked.first()?, self.asked_at?))
+                Some((*self.invited.first()?, self.invitation_position?))
             }
             _ => None,
         }
     }
 
     /// The most the requester can pay. A guest pays nothing, whatever its budget is.
-    pub fn purse(&self) -> Credits {
+    pub fn max_payment(&self) -> Credits {
         match self.selection {
             _ if self.policy.unpaid => self.budget,
             _ if self.payer.is_none() => Credits::ZERO,
-            Selection::Asked { any_price: true, .. } => Credits::from_micros(i64::MAX),
+            Selection::Invited { any_price: true, .. } => Credits::from_micros(i64::MAX),
             _ => self.budget,
         }
     }
@@ -452,9 +481,9 @@ impl Job {
     pub fn unassign(&mut self) {
         self.assignment = None;
         self.accepted_at = None;
-        self.called = None;
+        self.worker_job_id = None;
         self.ready_at = None;
-        self.promised = self.wanted;
+        self.promised = self.wanted_by;
     }
 
     /// Whether a worker may have started, so that the job cannot simply be cancelled.
@@ -463,17 +492,17 @@ impl Job {
     }
 
     /// Whether a worker is working on it or has accepted it.
-    pub fn is_worked_on(&self) -> bool {
-        self.accepted_at.is_some() && self.in_hand_of().is_some()
+    pub fn is_in_progress(&self) -> bool {
+        self.accepted_at.is_some() && self.active_worker().is_some()
     }
 
     /// The worker, or the agent the job is deferred for.
-    pub fn for_whom(&self) -> Option<AgentId> {
-        self.worker().or(self.waits_for.map(|waits| waits.worker))
+    pub fn intended_worker(&self) -> Option<AgentId> {
+        self.worker().or(self.pending_assignment.map(|waits| waits.worker))
     }
 
     /// Whether this agent requested it.
-    pub fn asked_by(&self, agent: AgentId) -> bool {
+    pub fn is_requested_by(&self, agent: AgentId) -> bool {
         self.requester == Requester::Agent(agent)
     }
 }

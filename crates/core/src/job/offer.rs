@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::readiness::{self, Ready};
+use super::readiness::{self, Readiness};
 use super::{
-    Cause, Job, Requester, Round, Selection, State, request, price_agreement, end, open, acceptance, select, work,
+    AuctionRound, Cause, Job, Requester, Selection, State, acceptance, end, open, price_agreement,
+    request, select, work,
 };
 use crate::agent::market_totals;
-use crate::alias::{Target, claim};
+use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
 use crate::command::{JobRef, OfferRef};
 use crate::draft::Draft;
@@ -19,9 +20,9 @@ use crate::id::{AgentId, OwnerId};
 use crate::ledger::post;
 use crate::message;
 use crate::money::Credits;
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{Binding, MakeOffer, Named, TakeOffer};
+use crate::signed_order::{AcceptOffer, ExternalRef, MakeOffer, PaymentBinding};
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
@@ -46,7 +47,8 @@ pub struct Offer {
     pub valid_until: Timestamp,
     /// Position of its original text in the requester's inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_at: Option<u64>,
+    #[serde(rename = "told_at")]
+    pub inbox_position: Option<u64>,
 }
 
 /// Invites candidates to make an offer. Refused when there is no candidate.
@@ -56,39 +58,40 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
         Selection::Offers => job.deadline,
         _ => return Ok(()),
     };
-    let all = select::candidates(draft, job, Ready::Soon);
+    let all = select::candidates(draft, job, Readiness::AfterApproval);
     let affordable = |one: &AgentId| {
-        price_agreement::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
+        price_agreement::fixed_price(draft, job, *one)
+            .is_none_or(|price| price <= job.max_payment())
     };
     let all = all.map(|one| one.agent).filter(affordable);
     // An agent that gets no notice needs no inbox capacity.
     let has_room = |one: &AgentId| {
-        message::takes_invitations(draft, *one, job)
-            || price_agreement::standing(draft, job, *one).is_some()
+        message::can_receive_invitations(draft, *one, job)
+            || price_agreement::fixed_price(draft, job, *one).is_some()
     };
     // An agent that offers the work under two of its skill names counts once.
     let mut seen = BTreeSet::new();
     let all: Vec<AgentId> = all.filter(has_room).filter(|one| seen.insert(*one)).collect();
-    let mut invited = fairly(draft, all);
+    let mut invited = limit_by_owner(draft, all);
     let left = draft.world.invitations_left(&job.requester);
     if left == 0 {
         return Err(Refusal::TooManyOpen);
     }
     invited.truncate(left);
     if invited.is_empty() {
-        return Err(select::why_nobody(draft.world, job));
+        return Err(select::no_candidate_reason(draft.world, job));
     }
     job.state = State::Negotiating;
     job.pending = true;
-    job.asked.clone_from(&invited);
+    job.invited.clone_from(&invited);
     let number = job.round.map_or(1, |round| round.number + 1);
-    job.round = Some(Round { number, since: draft.now });
+    job.round = Some(AuctionRound { number, since: draft.now });
     for agent in invited {
-        match price_agreement::standing(draft, job, agent) {
-            Some(price) => price_agreement::offer_for(draft, job, agent, price),
+        match price_agreement::fixed_price(draft, job, agent) {
+            Some(price) => price_agreement::add_fixed_price_offer(draft, job, agent, price),
             None => {
-                let url = draft.agent(agent).and_then(|agent| agent.push_url());
-                draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, url);
+                let url = draft.agent(agent).and_then(|agent| agent.delivery_url());
+                draft.notify(Some(agent), NoticeKind::OfferRequested { job: job.id, closes }, url);
             }
         }
     }
@@ -97,7 +100,7 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
 
 /// At most `INVITED_MAX` agents. If there are more, owners take turns, so that an owner with many
 /// agents does not crowd out the others.
-fn fairly(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
+fn limit_by_owner(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
     if all.len() <= INVITED_MAX {
         return all;
     }
@@ -114,7 +117,7 @@ fn fairly(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
 }
 
 /// Holds the auction again, for as long as the first time, if there are candidates.
-pub fn reopen(draft: &mut Draft<'_>, job: &mut Job) -> bool {
+pub fn reopen_auction(draft: &mut Draft<'_>, job: &mut Job) -> bool {
     let Selection::Auction { closes } = job.selection else { return false };
     let since = job.round.map_or(job.opened_at, |round| round.since);
     let again = draft.now.plus(closes.since(since)).min(job.deadline);
@@ -127,70 +130,70 @@ pub fn reopen(draft: &mut Draft<'_>, job: &mut Job) -> bool {
 }
 
 /// A bid in a market's auction: one per invited agent. The last one closes the auction.
-pub fn bid(
+pub fn place_bid(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
     by: AgentId,
     price: Credits,
     name: &str,
 ) -> Result<Answer, Refusal> {
-    let job = work::find(draft, wanted).filter(|job| job.asked.contains(&by));
-    let job = job.ok_or(Refusal::NotYours)?;
+    let job = work::find_job(draft, wanted).filter(|job| job.invited.contains(&by));
+    let job = job.ok_or(Refusal::NotFound)?;
     if job.offers.iter().any(|offer| offer.by == by && offer.at >= job.opened_at) {
         return Err(Refusal::TooManyOffers { max: 1 });
     }
     let valid_for = job.deadline.since(draft.now);
-    make(draft, &JobRef::Id(job.id), by, price, (name, valid_for))?;
-    let job = draft.job(job.id).cloned().ok_or(Refusal::NotYours)?;
-    answered(draft, job)
+    make_offer(draft, &JobRef::Id(job.id), by, price, (name, valid_for))?;
+    let job = draft.job(job.id).cloned().ok_or(Refusal::NotFound)?;
+    close_if_all_answered(draft, job)
 }
 
 /// A worker makes an offer. The order in which the hub received offers decides, and a closed
 /// auction never reopens.
-pub fn make(
+pub fn make_offer(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
     by: AgentId,
     price: Credits,
     (name, valid_for): (&str, Millis),
 ) -> Result<Answer, Refusal> {
-    let mut job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
+    let mut job = work::find_job(draft, wanted).ok_or(Refusal::NotFound)?;
     let able = draft.agent(by).is_some_and(|one| one.active && one.skill_for(&job).is_some());
     let own = match &job.requester {
         Requester::Agent(agent) => *agent == by,
         Requester::Guest(_) => false,
     };
     // If the requester chose the agents to invite, only they make offers, and by signed orders.
-    let closed_circle = matches!(job.selection, Selection::Asked { .. });
+    let closed_circle = matches!(job.selection, Selection::Invited { .. });
     if !able || own || closed_circle || job.declined.contains(&by) {
-        return Err(Refusal::NotYours);
+        return Err(Refusal::NotFound);
     }
     let closed = matches!(job.selection, Selection::Auction { closes } if draft.now >= closes);
     if job.state != State::Negotiating || closed {
-        return Err(Refusal::WrongState { is: job.state });
+        return Err(Refusal::WrongState { state: job.state });
     }
-    if price > job.purse() {
+    if price > job.max_payment() {
         return Err(Refusal::BudgetTooLow { price });
     }
-    if has_offered_enough(&job, by) {
+    if is_at_offer_limit(&job, by) {
         return Err(Refusal::TooManyOffers { max: OFFERS_PER_AGENT_MAX });
     }
     let lowest = job.offers.iter().filter(|offer| offer.by == by).map(|offer| offer.price).min();
     if let Some(before) = lowest.filter(|before| price > *before) {
-        return Err(Refusal::OfferRaised { before });
+        return Err(Refusal::OfferAbovePrevious { before });
     }
     if let (Selection::Offers, Requester::Agent(requester)) = (job.selection, &job.requester)
-        && message::is_full(draft, *requester)
+        && message::is_inbox_full(draft, *requester)
     {
         return Err(Refusal::InboxFull);
     }
     message::knows_work(draft, by);
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
     let (name, told_at) = (name.to_owned(), None);
-    job.offers.push(Offer { by, name, price, eta: None, at, valid_until, told_at });
-    draft.event(Event::JobOffered { job: job.id, by });
+    job.offers.push(Offer { by, name, price, eta: None, at, valid_until, inbox_position: told_at });
+    draft.add_event(Event::JobOffered { job: job.id, by });
     if job.selection == Selection::Offers {
-        shown(draft, &mut job, by);
+        notify_offer(draft, &mut job, by);
     }
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
@@ -198,13 +201,13 @@ pub fn make(
 
 /// Notifies the requester of an offer it may accept. An agent that was not invited is treated as
 /// invited.
-fn shown(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
-    if !job.asked.contains(&by) {
-        job.asked.push(by);
+fn notify_offer(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
+    if !job.invited.contains(&by) {
+        job.invited.push(by);
     }
     let place = u32::try_from(job.offers.len().saturating_sub(1)).unwrap_or(u32::MAX);
     if let Requester::Agent(requester) = job.requester {
-        draft.tell(Some(requester), News::Offered { job: job.id, place }, None);
+        draft.notify(Some(requester), NoticeKind::OfferReceived { job: job.id, place }, None);
     }
 }
 
@@ -214,13 +217,13 @@ pub fn pass_or_decline(
     wanted: &JobRef,
     by: AgentId,
 ) -> Result<Answer, Refusal> {
-    let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
+    let job = work::find_job(draft, wanted).ok_or(Refusal::NotFound)?;
     let bids = matches!(job.selection, Selection::Auction { .. });
     if job.state != State::Negotiating || !bids {
         return work::decline(draft, wanted, by, None, None);
     }
-    if !job.asked.contains(&by) || job.declined.contains(&by) {
-        return Err(Refusal::NotYours);
+    if !job.invited.contains(&by) || job.declined.contains(&by) {
+        return Err(Refusal::NotFound);
     }
     // An offer binds its maker until the auction closes.
     if job.offers.iter().any(|offer| offer.by == by) {
@@ -229,46 +232,48 @@ pub fn pass_or_decline(
     message::knows_work(draft, by);
     let mut job = job;
     job.declined.push(by);
-    market_totals::declined(draft, by, &job);
-    draft.event(Event::JobDeclined { job: job.id, worker: by });
-    answered(draft, job)
+    market_totals::record_declined(draft, by, &job);
+    draft.add_event(Event::JobDeclined { job: job.id, worker: by });
+    close_if_all_answered(draft, job)
 }
 
 /// Closes an auction once every invited agent has answered.
-pub fn answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
+pub fn close_if_all_answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     let has_answered = |agent: &AgentId| {
         job.declined.contains(agent) || job.offers.iter().any(|offer| offer.by == *agent)
     };
-    if !job.asked.is_empty() && job.asked.iter().all(has_answered) {
-        return close(draft, job);
+    if !job.invited.is_empty() && job.invited.iter().all(has_answered) {
+        return close_auction(draft, job);
     }
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
 /// The requester accepts an offer, at exactly the price it was shown.
-pub fn accept(
+pub fn accept_offer(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
     by: AgentId,
     offer: OfferRef,
 ) -> Result<Answer, Refusal> {
-    let job = work::find(draft, wanted).filter(|job| job.asked_by(by)).ok_or(Refusal::NotYours)?;
+    let job = work::find_job(draft, wanted)
+        .filter(|job| job.is_requested_by(by))
+        .ok_or(Refusal::NotFound)?;
     // The bids of an auction are sealed: they cannot be accepted one by one.
     if matches!(job.selection, Selection::Auction { .. }) {
-        return Err(Refusal::WrongState { is: job.state });
+        return Err(Refusal::WrongState { state: job.state });
     }
-    let place = named(&job, offer, draft.now)?;
-    let job = agree(draft, job, place)?;
+    let place = find_offer_index(&job, offer, draft.now)?;
+    let job = assign_offer(draft, job, place)?;
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
 /// The index of the offer that is meant. A caller that names no price could be shown one and
 /// charged another, so that is allowed only if there was a single offer.
-fn named(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize, Refusal> {
+fn find_offer_index(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize, Refusal> {
     match offer {
-        OfferRef::Place(place) => {
+        OfferRef::Index(place) => {
             let place = usize::try_from(place).unwrap_or(usize::MAX);
             Some(place).filter(|place| *place < job.offers.len()).ok_or(Refusal::NoSuchOffer)
         }
@@ -282,46 +287,46 @@ fn named(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize, Refusal> {
         }
         OfferRef::Only { by } => {
             let mut own = (0..).zip(&job.offers).filter(|(_, offer)| offer.by == by);
-            let (place, _) = own.next().ok_or(Refusal::NotYours)?;
-            if own.next().is_some() { Err(Refusal::OfferUnnamed) } else { Ok(place) }
+            let (place, _) = own.next().ok_or(Refusal::NotFound)?;
+            if own.next().is_some() { Err(Refusal::OfferAmbiguous) } else { Ok(place) }
         }
     }
 }
 
 /// An invited agent makes an offer.
-pub fn propose(
+pub fn make_signed_offer(
     draft: &mut Draft<'_>,
     by: AgentId,
     name: &str,
     order: MakeOffer,
 ) -> Result<Job, Refusal> {
-    let mut job = match request::find(draft, by, &order.request) {
+    let mut job = match request::find_request(draft, by, &order.request) {
         Err(Refusal::Ambiguous) => {
-            let only = request::only_called(draft.world, by, &order.request.id);
+            let only = request::only_job_named(draft.world, by, &order.request.id);
             let only = only.filter(|job| draft.now < job.deadline);
             only.and_then(|job| draft.job(job.id)).cloned().ok_or(Refusal::Ambiguous)?
         }
         found => found?,
     };
-    if !matches!(job.selection, Selection::Asked { .. }) {
-        return price_agreement::name(draft, by, name, job, &order);
+    if !matches!(job.selection, Selection::Invited { .. }) {
+        return price_agreement::name_price(draft, by, name, job, &order);
     }
-    let Requester::Agent(requester) = job.requester else { return Err(Refusal::NotYours) };
+    let Requester::Agent(requester) = job.requester else { return Err(Refusal::NotFound) };
     if draft.agent(requester).is_some_and(|agent| agent.blocks(by)) {
         return Err(Refusal::Blocked);
     }
-    let (Selection::Asked { any_price, .. }, State::Open | State::Negotiating) =
+    let (Selection::Invited { any_price, .. }, State::Open | State::Negotiating) =
         (job.selection, job.state)
     else {
-        return Err(Refusal::WrongState { is: job.state });
+        return Err(Refusal::WrongState { state: job.state });
     };
-    if !job.asked.contains(&by) {
-        return Err(Refusal::WrongState { is: job.state });
+    if !job.invited.contains(&by) {
+        return Err(Refusal::WrongState { state: job.state });
     }
-    if has_offered_enough(&job, by) {
+    if is_at_offer_limit(&job, by) {
         return Err(Refusal::TooManyOffers { max: OFFERS_PER_AGENT_MAX });
     }
-    if message::is_full(draft, requester) {
+    if message::is_inbox_full(draft, requester) {
         return Err(Refusal::InboxFull);
     }
     let price = order.price;
@@ -329,22 +334,26 @@ pub fn propose(
         return Err(Refusal::BudgetTooLow { price });
     }
     // An agent that makes an offer does not work for its listed price.
-    end::release(draft, &mut job, None)?;
+    end::release_hold(draft, &mut job, None)?;
     let (name, at) = (name.to_owned(), draft.now);
     let (eta, valid_until) = (Some(order.eta), at.plus(order.valid_for));
-    let offer = Offer { by, name, price, eta, at, valid_until, told_at: None };
-    request::note_offer(draft, &mut job, offer);
+    let offer = Offer { by, name, price, eta, at, valid_until, inbox_position: None };
+    request::add_offer(draft, &mut job, offer);
     draft.put_job(job.clone());
     Ok(job)
 }
 
 /// The requester accepts an offer it received.
-pub fn take(draft: &mut Draft<'_>, by: AgentId, order: TakeOffer) -> Result<Job, Refusal> {
-    let (job, place) = offered(draft, by, &order.offer)?;
-    if job.offers.get(place).is_some_and(|offer| !is_known(draft, by, offer, order.binding)) {
-        return Err(Refusal::UnreadOffer);
+pub fn accept_signed_offer(
+    draft: &mut Draft<'_>,
+    by: AgentId,
+    order: AcceptOffer,
+) -> Result<Job, Refusal> {
+    let (job, place) = find_named_offer(draft, by, &order.offer)?;
+    if job.offers.get(place).is_some_and(|offer| !was_read_here(draft, by, offer, order.binding)) {
+        return Err(Refusal::OfferNotRead);
     }
-    let mut job = agree(draft, job, place)?;
+    let mut job = assign_offer(draft, job, place)?;
     job.payment_proof = order.payment_proof;
     draft.put_job(job.clone());
     Ok(job)
@@ -352,23 +361,23 @@ pub fn take(draft: &mut Draft<'_>, by: AgentId, order: TakeOffer) -> Result<Job,
 
 /// Whether the offer that is accepted is the one made here. Its maker chose the offer's id and may
 /// use it on another hub as well; the hub's own ids exist nowhere else.
-fn is_known(draft: &Draft<'_>, to: AgentId, offer: &Offer, binding: Binding) -> bool {
-    let Binding::ReadTo(read) = binding else { return true };
-    let read = read.max(draft.mailbox(to).read());
-    offer.price.is_zero() || offer.told_at.is_none_or(|at| at <= read)
+fn was_read_here(draft: &Draft<'_>, to: AgentId, offer: &Offer, binding: PaymentBinding) -> bool {
+    let PaymentBinding::ReadUpTo(read) = binding else { return true };
+    let read = read.max(draft.inbox(to).read_position());
+    offer.price.is_zero() || offer.inbox_position.is_none_or(|at| at <= read)
 }
 
 /// Holds the price of an accepted offer, then assigns the job.
-fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refusal> {
+fn assign_offer(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refusal> {
     if draft.now >= job.deadline && !job.state.is_final() {
-        return Err(Refusal::WrongState { is: State::Expired });
+        return Err(Refusal::WrongState { state: State::Expired });
     }
     if job.state != State::Negotiating {
-        return Err(Refusal::WrongState { is: job.state });
+        return Err(Refusal::WrongState { state: job.state });
     }
-    let offer = job.offers.get(place).ok_or(Refusal::NotYours)?;
+    let offer = job.offers.get(place).ok_or(Refusal::NotFound)?;
     let there = draft.agent(offer.by).is_some_and(|agent| agent.active);
-    if draft.now >= offer.valid_until || !there || !job.asked.contains(&offer.by) {
+    if draft.now >= offer.valid_until || !there || !job.invited.contains(&offer.by) {
         return Err(Refusal::OfferExpired);
     }
     let chosen = Candidate { agent: offer.by, price: offer.price };
@@ -378,61 +387,66 @@ fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refus
         post::hold(draft, payer, chosen.price, job.id)?;
         job.held = chosen.price;
     }
-    acceptance::give(draft, &mut job, chosen)?;
-    tell_others(draft, &job, chosen.agent);
+    acceptance::assign_or_defer(draft, &mut job, chosen)?;
+    notify_losers(draft, &job, chosen.agent);
     Ok(job)
 }
 
 /// The job an offer was made for, and the offer's index.
-fn offered(draft: &Draft<'_>, to: AgentId, wanted: &Named) -> Result<(Job, usize), Refusal> {
-    match draft.claimed(claim::offer(to, wanted.with, &wanted.id)) {
-        Some(Target::Offer { job, place }) => {
-            let job = draft.job(job).cloned().ok_or(Refusal::NotYours)?;
+fn find_named_offer(
+    draft: &Draft<'_>,
+    to: AgentId,
+    wanted: &ExternalRef,
+) -> Result<(Job, usize), Refusal> {
+    match draft.claim_target(claim::offer(to, wanted.counterparty, &wanted.id)) {
+        Some(ClaimTarget::Offer { job, index: place }) => {
+            let job = draft.job(job).cloned().ok_or(Refusal::NotFound)?;
             Ok((job, usize::try_from(place).unwrap_or(usize::MAX)))
         }
         Some(_) => Err(Refusal::Ambiguous),
-        None if draft.claimed(claim::offer(to, None, &wanted.id)).is_some() => {
+        None if draft.claim_target(claim::offer(to, None, &wanted.id)).is_some() => {
             Err(Refusal::WrongParty)
         }
-        None => Err(Refusal::NotYours),
+        None => Err(Refusal::NotFound),
     }
 }
 
 /// Notifies those whose offers were not accepted, once each.
-fn tell_others(draft: &mut Draft<'_>, job: &Job, chosen: AgentId) {
+fn notify_losers(draft: &mut Draft<'_>, job: &Job, chosen: AgentId) {
     let mut told = vec![chosen];
     for (place, offer) in (0..).zip(&job.offers) {
-        if job.asked.contains(&offer.by) && !told.contains(&offer.by) {
+        if job.invited.contains(&offer.by) && !told.contains(&offer.by) {
             told.push(offer.by);
-            let url = draft.agent(offer.by).and_then(|agent| agent.push_url());
-            draft.tell(Some(offer.by), News::OfferClosed { job: job.id, place }, url);
+            let url = draft.agent(offer.by).and_then(|agent| agent.delivery_url());
+            draft.notify(Some(offer.by), NoticeKind::OfferLost { job: job.id, place }, url);
         }
     }
 }
 
-fn has_offered_enough(job: &Job, by: AgentId) -> bool {
+fn is_at_offer_limit(job: &Job, by: AgentId) -> bool {
     job.offers.iter().filter(|offer| offer.by == by).count() >= OFFERS_PER_AGENT_MAX
 }
 
 /// The lowest valid offer. Equal prices go to the agent that registered first.
-pub fn lowest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
-    let binding =
-        |offer: &&Offer| draft.now < offer.valid_until && readiness::is_able(draft, job, offer.by, ready);
+pub fn lowest_offer(draft: &Draft<'_>, job: &Job, ready: Readiness) -> Option<Candidate> {
+    let binding = |offer: &&Offer| {
+        draft.now < offer.valid_until && readiness::can_start(draft, job, offer.by, ready)
+    };
     let lowest = job.offers.iter().filter(binding).min_by_key(|offer| (offer.price, offer.by));
     lowest.map(|offer| Candidate { agent: offer.by, price: offer.price })
 }
 
 /// Closes a sealed auction: the lowest offer wins.
-pub fn close(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    match lowest(draft, &job, Ready::Soon) {
+pub fn close_auction(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    match lowest_offer(draft, &job, Readiness::AfterApproval) {
         Some(winner) => {
-            acceptance::give(draft, &mut job, winner)?;
-            tell_others(draft, &job, winner.agent);
+            acceptance::assign_or_defer(draft, &mut job, winner)?;
+            notify_losers(draft, &job, winner.agent);
         }
         None if job.policy.queue_unmatched => open::queue(draft, &mut job),
         None => {
             let text = Some("no offer was made".to_owned());
-            return end::fail(draft, job, State::Failed, Cause::NobodyLeft, text);
+            return end::fail(draft, job, State::Failed, Cause::NoWorkerLeft, text);
         }
     }
     draft.put_job(job.clone());

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use super::readiness::Ready;
+use super::readiness::Readiness;
 use super::{
-    Agreed, Assignment, Job, Requester, Rest, Selection, State, grace_period, readiness, offer, acceptance, select,
+    AgreedPrice, Assignment, Backoff, Job, Requester, Selection, State, acceptance, grace_period,
+    offer, readiness, select,
 };
-use crate::agent::{suspension, market_totals};
-use crate::alias::{Digest, Target, claim};
+use crate::agent::{market_totals, suspension};
+use crate::alias::{ClaimTarget, Digest, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::JobId;
 use crate::ledger::post;
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::world::skills::Candidate;
 
@@ -23,7 +24,7 @@ pub const HOPS_MAX: u8 = 8;
 
 /// Opens a job and assigns it to a worker. A refusal changes nothing.
 pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
-    if let Some(answer) = repeated(draft, &order)? {
+    if let Some(answer) = find_repeat(draft, &order)? {
         return Ok(answer);
     }
     if order.hops > HOPS_MAX {
@@ -32,34 +33,34 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if order.deadline <= draft.now && !order.policy.presence_first {
         return Err(Refusal::DeadlineTooSoon);
     }
-    if matches!(order.selection, Selection::Broadcast | Selection::Everybody) {
+    if matches!(order.selection, Selection::Broadcast | Selection::BroadcastToProtocol) {
         return broadcast(draft, order);
     }
-    let unfit = order.unfit.first().map(|unfit| unfit.why.clone());
+    let unfit = order.unfit_agents.first().map(|unfit| unfit.reason.clone());
     let request = order.request_id.as_ref().map(|id| claim::request(order.origin, id));
-    let mut job = fresh(draft, order)?;
+    let mut job = new_job(draft, order)?;
     let chosen = match job.selection {
         selection if selection.is_by_offers() => offer::invite(draft, &mut job).map(|()| None),
-        _ => select::next(draft, &job, Ready::Soon).map(Some),
+        _ => select::next_worker(draft, &job, Readiness::AfterApproval).map(Some),
     };
     match chosen {
-        Ok(None) => set_aside(draft, &mut job)?,
-        Ok(Some(chosen)) => acceptance::begin(draft, &mut job, chosen)?,
-        Err(nobody) if job.policy.queue_unmatched && waiting_helps(&nobody) => {
-            has_a_place(draft, &job)?;
-            set_aside(draft, &mut job)?;
+        Ok(None) => hold_budget(draft, &mut job)?,
+        Ok(Some(chosen)) => acceptance::hold_and_assign(draft, &mut job, chosen)?,
+        Err(nobody) if job.policy.queue_unmatched && may_resolve_by_waiting(&nobody) => {
+            check_waiting_capacity(draft, &job)?;
+            hold_budget(draft, &mut job)?;
             queue(draft, &mut job);
         }
         // An agent may be online and only unable to use the input.
         Err(Refusal::Offline) if unfit.is_some() => {
-            return Err(Refusal::Unfit { why: unfit.unwrap_or_default() });
+            return Err(Refusal::InputRejected { reason: unfit.unwrap_or_default() });
         }
         Err(refusal) => return Err(refusal),
     }
     if let Some(request) = request {
         claim_request(draft, request, &job);
     }
-    keep(draft, job.clone());
+    insert_new_job(draft, job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
@@ -68,37 +69,37 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
 fn claim_request(draft: &mut Draft<'_>, request: Digest, job: &Job) {
     let same_requester =
         |known: JobId| draft.job(known).is_some_and(|known| known.requester == job.requester);
-    let target = match draft.claimed(request) {
-        None => Target::Job(job.id),
-        Some(Target::Job(known)) if same_requester(known) => {
-            draft.claim(request, Target::Free);
-            Target::Job(job.id)
+    let target = match draft.claim_target(request) {
+        None => ClaimTarget::Job(job.id),
+        Some(ClaimTarget::Job(known)) if same_requester(known) => {
+            draft.add_claim(request, ClaimTarget::Released);
+            ClaimTarget::Job(job.id)
         }
-        Some(_) => Target::Several,
+        Some(_) => ClaimTarget::Ambiguous,
     };
-    draft.claim(request, target);
+    draft.add_claim(request, target);
 }
 
 /// Whether one more job may wait for the worker it names. All of them are checked when the worker
 /// comes online.
-fn has_a_place(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
+fn check_waiting_capacity(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     let Selection::Direct(_) = job.selection else { return Ok(()) };
-    let same = draft.world.queue().filter(|other| other.selection == job.selection);
-    if readiness::has_a_place(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
+    let same = draft.world.queued_jobs().filter(|other| other.selection == job.selection);
+    if readiness::has_waiting_capacity(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
 }
 
 /// Whether the refusal may no longer apply when another agent comes online.
-fn waiting_helps(refusal: &Refusal) -> bool {
+fn may_resolve_by_waiting(refusal: &Refusal) -> bool {
     use Refusal::*;
     let skill = matches!(refusal, NoSuchSkill | SkillNotOffered);
-    skill || matches!(refusal, BudgetTooLow { .. } | Offline | AtCapacity | TooFast)
+    skill || matches!(refusal, BudgetTooLow { .. } | Offline | AtCapacity | AtRateLimit)
 }
 
 /// The first answer again, if this requester already used this id for the same request.
-fn repeated(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusal> {
-    match draft.claimed(claim::job(order.origin, &order.foreign)) {
-        None | Some(Target::Free) => Ok(None),
-        Some(Target::Job(id)) => {
+fn find_repeat(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusal> {
+    match draft.claim_target(claim::job(order.origin, &order.foreign_id)) {
+        None | Some(ClaimTarget::Released) => Ok(None),
+        Some(ClaimTarget::Job(id)) => {
             let job = draft.job(id).ok_or(Refusal::IdTaken)?;
             if job.requester != order.requester {
                 return Err(Refusal::IdTaken);
@@ -113,46 +114,46 @@ fn repeated(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusa
 }
 
 /// A new, unassigned job from an order.
-pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
+pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     let id = draft.next.job;
     draft.next.job = id.next();
     let (payer, before_asked) = match &order.requester {
         Requester::Guest(_) => (None, None),
         Requester::Agent(agent) => {
-            if !draft.world.may_ask(*agent, order.input.len() + order.meta.len()) {
+            if !draft.world.may_open_job(*agent, order.input.len() + order.meta.len()) {
                 return Err(Refusal::TooManyOpen);
             }
-            suspension::refuse(draft, *agent)?;
+            suspension::ensure_not_suspended(draft, *agent)?;
             let asking = draft.agent(*agent).filter(|agent| agent.active);
             let owner = asking.map(|agent| agent.owner).ok_or(Refusal::NoSuchAgent)?;
-            (Some(owner), draft.desk_mut(*agent).last_asked.replace(id))
+            (Some(owner), draft.agent_state_mut(*agent).last_requested.replace(id))
         }
     };
     Ok(Job {
         id,
         uuid: order.uuid,
         origin: order.origin,
-        foreign: order.foreign,
+        foreign_id: order.foreign_id,
         content: order.content,
         requester: order.requester,
         payer,
         skill: order.skill,
-        also: order.also,
+        alternative_skills: order.alternative_skills,
         input: order.input,
         budget: order.budget,
-        grain: order.grain,
+        price_step: order.price_step,
         held: crate::money::Credits::ZERO,
         selection: order.selection,
         policy: order.policy,
         state: State::Open,
         assignment: None,
-        agreed: Vec::new(),
+        agreed_prices: Vec::new(),
         epoch: 0,
-        declined: order.unfit.iter().map(|unfit| unfit.agent).collect(),
-        asked: Vec::new(),
+        declined: order.unfit_agents.iter().map(|unfit| unfit.agent).collect(),
+        invited: Vec::new(),
         offers: Vec::new(),
         round: None,
-        asked_at: None,
+        invitation_position: None,
         read_at: None,
         payment_proof: None,
         opened_at: draft.now,
@@ -160,39 +161,39 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         lease: order.lease,
         pending: order.policy.presence_first,
         callback: order.callback,
-        flaw: order.flaw,
+        input_error: order.input_error,
         meta: order.meta,
-        report: None,
+        result: None,
         ended_at: None,
-        called: None,
+        worker_job_id: None,
         accepted_at: None,
         ready_at: None,
-        wanted: order.promised,
-        promised: order.promised,
+        wanted_by: order.wanted_by,
+        promised: order.wanted_by,
         priority: order.priority,
-        waits_for: None,
-        rest: Rest::default(),
-        posts_before: draft.next.posts,
-        posts_at_end: 0,
+        pending_assignment: None,
+        backoff: Backoff::default(),
+        market_orders_before: draft.next.market_orders,
+        market_orders_at_end: 0,
         hops: order.hops,
-        before_asked,
-        before_worked: None,
+        previous_requested: before_asked,
+        previous_worked: None,
     })
 }
 
 /// Writes a newly opened job and claims its ids.
-pub fn keep(draft: &mut Draft<'_>, job: Job) {
-    draft.claim(claim::job(job.origin, &job.foreign), Target::Job(job.id));
-    draft.claim(claim::job_uuid(job.uuid), Target::Job(job.id));
-    draft.event(Event::JobOpened { job: job.id });
+pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
+    draft.add_claim(claim::job(job.origin, &job.foreign_id), ClaimTarget::Job(job.id));
+    draft.add_claim(claim::job_uuid(job.uuid), ClaimTarget::Job(job.id));
+    draft.add_event(Event::JobOpened { job: job.id });
     if let Requester::Agent(agent) = job.requester {
-        market_totals::count(draft, agent, &job, |tally| tally.asked += 1);
+        market_totals::update(draft, agent, &job, |tally| tally.requested += 1);
     }
     draft.put_job(job);
 }
 
 /// Holds the whole budget before any work starts.
-pub fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
+pub fn hold_budget(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     if let Some(payer) = job.payer.filter(|_| !job.policy.unpaid) {
         post::hold(draft, payer, job.budget, job.id)?;
         job.held = job.budget;
@@ -203,8 +204,8 @@ pub fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
 /// The price agreed with a worker. It is fixed when the worker is first chosen; only a lower offer
 /// replaces it. A price above the budget is not recorded: a worker that is away is asked again when
 /// it is back.
-pub fn agree(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agreed {
-    let known = job.agreed_with(chosen.agent).filter(|known| known.price <= chosen.price);
+pub fn agree_price(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> AgreedPrice {
+    let known = job.agreed_price_with(chosen.agent).filter(|known| known.price <= chosen.price);
     if let Some(agreed) = known {
         return agreed;
     }
@@ -212,9 +213,10 @@ pub fn agree(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agreed {
     let own = skill.filter(|skill| !skill.by_offer).map(|skill| skill.price);
     let own = own.filter(|own| *own < chosen.price);
     let price_open = !job.selection.is_by_offers() && skill.is_some_and(|skill| skill.by_offer);
-    let agreed = Agreed { worker: chosen.agent, price: chosen.price, own, price_open };
-    if chosen.price <= job.purse() {
-        job.agree(agreed);
+    let agreed =
+        AgreedPrice { worker: chosen.agent, price: chosen.price, unrounded_price: own, price_open };
+    if chosen.price <= job.max_payment() {
+        job.set_agreed_price(agreed);
     }
     agreed
 }
@@ -222,20 +224,21 @@ pub fn agree(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agreed {
 /// Assigns the job to a worker: a new epoch, a new lease, and a notice.
 pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let Some(agent) = draft.agent(chosen.agent) else { return };
-    let (owner, url) = (agent.owner, agent.push_url());
-    let answers_itself = agent.terms.answers_itself;
+    let (owner, url) = (agent.owner, agent.delivery_url());
+    let answers_itself = agent.terms.confirms_jobs;
     // A worker that reads by urgency is notified when it reads.
     let told_later = agent.terms.urgent_first && url.is_none();
-    let takes = agent.skill_for(job).and_then(|skill| skill.takes);
-    let fair_time = grace_period::time(draft, job, chosen.agent);
-    let Agreed { price, own, price_open, .. } = agree(draft, job, chosen);
-    let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
+    let takes = agent.skill_for(job).and_then(|skill| skill.expected_duration);
+    let fair_time = grace_period::period_for(draft, job, chosen.agent);
+    let AgreedPrice { price, unrounded_price: own, price_open, .. } =
+        agree_price(draft, job, chosen);
+    let lease = if answers_itself { draft.world.rules.acceptance_timeout } else { job.lease };
     // A worker that does not confirm jobs itself has accepted it by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
     // The previous worker's promise and job id do not apply to another worker.
-    job.called = job.called.filter(|_| job.worker() == Some(chosen.agent));
-    job.promised = job.wanted.or(takes.map(|takes| draft.now.plus(takes)));
-    job.waits_for = None;
+    job.worker_job_id = job.worker_job_id.filter(|_| job.worker() == Some(chosen.agent));
+    job.promised = job.wanted_by.or(takes.map(|takes| draft.now.plus(takes)));
+    job.pending_assignment = None;
     job.epoch += 1;
     job.state = State::Assigned;
     job.assignment = Some(Assignment {
@@ -248,28 +251,28 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         until: draft.now.plus(lease).min(job.deadline),
         // Delivered work cannot be withdrawn. Polled work can, until it is fetched.
         handed_over: url.is_some(),
-        told_at: None,
-        handed_at: None,
-        fair_time,
+        inbox_position: None,
+        received_at: None,
+        grace_period: fair_time,
         excused: false,
     });
     // A polling worker answers whenever it polls; few requesters wait for that.
     job.pending |= url.is_none() && !job.policy.requester_waits;
-    draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
-    market_totals::count(draft, chosen.agent, job, |tally| tally.given += 1);
+    draft.add_event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
+    market_totals::update(draft, chosen.agent, job, |tally| tally.assigned += 1);
     if told_later {
         return;
     }
-    let news = News::Assigned { job: job.id, epoch: job.epoch };
+    let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
     // The original text is forwarded only if it is the requester's. If the previous worker
     // abandoned the job, this one must not see that worker's text.
-    match draft.said.as_ref().is_some_and(|said| job.asked_by(said.by)) {
-        true => draft.tell_party(chosen.agent, news, url),
-        false => drop(draft.tell(Some(chosen.agent), news, url)),
+    match draft.original.as_ref().is_some_and(|said| job.is_requested_by(said.by)) {
+        true => draft.notify_party(chosen.agent, news, url),
+        false => drop(draft.notify(Some(chosen.agent), news, url)),
     }
-    let position = draft.mailbox(chosen.agent).head;
+    let position = draft.inbox(chosen.agent).head;
     if let Some(turn) = &mut job.assignment {
-        turn.told_at = Some(position);
+        turn.inbox_position = Some(position);
     }
 }
 
@@ -277,42 +280,42 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
 pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     job.state = State::Queued;
     job.unassign();
-    job.waits_for = None;
+    job.pending_assignment = None;
     job.pending = true;
     if let Requester::Agent(agent) = job.requester {
-        draft.tell(Some(agent), News::Queued { job: job.id }, None);
+        draft.notify(Some(agent), NoticeKind::Queued { job: job.id }, None);
     }
-    draft.event(Event::JobQueued { job: job.id });
+    draft.add_event(Event::JobQueued { job: job.id });
 }
 
 /// Tries all queued jobs again, oldest first, including those in backoff. Called when a new worker
 /// may take one, or when a market order asks for it.
-pub fn dispatch(draft: &mut Draft<'_>) {
-    offer_around(draft, |_| true);
+pub fn dispatch_queue(draft: &mut Draft<'_>) {
+    dispatch_where(draft, |_| true);
 }
 
 /// The same when an agent is merely online again, which happens often: jobs in backoff keep
 /// waiting.
-pub fn dispatch_rested(draft: &mut Draft<'_>) {
-    offer_around(draft, |job| job.rest.until.is_none());
+pub fn dispatch_ready_queue(draft: &mut Draft<'_>) {
+    dispatch_where(draft, |job| job.backoff.until.is_none());
 }
 
-fn offer_around(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
+fn dispatch_where(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
     let waiting: Vec<JobId> =
-        draft.world.queue().filter(|job| may(job)).map(|job| job.id).collect();
+        draft.world.queued_jobs().filter(|job| may(job)).map(|job| job.id).collect();
     for id in waiting {
         let queued = |job: &&Job| job.state == State::Queued && draft.now < job.deadline;
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
-        let rested = job.rest.until.take().is_some();
+        let rested = job.backoff.until.take().is_some();
         let bids = matches!(job.selection, Selection::Auction { .. });
         // An auction in backoff may have offers left. For other auctions the candidates are invited
         // again.
         if (rested || !bids)
-            && let Ok(chosen) = select::next(draft, &job, Ready::AtOnce)
+            && let Ok(chosen) = select::next_worker(draft, &job, Readiness::Immediate)
         {
             assign(draft, &mut job, chosen);
             draft.put_job(job);
-        } else if bids && offer::reopen(draft, &mut job) {
+        } else if bids && offer::reopen_auction(draft, &mut job) {
             draft.put_job(job);
         }
     }
@@ -320,28 +323,28 @@ fn offer_around(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
 
 /// Opens one job for each possible worker, each at that agent's own price.
 fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
-    let probe = fresh(draft, order.clone())?;
+    let probe = new_job(draft, order.clone())?;
     let chosen: Vec<(String, Candidate)> = match probe.selection {
-        Selection::Everybody => select::everybody(draft, &probe),
+        Selection::BroadcastToProtocol => select::all_of_protocol(draft, &probe),
         _ => {
-            let able = select::candidates(draft, &probe, Ready::Soon);
+            let able = select::candidates(draft, &probe, Readiness::AfterApproval);
             able.map(|one| (probe.skill.clone(), one)).collect()
         }
     };
     if chosen.is_empty() {
-        return Err(select::why_nobody(draft.world, &probe));
+        return Err(select::no_candidate_reason(draft.world, &probe));
     }
     let mut jobs = Vec::new();
     for (copy, (skill, one)) in (0_u32..).zip(chosen) {
-        let mut job = if copy == 0 { probe.clone() } else { fresh(draft, order.clone())? };
+        let mut job = if copy == 0 { probe.clone() } else { new_job(draft, order.clone())? };
         job.budget = one.price;
         job.skill = skill;
         if copy > 0 {
             job.uuid = copy_uuid(probe.uuid, copy);
-            job.foreign = format!("{}#{copy}", probe.foreign);
+            job.foreign_id = format!("{}#{copy}", probe.foreign_id);
         }
-        acceptance::begin(draft, &mut job, one)?;
-        keep(draft, job.clone());
+        acceptance::hold_and_assign(draft, &mut job, one)?;
+        insert_new_job(draft, job.clone());
         jobs.push(Arc::new(job));
     }
     Ok(Answer::Jobs(jobs))

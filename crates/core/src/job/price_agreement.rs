@@ -3,18 +3,20 @@
 //! Such a requester cannot choose among offers. So the hub accepts the first price within the bid.
 //! In an auction, the hub makes the offer of an agent with a fixed price.
 
-use super::{Agreed, Job, Offer, Requester, Selection, State, grace_period, offer, acceptance};
+use super::{
+    AgreedPrice, Job, Offer, Requester, Selection, State, acceptance, grace_period, offer,
+};
 use crate::command::JobRef;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::money::Credits;
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::signed_order::MakeOffer;
 
 /// A worker of another protocol names its price: for a job assigned to it, or in an auction.
-pub fn name(
+pub fn name_price(
     draft: &mut Draft<'_>,
     by: AgentId,
     name: &str,
@@ -31,9 +33,9 @@ pub fn name(
             bid(draft, by, name, &job, order)
         }
         Selection::Offers if job.state == State::Negotiating => {
-            let (price, terms) = (job.grain.shown(order.price), (name, order.valid_for));
-            offer::make(draft, &JobRef::Id(job.id), by, price, terms)?;
-            draft.job(job.id).cloned().ok_or(Refusal::NotYours)
+            let (price, terms) = (job.price_step.round_price(order.price), (name, order.valid_for));
+            offer::make_offer(draft, &JobRef::Id(job.id), by, price, terms)?;
+            draft.job(job.id).cloned().ok_or(Refusal::NotFound)
         }
         _ => agree(draft, by, name, job, order),
     }
@@ -47,8 +49,14 @@ fn bid(
     job: &Job,
     order: &MakeOffer,
 ) -> Result<Job, Refusal> {
-    offer::bid(draft, &JobRef::Id(job.id), by, job.grain.shown(order.price), name)?;
-    draft.job(job.id).cloned().ok_or(Refusal::NotYours)
+    offer::place_bid(
+        draft,
+        &JobRef::Id(job.id),
+        by,
+        job.price_step.round_price(order.price),
+        name,
+    )?;
+    draft.job(job.id).cloned().ok_or(Refusal::NotFound)
 }
 
 /// The price of a job that is already assigned.
@@ -59,8 +67,8 @@ fn agree(
     mut job: Job,
     order: &MakeOffer,
 ) -> Result<Job, Refusal> {
-    let wrong = Refusal::WrongState { is: job.state };
-    let turn = job.assignment.filter(|turn| turn.worker == by).ok_or(Refusal::NotYours)?;
+    let wrong = Refusal::WrongState { state: job.state };
+    let turn = job.assignment.filter(|turn| turn.worker == by).ok_or(Refusal::NotFound)?;
     // One price is named per job: a worker that won with it, or deferred the job since, cannot
     // raise it.
     let named_before = job.offers.iter().any(|offer| offer.by == by);
@@ -68,8 +76,8 @@ fn agree(
         return Err(wrong);
     }
     // A worker that listed a price when it was chosen cannot ask for more, whatever it lists now.
-    let limit = if turn.price_open { job.purse() } else { turn.price };
-    let price = job.grain.shown(order.price);
+    let limit = if turn.price_open { job.max_payment() } else { turn.price };
+    let price = job.price_step.round_price(order.price);
     if price > limit {
         return Err(Refusal::BudgetTooLow { price: order.price });
     }
@@ -77,37 +85,50 @@ fn agree(
     if let Some(turn) = &mut job.assignment {
         (turn.price, turn.own, turn.price_open) = (price, own, false);
     }
-    job.agree(Agreed { worker: by, price, own, price_open: false });
+    job.set_agreed_price(AgreedPrice {
+        worker: by,
+        price,
+        unrounded_price: own,
+        price_open: false,
+    });
     let (at, valid_until) = (draft.now, draft.now.plus(order.valid_for));
     let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
     let (name, eta) = (name.to_owned(), Some(order.eta));
     let (price, told_at) = (order.price, None);
-    job.offers.push(Offer { by, name, price, eta, at, valid_until, told_at });
-    draft.event(Event::JobOffered { job: job.id, by });
+    job.offers.push(Offer { by, name, price, eta, at, valid_until, inbox_position: told_at });
+    draft.add_event(Event::JobOffered { job: job.id, by });
     if job.accepted_at.is_none() {
-        acceptance::take_on(draft, &mut job, None);
-        acceptance::tell_accepted(draft, &job);
+        acceptance::mark_accepted(draft, &mut job, None);
+        acceptance::notify_accepted(draft, &job);
     }
-    grace_period::in_hand(&mut job, draft.now);
+    grace_period::mark_received(&mut job, draft.now);
     job.state = State::Running;
     job.pending = true;
-    draft.event(Event::JobStarted { job: job.id });
-    let url = draft.agent(by).and_then(|agent| agent.push_url());
-    draft.tell(Some(by), News::PriceTaken { job: job.id, place }, url);
+    draft.add_event(Event::JobStarted { job: job.id });
+    let url = draft.agent(by).and_then(|agent| agent.delivery_url());
+    draft.notify(Some(by), NoticeKind::PriceAgreed { job: job.id, place }, url);
     draft.put_job(job.clone());
     Ok(job)
 }
 
 /// The fixed price of an agent invited to another protocol's auction; `None` if it names its price.
-pub fn standing(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Option<Credits> {
+pub fn fixed_price(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Option<Credits> {
     let invited = draft.agent(agent).filter(|agent| agent.home != job.origin)?;
     let skill = invited.skill_for(job).filter(|skill| !skill.by_offer)?;
-    Some(job.grain.shown(skill.price))
+    Some(job.price_step.round_price(skill.price))
 }
 
 /// Makes the offer of an agent with a fixed price. It is valid until the job's deadline.
-pub fn offer_for(draft: &mut Draft<'_>, job: &mut Job, agent: AgentId, price: Credits) {
+pub fn add_fixed_price_offer(draft: &mut Draft<'_>, job: &mut Job, agent: AgentId, price: Credits) {
     let (at, valid_until, name) = (draft.now, job.deadline, String::new());
-    job.offers.push(Offer { by: agent, name, price, eta: None, at, valid_until, told_at: None });
-    draft.event(Event::JobOffered { job: job.id, by: agent });
+    job.offers.push(Offer {
+        by: agent,
+        name,
+        price,
+        eta: None,
+        at,
+        valid_until,
+        inbox_position: None,
+    });
+    draft.add_event(Event::JobOffered { job: job.id, by: agent });
 }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use super::{Job, Selection, State};
 use crate::agent::Agent;
-use crate::agent::presence::Stance;
+use crate::agent::presence::Availability;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::message;
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
 /// The window in which started jobs are counted for agents that limit them.
-pub const MINUTE: Millis = Millis::minutes(1);
+pub const START_RATE_WINDOW: Millis = Millis::minutes(1);
 
 /// Jobs that may wait for one agent to be back.
 pub const WAITING_MAX: usize = 256;
@@ -30,7 +30,7 @@ pub const FREE_WAITING_MAX: usize = 64;
 pub const FREE_WORK_MAX: usize = 1_024;
 
 /// Whether one more job may wait.
-pub fn has_a_place<'j>(waiting: impl Iterator<Item = &'j Arc<Job>>, job: &Job) -> bool {
+pub fn has_waiting_capacity<'j>(waiting: impl Iterator<Item = &'j Arc<Job>>, job: &Job) -> bool {
     let (mut all, mut free) = (0, 0);
     for other in waiting.take(WAITING_MAX) {
         all += 1;
@@ -41,26 +41,30 @@ pub fn has_a_place<'j>(waiting: impl Iterator<Item = &'j Arc<Job>>, job: &Job) -
 
 /// When an agent can start a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum StartCondition {
     Now,
     /// When it is back.
-    Back(Timestamp),
+    OnReturn(Timestamp),
     /// Once the job is approved.
-    Approved,
+    AfterApproval,
     /// Never: the input is invalid, and the agent is available to be told so.
     Never,
 }
 
 /// How soon a worker has to be able to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ready {
-    AtOnce,
+pub enum Readiness {
+    Immediate,
     /// At once, or as soon as it is approved.
-    Soon,
+    AfterApproval,
 }
 
 /// When the agent can start the job, or why it cannot: presence, then load, then time.
-pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusal> {
+pub fn start_condition(
+    draft: &Draft<'_>,
+    job: &Job,
+    agent: AgentId,
+) -> Result<StartCondition, Refusal> {
     let named = draft.agent(agent).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
     // To others a suspended agent is offline, whatever it promised before.
     if job.declined.contains(&agent) || draft.is_suspended(agent) {
@@ -69,65 +73,70 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     // An agent that made an offer itself has committed to be there. One whose listed price was
     // offered by the hub has not.
     let named_a_price = job.offers.iter().any(|offer| offer.by == agent)
-        && super::price_agreement::standing(draft, job, agent).is_none();
-    let there = match is_there(draft, named) {
+        && super::price_agreement::fixed_price(draft, job, agent).is_none();
+    let there = match presence_or_return_time(draft, named) {
         _ if named_a_price => None,
-        Err(Refusal::Offline) if job.policy.absent_too => None,
+        Err(Refusal::Offline) if job.policy.allow_offline_worker => None,
         there => there?,
     };
     let held = job.policy.not_before.filter(|moment| *moment > draft.now);
     if let Some(back) = there.max(held) {
         // All waiting jobs are checked in one command when the agent is back.
-        let own = job.waits_for.is_some_and(|waits| waits.worker == agent);
-        if !own && !has_a_place(draft.world.waiting_for(agent), job) {
+        let own = job.pending_assignment.is_some_and(|waits| waits.worker == agent);
+        if !own && !has_waiting_capacity(draft.world.deferred_jobs_for(agent), job) {
             return Err(Refusal::AtCapacity);
         }
-        return Ok(When::Back(back));
+        return Ok(StartCondition::OnReturn(back));
     }
-    if job.flaw.is_some() {
-        return Ok(When::Never);
+    if job.input_error.is_some() {
+        return Ok(StartCondition::Never);
     }
     // The input was not checked against this agent's schema.
     let unseen = named.registered_at > job.opened_at && named.home != job.origin;
-    if unseen && named.terms.strict {
+    if unseen && named.terms.strict_input {
         return Err(Refusal::Offline);
     }
-    has_room(draft, named)?;
-    is_no_burden(draft, job, agent)?;
+    check_load(draft, named)?;
+    check_free_work(draft, job, agent)?;
     // An agent that made an offer itself expects the notice.
     let asked_elsewhere =
-        matches!(job.selection, Selection::Asked { .. }) && named.home != job.origin;
-    if (!named_a_price || asked_elsewhere) && !message::takes_work(draft, agent, job) {
+        matches!(job.selection, Selection::Invited { .. }) && named.home != job.origin;
+    if (!named_a_price || asked_elsewhere) && !message::can_receive_work(draft, agent, job) {
         return Err(Refusal::InboxFull);
     }
     let skill = named.skill_for(job);
-    let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
-    let by = job.wanted.unwrap_or(job.deadline).min(job.deadline);
+    let takes = skill.and_then(|skill| skill.expected_duration).unwrap_or_default();
+    let by = job.wanted_by.unwrap_or(job.deadline).min(job.deadline);
     if draft.now >= job.deadline || draft.now.plus(takes) > by {
         return Err(Refusal::DeadlineTooSoon);
     }
-    let agreed = job.waits_for.is_some_and(|waits| waits.agreed && waits.worker == agent);
-    let asks = skill.is_some_and(|skill| skill.approval) && !agreed;
-    Ok(if asks { When::Approved } else { When::Now })
+    let agreed =
+        job.pending_assignment.is_some_and(|waits| waits.approved && waits.worker == agent);
+    let asks = skill.is_some_and(|skill| skill.needs_approval) && !agreed;
+    Ok(if asks { StartCondition::AfterApproval } else { StartCondition::Now })
 }
 
 /// Whether an agent is available now, before other checks; if it announced when it is back, that
 /// time.
-pub fn away(world: &World, agent: &Agent, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
-    is_there(&Draft::new(world, now), agent)
+pub fn return_time(
+    world: &World,
+    agent: &Agent,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Refusal> {
+    presence_or_return_time(&Draft::new(world, now), agent)
 }
 
 /// Whether the agent is available; if it announced when it is back, that time.
-fn is_there(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refusal> {
-    let presence = draft.desk(agent.id).map(|desk| desk.presence);
-    let stance = presence.map_or(Stance::Idle, |presence| presence.stance);
+fn presence_or_return_time(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refusal> {
+    let presence = draft.agent_state(agent.id).map(|desk| desk.presence);
+    let stance = presence.map_or(Availability::Idle, |presence| presence.availability);
     let back = presence.and_then(|presence| presence.until).filter(|until| *until > draft.now);
     if draft.is_suspended(agent.id) {
         return Err(Refusal::Offline);
     }
     match stance {
-        Stance::Broken => return Err(Refusal::OutOfOrder),
-        Stance::Maintenance if back.is_some() => return Ok(back),
+        Availability::Broken => return Err(Refusal::AgentBroken),
+        Availability::Maintenance if back.is_some() => return Ok(back),
         _ => {}
     }
     if !draft.is_online(agent.id) {
@@ -137,15 +146,15 @@ fn is_there(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refus
 }
 
 /// Whether its terms allow one more job.
-fn has_room(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
+fn check_load(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
     let full = |limit: Option<u32>, count: usize| limit.is_some_and(|max| count >= max as usize);
     if agent.terms.is_default() {
         return Ok(());
     }
-    if full(agent.terms.per_minute, draft.begun_lately(agent.id)) {
-        return Err(Refusal::TooFast);
+    if full(agent.terms.max_starts_per_minute, draft.recent_start_count(agent.id)) {
+        return Err(Refusal::AtRateLimit);
     }
-    if full(agent.terms.at_once, draft.jobs_in_hand(agent.id)) {
+    if full(agent.terms.max_concurrent_jobs, draft.assigned_job_count(agent.id)) {
         return Err(Refusal::AtCapacity);
     }
     Ok(())
@@ -153,43 +162,45 @@ fn has_room(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
 
 /// Whether free work leaves the agent capacity for others: a requester that pays nothing gets at
 /// most `FREE_WORK_MAX` jobs at a time.
-fn is_no_burden(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<(), Refusal> {
-    if !job.budget.is_zero() || draft.world.jobs_in_hand(agent) < FREE_WORK_MAX {
+fn check_free_work(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<(), Refusal> {
+    if !job.budget.is_zero() || draft.world.assigned_job_count(agent) < FREE_WORK_MAX {
         return Ok(());
     }
     let same = |other: &&Arc<Job>| other.budget.is_zero() && other.requester == job.requester;
-    match draft.world.work_of(agent).filter(same).nth(FREE_WORK_MAX - 1) {
+    match draft.world.assigned_jobs(agent).filter(same).nth(FREE_WORK_MAX - 1) {
         Some(_) => Err(Refusal::AtCapacity),
         None => Ok(()),
     }
 }
 
 /// Whether the agent could start as soon as required.
-pub fn is_able(draft: &Draft<'_>, job: &Job, agent: AgentId, ready: Ready) -> bool {
-    match when(draft, job, agent) {
-        Ok(When::Now) => true,
-        Ok(When::Approved) => ready == Ready::Soon,
-        Ok(When::Back(_) | When::Never) | Err(_) => false,
+pub fn can_start(draft: &Draft<'_>, job: &Job, agent: AgentId, ready: Readiness) -> bool {
+    match start_condition(draft, job, agent) {
+        Ok(StartCondition::Now) => true,
+        Ok(StartCondition::AfterApproval) => ready == Readiness::AfterApproval,
+        Ok(StartCondition::OnReturn(_) | StartCondition::Never) | Err(_) => false,
     }
 }
 
 /// Defers a job before it is assigned.
-pub fn put_off(draft: &mut Draft<'_>, job: &mut Job, worker: AgentId, when: When) {
+pub fn defer(draft: &mut Draft<'_>, job: &mut Job, worker: AgentId, when: StartCondition) {
     let (until, approval) = match when {
-        When::Now => return,
-        When::Back(until) => (until, false),
-        When::Approved => (draft.now.plus(draft.world.rules.approval_window), true),
+        StartCondition::Now => return,
+        StartCondition::OnReturn(until) => (until, false),
+        StartCondition::AfterApproval => (draft.now.plus(draft.world.rules.approval_timeout), true),
         // Not assigned: what is wrong with the input is reported at the next check.
-        When::Never => (draft.now, false),
+        StartCondition::Never => (draft.now, false),
     };
-    let agreed = job.waits_for.is_some_and(|waits| waits.agreed && waits.worker == worker);
+    let agreed =
+        job.pending_assignment.is_some_and(|waits| waits.approved && waits.worker == worker);
     job.state = State::Deferred { until };
     job.unassign();
-    job.waits_for = Some(super::Waiting { worker, approval, agreed });
+    job.pending_assignment =
+        Some(super::PendingAssignment { worker, needs_approval: approval, approved: agreed });
     job.pending = true;
-    draft.event(Event::JobDeferred { job: job.id, until });
+    draft.add_event(Event::JobDeferred { job: job.id, until });
     if approval {
-        let url = draft.agent(worker).and_then(Agent::push_url);
-        draft.tell(Some(worker), News::ApprovalWanted { job: job.id, until }, url);
+        let url = draft.agent(worker).and_then(Agent::delivery_url);
+        draft.notify(Some(worker), NoticeKind::ApprovalRequested { job: job.id, until }, url);
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
-use super::readiness::Ready;
 use super::open::HOPS_MAX;
-use super::{Job, Requester, readiness, offer};
+use super::readiness::Readiness;
+use super::{Job, Requester, offer, readiness};
 use crate::agent::Agent;
 use crate::draft::Draft;
 use crate::id::{AgentId, OwnerId};
@@ -37,9 +37,11 @@ pub enum Selection {
     /// All candidates, one job each.
     Broadcast,
     /// All agents of the requester's own protocol, whatever their skills, one job each.
-    Everybody,
+    #[serde(rename = "Everybody")]
+    BroadcastToProtocol,
     /// The invited agents: they work at once or make an offer, and the requester accepts one.
-    Asked {
+    #[serde(rename = "Asked")]
+    Invited {
         any_price: bool,
         /// The request names neither this hub nor a worker, so nothing is held until an offer is
         /// accepted.
@@ -61,7 +63,7 @@ impl Selection {
 
 /// Which owner was served last, per skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct Rotation {
     pub skill: String,
     pub owner: OwnerId,
     /// The agent served last of each owner that has several agents.
@@ -75,29 +77,31 @@ pub struct Turn {
 pub fn candidates<'d>(
     draft: &'d Draft<'_>,
     job: &'d Job,
-    ready: Ready,
+    ready: Readiness,
 ) -> impl Iterator<Item = Candidate> {
     let limit = match job.selection.is_by_offers() {
         true => Credits::from_micros(i64::MAX),
-        false => job.purse(),
+        false => job.max_payment(),
     };
-    let listed = job.names().flat_map(move |name| listed(draft, job, name, limit));
-    let arriving = draft.written().filter_map(move |agent| {
+    let listed = job.skill_names().flat_map(move |name| listed(draft, job, name, limit));
+    let arriving = draft.unindexed_agents().filter_map(move |agent| {
         let price = agent.skill_for(job)?.price;
         Some(Candidate { agent: agent.id, price })
     });
-    let all = listed.filter(|one| !draft.wrote(one.agent)).chain(arriving);
+    let all = listed.filter(|one| !draft.has_written(one.agent)).chain(arriving);
     let shown = all.map(|one| {
-        let agreed = job.agreed_with(one.agent).map(|agreed| agreed.price);
-        Candidate { price: agreed.unwrap_or_else(|| job.grain.shown(one.price)), ..one }
+        let agreed = job.agreed_price_with(one.agent).map(|agreed| agreed.price);
+        Candidate { price: agreed.unwrap_or_else(|| job.price_step.round_price(one.price)), ..one }
     });
     let welcome = |one: &Candidate| {
         let shut_out = job.declined.contains(&one.agent) || blocks(draft, job, one.agent);
-        !job.asked_by(one.agent) && !shut_out
+        !job.is_requested_by(one.agent) && !shut_out
     };
     shown.filter(move |one| {
         let affordable = one.price <= limit && welcome(one);
-        affordable && draft.is_online(one.agent) && readiness::is_able(draft, job, one.agent, ready)
+        affordable
+            && draft.is_online(one.agent)
+            && readiness::can_start(draft, job, one.agent, ready)
     })
 }
 
@@ -108,42 +112,46 @@ fn listed<'d>(
     name: &'d str,
     limit: Credits,
 ) -> impl Iterator<Item = Candidate> {
-    let only = job.also.is_empty();
+    let only = job.alternative_skills.is_empty();
     let does = move |agent: &Agent| agent.skill_for(job).is_some_and(|skill| skill.name == name);
-    let ranked = draft.world.skills.ranked(name, Some(limit));
+    let ranked = draft.world.skills.online_by_rank(name, Some(limit));
     ranked.filter(move |one| only || draft.agent(one.agent).is_some_and(does))
 }
 
 /// The next worker by the job's own strategy, or why there is none.
-pub fn next(draft: &mut Draft<'_>, job: &Job, ready: Ready) -> Result<Candidate, Refusal> {
+pub fn next_worker(
+    draft: &mut Draft<'_>,
+    job: &Job,
+    ready: Readiness,
+) -> Result<Candidate, Refusal> {
     let chosen = match job.selection {
-        Selection::Direct(agent) => return direct(draft, job, agent, ready),
+        Selection::Direct(agent) => return check_named_worker(draft, job, agent, ready),
         Selection::BestReputation => candidates(draft, job, ready).next(),
         Selection::Cheapest => cheapest(draft, job, ready),
         Selection::LeastOccupied => candidates(draft, job, ready)
-            .min_by_key(|one| (draft.jobs_in_hand(one.agent), one.agent)),
+            .min_by_key(|one| (draft.assigned_job_count(one.agent), one.agent)),
         Selection::RoundRobin => {
             let all = candidates(draft, job, ready).collect();
             round_robin(draft, job, all)
         }
-        Selection::Auction { .. } => offer::lowest(draft, job, ready),
+        Selection::Auction { .. } => offer::lowest_offer(draft, job, ready),
         // All candidates already have a copy; a returned copy is not reassigned.
-        Selection::Broadcast | Selection::Everybody => None,
+        Selection::Broadcast | Selection::BroadcastToProtocol => None,
         // Only the requester chooses.
-        Selection::Asked { .. } | Selection::Offers => None,
+        Selection::Invited { .. } | Selection::Offers => None,
     };
-    chosen.ok_or_else(|| why_nobody(draft.world, job))
+    chosen.ok_or_else(|| no_candidate_reason(draft.world, job))
 }
 
 /// All agents of the job's own protocol that do some work within the budget, in order of
 /// registration, each with its skill.
-pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
+pub fn all_of_protocol(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
     let one = |agent: &Agent| {
         let first = agent.skills.first()?;
-        let price = job.grain.shown(first.price);
-        let affordable = price <= job.purse() && !job.asked_by(agent.id);
+        let price = job.price_step.round_price(first.price);
+        let affordable = price <= job.max_payment() && !job.is_requested_by(agent.id);
         let whom = Candidate { agent: agent.id, price };
-        let there = draft.is_online(agent.id) && message::takes_work(draft, agent.id, job);
+        let there = draft.is_online(agent.id) && message::can_receive_work(draft, agent.id, job);
         (affordable && there).then(|| (first.name.clone(), whom))
     };
     let of_home = |id: AgentId| draft.agent(id).filter(|agent| agent.home == job.origin);
@@ -153,8 +161,8 @@ pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
 
 /// The lowest listed price; among equal prices the agent that registered first. Unlisted prices
 /// come last.
-pub fn cheapest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
-    let affordable = candidates(draft, job, ready).filter(|one| one.price <= job.purse());
+pub fn cheapest(draft: &Draft<'_>, job: &Job, ready: Readiness) -> Option<Candidate> {
+    let affordable = candidates(draft, job, ready).filter(|one| one.price <= job.max_payment());
     // The price of an agent that names one per job is unknown.
     let by_offer = |agent| {
         let skill = draft.agent(agent).and_then(|agent| agent.skill_for(job));
@@ -164,17 +172,17 @@ pub fn cheapest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate>
 }
 
 /// The named worker, checked in the order skill, budget, presence.
-fn direct(
+fn check_named_worker(
     draft: &Draft<'_>,
     job: &Job,
     agent: AgentId,
-    ready: Ready,
+    ready: Readiness,
 ) -> Result<Candidate, Refusal> {
     let named = draft.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
     let listed = named.skill_for(job).ok_or(Refusal::SkillNotOffered)?.price;
-    let agreed = job.agreed_with(agent).map(|agreed| agreed.price);
-    let price = agreed.unwrap_or_else(|| job.grain.shown(listed));
-    if job.asked_by(agent) {
+    let agreed = job.agreed_price_with(agent).map(|agreed| agreed.price);
+    let price = agreed.unwrap_or_else(|| job.price_step.round_price(listed));
+    if job.is_requested_by(agent) {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
     if blocks(draft, job, agent) {
@@ -183,19 +191,20 @@ fn direct(
     let chosen = Candidate { agent, price };
     // An agent that is away for a known time is checked again in full when it is back.
     if job.policy.presence_first
-        && ready == Ready::Soon
-        && let readiness::When::Back(_) | readiness::When::Never = readiness::when(draft, job, agent)?
+        && ready == Readiness::AfterApproval
+        && let readiness::StartCondition::OnReturn(_) | readiness::StartCondition::Never =
+            readiness::start_condition(draft, job, agent)?
     {
         return Ok(chosen);
     }
     if job.budget < price {
         return Err(Refusal::BudgetTooLow { price });
     }
-    let when = readiness::when(draft, job, agent)?;
-    if job.purse() < price {
+    let when = readiness::start_condition(draft, job, agent)?;
+    if job.max_payment() < price {
         return Err(Refusal::GuestCannotPay);
     }
-    if ready == Ready::AtOnce && when != readiness::When::Now {
+    if ready == Readiness::Immediate && when != readiness::StartCondition::Now {
         return Err(Refusal::Offline);
     }
     Ok(chosen)
@@ -210,13 +219,13 @@ fn blocks(draft: &Draft<'_>, job: &Job, agent: AgentId) -> bool {
 }
 
 /// The most specific reason why there is no candidate: skill before budget before presence.
-pub fn why_nobody(world: &World, job: &Job) -> Refusal {
+pub fn no_candidate_reason(world: &World, job: &Job) -> Refusal {
     let own = match job.requester {
         Requester::Agent(agent) => world.agent(agent),
         Requester::Guest(_) => None,
     };
     let own_price = own.filter(|own| own.active).and_then(|own| own.skill_for(job));
-    let mut prices: Vec<_> = job.names().flat_map(|name| world.skills.prices(name)).collect();
+    let mut prices: Vec<_> = job.skill_names().flat_map(|name| world.skills.prices(name)).collect();
     if let Some(own) = own_price {
         prices.retain_mut(|(price, count)| {
             *count -= usize::from(*price == own.price);
@@ -224,10 +233,10 @@ pub fn why_nobody(world: &World, job: &Job) -> Refusal {
         });
     }
     let bids = job.selection.is_by_offers();
-    match prices.iter().map(|(price, _)| job.grain.shown(*price)).min() {
+    match prices.iter().map(|(price, _)| job.price_step.round_price(*price)).min() {
         None => Refusal::NoSuchSkill,
         Some(price) if price > job.budget && !bids => Refusal::BudgetTooLow { price },
-        Some(price) if price > job.purse() && !bids => Refusal::GuestCannotPay,
+        Some(price) if price > job.max_payment() && !bids => Refusal::GuestCannotPay,
         Some(_) => Refusal::Offline,
     }
 }
@@ -243,7 +252,7 @@ fn round_robin(draft: &mut Draft<'_>, job: &Job, all: Vec<Candidate>) -> Option<
         let place = first_of(owner).unwrap_or(one.agent);
         round.entry(place).or_insert_with(|| (owner, Vec::new())).1.push(one);
     }
-    let turn = draft.turn(&job.skill);
+    let turn = draft.rotation(&job.skill);
     let last = turn.as_ref().and_then(|turn| first_of(turn.owner));
     let after = |last: AgentId| round.range((Bound::Excluded(last), Bound::Unbounded)).next();
     let (_, (owner, agents)) = last.and_then(after).or_else(|| round.first_key_value())?;
@@ -252,7 +261,7 @@ fn round_robin(draft: &mut Draft<'_>, job: &Job, all: Vec<Candidate>) -> Option<
         .iter()
         .find(|one| had.is_none_or(|(_, last)| one.agent > *last))
         .or(agents.first())?;
-    draft.take_turn(&job.skill, *owner, chosen.agent);
+    draft.advance_rotation(&job.skill, *owner, chosen.agent);
     Some(chosen)
 }
 

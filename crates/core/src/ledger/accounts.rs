@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::post::{About, post};
-use super::{Kind, Pocket, Transfer};
-use crate::alias::{Target, claim};
+use super::post::{EntryContext, post};
+use super::{EntryKind, SubAccount, Transfer};
+use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
 use crate::command::{JobRef, Pay};
 use crate::draft::Draft;
@@ -19,13 +19,16 @@ use crate::refusal::Refusal;
 ///
 /// Every owner gets the grant once. If the account was opened by a payment, it gets it when it
 /// registers.
-pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), Refusal> {
-    let id = match draft.owner_named(name) {
+pub fn open_with_welcome_grant(
+    draft: &mut Draft<'_>,
+    name: &str,
+) -> Result<(OwnerId, Credits), Refusal> {
+    let id = match draft.owner_by_name(name) {
         Some(id) => id,
         None => open_empty(draft, name)?,
     };
     if id == Owner::ISSUANCE {
-        return Err(no_such(name));
+        return Err(account_not_found(name));
     }
     if draft.owner(id).is_none_or(|owner| owner.welcomed) {
         return Ok((id, Credits::ZERO));
@@ -34,7 +37,7 @@ pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), R
     let welcome = draft.world.rules.welcome_grant;
     if !welcome.is_zero() {
         issue(draft, id, welcome)?;
-        draft.event(Event::Granted { owner: id, amount: welcome, welcome: true });
+        draft.add_event(Event::Granted { owner: id, amount: welcome, welcome: true });
     }
     Ok((id, welcome))
 }
@@ -42,8 +45,8 @@ pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), R
 /// An empty account. Being paid is not a registration, so there is no welcome grant yet.
 fn open_empty(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
     // A name must not be confusable with another, or payers could pay the wrong owner.
-    if draft.world.owner_like(name).is_some() {
-        return Err(Refusal::LooksTaken);
+    if draft.world.confusable_owner(name).is_some() {
+        return Err(Refusal::NameConfusable);
     }
     let id = draft.next.owner;
     draft.next.owner = id.next();
@@ -54,40 +57,47 @@ fn open_empty(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
         held: Credits::ZERO,
         welcomed: false,
         opened_at: draft.now,
-        newest: None,
-        movements: 0,
+        newest_entry: None,
+        payment_count: 0,
         suspended: false,
     });
-    draft.event(Event::AccountOpened { owner: id });
+    draft.add_event(Event::AccountOpened { owner: id });
     Ok(id)
 }
 
 /// The account of that name. Payments from or to the issue account are refused: they would create
 /// credits.
 fn account_named(draft: &Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
-    let found = draft.owner_named(name).filter(|id| *id != Owner::ISSUANCE);
-    found.ok_or_else(|| no_such(name))
+    let found = draft.owner_by_name(name).filter(|id| *id != Owner::ISSUANCE);
+    found.ok_or_else(|| account_not_found(name))
 }
 
 fn issue(draft: &mut Draft<'_>, owner: OwnerId, amount: Credits) -> Result<(), Refusal> {
-    let from = Pocket::open(Owner::ISSUANCE);
-    post(draft, Kind::Grant, from, Pocket::open(owner), amount, About::default())
+    let from = SubAccount::available(Owner::ISSUANCE);
+    post(
+        draft,
+        EntryKind::Grant,
+        from,
+        SubAccount::available(owner),
+        amount,
+        EntryContext::default(),
+    )
 }
 
 /// Opens an account for a name, or returns the existing one.
 pub fn open_account(draft: &mut Draft<'_>, name: &str) -> Result<Answer, Refusal> {
-    let (id, welcome) = arrive(draft, name)?;
+    let (id, welcome) = open_with_welcome_grant(draft, name)?;
     Ok(account(draft, id, welcome))
 }
 
 /// The operator grants credits, to an owner that need not exist yet.
 pub fn grant(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
-    let (id, welcome) = arrive(draft, name)?;
+    let (id, welcome) = open_with_welcome_grant(draft, name)?;
     if !amount.is_zero() {
         issue(draft, id, amount)?;
-        draft.event(Event::Granted { owner: id, amount, welcome: false });
+        draft.add_event(Event::Granted { owner: id, amount, welcome: false });
     }
-    let granted = welcome.plus(amount).ok_or(Refusal::Overflow)?;
+    let granted = welcome.checked_add(amount).ok_or(Refusal::Overflow)?;
     Ok(account(draft, id, granted))
 }
 
@@ -95,11 +105,11 @@ pub fn grant(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answe
 pub fn burn(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
     let id = account_named(draft, name)?;
     if amount <= Credits::ZERO {
-        return Err(Refusal::NothingToMove);
+        return Err(Refusal::AmountNotPositive);
     }
-    let to = Pocket::open(Owner::ISSUANCE);
-    post(draft, Kind::Burn, Pocket::open(id), to, amount, About::default())?;
-    draft.event(Event::Burned { owner: id, amount });
+    let to = SubAccount::available(Owner::ISSUANCE);
+    post(draft, EntryKind::Burn, SubAccount::available(id), to, amount, EntryContext::default())?;
+    draft.add_event(Event::Burned { owner: id, amount });
     Ok(account(draft, id, Credits::ZERO))
 }
 
@@ -108,39 +118,39 @@ fn account(draft: &Draft<'_>, id: OwnerId, granted: Credits) -> Answer {
     Answer::Account { owner: Arc::new(owner), granted }
 }
 
-fn no_such(name: &str) -> Refusal {
+fn account_not_found(name: &str) -> Refusal {
     Refusal::NoSuchOwner { name: name.to_owned() }
 }
 
 /// Moves credits, or confirms that a job's hold already did.
 pub fn pay(draft: &mut Draft<'_>, order: Pay) -> Result<Answer, Refusal> {
-    let own_id = claim::transfer(order.origin, &order.foreign);
-    if let Some(Target::Transfer(id)) = draft.claimed(own_id).filter(|_| order.named) {
+    let own_id = claim::transfer(order.origin, &order.foreign_id);
+    if let Some(ClaimTarget::Transfer(id)) = draft.claim_target(own_id).filter(|_| order.id_given) {
         let first = draft.world.transfer(id).ok_or(Refusal::SameIdOtherContent)?.clone();
         return match first.content == order.content {
-            true => Ok(Answer::Paid { transfer: first, repeated: true }),
+            true => Ok(Answer::Transfer { transfer: first, repeated: true }),
             false => Err(Refusal::SameIdOtherContent),
         };
     }
     if order.amount <= Credits::ZERO {
-        return Err(Refusal::NothingToMove);
+        return Err(Refusal::AmountNotPositive);
     }
     let from = account_named(draft, &order.from)?;
     if draft.owner(from).is_some_and(|owner| owner.suspended) {
         return Err(Refusal::Suspended);
     }
     let run_here = order.job.as_ref().and_then(|id| {
-        work::find(draft, &JobRef::Foreign { origin: order.origin, id: id.clone() })
+        work::find_job(draft, &JobRef::Foreign { origin: order.origin, id: id.clone() })
     });
     match (&order.job, run_here) {
-        (Some(id), Some(job)) => confirm(draft, &order, id, &job, from),
-        (Some(id), None) => pay_once(draft, &order, Some(id), from),
-        (None, _) => pay_once(draft, &order, None, from),
+        (Some(id), Some(job)) => confirm_settlement(draft, &order, id, &job, from),
+        (Some(id), None) => transfer_once(draft, &order, Some(id), from),
+        (None, _) => transfer_once(draft, &order, None, from),
     }
 }
 
 /// The job's hold has paid; this only confirms it, once.
-fn confirm(
+fn confirm_settlement(
     draft: &mut Draft<'_>,
     order: &Pay,
     id: &str,
@@ -152,27 +162,27 @@ fn confirm(
     if job.payer != Some(from) {
         // Another owner's job is treated as unknown, but its id can no longer be paid for
         // elsewhere.
-        return Err(Refusal::NotWhatWasPaid { paid: Credits::ZERO });
+        return Err(Refusal::PaymentMismatch { paid: Credits::ZERO });
     }
     if job.state != State::Completed {
         return Err(Refusal::JobNotPaid { pending: !job.state.is_final() });
     }
-    let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
+    let paid = job.result.as_ref().map_or(Credits::ZERO, |report| report.paid);
     if owners != Some((from, to)) || order.amount != paid {
-        return Err(Refusal::NotWhatWasPaid { paid });
+        return Err(Refusal::PaymentMismatch { paid });
     }
     let payment = claim::payment(order.origin, from, id);
     if let Some(answer) = already_settled(draft, order, payment)? {
         return Ok(answer);
     }
-    let transfer = note(draft, order, from, to, true)?;
-    draft.claim(payment, Target::Transfer(transfer.id));
-    draft.event(Event::SettlementConfirmed { job: job.id });
-    Ok(Answer::Paid { transfer, repeated: false })
+    let transfer = record_transfer(draft, order, from, to, true)?;
+    draft.add_claim(payment, ClaimTarget::Transfer(transfer.id));
+    draft.add_event(Event::SettlementConfirmed { job: job.id });
+    Ok(Answer::Transfer { transfer, repeated: false })
 }
 
 /// A payment for which the hub has no job: between owners, once per job named.
-fn pay_once(
+fn transfer_once(
     draft: &mut Draft<'_>,
     order: &Pay,
     job: Option<&String>,
@@ -192,20 +202,27 @@ fn pay_once(
         Err(unknown) => return Err(unknown),
     };
     if from == to {
-        return Err(Refusal::PaysItself);
+        return Err(Refusal::SelfPayment);
     }
-    let about = About { transfer: Some(draft.next.transfer), ..About::default() };
-    post(draft, Kind::Transfer, Pocket::open(from), Pocket::open(to), order.amount, about)?;
-    let transfer = note(draft, order, from, to, false)?;
+    let about = EntryContext { transfer: Some(draft.next.transfer), ..EntryContext::default() };
+    post(
+        draft,
+        EntryKind::Transfer,
+        SubAccount::available(from),
+        SubAccount::available(to),
+        order.amount,
+        about,
+    )?;
+    let transfer = record_transfer(draft, order, from, to, false)?;
     if let (Some(payment), Some(id)) = (payment, job) {
-        draft.claim(payment, Target::Transfer(transfer.id));
+        draft.add_claim(payment, ClaimTarget::Transfer(transfer.id));
         let taken = claim::job(order.origin, id);
-        if draft.claimed(taken).is_none() {
-            draft.claim(taken, Target::PaidElsewhere(transfer.id));
+        if draft.claim_target(taken).is_none() {
+            draft.add_claim(taken, ClaimTarget::PaidElsewhere(transfer.id));
         }
     }
-    draft.event(Event::Transferred { from, to, amount: order.amount });
-    Ok(Answer::Paid { transfer, repeated: false })
+    draft.add_event(Event::Transferred { from, to, amount: order.amount });
+    Ok(Answer::Transfer { transfer, repeated: false })
 }
 
 /// The answer if the job was paid before: the first transfer, or its id.
@@ -214,41 +231,44 @@ fn already_settled(
     order: &Pay,
     payment: crate::alias::Digest,
 ) -> Result<Option<Answer>, Refusal> {
-    let Some(Target::Transfer(id)) = draft.claimed(payment) else { return Ok(None) };
+    let Some(ClaimTarget::Transfer(id)) = draft.claim_target(payment) else { return Ok(None) };
     let first = draft.world.transfer(id).ok_or(Refusal::IdTaken)?.clone();
-    if order.named {
-        return Err(Refusal::AlreadySettled { by: first.foreign.clone() });
+    if order.id_given {
+        return Err(Refusal::AlreadySettled { by: first.foreign_id.clone() });
     }
     let same = first.amount == order.amount
         && draft.owner(first.to).is_some_and(|owner| owner.name == order.to);
     if !same {
         return Err(Refusal::SameIdOtherContent);
     }
-    Ok(Some(Answer::Paid { transfer: first, repeated: true }))
+    Ok(Some(Answer::Transfer { transfer: first, repeated: true }))
 }
 
 /// Stores the payment forever.
-fn note(
+fn record_transfer(
     draft: &mut Draft<'_>,
     order: &Pay,
     from: OwnerId,
     to: OwnerId,
     settled_by_hold: bool,
 ) -> Result<Arc<Transfer>, Refusal> {
-    let left = |owner| draft.owner(owner).map(|owner| owner.available).ok_or(Refusal::NotYours);
+    let left = |owner| draft.owner(owner).map(|owner| owner.available).ok_or(Refusal::NotFound);
     let transfer = Transfer {
         id: draft.next.transfer,
-        foreign: order.foreign.clone(),
+        foreign_id: order.foreign_id.clone(),
         from,
         to,
         amount: order.amount,
         job: order.job.clone(),
         at: draft.now,
         settled_by_hold,
-        payer_left: left(from)?,
-        payee_left: left(to)?,
+        payer_balance: left(from)?,
+        payee_balance: left(to)?,
         content: order.content,
     };
-    draft.claim(claim::transfer(order.origin, &order.foreign), Target::Transfer(transfer.id));
-    Ok(draft.transfer(transfer))
+    draft.add_claim(
+        claim::transfer(order.origin, &order.foreign_id),
+        ClaimTarget::Transfer(transfer.id),
+    );
+    Ok(draft.add_transfer(transfer))
 }

@@ -22,9 +22,9 @@ use crate::time::Timestamp;
 pub struct Entry {
     pub id: EntryId,
     pub at: Timestamp,
-    pub kind: Kind,
-    pub from: Pocket,
-    pub to: Pocket,
+    pub kind: EntryKind,
+    pub from: SubAccount,
+    pub to: SubAccount,
     pub amount: Credits,
     pub job: Option<JobId>,
     pub transfer: Option<TransferId>,
@@ -32,17 +32,17 @@ pub struct Entry {
     pub before_from: Option<EntryId>,
     pub before_to: Option<EntryId>,
     /// SHA-256 over the previous entry's hash and this entry's content.
-    pub hash: Hash,
+    pub hash: EntryHash,
 }
 
 /// A full SHA-256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hash(#[serde(with = "crate::hex")] pub [u8; 32]);
+pub struct EntryHash(#[serde(with = "crate::hex")] pub [u8; 32]);
 
 /// Why credits moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum EntryKind {
     Grant,
     Burn,
     Transfer,
@@ -53,14 +53,14 @@ pub enum Kind {
 
 /// One of an owner's two sub-accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Pocket {
+pub struct SubAccount {
     pub owner: OwnerId,
     pub held: bool,
 }
 
-impl Pocket {
+impl SubAccount {
     /// What the owner can spend.
-    pub fn open(owner: OwnerId) -> Self {
+    pub fn available(owner: OwnerId) -> Self {
         Self { owner, held: false }
     }
 
@@ -70,7 +70,7 @@ impl Pocket {
     }
 }
 
-impl Kind {
+impl EntryKind {
     /// Its name in the store and in the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Kind {
 
 impl Entry {
     /// The hash this entry must have after an entry with hash `previous`.
-    pub fn chained(&self, previous: Hash) -> Hash {
+    pub fn chain_hash(&self, previous: EntryHash) -> EntryHash {
         let mut hash = Sha256::new();
         hash.update(previous.0);
         for number in [
@@ -108,11 +108,11 @@ impl Entry {
         ] {
             hash.update(number.to_be_bytes());
         }
-        Hash(hash.finalize().into())
+        EntryHash(hash.finalize().into())
     }
 
     /// The previous entry of one owner.
-    pub fn before(&self, owner: OwnerId) -> Option<EntryId> {
+    pub fn previous_entry_of(&self, owner: OwnerId) -> Option<EntryId> {
         if self.from.owner == owner { self.before_from } else { self.before_to }
     }
 }
@@ -122,7 +122,8 @@ impl Entry {
 pub struct Transfer {
     pub id: TransferId,
     /// The payer's id for it.
-    pub foreign: String,
+    #[serde(rename = "foreign")]
+    pub foreign_id: String,
     pub from: OwnerId,
     pub to: OwnerId,
     pub amount: Credits,
@@ -131,7 +132,9 @@ pub struct Transfer {
     pub at: Timestamp,
     /// True if the job's hold had already paid and nothing moved now.
     pub settled_by_hold: bool,
-    pub payer_left: Credits,
-    pub payee_left: Credits,
+    #[serde(rename = "payer_left")]
+    pub payer_balance: Credits,
+    #[serde(rename = "payee_left")]
+    pub payee_balance: Credits,
     pub content: Digest,
 }

@@ -1,6 +1,6 @@
 //! Posting ledger entries: the only place where balances change.
 
-use super::{Entry, Hash, Kind, Pocket};
+use super::{Entry, EntryHash, EntryKind, SubAccount};
 use crate::draft::Draft;
 use crate::id::{JobId, OwnerId, TransferId};
 use crate::money::Credits;
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct About {
+pub struct EntryContext {
     pub job: Option<JobId>,
     pub transfer: Option<TransferId>,
 }
@@ -17,23 +17,23 @@ pub struct About {
 /// Moves `amount` between two sub-accounts and adds the entry. Nothing moves if it is not covered.
 pub fn post(
     draft: &mut Draft<'_>,
-    kind: Kind,
-    from: Pocket,
-    to: Pocket,
+    kind: EntryKind,
+    from: SubAccount,
+    to: SubAccount,
     amount: Credits,
-    about: About,
+    about: EntryContext,
 ) -> Result<(), Refusal> {
     if amount.is_zero() {
         return Ok(());
     }
     if amount < Credits::ZERO {
-        return Err(Refusal::NothingToMove);
+        return Err(Refusal::AmountNotPositive);
     }
-    let left = taken(draft, from, amount)?;
-    let before_from = put(draft, from, left)?.newest;
+    let left = balance_after_debit(draft, from, amount)?;
+    let before_from = set_balance(draft, from, left)?.newest_entry;
     // Read after the debit: both sub-accounts may belong to one owner.
-    let grown = balance(draft, to)?.plus(amount).ok_or(Refusal::Overflow)?;
-    let before_to = put(draft, to, grown)?.newest;
+    let grown = balance(draft, to)?.checked_add(amount).ok_or(Refusal::Overflow)?;
+    let before_to = set_balance(draft, to, grown)?.newest_entry;
 
     let mut entry = Entry {
         id: draft.next.entry,
@@ -46,45 +46,49 @@ pub fn post(
         transfer: about.transfer,
         before_from,
         before_to,
-        hash: Hash::default(),
+        hash: EntryHash::default(),
     };
-    entry.hash = entry.chained(draft.next.chain);
+    entry.hash = entry.chain_hash(draft.next.chain);
     draft.next.chain = entry.hash;
     draft.next.entry = entry.id.next();
     for owner in [from.owner, to.owner] {
-        draft.owner_mut(owner).newest = Some(entry.id);
+        draft.owner_mut(owner).newest_entry = Some(entry.id);
     }
     if kind.is_payment() {
-        draft.owner_mut(from.owner).movements += 1;
+        draft.owner_mut(from.owner).payment_count += 1;
         if to.owner != from.owner {
-            draft.owner_mut(to.owner).movements += 1;
+            draft.owner_mut(to.owner).payment_count += 1;
         }
         draft.next.payments += 1;
         // A statistic that overflows stays at its maximum; it never blocks a payment.
         let full = Credits::from_micros(i64::MAX);
-        draft.next.volume = draft.next.volume.plus(amount).unwrap_or(full);
+        draft.next.volume = draft.next.volume.checked_add(amount).unwrap_or(full);
     }
     draft.entries.push(entry);
     Ok(())
 }
 
-fn balance(draft: &Draft<'_>, pocket: Pocket) -> Result<Credits, Refusal> {
-    let owner = draft.owner(pocket.owner).ok_or(Refusal::NotYours)?;
+fn balance(draft: &Draft<'_>, pocket: SubAccount) -> Result<Credits, Refusal> {
+    let owner = draft.owner(pocket.owner).ok_or(Refusal::NotFound)?;
     Ok(if pocket.held { owner.held } else { owner.available })
 }
 
 /// The balance after the debit; only the issue account may go below zero.
-fn taken(draft: &Draft<'_>, pocket: Pocket, amount: Credits) -> Result<Credits, Refusal> {
+fn balance_after_debit(
+    draft: &Draft<'_>,
+    pocket: SubAccount,
+    amount: Credits,
+) -> Result<Credits, Refusal> {
     let have = balance(draft, pocket)?;
-    if pocket == Pocket::open(Owner::ISSUANCE) {
-        return have.overdraw(amount).ok_or(Refusal::Overflow);
+    if pocket == SubAccount::available(Owner::ISSUANCE) {
+        return have.checked_sub(amount).ok_or(Refusal::Overflow);
     }
-    have.pay(amount).ok_or(Refusal::TooFewCredits)
+    have.checked_pay(amount).ok_or(Refusal::TooFewCredits)
 }
 
-fn put<'d>(
+fn set_balance<'d>(
     draft: &'d mut Draft<'_>,
-    pocket: Pocket,
+    pocket: SubAccount,
     amount: Credits,
 ) -> Result<&'d Owner, Refusal> {
     let owner = draft.owner_mut(pocket.owner);
@@ -103,23 +107,44 @@ pub fn hold(
     amount: Credits,
     job: JobId,
 ) -> Result<(), Refusal> {
-    let about = About { job: Some(job), ..About::default() };
-    post(draft, Kind::Hold, Pocket::open(payer), Pocket::held(payer), amount, about)
+    let about = EntryContext { job: Some(job), ..EntryContext::default() };
+    post(
+        draft,
+        EntryKind::Hold,
+        SubAccount::available(payer),
+        SubAccount::held(payer),
+        amount,
+        about,
+    )
 }
 
 /// Ends a hold: `paid` goes to the worker's owner, the rest back to the payer.
-pub fn resolve(
+pub fn resolve_hold(
     draft: &mut Draft<'_>,
     payer: OwnerId,
     held: Credits,
     pay: Option<(OwnerId, Credits)>,
     job: JobId,
 ) -> Result<(), Refusal> {
-    let about = About { job: Some(job), ..About::default() };
+    let about = EntryContext { job: Some(job), ..EntryContext::default() };
     let mut rest = held;
     if let Some((payee, paid)) = pay {
-        rest = held.pay(paid).ok_or(Refusal::TooFewCredits)?;
-        post(draft, Kind::Capture, Pocket::held(payer), Pocket::open(payee), paid, about)?;
+        rest = held.checked_pay(paid).ok_or(Refusal::TooFewCredits)?;
+        post(
+            draft,
+            EntryKind::Capture,
+            SubAccount::held(payer),
+            SubAccount::available(payee),
+            paid,
+            about,
+        )?;
     }
-    post(draft, Kind::Release, Pocket::held(payer), Pocket::open(payer), rest, about)
+    post(
+        draft,
+        EntryKind::Release,
+        SubAccount::held(payer),
+        SubAccount::available(payer),
+        rest,
+        about,
+    )
 }

@@ -5,8 +5,8 @@
 //! other protocols produce records as well. The protocol writes the text through a [`Scribe`] while
 //! the step is decided, so a published record never changes.
 
-pub mod submission;
 pub mod publish;
+pub mod submission;
 #[cfg(test)]
 mod tests;
 
@@ -22,41 +22,44 @@ use crate::id::PostingId;
 use crate::notice::Notice;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-pub use submission::{Deed, Opening, Post};
+pub use submission::{MarketJobRequest, MarketOrder, MarketSubmission};
 
 /// A protocol with a public record, and its recorder.
 #[derive(Clone, Debug)]
 pub struct Market {
     pub protocol: Protocol,
-    pub scribe: Arc<dyn Scribe>,
+    pub recorder: Arc<dyn MarketRecorder>,
 }
 
 /// One step, as published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Posting {
+pub struct MarketRecord {
     pub id: PostingId,
     pub at: Timestamp,
     /// The order it results from; `None` for a step without an order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of: Option<String>,
+    #[serde(rename = "of")]
+    pub order_id: Option<String>,
     /// Whether it is in the public list.
-    pub shown: bool,
+    #[serde(rename = "shown")]
+    pub is_public: bool,
     /// In the protocol's own format.
     pub text: String,
     /// The query, if part of the answer is not stored but computed at each read: an order that only
     /// reads must not make the record longer than itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<String>,
+    #[serde(rename = "question")]
+    pub query: Option<String>,
 }
 
 /// Writes what a market publishes.
-pub trait Scribe: Send + Sync + fmt::Debug {
+pub trait MarketRecorder: Send + Sync + fmt::Debug {
     /// The content for a step.
-    fn write(&self, step: &Step<'_, '_>) -> Written;
+    fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent;
 }
 
 /// What happened in one step.
-pub struct Step<'a, 'w> {
+pub struct MarketStep<'a, 'w> {
     /// The state after the step.
     pub draft: &'a Draft<'w>,
     /// The result of the order, if there was one.
@@ -64,14 +67,14 @@ pub struct Step<'a, 'w> {
     /// The notices to agents of the market.
     pub notices: Vec<Arc<Notice>>,
     /// The number of orders submitted before this one, or until now.
-    pub posts: u64,
+    pub order_count: u64,
     /// The number of the first message that is sent.
     pub first_message: u64,
 }
 
 /// The text of a step, and how many messages it contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct RecordContent {
     pub text: String,
     pub messages: u64,
     pub shown: bool,

@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use super::{Posting, Scribe, Step, Written};
-use crate::alias::{Protocol, Target, claim};
+use super::{MarketRecord, MarketRecorder, MarketStep, RecordContent};
+use crate::alias::{ClaimTarget, Protocol, claim};
 use crate::answer::Answer;
 use crate::draft::Draft;
 use crate::id::{NoticeId, PostingId};
 use crate::job::{Job, Selection, State};
-use crate::notice::{News, Notice};
+use crate::notice::{Notice, NoticeKind};
 use crate::refusal::Refusal;
 
 /// The notices of this step that concern the market: those to its agents, and assignments of its
 /// jobs to others.
-fn told(draft: &Draft<'_>, market: Protocol) -> Vec<Arc<Notice>> {
+fn market_notices(draft: &Draft<'_>, market: Protocol) -> Vec<Arc<Notice>> {
     let ours = |notice: &&Arc<Notice>| {
         let agent = notice.to.and_then(|to| draft.agent(to));
         agent.is_some_and(|agent| agent.home == market)
     };
     let own = draft.notices().iter().filter(ours).cloned();
-    own.chain(given_away(draft, market)).collect()
+    own.chain(external_assignments(draft, market)).collect()
 }
 
 /// Assignments of the market's jobs to agents of other protocols in this step, whenever each of
 /// them is notified.
-fn given_away(draft: &Draft<'_>, market: Protocol) -> impl Iterator<Item = Arc<Notice>> {
-    draft.touched_jobs().filter(move |job| job.origin == market).filter_map(move |job| {
+fn external_assignments(draft: &Draft<'_>, market: Protocol) -> impl Iterator<Item = Arc<Notice>> {
+    draft.changed_jobs().filter(move |job| job.origin == market).filter_map(move |job| {
         let before = draft.world.job(job.id).map_or(0, |before| before.epoch);
-        let worker = job.in_hand_of().filter(|_| job.epoch > before)?;
+        let worker = job.active_worker().filter(|_| job.epoch > before)?;
         draft.agent(worker).filter(|worker| worker.home != market)?;
-        let news = News::Assigned { job: job.id, epoch: job.epoch };
+        let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
         let (id, to, at) = (NoticeId::default(), Some(worker), draft.now);
         Some(Arc::new(Notice { id, to, position: 0, before: None, at, news }))
     })
@@ -37,80 +37,88 @@ fn given_away(draft: &Draft<'_>, market: Protocol) -> impl Iterator<Item = Arc<N
 
 /// Publishes the result of an order. If an order may close an auction, its notices to others are a
 /// separate step: the bidder's answer must not reveal the winner.
-pub(super) fn order(
+pub(super) fn publish_order(
     draft: &mut Draft<'_>,
-    (market, scribe): (Protocol, &dyn Scribe),
+    (market, scribe): (Protocol, &dyn MarketRecorder),
     id: &str,
     outcome: Result<&Answer, &Refusal>,
     closes: bool,
 ) -> PostingId {
-    let notices = told(draft, market);
-    let apart = closes && closed(draft, market).next().is_some();
+    let notices = market_notices(draft, market);
+    let apart = closes && closed_auctions(draft, market).next().is_some();
     let (own, others) = if apart { (Vec::new(), notices) } else { (notices, Vec::new()) };
-    let posting = write(draft, scribe, Some((id, outcome)), own);
+    let posting = write_record(draft, scribe, Some((id, outcome)), own);
     if apart {
         // The result of the auction is public, while the bidder's own recorder would show it only
         // to the bidder.
         let public = draft.world.market.clone();
-        let scribe = public.as_ref().map_or(scribe, |public| &*public.scribe);
-        by_itself(draft, market, scribe, others);
+        let scribe = public.as_ref().map_or(scribe, |public| &*public.recorder);
+        publish_step(draft, market, scribe, others);
     }
     posting
 }
 
 /// Publishes what happened without an order, if it concerns the market.
-pub fn rest(draft: &mut Draft<'_>) {
+pub fn publish_without_order(draft: &mut Draft<'_>) {
     let Some(market) = draft.world.market.clone() else { return };
-    let notices = told(draft, market.protocol);
+    let notices = market_notices(draft, market.protocol);
     // An auction may end without any notice to the market's agents; its end is published
     // nevertheless.
-    if !notices.is_empty() || closed(draft, market.protocol).next().is_some() {
-        by_itself(draft, market.protocol, &*market.scribe, notices);
+    if !notices.is_empty() || closed_auctions(draft, market.protocol).next().is_some() {
+        publish_step(draft, market.protocol, &*market.recorder, notices);
     }
 }
 
-fn by_itself(
+fn publish_step(
     draft: &mut Draft<'_>,
     market: Protocol,
-    scribe: &dyn Scribe,
+    scribe: &dyn MarketRecorder,
     notices: Vec<Arc<Notice>>,
 ) {
-    let posting = write(draft, scribe, None, notices);
+    let posting = write_record(draft, scribe, None, notices);
     // The result of an auction is published once. A repeated auction is separate.
-    let first = closed(draft, market).filter(|job| job.round.is_none_or(|round| round.number == 1));
-    let names: Vec<_> = first.map(|job| claim::closed(market, &job.foreign)).collect();
+    let first = closed_auctions(draft, market)
+        .filter(|job| job.round.is_none_or(|round| round.number == 1));
+    let names: Vec<_> = first.map(|job| claim::closed_auction(market, &job.foreign_id)).collect();
     for name in names {
-        draft.claim(name, Target::Posting(posting));
+        draft.add_claim(name, ClaimTarget::MarketRecord(posting));
     }
 }
 
 /// Auctions of the market that this step closed.
-fn closed<'d>(draft: &'d Draft<'_>, market: Protocol) -> impl Iterator<Item = &'d Job> {
-    draft.touched_jobs().filter(move |job| {
+fn closed_auctions<'d>(draft: &'d Draft<'_>, market: Protocol) -> impl Iterator<Item = &'d Job> {
+    draft.changed_jobs().filter(move |job| {
         let auction = matches!(job.selection, Selection::Auction { .. }) && job.origin == market;
         let before = draft.world.job(job.id).map(|before| before.state);
         auction && before == Some(State::Negotiating) && job.state != State::Negotiating
     })
 }
 
-fn write(
+fn write_record(
     draft: &mut Draft<'_>,
-    scribe: &dyn Scribe,
+    scribe: &dyn MarketRecorder,
     order: Option<(&str, Result<&Answer, &Refusal>)>,
     notices: Vec<Arc<Notice>>,
 ) -> PostingId {
-    let id = draft.next.posting;
-    let written = scribe.write(&Step {
+    let id = draft.next.market_record;
+    let written = scribe.write(&MarketStep {
         draft,
         outcome: order.map(|(_, outcome)| outcome),
         notices,
-        posts: draft.next.posts,
-        first_message: draft.next.sent,
+        order_count: draft.next.market_orders,
+        first_message: draft.next.market_messages,
     });
-    draft.next.posting = id.next();
-    draft.next.sent += written.messages;
+    draft.next.market_record = id.next();
+    draft.next.market_messages += written.messages;
     let of = order.map(|(name, _)| name.to_owned());
-    let Written { text, shown, question, .. } = written;
-    draft.posting(Posting { id, at: draft.now, of, shown, text, question });
+    let RecordContent { text, shown, question, .. } = written;
+    draft.add_market_record(MarketRecord {
+        id,
+        at: draft.now,
+        order_id: of,
+        is_public: shown,
+        text,
+        query: question,
+    });
     id
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Scribe, publish};
+use super::{MarketRecorder, publish};
 use crate::agent::{registration, suspension};
-use crate::alias::{Protocol, Target, claim};
+use crate::alias::{ClaimTarget, Protocol, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
-use crate::command::{Enrol, JobRef, OpenJob, ReportWork};
+use crate::command::{JobRef, OpenJob, Registration, ReportResult};
 use crate::draft::Draft;
 use crate::id::AgentId;
 use crate::job::{Requester, offer, open, work};
@@ -19,21 +19,21 @@ use crate::world::World;
 
 /// A signed order submitted to a market.
 #[derive(Clone, Debug)]
-pub struct Post {
+pub struct MarketSubmission {
     pub market: Protocol,
     /// Its unique id.
     pub id: String,
-    pub deed: Deed,
+    pub order: MarketOrder,
     /// Writes the result.
-    pub scribe: Arc<dyn Scribe>,
+    pub recorder: Arc<dyn MarketRecorder>,
 }
 
 /// What an order asks for.
 #[derive(Clone, Debug)]
-pub enum Deed {
-    Enrol(Box<Enrol>),
-    Open(Box<Opening>),
-    Report(Box<ReportWork>),
+pub enum MarketOrder {
+    Register(Box<Registration>),
+    OpenJob(Box<MarketJobRequest>),
+    ReportResult(Box<ReportResult>),
     Decline {
         job: JobRef,
         by: AgentId,
@@ -51,82 +51,86 @@ pub enum Deed {
     /// Tries queued jobs again.
     Dispatch,
     /// Only records the order.
-    Nothing,
+    RecordOnly,
 }
 
 /// Opens a job, and registers its requester first if it is unknown.
 #[derive(Clone, Debug)]
-pub struct Opening {
+pub struct MarketJobRequest {
     pub order: OpenJob,
     /// How to register the requester, if it is unknown. It then becomes the job's requester.
-    pub newcomer: Option<Enrol>,
+    pub registration: Option<Registration>,
 }
 
 /// Executes an order. Every order gets a record of its result, even if it is refused.
-pub fn post(world: &World, order: Post, now: Timestamp) -> (Changes, Answer) {
-    let name = claim::posted(order.market, &order.id);
+pub fn submit(world: &World, order: MarketSubmission, now: Timestamp) -> (Changes, Answer) {
+    let name = claim::market_order(order.market, &order.id);
     let mut draft = Draft::new(world, now);
-    if let Some(Target::Posting(posting)) = draft.claimed(name) {
-        return (Changes::default(), Answer::Posted { posting, repeated: true });
+    if let Some(ClaimTarget::MarketRecord(posting)) = draft.claim_target(name) {
+        return (Changes::default(), Answer::MarketOrder { record: posting, repeated: true });
     }
-    let closes = matches!(order.deed, Deed::Offer { .. } | Deed::Decline { .. });
-    let outcome = carry_out(&mut draft, order.deed);
+    let closes = matches!(order.order, MarketOrder::Offer { .. } | MarketOrder::Decline { .. });
+    let outcome = execute(&mut draft, order.order);
     if outcome.is_err() {
         // An order refused half-way changes nothing.
         draft = Draft::new(world, now);
     }
-    let told = (order.market, &*order.scribe);
-    let posting = publish::order(&mut draft, told, &order.id, outcome.as_ref(), closes);
-    draft.claim(name, Target::Posting(posting));
-    draft.next.posts += 1;
-    (draft.finish(), Answer::Posted { posting, repeated: false })
+    let told = (order.market, &*order.recorder);
+    let posting = publish::publish_order(&mut draft, told, &order.id, outcome.as_ref(), closes);
+    draft.add_claim(name, ClaimTarget::MarketRecord(posting));
+    draft.next.market_orders += 1;
+    (draft.into_changes(), Answer::MarketOrder { record: posting, repeated: false })
 }
 
-fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
-    if let Some(by) = by(&deed) {
-        suspension::refuse(draft, by)?;
+fn execute(draft: &mut Draft<'_>, deed: MarketOrder) -> Result<Answer, Refusal> {
+    if let Some(by) = order_author(&deed) {
+        suspension::ensure_not_suspended(draft, by)?;
     }
     match deed {
-        Deed::Enrol(order) => registration::enrol(draft, *order),
-        Deed::Open(opening) => {
-            let Opening { mut order, newcomer } = *opening;
+        MarketOrder::Register(order) => registration::register(draft, *order),
+        MarketOrder::OpenJob(opening) => {
+            let MarketJobRequest { mut order, registration: newcomer } = *opening;
             if let Some(newcomer) = newcomer {
                 // It may have registered since it was looked up.
-                let known = draft.world.agent_named(newcomer.home, &newcomer.native);
-                let agent = known.map_or_else(|| registration::arrive(draft, &newcomer), Ok)?;
+                let known = draft.world.agent_by_alias(newcomer.home, &newcomer.native_id);
+                let agent = known
+                    .map_or_else(|| registration::register_on_first_order(draft, &newcomer), Ok)?;
                 order.requester = Requester::Agent(agent);
             }
             open::open(draft, order)
         }
-        Deed::Report(said) => work::report(draft, *said),
-        Deed::Decline { job, by } => {
+        MarketOrder::ReportResult(said) => work::report_result(draft, *said),
+        MarketOrder::Decline { job, by } => {
             let answer = offer::pass_or_decline(draft, &job, by)?;
-            open::dispatch(draft);
+            open::dispatch_queue(draft);
             Ok(answer)
         }
-        Deed::Offer { job, by, price } => offer::bid(draft, &job, by, price, ""),
-        Deed::Read { agent, up_to } => {
-            let mailbox = draft.mailbox(agent);
+        MarketOrder::Offer { job, by, price } => offer::place_bid(draft, &job, by, price, ""),
+        MarketOrder::Read { agent, up_to } => {
+            let mailbox = draft.inbox(agent);
             match mailbox.acked < up_to.min(mailbox.head) {
                 true => Ok(message::ack(draft, agent, up_to)),
                 // Another reader was faster, or there is nothing to read.
-                false => Err(Refusal::NotYours),
+                false => Err(Refusal::NotFound),
             }
         }
-        Deed::Dispatch => {
-            open::dispatch(draft);
+        MarketOrder::Dispatch => {
+            open::dispatch_queue(draft);
             Ok(Answer::Done)
         }
-        Deed::Nothing => Ok(Answer::Done),
+        MarketOrder::RecordOnly => Ok(Answer::Done),
     }
 }
 
 /// The order's author, for orders whose rules do not check suspension themselves.
-fn by(deed: &Deed) -> Option<AgentId> {
+fn order_author(deed: &MarketOrder) -> Option<AgentId> {
     match deed {
-        Deed::Report(said) => Some(said.by),
-        Deed::Decline { by, .. } | Deed::Offer { by, .. } => Some(*by),
-        Deed::Read { agent, .. } => Some(*agent),
-        Deed::Enrol(_) | Deed::Open(_) | Deed::Dispatch | Deed::Nothing => None,
+        MarketOrder::ReportResult(said) => Some(said.by),
+        MarketOrder::Decline { by, .. } | MarketOrder::Offer { by, .. } => Some(*by),
+        MarketOrder::Read { agent, .. } => Some(*agent),
+        MarketOrder::Register(_)
+        | MarketOrder::OpenJob(_)
+        | MarketOrder::Dispatch
+        | MarketOrder::RecordOnly => None,
     }
 }

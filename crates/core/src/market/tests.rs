@@ -8,14 +8,14 @@ mod publishing;
 mod resting;
 mod tallies;
 
-use super::{Deed, Opening};
-use crate::alias::{Target, claim};
-use crate::command::{Enrol, JobRef, OpenJob};
+use super::{MarketJobRequest, MarketOrder};
+use crate::alias::{ClaimTarget, claim};
+use crate::command::{JobRef, OpenJob, Registration};
 use crate::id::{AgentId, JobId, PostingId};
 use crate::job::{Policy, Selection};
-use crate::notice::News;
-use crate::testkit::market::Told;
-use crate::testkit::{AWAY, HOME, Scene, credits, enrolment};
+use crate::notice::NoticeKind;
+use crate::testkit::market::ParsedRecord;
+use crate::testkit::{AWAY, HOME, TestHub, credits, registration};
 use crate::time::Millis;
 use crate::world::Rules;
 
@@ -29,87 +29,88 @@ const TASK: Policy = Policy {
     next_when_failed: true,
     queue_unmatched: false,
     presence_first: false,
-    queue_later: true,
+    queue_after_failure: true,
     unpaid: false,
     cancel_any_time: false,
-    absent_too: false,
+    allow_offline_worker: false,
     not_before: None,
     requester_waits: false,
 };
 
 /// A hub with a market and one client of it that can pay.
-fn market() -> (Scene, AgentId) {
-    let mut scene = Scene::with_market(Rules::default(), HOME);
-    let client = scene.client("client", "rich", "100");
+fn market() -> (TestHub, AgentId) {
+    let mut scene = TestHub::with_market(Rules::default(), HOME);
+    let client = scene.register_client("client", "rich", "100");
     (scene, client)
 }
 
 /// Three agents of the market with three owners, in order of registration.
-fn three(scene: &mut Scene) -> [AgentId; 3] {
-    ["a", "b", "c"].map(|name| scene.worker(name, &format!("owner-{name}"), &[("sum", "70")]))
+fn three(scene: &mut TestHub) -> [AgentId; 3] {
+    ["a", "b", "c"]
+        .map(|name| scene.register_worker(name, &format!("owner-{name}"), &[("sum", "70")]))
 }
 
 /// An agent of another protocol.
-fn stranger(scene: &mut Scene, native: &str, skills: &[(&str, &str)]) -> AgentId {
-    let order = enrolment(native, &format!("owner-{native}"), skills);
-    scene.enrol(Enrol { home: AWAY, ..order }).unwrap()
+fn stranger(scene: &mut TestHub, native: &str, skills: &[(&str, &str)]) -> AgentId {
+    let order = registration(native, &format!("owner-{native}"), skills);
+    scene.register(Registration { home: AWAY, ..order }).unwrap()
 }
 
 /// A task of the market.
-fn task(scene: &mut Scene, by: AgentId, budget: &str, selection: Selection) -> OpenJob {
-    OpenJob { selection, policy: TASK, ..scene.ask(by, "sum", budget) }
+fn task(scene: &mut TestHub, by: AgentId, budget: &str, selection: Selection) -> OpenJob {
+    OpenJob { selection, policy: TASK, ..scene.job_order(by, "sum", budget) }
 }
 
-fn auction(scene: &mut Scene, by: AgentId, budget: &str) -> OpenJob {
+fn auction(scene: &mut TestHub, by: AgentId, budget: &str) -> OpenJob {
     let closes = scene.now.plus(WINDOW);
     task(scene, by, budget, Selection::Auction { closes })
 }
 
-fn opening(order: OpenJob) -> Deed {
-    Deed::Open(Box::new(Opening { order, newcomer: None }))
+fn opening(order: OpenJob) -> MarketOrder {
+    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: None }))
 }
 
 /// Submits a task under its own id; returns its job.
-fn post_task(scene: &mut Scene, order: OpenJob) -> JobId {
-    let (id, job) = (order.foreign.clone(), scene.world.next.job);
-    assert_eq!(scene.posted(&id, opening(order)).outcome, "done");
+fn post_task(scene: &mut TestHub, order: OpenJob) -> JobId {
+    let (id, job) = (order.foreign_id.clone(), scene.world.next.job);
+    assert_eq!(scene.submit_and_read(&id, opening(order)).outcome, "done");
     job
 }
 
 /// An order under an unused id.
-fn post_new(scene: &mut Scene, deed: Deed) -> Told {
-    let id = format!("order-{}", scene.world.next.posts);
-    scene.posted(&id, deed)
+fn post_new(scene: &mut TestHub, deed: MarketOrder) -> ParsedRecord {
+    let id = format!("order-{}", scene.world.next.market_orders);
+    scene.submit_and_read(&id, deed)
 }
 
-fn bid(scene: &mut Scene, job: JobId, by: AgentId, price: &str) -> Told {
+fn bid(scene: &mut TestHub, job: JobId, by: AgentId, price: &str) -> ParsedRecord {
     let price = credits(price);
-    post_new(scene, Deed::Offer { job: JobRef::Id(job), by, price })
+    post_new(scene, MarketOrder::Offer { job: JobRef::Id(job), by, price })
 }
 
-fn pass(scene: &mut Scene, job: JobId, by: AgentId) -> Told {
-    post_new(scene, Deed::Decline { job: JobRef::Id(job), by })
+fn pass(scene: &mut TestHub, job: JobId, by: AgentId) -> ParsedRecord {
+    post_new(scene, MarketOrder::Decline { job: JobRef::Id(job), by })
 }
 
 /// The notices in a record.
-fn heard(told: &Told) -> Vec<(AgentId, News)> {
+fn heard(told: &ParsedRecord) -> Vec<(AgentId, NoticeKind)> {
     let one = |notice: crate::notice::Notice| (notice.to.unwrap_or_default(), notice.news);
     told.notices().into_iter().map(one).collect()
 }
 
 /// The record of how a job's auction ended.
-fn closing(scene: &Scene, job: JobId) -> Option<PostingId> {
-    let name = claim::closed(HOME, &scene.job(job).foreign);
+fn closing(scene: &TestHub, job: JobId) -> Option<PostingId> {
+    let name = claim::closed_auction(HOME, &scene.job(job).foreign_id);
     match scene.store.claim(name)?.target {
-        Target::Posting(id) => Some(id),
+        ClaimTarget::MarketRecord(id) => Some(id),
         other => panic!("{other:?}"),
     }
 }
 
 /// Restarts the hub from its stored rows.
-fn restart(scene: &mut Scene) {
+fn restart(scene: &mut TestHub) {
     let market = scene.world.market.clone();
-    scene.world = scene.store.rebuilt(scene.world.rules);
+    scene.world = scene.store.rebuild_world(scene.world.rules);
     scene.world.market = market;
 }
 

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, NoticeId};
-use crate::notice::{Kind, Notice};
+use crate::notice::{Notice, NoticeClass};
 
 /// The positions of an inbox. They start at 1 and have no gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mailbox {
+pub struct Inbox {
     pub agent: AgentId,
     /// Position of the newest notice; 0 when there is none.
     pub head: u64,
@@ -22,10 +22,11 @@ pub struct Mailbox {
     #[serde(default)]
     pub work_waiting: u64,
     /// The newest message the agent sent.
-    pub sent: Option<NoticeId>,
+    #[serde(rename = "sent")]
+    pub last_sent: Option<NoticeId>,
 }
 
-impl Mailbox {
+impl Inbox {
     /// The inbox of an agent that neither received nor sent anything.
     pub fn new(agent: AgentId) -> Self {
         Self {
@@ -36,7 +37,7 @@ impl Mailbox {
             newest: None,
             messages_waiting: 0,
             work_waiting: 0,
-            sent: None,
+            last_sent: None,
         }
     }
 
@@ -48,58 +49,58 @@ impl Mailbox {
         }
         self.head = notice.position;
         self.newest = Some(notice.id);
-        match notice.news.kind() {
-            Kind::Word => self.messages_waiting += 1,
-            Kind::Work => self.work_waiting += 1,
-            Kind::Own => {}
+        match notice.news.class() {
+            NoticeClass::FromOthers => self.messages_waiting += 1,
+            NoticeClass::Work => self.work_waiting += 1,
+            NoticeClass::OwnJob => {}
         }
     }
 
     /// Records a message the agent sent.
-    pub fn wrote(&mut self, notice: NoticeId) {
-        self.sent = self.sent.max(Some(notice));
+    pub fn record_sent(&mut self, notice: NoticeId) {
+        self.last_sent = self.last_sent.max(Some(notice));
     }
 
     /// The last position that needs no presenting.
-    pub fn read(&self) -> u64 {
+    pub fn read_position(&self) -> u64 {
         self.acked.max(self.presented)
     }
 
     /// The receiver acknowledges everything up to this position.
     pub fn ack(&mut self, up_to: u64) {
         self.acked = self.acked.max(up_to.min(self.head));
-        self.settle();
+        self.cap_waiting();
     }
 
     /// Everything up to this position was presented.
-    pub fn present(&mut self, up_to: u64) {
+    pub fn mark_presented(&mut self, up_to: u64) {
         self.presented = self.presented.max(up_to.min(self.head));
-        self.settle();
+        self.cap_waiting();
     }
 
     /// What counts towards the limit.
-    pub fn waiting(&self) -> u64 {
+    pub fn waiting_count(&self) -> u64 {
         self.messages_waiting + self.work_waiting
     }
 
     /// A message was delivered other than by reading the inbox.
-    pub fn arrived(&mut self, position: u64) {
-        if position == self.read() + 1 {
-            self.present(position);
-        } else if position > self.read() {
+    pub fn mark_delivered(&mut self, position: u64) {
+        if position == self.read_position() + 1 {
+            self.mark_presented(position);
+        } else if position > self.read_position() {
             self.messages_waiting = self.messages_waiting.saturating_sub(1);
         }
     }
 
     /// The agent listed or received its work other than by reading the inbox, so it knows the state
     /// of all its work.
-    pub fn took_work(&mut self) {
+    pub fn clear_work_waiting(&mut self) {
         self.work_waiting = 0;
     }
 
     /// All kinds share positions, so the waiting counts can only be bounded from above.
-    fn settle(&mut self) {
-        let rest = self.head - self.read();
+    fn cap_waiting(&mut self) {
+        let rest = self.head - self.read_position();
         self.messages_waiting = self.messages_waiting.min(rest);
         self.work_waiting = self.work_waiting.min(rest - self.messages_waiting);
     }

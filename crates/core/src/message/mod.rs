@@ -3,14 +3,14 @@
 pub mod inbox;
 
 use crate::agent::suspension;
-use crate::alias::{Target, claim};
+use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
 use crate::command::SendMessage;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Job, end, grace_period};
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 
 /// Agents one agent may block. The list is read for every message to it, so it stays short.
@@ -18,42 +18,51 @@ pub const BLOCKED_MAX: usize = 1_000;
 
 /// Adds a message to the receiver's inbox, and a delivery if a URL is given.
 pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal> {
-    let SendMessage { from, to, words, body, url, first_try, turn, by_operator } = order;
+    let SendMessage {
+        from,
+        to,
+        protocol: words,
+        body,
+        url,
+        first_try,
+        identity: turn,
+        by_operator,
+    } = order;
     if let Some(from) = from {
         draft.agent(from).filter(|agent| agent.active).ok_or(Refusal::NotAuthenticated)?;
-        suspension::refuse(draft, from)?;
+        suspension::ensure_not_suspended(draft, from)?;
     }
     let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
     if from.is_some_and(|from| receiver.blocks(from)) {
         return Err(Refusal::Blocked);
     }
     if let Some(turn) = &turn
-        && let Some(Target::Message { notice, content }) =
-            draft.claimed(claim::turn(from, to, turn))
+        && let Some(ClaimTarget::Message { notice, content }) =
+            draft.claim_target(claim::message(from, to, turn))
     {
         return match content == turn.content {
-            true => Ok(Answer::Sent { notice, repeated: true }),
+            true => Ok(Answer::Message { notice, repeated: true }),
             false => Err(Refusal::SameIdOtherContent),
         };
     }
-    if is_full(draft, to) {
+    if is_inbox_full(draft, to) {
         return Err(Refusal::InboxFull);
     }
-    let follows = from.and_then(|from| draft.mailbox(from).sent);
-    let news = News::Message { from, words, body, follows };
-    let notice = draft.tell_later(Some(to), news, url, first_try);
+    let follows = from.and_then(|from| draft.inbox(from).last_sent);
+    let news = NoticeKind::Message { from, protocol: words, body, previous: follows };
+    let notice = draft.notify_after(Some(to), news, url, first_try);
     if let Some(from) = from {
-        draft.mailbox_mut(from).wrote(notice);
+        draft.inbox_mut(from).record_sent(notice);
     }
     if let Some(turn) = turn {
-        let target = Target::Message { notice, content: turn.content };
-        draft.claim(claim::turn(from, to, &turn), target);
+        let target = ClaimTarget::Message { notice, content: turn.content };
+        draft.add_claim(claim::message(from, to, &turn), target);
     }
     // A message is its own record. History only records what the operator did in another's name.
     if let Some(from) = from.filter(|_| by_operator) {
-        draft.event(Event::SentByOperator { from, to });
+        draft.add_event(Event::SentByOperator { from, to });
     }
-    Ok(Answer::Sent { notice, repeated: false })
+    Ok(Answer::Message { notice, repeated: false })
 }
 
 /// Invitations may fill 1/`INVITATIONS_SHARE` of an inbox. The rest is kept for messages and work,
@@ -69,28 +78,30 @@ const WORK_SHARE: u64 = 2;
 const STRANGERS_SHARE: u64 = 8;
 
 /// Whether an agent's inbox is full for messages.
-pub fn is_full(draft: &Draft<'_>, agent: AgentId) -> bool {
+pub fn is_inbox_full(draft: &Draft<'_>, agent: AgentId) -> bool {
     let max = draft.world.rules.inbox_messages_max;
-    max > 0 && draft.mailbox(agent).waiting() >= max
+    max > 0 && draft.inbox(agent).waiting_count() >= max
 }
 
 /// Whether an agent can be notified of this job. Unread messages do not prevent it: work is also
 /// fetched and delivered in other ways.
-pub fn takes_work(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
-    let has_part = |max: u64| draft.mailbox(agent).work_waiting < max.div_ceil(WORK_SHARE);
+pub fn can_receive_work(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
+    let has_part = |max: u64| draft.inbox(agent).work_waiting < max.div_ceil(WORK_SHARE);
     match draft.world.rules.inbox_messages_max {
         0 => true,
-        max => takes_strangers(draft, agent, job) && (!is_full(draft, agent) || has_part(max)),
+        max => {
+            takes_strangers(draft, agent, job) && (!is_inbox_full(draft, agent) || has_part(max))
+        }
     }
 }
 
 /// Whether an agent can be invited to make an offer for this job.
-pub fn takes_invitations(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
+pub fn can_receive_invitations(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     match draft.world.rules.inbox_messages_max {
         0 => true,
         max => {
             takes_strangers(draft, agent, job)
-                && draft.mailbox(agent).waiting() < max.div_ceil(INVITATIONS_SHARE)
+                && draft.inbox(agent).waiting_count() < max.div_ceil(INVITATIONS_SHARE)
         }
     }
 }
@@ -98,7 +109,7 @@ pub fn takes_invitations(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
 /// Whether the job is not free work for a new owner or guest, or the inbox has room for such work.
 fn takes_strangers(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let room = strangers_room(draft.world.rules.inbox_messages_max);
-    draft.mailbox(agent).work_waiting < room || !end::is_free_for_a_stranger(draft, job, agent)
+    draft.inbox(agent).work_waiting < room || !end::is_free_for_new_owner(draft, job, agent)
 }
 
 /// How many notices about others' jobs may wait in an inbox that accepts one more free job of a new
@@ -109,49 +120,52 @@ pub fn strangers_room(max: u64) -> u64 {
 
 /// The agent listed its work or reported about it, so it knows the state of all its work.
 pub fn knows_work(draft: &mut Draft<'_>, agent: AgentId) {
-    if draft.mailbox(agent).work_waiting > 0 {
-        draft.mailbox_mut(agent).took_work();
+    if draft.inbox(agent).work_waiting > 0 {
+        draft.inbox_mut(agent).clear_work_waiting();
         // This change cannot be rebuilt from notices, so the row must be written.
-        draft.settle_mailbox(agent);
+        draft.persist_inbox(agent);
     }
 }
 
 /// Puts the command's original text into the receiver's inbox.
-pub fn pass_on(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
+pub fn forward(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
     let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
-    let said = draft.said.as_ref().ok_or(Refusal::NotAuthenticated)?;
+    let said = draft.original.as_ref().ok_or(Refusal::NotAuthenticated)?;
     if receiver.blocks(said.by) {
         return Err(Refusal::Blocked);
     }
-    if is_full(draft, to) {
+    if is_inbox_full(draft, to) {
         return Err(Refusal::InboxFull);
     }
-    let (from, words, body) = (said.by, said.words, said.body.clone());
-    let url = receiver.push_url().filter(|_| receiver.home == words);
-    let follows = draft.mailbox(from).sent;
-    let notice =
-        draft.tell(Some(to), News::Message { from: Some(from), words, body, follows }, url);
-    draft.mailbox_mut(from).wrote(notice);
+    let (from, words, body) = (said.by, said.protocol, said.body.clone());
+    let url = receiver.delivery_url().filter(|_| receiver.home == words);
+    let follows = draft.inbox(from).last_sent;
+    let notice = draft.notify(
+        Some(to),
+        NoticeKind::Message { from: Some(from), protocol: words, body, previous: follows },
+        url,
+    );
+    draft.inbox_mut(from).record_sent(notice);
     Ok(())
 }
 
 /// The receiver acknowledges everything up to this position.
 pub fn ack(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
-    draft.mailbox_mut(agent).ack(up_to);
-    draft.settle_mailbox(agent);
-    grace_period::read(draft, agent, up_to);
-    Answer::Position(draft.mailbox(agent).acked)
+    draft.inbox_mut(agent).ack(up_to);
+    draft.persist_inbox(agent);
+    grace_period::mark_read(draft, agent, up_to);
+    Answer::Position(draft.inbox(agent).acked)
 }
 
 /// A reader of the agent's inbox received everything up to this position.
-pub fn present(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
-    draft.mailbox_mut(agent).present(up_to);
-    grace_period::read(draft, agent, up_to);
+pub fn mark_presented(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
+    draft.inbox_mut(agent).mark_presented(up_to);
+    grace_period::mark_read(draft, agent, up_to);
     Answer::Done
 }
 
 /// Blocks or unblocks another agent's messages.
-pub fn block(
+pub fn set_blocked(
     draft: &mut Draft<'_>,
     agent: AgentId,
     whom: AgentId,
@@ -170,7 +184,7 @@ pub fn block(
         _ => return Ok(Answer::Done),
     }
     draft.put_agent(own);
-    draft.event(Event::AgentUpdated { agent });
+    draft.add_event(Event::AgentUpdated { agent });
     Ok(Answer::Done)
 }
 
@@ -179,23 +193,23 @@ mod tests {
     use super::*;
     use crate::alias::Digest;
     use crate::command::Command;
-    use crate::command::Turn;
+    use crate::command::MessageIdentity;
     use crate::id::NoticeId;
-    use crate::testkit::{Scene, said};
+    use crate::testkit::{TestHub, message};
     use crate::world::Rules;
 
-    fn post(scene: &mut Scene, from: AgentId, to: AgentId) -> Result<u64, Refusal> {
-        sent(scene, said(from, to, "hello")).map(|_| scene.world.mailbox(to).head)
+    fn post(scene: &mut TestHub, from: AgentId, to: AgentId) -> Result<u64, Refusal> {
+        sent(scene, message(from, to, "hello")).map(|_| scene.world.inbox(to).head)
     }
 
-    fn sent(scene: &mut Scene, order: SendMessage) -> Result<(NoticeId, bool), Refusal> {
-        match scene.run(Command::Send(Box::new(order)))? {
-            Answer::Sent { notice, repeated } => Ok((notice, repeated)),
+    fn sent(scene: &mut TestHub, order: SendMessage) -> Result<(NoticeId, bool), Refusal> {
+        match scene.run(Command::SendMessage(Box::new(order)))? {
+            Answer::Message { notice, repeated } => Ok((notice, repeated)),
             other => panic!("{other:?}"),
         }
     }
 
-    fn ack(scene: &mut Scene, agent: AgentId, up_to: u64) -> u64 {
+    fn ack(scene: &mut TestHub, agent: AgentId, up_to: u64) -> u64 {
         match scene.run(Command::Ack { agent, up_to }).unwrap() {
             Answer::Position(acked) => acked,
             other => panic!("{other:?}"),
@@ -204,39 +218,39 @@ mod tests {
 
     #[test]
     fn each_inbox_counts_for_itself_without_gap() {
-        let mut scene = Scene::default();
-        let [a, b, c] = ["a", "b", "c"].map(|name| scene.worker(name, name, &[]));
+        let mut scene = TestHub::default();
+        let [a, b, c] = ["a", "b", "c"].map(|name| scene.register_worker(name, name, &[]));
         assert_eq!(post(&mut scene, a, b), Ok(1));
         assert_eq!(post(&mut scene, a, c), Ok(1));
         assert_eq!(post(&mut scene, c, b), Ok(2));
         assert_eq!(post(&mut scene, b, b), Ok(3));
-        let inbox = scene.world.mailbox(b);
+        let inbox = scene.world.inbox(b);
         assert_eq!((inbox.head, inbox.acked, inbox.messages_waiting), (3, 0, 3));
-        assert_eq!(scene.world.mailbox(a).head, 0);
+        assert_eq!(scene.world.inbox(a).head, 0);
     }
 
     #[test]
     fn acknowledging_goes_forward_only_and_never_past_the_end() {
-        let mut scene = Scene::default();
-        let a = scene.worker("a", "a", &[]);
+        let mut scene = TestHub::default();
+        let a = scene.register_worker("a", "a", &[]);
         for _ in 0..3 {
             post(&mut scene, a, a).unwrap();
         }
         assert_eq!(ack(&mut scene, a, 2), 2);
         assert_eq!(ack(&mut scene, a, 1), 2);
         assert_eq!(ack(&mut scene, a, 99), 3);
-        assert_eq!(scene.world.mailbox(a).messages_waiting, 0);
+        assert_eq!(scene.world.inbox(a).messages_waiting, 0);
         assert_eq!(post(&mut scene, a, a), Ok(4));
     }
 
     #[test]
     fn a_full_inbox_refuses_until_something_is_read() {
-        let mut scene = Scene::new(Rules { inbox_messages_max: 2, ..Rules::default() });
-        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let mut scene = TestHub::new(Rules { inbox_messages_max: 2, ..Rules::default() });
+        let [a, b] = ["a", "b"].map(|name| scene.register_worker(name, name, &[]));
         post(&mut scene, a, b).unwrap();
         post(&mut scene, a, b).unwrap();
         assert_eq!(post(&mut scene, a, b), Err(Refusal::InboxFull));
-        assert_eq!(scene.world.mailbox(b).head, 2);
+        assert_eq!(scene.world.inbox(b).head, 2);
         ack(&mut scene, b, 1);
         assert_eq!(post(&mut scene, a, b), Ok(3));
         // Zero means no limit.
@@ -246,8 +260,8 @@ mod tests {
 
     #[test]
     fn only_registered_agents_write_and_are_written_to() {
-        let mut scene = Scene::default();
-        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let mut scene = TestHub::default();
+        let [a, b] = ["a", "b"].map(|name| scene.register_worker(name, name, &[]));
         assert_eq!(post(&mut scene, a, AgentId(99)), Err(Refusal::NoSuchAgent));
         scene.remove(b);
         assert_eq!(post(&mut scene, a, b), Err(Refusal::NoSuchAgent));
@@ -256,32 +270,32 @@ mod tests {
 
     #[test]
     fn what_was_handed_over_is_not_waiting_and_may_still_be_unacknowledged() {
-        let mut scene = Scene::new(Rules { inbox_messages_max: 2, ..Rules::default() });
-        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let mut scene = TestHub::new(Rules { inbox_messages_max: 2, ..Rules::default() });
+        let [a, b] = ["a", "b"].map(|name| scene.register_worker(name, name, &[]));
         for _ in 0..2 {
             post(&mut scene, a, b).unwrap();
         }
-        scene.run(Command::Present { agent: b, up_to: 99 }).unwrap();
-        let mailbox = scene.world.mailbox(b);
+        scene.run(Command::MarkPresented { agent: b, up_to: 99 }).unwrap();
+        let mailbox = scene.world.inbox(b);
         assert_eq!((mailbox.presented, mailbox.acked, mailbox.messages_waiting), (2, 0, 0));
         assert_eq!(post(&mut scene, a, b), Ok(3));
     }
 
     #[test]
     fn a_turn_is_taken_once_and_its_repeat_leads_to_the_first() {
-        let mut scene = Scene::default();
-        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let mut scene = TestHub::default();
+        let [a, b] = ["a", "b"].map(|name| scene.register_worker(name, name, &[]));
         let order = |from, to, number, content: &[u8]| {
             let conversation = "c-1".to_owned();
-            let turn = Turn { conversation, number, content: Digest::of(&[content]) };
-            SendMessage { turn: Some(turn), ..said(from, to, "hello") }
+            let turn = MessageIdentity { conversation, number, content: Digest::of(&[content]) };
+            SendMessage { identity: Some(turn), ..message(from, to, "hello") }
         };
         let (first, repeated) = sent(&mut scene, order(a, b, 1, b"x")).unwrap();
         assert!(!repeated);
         assert_eq!(sent(&mut scene, order(a, b, 1, b"x")), Ok((first, true)));
         let other = sent(&mut scene, order(a, b, 1, b"y"));
         assert_eq!(other, Err(Refusal::SameIdOtherContent));
-        assert_eq!(scene.world.mailbox(b).head, 1);
+        assert_eq!(scene.world.inbox(b).head, 1);
         // Another number or another direction: another message.
         assert!(sent(&mut scene, order(a, b, 2, b"y")).is_ok_and(|(_, repeated)| !repeated));
         assert!(sent(&mut scene, order(b, a, 1, b"y")).is_ok_and(|(_, repeated)| !repeated));
@@ -289,9 +303,9 @@ mod tests {
 
     #[test]
     fn who_is_blocked_cannot_write_until_the_block_is_lifted() {
-        let mut scene = Scene::default();
-        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
-        let block = |blocked| Command::Block { agent: b, whom: a, blocked };
+        let mut scene = TestHub::default();
+        let [a, b] = ["a", "b"].map(|name| scene.register_worker(name, name, &[]));
+        let block = |blocked| Command::SetBlocked { agent: b, other: a, blocked };
         scene.run(block(true)).unwrap();
         scene.run(block(true)).unwrap();
         assert_eq!(post(&mut scene, a, b), Err(Refusal::Blocked));
@@ -302,17 +316,17 @@ mod tests {
 
     #[test]
     fn a_message_sent_to_a_url_is_read_once_it_arrives_there() {
-        let mut scene = Scene::default();
-        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let mut scene = TestHub::default();
+        let [a, b] = ["a", "b"].map(|name| scene.register_worker(name, name, &[]));
         let url = Some("https://b.example/in".to_owned());
-        let pushed = |scene: &mut Scene| {
-            sent(scene, SendMessage { url: url.clone(), ..said(a, b, "hello") }).unwrap().0
+        let pushed = |scene: &mut TestHub| {
+            sent(scene, SendMessage { url: url.clone(), ..message(a, b, "hello") }).unwrap().0
         };
         let [first, second] = [pushed(&mut scene), pushed(&mut scene)];
-        let arrived = |scene: &mut Scene, notice| {
-            let ended = crate::command::PushEnd::Delivered { reply: Some("{}".to_owned()) };
-            scene.run(Command::PushDone { notice, ended }).unwrap();
-            let mailbox = scene.world.mailbox(b);
+        let arrived = |scene: &mut TestHub, notice| {
+            let ended = crate::command::DeliveryResult::Delivered { reply: Some("{}".to_owned()) };
+            scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+            let mailbox = scene.world.inbox(b);
             (mailbox.presented, mailbox.messages_waiting)
         };
         assert_eq!(arrived(&mut scene, second), (0, 1));

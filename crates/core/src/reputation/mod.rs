@@ -35,8 +35,9 @@ pub struct Outcome {
     pub counted: bool,
     /// Whether it also counts in the hub's own ranking: free work for a new owner or guest does
     /// not.
-    #[serde(default = "weighs", skip_serializing_if = "does_weigh")]
-    pub weighs: bool,
+    #[serde(default = "default_counts_in_ranking", skip_serializing_if = "is_true")]
+    #[serde(rename = "weighs")]
+    pub counts_in_ranking: bool,
     pub paid: Credits,
     /// When the subject accepted the job.
     pub assigned_at: Timestamp,
@@ -48,11 +49,11 @@ pub struct Outcome {
     pub before: Option<OutcomeId>,
 }
 
-fn weighs() -> bool {
+fn default_counts_in_ranking() -> bool {
     true
 }
 
-fn does_weigh(weighs: &bool) -> bool {
+fn is_true(weighs: &bool) -> bool {
     *weighs
 }
 
@@ -75,7 +76,7 @@ impl Default for Standing {
 
 impl Standing {
     /// Settled jobs for other owners.
-    pub fn settled(&self) -> u64 {
+    pub fn settled_jobs(&self) -> u64 {
         self.successes + self.failures
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::Millis;
 
 /// How many of the newest outcomes count.
-pub const WINDOW: usize = 100;
+pub const WINDOW_SIZE: usize = 100;
 /// 1.0 in millionths.
 const ONE: i64 = 1_000_000;
 /// An outcome packed into one number: two flags and the duration, which is capped at 12 days.
@@ -31,23 +31,23 @@ pub struct Rates {
     pub success: i64,
     pub on_time: i64,
     /// From accepting a job to its end.
-    pub average: Millis,
+    pub average_duration: Millis,
 }
 
 impl Window {
     /// Adds the newest outcome; drops the oldest when there are too many.
-    pub fn push(&mut self, seen: Seen) {
+    pub fn push(&mut self, seen: WindowOutcome) {
         let took = u32::try_from(seen.took.0.max(0)).unwrap_or(TOOK_MAX).min(TOOK_MAX);
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
         self.0.push_back(took | flag(seen.ok, OK) | flag(seen.on_time, ON_TIME));
-        if self.0.len() > WINDOW {
+        if self.0.len() > WINDOW_SIZE {
             self.0.pop_front();
         }
     }
 
     /// The outcomes, newest first.
-    pub fn newest(&self) -> impl Iterator<Item = Seen> {
-        self.0.iter().rev().map(|packed| Seen {
+    pub fn newest(&self) -> impl Iterator<Item = WindowOutcome> {
+        self.0.iter().rev().map(|packed| WindowOutcome {
             ok: packed & OK != 0,
             on_time: packed & ON_TIME != 0,
             took: Millis(i64::from(packed & TOOK_MAX)),
@@ -55,7 +55,7 @@ impl Window {
     }
 
     /// The bytes it takes on the heap.
-    pub fn held_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.0.len() * size_of::<u32>()
     }
 
@@ -77,7 +77,7 @@ impl Window {
 
 /// What the window keeps of one counted outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct WindowOutcome {
     pub ok: bool,
     pub on_time: bool,
     pub took: Millis,
@@ -86,23 +86,23 @@ pub struct Seen {
 /// The score of the newest outcomes, in millionths; `None` when there are none.
 ///
 /// `scale` is the response time that scores zero.
-pub fn score(newest: impl IntoIterator<Item = Seen>, scale: Millis) -> Option<i64> {
+pub fn score(newest: impl IntoIterator<Item = WindowOutcome>, scale: Millis) -> Option<i64> {
     let rates = rates(newest)?;
-    Some((rates.success * 6 + rates.on_time * 3 + rates.swift(scale)) / 10)
+    Some((rates.success * 6 + rates.on_time * 3 + rates.response_score(scale)) / 10)
 }
 
 impl Rates {
     /// The score of the average response time, in millionths; zero at `scale` and above.
-    pub fn swift(&self, scale: Millis) -> i64 {
-        let slow = self.average.0.saturating_mul(ONE) / scale.0.max(1);
+    pub fn response_score(&self, scale: Millis) -> i64 {
+        let slow = self.average_duration.0.saturating_mul(ONE) / scale.0.max(1);
         (ONE - slow).clamp(0, ONE)
     }
 }
 
 /// The rates of the newest outcomes; `None` when there are none.
-fn rates(newest: impl IntoIterator<Item = Seen>) -> Option<Rates> {
+fn rates(newest: impl IntoIterator<Item = WindowOutcome>) -> Option<Rates> {
     let (mut count, mut good, mut timely, mut took) = (0_i64, 0_i64, 0_i64, 0_i64);
-    for seen in newest.into_iter().take(WINDOW) {
+    for seen in newest.into_iter().take(WINDOW_SIZE) {
         count += 1;
         good += i64::from(seen.ok);
         timely += i64::from(seen.ok && seen.on_time);
@@ -113,7 +113,7 @@ fn rates(newest: impl IntoIterator<Item = Seen>) -> Option<Rates> {
     }
     let share = |n: i64| n * ONE / count;
     let average = Millis(took / count);
-    Some(Rates { count, success: share(good), on_time: share(timely), average })
+    Some(Rates { count, success: share(good), on_time: share(timely), average_duration: average })
 }
 
 #[cfg(test)]
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_perfect_record_scores_one_and_a_useless_one_zero() {
-        let perfect = Seen { ok: true, on_time: true, took: Millis(0) };
-        let useless = Seen { ok: false, on_time: true, took: Millis::seconds(60) };
+        let perfect = WindowOutcome { ok: true, on_time: true, took: Millis(0) };
+        let useless = WindowOutcome { ok: false, on_time: true, took: Millis::seconds(60) };
         assert_eq!(score([perfect; 3], SCALE), Some(1_000_000));
         assert_eq!(score([useless; 3], SCALE), Some(0));
         assert_eq!(score([], SCALE), None);
@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn the_weights_are_six_three_and_one_tenths() {
-        let late = Seen { ok: true, on_time: false, took: Millis(5_000) };
+        let late = WindowOutcome { ok: true, on_time: false, took: Millis(5_000) };
         assert_eq!(score([late], SCALE), Some(650_000));
-        let failed = Seen { ok: false, on_time: true, took: Millis(0) };
+        let failed = WindowOutcome { ok: false, on_time: true, took: Millis(0) };
         assert_eq!(score([late, failed], SCALE), Some(300_000 + 75_000));
     }
 
@@ -145,11 +145,11 @@ mod tests {
         assert_eq!((window.score(SCALE), window.rates()), (None, None));
         for n in 0..150 {
             let ok = n >= 50;
-            window.push(Seen { ok, on_time: true, took: Millis(n) });
+            window.push(WindowOutcome { ok, on_time: true, took: Millis(n) });
         }
-        assert_eq!(window.newest().count(), WINDOW);
+        assert_eq!(window.newest().count(), WINDOW_SIZE);
         let first = window.newest().next().expect("the newest");
-        assert_eq!(first, Seen { ok: true, on_time: true, took: Millis(149) });
+        assert_eq!(first, WindowOutcome { ok: true, on_time: true, took: Millis(149) });
         let rates = window.rates().expect("there are some");
         assert_eq!((rates.count, rates.success, rates.on_time), (100, ONE, ONE));
         let text = serde_json::to_string(&window).expect("it can be written");
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn a_very_long_job_does_not_turn_into_a_flag() {
         let mut window = Window::default();
-        window.push(Seen { ok: false, on_time: false, took: Millis(i64::MAX) });
-        window.push(Seen { ok: false, on_time: false, took: Millis(-5) });
+        window.push(WindowOutcome { ok: false, on_time: false, took: Millis(i64::MAX) });
+        window.push(WindowOutcome { ok: false, on_time: false, took: Millis(-5) });
         let seen: Vec<_> = window.newest().collect();
         assert!(seen.iter().all(|seen| !seen.ok && !seen.on_time));
         assert_eq!(seen[0].took, Millis(0));
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn only_the_last_hundred_count() {
-        let good = Seen { ok: true, on_time: true, took: Millis(0) };
-        let bad = Seen { ok: false, on_time: false, took: Millis(0) };
+        let good = WindowOutcome { ok: true, on_time: true, took: Millis(0) };
+        let bad = WindowOutcome { ok: false, on_time: false, took: Millis(0) };
         let record = std::iter::repeat_n(good, 100).chain(std::iter::repeat_n(bad, 900));
         assert_eq!(score(record, SCALE), Some(1_000_000));
     }

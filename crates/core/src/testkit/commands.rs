@@ -4,29 +4,40 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{HOME, Scene, agent_in, credits, job_in};
+use super::{HOME, TestHub, agent_in, credits, job_in};
 use crate::agent::Terms;
 use crate::agent::{Liveness, Skill};
 use crate::alias::Digest;
 use crate::answer::Answer;
-use crate::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, SendMessage};
-use crate::price_step::Grain;
+use crate::command::{
+    Actor, Command, JobRef, OpenJob, Pay, Registration, ReportResult, SendMessage,
+};
 use crate::id::{AgentId, JobId};
-use crate::job::PRIORITY;
+use crate::job::DEFAULT_PRIORITY;
 use crate::job::{Job, Policy, Requester, Selection};
+use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
 use crate::time::Millis;
 
 /// A worker's lease, in tests.
 pub const LEASE: Millis = Millis::minutes(10);
 /// A job's total lifetime, in tests.
-pub const LIFE: Millis = Millis::hours(24);
+pub const JOB_LIFETIME: Millis = Millis::hours(24);
 
 /// A message that goes only to the inbox.
-pub fn said(from: AgentId, to: AgentId, body: &str) -> SendMessage {
+pub fn message(from: AgentId, to: AgentId, body: &str) -> SendMessage {
     let (body, words) = (body.to_owned(), HOME);
     let (from, url, first_try, turn) = (Some(from), None, Millis(0), None);
-    SendMessage { from, to, words, body, url, first_try, turn, by_operator: false }
+    SendMessage {
+        from,
+        to,
+        protocol: words,
+        body,
+        url,
+        first_try,
+        identity: turn,
+        by_operator: false,
+    }
 }
 
 /// A skill at a price.
@@ -35,22 +46,22 @@ pub fn skill(name: &str, price: &str) -> Skill {
         name: name.to_owned(),
         price: credits(price),
         by_offer: false,
-        takes: None,
-        approval: false,
-        sort: None,
-        stands_for: None,
-        about: String::new(),
+        expected_duration: None,
+        needs_approval: false,
+        category: None,
+        native_name: None,
+        description: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
     }
 }
 
 /// A registration of an agent that is always online.
-pub fn enrolment(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
-    Enrol {
-        actor: Actor::Open,
+pub fn registration(native: &str, owner: &str, skills: &[(&str, &str)]) -> Registration {
+    Registration {
+        actor: Actor::OpenRegistration,
         home: HOME,
-        native: native.to_owned(),
+        native_id: native.to_owned(),
         aliases: Vec::new(),
         owner: owner.to_owned(),
         name: native.to_owned(),
@@ -58,39 +69,48 @@ pub fn enrolment(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
         liveness: Liveness::Always,
         skills: skills.iter().map(|(name, price)| skill(name, price)).collect(),
         terms: Terms::default(),
-        condition: None,
+        status: None,
         card: "{}".to_owned(),
         key: None,
-        rotate: false,
+        rotate_key: false,
     }
 }
 
 /// The same, for an agent with an endpoint.
-pub fn reached(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
+pub fn registration_with_endpoint(
+    native: &str,
+    owner: &str,
+    skills: &[(&str, &str)],
+) -> Registration {
     let endpoint = Some(format!("https://{native}.example"));
-    Enrol { endpoint, liveness: Liveness::Reached, ..enrolment(native, owner, skills) }
+    Registration { endpoint, liveness: Liveness::ByEndpoint, ..registration(native, owner, skills) }
 }
 
-impl Scene {
+impl TestHub {
     /// Registers an agent, or returns the refusal.
-    pub fn enrol(&mut self, order: Enrol) -> Result<AgentId, Refusal> {
-        self.run(Command::Enrol(Box::new(order))).map(agent_in)
+    pub fn register(&mut self, order: Registration) -> Result<AgentId, Refusal> {
+        self.run(Command::Register(Box::new(order))).map(agent_in)
     }
 
     /// Registers an agent that is always online.
-    pub fn worker(&mut self, native: &str, owner: &str, skills: &[(&str, &str)]) -> AgentId {
-        self.enrol(enrolment(native, owner, skills)).expect("a new name is free")
+    pub fn register_worker(
+        &mut self,
+        native: &str,
+        owner: &str,
+        skills: &[(&str, &str)],
+    ) -> AgentId {
+        self.register(registration(native, owner, skills)).expect("a new name is free")
     }
 
     /// Registers an agent whose owner has credits.
-    pub fn client(&mut self, native: &str, owner: &str, purse: &str) -> AgentId {
+    pub fn register_client(&mut self, native: &str, owner: &str, purse: &str) -> AgentId {
         self.grant(owner, purse);
-        self.worker(native, owner, &[])
+        self.register_worker(native, owner, &[])
     }
 
     /// The agent reads its whole inbox.
-    pub fn read(&mut self, agent: AgentId) {
-        let up_to = self.world.mailbox(agent).head;
+    pub fn read_inbox(&mut self, agent: AgentId) {
+        let up_to = self.world.inbox(agent).head;
         self.run(Command::Ack { agent, up_to }).expect("the reader is registered");
     }
 
@@ -105,28 +125,28 @@ impl Scene {
     }
 
     /// A job for the first agent in discovery order, with new ids.
-    pub fn ask(&mut self, by: AgentId, skill: &str, budget: &str) -> OpenJob {
-        let made = self.fresh();
+    pub fn job_order(&mut self, by: AgentId, skill: &str, budget: &str) -> OpenJob {
+        let made = self.next_number();
         OpenJob {
             uuid: Uuid::from_u128(u128::from(made)),
             origin: HOME,
-            foreign: format!("job-{made}"),
+            foreign_id: format!("job-{made}"),
             content: Digest::of(&[&made.to_be_bytes()]),
             requester: Requester::Agent(by),
             skill: skill.to_owned(),
-            also: Vec::new(),
+            alternative_skills: Vec::new(),
             input: "{}".to_owned(),
             budget: credits(budget),
-            grain: Grain::FINE,
+            price_step: PriceStep::FINEST,
             selection: Selection::BestReputation,
-            unfit: Vec::new(),
+            unfit_agents: Vec::new(),
             policy: Policy::default(),
-            deadline: self.now.plus(LIFE),
+            deadline: self.now.plus(JOB_LIFETIME),
             lease: LEASE,
-            promised: None,
-            priority: PRIORITY,
+            wanted_by: None,
+            priority: DEFAULT_PRIORITY,
             callback: None,
-            flaw: None,
+            input_error: None,
             meta: "{}".to_owned(),
             hops: 0,
             request_id: None,
@@ -134,47 +154,47 @@ impl Scene {
     }
 
     /// Opens a job, or returns the refusal.
-    pub fn try_open(&mut self, order: OpenJob) -> Result<Arc<Job>, Refusal> {
+    pub fn try_open_job(&mut self, order: OpenJob) -> Result<Arc<Job>, Refusal> {
         self.run(Command::OpenJob(Box::new(order))).map(job_in)
     }
 
-    pub fn open(&mut self, order: OpenJob) -> Arc<Job> {
-        self.try_open(order).expect("a worker takes it")
+    pub fn open_job(&mut self, order: OpenJob) -> Arc<Job> {
+        self.try_open_job(order).expect("a worker takes it")
     }
 
     /// A report of the worker.
-    pub fn word(&self, job: JobId, ok: bool, cost: &str) -> ReportWork {
+    pub fn job_report(&self, job: JobId, ok: bool, cost: &str) -> ReportResult {
         let by = self.job(job).worker().unwrap_or_default();
-        ReportWork {
+        ReportResult {
             job: JobRef::Id(job),
             by,
             epoch: None,
             ok,
-            silent: false,
+            no_response: false,
             output: Some("{}".to_owned()),
             cost: credits(cost),
             took: Millis(5),
             cause: None,
             text: None,
-            words: None,
+            meta: None,
             content: Digest::of(&[b"word", &job.0.to_be_bytes(), &[u8::from(ok)], cost.as_bytes()]),
         }
     }
 
-    pub fn say(&mut self, word: ReportWork) -> Result<Answer, Refusal> {
-        self.run(Command::Report(Box::new(word)))
+    pub fn report_result(&mut self, word: ReportResult) -> Result<Answer, Refusal> {
+        self.run(Command::ReportResult(Box::new(word)))
     }
 
     /// The assigned worker succeeds.
     pub fn succeed(&mut self, job: JobId, cost: &str) -> Arc<Job> {
-        let word = self.word(job, true, cost);
-        job_in(self.say(word).expect("it is assigned"))
+        let word = self.job_report(job, true, cost);
+        job_in(self.report_result(word).expect("it is assigned"))
     }
 
     /// The assigned worker fails.
     pub fn fail(&mut self, job: JobId) -> Arc<Job> {
-        let word = self.word(job, false, "0");
-        job_in(self.say(word).expect("it is assigned"))
+        let word = self.job_report(job, false, "0");
+        job_in(self.report_result(word).expect("it is assigned"))
     }
 
     /// The assigned worker declines.
@@ -187,16 +207,16 @@ impl Scene {
     /// The connection to the assigned worker fails.
     pub fn unreachable(&mut self, job: JobId) -> Arc<Job> {
         let epoch = self.job(job).epoch;
-        job_in(self.run(Command::Unreachable { job, epoch }).expect("it is assigned"))
+        job_in(self.run(Command::MarkUnreachable { job, epoch }).expect("it is assigned"))
     }
 
     /// A transfer with a new id.
     pub fn payment(&mut self, from: &str, to: &str, amount: &str) -> Pay {
-        let made = self.fresh();
+        let made = self.next_number();
         Pay {
             origin: HOME,
-            foreign: format!("transfer-{made}"),
-            named: true,
+            foreign_id: format!("transfer-{made}"),
+            id_given: true,
             from: from.to_owned(),
             to: to.to_owned(),
             amount: credits(amount),

@@ -3,17 +3,17 @@
 //! The checks keep their own records from changed rows alone and compare them with the world. They
 //! never call the rules they check.
 
-mod requests;
-mod ledger;
+mod backoff;
+mod customers;
+mod discovery;
 mod economy;
 mod end_notices;
-mod discovery;
 mod history;
-mod saved_answers;
 mod leases;
-mod customers;
+mod ledger;
 mod market_records;
-mod backoff;
+mod requests;
+mod saved_answers;
 mod terms;
 mod work;
 
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::HOME;
-use crate::agent::{Desk, Skill};
+use crate::agent::{AgentState, Skill};
 use crate::alias::Protocol;
 use crate::changes::Changes;
 use crate::command::Timer;
@@ -30,18 +30,18 @@ use crate::id::*;
 use crate::job::{Cause, Job, Requester, Selection, State};
 use crate::ledger::Transfer;
 use crate::money::Credits;
-use crate::notice::{News, Notice};
+use crate::notice::{Notice, NoticeKind};
 use crate::reputation::{Outcome, Score, Standing};
 use crate::time::Timestamp;
 use crate::world::World;
 use discovery::discovery_is_a_sorted_scan;
-pub use discovery::{merit, scan};
+pub use discovery::{discover_by_scan, rank_by_scan};
 
 /// The protocol in which payments name the jobs they are for.
 #[derive(Clone, Copy)]
-pub struct Till(pub Protocol);
+pub struct PaymentProtocol(pub Protocol);
 
-impl Default for Till {
+impl Default for PaymentProtocol {
     fn default() -> Self {
         Self(HOME)
     }
@@ -49,12 +49,12 @@ impl Default for Till {
 
 /// Records kept from changed rows alone.
 #[derive(Clone, Default)]
-pub struct Laws {
-    pub till: Till,
-    books: ledger::Books,
+pub struct Invariants {
+    pub payment_protocol: PaymentProtocol,
+    books: ledger::LedgerChecks,
     jobs: BTreeMap<JobId, Arc<Job>>,
     standings: BTreeMap<AgentId, Standing>,
-    patronage: customers::Patronage,
+    patronage: customers::CustomerChecks,
     last_outcome: BTreeMap<AgentId, OutcomeId>,
     judged: BTreeSet<(JobId, AgentId)>,
     inboxes: BTreeMap<AgentId, (u64, NoticeId)>,
@@ -68,20 +68,20 @@ pub struct Laws {
     settled: BTreeSet<(OwnerId, String)>,
     welcomed: BTreeSet<OwnerId>,
     ended: BTreeSet<JobId>,
-    history: history::History,
-    asking: requests::Asking,
-    terms: terms::Kept,
-    economy: economy::Economy,
-    work: work::Work,
-    published: market_records::Published,
+    history: history::HistoryChecks,
+    asking: requests::RequestChecks,
+    terms: terms::TermsChecks,
+    economy: economy::EconomyChecks,
+    work: work::WorkChecks,
+    published: market_records::MarketChecks,
     /// When discovery was last checked.
     looked_at: Option<Timestamp>,
 }
 
-impl Laws {
+impl Invariants {
     /// The hub was restarted from its rows. Only the start times of finished jobs may be lost.
-    pub fn started_again(&mut self) {
-        self.terms.started_again(&self.jobs);
+    pub fn restart(&mut self) {
+        self.terms.restart(&self.jobs);
     }
 
     /// Panics if a command has broken an invariant.
@@ -107,12 +107,12 @@ impl Laws {
         for transfer in &changes.transfers {
             self.transfer(transfer);
         }
-        for event in changes.lines.iter().flat_map(|line| &line.events) {
+        for event in changes.history_lines.iter().flat_map(|line| &line.events) {
             self.event(event);
         }
         for notice in &changes.notices {
             self.notice(notice);
-            if let News::Message { from: Some(from), .. } = notice.news {
+            if let NoticeKind::Message { from: Some(from), .. } = notice.news {
                 assert!(!world.is_suspended(from), "{from} is suspended but sent: {notice:?}");
             }
         }
@@ -132,16 +132,16 @@ impl Laws {
         let of_owner = |event: &Event| {
             matches!(event, Event::OwnerSuspended { .. } | Event::OwnerResumed { .. })
         };
-        let owners = changes.lines.iter().flat_map(|line| &line.events).any(of_owner);
-        let people = owners || !(changes.agents.is_empty() && changes.desks.is_empty());
+        let owners = changes.history_lines.iter().flat_map(|line| &line.events).any(of_owner);
+        let people = owners || !(changes.agents.is_empty() && changes.agent_states.is_empty());
         if money || !changes.jobs.is_empty() {
-            self.books.balance(world);
+            self.books.check_balance(world);
         }
         memory_is_what_rows_take(world);
         if !(changes.jobs.is_empty() && changes.agents.is_empty()) {
             self.live_jobs(world);
         }
-        if people || !changes.mailboxes.is_empty() {
+        if people || !changes.inboxes.is_empty() {
             self.desks(world);
         }
         // Discovery results also change by time alone.
@@ -160,18 +160,21 @@ impl Laws {
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
         // A sole invitee that gave no response is assigned only when the deadline has passed.
         assert!(now < job.deadline || job.state == State::Expired, "assigned after its deadline");
-        let news = News::Assigned { job: job.id, epoch: job.epoch };
-        let asked = matches!(job.selection, Selection::Asked { .. });
+        let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
+        let asked = matches!(job.selection, Selection::Invited { .. });
         // An invited agent got the original request, or started by itself.
         let told = |notice: &Arc<Notice>| notice.to == Some(turn.worker) && notice.news == news;
         let told = changes.notices.iter().filter(|notice| told(notice)).count();
         let reads_later = |worker: &Arc<crate::agent::Agent>| {
-            worker.terms.urgent_first && worker.push_url().is_none()
+            worker.terms.urgent_first && worker.delivery_url().is_none()
         };
         let later = world.agent(turn.worker).is_some_and(reads_later);
         assert!(told == 1 || (asked || later) && told == 0);
         if asked {
-            assert!(job.asked.contains(&turn.worker), "assigned to an agent that was not invited");
+            assert!(
+                job.invited.contains(&turn.worker),
+                "assigned to an agent that was not invited"
+            );
             return;
         }
         let resumed = old.is_some_and(|old| old.worker() == Some(turn.worker));
@@ -182,16 +185,18 @@ impl Laws {
         }
         assert!(!world.is_suspended(turn.worker), "assigned to a suspended agent: {job:?}");
         // An agent that deferred the job had it before and is the one the job waited for.
-        let waited = |old: &Job| old.waits_for.is_some_and(|waits| waits.worker == turn.worker);
-        let patient = job.policy.queue_later || old.is_some_and(|old| waited(old));
+        let waited =
+            |old: &Job| old.pending_assignment.is_some_and(|waits| waits.worker == turn.worker);
+        let patient = job.policy.queue_after_failure || old.is_some_and(|old| waited(old));
         assert!(patient || epoch < world.rules.attempts_max, "assigned too often");
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
         let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
         if !offered {
-            let agreed = old.and_then(|old| old.agreed_with(turn.worker)).map(|old| old.price);
-            let asked = agreed.or(listed.map(|skill| job.grain.shown(skill.price)));
+            let agreed =
+                old.and_then(|old| old.agreed_price_with(turn.worker)).map(|old| old.price);
+            let asked = agreed.or(listed.map(|skill| job.price_step.round_price(skill.price)));
             assert_eq!(asked, Some(turn.price), "at the listed price, as shown");
-            let there = world.is_online(turn.worker, now) || job.policy.absent_too;
+            let there = world.is_online(turn.worker, now) || job.policy.allow_offline_worker;
             assert!(there, "assigned to an offline agent");
         }
     }
@@ -199,10 +204,10 @@ impl Laws {
     /// Ids of transfers are used once, and each payer settles each job once.
     fn transfer(&mut self, transfer: &Transfer) {
         assert!(transfer.amount > Credits::ZERO);
-        assert!(self.transfer_names.insert(transfer.foreign.clone()), "{transfer:?}");
+        assert!(self.transfer_names.insert(transfer.foreign_id.clone()), "{transfer:?}");
         let Some(job) = &transfer.job else { return };
         assert!(self.settled.insert((transfer.from, job.clone())), "settled twice: {transfer:?}");
-        let name = (self.till.0, job.clone());
+        let name = (self.payment_protocol.0, job.clone());
         let ran = self.job_names.get(&name).and_then(|id| self.jobs.get(id));
         let ran = ran.filter(|job| job.state != State::Withdrawn);
         assert_eq!(ran.is_some(), transfer.settled_by_hold);
@@ -211,7 +216,7 @@ impl Laws {
                 assert_eq!(job.state, State::Completed);
                 assert_eq!(job.payer, Some(transfer.from));
                 assert_eq!(job.assignment.map(|turn| turn.owner), Some(transfer.to));
-                assert_eq!(job.report.as_ref().map(|report| report.paid), Some(transfer.amount));
+                assert_eq!(job.result.as_ref().map(|report| report.paid), Some(transfer.amount));
             }
             None => {
                 self.hired_elsewhere.insert(job.clone());
@@ -248,10 +253,10 @@ impl Laws {
             let may = !started || job.policy.cancel_any_time;
             assert!(job.state != State::Cancelled || may, "cancelled after it was started");
         } else {
-            let elsewhere =
-                job.origin == self.till.0 && self.hired_elsewhere.contains(&job.foreign);
+            let elsewhere = job.origin == self.payment_protocol.0
+                && self.hired_elsewhere.contains(&job.foreign_id);
             assert!(!elsewhere, "paid for elsewhere");
-            let known = self.job_names.insert((job.origin, job.foreign.clone()), job.id);
+            let known = self.job_names.insert((job.origin, job.foreign_id.clone()), job.id);
             let known = known.and_then(|id| self.jobs.get(&id));
             assert!(known.is_none_or(|known| known.state == State::Withdrawn), "one id, two jobs");
         }
@@ -260,7 +265,7 @@ impl Laws {
             let judged = job.worker().is_some_and(|worker| self.judged.contains(&(job.id, worker)));
             let settled = matches!(job.state, State::Completed | State::Failed | State::Expired);
             assert_eq!(judged, settled && job.assignment.is_some(), "{job:?}");
-            assert_eq!(job.report.is_some(), job.state != State::Withdrawn);
+            assert_eq!(job.result.is_some(), job.state != State::Withdrawn);
         }
         self.jobs.insert(job.id, job.clone());
     }
@@ -291,12 +296,12 @@ impl Laws {
                 Cause::NoSuchSkill
                     | Cause::BudgetTooLow
                     | Cause::Policy
-                    | Cause::NobodyLeft
-                    | Cause::NoFairTime
+                    | Cause::NoWorkerLeft
+                    | Cause::WithinGracePeriod
             )
         );
         assert_eq!(counted, !excused && named.payer != Some(owner), "{outcome:?}");
-        self.patronage.note(outcome, named.payer);
+        self.patronage.record(outcome, named.payer);
         let taken = |job: &Arc<Job>| job.accepted_at.is_some();
         let had_it = taken(named) || self.jobs.get(&job).is_some_and(taken);
         let own_word = !matches!(outcome.cause, Some(Cause::TimedOut | Cause::WorkerLeft));
@@ -305,7 +310,7 @@ impl Laws {
 
     /// Positions have no gaps, and each notice names the one before it.
     fn notice(&mut self, notice: &Notice) {
-        if let News::Message { from: Some(from), follows, .. } = &notice.news {
+        if let NoticeKind::Message { from: Some(from), previous: follows, .. } = &notice.news {
             assert_eq!(*follows, self.sent.insert(*from, notice.id), "each names the one before");
         }
         let Some(agent) = notice.to else {
@@ -325,68 +330,69 @@ impl Laws {
         assert!(open.eq(live.iter().map(|(id, job)| (id, *job))), "live is what is not finished");
         let mut timers = BTreeSet::new();
         for job in live.values() {
-            let due = job.due().expect("a live job always has a due time");
+            let due = job.due_at().expect("a live job always has a due time");
             assert!(due <= job.deadline, "never later than its deadline");
             timers.insert((due, Timer::Job(job.id)));
             let by_uuid = world.job_by_uuid(job.uuid).map(|job| job.id);
-            let by_name = world.job_by_name(job.origin, &job.foreign).map(|job| job.id);
+            let by_name = world.job_by_name(job.origin, &job.foreign_id).map(|job| job.id);
             assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its ids");
             let in_hand =
                 matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
-            let owned = job.assignment.is_some() || job.waits_for.is_some();
+            let owned = job.assignment.is_some() || job.pending_assignment.is_some();
             assert_eq!(in_hand, owned, "one worker exactly while assigned");
-            let asked = matches!(job.selection, Selection::Asked { .. }) && !job.asked.is_empty();
+            let asked =
+                matches!(job.selection, Selection::Invited { .. }) && !job.invited.is_empty();
             assert!(job.state != State::Open || asked, "an open job has no invitees");
             if let Some(turn) = job.assignment {
                 assert!(!job.declined.contains(&turn.worker), "assigned to an agent that declined");
-                assert!(!job.asked_by(turn.worker), "assigned to its own requester");
-                assert!(turn.price <= job.purse(), "the price is above what can be paid");
+                assert!(!job.is_requested_by(turn.worker), "assigned to its own requester");
+                assert!(turn.price <= job.max_payment(), "the price is above what can be paid");
                 assert!(world.agent(turn.worker).is_some_and(|worker| worker.active));
                 assert_eq!(world.agent(turn.worker).map(|worker| worker.owner), Some(turn.owner));
             }
         }
         for job in self.jobs.values().filter(|job| job.state.is_final()) {
-            let named = world.job_by_name(job.origin, &job.foreign).map(|job| job.id);
+            let named = world.job_by_name(job.origin, &job.foreign_id).map(|job| job.id);
             assert_ne!(named, Some(job.id), "a finished job releases its ids");
             assert!(world.job_by_uuid(job.uuid).is_none());
         }
         for agent in self.agents.keys().filter_map(|id| world.agent(*id)) {
             let until = agent.probation.filter(|_| agent.active);
-            timers.extend(until.map(|until| (until, Timer::Agent(agent.id))));
+            timers.extend(until.map(|until| (until, Timer::Probation(agent.id))));
         }
-        let indexed = world.due(Timestamp::NEVER);
+        let indexed = world.due_timers(Timestamp::NEVER);
         let expected = timers.iter().map(|(_, timer)| *timer);
         assert!(indexed.eq(expected), "each live job and each probation has a timer");
-        assert_eq!(world.next_timer(), timers.first().map(|(at, _)| *at));
+        assert_eq!(world.next_timer_at(), timers.first().map(|(at, _)| *at));
         let queued = live.values().filter(|job| job.state == State::Queued).map(|job| job.id);
-        assert!(world.queue().map(|job| job.id).eq(queued), "the queue has all queued jobs");
+        assert!(world.queued_jobs().map(|job| job.id).eq(queued), "the queue has all queued jobs");
         for agent in self.agents.keys() {
             let hands = live.values().filter(|job| job.worker() == Some(*agent)).map(|job| job.id);
-            assert!(world.work_of(*agent).map(|job| job.id).eq(hands));
-            let waits = |job: &Job| job.waits_for.map(|waits| waits.worker);
+            assert!(world.assigned_jobs(*agent).map(|job| job.id).eq(hands));
+            let waits = |job: &Job| job.pending_assignment.map(|waits| waits.worker);
             let waits = live.values().filter(|job| waits(job) == Some(*agent)).map(|job| job.id);
-            assert!(world.waiting_for(*agent).map(|job| job.id).eq(waits));
-            let asked = live.values().filter(|job| job.asked_by(*agent)).map(|job| job.id);
-            assert!(world.asked_by(*agent).map(|job| job.id).eq(asked));
+            assert!(world.deferred_jobs_for(*agent).map(|job| job.id).eq(waits));
+            let asked = live.values().filter(|job| job.is_requested_by(*agent)).map(|job| job.id);
+            assert!(world.jobs_requested_by(*agent).map(|job| job.id).eq(asked));
         }
     }
 
     /// Scores and inboxes match the sums of the rows.
     fn desks(&self, world: &World) {
         for agent in self.agents.keys() {
-            let desk: &Desk = world.desk(*agent).expect("every agent has a state");
+            let desk: &AgentState = world.agent_state(*agent).expect("every agent has a state");
             let standing = self.standings.get(agent).copied().unwrap_or_default();
             assert_eq!(desk.standing, standing, "a score is the fold of its outcomes");
             assert_eq!(desk.last_outcome, self.last_outcome.get(agent).copied());
-            self.patronage(world, *agent, desk);
-            self.weight(world, *agent, desk);
+            self.check_customers(world, *agent, desk);
+            self.check_ranking_standing(world, *agent, desk);
             let inbox = self.inboxes.get(agent).copied();
-            let mailbox = world.mailbox(*agent);
+            let mailbox = world.inbox(*agent);
             assert_eq!(mailbox.head, inbox.map_or(0, |(head, _)| head));
             assert_eq!(mailbox.newest, inbox.map(|(_, id)| id));
-            assert_eq!(mailbox.sent, self.sent.get(agent).copied());
-            assert!(mailbox.read() <= mailbox.head);
-            assert!(mailbox.waiting() <= mailbox.head - mailbox.read());
+            assert_eq!(mailbox.last_sent, self.sent.get(agent).copied());
+            assert!(mailbox.read_position() <= mailbox.head);
+            assert!(mailbox.waiting_count() <= mailbox.head - mailbox.read_position());
         }
     }
 }
@@ -408,9 +414,10 @@ fn fold(old: Standing, ok: bool, counted: bool, hirer: Score) -> Standing {
 /// The running memory sums equal a recount of every row, and agents that have left hold no content
 /// in memory.
 fn memory_is_what_rows_take(world: &World) {
-    assert_eq!(*world.footprint(), world.counted_footprint(), "memory is counted as it changes");
+    assert_eq!(*world.footprint(), world.recount_footprint(), "memory is counted as it changes");
     for agent in world.agents().filter(|agent| !agent.active) {
-        let small = |skill: &Skill| skill.about.len() + skill.input.len() + skill.output.len() == 0;
+        let small =
+            |skill: &Skill| skill.description.len() + skill.input.len() + skill.output.len() == 0;
         assert!(agent.card.is_empty() && agent.skills.iter().all(small), "{agent:?}");
     }
 }
@@ -425,8 +432,9 @@ fn keeps_its_price(old: &Job, job: &Job) {
     assert_eq!(job.offers.len(), old.offers.len() + 1, "a price changed without an offer");
     let named_before = old.offers.iter().any(|offer| Some(offer.by) == job.worker());
     assert!(!named_before, "an agreed price was changed: {job:?}");
-    let named = job.offers.last().map(|offer| (Some(offer.by), job.grain.shown(offer.price)));
+    let named =
+        job.offers.last().map(|offer| (Some(offer.by), job.price_step.round_price(offer.price)));
     assert_eq!(named, Some((job.worker(), now)));
-    assert!(now <= job.purse(), "above the bid");
+    assert!(now <= job.max_payment(), "above the bid");
     assert!(old.state == State::Assigned && job.state == State::Running);
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::Scene;
+use super::TestHub;
 use crate::alias::Protocol;
 use crate::answer::Answer;
 use crate::command::Command;
 use crate::id::PostingId;
-use crate::market::{Deed, Market, Post, Posting, Scribe, Step, Written};
+use crate::market::{
+    Market, MarketOrder, MarketRecord, MarketRecorder, MarketStep, MarketSubmission, RecordContent,
+};
 use crate::notice::Notice;
 use crate::time::Timestamp;
 use crate::world::Rules;
@@ -15,35 +17,35 @@ use crate::world::Rules;
 /// Writes its input: the order's result and the numbers first, then one line per notice. The reply
 /// to an executed order and every notice are one message each.
 #[derive(Clone, Copy, Debug)]
-pub struct Teller;
+pub struct PlainRecorder;
 
-impl Scribe for Teller {
-    fn write(&self, step: &Step<'_, '_>) -> Written {
+impl MarketRecorder for PlainRecorder {
+    fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent {
         let outcome = match step.outcome {
             None => "nothing ordered".to_owned(),
             Some(Ok(_)) => "done".to_owned(),
             Some(Err(refusal)) => format!("refused {refusal:?}"),
         };
         let replies = u64::from(matches!(step.outcome, Some(Ok(_))));
-        let mut text = format!("{}|{}|{outcome}", step.posts, step.first_message);
+        let mut text = format!("{}|{}|{outcome}", step.order_count, step.first_message);
         for notice in &step.notices {
             text.push('\n');
-            text.push_str(&line(notice));
+            text.push_str(&notice_json(notice));
         }
         let shown = !matches!(step.outcome, Some(Err(_)));
         let messages = replies + step.notices.len() as u64;
-        Written { text, messages, shown, question: None }
+        RecordContent { text, messages, shown, question: None }
     }
 }
 
 /// How a notice is written.
-pub fn line(notice: &Notice) -> String {
+pub fn notice_json(notice: &Notice) -> String {
     serde_json::to_string(notice).expect("notices can be written")
 }
 
 /// A record, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ParsedRecord {
     pub of: Option<String>,
     pub at: Timestamp,
     pub posts: u64,
@@ -52,14 +54,14 @@ pub struct Told {
     pub lines: Vec<String>,
 }
 
-impl Told {
-    pub fn of(posting: &Posting) -> Self {
+impl ParsedRecord {
+    pub fn parse(posting: &MarketRecord) -> Self {
         let mut lines = posting.text.lines().map(str::to_owned);
         let head = lines.next().expect("the first line is always there");
         let parts: Vec<&str> = head.splitn(3, '|').collect();
         let number = |at: usize| parts[at].parse().expect("a number");
         let (posts, first_message) = (number(0), number(1));
-        let (of, outcome) = (posting.of.clone(), parts[2].to_owned());
+        let (of, outcome) = (posting.order_id.clone(), parts[2].to_owned());
         Self { of, at: posting.at, posts, first_message, outcome, lines: lines.collect() }
     }
 
@@ -75,46 +77,49 @@ impl Told {
     }
 }
 
-impl Scene {
+impl TestHub {
     /// A hub where this protocol publishes its records.
     pub fn with_market(rules: Rules, protocol: Protocol) -> Self {
         let mut scene = Self::new(rules);
-        scene.world.market = Some(Arc::new(Market { protocol, scribe: Arc::new(Teller) }));
+        scene.world.market = Some(Arc::new(Market { protocol, recorder: Arc::new(PlainRecorder) }));
         scene
     }
 
     /// Submits an order to the market; returns its record, and whether it was submitted before.
-    pub fn post(&mut self, id: &str, deed: Deed) -> (PostingId, bool) {
+    pub fn submit(&mut self, id: &str, deed: MarketOrder) -> (PostingId, bool) {
         let market = self.world.market.as_ref().expect("a hub with a market").protocol;
-        let scribe = Arc::new(Teller);
-        let order = Post { market, id: id.to_owned(), deed, scribe };
-        match self.run(Command::Post(Box::new(order))).expect("submissions are never refused") {
-            Answer::Posted { posting, repeated } => (posting, repeated),
+        let scribe = Arc::new(PlainRecorder);
+        let order = MarketSubmission { market, id: id.to_owned(), order: deed, recorder: scribe };
+        match self
+            .run(Command::SubmitToMarket(Box::new(order)))
+            .expect("submissions are never refused")
+        {
+            Answer::MarketOrder { record: posting, repeated } => (posting, repeated),
             other => panic!("expected a market record, got {other:?}"),
         }
     }
 
     /// Submits an order; returns what was published for it.
-    pub fn posted(&mut self, id: &str, deed: Deed) -> Told {
-        let (posting, repeated) = self.post(id, deed);
+    pub fn submit_and_read(&mut self, id: &str, deed: MarketOrder) -> ParsedRecord {
+        let (posting, repeated) = self.submit(id, deed);
         assert!(!repeated, "{id} was submitted before");
-        self.told_in(posting)
+        self.read_record(posting)
     }
 
     /// The content of a record.
-    pub fn told_in(&self, id: PostingId) -> Told {
-        let found = self.store.rows.postings.iter().find(|posting| posting.id == id);
-        Told::of(found.expect("it was published"))
+    pub fn read_record(&self, id: PostingId) -> ParsedRecord {
+        let found = self.store.rows.market_records.iter().find(|posting| posting.id == id);
+        ParsedRecord::parse(found.expect("it was published"))
     }
 
     /// Everything that was published after a record.
-    pub fn published_after(&self, id: PostingId) -> Vec<Told> {
-        let later = self.store.rows.postings.iter().filter(|posting| posting.id > id);
-        later.map(|posting| Told::of(posting)).collect()
+    pub fn records_after(&self, id: PostingId) -> Vec<ParsedRecord> {
+        let later = self.store.rows.market_records.iter().filter(|posting| posting.id > id);
+        later.map(|posting| ParsedRecord::parse(posting)).collect()
     }
 
     /// The newest record.
-    pub fn newest_posting(&self) -> PostingId {
-        PostingId(self.world.next.posting.0 - 1)
+    pub fn newest_record(&self) -> PostingId {
+        PostingId(self.world.next.market_record.0 - 1)
     }
 }

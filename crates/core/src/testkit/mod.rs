@@ -3,32 +3,32 @@
 //! Every command that runs in it is checked against the invariants of `invariants`, so a test of
 //! one rule also shows that nothing else broke.
 
+mod commands;
 pub mod invariants;
 pub mod market;
-mod commands;
-mod store;
 pub mod signed_orders;
+mod store;
 
 use std::sync::Arc;
 
-use crate::agent::{Agent, Desk};
+use crate::agent::{Agent, AgentState};
 use crate::alias::Protocol;
 use crate::answer::Answer;
 use crate::changes::Changes;
 use crate::command::{Command, Timer};
-use crate::decide::{decide, needs};
+use crate::decide::{decide, missing_rows};
 use crate::id::{AgentId, JobId};
 use crate::job::{Job, State};
 use crate::ledger::Transfer;
 use crate::money::Credits;
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
 use crate::time::{Millis, Timestamp};
 use crate::world::{Rules, World};
-use invariants::Laws;
-pub use commands::{LEASE, LIFE, enrolment, reached, said, skill};
+pub use commands::{JOB_LIFETIME, LEASE, message, registration, registration_with_endpoint, skill};
+use invariants::Invariants;
 pub use store::Store;
 
 /// The protocol most test agents are native to.
@@ -36,7 +36,7 @@ pub const HOME: Protocol = Protocol::new("home");
 /// A second protocol.
 pub const AWAY: Protocol = Protocol::new("away");
 /// When every test starts.
-pub const DAWN: Timestamp = Timestamp(1_000_000);
+pub const START: Timestamp = Timestamp(1_000_000);
 /// More rounds than any chain of references has.
 const LOAD_ROUNDS: usize = 4;
 
@@ -47,49 +47,56 @@ pub fn credits(text: &str) -> Credits {
 
 /// A world, a clock and a store.
 #[derive(Clone)]
-pub struct Scene {
+pub struct TestHub {
     pub world: World,
     pub now: Timestamp,
     pub store: Store,
     /// Off only in tests so large that checking after every command would take minutes.
-    pub watched: bool,
-    pub laws: Laws,
+    pub checks_invariants: bool,
+    pub invariants: Invariants,
     made: u64,
 }
 
-impl Default for Scene {
+impl Default for TestHub {
     fn default() -> Self {
         Self::new(Rules::default())
     }
 }
 
-impl Scene {
+impl TestHub {
     /// An empty hub with these rules.
     pub fn new(rules: Rules) -> Self {
         let world = World::new(rules);
-        let laws = Laws::default();
-        Self { world, now: DAWN, store: Store::default(), watched: true, laws, made: 0 }
+        let laws = Invariants::default();
+        Self {
+            world,
+            now: START,
+            store: Store::default(),
+            checks_invariants: true,
+            invariants: laws,
+            made: 0,
+        }
     }
 
     /// Runs one command the way a lane does: load, decide, apply, drop the cold rows.
     pub fn run(&mut self, command: Command) -> Result<Answer, Refusal> {
-        self.decided(command).map(|(_, answer)| answer)
+        self.run_with_changes(command).map(|(_, answer)| answer)
     }
 
     /// The same, with its changes.
-    pub fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
+    pub fn run_with_changes(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
         for _ in 0..LOAD_ROUNDS {
-            for need in needs(&self.world, &command) {
-                self.store.bring(&mut self.world, need);
+            for need in missing_rows(&self.world, &command) {
+                self.store.load_row(&mut self.world, need);
             }
         }
         let decided = decide(&self.world, command, self.now);
-        self.world.dismiss();
+        self.world.drop_cold_rows();
         let (changes, answer) = decided?;
-        if matches!(answer, Answer::Heard { repeated: true, .. }) {
+        if matches!(answer, Answer::SignedOrder { repeated: true, .. }) {
             assert!(changes.is_empty(), "a repeated order has no second effect");
         }
-        if matches!(answer, Answer::Posted { repeated: true, .. }) {
+        if matches!(answer, Answer::MarketOrder { repeated: true, .. }) {
             assert!(changes.is_empty(), "a repeated order has no second effect");
         }
         self.apply(&changes);
@@ -98,50 +105,50 @@ impl Scene {
 
     fn apply(&mut self, changes: &Changes) {
         self.world.apply(changes);
-        self.store.keep(changes);
-        if self.watched {
-            self.laws.check(changes, &self.world, self.now);
+        self.store.save(changes);
+        if self.checks_invariants {
+            self.invariants.check(changes, &self.world, self.now);
         }
-        self.world.dismiss();
+        self.world.drop_cold_rows();
     }
 
     /// Advances the clock and fires the timers that become due, each at its time.
-    pub fn wait(&mut self, span: Millis) {
+    pub fn advance(&mut self, span: Millis) {
         let end = self.now.plus(span);
-        while let Some(at) = self.world.next_timer().filter(|at| *at <= end) {
+        while let Some(at) = self.world.next_timer_at().filter(|at| *at <= end) {
             self.now = self.now.max(at);
-            let due: Vec<Timer> = self.world.due(self.now).collect();
+            let due: Vec<Timer> = self.world.due_timers(self.now).collect();
             for timer in due {
-                self.run(Command::Tick(timer)).expect("timers are never refused");
+                self.run(Command::FireTimer(timer)).expect("timers are never refused");
             }
         }
         self.now = end;
-        self.world.sweep(end);
+        self.world.expire_online(end);
     }
 
     /// Advances the clock without firing timers, as when the hub was down.
-    pub fn sleep(&mut self, span: Millis) {
+    pub fn advance_without_timers(&mut self, span: Millis) {
         self.now = self.now.plus(span);
-        self.world.sweep(self.now);
+        self.world.expire_online(self.now);
     }
 
     pub fn agent(&self, id: AgentId) -> &Agent {
         self.world.agent(id).expect("the test registered this agent")
     }
 
-    pub fn desk(&self, id: AgentId) -> &Desk {
-        self.world.desk(id).expect("every agent has a state")
+    pub fn agent_state(&self, id: AgentId) -> &AgentState {
+        self.world.agent_state(id).expect("every agent has a state")
     }
 
     pub fn owner(&self, name: &str) -> &Owner {
-        let id = self.world.owner_named(name).expect("the test created this owner");
+        let id = self.world.owner_by_name(name).expect("the test created this owner");
         self.world.owner(id).expect("names lead to owners")
     }
 
     /// An owner's available and held credits, as text.
-    pub fn purse(&self, name: &str) -> (String, String) {
+    pub fn balance_text(&self, name: &str) -> (String, String) {
         let owner = self.owner(name);
-        (owner.available.text(2), owner.held.text(2))
+        (owner.available.to_text(2), owner.held.to_text(2))
     }
 
     /// A job, live or finished.
@@ -154,21 +161,21 @@ impl Scene {
     }
 
     pub fn score(&self, id: AgentId) -> Score {
-        self.desk(id).standing.score
+        self.agent_state(id).standing.score
     }
 
     /// All notices to an agent, oldest first.
-    pub fn told(&self, id: AgentId) -> Vec<News> {
+    pub fn notices_to(&self, id: AgentId) -> Vec<NoticeKind> {
         let notices = self.store.rows.notices.iter().filter(|notice| notice.to == Some(id));
         notices.map(|notice| notice.news.clone()).collect()
     }
 
     /// Whether an agent counts as online now.
-    pub fn online(&self, id: AgentId) -> bool {
+    pub fn is_online(&self, id: AgentId) -> bool {
         self.world.is_online(id, self.now)
     }
 
-    fn fresh(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.made += 1;
         self.made
     }
@@ -201,7 +208,7 @@ pub fn agent_in(answer: Answer) -> AgentId {
 /// The transfer in an answer, and whether it was a repeat.
 pub fn transfer_in(answer: Answer) -> (Arc<Transfer>, bool) {
     match answer {
-        Answer::Paid { transfer, repeated } => (transfer, repeated),
+        Answer::Transfer { transfer, repeated } => (transfer, repeated),
         other => panic!("expected a transfer, got {other:?}"),
     }
 }

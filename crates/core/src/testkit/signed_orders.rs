@@ -2,24 +2,24 @@
 
 use uuid::Uuid;
 
-use super::{AWAY, LIFE, Scene, credits, enrolment, skill};
+use super::{AWAY, JOB_LIFETIME, TestHub, credits, registration, skill};
 use crate::alias::Digest;
 use crate::answer::Answer;
-use crate::command::{Command, Enrol};
-use crate::price_step::Grain;
+use crate::command::{Command, Registration};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, State};
-use crate::notice::News;
+use crate::notice::NoticeKind;
+use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
 use crate::signed_order::*;
 use crate::time::Millis;
 
 /// How long an offer is valid, in tests.
-pub const STANDS: Millis = Millis::minutes(5);
+pub const OFFER_VALIDITY: Millis = Millis::minutes(5);
 
 /// The answer to a signed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct SignedOrderAnswer {
     pub by: AgentId,
     pub job: Option<JobId>,
     pub state: Option<State>,
@@ -27,125 +27,140 @@ pub struct Heard {
 }
 
 /// An offer for a request.
-pub fn offer(request: &str, price: &str) -> Deed {
-    let (valid_for, eta) = (STANDS, Millis::seconds(1));
-    Deed::Offer(MakeOffer { request: named(request), price: credits(price), valid_for, eta })
+pub fn offer(request: &str, price: &str) -> SignedOrder {
+    let (valid_for, eta) = (OFFER_VALIDITY, Millis::seconds(1));
+    SignedOrder::Offer(MakeOffer { request: named(request), price: credits(price), valid_for, eta })
 }
 
 /// Accepts an offer.
-pub fn accept(offer: &str) -> Deed {
-    let (offer, binding) = (named(offer), Binding::Named);
-    Deed::Accept(TakeOffer { offer, payment_proof: None, binding })
+pub fn accept(offer: &str) -> SignedOrder {
+    let (offer, binding) = (named(offer), PaymentBinding::NamesHub);
+    SignedOrder::Accept(AcceptOffer { offer, payment_proof: None, binding })
 }
 
 /// Sends the final result.
-pub fn result(request: &str) -> Deed {
+pub fn result(request: &str) -> SignedOrder {
     let (request, output) = (named(request), "{}".to_owned());
-    Deed::Result(GiveResult { request, output, last: true })
+    SignedOrder::Result(SendResult { request, output, is_final: true })
 }
 
 /// Sends a part of the result.
-pub fn part(request: &str) -> Deed {
+pub fn partial_result(request: &str) -> SignedOrder {
     let (request, output) = (named(request), "{}".to_owned());
-    Deed::Result(GiveResult { request, output, last: false })
+    SignedOrder::Result(SendResult { request, output, is_final: false })
 }
 
 /// Reports a failure; or, from the requester, cancels the request.
-pub fn failure(request: &str) -> Deed {
+pub fn failure(request: &str) -> SignedOrder {
     let (request, text) = (named(request), "it broke".to_owned());
-    Deed::Fail(GiveUp { request, cause: Cause::Execution, refused: false, text })
+    SignedOrder::Fail(AbandonJob { request, cause: Cause::Execution, refused: false, text })
 }
 
 /// Declines without starting.
-pub fn refusal(request: &str) -> Deed {
+pub fn refusal(request: &str) -> SignedOrder {
     let (request, text) = (named(request), "too busy".to_owned());
-    Deed::Fail(GiveUp { request, cause: Cause::Offline, refused: true, text })
+    SignedOrder::Fail(AbandonJob { request, cause: Cause::Offline, refused: true, text })
 }
 
 /// The same, naming the counterparty.
-pub fn with(other: AgentId, mut deed: Deed) -> Deed {
+pub fn with_counterparty(other: AgentId, mut deed: SignedOrder) -> SignedOrder {
     let named = match &mut deed {
-        Deed::Offer(order) => &mut order.request,
-        Deed::Accept(order) => &mut order.offer,
-        Deed::Result(order) => &mut order.request,
-        Deed::Fail(order) => &mut order.request,
+        SignedOrder::Offer(order) => &mut order.request,
+        SignedOrder::Accept(order) => &mut order.offer,
+        SignedOrder::Result(order) => &mut order.request,
+        SignedOrder::Fail(order) => &mut order.request,
         other => panic!("{other:?} names nothing"),
     };
-    named.with = Some(other);
+    named.counterparty = Some(other);
     deed
 }
 
-fn named(id: &str) -> Named {
-    Named { id: id.to_owned(), with: None }
+fn named(id: &str) -> ExternalRef {
+    ExternalRef { id: id.to_owned(), counterparty: None }
 }
 
 /// How a signer is registered with its first order.
-pub fn newcomer(native: &str) -> Enrol {
-    Enrol { home: AWAY, ..enrolment(native, native, &[]) }
+pub fn signer_registration(native: &str) -> Registration {
+    Registration { home: AWAY, ..registration(native, native, &[]) }
 }
 
 /// The text of a signer's order.
-pub fn words(native: &str, id: &str) -> String {
+pub fn envelope_text(native: &str, id: &str) -> String {
     format!("{native} says {id}")
 }
 
-impl Scene {
+impl TestHub {
     /// A signed order.
-    pub fn signed(&self, native: &str, id: &str, deed: Deed) -> Signed {
+    pub fn sign_order(&self, native: &str, id: &str, deed: SignedOrder) -> SignedEnvelope {
         let content = Digest::of(&[format!("{deed:?}").as_bytes()]);
-        let known = self.world.agent_named(AWAY, native).is_some();
-        Signed {
+        let known = self.world.agent_by_alias(AWAY, native).is_some();
+        SignedEnvelope {
             home: AWAY,
-            native: native.to_owned(),
-            newcomer: (!known).then(|| Box::new(newcomer(native))),
+            native_id: native.to_owned(),
+            registration: (!known).then(|| Box::new(signer_registration(native))),
             id: id.to_owned(),
             content,
-            body: words(native, id),
-            deed,
+            body: envelope_text(native, id),
+            order: deed,
         }
     }
 
     /// Runs a signed order.
-    pub fn hear(&mut self, order: Signed) -> Result<Heard, Refusal> {
-        match self.run(Command::Signed(Box::new(order)))? {
-            Answer::Heard { by, job, state, repeated } => Ok(Heard { by, job, state, repeated }),
+    pub fn run_signed(&mut self, order: SignedEnvelope) -> Result<SignedOrderAnswer, Refusal> {
+        match self.run(Command::ExecuteSigned(Box::new(order)))? {
+            Answer::SignedOrder { by, job, state, repeated } => {
+                Ok(SignedOrderAnswer { by, job, state, repeated })
+            }
             other => panic!("{other:?}"),
         }
     }
 
     /// Signs and runs an order; returns the state of its job afterwards.
-    pub fn sign(&mut self, native: &str, id: &str, deed: Deed) -> Result<State, Refusal> {
-        let order = self.signed(native, id, deed);
-        let heard = self.hear(order)?;
+    pub fn sign_and_run(
+        &mut self,
+        native: &str,
+        id: &str,
+        deed: SignedOrder,
+    ) -> Result<State, Refusal> {
+        let order = self.sign_order(native, id, deed);
+        let heard = self.run_signed(order)?;
         assert!(!heard.repeated, "{native} used {id} before");
         Ok(heard.state.expect("the order has a job"))
     }
 
     /// A signer introduces itself with its skills.
-    pub fn hello(&mut self, native: &str, skills: &[(&str, &str)]) -> AgentId {
+    pub fn introduce(&mut self, native: &str, skills: &[(&str, &str)]) -> AgentId {
         let skills = skills.iter().map(|(name, price)| skill(name, price)).collect();
-        self.amend(native, Profile { skills: Some(skills), ..Profile::default() })
+        self.update_profile(
+            native,
+            ProfileUpdate { skills: Some(skills), ..ProfileUpdate::default() },
+        )
     }
 
     /// A signer updates its profile.
-    pub fn amend(&mut self, native: &str, profile: Profile) -> AgentId {
-        let id = format!("hello-{}", self.fresh());
-        let order = self.signed(native, &id, Deed::Introduce(Box::new(profile)));
-        self.hear(order).expect("any signer may introduce itself").by
+    pub fn update_profile(&mut self, native: &str, profile: ProfileUpdate) -> AgentId {
+        let id = format!("hello-{}", self.next_number());
+        let order = self.sign_order(native, &id, SignedOrder::UpdateProfile(Box::new(profile)));
+        self.run_signed(order).expect("any signer may introduce itself").by
     }
 
     /// A job request with defaults.
-    pub fn question(&mut self, skill: &str, to: Whom, budget: Option<&str>) -> Ask {
-        Ask {
-            uuid: Uuid::from_u128(u128::from(self.fresh()) << 64),
+    pub fn job_request(
+        &mut self,
+        skill: &str,
+        to: RequestTarget,
+        budget: Option<&str>,
+    ) -> JobRequest {
+        JobRequest {
+            uuid: Uuid::from_u128(u128::from(self.next_number()) << 64),
             skill: skill.to_owned(),
             input: "{}".to_owned(),
             to,
             budget: budget.map(credits),
-            grain: Grain::FINE,
-            unfit: Vec::new(),
+            price_step: PriceStep::FINEST,
+            unfit_agents: Vec::new(),
             other_currency: false,
-            timeout: LIFE,
+            timeout: JOB_LIFETIME,
             meta: "{}".to_owned(),
             is_bound: true,
         }
@@ -159,9 +174,9 @@ impl Scene {
         to: AgentId,
         budget: Option<&str>,
     ) -> Result<JobId, Refusal> {
-        let order = self.question("sum", Whom::Agent(to), budget);
-        let order = self.signed(native, id, Deed::Ask(Box::new(order)));
-        self.hear(order).map(|heard| heard.job.expect("a request opens a job"))
+        let order = self.job_request("sum", RequestTarget::Agent(to), budget);
+        let order = self.sign_order(native, id, SignedOrder::RequestJob(Box::new(order)));
+        self.run_signed(order).map(|heard| heard.job.expect("a request opens a job"))
     }
 
     /// Requests the skill `sum` of one agent.
@@ -171,17 +186,17 @@ impl Scene {
 
     /// Requests `sum` of the best agents that offer it.
     pub fn request_all(&mut self, native: &str, id: &str, budget: Option<&str>) -> JobId {
-        let order = self.question("sum", Whom::Best { max: 8 }, budget);
-        let order = self.signed(native, id, Deed::Ask(Box::new(order)));
-        self.hear(order).expect("an agent offers it").job.expect("a request opens a job")
+        let order = self.job_request("sum", RequestTarget::Best { max: 8 }, budget);
+        let order = self.sign_order(native, id, SignedOrder::RequestJob(Box::new(order)));
+        self.run_signed(order).expect("an agent offers it").job.expect("a request opens a job")
     }
 
     /// The messages an agent got, in order.
-    pub fn heard(&self, agent: AgentId) -> Vec<String> {
+    pub fn messages_to(&self, agent: AgentId) -> Vec<String> {
         let body = |news| match news {
-            News::Message { body, .. } => Some(body),
+            NoticeKind::Message { body, .. } => Some(body),
             _ => None,
         };
-        self.told(agent).into_iter().filter_map(body).collect()
+        self.notices_to(agent).into_iter().filter_map(body).collect()
     }
 }

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 
 use crate::alias::{Claim, Digest};
 use crate::changes::Changes;
-use crate::decide::Need;
-use crate::idempotency::{Memory, Remembered};
+use crate::decide::MissingRow;
+use crate::idempotency::{IdempotencyEntry, IdempotencyRecord};
 use crate::world::{Rules, World};
 
 /// All rows, each in its newest version.
@@ -21,11 +21,11 @@ pub struct Store {
 
 impl Store {
     /// Saves the changes of one command.
-    pub fn keep(&mut self, changes: &Changes) {
+    pub fn save(&mut self, changes: &Changes) {
         for claim in &changes.claims {
             self.claims.insert(claim.digest, *claim);
         }
-        self.rows.absorb(changes.clone());
+        self.rows.merge(changes.clone());
     }
 
     /// What an id was last used for.
@@ -34,45 +34,46 @@ impl Store {
     }
 
     /// Loads one row.
-    pub fn bring(&self, world: &mut World, need: Need) {
+    pub fn load_row(&self, world: &mut World, need: MissingRow) {
         match need {
-            Need::Agent(id) => {
+            MissingRow::Agent(id) => {
                 if let Some(agent) = self.rows.agents.get(&id) {
-                    world.admit_agent(agent.clone());
+                    world.load_agent(agent.clone());
                 }
             }
-            Need::Claim(digest) => world.admit_claim(digest, self.claim(digest)),
-            Need::Job(id) => {
+            MissingRow::Claim(digest) => world.load_claim(digest, self.claim(digest)),
+            MissingRow::Job(id) => {
                 if let Some(job) = self.rows.jobs.get(&id) {
-                    world.admit_job(job.clone());
+                    world.load_job(job.clone());
                 }
             }
-            Need::Transfer(id) => {
+            MissingRow::Transfer(id) => {
                 let found = self.rows.transfers.iter().find(|transfer| transfer.id == id);
                 if let Some(transfer) = found {
-                    world.admit_transfer(transfer.clone());
+                    world.load_transfer(transfer.clone());
                 }
             }
         }
     }
 
     /// A world rebuilt from the stored rows, each parsed from its text.
-    pub fn rebuilt(&self, rules: Rules) -> World {
+    pub fn rebuild_world(&self, rules: Rules) -> World {
         let mut rows = self.rows.clone();
         rows.agents.values_mut().for_each(reread);
-        rows.desks.values_mut().for_each(reread);
+        rows.agent_states.values_mut().for_each(reread);
         rows.owners.values_mut().for_each(reread);
         rows.jobs.values_mut().for_each(reread);
         rows.keys.values_mut().for_each(reread);
-        rows.turns.values_mut().for_each(reread);
-        rows.memories.values_mut().for_each(reread);
-        let remembered = |row: &Arc<Memory>| (row.id, Arc::new(Remembered::from(&**row)));
-        rows.remembered = rows.memories.values().map(remembered).collect();
-        rows.pushes.values_mut().flatten().for_each(reread);
+        rows.rotations.values_mut().for_each(reread);
+        rows.idempotency_records.values_mut().for_each(reread);
+        let remembered =
+            |row: &Arc<IdempotencyRecord>| (row.id, Arc::new(IdempotencyEntry::from(&**row)));
+        rows.idempotency_entries = rows.idempotency_records.values().map(remembered).collect();
+        rows.deliveries.values_mut().flatten().for_each(reread);
         rows.transfers.iter_mut().for_each(reread);
         let mut world = World::new(rules);
         world.apply(&rows);
-        world.dismiss();
+        world.drop_cold_rows();
         world
     }
 }

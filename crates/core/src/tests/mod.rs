@@ -15,19 +15,19 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::agent::Desk;
+use crate::agent::AgentState;
 use crate::event::Event;
 use crate::id::{AgentId, JobId, OwnerId};
 use crate::job::{Cause, Job, Selection, State};
-use crate::ledger::Kind;
-use crate::notice::{News, Notice};
+use crate::ledger::EntryKind;
+use crate::notice::{Notice, NoticeKind};
 use crate::owner::Owner;
-use crate::testkit::Scene;
-use crate::testkit::invariants::{merit, scan};
-use crate::testkit::market::Told;
+use crate::testkit::TestHub;
+use crate::testkit::invariants::{discover_by_scan, rank_by_scan};
+use crate::testkit::market::ParsedRecord;
 use crate::time::Millis;
 use crate::world::World;
-use crate::world::discover::Wanted;
+use crate::world::discover::DiscoveryQuery;
 use steps::{SKILLS, Step};
 
 /// Commands in one walk, besides the initial ones.
@@ -38,7 +38,7 @@ const WALK: usize = 70;
 struct Picture {
     next: crate::changes::Counters,
     owners: BTreeMap<OwnerId, Arc<Owner>>,
-    desks: BTreeMap<AgentId, Arc<Desk>>,
+    desks: BTreeMap<AgentId, Arc<AgentState>>,
     jobs: BTreeMap<JobId, Arc<Job>>,
     queue: Vec<JobId>,
     online: usize,
@@ -47,21 +47,21 @@ struct Picture {
 impl Picture {
     fn of(world: &World) -> Self {
         let desk = |agent: &Arc<crate::agent::Agent>| {
-            (agent.id, world.desk(agent.id).expect("every agent has a state").clone())
+            (agent.id, world.agent_state(agent.id).expect("every agent has a state").clone())
         };
         Self {
             next: world.next,
             owners: world.owners().map(|owner| (owner.id, owner.clone())).collect(),
             desks: world.agents().map(desk).collect(),
             jobs: world.live_jobs().map(|job| (job.id, job.clone())).collect(),
-            queue: world.queue().map(|job| job.id).collect(),
+            queue: world.queued_jobs().map(|job| job.id).collect(),
             online: world.online_count(),
         }
     }
 }
 
 /// Performs the steps; every invariant is checked after each.
-fn walk(steps: &[Step]) -> Scene {
+fn walk(steps: &[Step]) -> TestHub {
     let mut scene = steps::opening();
     for step in steps {
         let before = Picture::of(&scene.world);
@@ -73,46 +73,52 @@ fn walk(steps: &[Step]) -> Scene {
 }
 
 /// A world rebuilt from the rows gives the same answers as the original.
-fn remembers_everything(scene: &mut Scene) {
-    scene.world.sweep(scene.now);
-    let mut rebuilt = scene.store.rebuilt(scene.world.rules);
-    rebuilt.sweep(scene.now);
+fn remembers_everything(scene: &mut TestHub) {
+    scene.world.expire_online(scene.now);
+    let mut rebuilt = scene.store.rebuild_world(scene.world.rules);
+    rebuilt.expire_online(scene.now);
     assert_eq!(Picture::of(&rebuilt), Picture::of(&scene.world));
     assert_eq!(rebuilt.footprint(), scene.world.footprint());
     let later = scene.now.plus(Millis::seconds(60));
     for skill in SKILLS {
         for now in [scene.now, later] {
             let min_score = crate::reputation::Score::MIN;
-            let wanted =
-                Wanted { skill, min_score, max_price: None, min_jobs: 0, limit: 50, offset: 0 };
+            let wanted = DiscoveryQuery {
+                skill,
+                min_score,
+                max_price: None,
+                min_jobs: 0,
+                limit: 50,
+                offset: 0,
+            };
             let found = rebuilt.discover(&wanted, now);
             assert_eq!(found, scene.world.discover(&wanted, now));
-            assert_eq!(found.page, scan(&scene.world, &wanted, now));
+            assert_eq!(found.agents, discover_by_scan(&scene.world, &wanted, now));
         }
-        let best: Vec<AgentId> = rebuilt.skills.by_merit(skill).collect();
-        assert_eq!(best, scene.world.skills.by_merit(skill).collect::<Vec<_>>());
-        assert_eq!(best, merit(&scene.world, skill, scene.now));
-        assert_eq!(rebuilt.turn(skill), scene.world.turn(skill));
+        let best: Vec<AgentId> = rebuilt.skills.all_by_rank(skill).collect();
+        assert_eq!(best, scene.world.skills.all_by_rank(skill).collect::<Vec<_>>());
+        assert_eq!(best, rank_by_scan(&scene.world, skill, scene.now));
+        assert_eq!(rebuilt.rotation(skill), scene.world.rotation(skill));
         assert_eq!(rebuilt.skills.prices(skill), scene.world.skills.prices(skill));
     }
-    assert_eq!(rebuilt.next_timer(), scene.world.next_timer());
-    assert_eq!(rebuilt.next_offline(), scene.world.next_offline());
-    assert_eq!(rebuilt.next_push(), scene.world.next_push());
+    assert_eq!(rebuilt.next_timer_at(), scene.world.next_timer_at());
+    assert_eq!(rebuilt.next_offline_at(), scene.world.next_offline_at());
+    assert_eq!(rebuilt.next_delivery_at(), scene.world.next_delivery_at());
     for agent in scene.world.agents() {
-        assert!(rebuilt.waiting_for(agent.id).eq(scene.world.waiting_for(agent.id)));
-        let name = scene.world.name_of(agent.id, agent.home);
-        assert_eq!(name, Some(agent.native.as_str()));
-        assert_eq!(rebuilt.name_of(agent.id, agent.home), name);
+        assert!(rebuilt.deferred_jobs_for(agent.id).eq(scene.world.deferred_jobs_for(agent.id)));
+        let name = scene.world.alias_of(agent.id, agent.home);
+        assert_eq!(name, Some(agent.native_id.as_str()));
+        assert_eq!(rebuilt.alias_of(agent.id, agent.home), name);
         assert!(rebuilt.keys_of(agent.id).eq(scene.world.keys_of(agent.id)));
         assert!(rebuilt.agents_of(agent.owner).eq(scene.world.agents_of(agent.owner)));
     }
 }
 
 /// Nothing waits forever: without further commands, every job ends.
-fn comes_to_rest(scene: &mut Scene) {
-    scene.wait(Millis::hours(24 * 30));
+fn comes_to_rest(scene: &mut TestHub) {
+    scene.advance(Millis::hours(24 * 30));
     assert_eq!(scene.world.live_jobs().count(), 0);
-    assert_eq!(scene.world.next_timer(), None);
+    assert_eq!(scene.world.next_timer_at(), None);
     let held = scene.world.owners().map(|owner| owner.held.micros()).sum::<i64>();
     assert_eq!(held, 0, "and every hold is resolved");
 }
@@ -147,10 +153,12 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         }
         let rows = &scene.store.rows;
         said.extend(rows.jobs.values().filter_map(|job| last_words(job)));
-        let desks = rows.desks.values();
-        said.extend(desks.clone().filter(|desk| desk.said.is_some()).map(|_| "a status"));
-        said.extend(desks.filter(|desk| desk.claim.is_some()).map(|_| "a claimed reputation"));
-        let events = rows.lines.iter().flat_map(|line| &line.events);
+        let desks = rows.agent_states.values();
+        said.extend(desks.clone().filter(|desk| desk.status.is_some()).map(|_| "a status"));
+        said.extend(
+            desks.filter(|desk| desk.claimed_reputation.is_some()).map(|_| "a claimed reputation"),
+        );
+        let events = rows.history_lines.iter().flat_map(|line| &line.events);
         said.extend(events.filter_map(|event| match event {
             Event::AgentAtWork { .. } => Some("working"),
             Event::AgentFree { .. } => Some("free"),
@@ -161,7 +169,7 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         );
         longest = longest.max(rows.jobs.values().map(|job| job.epoch).max().unwrap_or(0));
         kinds.extend(rows.entries.iter().map(|entry| entry.kind.as_str()));
-        let accepted = |notice: &&Arc<Notice>| matches!(notice.news, News::Accepted { .. });
+        let accepted = |notice: &&Arc<Notice>| matches!(notice.news, NoticeKind::Accepted { .. });
         told += rows.notices.iter().filter(accepted).count();
         counted += rows.outcomes.iter().filter(|outcome| outcome.counted).count();
         uncounted += rows.outcomes.iter().filter(|outcome| !outcome.counted).count();
@@ -170,7 +178,14 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     assert_eq!(passed.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
     let all = ["Cancelled", "Completed", "Expired", "Failed", "Withdrawn"];
     assert_eq!(ends.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
-    let all = [Kind::Burn, Kind::Capture, Kind::Grant, Kind::Hold, Kind::Release, Kind::Transfer];
+    let all = [
+        EntryKind::Burn,
+        EntryKind::Capture,
+        EntryKind::Grant,
+        EntryKind::Hold,
+        EntryKind::Release,
+        EntryKind::Transfer,
+    ];
     assert_eq!(kinds, all.iter().map(|kind| kind.as_str()).collect());
     assert!(counted > 50 && uncounted > 10, "{counted} and {uncounted} outcomes");
     assert!(longest >= 3, "jobs have several workers");
@@ -194,8 +209,8 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
 
 /// The notable property of a live job.
 fn live_words(job: &Job) -> Option<&'static str> {
-    let unpaid = job.waits_for.is_some() && job.held != job.purse();
-    match job.called {
+    let unpaid = job.pending_assignment.is_some() && job.held != job.max_payment();
+    match job.worker_job_id {
         Some(_) => Some("a worker's id"),
         None => unpaid.then_some("without a hold"),
     }
@@ -203,12 +218,12 @@ fn live_words(job: &Job) -> Option<&'static str> {
 
 /// The notable property of an ended job.
 fn last_words(job: &Job) -> Option<&'static str> {
-    let report = job.report.as_ref()?;
+    let report = job.result.as_ref()?;
     match report.cause? {
         Cause::Unusable if job.epoch == 0 => Some("an input error"),
         Cause::Unusable => report.output.as_ref().map(|_| "an invalid output"),
         Cause::Cancelled => (report.text.as_deref() == Some("because")).then_some("a reason"),
-        Cause::Policy => report.words.as_ref().map(|_| "a refusal with meta"),
+        Cause::Policy => report.meta.as_ref().map(|_| "a refusal with meta"),
         _ => None,
     }
 }
@@ -222,7 +237,7 @@ fn random_voices_are_heard_and_refused_in_every_way() {
     for _ in 0..300 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
-        scene.watched = false;
+        scene.checks_invariants = false;
         for step in &steps {
             match (step, step.perform(&mut scene)) {
                 (Step::Say(voice), Ok(())) => *done.entry(voice.kind).or_insert(0) += 1,
@@ -268,14 +283,16 @@ fn random_posts_are_carried_out_refused_and_repeated() {
     for _ in 0..400 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
-        scene.watched = false;
+        scene.checks_invariants = false;
         for step in &steps {
             let before = scene.world.next;
             let _ = step.perform(&mut scene);
             let Step::Post(posted) = step else { continue };
-            let new = scene.store.rows.postings.iter().rev();
-            let new = new.take_while(|one| one.id >= before.posting).find(|one| one.of.is_some());
-            let counts = match new.map(|one| Told::of(one).outcome) {
+            let new = scene.store.rows.market_records.iter().rev();
+            let new = new
+                .take_while(|one| one.id >= before.market_record)
+                .find(|one| one.order_id.is_some());
+            let counts = match new.map(|one| ParsedRecord::parse(one).outcome) {
                 None => &mut seen,
                 Some(outcome) if outcome == "done" => &mut done,
                 Some(_) => &mut refused,
@@ -306,14 +323,14 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
         _ => None,
     };
     let again = job.round.is_some_and(|round| round.number > 1);
-    let everybody = matches!(job.selection, Selection::Everybody);
+    let everybody = matches!(job.selection, Selection::BroadcastToProtocol);
     let queued = job.state == State::Queued && !job.policy.queue_unmatched;
     let all = [
         ("again", again),
         ("closed early", auction == Some(true)),
         ("broadcast", everybody),
         ("queued later", queued),
-        ("backed off", job.policy.queue_later && job.rest.vain > 0),
+        ("backed off", job.policy.queue_after_failure && job.backoff.failed_assignments > 0),
         ("unpaid", job.policy.unpaid && job.assignment.is_some()),
     ];
     all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)
@@ -321,8 +338,8 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
 
 /// What a deferred or unconfirmed job waits for.
 fn waits_for(job: &Job) -> Option<&'static str> {
-    match (job.waits_for, job.state) {
-        (Some(waits), _) if waits.approval => Some("an approval"),
+    match (job.pending_assignment, job.state) {
+        (Some(waits), _) if waits.needs_approval => Some("an approval"),
         (Some(_), _) => Some("a return"),
         (None, State::Assigned) if job.accepted_at.is_none() => Some("an answer"),
         _ => None,

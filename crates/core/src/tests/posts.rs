@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use super::steps::{PRICES, Step, agent_at, job_at, pick};
 use super::wishes::{Wish, wish};
-use crate::command::{Actor, Command, Enrol, JobRef};
+use crate::command::{Actor, Command, JobRef, Registration};
 use crate::id::AgentId;
 use crate::job::{Job, Selection, State};
-use crate::market::{Deed, Opening, Post};
+use crate::market::{MarketJobRequest, MarketOrder, MarketSubmission};
 use crate::refusal::Refusal;
-use crate::testkit::market::Teller;
-use crate::testkit::{HOME, Scene, credits, enrolment};
+use crate::testkit::market::PlainRecorder;
+use crate::testkit::{HOME, TestHub, credits, registration};
 
 /// One random order. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
@@ -69,32 +69,38 @@ pub fn posted(other: impl Strategy<Value = Step>) -> impl Strategy<Value = Poste
 }
 
 impl Posted {
-    pub fn command(&self, scene: &mut Scene) -> Option<Command> {
+    pub fn command(&self, scene: &mut TestHub) -> Option<Command> {
         let deed = self.what.deed(scene)?;
         let id = match self.id {
             Some(id) => format!("again-{}", id % 4),
-            None => format!("post-{}", scene.world.next.posts),
+            None => format!("post-{}", scene.world.next.market_orders),
         };
-        let order = Post { market: HOME, id, deed, scribe: Arc::new(Teller) };
-        Some(Command::Post(Box::new(order)))
+        let order =
+            MarketSubmission { market: HOME, id, order: deed, recorder: Arc::new(PlainRecorder) };
+        Some(Command::SubmitToMarket(Box::new(order)))
     }
 
     /// One order, or one for every invited agent.
-    pub fn perform(&self, scene: &mut Scene) -> Result<(), Refusal> {
+    pub fn perform(&self, scene: &mut TestHub) -> Result<(), Refusal> {
         let What::Answer { job, price } = self.what else {
             let command = self.command(scene);
             return command.map_or(Ok(()), |command| scene.run(command).map(drop));
         };
         let Some(job) = auction_at(scene, job) else { return Ok(()) };
-        for (at, by) in (price..=u8::MAX).zip(job.asked.clone()) {
+        for (at, by) in (price..=u8::MAX).zip(job.invited.clone()) {
             let (job, price) = (JobRef::Id(job.id), credits(pick(&PRICES, at)));
             let deed = match at % 4 {
-                0 => Deed::Decline { job, by },
-                _ => Deed::Offer { job, by, price },
+                0 => MarketOrder::Decline { job, by },
+                _ => MarketOrder::Offer { job, by, price },
             };
-            let id = format!("post-{}", scene.world.next.posts);
-            let order = Post { market: HOME, id, deed, scribe: Arc::new(Teller) };
-            scene.run(Command::Post(Box::new(order)))?;
+            let id = format!("post-{}", scene.world.next.market_orders);
+            let order = MarketSubmission {
+                market: HOME,
+                id,
+                order: deed,
+                recorder: Arc::new(PlainRecorder),
+            };
+            scene.run(Command::SubmitToMarket(Box::new(order)))?;
         }
         Ok(())
     }
@@ -116,41 +122,48 @@ impl Posted {
 }
 
 impl What {
-    fn deed(&self, scene: &mut Scene) -> Option<Deed> {
+    fn deed(&self, scene: &mut TestHub) -> Option<MarketOrder> {
         Some(match *self {
             Self::Other(ref step) => match step.command(scene)? {
-                Command::Enrol(order) => Deed::Enrol(order),
-                Command::Report(said) => Deed::Report(said),
+                Command::Register(order) => MarketOrder::Register(order),
+                Command::ReportResult(said) => MarketOrder::ReportResult(said),
                 _ => return None,
             },
             Self::Open { ref wish, newcomer } => {
                 let Command::OpenJob(order) = wish.command(scene) else { return None };
                 let newcomer = newcomer.map(|who| somebody(who % 4));
-                Deed::Open(Box::new(Opening { order: *order, newcomer }))
+                MarketOrder::OpenJob(Box::new(MarketJobRequest {
+                    order: *order,
+                    registration: newcomer,
+                }))
             }
             Self::Decline { job, by } => {
                 let job = job_at(scene, job)?;
                 let by = concerned(scene, &job, by);
-                Deed::Decline { job: JobRef::Id(job.id), by }
+                MarketOrder::Decline { job: JobRef::Id(job.id), by }
             }
             Self::Offer { job, by, price } => {
                 let found = (job < 230).then(|| auction_at(scene, job)).flatten();
                 let job = found.or_else(|| job_at(scene, job))?;
                 let by = concerned(scene, &job, by);
-                Deed::Offer { job: JobRef::Id(job.id), by, price: credits(pick(&PRICES, price)) }
+                MarketOrder::Offer {
+                    job: JobRef::Id(job.id),
+                    by,
+                    price: credits(pick(&PRICES, price)),
+                }
             }
             Self::Read { who, up_to } => {
-                Deed::Read { agent: agent_at(scene, who % 6), up_to: u64::from(up_to % 16) }
+                MarketOrder::Read { agent: agent_at(scene, who % 6), up_to: u64::from(up_to % 16) }
             }
             Self::Answer { .. } => return None,
-            Self::Dispatch => Deed::Dispatch,
-            Self::Nothing => Deed::Nothing,
+            Self::Dispatch => MarketOrder::Dispatch,
+            Self::Nothing => MarketOrder::RecordOnly,
         })
     }
 }
 
 /// An open auction, if there is one.
-fn auction_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+fn auction_at(scene: &TestHub, at: u8) -> Option<Arc<Job>> {
     let auction = |job: &&Arc<Job>| matches!(job.selection, Selection::Auction { .. });
     let open = scene.world.live_jobs().filter(|job| job.state == State::Negotiating);
     let mut open: Vec<Arc<Job>> = open.filter(auction).cloned().collect();
@@ -159,16 +172,16 @@ fn auction_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
 }
 
 /// An agent that is not registered, the first time.
-fn somebody(who: u8) -> Enrol {
-    let order = enrolment(&format!("newcomer-{who}"), &format!("stranger-{who}"), &[]);
-    Enrol { actor: Actor::Owner, ..order }
+fn somebody(who: u8) -> Registration {
+    let order = registration(&format!("newcomer-{who}"), &format!("stranger-{who}"), &[]);
+    Registration { actor: Actor::Owner, ..order }
 }
 
 /// Mostly the job's worker or one of its invited agents.
-fn concerned(scene: &Scene, job: &Job, by: u8) -> AgentId {
+fn concerned(scene: &TestHub, job: &Job, by: u8) -> AgentId {
     match job.worker() {
         Some(worker) if by < 220 => worker,
-        None if by < 220 && !job.asked.is_empty() => pick(&job.asked, by),
+        None if by < 220 && !job.invited.is_empty() => pick(&job.invited, by),
         _ => agent_at(scene, by),
     }
 }

@@ -8,16 +8,16 @@ use crate::agent::key::Holder;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, Command, Enrol, JobRef, OfferRef, Pay, PushEnd, Remember, ReportWork, Subject, Timer,
-    Turn,
+    Actor, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef, Pay, Registration,
+    ReportResult, SaveAnswer, SuspensionTarget, Timer,
 };
 use crate::id::AgentId;
+use crate::idempotency::{Principal, Receipt, SavedAnswer};
 use crate::job::{Cause, Job};
-use crate::idempotency::{Kept, Principal, Receipt};
 use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, said, skill};
+use crate::testkit::{AWAY, HOME, TestHub, credits, message, registration, skill};
 use crate::time::Millis;
 use crate::world::Rules;
 
@@ -143,18 +143,18 @@ pub fn step() -> impl Strategy<Value = Step> {
 }
 
 /// All agents registered, two of the owners with credits, and short leases.
-pub fn opening() -> Scene {
+pub fn opening() -> TestHub {
     let (attempts_max, inbox_messages_max) = (4, 4);
     let welcome_grant = credits("3.00");
     let rules = Rules {
         attempts_max,
-        turns_at_once: 1,
-        unproven_ttl: Some(Millis::minutes(10)),
+        assignments_before_backoff: 1,
+        probation_period: Some(Millis::minutes(10)),
         welcome_grant,
         inbox_messages_max,
         ..Rules::default()
     };
-    let mut scene = Scene::with_market(rules, HOME);
+    let mut scene = TestHub::with_market(rules, HOME);
     for who in 0..6 {
         let (actor, skills, stray) = (0, 3, false);
         // Two of them have terms, and one of those confirms jobs itself.
@@ -173,7 +173,7 @@ pub fn pick<T: Copy>(from: &[T], at: u8) -> T {
 }
 
 /// Mostly a live job, sometimes any job there ever was.
-pub fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+pub fn job_at(scene: &TestHub, at: u8) -> Option<Arc<Job>> {
     let jobs = &scene.store.rows.jobs;
     let live: Vec<&Arc<Job>> = jobs.values().filter(|job| !job.state.is_final()).collect();
     if at < 230 && !live.is_empty() {
@@ -186,27 +186,27 @@ pub fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
 /// A job by one of its ids: the hub's two, its requester's, and its worker's if there is one.
 pub fn name_of(job: &Job, at: u8) -> JobRef {
     match at % 3 {
-        0 => job.called.map_or(JobRef::Id(job.id), JobRef::Uuid),
+        0 => job.worker_job_id.map_or(JobRef::Id(job.id), JobRef::Uuid),
         1 => JobRef::Uuid(job.uuid),
-        _ => JobRef::Foreign { origin: job.origin, id: job.foreign.clone() },
+        _ => JobRef::Foreign { origin: job.origin, id: job.foreign_id.clone() },
     }
 }
 
-pub fn agent_at(scene: &Scene, who: u8) -> AgentId {
+pub fn agent_at(scene: &TestHub, who: u8) -> AgentId {
     let native = format!("agent-{}", who % AGENTS);
     // An unregistered agent is worth trying, too.
-    scene.world.agent_named(HOME, &native).unwrap_or(AgentId(u64::from(who) + 100))
+    scene.world.agent_by_alias(HOME, &native).unwrap_or(AgentId(u64::from(who) + 100))
 }
 
 impl Step {
     /// Performs the step, if the agents and jobs for it exist.
-    pub fn perform(&self, scene: &mut Scene) -> Result<(), Refusal> {
+    pub fn perform(&self, scene: &mut TestHub) -> Result<(), Refusal> {
         if let Step::Wait { seconds } = self {
-            scene.wait(Millis::seconds(i64::from(*seconds)));
+            scene.advance(Millis::seconds(i64::from(*seconds)));
             return Ok(());
         }
         if let Step::Sleep { seconds } = self {
-            scene.sleep(Millis::seconds(i64::from(*seconds)));
+            scene.advance_without_timers(Millis::seconds(i64::from(*seconds)));
             return Ok(());
         }
         if let Step::Post(posted) = self {
@@ -218,7 +218,7 @@ impl Step {
         }
     }
 
-    pub fn command(&self, scene: &mut Scene) -> Option<Command> {
+    pub fn command(&self, scene: &mut TestHub) -> Option<Command> {
         let amount = |at: u8| credits(pick(&AMOUNTS, at));
         let price = |at: u8| credits(pick(&PRICES, at));
         Some(match *self {
@@ -226,13 +226,13 @@ impl Step {
             Step::Remove { who } => {
                 Command::Remove { agent: agent_at(scene, who), by_operator: who % 2 == 0 }
             }
-            Step::Beat { who } => Command::Beat { agent: agent_at(scene, who) },
+            Step::Beat { who } => Command::Heartbeat { agent: agent_at(scene, who) },
             Step::Poll { who } => {
                 let agent = agent_at(scene, who);
-                let mut jobs: Vec<_> = scene.world.work_of(agent).map(|job| job.id).collect();
+                let mut jobs: Vec<_> = scene.world.assigned_jobs(agent).map(|job| job.id).collect();
                 jobs.extend(job_at(scene, who).map(|job| job.id));
                 match jobs.len() % 2 {
-                    0 => Command::Show { agent, jobs },
+                    0 => Command::MarkShown { agent, jobs },
                     _ => Command::HandOver { agent, jobs },
                 }
             }
@@ -253,7 +253,7 @@ impl Step {
                 let job = name_of(&*job_at(scene, job)?, job);
                 let maker = agent_at(scene, from);
                 let offer = match from % 3 {
-                    0 => OfferRef::Place(u32::from(from / 3)),
+                    0 => OfferRef::Index(u32::from(from / 3)),
                     1 => OfferRef::Price { by: maker, price: credits("0.10") },
                     _ => OfferRef::Only { by: maker },
                 };
@@ -278,16 +278,16 @@ impl Step {
             Step::Unreachable { job, stale } => {
                 let found = job_at(scene, job)?;
                 let epoch = found.epoch.saturating_sub(u32::from(stale));
-                Command::Unreachable { job: found.id, epoch }
+                Command::MarkUnreachable { job: found.id, epoch }
             }
             Step::Requeue { job } => Command::Requeue { job: name_of(&*job_at(scene, job)?, job) },
             Step::Send { from, to } => {
-                let mut order = said(agent_at(scene, from), agent_at(scene, to), "hello");
+                let mut order = message(agent_at(scene, from), agent_at(scene, to), "hello");
                 // A third of them are messages of one conversation, so that some are repeats.
                 let content = Digest::of(&[&[from % 2]]);
-                let turn = Turn { conversation: "c".to_owned(), number: 1, content };
-                order.turn = (from % 3 == 0).then_some(turn);
-                Command::Send(Box::new(order))
+                let turn = MessageIdentity { conversation: "c".to_owned(), number: 1, content };
+                order.identity = (from % 3 == 0).then_some(turn);
+                Command::SendMessage(Box::new(order))
             }
             Step::Ack { who, up_to } => {
                 Command::Ack { agent: agent_at(scene, who), up_to: u64::from(up_to) }
@@ -295,10 +295,15 @@ impl Step {
             Step::Pushed { which, how } => self.pushed(scene, which, how)?,
             Step::Remember { scope, done } => {
                 let scope = Digest::of(&[b"scope", &[scope % 4]]);
-                let answer = Kept::Answer { status: 200, body: "{}".to_owned() };
-                let kept = if done { answer } else { Kept::Done(Receipt::Nothing) };
+                let answer = SavedAnswer::Answer { status: 200, body: "{}".to_owned() };
+                let kept = if done { answer } else { SavedAnswer::Done(Receipt::Nothing) };
                 let principal = Principal::Agent(AgentId(1));
-                Command::Remember(Box::new(Remember { scope, request: scope, principal, kept }))
+                Command::SaveAnswer(Box::new(SaveAnswer {
+                    scope,
+                    request: scope,
+                    principal,
+                    answer: kept,
+                }))
             }
             Step::Keys { who, hash, how } => {
                 let agent = agent_at(scene, who);
@@ -319,11 +324,13 @@ impl Step {
             Step::Suspend { who, owner, suspended } => {
                 let agent = agent_at(scene, who);
                 let row = scene.world.agent(agent).filter(|_| owner);
-                let subject = row.map_or(Subject::Agent(agent), |row| Subject::Owner(row.owner));
-                Command::Suspend { subject, suspended }
+                let subject = row.map_or(SuspensionTarget::Agent(agent), |row| {
+                    SuspensionTarget::Owner(row.owner)
+                });
+                Command::SetSuspended { subject, suspended }
             }
             Step::Restore => Command::BeginEpoch,
-            Step::Tick { job } => Command::Tick(Timer::Job(job_at(scene, job)?.id)),
+            Step::Tick { job } => Command::FireTimer(Timer::Job(job_at(scene, job)?.id)),
             Step::Word(ref word) => word.command(scene)?,
             Step::Say(ref voice) => voice.command(scene)?,
             Step::Post(ref posted) => posted.command(scene)?,
@@ -331,7 +338,7 @@ impl Step {
         })
     }
 
-    fn enrol(&self, scene: &Scene) -> Command {
+    fn enrol(&self, scene: &TestHub) -> Command {
         let Step::Enrol { who, actor, liveness, skills, price, terms, stray } = *self else {
             unreachable!()
         };
@@ -341,40 +348,40 @@ impl Step {
             (true, 0) => pick(&OWNERS, who + 1),
             (true, _) => Owner::ISSUANCE_NAME,
         };
-        let mut order: Enrol = enrolment(&format!("agent-{who}"), owner, &[]);
+        let mut order: Registration = registration(&format!("agent-{who}"), owner, &[]);
         order.aliases = vec![(AWAY, format!("alias-{who}"))];
         for (at, name) in SKILLS.iter().enumerate().filter(|(at, _)| skills >> at & 1 == 1) {
             let mut one = skill(name, pick(&PRICES, price.wrapping_add(at as u8)));
-            one.approval = terms % 8 == 1;
-            one.takes = (terms % 5 == 4).then_some(Millis::seconds(30));
+            one.needs_approval = terms % 8 == 1;
+            one.expected_duration = (terms % 5 == 4).then_some(Millis::seconds(30));
             order.skills.push(one);
         }
         order.terms = Terms {
-            at_once: (terms % 3 == 0 && terms > 0).then_some(1 + u32::from(terms % 2)),
-            per_minute: (terms % 7 == 2).then_some(2),
-            answers_itself: terms % 4 == 2,
-            strict: terms % 11 == 5,
+            max_concurrent_jobs: (terms % 3 == 0 && terms > 0).then_some(1 + u32::from(terms % 2)),
+            max_starts_per_minute: (terms % 7 == 2).then_some(2),
+            confirms_jobs: terms % 4 == 2,
+            strict_input: terms % 11 == 5,
             urgent_first: terms % 5 == 3,
         };
         (order.liveness, order.endpoint) = match liveness % 4 {
             0 | 3 => (Liveness::Always, None),
-            1 => (Liveness::Reached, Some(format!("https://agent-{who}.example"))),
-            _ => (Liveness::Polls, None),
+            1 => (Liveness::ByEndpoint, Some(format!("https://agent-{who}.example"))),
+            _ => (Liveness::ByPolling, None),
         };
         order.actor = match actor % 6 {
-            0..=2 => Actor::Open,
+            0..=2 => Actor::OpenRegistration,
             3 => Actor::Agent(agent_at(scene, who)),
             4 => Actor::Agent(agent_at(scene, actor / 6)),
-            _ => Actor::Nobody,
+            _ => Actor::Anonymous,
         };
         let says = || words::condition(scene, skills, u16::from(skills), Some(price));
-        order.condition = (actor % 5 == 4).then(says);
+        order.status = (actor % 5 == 4).then(says);
         order.key = Some([actor; 32]);
-        order.rotate = actor % 7 == 0;
-        Command::Enrol(Box::new(order))
+        order.rotate_key = actor % 7 == 0;
+        Command::Register(Box::new(order))
     }
 
-    fn pay(&self, scene: &mut Scene) -> Command {
+    fn pay(&self, scene: &mut TestHub) -> Command {
         let Step::Pay { from, to, amount, name, job, open } = *self else { unreachable!() };
         let job = job.and_then(|at| job_at(scene, at));
         let mut order: Pay =
@@ -384,53 +391,53 @@ impl Step {
             let owner = |id| scene.world.owner(id).map(|owner| owner.name.clone());
             let payer = job.payer.and_then(owner);
             let payee = job.assignment.and_then(|turn| owner(turn.owner));
-            if let (Some(payer), Some(payee), Some(report)) = (payer, payee, &job.report) {
+            if let (Some(payer), Some(payee), Some(report)) = (payer, payee, &job.result) {
                 (order.from, order.to, order.amount) = (payer, payee, report.paid);
             }
         }
-        order.job = job.map(|job| job.foreign.clone());
+        order.job = job.map(|job| job.foreign_id.clone());
         if name % 5 == 0 {
             order.job = Some(format!("elsewhere-{}", name % 3));
         }
-        order.named = name % 7 != 0;
-        if order.named && name % 3 == 0 {
+        order.id_given = name % 7 != 0;
+        if order.id_given && name % 3 == 0 {
             // An id from a small pool, with content that may or may not be the same.
-            order.foreign = format!("shared-{}", name % 4);
+            order.foreign_id = format!("shared-{}", name % 4);
             order.content = Digest::of(&[&[name % 2]]);
         }
         order.open_payee = open;
         Command::Pay(Box::new(order))
     }
 
-    fn report(&self, scene: &Scene) -> Option<Command> {
+    fn report(&self, scene: &TestHub) -> Option<Command> {
         let Step::Report { job, stray, ok, cost, cause } = *self else { unreachable!() };
         let found = job_at(scene, job)?;
         let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
         let causes =
             [None, Some(Cause::Execution), Some(Cause::NoSuchSkill), Some(Cause::Unusable)];
-        let word = scene.word(found.id, ok, pick(&AMOUNTS, cost));
+        let word = scene.job_report(found.id, ok, pick(&AMOUNTS, cost));
         let words = (cause > 127).then(|| "{}".to_owned());
         let cost = if cost == 255 { Credits::from_micros(-1) } else { word.cost };
         // Half of the unusable answers are endpoints that refused the request.
         let silent = !ok && cause % 8 == 7;
         let cause = pick(&causes, cause);
         let job = name_of(&found, job);
-        let said = ReportWork { job, by, silent, cost, cause, words, ..word };
-        Some(Command::Report(Box::new(said)))
+        let said = ReportResult { job, by, no_response: silent, cost, cause, meta: words, ..word };
+        Some(Command::ReportResult(Box::new(said)))
     }
 
-    fn pushed(&self, scene: &Scene, which: u8, how: u8) -> Option<Command> {
-        let mut pushes: Vec<_> = scene.world.pushes().map(|push| push.notice).collect();
+    fn pushed(&self, scene: &TestHub, which: u8, how: u8) -> Option<Command> {
+        let mut pushes: Vec<_> = scene.world.deliveries().map(|push| push.notice).collect();
         pushes.sort();
         let notice = (!pushes.is_empty()).then(|| pick(&pushes, which))?;
         let ended = match how % 4 {
-            0 | 1 => PushEnd::Delivered { reply: None },
+            0 | 1 => DeliveryResult::Delivered { reply: None },
             2 => {
                 let next_try = (how % 8 == 2).then(|| scene.now.plus(Millis::seconds(5)));
-                PushEnd::Failed { why: "refused".to_owned(), next_try }
+                DeliveryResult::Failed { why: "refused".to_owned(), next_try }
             }
-            _ => PushEnd::Gone,
+            _ => DeliveryResult::EndpointGone,
         };
-        Some(Command::PushDone { notice, ended })
+        Some(Command::RecordDelivery { notice, result: ended })
     }
 }

@@ -7,21 +7,27 @@ use uuid::Uuid;
 
 use super::steps::{AMOUNTS, PRICES, SKILLS, agent_at, pick};
 use crate::agent::Liveness;
-use crate::agent::presence::Stance;
+use crate::agent::presence::Availability;
 use crate::alias::Digest;
-use crate::command::{Command, Enrol};
-use crate::price_step::Grain;
+use crate::command::{Command, Registration};
 use crate::id::AgentId;
 use crate::job::{Cause, Job, Requester, Selection};
+use crate::price_step::PriceStep;
 use crate::signed_order::*;
-use crate::testkit::signed_orders::newcomer;
-use crate::testkit::{AWAY, Scene, credits, skill};
+use crate::testkit::signed_orders::signer_registration;
+use crate::testkit::{AWAY, TestHub, credits, skill};
 use crate::time::Millis;
 
 /// Few enough that they often interact.
 const VOICES: u8 = 5;
-const STANCES: [Stance; 6] =
-    [Stance::Idle, Stance::Idle, Stance::Busy, Stance::Error, Stance::Maintenance, Stance::Offline];
+const STANCES: [Availability; 6] = [
+    Availability::Idle,
+    Availability::Idle,
+    Availability::Busy,
+    Availability::Error,
+    Availability::Maintenance,
+    Availability::Offline,
+];
 
 /// One random order. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
@@ -112,9 +118,9 @@ fn native(who: u8) -> String {
 }
 
 /// Mostly a job from a signed request, mostly a live one, and sometimes any other.
-fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+fn job_at(scene: &TestHub, at: u8) -> Option<Arc<Job>> {
     let jobs = scene.store.rows.jobs.values();
-    let asked = |job: &&Arc<Job>| matches!(job.selection, Selection::Asked { .. });
+    let asked = |job: &&Arc<Job>| matches!(job.selection, Selection::Invited { .. });
     let live = |job: &&Arc<Job>| !job.state.is_final();
     let some: Vec<&Arc<Job>> = match at {
         0..180 => jobs.filter(asked).filter(live).collect(),
@@ -125,16 +131,16 @@ fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
 }
 
 /// The parties' id of a job: the requester's, or the hub's own for a job of another protocol.
-fn called(scene: &Scene, job: &Job) -> String {
+fn called(scene: &TestHub, job: &Job) -> String {
     let Requester::Agent(requester) = job.requester else { return job.uuid.to_string() };
-    let native = scene.world.agent(requester).map(|agent| agent.native.as_str());
-    let own = native.and_then(|native| job.foreign.strip_prefix(native)?.strip_prefix('/'));
+    let native = scene.world.agent(requester).map(|agent| agent.native_id.as_str());
+    let own = native.and_then(|native| job.foreign_id.strip_prefix(native)?.strip_prefix('/'));
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
 impl Voice {
     /// The order, if there is anything to refer to.
-    pub fn command(&self, scene: &Scene) -> Option<Command> {
+    pub fn command(&self, scene: &TestHub) -> Option<Command> {
         let job = job_at(scene, self.job);
         let about_a_job = !matches!(self.kind, Kind::Write | Kind::Introduce | Kind::Nothing);
         if job.is_none() && about_a_job && self.kind != Kind::Ask && self.stray.is_none() {
@@ -152,34 +158,34 @@ impl Voice {
             }
             None => (format!("order-{made}"), Digest::of(&[&made.to_be_bytes()])),
         };
-        let known = scene.world.agent_named(AWAY, &speaker).is_some();
+        let known = scene.world.agent_by_alias(AWAY, &speaker).is_some();
         let enrolled = || {
             // One of them belongs to an owner with other agents.
             let owner = if speaker == "key-3" { "north" } else { &speaker };
             let liveness =
-                if self.who.is_multiple_of(2) { Liveness::Always } else { Liveness::Polls };
-            Enrol { owner: owner.to_owned(), liveness, ..newcomer(&speaker) }
+                if self.who.is_multiple_of(2) { Liveness::Always } else { Liveness::ByPolling };
+            Registration { owner: owner.to_owned(), liveness, ..signer_registration(&speaker) }
         };
-        Some(Command::Signed(Box::new(Signed {
+        Some(Command::ExecuteSigned(Box::new(SignedEnvelope {
             home: AWAY,
-            newcomer: (!known).then(|| Box::new(enrolled())),
-            native: speaker,
+            registration: (!known).then(|| Box::new(enrolled())),
+            native_id: speaker,
             id,
             content,
             body: "words".to_owned(),
-            deed,
+            order: deed,
         })))
     }
 
     /// The expected signer, or another one.
-    fn speaker(&self, scene: &Scene, job: Option<&Job>) -> String {
+    fn speaker(&self, scene: &TestHub, job: Option<&Job>) -> String {
         if let Some(stray) = self.stray {
             // Also under an alias that the hub gave to an agent.
             return if stray < 30 { "alias-1".to_owned() } else { native(stray) };
         }
         let signs = |agent: &AgentId| scene.world.agent(*agent).is_some_and(|a| a.home == AWAY);
         let asked = |job: &Job| {
-            let able: Vec<AgentId> = job.asked.iter().copied().filter(signs).collect();
+            let able: Vec<AgentId> = job.invited.iter().copied().filter(signs).collect();
             if able.is_empty() { job.worker() } else { Some(pick(&able, self.who)) }
         };
         let requester = |job: &Job| match job.requester {
@@ -194,83 +200,83 @@ impl Voice {
             Kind::Fail => job.worker().or_else(|| asked(job)),
             _ => None,
         });
-        let name = party.and_then(|agent| scene.world.name_of(agent, AWAY));
+        let name = party.and_then(|agent| scene.world.alias_of(agent, AWAY));
         let own = party.is_some_and(|agent| signs(&agent));
         name.filter(|_| own).map_or_else(|| native(self.who), str::to_owned)
     }
 
-    fn deed(&self, scene: &Scene, job: Option<&Job>) -> Option<Deed> {
+    fn deed(&self, scene: &TestHub, job: Option<&Job>) -> Option<SignedOrder> {
         let id = job.map(|job| called(scene, job));
         let id = id.filter(|_| self.amount < 240).unwrap_or_else(|| format!("m-{}", self.who % 4));
         let with = self.with.map(|at| self.other(scene, job, at));
-        let request = Named { id, with };
+        let request = ExternalRef { id, counterparty: with };
         let output = "{}".to_owned();
         Some(match self.kind {
-            Kind::Ask => Deed::Ask(Box::new(self.ask(scene))),
+            Kind::Ask => SignedOrder::RequestJob(Box::new(self.ask(scene))),
             Kind::Offer => {
                 let seconds = [0, 5, 600, 600][usize::from(self.who % 4)];
                 let (valid_for, eta) = (Millis::seconds(seconds), Millis(1));
                 let dear = self.who % 4 == 3;
                 let price = credits(if dear { "40" } else { pick(&PRICES, self.amount) });
-                Deed::Offer(MakeOffer { request, price, valid_for, eta })
+                SignedOrder::Offer(MakeOffer { request, price, valid_for, eta })
             }
             Kind::Accept => {
                 let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
                 let name = (!offers.is_empty()).then(|| pick_ref(offers, self.who).name.clone());
-                let offer = Named { id: name.unwrap_or(request.id), with };
+                let offer = ExternalRef { id: name.unwrap_or(request.id), counterparty: with };
                 let binding = match self.who % 3 {
-                    0 => Binding::ReadTo(u64::from(self.amount % 8)),
-                    _ => Binding::Named,
+                    0 => PaymentBinding::ReadUpTo(u64::from(self.amount % 8)),
+                    _ => PaymentBinding::NamesHub,
                 };
-                Deed::Accept(TakeOffer { offer, payment_proof: None, binding })
+                SignedOrder::Accept(AcceptOffer { offer, payment_proof: None, binding })
             }
-            Kind::Result => Deed::Result(GiveResult { request, output, last: true }),
-            Kind::Part => Deed::Result(GiveResult { request, output, last: false }),
+            Kind::Result => SignedOrder::Result(SendResult { request, output, is_final: true }),
+            Kind::Part => SignedOrder::Result(SendResult { request, output, is_final: false }),
             Kind::Fail | Kind::Refuse => {
                 let refused = self.kind == Kind::Refuse;
                 let causes =
                     [Cause::Execution, Cause::TimedOut, Cause::BudgetTooLow, Cause::Offline];
                 let (cause, text) = (pick(&causes, self.amount), "no".to_owned());
-                Deed::Fail(GiveUp { request, cause, refused, text })
+                SignedOrder::Fail(AbandonJob { request, cause, refused, text })
             }
-            Kind::Write => Deed::Write { to: self.other(scene, None, self.job) },
-            Kind::Introduce => Deed::Introduce(Box::new(self.profile())),
-            Kind::Nothing => Deed::Nothing,
+            Kind::Write => SignedOrder::SendMessage { to: self.other(scene, None, self.job) },
+            Kind::Introduce => SignedOrder::UpdateProfile(Box::new(self.profile())),
+            Kind::Nothing => SignedOrder::RecordOnly,
         })
     }
 
     /// Mostly the other party of a job, sometimes any agent, even an unregistered one.
-    fn other(&self, scene: &Scene, job: Option<&Job>, at: u8) -> AgentId {
+    fn other(&self, scene: &TestHub, job: Option<&Job>, at: u8) -> AgentId {
         let requester = job.map(|job| &job.requester);
         match (at % 4, requester) {
             (0 | 1, Some(Requester::Agent(agent))) if self.kind != Kind::Accept => *agent,
             (2, _) => agent_at(scene, at / 4),
             _ => {
-                let named = scene.world.agent_named(AWAY, &native(at / 4));
+                let named = scene.world.agent_by_alias(AWAY, &native(at / 4));
                 named.unwrap_or(AgentId(u64::from(at) + 100))
             }
         }
     }
 
-    fn ask(&self, scene: &Scene) -> Ask {
+    fn ask(&self, scene: &TestHub) -> JobRequest {
         let to = match self.job % 8 {
-            0 => Whom::Best { max: 6 },
-            1 => Whom::Best { max: 1 },
-            2 => Whom::Agent(agent_at(scene, self.job / 8)),
+            0 => RequestTarget::Best { max: 6 },
+            1 => RequestTarget::Best { max: 1 },
+            2 => RequestTarget::Agent(agent_at(scene, self.job / 8)),
             _ => {
-                let voice = scene.world.agent_named(AWAY, &native(self.job / 8));
-                Whom::Agent(voice.unwrap_or(AgentId(99)))
+                let voice = scene.world.agent_by_alias(AWAY, &native(self.job / 8));
+                RequestTarget::Agent(voice.unwrap_or(AgentId(99)))
             }
         };
         let budget = (!self.amount.is_multiple_of(3)).then(|| credits(pick(&AMOUNTS, self.amount)));
-        Ask {
+        JobRequest {
             uuid: Uuid::from_u128(u128::from(scene.world.next.job.0) << 64),
             skill: pick(&SKILLS, self.who / 8).to_owned(),
             input: "{}".to_owned(),
             to,
             budget,
-            grain: Grain::FINE,
-            unfit: Vec::new(),
+            price_step: PriceStep::FINEST,
+            unfit_agents: Vec::new(),
             other_currency: self.amount % 64 == 63,
             timeout: Millis::seconds(i64::from(self.amount / 8) * 32),
             meta: "{}".to_owned(),
@@ -278,18 +284,18 @@ impl Voice {
         }
     }
 
-    fn profile(&self) -> Profile {
+    fn profile(&self) -> ProfileUpdate {
         let mut skills = Vec::new();
         for (at, name) in SKILLS.iter().enumerate().filter(|(at, _)| self.job >> at & 1 == 0) {
             let mut one = skill(name, pick(&PRICES, self.amount.wrapping_add(at as u8)));
             one.by_offer = self.amount % 5 == 4;
             skills.push(one);
         }
-        Profile {
+        ProfileUpdate {
             name: self.amount.is_multiple_of(3).then(|| "renamed".to_owned()),
             skills: (self.amount % 4 < 3).then_some(skills),
             endpoint: (self.amount % 7 == 1).then(|| "https://key.example".to_owned()),
-            stance: self.job.is_multiple_of(3).then(|| pick(&STANCES, self.amount)),
+            availability: self.job.is_multiple_of(3).then(|| pick(&STANCES, self.amount)),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::alias::Digest;
 use crate::command::{Command, OpenJob};
 use crate::id::AgentId;
 use crate::job::{Policy, Requester, Selection};
-use crate::testkit::Scene;
+use crate::testkit::TestHub;
 use crate::time::Millis;
 
 /// One random request. The numbers are choices, taken modulo the available options.
@@ -42,11 +42,11 @@ pub fn wish() -> impl Strategy<Value = Wish> {
 }
 
 impl Wish {
-    pub fn command(&self, scene: &mut Scene) -> Command {
+    pub fn command(&self, scene: &mut TestHub) -> Command {
         let Self { by, skill, budget, choice, policy, life, name, flaw } = *self;
         let requester = agent_at(scene, by);
         let budget = ["0", "0.10", "0.20", "0.50", "2.00"][usize::from(budget % 5)];
-        let mut order: OpenJob = scene.ask(requester, pick(&SKILLS, skill), budget);
+        let mut order: OpenJob = scene.job_order(requester, pick(&SKILLS, skill), budget);
         if by % 16 == 15 {
             order.requester = Requester::Guest("guest".to_owned());
         }
@@ -58,7 +58,7 @@ impl Wish {
             3 => Selection::Cheapest,
             4 => Selection::LeastOccupied,
             5 => Selection::Broadcast,
-            6 if choice > 127 => Selection::Everybody,
+            6 if choice > 127 => Selection::BroadcastToProtocol,
             6 => Selection::Offers,
             _ => Selection::Auction { closes },
         };
@@ -71,14 +71,14 @@ impl Wish {
             queue_unmatched: policy & 8 != 0,
             presence_first: policy & 32 != 0,
             cancel_any_time: policy & 64 != 0,
-            absent_too: policy & 128 != 0,
-            queue_later: skill & 4 != 0,
+            allow_offline_worker: policy & 128 != 0,
+            queue_after_failure: skill & 4 != 0,
             unpaid: skill & 24 == 24,
             not_before: not_before.filter(|_| matches!(order.selection, Selection::Direct(_))),
             requester_waits: skill & 32 != 0,
         };
         let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
-        order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);
+        order.wanted_by = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);
         order.priority = 1 + skill % 9;
         order.lease = Millis::seconds(20 + i64::from(life));
         order.deadline = scene.now.plus(Millis::seconds(i64::from(life) * 10));
@@ -87,16 +87,16 @@ impl Wish {
         if let Some(flaw) = flaw {
             // An agent that is away, if there is one.
             let away = |who: &AgentId| {
-                scene.world.desk(*who).is_some_and(|desk| desk.presence.until.is_some())
+                scene.world.agent_state(*who).is_some_and(|desk| desk.presence.until.is_some())
             };
             let all: Vec<AgentId> = (0..AGENTS).map(|who| agent_at(scene, who)).collect();
             let gone: Vec<AgentId> = all.iter().copied().filter(away).collect();
             let worker = pick(if gone.is_empty() { &all } else { &gone }, flaw);
             (order.selection, order.policy.presence_first) = (Selection::Direct(worker), true);
-            order.flaw = (flaw % 4 != 0).then(|| "{\"flaw\":1}".to_owned());
+            order.input_error = (flaw % 4 != 0).then(|| "{\"flaw\":1}".to_owned());
         }
         if let Some(name) = name {
-            order.foreign = format!("shared-{}", name % 4);
+            order.foreign_id = format!("shared-{}", name % 4);
             order.content = Digest::of(&[&[name % 2]]);
         }
         Command::OpenJob(Box::new(order))

@@ -6,23 +6,23 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::steps::{agent_at, job_at, name_of, pick};
-use crate::agent::presence::Stance;
-use crate::agent::status::Condition;
-use crate::command::{Approver, Canceller, Command, Response};
+use crate::agent::presence::Availability;
+use crate::agent::status::AgentStatusUpdate;
+use crate::command::{Approver, Canceller, Command, WorkerResponse};
 use crate::job::{Cause, Job, Requester, State};
-use crate::testkit::Scene;
+use crate::testkit::TestHub;
 use crate::time::Millis;
 
 /// Mostly available, and unavailable in every way.
-const STANCES: [Stance; 8] = [
-    Stance::Idle,
-    Stance::Idle,
-    Stance::Busy,
-    Stance::Error,
-    Stance::Broken,
-    Stance::Maintenance,
-    Stance::Maintenance,
-    Stance::Offline,
+const STANCES: [Availability; 8] = [
+    Availability::Idle,
+    Availability::Idle,
+    Availability::Busy,
+    Availability::Error,
+    Availability::Broken,
+    Availability::Maintenance,
+    Availability::Maintenance,
+    Availability::Offline,
 ];
 
 /// One random report. The numbers are choices, taken modulo the available options.
@@ -53,17 +53,22 @@ pub fn word(pause: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = 
 }
 
 /// An agent's status, since a time that may be older than its last report.
-pub fn condition(scene: &Scene, stance: u8, seconds: u16, since: Option<u8>) -> Condition {
+pub fn condition(
+    scene: &TestHub,
+    stance: u8,
+    seconds: u16,
+    since: Option<u8>,
+) -> AgentStatusUpdate {
     let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
     let until = (!stance.is_multiple_of(5)).then_some(until);
     let stance = pick(&STANCES, stance / 5);
     let moment = |ago: u8| scene.now.plus(Millis::seconds(i64::from(ago) % 16 * -4));
     let words = since.map(|ago| (moment(ago), format!("{stance:?} {ago}").into()));
-    Condition { stance, until, words }
+    AgentStatusUpdate { availability: stance, until, words }
 }
 
 /// A live job of some kind, if there is one; sometimes any other.
-fn some_job(scene: &Scene, at: u8, kind: impl Fn(&Job) -> bool) -> Option<Arc<Job>> {
+fn some_job(scene: &TestHub, at: u8, kind: impl Fn(&Job) -> bool) -> Option<Arc<Job>> {
     let jobs = scene.store.rows.jobs.values();
     let fitting: Vec<&Arc<Job>> = jobs.filter(|job| !job.state.is_final() && kind(job)).collect();
     match at < 230 && !fitting.is_empty() {
@@ -73,21 +78,22 @@ fn some_job(scene: &Scene, at: u8, kind: impl Fn(&Job) -> bool) -> Option<Arc<Jo
 }
 
 /// An id from a small pool, or that of another job.
-fn called(scene: &Scene, at: u8) -> Uuid {
+fn called(scene: &TestHub, at: u8) -> Uuid {
     let other = job_at(scene, at).map(|job| job.uuid).filter(|_| at > 200);
     other.unwrap_or(Uuid::from_u128(0xCA11_ED00 + u128::from(at % 16)))
 }
 
 impl Word {
-    pub fn command(&self, scene: &Scene) -> Option<Command> {
+    pub fn command(&self, scene: &TestHub) -> Option<Command> {
         Some(match *self {
             Word::Stand { who, stance, seconds, since } => {
                 let told = condition(scene, stance, seconds, since);
-                Command::Stand { agent: agent_at(scene, who), told }
+                Command::ReportStatus { agent: agent_at(scene, who), status: told }
             }
-            Word::Boast { who } => {
-                Command::Boast { agent: agent_at(scene, who), words: format!("{who}").into() }
-            }
+            Word::Boast { who } => Command::ReportReputation {
+                agent: agent_at(scene, who),
+                text: format!("{who}").into(),
+            },
             Word::Respond { job, stray, how, seconds, called: name } => {
                 let unanswered =
                     |job: &Job| job.state == State::Assigned && job.accepted_at.is_none();
@@ -97,29 +103,32 @@ impl Word {
                 let said = match how % 4 {
                     0 | 1 => {
                         let name = name.map(|at| called(scene, at));
-                        Response::Accept { ready_at: (how > 127).then_some(at), called: name }
+                        WorkerResponse::Accept {
+                            ready_at: (how > 127).then_some(at),
+                            worker_job_id: name,
+                        }
                     }
                     2 => {
                         let cause = pick(&[Cause::Policy, Cause::Execution], how / 4);
                         let words = (how > 63).then(|| "{}".to_owned());
-                        Response::Refuse { cause, text: "no".to_owned(), words }
+                        WorkerResponse::Refuse { cause, text: "no".to_owned(), words }
                     }
-                    _ => Response::Defer { until: at },
+                    _ => WorkerResponse::Defer { until: at },
                 };
-                Command::Respond { job: name_of(&found, job), by, said }
+                Command::Respond { job: name_of(&found, job), by, response: said }
             }
             Word::Approve { job, by } => {
-                let found = some_job(scene, job, |job| job.waits_for.is_some())?;
+                let found = some_job(scene, job, |job| job.pending_assignment.is_some())?;
                 let who = match by % 8 {
                     0 => Approver::Agent(agent_at(scene, by / 8)),
                     1..=3 => Approver::Operator,
-                    _ => Approver::Agent(found.for_whom()?),
+                    _ => Approver::Agent(found.intended_worker()?),
                 };
-                Command::Approve { job: name_of(&found, job), by: who, yes: by % 5 != 0 }
+                Command::Approve { job: name_of(&found, job), by: who, approved: by % 5 != 0 }
             }
             Word::Cancel { job, by, reason } => {
                 let found = job_at(scene, job)?;
-                let by = match (by % 5, &found.requester, found.for_whom()) {
+                let by = match (by % 5, &found.requester, found.intended_worker()) {
                     (0, ..) => Canceller::Agent(agent_at(scene, by)),
                     (1, _, Some(worker)) => Canceller::Agent(worker),
                     (2, ..) | (_, Requester::Guest(_), _) => Canceller::Operator,

@@ -12,25 +12,25 @@ use std::collections::BTreeMap;
 use std::mem::size_of;
 
 use super::World;
-use super::id_map::QuickMap;
+use super::id_map::IdMap;
 use crate::agent::key::{Holder, Key};
-use crate::agent::{Agent, Desk, OldSecret, Skill};
-use crate::changes::{Changes, Forgotten};
+use crate::agent::{Agent, AgentState, OldSecret, Skill};
+use crate::changes::{Changes, ExpiredRows};
 use crate::command::Command;
 use crate::id::{AgentId, OwnerId};
-use crate::job::select::Turn;
+use crate::idempotency::IdempotencyEntry;
+use crate::job::select::Rotation;
 use crate::job::{Job, Offer, Requester};
-use crate::market::Deed as Posted;
-use crate::idempotency::Remembered;
-use crate::notice::{News, Push};
+use crate::market::MarketOrder as Posted;
+use crate::notice::{Delivery, NoticeKind};
 use crate::owner::Owner;
-use crate::refusal::{Budget, Refusal};
-use crate::signed_order::Deed;
+use crate::refusal::{MemoryBudget, Refusal};
+use crate::signed_order::SignedOrder;
 
 /// Allocator overhead per text.
 const ALLOCATION: usize = 16;
 /// An agent without its texts: its row, its agent state, its inbox, and its index entries.
-const AGENT: usize = size_of::<Agent>() + size_of::<Desk>() + 1_100;
+const AGENT: usize = size_of::<Agent>() + size_of::<AgentState>() + 1_100;
 /// A skill without its texts: its entry, and an index entry that no other agent shares.
 const SKILL: usize = size_of::<Skill>() + 1_800;
 /// An alias in one protocol: its entries in the two indexes.
@@ -42,11 +42,11 @@ const KEY: usize = size_of::<Key>() + 420;
 /// A job without its texts: its row, its ids and its index entries.
 const JOB: usize = size_of::<Job>() + 1_700;
 /// A delivery without its texts.
-const PUSH: usize = size_of::<Push>() + 180;
+const DELIVERY: usize = size_of::<Delivery>() + 180;
 /// A saved answer without its body.
-const ANSWER: usize = size_of::<Remembered>() + 220;
+const IDEMPOTENCY_ENTRY: usize = size_of::<IdempotencyEntry>() + 220;
 /// A rotation without the name of the skill.
-const TURN: usize = size_of::<Turn>() + 160;
+const ROTATION: usize = size_of::<Rotation>() + 160;
 /// New owners together may use 1/`NEWCOMERS_SHARE` of all memory. They are owners without a single
 /// ledger entry, and requesters without an account: one caller can create any number of them for
 /// free.
@@ -77,7 +77,7 @@ impl Default for MemoryLimits {
 
 /// The owner of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Account {
+pub enum RowOwner {
     Owner(OwnerId),
     /// Requesters without an account, all together.
     Guests,
@@ -87,23 +87,23 @@ pub enum Account {
 
 /// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum RowKind {
     Agents,
     Jobs,
-    Pushes,
+    Deliveries,
     Answers,
     Accounts,
 }
 
-impl Kind {
+impl RowKind {
     pub const ALL: [Self; 5] =
-        [Self::Agents, Self::Jobs, Self::Pushes, Self::Answers, Self::Accounts];
+        [Self::Agents, Self::Jobs, Self::Deliveries, Self::Answers, Self::Accounts];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agents => "agents",
             Self::Jobs => "jobs",
-            Self::Pushes => "pushes",
+            Self::Deliveries => "pushes",
             Self::Answers => "answers",
             Self::Accounts => "accounts",
         }
@@ -116,8 +116,8 @@ pub struct Footprint {
     total: u64,
     newcomers: u64,
     /// In the order of [`Kind::ALL`].
-    kinds: [u64; Kind::ALL.len()],
-    accounts: QuickMap<Account, u64>,
+    kinds: [u64; RowKind::ALL.len()],
+    accounts: IdMap<RowOwner, u64>,
 }
 
 impl Footprint {
@@ -130,16 +130,16 @@ impl Footprint {
         self.newcomers
     }
 
-    pub fn of(&self, account: Account) -> u64 {
+    pub fn bytes_of(&self, account: RowOwner) -> u64 {
         self.accounts.get(&account).copied().unwrap_or(0)
     }
 
-    pub fn of_kind(&self, kind: Kind) -> u64 {
+    pub fn bytes_of_kind(&self, kind: RowKind) -> u64 {
         self.kinds[kind as usize]
     }
 
     /// Every owner with rows, in no order.
-    pub fn accounts(&self) -> impl Iterator<Item = (Account, u64)> {
+    pub fn accounts(&self) -> impl Iterator<Item = (RowOwner, u64)> {
         self.accounts.iter().map(|(account, bytes)| (*account, *bytes))
     }
 
@@ -161,8 +161,8 @@ impl Footprint {
 /// How changes affect the bytes in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    kinds: [i64; Kind::ALL.len()],
-    accounts: BTreeMap<Account, i64>,
+    kinds: [i64; RowKind::ALL.len()],
+    accounts: BTreeMap<RowOwner, i64>,
 }
 
 impl Growth {
@@ -170,21 +170,21 @@ impl Growth {
         self.kinds.iter().sum()
     }
 
-    fn add(&mut self, kind: Kind, account: Account, bytes: usize) {
+    fn add(&mut self, kind: RowKind, account: RowOwner, bytes: usize) {
         self.put(kind, account, i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn release(&mut self, kind: Kind, account: Account, bytes: usize) {
+    pub(super) fn release(&mut self, kind: RowKind, account: RowOwner, bytes: usize) {
         self.put(kind, account, -i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     /// How the bytes used by new owners change, including owners that stop being new.
     fn of_newcomers(&self, world: &World, changes: &Changes) -> i64 {
-        let touched = changes.owners.keys().map(|id| Account::Owner(*id));
+        let touched = changes.owners.keys().map(|id| RowOwner::Owner(*id));
         let only_touched = touched.filter(|account| !self.accounts.contains_key(account));
         let grown = self.accounts.iter().map(|(account, grown)| (*account, *grown));
         let more = grown.chain(only_touched.map(|account| (account, 0))).map(|(account, grown)| {
-            let held = i64::try_from(world.footprint.of(account)).unwrap_or(i64::MAX);
+            let held = i64::try_from(world.footprint.bytes_of(account)).unwrap_or(i64::MAX);
             let before = if is_newcomer(world, None, account) { held } else { 0 };
             let after = if is_newcomer(world, Some(changes), account) { held + grown } else { 0 };
             after - before
@@ -192,7 +192,7 @@ impl Growth {
         more.sum()
     }
 
-    fn put(&mut self, kind: Kind, account: Account, bytes: i64) {
+    fn put(&mut self, kind: RowKind, account: RowOwner, bytes: i64) {
         if bytes != 0 {
             self.kinds[kind as usize] += bytes;
             *self.accounts.entry(account).or_default() += bytes;
@@ -201,114 +201,121 @@ impl Growth {
 }
 
 /// Whether rows belong to a new owner, before or after changes.
-fn is_newcomer(world: &World, changes: Option<&Changes>, account: Account) -> bool {
+fn is_newcomer(world: &World, changes: Option<&Changes>, account: RowOwner) -> bool {
     match account {
-        Account::Hub => false,
-        Account::Guests => true,
-        Account::Owner(id) => {
+        RowOwner::Hub => false,
+        RowOwner::Guests => true,
+        RowOwner::Owner(id) => {
             let changed = changes.and_then(|changes| changes.owners.get(&id));
             let owner = changed.or_else(|| world.owners.get(&id));
-            owner.is_none_or(|owner| owner.newest.is_none())
+            owner.is_none_or(|owner| owner.newest_entry.is_none())
         }
     }
 }
 
 /// A row that is kept in memory.
-pub trait Held {
+pub trait MemorySize {
     /// The bytes it takes, including texts and indexes.
-    fn held_bytes(&self) -> usize;
+    fn memory_bytes(&self) -> usize;
 }
 
 fn text(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len() + ALLOCATION }
 }
 
-fn maybe(given: &Option<String>) -> usize {
+fn optional_text(given: &Option<String>) -> usize {
     given.as_deref().map_or(0, text)
 }
 
-impl Held for Agent {
-    fn held_bytes(&self) -> usize {
-        let texts = text(&self.native) + text(&self.name) + text(&self.card);
-        let perhaps = maybe(&self.came_as) + maybe(&self.endpoint);
-        let skills: usize = self.skills.iter().map(Held::held_bytes).sum();
+impl MemorySize for Agent {
+    fn memory_bytes(&self) -> usize {
+        let texts = text(&self.native_id) + text(&self.name) + text(&self.card);
+        let perhaps = optional_text(&self.original_name) + optional_text(&self.endpoint);
+        let skills: usize = self.skills.iter().map(MemorySize::memory_bytes).sum();
         let lists = self.old_secrets.len() * size_of::<OldSecret>()
             + self.blocked.len() * size_of::<AgentId>();
         AGENT + texts + perhaps + skills + lists
     }
 }
 
-impl Held for Skill {
-    fn held_bytes(&self) -> usize {
+impl MemorySize for Skill {
+    fn memory_bytes(&self) -> usize {
         // The row and both indexes contain the name.
-        let texts = text(&self.name) * 3 + text(&self.about) + text(&self.input);
-        SKILL + texts + text(&self.output) + maybe(&self.sort) + maybe(&self.stands_for)
+        let texts = text(&self.name) * 3 + text(&self.description) + text(&self.input);
+        SKILL
+            + texts
+            + text(&self.output)
+            + optional_text(&self.category)
+            + optional_text(&self.native_name)
     }
 }
 
 /// Only the variable part: the rest is counted with its agent.
-impl Held for Desk {
-    fn held_bytes(&self) -> usize {
-        let said = self.said.as_ref().map_or(0, |said| text(&said.words));
-        let claim = self.claim.as_deref().map_or(0, text);
+impl MemorySize for AgentState {
+    fn memory_bytes(&self) -> usize {
+        let said = self.status.as_ref().map_or(0, |said| text(&said.text));
+        let claim = self.claimed_reputation.as_deref().map_or(0, text);
         let declined: usize =
-            self.declined.iter().map(|name| text(name) + size_of::<String>()).sum();
-        said + claim + declined + self.window.held_bytes() + self.patrons.held_bytes()
+            self.declined_jobs.iter().map(|name| text(name) + size_of::<String>()).sum();
+        said + claim + declined + self.window.heap_bytes() + self.customers.heap_bytes()
     }
 }
 
-impl Held for Key {
-    fn held_bytes(&self) -> usize {
+impl MemorySize for Key {
+    fn memory_bytes(&self) -> usize {
         KEY
     }
 }
 
-impl Held for Owner {
-    fn held_bytes(&self) -> usize {
+impl MemorySize for Owner {
+    fn memory_bytes(&self) -> usize {
         // The row and both indexes contain the name.
         OWNER + text(&self.name) * 3
     }
 }
 
 /// A job that has ended is not in memory.
-impl Held for Job {
-    fn held_bytes(&self) -> usize {
+impl MemorySize for Job {
+    fn memory_bytes(&self) -> usize {
         if self.state.is_final() {
             return 0;
         }
-        let also: usize = self.also.iter().map(|name| text(name) + size_of::<String>()).sum();
+        let also: usize =
+            self.alternative_skills.iter().map(|name| text(name) + size_of::<String>()).sum();
         let guest = match &self.requester {
             Requester::Agent(_) => 0,
             Requester::Guest(name) => text(name),
         };
         let offers: usize =
             self.offers.iter().map(|offer| text(&offer.name) + size_of::<Offer>()).sum();
-        let agents = (self.declined.len() + self.asked.len()) * size_of::<AgentId>();
-        let perhaps = maybe(&self.payment_proof) + maybe(&self.callback) + maybe(&self.flaw);
+        let agents = (self.declined.len() + self.invited.len()) * size_of::<AgentId>();
+        let perhaps = optional_text(&self.payment_proof)
+            + optional_text(&self.callback)
+            + optional_text(&self.input_error);
         // The row and both indexes contain the requester's id for it.
-        let texts = text(&self.foreign) * 3 + text(&self.skill) + text(&self.input);
+        let texts = text(&self.foreign_id) * 3 + text(&self.skill) + text(&self.input);
         JOB + texts + text(&self.meta) + also + guest + offers + agents + perhaps
     }
 }
 
 /// The text of a message is read from the store for every attempt.
-impl Held for Push {
-    fn held_bytes(&self) -> usize {
-        PUSH + text(&self.url) + maybe(&self.trouble)
+impl MemorySize for Delivery {
+    fn memory_bytes(&self) -> usize {
+        DELIVERY + text(&self.url) + optional_text(&self.last_error)
     }
 }
 
 /// The body of an answer is read from the store when a repeat comes.
-impl Held for Remembered {
-    fn held_bytes(&self) -> usize {
-        ANSWER
+impl MemorySize for IdempotencyEntry {
+    fn memory_bytes(&self) -> usize {
+        IDEMPOTENCY_ENTRY
     }
 }
 
-impl Held for Turn {
-    fn held_bytes(&self) -> usize {
+impl MemorySize for Rotation {
+    fn memory_bytes(&self) -> usize {
         // The row and both indexes contain the name.
-        TURN + text(&self.skill) * 3 + self.agents.len() * size_of::<(OwnerId, AgentId)>()
+        ROTATION + text(&self.skill) * 3 + self.agents.len() * size_of::<(OwnerId, AgentId)>()
     }
 }
 
@@ -318,94 +325,98 @@ fn alias_bytes(name: &str) -> usize {
 }
 
 /// How these changes affect the bytes in use.
-pub fn growth(world: &World, changes: &Changes) -> Growth {
+pub fn compute_growth(world: &World, changes: &Changes) -> Growth {
     let mut growth = Growth::default();
     let of = |agent: AgentId| {
         let agent = changes.agents.get(&agent).or_else(|| world.agents.get(&agent));
-        agent.map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+        agent.map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
     };
     for (id, agent) in &changes.agents {
         let old = world.agents.get(id);
-        growth.release(Kind::Agents, of(*id), old.map_or(0, |old| old.held_bytes()));
-        growth.add(Kind::Agents, of(*id), agent.at_hand().held_bytes());
+        growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
+        growth.add(RowKind::Agents, of(*id), agent.hot_row().memory_bytes());
         // An agent state that existed before its agent belonged to no owner.
-        if let Some(desk) = world.desks.get(id).filter(|_| old.is_none()) {
-            growth.release(Kind::Agents, Account::Hub, desk.held_bytes());
-            growth.add(Kind::Agents, of(*id), desk.held_bytes());
+        if let Some(desk) = world.agent_states.get(id).filter(|_| old.is_none()) {
+            growth.release(RowKind::Agents, RowOwner::Hub, desk.memory_bytes());
+            growth.add(RowKind::Agents, of(*id), desk.memory_bytes());
         }
     }
-    for (id, desk) in &changes.desks {
-        let old = world.desks.get(id);
-        growth.release(Kind::Agents, of(*id), old.map_or(0, |old| old.held_bytes()));
-        growth.add(Kind::Agents, of(*id), desk.held_bytes());
+    for (id, desk) in &changes.agent_states {
+        let old = world.agent_states.get(id);
+        growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
+        growth.add(RowKind::Agents, of(*id), desk.memory_bytes());
     }
     let mut named = BTreeMap::new();
     for alias in &changes.aliases {
         let key = (alias.agent, alias.protocol);
         let old = named.insert(key, alias.name.as_str());
-        let old = old.or_else(|| world.names.get(&key).map(String::as_str));
-        growth.release(Kind::Agents, of(alias.agent), old.map_or(0, alias_bytes));
-        growth.add(Kind::Agents, of(alias.agent), alias_bytes(&alias.name));
+        let old = old.or_else(|| world.agent_aliases.get(&key).map(String::as_str));
+        growth.release(RowKind::Agents, of(alias.agent), old.map_or(0, alias_bytes));
+        growth.add(RowKind::Agents, of(alias.agent), alias_bytes(&alias.name));
     }
     let mut keys = BTreeMap::new();
     for key in changes.keys.values() {
         let old = keys.insert(key.hash, key).or_else(|| world.keys.get(&key.hash));
         if let Some(old) = old {
-            growth.release(Kind::Agents, key_account(old, of), old.held_bytes());
+            growth.release(RowKind::Agents, key_owner(old, of), old.memory_bytes());
         }
-        growth.add(Kind::Agents, key_account(key, of), key.held_bytes());
+        growth.add(RowKind::Agents, key_owner(key, of), key.memory_bytes());
     }
     for (id, owner) in &changes.owners {
         let old = world.owners.get(id);
-        growth.release(Kind::Accounts, Account::Owner(*id), old.map_or(0, |old| old.held_bytes()));
-        growth.add(Kind::Accounts, Account::Owner(*id), owner.held_bytes());
+        growth.release(
+            RowKind::Accounts,
+            RowOwner::Owner(*id),
+            old.map_or(0, |old| old.memory_bytes()),
+        );
+        growth.add(RowKind::Accounts, RowOwner::Owner(*id), owner.memory_bytes());
     }
     for (id, job) in &changes.jobs {
-        let account = job_account(job, of);
+        let account = job_owner(job, of);
         let old = world.jobs.get(id);
-        growth.release(Kind::Jobs, account, old.map_or(0, |old| old.held_bytes()));
-        growth.add(Kind::Jobs, account, job.held_bytes());
+        growth.release(RowKind::Jobs, account, old.map_or(0, |old| old.memory_bytes()));
+        growth.add(RowKind::Jobs, account, job.memory_bytes());
     }
-    for (id, push) in &changes.pushes {
-        if let Some(old) = world.pushes.get(id) {
-            growth.release(Kind::Pushes, push_account(old, of), old.held_bytes());
+    for (id, push) in &changes.deliveries {
+        if let Some(old) = world.deliveries.get(id) {
+            growth.release(RowKind::Deliveries, delivery_owner(old, of), old.memory_bytes());
         }
         if let Some(push) = push {
-            growth.add(Kind::Pushes, push_account(push, of), push.held_bytes());
+            growth.add(RowKind::Deliveries, delivery_owner(push, of), push.memory_bytes());
         }
     }
-    for (skill, turn) in &changes.turns {
-        let old = world.turns.get(skill);
-        growth.release(Kind::Accounts, Account::Hub, old.map_or(0, |old| old.held_bytes()));
-        growth.add(Kind::Accounts, Account::Hub, turn.held_bytes());
+    for (skill, turn) in &changes.rotations {
+        let old = world.rotations.get(skill);
+        growth.release(RowKind::Accounts, RowOwner::Hub, old.map_or(0, |old| old.memory_bytes()));
+        growth.add(RowKind::Accounts, RowOwner::Hub, turn.memory_bytes());
     }
-    for (id, memory) in &changes.remembered {
-        let old = world.memories.get(id);
-        growth.release(Kind::Answers, Account::Hub, old.map_or(0, |old| old.held_bytes()));
-        growth.add(Kind::Answers, Account::Hub, memory.held_bytes());
+    for (id, memory) in &changes.idempotency_entries {
+        let old = world.idempotency_entries.get(id);
+        growth.release(RowKind::Answers, RowOwner::Hub, old.map_or(0, |old| old.memory_bytes()));
+        growth.add(RowKind::Answers, RowOwner::Hub, memory.memory_bytes());
     }
     growth
 }
 
-fn key_account(key: &Key, of: impl Fn(AgentId) -> Account) -> Account {
+fn key_owner(key: &Key, of: impl Fn(AgentId) -> RowOwner) -> RowOwner {
     match key.holder {
         Holder::Agent(agent) => of(agent),
-        Holder::Operator => Account::Hub,
+        Holder::Operator => RowOwner::Hub,
     }
 }
 
-fn job_account(job: &Job, of: impl Fn(AgentId) -> Account) -> Account {
+fn job_owner(job: &Job, of: impl Fn(AgentId) -> RowOwner) -> RowOwner {
     match job.requester {
         Requester::Agent(agent) => of(agent),
-        Requester::Guest(_) => Account::Guests,
+        Requester::Guest(_) => RowOwner::Guests,
     }
 }
 
 /// A waiting message counts for its sender. Notices of the hub about a job have no sender.
-fn push_account(push: &Push, of: impl Fn(AgentId) -> Account) -> Account {
-    match push.news {
-        News::Message { from: Some(from), .. } => of(from),
-        _ => Account::Hub,
+fn delivery_owner(push: &Delivery, of: impl Fn(AgentId) -> RowOwner) -> RowOwner {
+    match push.kind {
+        NoticeKind::Message { from: Some(from), .. } => of(from),
+        _ => RowOwner::Hub,
     }
 }
 
@@ -413,64 +424,67 @@ fn push_account(push: &Push, of: impl Fn(AgentId) -> Account) -> Account {
 /// something, which frees memory, or it is the operator's.
 pub fn is_always_accepted(command: &Command) -> bool {
     match command {
-        Command::Enrol(_)
+        Command::Register(_)
         | Command::IssueKey { .. }
         | Command::RenewSecret { .. }
         | Command::OpenAccount { .. }
         | Command::Pay(_)
         | Command::OpenJob(_)
         | Command::Offer { .. }
-        | Command::Stand { .. }
-        | Command::Boast { .. }
-        | Command::Name { .. }
-        | Command::Send(_)
-        | Command::Block { .. } => command.is_by_operator(),
+        | Command::ReportStatus { .. }
+        | Command::ReportReputation { .. }
+        | Command::AddAliases { .. }
+        | Command::SendMessage(_)
+        | Command::SetBlocked { .. } => command.is_by_operator(),
         // Any other first order registers its signer.
-        Command::Signed(order) => {
-            matches!(order.deed, Deed::Accept(_) | Deed::Result(_) | Deed::Fail(_))
+        Command::ExecuteSigned(order) => {
+            matches!(
+                order.order,
+                SignedOrder::Accept(_) | SignedOrder::Result(_) | SignedOrder::Fail(_)
+            )
         }
-        Command::Post(order) => {
-            !matches!(order.deed, Posted::Enrol(_) | Posted::Open(_) | Posted::Offer { .. })
+        Command::SubmitToMarket(order) => {
+            !matches!(order.order, Posted::Register(_) | Posted::OpenJob(_) | Posted::Offer { .. })
         }
         _ => true,
     }
 }
 
 /// Whether there is memory for what a command adds.
-pub fn check(world: &World, changes: &Changes) -> Result<(), Refusal> {
-    let growth = growth(world, changes);
+pub fn check_limits(world: &World, changes: &Changes) -> Result<(), Refusal> {
+    let growth = compute_growth(world, changes);
     let limits = world.rules.memory;
     let held = world.footprint.total.saturating_add_signed(growth.total());
     if growth.total() > 0 && held > limits.total {
-        return Err(Refusal::MemoryFull { of: Budget::Hub });
+        return Err(Refusal::MemoryFull { budget: MemoryBudget::Hub });
     }
     let newcomers = growth.of_newcomers(world, changes);
     let newcomers = world.footprint.newcomers.saturating_add_signed(newcomers);
     let free = (limits.total / NEWCOMERS_SHARE).saturating_sub(newcomers);
     for (account, grown) in &growth.accounts {
-        let held = world.footprint.of(*account).saturating_add_signed(*grown);
+        let held = world.footprint.bytes_of(*account).saturating_add_signed(*grown);
         // Growth of a job that was already open is caused by others, not by its requester.
-        if *account == Account::Hub || *grown <= open_jobs(world, changes, *account) {
+        if *account == RowOwner::Hub || *grown <= growth_of_open_jobs(world, changes, *account) {
             continue;
         }
         if held > limits.per_owner {
-            return Err(Refusal::MemoryFull { of: Budget::Owner });
+            return Err(Refusal::MemoryFull { budget: MemoryBudget::Owner });
         }
         if held > free / FREE_SHARE && is_newcomer(world, Some(changes), *account) {
-            return Err(Refusal::MemoryFull { of: Budget::Newcomers });
+            return Err(Refusal::MemoryFull { budget: MemoryBudget::Newcomers });
         }
     }
     Ok(())
 }
 
 /// How much an owner's rows grow by jobs that were already open.
-fn open_jobs(world: &World, changes: &Changes, account: Account) -> i64 {
+fn growth_of_open_jobs(world: &World, changes: &Changes, account: RowOwner) -> i64 {
     let of = |agent: AgentId| {
-        world.agents.get(&agent).map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+        world.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
     };
     let grown = changes.jobs.iter().map(|(id, job)| {
-        let old = world.jobs.get(id).filter(|old| job_account(old, of) == account);
-        let size = |job: &Job| i64::try_from(job.held_bytes()).unwrap_or(i64::MAX);
+        let old = world.jobs.get(id).filter(|old| job_owner(old, of) == account);
+        let size = |job: &Job| i64::try_from(job.memory_bytes()).unwrap_or(i64::MAX);
         old.map_or(0, |old| size(job) - size(old))
     });
     grown.sum()
@@ -483,67 +497,67 @@ impl World {
     }
 
     /// Updates the sums for changes, before they are applied.
-    pub(super) fn count(&mut self, changes: &Changes) {
-        let growth = growth(self, changes);
-        self.take_in(&growth, changes);
+    pub(super) fn track_growth(&mut self, changes: &Changes) {
+        let growth = compute_growth(self, changes);
+        self.add_growth(&growth, changes);
     }
 
     /// Updates the sums for expired rows, before they are removed.
-    pub(super) fn count_forgotten(&mut self, forgotten: &Forgotten) {
+    pub(super) fn track_expired(&mut self, forgotten: &ExpiredRows) {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {
-            self.agents.get(&agent).map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+            self.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
         };
-        for memory in forgotten.answers.iter().filter_map(|id| self.memories.get(id)) {
-            growth.release(Kind::Answers, Account::Hub, memory.held_bytes());
+        for memory in forgotten.answers.iter().filter_map(|id| self.idempotency_entries.get(id)) {
+            growth.release(RowKind::Answers, RowOwner::Hub, memory.memory_bytes());
         }
         for end in &forgotten.keys {
-            let key = self.key_ends.get(end).and_then(|hash| self.keys.get(hash));
+            let key = self.key_expiries.get(end).and_then(|hash| self.keys.get(hash));
             if let Some(key) = key.filter(|key| key.id == end.1) {
-                growth.release(Kind::Agents, key_account(key, of), key.held_bytes());
+                growth.release(RowKind::Agents, key_owner(key, of), key.memory_bytes());
             }
         }
-        self.take_in(&growth, &Changes::default());
+        self.add_growth(&growth, &Changes::default());
     }
 
-    fn take_in(&mut self, growth: &Growth, changes: &Changes) {
+    fn add_growth(&mut self, growth: &Growth, changes: &Changes) {
         let newcomers = growth.of_newcomers(self, changes);
         self.footprint.newcomers = self.footprint.newcomers.saturating_add_signed(newcomers);
         self.footprint.grow(growth);
     }
 
     /// The same, recounted from every row.
-    pub fn counted_footprint(&self) -> Footprint {
+    pub fn recount_footprint(&self) -> Footprint {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {
-            self.agents.get(&agent).map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+            self.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
         };
         for (id, agent) in &self.agents {
-            growth.add(Kind::Agents, of(*id), agent.held_bytes());
+            growth.add(RowKind::Agents, of(*id), agent.memory_bytes());
         }
-        for (id, desk) in &self.desks {
-            growth.add(Kind::Agents, of(*id), desk.held_bytes());
+        for (id, desk) in &self.agent_states {
+            growth.add(RowKind::Agents, of(*id), desk.memory_bytes());
         }
-        for ((agent, _), name) in &self.names {
-            growth.add(Kind::Agents, of(*agent), alias_bytes(name));
+        for ((agent, _), name) in &self.agent_aliases {
+            growth.add(RowKind::Agents, of(*agent), alias_bytes(name));
         }
         for key in self.keys.values() {
-            growth.add(Kind::Agents, key_account(key, of), key.held_bytes());
+            growth.add(RowKind::Agents, key_owner(key, of), key.memory_bytes());
         }
         for owner in self.owners.values() {
-            growth.add(Kind::Accounts, Account::Owner(owner.id), owner.held_bytes());
+            growth.add(RowKind::Accounts, RowOwner::Owner(owner.id), owner.memory_bytes());
         }
         for job in self.jobs.values() {
-            growth.add(Kind::Jobs, job_account(job, of), job.held_bytes());
+            growth.add(RowKind::Jobs, job_owner(job, of), job.memory_bytes());
         }
-        for push in self.pushes.values() {
-            growth.add(Kind::Pushes, push_account(push, of), push.held_bytes());
+        for push in self.deliveries.values() {
+            growth.add(RowKind::Deliveries, delivery_owner(push, of), push.memory_bytes());
         }
-        for turn in self.turns.values() {
-            growth.add(Kind::Accounts, Account::Hub, turn.held_bytes());
+        for turn in self.rotations.values() {
+            growth.add(RowKind::Accounts, RowOwner::Hub, turn.memory_bytes());
         }
-        for memory in self.memories.values() {
-            growth.add(Kind::Answers, Account::Hub, memory.held_bytes());
+        for memory in self.idempotency_entries.values() {
+            growth.add(RowKind::Answers, RowOwner::Hub, memory.memory_bytes());
         }
         let mut counted = Footprint::default();
         counted.grow(&growth);

@@ -8,40 +8,40 @@ use std::collections::{HashMap, hash_map::RandomState};
 use std::hash::{BuildHasher, Hasher};
 
 /// A map whose keys are ids or digests.
-pub type QuickMap<K, V> = HashMap<K, V, Quick>;
+pub type IdMap<K, V> = HashMap<K, V, IdHashBuilder>;
 
 /// The golden ratio, whose bits have no pattern.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The secret of one map.
 #[derive(Clone, Debug)]
-pub struct Quick {
+pub struct IdHashBuilder {
     start: u64,
     factor: u64,
 }
 
-impl Default for Quick {
+impl Default for IdHashBuilder {
     fn default() -> Self {
         let random = RandomState::new();
         Self { start: random.hash_one(0_u8), factor: random.hash_one(1_u8) | 1 }
     }
 }
 
-impl BuildHasher for Quick {
-    type Hasher = QuickHasher;
+impl BuildHasher for IdHashBuilder {
+    type Hasher = IdHasher;
 
-    fn build_hasher(&self) -> QuickHasher {
-        QuickHasher { state: self.start, factor: self.factor }
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher { state: self.start, factor: self.factor }
     }
 }
 
 /// The hasher state for one key.
-pub struct QuickHasher {
+pub struct IdHasher {
     state: u64,
     factor: u64,
 }
 
-impl Hasher for QuickHasher {
+impl Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks();
         for word in words {
@@ -94,7 +94,7 @@ mod tests {
         let picked = |id: u64| Digest(u128::from(id).to_be_bytes());
         for seed in 1..=8_u64 {
             let start = seed.wrapping_mul(MIX);
-            let quick = Quick { start, factor: fold(start, 0xD6E8_FEB8_6659_FD93) | 1 };
+            let quick = IdHashBuilder { start, factor: fold(start, 0xD6E8_FEB8_6659_FD93) | 1 };
             assert!(spread(all.clone().map(|id| quick.hash_one(JobId(id)))) > fair);
             assert!(spread(all.clone().map(|id| quick.hash_one(JobId(id << 20)))) > fair);
             assert!(spread(all.clone().map(|id| quick.hash_one(digest(id)))) > fair);
@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn every_map_has_its_own_secret() {
-        let places = |quick: Quick| (0..64).map(|id| quick.hash_one(JobId(id))).collect::<Vec<_>>();
-        assert_ne!(places(Quick::default()), places(Quick::default()));
+        let places =
+            |quick: IdHashBuilder| (0..64).map(|id| quick.hash_one(JobId(id))).collect::<Vec<_>>();
+        assert_ne!(places(IdHashBuilder::default()), places(IdHashBuilder::default()));
     }
 }

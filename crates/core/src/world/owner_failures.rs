@@ -6,39 +6,39 @@
 use std::sync::Arc;
 
 use super::World;
-use crate::agent::Desk;
+use crate::agent::AgentState;
 use crate::id::{AgentId, OwnerId};
 
 impl World {
     /// Failures that count in the hub's own ranking, of all other agents the owner has or had.
-    pub fn failures_elsewhere(&self, agent: AgentId) -> u64 {
+    pub fn failures_of_other_agents(&self, agent: AgentId) -> u64 {
         let owner = self.agents.get(&agent).map(|agent| agent.owner);
-        let all = owner.and_then(|owner| self.blame.get(&owner)).copied().unwrap_or(0);
+        let all = owner.and_then(|owner| self.owner_failures.get(&owner)).copied().unwrap_or(0);
         all.saturating_sub(self.failures_of(agent))
     }
 
     /// Failures of this agent that count in the hub's own ranking.
     pub(super) fn failures_of(&self, agent: AgentId) -> u64 {
-        self.desks.get(&agent).map_or(0, |desk| desk.weighed().failures)
+        self.agent_states.get(&agent).map_or(0, |desk| desk.ranking_standing().failures)
     }
 
     /// Agents that rank higher in the hub's own ranking than by their published score, in order.
-    pub fn underrated(&self) -> impl Iterator<Item = AgentId> {
+    pub fn underrated_agents(&self) -> impl Iterator<Item = AgentId> {
         self.underrated.iter().copied()
     }
 
-    pub(super) fn put_desk(&mut self, desk: Arc<Desk>) {
-        match desk.weighed().score > desk.standing.score {
+    pub(super) fn put_agent_state(&mut self, desk: Arc<AgentState>) {
+        match desk.ranking_standing().score > desk.standing.score {
             true => self.underrated.insert(desk.agent),
             false => self.underrated.remove(&desk.agent),
         };
-        self.desks.insert(desk.agent, desk);
+        self.agent_states.insert(desk.agent, desk);
     }
 
     /// Updates an owner's sum when the failures of one of its agents change.
-    pub(super) fn blame(&mut self, owner: OwnerId, before: u64, after: u64) {
+    pub(super) fn update_owner_failures(&mut self, owner: OwnerId, before: u64, after: u64) {
         if before != after {
-            let sum = self.blame.entry(owner).or_default();
+            let sum = self.owner_failures.entry(owner).or_default();
             *sum = (*sum + after).saturating_sub(before);
         }
     }

@@ -34,48 +34,48 @@ pub struct Rank {
 }
 
 /// Position in discovery order across prices: the price decides before seniority.
-type Place = (Reverse<Score>, bool, Credits, AgentId);
+type SortKey = (Reverse<Score>, bool, Credits, AgentId);
 
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct PriceGroup {
     ranked: BTreeSet<Rank>,
     counts: Option<Box<[u32; BUCKETS]>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Offered {
+struct SkillEntry {
     /// Online agents by price.
-    online: BTreeMap<Credits, Group>,
+    online: BTreeMap<Credits, PriceGroup>,
     /// Active agents that are offline.
-    away: BTreeSet<Rank>,
+    offline: BTreeSet<Rank>,
     /// How many active agents ask each price, online or not.
-    asked: BTreeMap<Credits, usize>,
+    price_counts: BTreeMap<Credits, usize>,
 }
 
 /// The agents that offer each skill.
 #[derive(Clone, Debug, Default)]
-pub struct Skills {
-    by_name: HashMap<String, Offered>,
+pub struct SkillIndex {
+    by_name: HashMap<String, SkillEntry>,
 }
 
-impl Skills {
+impl SkillIndex {
     /// Adds or removes an active agent's skills in the counts, whether or not it is online.
-    pub(super) fn list(&mut self, agent: &Agent, add: bool) {
+    pub(super) fn set_listed(&mut self, agent: &Agent, add: bool) {
         for skill in &agent.skills {
             let offered = self.by_name.entry(skill.name.clone()).or_default();
-            let count = offered.asked.entry(skill.price).or_default();
+            let count = offered.price_counts.entry(skill.price).or_default();
             *count = if add { *count + 1 } else { count.saturating_sub(1) };
             if *count == 0 {
-                offered.asked.remove(&skill.price);
+                offered.price_counts.remove(&skill.price);
             }
-            if offered.asked.is_empty() {
+            if offered.price_counts.is_empty() {
                 self.by_name.remove(&skill.name);
             }
         }
     }
 
     /// Inserts an online agent.
-    pub(super) fn show(&mut self, agent: &Agent, rank: Rank) {
+    pub(super) fn insert_online(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
             let offered = self.by_name.entry(skill.name.clone()).or_default();
             offered.online.entry(skill.price).or_default().insert(rank);
@@ -83,33 +83,33 @@ impl Skills {
     }
 
     /// Inserts an active agent that is offline.
-    pub(super) fn set_away(&mut self, agent: &Agent, rank: Rank) {
+    pub(super) fn insert_offline(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
-            self.by_name.entry(skill.name.clone()).or_default().away.insert(rank);
+            self.by_name.entry(skill.name.clone()).or_default().offline.insert(rank);
         }
     }
 
     /// Removes an agent from the offline entries.
-    pub(super) fn unset_away(&mut self, agent: &Agent, rank: Rank) {
+    pub(super) fn remove_offline(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
             if let Some(offered) = self.by_name.get_mut(&skill.name) {
-                offered.away.remove(&rank);
+                offered.offline.remove(&rank);
             }
         }
     }
 
     /// All agents with the skill: online first, then by rank, at any price.
-    pub fn by_merit(&self, skill: &str) -> impl Iterator<Item = AgentId> {
+    pub fn all_by_rank(&self, skill: &str) -> impl Iterator<Item = AgentId> {
         let offered = self.by_name.get(skill);
         let groups = offered.into_iter().flat_map(|one| &one.online);
         let groups = groups.map(|(price, group)| (*price, group.ranked.iter().peekable()));
-        let online = Merge::of(groups, false);
-        let away = offered.into_iter().flat_map(|one| &one.away);
+        let online = RankedMerge::of(groups, false);
+        let away = offered.into_iter().flat_map(|one| &one.offline);
         online.map(|one| one.agent).chain(away.map(|rank| rank.agent))
     }
 
     /// Removes an online agent.
-    pub(super) fn hide(&mut self, agent: &Agent, rank: Rank) {
+    pub(super) fn remove_online(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
             let Some(offered) = self.by_name.get_mut(&skill.name) else { continue };
             if let Some(group) = offered.online.get_mut(&skill.price) {
@@ -122,14 +122,14 @@ impl Skills {
     }
 
     /// Online agents with the skill at no more than `max_price`, in discovery order.
-    pub fn ranked(&self, skill: &str, max_price: Option<Credits>) -> Merge<'_> {
+    pub fn online_by_rank(&self, skill: &str, max_price: Option<Credits>) -> RankedMerge<'_> {
         let limit = max_price.unwrap_or(Credits::from_micros(i64::MAX));
         let groups = self.by_name.get(skill).into_iter().flat_map(|one| one.online.range(..=limit));
-        Merge::of(groups.map(|(price, group)| (*price, group.ranked.iter().peekable())), true)
+        RankedMerge::of(groups.map(|(price, group)| (*price, group.ranked.iter().peekable())), true)
     }
 
     /// How many online agents have the skill, ask at most `max_price` and score at least `min`.
-    pub fn count(&self, skill: &str, max_price: Option<Credits>, min: Score) -> usize {
+    pub fn count_online(&self, skill: &str, max_price: Option<Credits>, min: Score) -> usize {
         let limit = max_price.unwrap_or(Credits::from_micros(i64::MAX));
         let groups = self.by_name.get(skill).into_iter().flat_map(|one| one.online.range(..=limit));
         groups.map(|(_, group)| group.count(min)).sum()
@@ -138,17 +138,19 @@ impl Skills {
     /// The prices active agents ask for the skill, online or not, with their number.
     pub fn prices(&self, skill: &str) -> Vec<(Credits, usize)> {
         let offered = self.by_name.get(skill);
-        offered.map(|one| one.asked.iter().map(|(p, n)| (*p, *n)).collect()).unwrap_or_default()
+        offered
+            .map(|one| one.price_counts.iter().map(|(p, n)| (*p, *n)).collect())
+            .unwrap_or_default()
     }
 
     /// All skills offered now, unsorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn online_names(&self) -> impl Iterator<Item = &str> {
         let online = self.by_name.iter().filter(|(_, offered)| !offered.online.is_empty());
         online.map(|(name, _)| name.as_str())
     }
 }
 
-impl Group {
+impl PriceGroup {
     fn insert(&mut self, rank: Rank) {
         if !self.ranked.insert(rank) {
             return;
@@ -196,18 +198,18 @@ fn bucket(score: Score) -> usize {
     (score.millionths() / 1_000_000) as usize
 }
 
-type Ranks<'a> = Peekable<std::collections::btree_set::Iter<'a, Rank>>;
+type RankIter<'a> = Peekable<std::collections::btree_set::Iter<'a, Rank>>;
 
 /// Several price groups read as one list in discovery order.
-pub struct Merge<'a> {
-    groups: Vec<(Credits, Ranks<'a>)>,
-    heads: BinaryHeap<Reverse<(Place, usize)>>,
+pub struct RankedMerge<'a> {
+    groups: Vec<(Credits, RankIter<'a>)>,
+    heads: BinaryHeap<Reverse<(SortKey, usize)>>,
     /// Whether the lower price comes first among equals.
     price_decides: bool,
 }
 
-impl<'a> Merge<'a> {
-    fn of(groups: impl Iterator<Item = (Credits, Ranks<'a>)>, price_decides: bool) -> Self {
+impl<'a> RankedMerge<'a> {
+    fn of(groups: impl Iterator<Item = (Credits, RankIter<'a>)>, price_decides: bool) -> Self {
         let mut merge = Self { groups: groups.collect(), heads: BinaryHeap::new(), price_decides };
         for at in 0..merge.groups.len() {
             merge.push_head(at);
@@ -225,7 +227,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-impl Iterator for Merge<'_> {
+impl Iterator for RankedMerge<'_> {
     type Item = Candidate;
 
     fn next(&mut self) -> Option<Candidate> {

@@ -7,19 +7,26 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::discover::Wanted;
+use super::discover::DiscoveryQuery;
 use super::{Rules, World};
-use crate::agent::{Agent, Desk, Liveness};
+use crate::agent::{Agent, AgentState, Liveness};
 use crate::changes::Changes;
 use crate::id::{AgentId, OwnerId};
 use crate::money::Credits;
 use crate::reputation::{Score, Standing};
-use crate::testkit::invariants::scan;
-use crate::testkit::{DAWN, HOME, Scene, credits, skill};
+use crate::testkit::invariants::discover_by_scan;
+use crate::testkit::{HOME, START, TestHub, credits, skill};
 use crate::time::Millis;
 
-fn wanted(skill: &str) -> Wanted<'_> {
-    Wanted { skill, min_score: Score::MIN, max_price: None, min_jobs: 0, limit: 200, offset: 0 }
+fn wanted(skill: &str) -> DiscoveryQuery<'_> {
+    DiscoveryQuery {
+        skill,
+        min_score: Score::MIN,
+        max_price: None,
+        min_jobs: 0,
+        limit: 200,
+        offset: 0,
+    }
 }
 
 /// An agent and its agent state, as rows, without any history.
@@ -48,15 +55,15 @@ impl Seat {
             id,
             owner: OwnerId(id.0),
             home: HOME,
-            native: id.to_string(),
+            native_id: id.to_string(),
             name: id.to_string(),
-            came_as: None,
+            original_name: None,
             endpoint: None,
             liveness: self.liveness,
             skills: vec![offered],
             terms: Default::default(),
             card: String::new(),
-            registered_at: DAWN,
+            registered_at: START,
             probation: None,
             active: self.active,
             suspended: false,
@@ -64,12 +71,12 @@ impl Seat {
             old_secrets: Vec::new(),
             blocked: Vec::new(),
         };
-        let mut desk = Desk::new(id, DAWN.plus(Millis(-self.silent * 1_000)));
+        let mut desk = AgentState::new(id, START.plus(Millis(-self.silent * 1_000)));
         desk.presence.unreachable = self.unreachable;
         let (score, successes) = (Score::from_millionths(self.score), self.settled);
         desk.standing = Standing { score, successes, ..Standing::default() };
         changes.agents.insert(id, Arc::new(agent));
-        changes.desks.insert(id, Arc::new(desk));
+        changes.agent_states.insert(id, Arc::new(desk));
     }
 }
 
@@ -84,9 +91,9 @@ fn house(seats: &[Seat]) -> World {
 }
 
 fn order_of(world: &World) -> Vec<u64> {
-    let found = world.discover(&wanted("sum"), DAWN);
-    assert_eq!(found.total, found.page.len());
-    found.page.iter().map(|one| one.agent.0).collect()
+    let found = world.discover(&wanted("sum"), START);
+    assert_eq!(found.total, found.agents.len());
+    found.agents.iter().map(|one| one.agent.0).collect()
 }
 
 #[test]
@@ -109,16 +116,16 @@ fn filters_keep_what_is_equal_to_them() {
         Seat::quiet(200_000, 39_999_999, 3),
         Seat::quiet(200_001, 41_000_000, 0),
     ]);
-    let ids = |wanted: &Wanted<'_>| {
-        let found = world.discover(wanted, DAWN);
-        assert_eq!(found.total, found.page.len());
-        found.page.iter().map(|one| one.agent.0).collect::<Vec<_>>()
+    let ids = |wanted: &DiscoveryQuery<'_>| {
+        let found = world.discover(wanted, START);
+        assert_eq!(found.total, found.agents.len());
+        found.agents.iter().map(|one| one.agent.0).collect::<Vec<_>>()
     };
     let min_score = Score::from_millionths(40_000_000);
-    assert_eq!(ids(&Wanted { min_score, ..wanted("sum") }), [3, 1]);
+    assert_eq!(ids(&DiscoveryQuery { min_score, ..wanted("sum") }), [3, 1]);
     let max_price = Some(Credits::from_micros(200_000));
-    assert_eq!(ids(&Wanted { max_price, ..wanted("sum") }), [1, 2]);
-    assert_eq!(ids(&Wanted { min_jobs: 2, ..wanted("sum") }), [1, 2]);
+    assert_eq!(ids(&DiscoveryQuery { max_price, ..wanted("sum") }), [1, 2]);
+    assert_eq!(ids(&DiscoveryQuery { min_jobs: 2, ..wanted("sum") }), [1, 2]);
     assert_eq!(ids(&wanted("other")), [] as [u64; 0]);
 }
 
@@ -128,9 +135,9 @@ fn pages_follow_each_other_and_the_total_counts_all() {
     let world = house(&seats);
     let mut walked = Vec::new();
     for offset in (0..30).step_by(10) {
-        let found = world.discover(&Wanted { limit: 10, offset, ..wanted("sum") }, DAWN);
+        let found = world.discover(&DiscoveryQuery { limit: 10, offset, ..wanted("sum") }, START);
         assert_eq!(found.total, 25);
-        walked.extend(found.page.iter().map(|one| one.agent.0));
+        walked.extend(found.agents.iter().map(|one| one.agent.0));
     }
     assert_eq!(walked, (1..=25).rev().collect::<Vec<_>>());
 }
@@ -138,8 +145,8 @@ fn pages_follow_each_other_and_the_total_counts_all() {
 fn seat() -> impl Strategy<Value = Seat> {
     let liveness = prop_oneof![
         4 => Just(Liveness::Always),
-        2 => Just(Liveness::Polls),
-        2 => Just(Liveness::Reached),
+        2 => Just(Liveness::ByPolling),
+        2 => Just(Liveness::ByEndpoint),
     ];
     // Few different prices and scores, many of them on or next to bucket borders.
     let price = prop_oneof![Just(100_000), Just(200_000), Just(300_000)];
@@ -176,12 +183,13 @@ fn question() -> impl Strategy<Value = (i64, Option<i64>, u64)> {
 fn agree(world: &World, (floor, most, min_jobs): (i64, Option<i64>, u64)) {
     let min_score = Score::from_millionths(floor);
     let max_price = most.map(Credits::from_micros);
-    let wanted = Wanted { min_score, max_price, min_jobs, limit: 20, offset: 5, ..wanted("sum") };
-    let all = scan(world, &wanted, DAWN);
-    let found = world.discover(&wanted, DAWN);
+    let wanted =
+        DiscoveryQuery { min_score, max_price, min_jobs, limit: 20, offset: 5, ..wanted("sum") };
+    let all = discover_by_scan(world, &wanted, START);
+    let found = world.discover(&wanted, START);
     assert_eq!(found.total, all.len(), "{wanted:?}");
     let page: Vec<_> = all.into_iter().skip(5).take(20).collect();
-    assert_eq!(found.page, page, "{wanted:?}");
+    assert_eq!(found.agents, page, "{wanted:?}");
 }
 
 proptest! {
@@ -198,7 +206,7 @@ proptest! {
         for question in &questions {
             agree(&world, *question);
         }
-        world.sweep(DAWN);
+        world.expire_online(START);
         // Some agents change price, score or presence; groups shrink as well as grow.
         for (who, seat) in &changed {
             let mut changes = Changes::default();
@@ -208,13 +216,13 @@ proptest! {
         for question in &questions {
             agree(&world, *question);
         }
-        world.sweep(DAWN);
+        world.expire_online(START);
         for question in &questions {
             agree(&world, *question);
             let (floor, most, _) = *question;
             let (min, max) = (Score::from_millionths(floor), most.map(Credits::from_micros));
-            let wanted = Wanted { min_score: min, max_price: max, ..wanted("sum") };
-            prop_assert_eq!(world.skills.count("sum", max, min), scan(&world, &wanted, DAWN).len());
+            let wanted = DiscoveryQuery { min_score: min, max_price: max, ..wanted("sum") };
+            prop_assert_eq!(world.skills.count_online("sum", max, min), discover_by_scan(&world, &wanted, START).len());
         }
     }
 }
@@ -233,11 +241,12 @@ fn a_large_group_counts_exactly_at_every_border() {
 
 #[test]
 fn skills_and_prices_of_those_who_left_are_forgotten() {
-    let mut scene = Scene::default();
-    let ada = scene.worker("ada", "acme", &[("sum", "0.10"), ("dig", "0.20")]);
-    scene.worker("bob", "bobs", &[("sum", "0.10")]);
-    let names =
-        |scene: &Scene| scene.world.skills.names().map(str::to_owned).collect::<BTreeSet<String>>();
+    let mut scene = TestHub::default();
+    let ada = scene.register_worker("ada", "acme", &[("sum", "0.10"), ("dig", "0.20")]);
+    scene.register_worker("bob", "bobs", &[("sum", "0.10")]);
+    let names = |scene: &TestHub| {
+        scene.world.skills.online_names().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
     assert_eq!(names(&scene), BTreeSet::from(["dig".to_owned(), "sum".to_owned()]));
     assert_eq!(scene.world.skills.prices("sum"), [(credits("0.10"), 2)]);
     scene.remove(ada);
@@ -248,12 +257,12 @@ fn skills_and_prices_of_those_who_left_are_forgotten() {
 
 #[test]
 fn what_is_over_leaves_nothing_behind_in_memory() {
-    let mut scene = Scene::default();
-    let client = scene.client("client", "rich", "10.00");
-    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let mut scene = TestHub::default();
+    let client = scene.register_client("client", "rich", "10.00");
+    scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     for well in [true, false, true] {
-        let order = scene.ask(client, "sum", "1.00");
-        let job = scene.open(order).id;
+        let order = scene.job_order(client, "sum", "1.00");
+        let job = scene.open_job(order).id;
         if well {
             scene.succeed(job, "0.10")
         } else {
@@ -266,8 +275,12 @@ fn what_is_over_leaves_nothing_behind_in_memory() {
             && world.job_uuids.is_empty()
             && world.job_names.values().all(|names| names.is_empty())
     );
-    assert!(world.in_hand.is_empty() && world.asked.is_empty() && world.waiting.is_empty());
-    assert!(world.asked_to.is_empty());
-    assert!(world.timers.is_empty() && world.visitors.jobs.is_empty());
-    assert!(world.visitors.claims.is_empty() && world.visitors.transfers.is_empty());
+    assert!(
+        world.assigned_jobs.is_empty()
+            && world.requested_jobs.is_empty()
+            && world.queued_jobs.is_empty()
+    );
+    assert!(world.inviting_jobs.is_empty());
+    assert!(world.timers.is_empty() && world.cold_rows.jobs.is_empty());
+    assert!(world.cold_rows.claims.is_empty() && world.cold_rows.transfers.is_empty());
 }

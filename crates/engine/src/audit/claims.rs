@@ -2,108 +2,118 @@
 
 use std::collections::HashMap;
 
-use rialto_core::alias::{Claim, Digest, Target, claim};
+use rialto_core::alias::{Claim, ClaimTarget, Digest, claim};
 use rialto_core::id::ClaimId;
 use rialto_core::job::{Job, State};
 use rusqlite::Connection;
 
-use super::tables::Rows;
-use super::scratch::Scratch;
+use super::scratch::ScratchDb;
+use super::tables::TableReader;
 use super::{Check, negotiated};
 use crate::store::StoreError;
-use crate::store::sqlite::{claims as table, row, trouble};
+use crate::store::sqlite::{claims as table, row, store_error};
 
 /// What is known about used ids.
-pub struct Claims {
+pub struct ClaimsAudit {
     pub check: Check,
     /// Claims the index does not have yet.
-    tail: HashMap<Digest, Claim>,
+    unindexed: HashMap<Digest, Claim>,
 }
 
 /// Checks all claims.
-pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
+pub fn check(rows: &mut TableReader<'_>) -> Result<ClaimsAudit, StoreError> {
     let mut check = Check::new("claims");
-    let indexed = match table::indexed_to(rows.db) {
+    let indexed = match table::last_indexed(rows.db) {
         Err(StoreError::Corrupt(why)) => {
-            check.breach(|| why);
+            check.add_breach(|| why);
             ClaimId(0)
         }
         found => found?,
     };
-    let scratch = Scratch::new()?;
+    let scratch = ScratchDb::new()?;
     let mut tail: HashMap<Digest, Claim> = HashMap::new();
-    let mut led_to = Marks::default();
-    rows.claims(|db, claim| {
+    let mut led_to = IdSet::default();
+    rows.for_each_claim(|db, claim| {
         check.rows += 1;
         let there = match claim.target {
-            Target::Job(id) | Target::Heard { job: Some(id), .. } => {
+            ClaimTarget::Job(id) | ClaimTarget::SignedOrder { job: Some(id), .. } => {
                 exists(db, "jobs", id.0)? || exists(db, "archive", id.0)?
             }
-            Target::Offer { job, place } => negotiated::has_offer(db, job, place)?,
-            Target::Transfer(id) | Target::PaidElsewhere(id) => exists(db, "transfers", id.0)?,
-            Target::Message { notice, .. } => exists(db, "notices", notice.0)?,
-            Target::Posting(id) => exists(db, "postings", id.0)?,
-            Target::Free | Target::Several | Target::Heard { job: None, .. } => true,
+            ClaimTarget::Offer { job, index: place } => negotiated::has_offer(db, job, place)?,
+            ClaimTarget::Transfer(id) | ClaimTarget::PaidElsewhere(id) => {
+                exists(db, "transfers", id.0)?
+            }
+            ClaimTarget::Message { notice, .. } => exists(db, "notices", notice.0)?,
+            ClaimTarget::MarketRecord(id) => exists(db, "postings", id.0)?,
+            ClaimTarget::Released
+            | ClaimTarget::Ambiguous
+            | ClaimTarget::SignedOrder { job: None, .. } => true,
         };
         let Claim { id, target, .. } = claim;
-        check.holds(there, || format!("claim {id} points to {target:?}, which does not exist"));
-        if let Target::Transfer(transfer) = target {
-            led_to.set(transfer.0);
+        check.require(there, || format!("claim {id} points to {target:?}, which does not exist"));
+        if let ClaimTarget::Transfer(transfer) = target {
+            led_to.insert(transfer.0);
         }
-        if target == Target::Several {
+        if target == ClaimTarget::Ambiguous {
             // Recorded even if the id has no other claim; the history check then reports it.
-            note(db, &scratch, claim, ClaimId(0))?;
+            record_claim_step(db, &scratch, claim, ClaimId(0))?;
         }
-        let newest = newest(db, claim.digest)?;
+        let newest = newest_indexed(db, claim.digest)?;
         if claim.id <= indexed {
             match newest {
                 Some(newest) if newest >= id && newest <= indexed => {
-                    note(db, &scratch, claim, newest)?;
+                    record_claim_step(db, &scratch, claim, newest)?;
                 }
-                _ => check
-                    .breach(|| format!("the index maps the digest of claim {id} to {newest:?}")),
+                _ => check.add_breach(|| {
+                    format!("the index maps the digest of claim {id} to {newest:?}")
+                }),
             }
         } else {
             if let Some(before) = tail.get(&claim.digest) {
-                note(db, &scratch, *before, id)?;
+                record_claim_step(db, &scratch, *before, id)?;
             } else if let Some(before) = newest.filter(|newest| *newest != id) {
                 let before = Claim { id: before, ..claim };
-                note(db, &scratch, before, id)?;
+                record_claim_step(db, &scratch, before, id)?;
             }
             tail.insert(claim.digest, claim);
         }
         Ok(())
     })?;
-    strays(rows.db, indexed, &mut check)?;
-    histories(&scratch, &mut check)?;
-    for transfer in led_to.missing(rows.next.transfer.0) {
-        check.breach(|| format!("no claim points to transfer {transfer}"));
+    check_index_rows(rows.db, indexed, &mut check)?;
+    check_claim_histories(&scratch, &mut check)?;
+    for transfer in led_to.missing_below(rows.next.transfer.0) {
+        check.add_breach(|| format!("no claim points to transfer {transfer}"));
     }
-    Ok(Claims { check, tail })
+    Ok(ClaimsAudit { check, unindexed: tail })
 }
 
-impl Claims {
+impl ClaimsAudit {
     /// Both ids of a job point to it, unless it was withdrawn and its name released.
-    pub fn of_job(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
+    pub fn check_job(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
-        let own = self.leads_to(db, claim::job_uuid(job.uuid))? == Some(Target::Job(id));
-        self.check
-            .holds(own, || format!("the claim of the public id of job {id} does not point to it"));
-        let named = self.leads_to(db, claim::job(job.origin, &job.foreign))?;
-        let led = named == Some(Target::Job(id));
-        let taken_back = job.state == State::Withdrawn && job.has_its_own_name();
-        self.check.holds(led != taken_back, || match taken_back {
+        let own = self.target_of(db, claim::job_uuid(job.uuid))? == Some(ClaimTarget::Job(id));
+        self.check.require(own, || {
+            format!("the claim of the public id of job {id} does not point to it")
+        });
+        let named = self.target_of(db, claim::job(job.origin, &job.foreign_id))?;
+        let led = named == Some(ClaimTarget::Job(id));
+        let taken_back = job.state == State::Withdrawn && job.has_unique_name();
+        self.check.require(led != taken_back, || match taken_back {
             true => format!("job {id} was withdrawn, but its claim still points to it"),
             false => format!("the claim of the requester's id of job {id} points to {named:?}"),
         });
         Ok(())
     }
 
-    pub fn leads_to(&self, db: &Connection, digest: Digest) -> Result<Option<Target>, StoreError> {
-        if let Some(claim) = self.tail.get(&digest) {
+    pub fn target_of(
+        &self,
+        db: &Connection,
+        digest: Digest,
+    ) -> Result<Option<ClaimTarget>, StoreError> {
+        if let Some(claim) = self.unindexed.get(&digest) {
             return Ok(Some(claim.target));
         }
-        match table::indexed(db, digest) {
+        match table::find_indexed(db, digest) {
             Ok(found) => Ok(found.map(|claim| claim.target)),
             // Reported where the claims themselves are read.
             Err(StoreError::Corrupt(_)) => Ok(None),
@@ -113,71 +123,81 @@ impl Claims {
 }
 
 /// The claim that the index has for a digest.
-fn newest(db: &Connection, digest: Digest) -> Result<Option<ClaimId>, StoreError> {
+fn newest_indexed(db: &Connection, digest: Digest) -> Result<Option<ClaimId>, StoreError> {
     let sql = "SELECT claim FROM claim_index WHERE digest = ?1";
-    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
-    let mut rows = statement.query([digest.0]).map_err(trouble)?;
-    let Some(found) = rows.next().map_err(trouble)? else { return Ok(None) };
-    Ok(Some(ClaimId(found.get::<_, i64>(0).map_err(trouble)?.unsigned_abs())))
+    let mut statement = db.prepare_cached(sql).map_err(store_error)?;
+    let mut rows = statement.query([digest.0]).map_err(store_error)?;
+    let Some(found) = rows.next().map_err(store_error)? else { return Ok(None) };
+    Ok(Some(ClaimId(found.get::<_, i64>(0).map_err(store_error)?.unsigned_abs())))
 }
 
 fn exists(db: &Connection, table: &str, id: u64) -> Result<bool, StoreError> {
     let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE id = ?1)");
-    let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
-    statement.query_row([row::key(id)], |row| row.get(0)).map_err(trouble)
+    let mut statement = db.prepare_cached(&sql).map_err(store_error)?;
+    statement.query_row([row::sql_id(id)], |row| row.get(0)).map_err(store_error)
 }
 
 /// Records both ends of a step from a claim to a later one of the same id.
-fn note(db: &Connection, scratch: &Scratch, from: Claim, to: ClaimId) -> Result<(), StoreError> {
+fn record_claim_step(
+    db: &Connection,
+    scratch: &ScratchDb,
+    from: Claim,
+    to: ClaimId,
+) -> Result<(), StoreError> {
     if from.id == to {
         return Ok(());
     }
     let mut statement =
-        db.prepare_cached("SELECT target FROM claims WHERE id = ?1").map_err(trouble)?;
+        db.prepare_cached("SELECT target FROM claims WHERE id = ?1").map_err(store_error)?;
     for id in [from.id, to] {
-        let mut rows = statement.query([row::key(id.0)]).map_err(trouble)?;
-        if let Some(found) = rows.next().map_err(trouble)? {
-            let target: String = found.get(0).map_err(trouble)?;
-            scratch.replaced(&from.digest.0, id.0, &target)?;
+        let mut rows = statement.query([row::sql_id(id.0)]).map_err(store_error)?;
+        if let Some(found) = rows.next().map_err(store_error)? {
+            let target: String = found.get(0).map_err(store_error)?;
+            scratch.add_claim_step(&from.digest.0, id.0, &target)?;
         }
     }
     Ok(())
 }
 
 /// The index has nothing that is missing from the table.
-fn strays(db: &Connection, indexed: ClaimId, check: &mut Check) -> Result<(), StoreError> {
+fn check_index_rows(
+    db: &Connection,
+    indexed: ClaimId,
+    check: &mut Check,
+) -> Result<(), StoreError> {
     let sql = "SELECT i.claim FROM claim_index i LEFT JOIN claims c ON c.id = i.claim
                WHERE c.id IS NULL OR c.digest <> i.digest OR i.claim > ?1 LIMIT 100";
-    let mut statement = db.prepare(sql).map_err(trouble)?;
-    let found = statement.query_map([row::key(indexed.0)], |row| row.get::<_, i64>(0));
-    for stray in found.map_err(trouble)? {
-        let stray = stray.map_err(trouble)?;
-        check
-            .breach(|| format!("the index entry of claim {stray} does not match the claims table"));
+    let mut statement = db.prepare(sql).map_err(store_error)?;
+    let found = statement.query_map([row::sql_id(indexed.0)], |row| row.get::<_, i64>(0));
+    for stray in found.map_err(store_error)? {
+        let stray = stray.map_err(store_error)?;
+        check.add_breach(|| {
+            format!("the index entry of claim {stray} does not match the claims table")
+        });
     }
     Ok(())
 }
 
 /// An id is used again only after it was released.
-fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
-    let mut before: Option<([u8; 16], Target)> = None;
-    scratch.chains(|digest, id, target| {
-        let Ok(target) = serde_json::from_str::<Target>(target) else { return Ok(()) };
+fn check_claim_histories(scratch: &ScratchDb, check: &mut Check) -> Result<(), StoreError> {
+    let mut before: Option<([u8; 16], ClaimTarget)> = None;
+    scratch.for_each_claim_step(|digest, id, target| {
+        let Ok(target) = serde_json::from_str::<ClaimTarget>(target) else { return Ok(()) };
         let last = before.filter(|(of, _)| *of == digest).map(|(_, target)| target);
         let allowed = match last {
-            None => target != Target::Several,
-            Some(Target::Job(_)) => matches!(target, Target::Free | Target::Several),
-            Some(Target::Free) => target != Target::Free,
-            Some(Target::Offer { .. } | Target::Several) => target == Target::Several,
+            None => target != ClaimTarget::Ambiguous,
+            Some(ClaimTarget::Job(_)) => matches!(target, ClaimTarget::Released | ClaimTarget::Ambiguous),
+            Some(ClaimTarget::Released) => target != ClaimTarget::Released,
+            Some(ClaimTarget::Offer { .. } | ClaimTarget::Ambiguous) => target == ClaimTarget::Ambiguous,
             Some(
-                Target::Transfer(_)
-                | Target::PaidElsewhere(_)
-                | Target::Message { .. }
-                | Target::Posting(_)
-                | Target::Heard { .. },
+                ClaimTarget::Transfer(_)
+                | ClaimTarget::PaidElsewhere(_)
+                | ClaimTarget::Message { .. }
+                | ClaimTarget::MarketRecord(_)
+                | ClaimTarget::SignedOrder { .. },
             ) => false,
         };
-        check.holds(allowed, || format!("claim {id} changes the target of an id from {last:?} to {target:?}, which is not allowed"));
+        check.require(allowed, || format!("claim {id} changes the target of an id from {last:?} to {target:?}, which is not allowed"));
         before = Some((digest, target));
         Ok(())
     })
@@ -185,11 +205,11 @@ fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
 
 /// One bit for each id that was seen.
 #[derive(Default)]
-pub struct Marks(Vec<u64>);
+pub struct IdSet(Vec<u64>);
 
-impl Marks {
+impl IdSet {
     /// Inserts an id; false if it was there already.
-    pub fn set(&mut self, id: u64) -> bool {
+    pub fn insert(&mut self, id: u64) -> bool {
         let (word, bit) = ((id / 64) as usize, 1 << (id % 64));
         // An absurdly large id is reported elsewhere, and must not exhaust the memory.
         if word >= self.0.len() && word < 1 << 28 {
@@ -201,12 +221,12 @@ impl Marks {
         fresh
     }
 
-    pub fn has(&self, id: u64) -> bool {
+    pub fn contains(&self, id: u64) -> bool {
         self.0.get((id / 64) as usize).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
     /// Ids from 1 to before `next` that were not inserted.
-    fn missing(&self, next: u64) -> impl Iterator<Item = u64> {
-        (1..next).filter(|id| !self.has(*id))
+    fn missing_below(&self, next: u64) -> impl Iterator<Item = u64> {
+        (1..next).filter(|id| !self.contains(*id))
     }
 }

@@ -3,145 +3,156 @@
 use std::collections::HashMap;
 
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::message::inbox::Mailbox;
-use rialto_core::notice::{Arrival, News, Notice, Push};
+use rialto_core::message::inbox::Inbox;
+use rialto_core::notice::{CompletedDelivery, Delivery, Notice, NoticeKind};
 
 use super::Check;
-use super::registrations::People;
-use super::tables::{Ids, Rows};
+use super::registrations::Registrations;
+use super::tables::{IdRule, TableReader};
 use crate::store::StoreError;
 use crate::store::sqlite::{inboxes, notices};
 
 /// Scans all notices in order.
-pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
-    let mut walk = Walk::default();
-    match inboxes::written_to(rows.db) {
+pub fn check(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check, StoreError> {
+    let mut walk = InboxScan::default();
+    match inboxes::last_written_notice(rows.db) {
         Ok(notice) => walk.written_to = notice,
-        Err(StoreError::Corrupt(why)) => walk.check.breach(|| why),
+        Err(StoreError::Corrupt(why)) => walk.check.add_breach(|| why),
         Err(error) => return Err(error),
     }
-    rows.each(
+    rows.for_each(
         "mailboxes",
-        Some(Ids::Below(rows.next.agent.0)),
-        |one: &Mailbox| one.agent.0,
+        Some(IdRule::Below(rows.next.agent.0)),
+        |one: &Inbox| one.agent.0,
         |_, one| {
-            walk.mailboxes.insert(one.agent, one);
+            walk.inboxes.insert(one.agent, one);
             Ok(())
         },
     )?;
-    rows.notices(|notice| walk.step(&notice))?;
-    let Walk { mut check, heads, mailboxes, .. } = walk;
+    rows.for_each_notice(|notice| walk.check_notice(&notice))?;
+    let InboxScan { mut check, heads, inboxes: mailboxes, .. } = walk;
     for mailbox in mailboxes.values() {
         let agent = mailbox.agent;
         let head = heads.get(&agent).map_or(0, |(head, _)| *head);
-        check.holds(mailbox.head <= head, || {
+        check.require(mailbox.head <= head, || {
             format!(
                 "the inbox of agent {agent} ends at position {head}, but its row says {}",
                 mailbox.head
             )
         });
-        check.holds(mailbox.read() <= mailbox.head, || {
-            format!("agent {agent} has read {} of {} notices", mailbox.read(), mailbox.head)
+        check.require(mailbox.read_position() <= mailbox.head, || {
+            format!(
+                "agent {agent} has read {} of {} notices",
+                mailbox.read_position(),
+                mailbox.head
+            )
         });
-        check.holds(mailbox.waiting() <= mailbox.head.saturating_sub(mailbox.read()), || {
-            format!("{} notices wait for agent {agent}, more than exist", mailbox.waiting())
-        });
+        check.require(
+            mailbox.waiting_count() <= mailbox.head.saturating_sub(mailbox.read_position()),
+            || {
+                format!(
+                    "{} notices wait for agent {agent}, more than exist",
+                    mailbox.waiting_count()
+                )
+            },
+        );
     }
     for agent in heads.keys().chain(mailboxes.keys()) {
         let known = people.agents.contains_key(agent);
-        check.holds(known, || format!("agent {agent} does not exist, but has an inbox"));
+        check.require(known, || format!("agent {agent} does not exist, but has an inbox"));
     }
-    pushed(rows, &mut check)?;
+    check_deliveries(rows, &mut check)?;
     Ok(check)
 }
 
 /// What is known while scanning the notices.
-struct Walk {
+struct InboxScan {
     check: Check,
     heads: HashMap<AgentId, (u64, NoticeId)>,
     sent: HashMap<AgentId, NoticeId>,
-    mailboxes: HashMap<AgentId, Mailbox>,
+    inboxes: HashMap<AgentId, Inbox>,
     /// Up to this notice the inbox rows must match the notices.
     written_to: NoticeId,
 }
 
-impl Default for Walk {
+impl Default for InboxScan {
     fn default() -> Self {
         Self {
             check: Check::new("inbox"),
             heads: HashMap::new(),
             sent: HashMap::new(),
-            mailboxes: HashMap::new(),
+            inboxes: HashMap::new(),
             written_to: NoticeId(0),
         }
     }
 }
 
-impl Walk {
-    fn step(&mut self, notice: &Notice) {
+impl InboxScan {
+    fn check_notice(&mut self, notice: &Notice) {
         self.check.rows += 1;
         let Notice { id, position, before, .. } = *notice;
-        if let News::Message { from: Some(from), follows, .. } = notice.news {
+        if let NoticeKind::Message { from: Some(from), previous: follows, .. } = notice.news {
             let last = self.sent.insert(from, id);
-            self.check.holds(follows == last, || {
+            self.check.require(follows == last, || {
                 format!("message {id} of agent {from} follows {follows:?}, not {last:?}")
             });
         }
         let Some(agent) = notice.to else {
             let outside = position == 0 && before.is_none();
-            self.check
-                .holds(outside, || format!("notice {id} belongs to no inbox, but has a position"));
+            self.check.require(outside, || {
+                format!("notice {id} belongs to no inbox, but has a position")
+            });
             return;
         };
         let known = self.heads.get(&agent).copied();
         let (head, last) = known.map_or((0, None), |(head, last)| (head, Some(last)));
-        self.check.holds(position == head + 1, || {
+        self.check.require(position == head + 1, || {
             format!("notice {id} of agent {agent} has position {position}, expected {}", head + 1)
         });
-        self.check.holds(before == last, || {
+        self.check.require(before == last, || {
             format!("notice {id} of agent {agent} follows {before:?}, not {last:?}")
         });
         self.heads.insert(agent, (position, id));
-        let mailbox = self.mailboxes.get(&agent);
+        let mailbox = self.inboxes.get(&agent);
         let said = mailbox.map_or(0, |mailbox| mailbox.head);
-        self.check.holds(id > self.written_to || position <= said, || {
+        self.check.require(id > self.written_to || position <= said, || {
             format!("notice {id} of agent {agent} is written, but its inbox ends at {said}")
         });
         let same = mailbox.is_none_or(|one| one.head != position || one.newest == Some(id));
-        self.check.holds(same, || {
+        self.check.require(same, || {
             format!("the inbox row of agent {agent} names a newest notice other than {id}")
         });
     }
 }
 
 /// Pending and completed deliveries match their notices.
-fn pushed(rows: &mut Rows<'_>, check: &mut Check) -> Result<(), StoreError> {
-    let below = Some(Ids::Below(rows.next.notice.0));
-    rows.each(
+fn check_deliveries(rows: &mut TableReader<'_>, check: &mut Check) -> Result<(), StoreError> {
+    let below = Some(IdRule::Below(rows.next.notice.0));
+    rows.for_each(
         "pushes",
         below,
-        |one: &Push| one.notice.0,
+        |one: &Delivery| one.notice.0,
         |db, push| {
             check.rows += 1;
             let id = push.notice;
-            let same = notices::get(db, id)?.is_some_and(|notice| {
+            let same = notices::load_notice(db, id)?.is_some_and(|notice| {
                 // Deliveries of older versions also have the text of a message.
                 let told = if push.has_text() { notice.news } else { notice.news.without_text() };
-                (notice.to, notice.position) == (push.to, push.position) && told == push.news
+                (notice.to, notice.position) == (push.to, push.position) && told == push.kind
             });
-            check.holds(same, || format!("delivery {id} does not match its notice"));
+            check.require(same, || format!("delivery {id} does not match its notice"));
             Ok(())
         },
     )?;
-    rows.each(
+    rows.for_each(
         "arrivals",
         below,
-        |one: &Arrival| one.notice.0,
+        |one: &CompletedDelivery| one.notice.0,
         |db, arrival| {
             check.rows += 1;
             let id = arrival.notice;
-            let told = notices::get(db, id)?.is_some_and(|notice| notice.to.is_some());
-            check.holds(told, || {
+            let told = notices::load_notice(db, id)?.is_some_and(|notice| notice.to.is_some());
+            check.require(told, || {
                 format!("notice {id} is marked as delivered, but belongs to no inbox")
             });
             Ok(())

@@ -7,141 +7,143 @@ use rialto_core::job::{Job, Requester, State};
 use rialto_core::money::Credits;
 use rusqlite::Connection;
 
-use super::claims::Claims;
-use super::registrations::People;
-use super::tables::{Ids, Rows};
-use super::scratch::Scratch;
+use super::claims::ClaimsAudit;
+use super::registrations::Registrations;
+use super::scratch::ScratchDb;
+use super::tables::{IdRule, TableReader};
 use super::{Check, negotiated};
 use crate::store::StoreError;
-use crate::store::sqlite::{row, trouble};
+use crate::store::sqlite::{row, store_error};
 
 /// Sums kept while scanning all jobs.
-struct Walk<'p> {
-    people: &'p People,
+struct JobScan<'p> {
+    people: &'p Registrations,
     states: Check,
     holds: Check,
-    money: &'p Scratch,
-    claims: &'p mut Claims,
+    money: &'p ScratchDb,
+    claims: &'p mut ClaimsAudit,
     held: HashMap<OwnerId, i128>,
     /// For each worker: the sum of the ids of its finished jobs, minus the ids named as
     /// predecessors. In an intact chain that leaves the newest.
     worked: HashMap<AgentId, i128>,
-    before: Scratch,
+    before: ScratchDb,
 }
 
 /// Scans live and finished jobs, oldest first.
-pub fn recount(
-    rows: &mut Rows<'_>,
-    people: &People,
+pub fn check(
+    rows: &mut TableReader<'_>,
+    people: &Registrations,
     holds: Check,
-    money: &Scratch,
-    claims: &mut Claims,
+    money: &ScratchDb,
+    claims: &mut ClaimsAudit,
 ) -> Result<(Check, Check), StoreError> {
     let states = Check::new("jobs.states");
-    let (held, worked, before) = (HashMap::new(), HashMap::new(), Scratch::new()?);
-    let mut walk = Walk { people, states, holds, money, claims, held, worked, before };
+    let (held, worked, before) = (HashMap::new(), HashMap::new(), ScratchDb::new()?);
+    let mut walk = JobScan { people, states, holds, money, claims, held, worked, before };
     let next = rows.next.job.0;
     let both = "SELECT count(*) FROM jobs JOIN archive USING (id)";
-    for id in super::ids(rows.db, "SELECT id FROM jobs JOIN archive USING (id) LIMIT 100")? {
-        walk.states.breach(|| format!("job {id} is both live and finished"));
+    for id in super::query_ids(rows.db, "SELECT id FROM jobs JOIN archive USING (id) LIMIT 100")? {
+        walk.states.add_breach(|| format!("job {id} is both live and finished"));
     }
-    let twice = super::ids(rows.db, both)?.first().copied().unwrap_or(0);
+    let twice = super::query_ids(rows.db, both)?.first().copied().unwrap_or(0);
     let mut count = 0;
-    rows.each(
+    rows.for_each(
         "archive",
-        Some(Ids::Below(next)),
+        Some(IdRule::Below(next)),
         |one: &Job| one.id.0,
         |db, job| {
             count += 1;
-            walk.finished(&job)?;
-            walk.any(db, &job)
+            walk.check_finished(&job)?;
+            walk.check_job(db, &job)
         },
     )?;
-    rows.each(
+    rows.for_each(
         "jobs",
-        Some(Ids::Below(next)),
+        Some(IdRule::Below(next)),
         |one: &Job| one.id.0,
         |db, job| {
             count += 1;
-            walk.live(&job);
-            walk.any(db, &job)
+            walk.check_live(&job);
+            walk.check_job(db, &job)
         },
     )?;
-    rows.counted("jobs", count - twice, next);
-    for job in walk.money.left()? {
-        walk.holds.breach(|| format!("credits moved for job {job}, which does not exist"));
+    rows.check_row_count("jobs", count - twice, next);
+    for job in walk.money.remaining_jobs()? {
+        walk.holds.add_breach(|| format!("credits moved for job {job}, which does not exist"));
     }
-    walk.asked(rows.db)?;
-    walk.ends();
+    walk.check_requester_chains(rows.db)?;
+    walk.check_totals();
     Ok((walk.states, walk.holds))
 }
 
-impl Walk<'_> {
+impl JobScan<'_> {
     /// Checks that apply to every job.
-    fn any(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
+    fn check_job(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
         self.states.rows += 1;
         let payer = match job.requester {
             Requester::Agent(agent) => {
                 let person = self.people.agents.get(&agent);
-                self.states.holds(person.is_some(), || {
+                self.states.require(person.is_some(), || {
                     format!("the requester of job {id} does not exist")
                 });
                 person.map(|person| person.owner)
             }
             Requester::Guest(_) => None,
         };
-        self.states.holds(job.payer == payer, || format!("job {id} has the payer {:?}", job.payer));
+        self.states
+            .require(job.payer == payer, || format!("job {id} has the payer {:?}", job.payer));
         let turn = job.assignment.is_none_or(|turn| {
             let worker = self.people.agents.get(&turn.worker);
             worker.is_some_and(|worker| worker.owner == turn.owner) && job.epoch > 0
         });
-        self.states
-            .holds(turn, || format!("the worker of job {id} does not exist or has another owner"));
-        self.claims.of_job(db, job)?;
-        if negotiated::is(job) {
-            negotiated::states(&mut self.states, job);
-            self.claims.of_asked(db, job, self.people)?;
+        self.states.require(turn, || {
+            format!("the worker of job {id} does not exist or has another owner")
+        });
+        self.claims.check_job(db, job)?;
+        if negotiated::is_negotiated(job) {
+            negotiated::check_states(&mut self.states, job);
+            self.claims.check_negotiated_job(db, job, self.people)?;
         }
-        self.money(job)
+        self.check_holds(job)
     }
 
     /// Held once, by its payer and at most what was offered; captured what was reported, for the
     /// worker's owner; the rest released.
-    fn money(&mut self, job: &Job) -> Result<(), StoreError> {
+    fn check_holds(&mut self, job: &Job) -> Result<(), StoreError> {
         self.holds.rows += 1;
-        let (id, moved) = (job.id, self.money.take(job.id.0)?);
+        let (id, moved) = (job.id, self.money.take_movements(job.id.0)?);
         let left = moved.held - moved.captured - moved.released;
-        let payer = job.payer.map(|owner| row::key(owner.0));
-        self.holds.holds(moved.payer.is_none() || moved.payer == payer, || {
+        let payer = job.payer.map(|owner| row::sql_id(owner.0));
+        self.holds.require(moved.payer.is_none() || moved.payer == payer, || {
             format!("job {id} moved credits of an owner other than its payer, {payer:?}")
         });
-        let worker = job.assignment.map(|turn| row::key(turn.owner.0));
-        self.holds.holds(moved.payee.is_none() || moved.payee == worker, || {
+        let worker = job.assignment.map(|turn| row::sql_id(turn.owner.0));
+        self.holds.require(moved.payee.is_none() || moved.payee == worker, || {
             format!("job {id} paid owner {:?}, but its worker belongs to {worker:?}", moved.payee)
         });
-        if negotiated::is(job) {
-            negotiated::money(&mut self.holds, job, moved);
+        if negotiated::is_negotiated(job) {
+            negotiated::check_holds(&mut self.holds, job, moved);
         } else {
-            let offered = if job.policy.unpaid { 0 } else { job.purse().micros() };
+            let offered = if job.policy.unpaid { 0 } else { job.max_payment().micros() };
             let (times, held) = (moved.holds, moved.held);
-            self.holds.holds(times <= 1, || format!("job {id} has {times} holds"));
+            self.holds.require(times <= 1, || format!("job {id} has {times} holds"));
             // A job that waits for an absent worker, and its result, may have no hold.
             let unpaid = held == 0 && job.policy.presence_first && job.assignment.is_none();
-            self.holds.holds(held == offered || unpaid, || {
+            self.holds.require(held == offered || unpaid, || {
                 format!("job {id} held {held}, but its budget is {offered}")
             });
         }
-        self.holds.holds(moved.captured <= moved.held, || {
+        self.holds.require(moved.captured <= moved.held, || {
             format!("job {id} captured {} of {} held", moved.captured, moved.held)
         });
-        self.holds.holds(left == job.held.micros(), || {
+        self.holds.require(left == job.held.micros(), || {
             format!("job {id} says it holds {}, but its entries leave {left}", job.held.micros())
         });
         if job.state.is_final() {
-            self.holds.holds(left == 0, || format!("job {id} has ended, but still holds {left}"));
-            let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
-            self.holds.holds(moved.captured == paid, || {
+            self.holds.require(left == 0, || format!("job {id} has ended, but still holds {left}"));
+            let paid = job.result.as_ref().map_or(0, |report| report.paid.micros());
+            self.holds.require(moved.captured == paid, || {
                 format!("job {id} captured {}, but {paid} were reported", moved.captured)
             });
         } else if let Some(payer) = job.payer {
@@ -150,85 +152,89 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn live(&mut self, job: &Job) {
+    fn check_live(&mut self, job: &Job) {
         let id = job.id;
-        let live = !job.state.is_final() && (job.state != State::Open || negotiated::is(job));
-        self.states.holds(live, || {
+        let live =
+            !job.state.is_final() && (job.state != State::Open || negotiated::is_negotiated(job));
+        self.states.require(live, || {
             format!("job {id} is {:?}, but is in the table of live jobs", job.state)
         });
-        self.states.holds(job.state.is_final() || job.due().is_some(), || {
+        self.states.require(job.state.is_final() || job.due_at().is_some(), || {
             format!("job {id} is live, but has no deadline")
         });
         let in_hand = match job.state {
             State::Assigned | State::Running => true,
             // Deferred by its worker, or for a worker that is not assigned yet.
-            State::Deferred { .. } => job.waits_for.is_none(),
+            State::Deferred { .. } => job.pending_assignment.is_none(),
             _ => false,
         };
-        self.states.holds(in_hand == job.assignment.is_some(), || {
+        self.states.require(in_hand == job.assignment.is_some(), || {
             format!("job {id} is {:?} with worker {:?}", job.state, job.worker())
         });
         let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
-        self.states.holds(willing, || format!("job {id} is assigned to an agent that declined it"));
-        let unended = job.ended_at.is_none() && job.report.is_none();
-        self.states.holds(unended, || format!("job {id} is live, but has an end time or a result"));
+        self.states
+            .require(willing, || format!("job {id} is assigned to an agent that declined it"));
+        let unended = job.ended_at.is_none() && job.result.is_none();
+        self.states
+            .require(unended, || format!("job {id} is live, but has an end time or a result"));
     }
 
-    fn finished(&mut self, job: &Job) -> Result<(), StoreError> {
+    fn check_finished(&mut self, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
         let last = job.state.is_final();
-        self.states.holds(last, || {
+        self.states.require(last, || {
             format!("job {id} is {:?}, but is in the table of finished jobs", job.state)
         });
         self.states
-            .holds(job.ended_at.is_some(), || format!("job {id} has ended, but has no end time"));
-        let told = job.report.is_some() == (job.state != State::Withdrawn);
-        self.states.holds(told, || format!("job {id} is {:?} but has no result", job.state));
-        let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
+            .require(job.ended_at.is_some(), || format!("job {id} has ended, but has no end time"));
+        let told = job.result.is_some() == (job.state != State::Withdrawn);
+        self.states.require(told, || format!("job {id} is {:?} but has no result", job.state));
+        let paid = job.result.as_ref().map_or(Credits::ZERO, |report| report.paid);
         let done = job.state == State::Completed;
-        let ok = job.report.as_ref().is_some_and(|report| report.ok);
-        self.states.holds(ok == done, || {
+        let ok = job.result.as_ref().is_some_and(|report| report.ok);
+        self.states.require(ok == done, || {
             format!("job {id} is {:?}, but its result says otherwise", job.state)
         });
         self.states
-            .holds(done || paid.is_zero(), || format!("job {id} did not complete, but was paid"));
+            .require(done || paid.is_zero(), || format!("job {id} did not complete, but was paid"));
         let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
-        self.states.holds(paid <= price, || format!("job {id} was paid more than agreed"));
+        self.states.require(paid <= price, || format!("job {id} was paid more than agreed"));
         let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
-        self.states.holds(!done || willing, || {
+        self.states.require(!done || willing, || {
             format!("job {id} was completed by an agent that declined it")
         });
         if let Some(worker) = job.worker().filter(|_| job.state != State::Withdrawn) {
-            let before = job.before_worked.unwrap_or_default();
+            let before = job.previous_worked.unwrap_or_default();
             *self.worked.entry(worker).or_default() += i128::from(id.0) - i128::from(before.0);
-            let first = self.before.first(worker.0, before.0)?;
-            self.states
-                .holds(first, || format!("job {id} and another both follow {before} of {worker}"));
+            let first = self.before.insert_pair(worker.0, before.0)?;
+            self.states.require(first, || {
+                format!("job {id} and another both follow {before} of {worker}")
+            });
         }
         Ok(())
     }
 
     /// Each requester's jobs, oldest first, name the previous one.
-    fn asked(&mut self, db: &Connection) -> Result<(), StoreError> {
+    fn check_requester_chains(&mut self, db: &Connection) -> Result<(), StoreError> {
         let sql = "SELECT id, body ->> '$.requester.Agent', body ->> 'before_asked'
                    FROM (SELECT id, body FROM jobs UNION ALL SELECT id, body FROM archive)
                    WHERE json_valid(body) ORDER BY id";
-        let mut statement = db.prepare(sql).map_err(trouble)?;
-        let mut rows = statement.query([]).map_err(trouble)?;
+        let mut statement = db.prepare(sql).map_err(store_error)?;
+        let mut rows = statement.query([]).map_err(store_error)?;
         let mut last: HashMap<i64, i64> = HashMap::new();
-        while let Some(found) = rows.next().map_err(trouble)? {
+        while let Some(found) = rows.next().map_err(store_error)? {
             let number = |at| found.get::<_, Option<i64>>(at).unwrap_or_default();
             let (id, before) = (number(0).unwrap_or_default(), number(2));
             let Some(agent) = number(1) else { continue };
             let known = last.insert(agent, id);
-            self.states.holds(before == known, || {
+            self.states.require(before == known, || {
                 format!("job {id} of agent {agent} follows {before:?}, not {known:?}")
             });
         }
-        for desk in self.people.desks.values() {
-            let newest = last.get(&row::key(desk.agent.0)).map(|id| JobId(id.unsigned_abs()));
-            self.states.holds(desk.last_asked == newest, || {
-                let said = desk.last_asked;
+        for desk in self.people.agent_states.values() {
+            let newest = last.get(&row::sql_id(desk.agent.0)).map(|id| JobId(id.unsigned_abs()));
+            self.states.require(desk.last_requested == newest, || {
+                let said = desk.last_requested;
                 format!("the newest request of agent {} is {newest:?}, not {said:?}", desk.agent)
             });
         }
@@ -236,18 +242,18 @@ impl Walk<'_> {
     }
 
     /// Checks that need all jobs.
-    fn ends(&mut self) {
+    fn check_totals(&mut self) {
         for owner in self.people.owners.values() {
             let (name, said) = (&owner.name, i128::from(owner.held.micros()));
             let held = self.held.remove(&owner.id).unwrap_or(0);
-            self.holds.holds(said == held, || {
+            self.holds.require(said == held, || {
                 format!("{name} has {said} held, but its live jobs hold {held}")
             });
         }
-        for desk in self.people.desks.values() {
+        for desk in self.people.agent_states.values() {
             let newest = self.worked.get(&desk.agent).copied().unwrap_or(0);
             let said = desk.last_worked.unwrap_or_default();
-            self.states.holds(i128::from(said.0) == newest, || {
+            self.states.require(i128::from(said.0) == newest, || {
                 format!("the newest job finished by agent {} is {newest}, not {said}", desk.agent)
             });
         }

@@ -4,17 +4,17 @@
 //! and a killed one leaves everything it needs. Balances, scores, positions and states are
 //! recomputed from the rows alone and compared with what the rows say.
 
-mod negotiated;
-mod ledger;
 mod claims;
 mod inboxes;
 mod jobs;
+mod ledger;
+mod negotiated;
 mod registrations;
-mod tables;
+mod reputation;
 mod scratch;
+mod tables;
 #[cfg(test)]
 mod tests;
-mod reputation;
 
 use std::path::Path;
 
@@ -22,8 +22,8 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use crate::store::StoreError;
-use crate::store::sqlite::{FILE, log_is_sound, schema, trouble};
-use tables::Rows;
+use crate::store::sqlite::{DB_FILE, check_wal_of_stopped_hub, schema, store_error};
+use tables::TableReader;
 
 /// Breaches reported in full; the rest are only counted.
 const BREACHES_MAX: usize = 100;
@@ -47,7 +47,7 @@ pub struct Check {
 
 impl Report {
     /// The number of breaches.
-    pub fn breaches(&self) -> u64 {
+    pub fn breach_count(&self) -> u64 {
         self.checks.iter().map(|check| check.breaches_total).sum()
     }
 
@@ -63,7 +63,7 @@ impl Check {
     }
 
     /// Records a breach.
-    fn breach(&mut self, what: impl FnOnce() -> String) {
+    fn add_breach(&mut self, what: impl FnOnce() -> String) {
         self.breaches_total += 1;
         if self.breaches.len() < BREACHES_MAX {
             self.breaches.push(what());
@@ -71,40 +71,40 @@ impl Check {
     }
 
     /// Records a breach unless the condition holds.
-    fn holds(&mut self, holds: bool, what: impl FnOnce() -> String) {
+    fn require(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
-            self.breach(what);
+            self.add_breach(what);
         }
     }
 }
 
 /// Audits a data directory.
-pub fn audit(dir: &Path) -> Result<Report, StoreError> {
-    let path = dir.join(FILE);
+pub fn audit_dir(dir: &Path) -> Result<Report, StoreError> {
+    let path = dir.join(DB_FILE);
     if !path.exists() {
         return Err(StoreError::Missing(dir.display().to_string()));
     }
-    log_is_sound(dir)?;
+    check_wal_of_stopped_hub(dir)?;
     audit_file(&path)
 }
 
 /// Audits one file, of a data directory or of a backup.
 pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags).map_err(trouble)?;
+    let db = Connection::open_with_flags(path, flags).map_err(store_error)?;
     // Everything is read from one snapshot, whatever a hub does meanwhile.
-    db.execute_batch("BEGIN").map_err(trouble)?;
-    schema::recognise(&db)?;
-    let file = whole(&db)?;
-    let mut rows = Rows::new(&db)?;
-    let (people, keys, aliases) = registrations::read(&mut rows)?;
-    let mut claims = claims::recount(&mut rows)?;
-    let books = ledger::recount(&mut rows, &people)?;
+    db.execute_batch("BEGIN").map_err(store_error)?;
+    schema::check_version(&db)?;
+    let file = check_file(&db)?;
+    let mut rows = TableReader::new(&db)?;
+    let (people, keys, aliases) = registrations::load(&mut rows)?;
+    let mut claims = claims::check(&mut rows)?;
+    let books = ledger::check(&mut rows, &people)?;
     let (states, holds) =
-        jobs::recount(&mut rows, &people, books.holds, &books.money, &mut claims)?;
-    let reputation = reputation::recount(&mut rows, &people)?;
-    let inbox = inboxes::recount(&mut rows, &people)?;
-    let (checksums, counters) = rows.finish()?;
+        jobs::check(&mut rows, &people, books.holds, &books.movements, &mut claims)?;
+    let reputation = reputation::check(&mut rows, &people)?;
+    let inbox = inboxes::check(&mut rows, &people)?;
+    let (checksums, counters) = rows.into_checks()?;
     let [chain, sums, history, transfers] = books.checks;
     let checks = vec![
         file,
@@ -126,24 +126,24 @@ pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
 }
 
 /// The file itself: its pages and trees.
-fn whole(db: &Connection) -> Result<Check, StoreError> {
+fn check_file(db: &Connection) -> Result<Check, StoreError> {
     let mut check = Check::new("file");
     check.rows = db
         .query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))
-        .map_err(trouble)?
+        .map_err(store_error)?
         .unsigned_abs();
-    let mut statement = db.prepare("PRAGMA integrity_check").map_err(trouble)?;
-    let mut rows = statement.query([]).map_err(trouble)?;
-    while let Some(row) = rows.next().map_err(trouble)? {
-        let said: String = row.get(0).map_err(trouble)?;
-        check.holds(said == "ok", || said.clone());
+    let mut statement = db.prepare("PRAGMA integrity_check").map_err(store_error)?;
+    let mut rows = statement.query([]).map_err(store_error)?;
+    while let Some(row) = rows.next().map_err(store_error)? {
+        let said: String = row.get(0).map_err(store_error)?;
+        check.require(said == "ok", || said.clone());
     }
     Ok(check)
 }
 
 /// The ids a query returns.
-fn ids(db: &Connection, sql: &str) -> Result<Vec<u64>, StoreError> {
-    let mut statement = db.prepare(sql).map_err(trouble)?;
-    let rows = statement.query_map([], |row| row.get::<_, i64>(0)).map_err(trouble)?;
-    rows.map(|id| id.map(i64::unsigned_abs).map_err(trouble)).collect()
+fn query_ids(db: &Connection, sql: &str) -> Result<Vec<u64>, StoreError> {
+    let mut statement = db.prepare(sql).map_err(store_error)?;
+    let rows = statement.query_map([], |row| row.get::<_, i64>(0)).map_err(store_error)?;
+    rows.map(|id| id.map(i64::unsigned_abs).map_err(store_error)).collect()
 }

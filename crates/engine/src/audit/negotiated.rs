@@ -1,120 +1,123 @@
 //! Negotiated jobs, whose requester named the agents it asks: claims point to them from all
 //! parties, and they hold exactly what was agreed.
 
-use rialto_core::alias::{Target, claim};
+use rialto_core::alias::{ClaimTarget, claim};
 use rialto_core::id::JobId;
 use rialto_core::job::{Job, Requester, Selection, State};
 use rusqlite::Connection;
 
 use super::Check;
-use super::claims::Claims;
-use super::registrations::People;
-use super::scratch::Moved;
+use super::claims::ClaimsAudit;
+use super::registrations::Registrations;
+use super::scratch::JobMovements;
 use crate::store::StoreError;
-use crate::store::sqlite::{row, trouble};
+use crate::store::sqlite::{row, store_error};
 
 /// Whether the requester named the agents it asks.
-pub fn is(job: &Job) -> bool {
-    matches!(job.selection, Selection::Asked { .. })
+pub fn is_negotiated(job: &Job) -> bool {
+    matches!(job.selection, Selection::Invited { .. })
 }
 
 /// A listed price may be held first, and then released for the agreed one.
-pub fn money(check: &mut Check, job: &Job, moved: Moved) {
+pub fn check_holds(check: &mut Check, job: &Job, moved: JobMovements) {
     let id = job.id;
     let (times, most) = (moved.holds, 1 + i64::from(!job.offers.is_empty()));
-    check.holds(times <= most, || format!("job {id} has {times} holds"));
+    check.require(times <= most, || format!("job {id} has {times} holds"));
     let agreed = job.assignment.map_or(0, |turn| turn.price.micros());
     let held = job.held.micros();
     // A job deferred before its worker starts holds the price agreed with that worker.
-    let waits = |by| job.waits_for.is_some_and(|waits| waits.worker == by);
+    let waits = |by| job.pending_assignment.is_some_and(|waits| waits.worker == by);
     let put_off = job.assignment.is_none()
         && job.offers.iter().any(|offer| waits(offer.by) && offer.price.micros() == held);
-    let unbound = matches!(job.selection, Selection::Asked { offers_only: true, .. });
+    let unbound = matches!(job.selection, Selection::Invited { offers_only: true, .. });
     let right = match job.state {
         State::Deferred { .. } if put_off => true,
-        State::Open => held == 0 || job.offers.is_empty() && job.asked.len() == 1 && !unbound,
+        State::Open => held == 0 || job.offers.is_empty() && job.invited.len() == 1 && !unbound,
         State::Assigned | State::Running | State::Deferred { .. } => held == agreed,
         _ => held == 0,
     };
     let state = job.state;
-    check.holds(right, || {
+    check.require(right, || {
         format!("job {id} is {state:?} with an agreed price of {agreed}, but holds {held}")
     });
-    let offered = job.purse().micros();
-    check.holds(held <= offered, || {
+    let offered = job.max_payment().micros();
+    check.require(held <= offered, || {
         format!("job {id} holds {held}, more than its budget of {offered}")
     });
 }
 
 /// The worker is one of the agents that were asked, at a price it offered.
-pub fn states(check: &mut Check, job: &Job) {
+pub fn check_states(check: &mut Check, job: &Job) {
     let id = job.id;
     let waits = matches!(job.state, State::Open | State::Negotiating);
-    check.holds(!waits || !job.asked.is_empty(), || {
+    check.require(!waits || !job.invited.is_empty(), || {
         format!("job {id} is open, but no agent was asked")
     });
     let negotiating = job.state == State::Negotiating;
-    check.holds(!negotiating || !job.offers.is_empty(), || {
+    check.require(!negotiating || !job.offers.is_empty(), || {
         format!("job {id} is negotiating, but has no offer")
     });
-    let twice = job.asked.iter().any(|one| job.declined.contains(one));
-    check.holds(!waits || !twice, || format!("job {id} still asks an agent that declined it"));
+    let twice = job.invited.iter().any(|one| job.declined.contains(one));
+    check.require(!waits || !twice, || format!("job {id} still asks an agent that declined it"));
     if let Some(turn) = job.assignment {
         let worker = turn.worker;
-        let asked = job.asked.contains(&worker);
-        check.holds(asked, || {
+        let asked = job.invited.contains(&worker);
+        check.require(asked, || {
             format!("job {id} is assigned to agent {worker}, which was not asked")
         });
         let named = job.offers.iter().any(|offer| offer.by == worker && offer.price == turn.price);
-        check.holds(named || job.offers.is_empty(), || {
+        check.require(named || job.offers.is_empty(), || {
             format!("the price of job {id} matches no offer of its worker")
         });
     }
 }
 
-impl Claims {
+impl ClaimsAudit {
     /// Claims point to the order that opened the job, every agent that was asked, and every offer.
-    pub fn of_asked(
+    pub fn check_negotiated_job(
         &mut self,
         db: &Connection,
         job: &Job,
-        people: &People,
+        people: &Registrations,
     ) -> Result<(), StoreError> {
         let id = job.id;
         let Requester::Agent(requester) = job.requester else {
-            self.check.breach(|| format!("job {id} is negotiated, but its requester is a guest"));
+            self.check
+                .add_breach(|| format!("job {id} is negotiated, but its requester is a guest"));
             return Ok(());
         };
         // A missing agent is reported elsewhere.
         let Some(person) = people.agents.get(&requester) else { return Ok(()) };
-        let own = job.foreign.strip_prefix(&person.native).and_then(|own| own.strip_prefix('/'));
+        let own = job.foreign_id.strip_prefix(&person.native).and_then(|own| own.strip_prefix('/'));
         let Some(own) = own else {
-            self.check.breach(|| {
+            self.check.add_breach(|| {
                 format!("the requester's id of job {id} does not start with the requester's name")
             });
             return Ok(());
         };
-        let signed = self.leads_to(db, claim::signed(person.home, &person.native, own))?;
-        let heard = matches!(signed, Some(Target::Heard { job: Some(to), .. }) if to == id);
-        self.check.holds(heard, || {
+        let signed = self.target_of(db, claim::signed_order(person.home, &person.native, own))?;
+        let heard =
+            matches!(signed, Some(ClaimTarget::SignedOrder { job: Some(to), .. }) if to == id);
+        self.check.require(heard, || {
             format!("the claim of the order that opened job {id} points to {signed:?}")
         });
-        for provider in job.asked.iter().chain(&job.declined) {
-            let asked = self.leads_to(db, claim::asked(*provider, own))?;
-            let right = matches!(asked, Some(Target::Several)) || asked == Some(Target::Job(id));
-            self.check.holds(right, || {
+        for provider in job.invited.iter().chain(&job.declined) {
+            let asked = self.target_of(db, claim::invited_job(*provider, own))?;
+            let right = matches!(asked, Some(ClaimTarget::Ambiguous))
+                || asked == Some(ClaimTarget::Job(id));
+            self.check.require(right, || {
                 format!("the claim of agent {provider} for job {id} points to {asked:?}")
             });
         }
         for (place, offer) in (0..).zip(&job.offers) {
-            let target = Some(Target::Offer { job: id, place });
-            let made = self.leads_to(db, claim::offer(requester, Some(offer.by), &offer.name))?;
-            self.check.holds(made == target, || {
+            let target = Some(ClaimTarget::Offer { job: id, index: place });
+            let made = self.target_of(db, claim::offer(requester, Some(offer.by), &offer.name))?;
+            self.check.require(made == target, || {
                 format!("the claim of offer {place} of job {id} points to {made:?}")
             });
-            let any = self.leads_to(db, claim::offer(requester, None, &offer.name))?;
-            let right = any == target || any == Some(Target::Several);
-            self.check.holds(right, || {
+            let any = self.target_of(db, claim::offer(requester, None, &offer.name))?;
+            let right = any == target || any == Some(ClaimTarget::Ambiguous);
+            self.check.require(right, || {
                 format!("the claim by name of offer {place} of job {id} points to {any:?}")
             });
         }
@@ -128,7 +131,7 @@ pub fn has_offer(db: &Connection, job: JobId, place: u32) -> Result<bool, StoreE
                                              SELECT id, body FROM archive)
                WHERE id = ?1 AND json_valid(body)
                AND json_array_length(body, '$.offers') > ?2)";
-    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
-    let found = statement.query_row([row::key(job.0), i64::from(place)], |row| row.get(0));
-    found.map_err(trouble)
+    let mut statement = db.prepare_cached(sql).map_err(store_error)?;
+    let found = statement.query_row([row::sql_id(job.0), i64::from(place)], |row| row.get(0));
+    found.map_err(store_error)
 }

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rialto_core::time::Timestamp;
 
 /// The clocks of a machine.
-pub trait Machine: Send + Sync {
+pub trait TimeSource: Send + Sync {
     /// The time of day, as it is set now.
-    fn wall(&self) -> Timestamp;
+    fn wall_time(&self) -> Timestamp;
 
     /// The elapsed time since some moment in the past; never goes back.
     fn uptime(&self) -> Duration;
@@ -15,10 +15,10 @@ pub trait Machine: Send + Sync {
 
 /// The machine the hub runs on.
 #[derive(Clone, Copy, Debug)]
-pub struct Host;
+pub struct OsTimeSource;
 
-impl Machine for Host {
-    fn wall(&self) -> Timestamp {
+impl TimeSource for OsTimeSource {
+    fn wall_time(&self) -> Timestamp {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX))
     }
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn the_uptime_never_goes_back() {
-        let mut before = Host.uptime();
+        let mut before = OsTimeSource.uptime();
         for _ in 0..1_000 {
-            let now = Host.uptime();
+            let now = OsTimeSource.uptime();
             assert!(now >= before);
             before = now;
         }

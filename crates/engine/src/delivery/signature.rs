@@ -40,12 +40,12 @@ impl WebhookSecret {
     }
 
     /// The secret as shown once at registration: `whsec_` and base64.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!("{SECRET_PREFIX}{}", STANDARD.encode(&self.0))
     }
 
     /// Parses the text form of a secret.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.strip_prefix(SECRET_PREFIX)?).ok()?;
         SECRET_BYTES.contains(&bytes.len()).then_some(Self(bytes))
     }
@@ -67,7 +67,7 @@ impl fmt::Debug for WebhookSecret {
 
 /// Why a delivery cannot be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotVerified {
+pub enum VerifyError {
     /// A header is missing or cannot be parsed.
     #[error("a webhook header is missing or malformed")]
     Headers,
@@ -81,11 +81,11 @@ pub enum NotVerified {
 
 /// The three headers for one attempt. `id` is ours and contains no dot.
 pub fn sign(secret: &WebhookSecret, id: &str, at: Timestamp, body: &[u8]) -> [(String, String); 3] {
-    sign_with_each(&[secret], id, at, body)
+    sign_with_all(&[secret], id, at, body)
 }
 
 /// The same with several secrets, while an old one is being replaced.
-pub fn sign_with_each(
+pub fn sign_with_all(
     secrets: &[&WebhookSecret],
     id: &str,
     at: Timestamp,
@@ -108,7 +108,7 @@ pub fn verify<'a>(
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
     body: &[u8],
     now: Timestamp,
-) -> Result<(), NotVerified> {
+) -> Result<(), VerifyError> {
     let (mut id, mut seconds, mut signatures) = (None, None, None);
     for (name, value) in headers {
         match name.to_ascii_lowercase().as_str() {
@@ -119,11 +119,11 @@ pub fn verify<'a>(
         }
     }
     let (Some(id), Some(seconds), Some(signatures)) = (id, seconds, signatures) else {
-        return Err(NotVerified::Headers);
+        return Err(VerifyError::Headers);
     };
-    let at: i64 = seconds.parse().map_err(|_| NotVerified::Headers)?;
+    let at: i64 = seconds.parse().map_err(|_| VerifyError::Headers)?;
     if at.abs_diff(now.0.div_euclid(1_000)) > CLOCK_SKEW_S_MAX {
-        return Err(NotVerified::Stale);
+        return Err(VerifyError::Stale);
     }
     let mac = secret.mac(id, seconds, body);
     // `verify_slice` compares in constant time.
@@ -131,7 +131,7 @@ pub fn verify<'a>(
         let bytes = text.strip_prefix(SIGNATURE_PREFIX).and_then(|b64| STANDARD.decode(b64).ok());
         bytes.is_some_and(|bytes| mac.clone().verify_slice(&bytes).is_ok())
     };
-    if signatures.split(' ').any(fits) { Ok(()) } else { Err(NotVerified::Signature) }
+    if signatures.split(' ').any(fits) { Ok(()) } else { Err(VerifyError::Signature) }
 }
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
         WebhookSecret::new(std::array::from_fn(|i| i as u8))
     }
 
-    fn check(headers: &[(String, String)], body: &[u8], now: Timestamp) -> Result<(), NotVerified> {
+    fn check(headers: &[(String, String)], body: &[u8], now: Timestamp) -> Result<(), VerifyError> {
         let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         verify(&secret(), headers, body, now)
     }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_example_that_circulates_with_the_specification_holds() {
-        let secret = WebhookSecret::read("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let [_, _, (_, signature)] = sign(
             &secret.expect("a secret of 24 bytes"),
             "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -180,15 +180,15 @@ mod tests {
     fn what_is_signed_verifies_and_nothing_else_does() {
         let headers = sign(&secret(), "msg_1", NOW, BODY);
         assert_eq!(check(&headers, BODY, NOW), Ok(()));
-        assert_eq!(check(&headers, b"{}", NOW), Err(NotVerified::Signature));
+        assert_eq!(check(&headers, b"{}", NOW), Err(VerifyError::Signature));
         for changed in 0..headers.len() {
             let mut headers = headers.clone();
             headers[changed].1.insert(3, '1');
             assert!(check(&headers, BODY, NOW).is_err(), "{headers:?}");
         }
         let foreign = sign(&WebhookSecret::new([9; 32]), "msg_1", NOW, BODY);
-        assert_eq!(check(&foreign, BODY, NOW), Err(NotVerified::Signature));
-        assert_eq!(check(&headers[..2], BODY, NOW), Err(NotVerified::Headers));
+        assert_eq!(check(&foreign, BODY, NOW), Err(VerifyError::Signature));
+        assert_eq!(check(&headers[..2], BODY, NOW), Err(VerifyError::Headers));
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn while_a_secret_is_replaced_the_old_and_the_new_one_both_verify() {
         let (old, new) = (secret(), WebhookSecret::new([9; 32]));
-        let headers = sign_with_each(&[&new, &old], "msg_1", NOW, BODY);
+        let headers = sign_with_all(&[&new, &old], "msg_1", NOW, BODY);
         for secret in [&old, &new] {
             let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             assert_eq!(verify(secret, headers, BODY, NOW), Ok(()));
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn a_secret_is_read_as_shown_and_never_printed() {
-        let text = secret().text();
+        let text = secret().to_text();
         assert_eq!(text, "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
-        assert_eq!(WebhookSecret::read(&text).map(|s| s.text()), Some(text.clone()));
+        assert_eq!(WebhookSecret::parse(&text).map(|s| s.to_text()), Some(text.clone()));
         assert_eq!(format!("{:?}", secret()), "WebhookSecret(…)");
         for wrong in ["", "whsec_", "whsec_AAEC", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="] {
-            assert!(WebhookSecret::read(wrong).is_none(), "{wrong}");
+            assert!(WebhookSecret::parse(wrong).is_none(), "{wrong}");
         }
     }
 }

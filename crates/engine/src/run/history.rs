@@ -11,25 +11,25 @@ use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::reputation::Outcome;
 
 use super::{Engine, Failure};
-use crate::store::{Key, Reader, Row, StoreError};
+use crate::store::{Reader, Row, RowKey, StoreError};
 
 /// Rows read at most for one page, matching or not.
-const STEPS_MAX: usize = 10_000;
+const ROWS_WALKED_MAX: usize = 10_000;
 /// Bytes of content after which a page ends, so that long rows are not all in memory at once.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
 
 /// A page of rows, and where the next one starts.
 #[derive(Clone, Debug)]
-pub struct Cursor<T> {
+pub struct HistoryPage<T> {
     pub rows: Vec<T>,
     pub next: Option<u64>,
 }
 
 /// Whether an agent requested or did the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    Asked,
-    Worked,
+pub enum JobRole {
+    Requester,
+    Worker,
 }
 
 impl Engine {
@@ -40,16 +40,16 @@ impl Engine {
         from: Option<EntryId>,
         limit: usize,
         wanted: impl Fn(&Entry) -> bool + Send + 'static,
-    ) -> Result<Cursor<Entry>, Failure> {
-        self.read(move |reader| {
-            walk(reader, from.map(Key::Entry), limit, |row| {
+    ) -> Result<HistoryPage<Entry>, Failure> {
+        self.read_store(move |reader| {
+            walk_back(reader, from.map(RowKey::Entry), limit, |row| {
                 let Row::Entry(entry) = row else { return None };
                 // A cursor into another owner's account returns nothing.
                 if entry.from.owner != owner && entry.to.owner != owner {
                     return None;
                 }
-                let before = entry.before(owner).map(|id| (Key::Entry(id), id.0));
-                Some(Step { found: wanted(&entry).then_some(entry), bytes: 0, before })
+                let before = entry.previous_entry_of(owner).map(|id| (RowKey::Entry(id), id.0));
+                Some(WalkStep { found: wanted(&entry).then_some(entry), bytes: 0, before })
             })
         })
         .await
@@ -58,20 +58,21 @@ impl Engine {
     /// Finished jobs of one agent, newest first, starting with `from`; fewer if they are long.
     pub async fn jobs_of(
         &self,
-        side: Side,
+        side: JobRole,
         from: Option<JobId>,
         limit: usize,
-    ) -> Result<Cursor<Arc<Job>>, Failure> {
-        self.read(move |reader| {
-            walk(reader, from.map(Key::Job), limit, |row| {
+    ) -> Result<HistoryPage<Arc<Job>>, Failure> {
+        self.read_store(move |reader| {
+            walk_back(reader, from.map(RowKey::Job), limit, |row| {
                 let Row::Job(job) = row else { return None };
                 let before = match side {
-                    Side::Asked => job.before_asked,
-                    Side::Worked => job.before_worked,
+                    JobRole::Requester => job.previous_requested,
+                    JobRole::Worker => job.previous_worked,
                 };
                 let shown = job.state != rialto_core::job::State::Withdrawn;
-                let (bytes, before) = (job.bytes(), before.map(|id| (Key::Job(id), id.0)));
-                Some(Step { found: shown.then_some(job), bytes, before })
+                let (bytes, before) =
+                    (job.content_bytes(), before.map(|id| (RowKey::Job(id), id.0)));
+                Some(WalkStep { found: shown.then_some(job), bytes, before })
             })
         })
         .await
@@ -82,23 +83,23 @@ impl Engine {
         &self,
         from: Option<OutcomeId>,
         limit: usize,
-    ) -> Result<Cursor<Outcome>, Failure> {
-        self.read(move |reader| {
-            walk(reader, from.map(Key::Outcome), limit, |row| {
+    ) -> Result<HistoryPage<Outcome>, Failure> {
+        self.read_store(move |reader| {
+            walk_back(reader, from.map(RowKey::Outcome), limit, |row| {
                 let Row::Outcome(outcome) = row else { return None };
-                let before = outcome.before.map(|id| (Key::Outcome(id), id.0));
-                Some(Step { found: Some(outcome), bytes: 0, before })
+                let before = outcome.before.map(|id| (RowKey::Outcome(id), id.0));
+                Some(WalkStep { found: Some(outcome), bytes: 0, before })
             })
         })
         .await
     }
 
     /// The transfers behind ledger entries.
-    pub async fn transfer(
+    pub async fn load_transfer(
         &self,
         id: rialto_core::id::TransferId,
     ) -> Result<Option<Arc<Transfer>>, Failure> {
-        Ok(match self.row(Key::Transfer(id)).await? {
+        Ok(match self.load_row(RowKey::Transfer(id)).await? {
             Some(Row::Transfer(transfer)) => Some(transfer),
             _ => None,
         })
@@ -106,23 +107,24 @@ impl Engine {
 }
 
 /// One row of a walk: whether it matches, how long it is, and the row before it.
-struct Step<T> {
+struct WalkStep<T> {
     found: Option<T>,
     bytes: usize,
-    before: Option<(Key, u64)>,
+    before: Option<(RowKey, u64)>,
 }
 
-fn walk<T>(
+fn walk_back<T>(
     reader: &mut dyn Reader,
-    from: Option<Key>,
+    from: Option<RowKey>,
     limit: usize,
-    step: impl Fn(Row) -> Option<Step<T>>,
-) -> Result<Cursor<T>, StoreError> {
-    let mut page = Cursor { rows: Vec::new(), next: None };
+    step: impl Fn(Row) -> Option<WalkStep<T>>,
+) -> Result<HistoryPage<T>, StoreError> {
+    let mut page = HistoryPage { rows: Vec::new(), next: None };
     let (mut at, mut bytes) = (from, 0);
-    for steps in 0..STEPS_MAX {
+    for steps in 0..ROWS_WALKED_MAX {
         let Some(key) = at else { break };
-        let Some(Step { found, bytes: more, before }) = reader.load(key)?.and_then(&step) else {
+        let Some(WalkStep { found, bytes: more, before }) = reader.load(key)?.and_then(&step)
+        else {
             // A cursor comes from a caller and may be invented; a reference between stored rows may
             // not.
             let lost = StoreError::Corrupt(format!("{key:?} is referenced but missing"));

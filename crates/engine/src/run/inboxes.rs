@@ -11,39 +11,39 @@ use rialto_core::notice::Notice;
 
 use super::history::PAGE_BYTES;
 use super::{Engine, Failure};
-use crate::store::{Key, Reader, Row, StoreError};
+use crate::store::{Reader, Row, RowKey, StoreError};
 
 /// One seek point per this many positions.
-const MARK_EVERY: u64 = 256;
+const SEEK_POINT_EVERY: u64 = 256;
 /// Seek points for all inboxes together: a few megabytes.
-const MARKS_MAX: usize = 65_536;
+const SEEK_POINTS_MAX: usize = 65_536;
 
 /// Where in an inbox a walk back may start. Only a shortcut: without one the walk is longer.
 #[derive(Debug, Default)]
-pub struct Marks {
+pub struct SeekPoints {
     by_agent: HashMap<AgentId, BTreeMap<u64, NoticeId>>,
     count: usize,
 }
 
-impl Marks {
+impl SeekPoints {
     /// The nearest known notice at or after a position.
-    fn from(&self, agent: AgentId, position: u64) -> Option<NoticeId> {
+    fn nearest(&self, agent: AgentId, position: u64) -> Option<NoticeId> {
         let marks = self.by_agent.get(&agent)?;
         marks.range(position..).next().map(|(_, id)| *id)
     }
 
     /// Adds seek points, and drops those of acknowledged notices.
-    fn keep(&mut self, agent: AgentId, acked: u64, marks: Vec<(u64, NoticeId)>) {
+    fn add(&mut self, agent: AgentId, acked: u64, marks: Vec<(u64, NoticeId)>) {
         if marks.is_empty() {
             return;
         }
-        if self.count + marks.len() > MARKS_MAX {
+        if self.count + marks.len() > SEEK_POINTS_MAX {
             *self = Self::default();
         }
         let known = self.by_agent.entry(agent).or_default();
         self.count -= known.len();
         *known = known.split_off(&acked);
-        known.extend(marks.into_iter().take(MARKS_MAX));
+        known.extend(marks.into_iter().take(SEEK_POINTS_MAX));
         self.count += known.len();
     }
 }
@@ -51,50 +51,51 @@ impl Marks {
 impl Engine {
     /// Notices of one inbox after a position, oldest first. Returns fewer than `limit` if they are
     /// long; none means the end of the inbox.
-    pub async fn notices_of(
+    pub async fn load_notices(
         &self,
         agent: AgentId,
         after: u64,
         limit: usize,
     ) -> Result<Vec<Notice>, Failure> {
-        let inbox = self.look(|world| world.mailbox(agent));
+        let inbox = self.with_world(|world| world.inbox(agent));
         if inbox.head <= after || limit == 0 {
             return Ok(Vec::new());
         }
         let last = after.saturating_add(limit as u64);
-        let from = self.inner.marks.lock().from(agent, last).or(inbox.newest);
-        let (found, marks) = self.read(move |reader| back(reader, from, after, limit)).await?;
-        self.inner.marks.lock().keep(agent, inbox.acked, marks);
+        let from = self.inner.seek_points.lock().nearest(agent, last).or(inbox.newest);
+        let (found, marks) =
+            self.read_store(move |reader| walk_back(reader, from, after, limit)).await?;
+        self.inner.seek_points.lock().add(agent, inbox.acked, marks);
         Ok(found)
     }
 }
 
-type Way = (Vec<Notice>, Vec<(u64, NoticeId)>);
+type NoticePage = (Vec<Notice>, Vec<(u64, NoticeId)>);
 
 /// Walks back to the first wanted notice. Keeps only the oldest `limit`, and at most one page.
-fn back(
+fn walk_back(
     reader: &mut dyn Reader,
     from: Option<NoticeId>,
     after: u64,
     limit: usize,
-) -> Result<Way, StoreError> {
+) -> Result<NoticePage, StoreError> {
     let (mut found, mut marks) = (VecDeque::new(), Vec::new());
     let (mut at, mut bytes) = (from, 0);
     while let Some(id) = at {
-        let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
+        let Some(Row::Notice(notice)) = reader.load(RowKey::Notice(id))? else {
             return Err(StoreError::Corrupt(format!("notice {id} is referenced but missing")));
         };
         if notice.position <= after {
             break;
         }
-        if notice.position % MARK_EVERY == 0 {
+        if notice.position % SEEK_POINT_EVERY == 0 {
             marks.push((notice.position, id));
         }
         at = notice.before;
-        bytes += notice.news.bytes();
+        bytes += notice.news.content_bytes();
         found.push_front(notice);
         while found.len() > limit || bytes > PAGE_BYTES && found.len() > 1 {
-            bytes -= found.pop_back().map_or(0, |last| last.news.bytes());
+            bytes -= found.pop_back().map_or(0, |last| last.news.content_bytes());
         }
     }
     Ok((found.into(), marks))
@@ -108,24 +109,24 @@ mod tests {
 
     #[test]
     fn a_walk_begins_at_the_nearest_mark_behind_what_is_wanted() {
-        let mut marks = Marks::default();
-        marks.keep(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
-        assert_eq!(marks.from(AGENT, 100), Some(NoticeId(2)));
-        assert_eq!(marks.from(AGENT, 256), Some(NoticeId(2)));
-        assert_eq!(marks.from(AGENT, 257), Some(NoticeId(5)));
-        assert_eq!(marks.from(AGENT, 513), None);
-        assert_eq!(marks.from(AgentId(2), 1), None);
+        let mut marks = SeekPoints::default();
+        marks.add(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
+        assert_eq!(marks.nearest(AGENT, 100), Some(NoticeId(2)));
+        assert_eq!(marks.nearest(AGENT, 256), Some(NoticeId(2)));
+        assert_eq!(marks.nearest(AGENT, 257), Some(NoticeId(5)));
+        assert_eq!(marks.nearest(AGENT, 513), None);
+        assert_eq!(marks.nearest(AgentId(2), 1), None);
     }
 
     #[test]
     fn marks_do_not_pile_up() {
-        let mut marks = Marks::default();
-        marks.keep(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
-        marks.keep(AGENT, 300, vec![(768, NoticeId(9))]);
-        assert_eq!((marks.count, marks.from(AGENT, 1)), (2, Some(NoticeId(5))));
+        let mut marks = SeekPoints::default();
+        marks.add(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
+        marks.add(AGENT, 300, vec![(768, NoticeId(9))]);
+        assert_eq!((marks.count, marks.nearest(AGENT, 1)), (2, Some(NoticeId(5))));
         let many = |from: u64| (from..from + 40_000).map(|at| (at, NoticeId(at))).collect();
-        marks.keep(AgentId(2), 0, many(1));
-        marks.keep(AgentId(3), 0, many(1));
-        assert_eq!((marks.count, marks.from(AgentId(2), 1)), (40_000, None));
+        marks.add(AgentId(2), 0, many(1));
+        marks.add(AgentId(3), 0, many(1));
+        assert_eq!((marks.count, marks.nearest(AgentId(2), 1)), (40_000, None));
     }
 }

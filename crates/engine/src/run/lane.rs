@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
-use rialto_core::changes::{Changes, Forgotten};
+use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::Command;
-use rialto_core::decide::Need;
+use rialto_core::decide::MissingRow;
 use rialto_core::id::AgentId;
-use rialto_core::idempotency::{self, Kept, Receipt};
+use rialto_core::idempotency::{self, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
@@ -22,23 +22,23 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event_log;
 use super::timers::Timers;
-use super::{Ask, Done, Errand, Failure, Idempotency, Inner};
-use crate::store::{Key, Row, Store, StoreError};
+use super::{CommandRequest, Failure, Idempotency, Inner, LaneMessage, LaneReply};
+use crate::store::{Row, RowKey, Store, StoreError};
 
 /// Commands decided before a commit.
-const BATCH: usize = 1_024;
+const BATCH_MAX: usize = 1_024;
 /// Expired answers and keys removed in one batch: more than a batch can add.
-const FORGOTTEN_A_BATCH: usize = 2 * BATCH;
+const EXPIRED_PER_BATCH_MAX: usize = 2 * BATCH_MAX;
 /// Rounds of loading for claims that lead to rows: more than any chain of references needs.
-const LOAD_ROUNDS: usize = 4;
+const LOAD_ROUNDS_MAX: usize = 4;
 
-type Reply = oneshot::Sender<Result<Done, Failure>>;
+type Reply = oneshot::Sender<Result<LaneReply, Failure>>;
 
 /// What the thread owns.
 pub struct Lane {
     pub world: World,
     pub store: Box<dyn Store>,
-    pub queue: mpsc::Receiver<Errand>,
+    pub queue: mpsc::Receiver<LaneMessage>,
     pub inner: Arc<Inner>,
     /// When the lane must be woken without a command.
     pub next_due: watch::Sender<Option<Timestamp>>,
@@ -49,19 +49,19 @@ pub struct Lane {
 #[derive(Default)]
 struct Batch {
     changes: Changes,
-    forgotten: Forgotten,
-    replies: Vec<(Reply, Result<Done, Failure>)>,
-    signs: Vec<(AgentId, Timestamp)>,
+    expired: ExpiredRows,
+    replies: Vec<(Reply, Result<LaneReply, Failure>)>,
+    last_seen: Vec<(AgentId, Timestamp)>,
     presented: Vec<(AgentId, u64)>,
     stop: bool,
 }
 
 impl Lane {
     /// Runs until it is stopped, until the last handle is dropped, or until the store fails.
-    pub fn work(mut self) {
+    pub fn run(mut self) {
         let mut idle = true;
-        while let Some(first) = self.wait(idle) {
-            match self.turn(first) {
+        while let Some(first) = self.next_message(idle) {
+            match self.run_batch(first) {
                 Some(quiet) => idle = quiet,
                 None => return,
             }
@@ -70,22 +70,22 @@ impl Lane {
 
     /// Runs one batch of the queue. Returns whether no caller waited for it, or `None` if it was
     /// the last.
-    pub fn turn(&mut self, first: Errand) -> Option<bool> {
+    pub fn run_batch(&mut self, first: LaneMessage) -> Option<bool> {
         let mut batch = Batch::default();
         let now = self.inner.clock.now();
-        batch.signs = std::mem::take(&mut *self.inner.signs.lock()).into_iter().collect();
-        note(&mut self.world, &batch.signs, now);
+        batch.last_seen = std::mem::take(&mut *self.inner.last_seen.lock()).into_iter().collect();
+        apply_last_seen(&mut self.world, &batch.last_seen, now);
         self.fire_timers(&mut batch, now);
-        self.take_presented(&mut batch, now);
-        self.take(&mut batch, first, now);
-        for _ in 1..BATCH {
+        self.apply_presented(&mut batch, now);
+        self.handle_message(&mut batch, first, now);
+        for _ in 1..BATCH_MAX {
             if batch.stop {
                 break;
             }
             let Ok(errand) = self.queue.try_recv() else { break };
-            self.take(&mut batch, errand, now);
+            self.handle_message(&mut batch, errand, now);
         }
-        batch.forgotten = self.world.stale(now, FORGOTTEN_A_BATCH);
+        batch.expired = self.world.expired_rows(now, EXPIRED_PER_BATCH_MAX);
         let stop = batch.stop;
         let quiet = batch.replies.is_empty();
         if !self.finish(batch, now) {
@@ -93,7 +93,7 @@ impl Lane {
         }
         if stop {
             // Finish the deferred work now instead of at the next start.
-            while matches!(self.store.tend(), Ok(true)) {}
+            while matches!(self.store.run_maintenance(), Ok(true)) {}
             return None;
         }
         Some(quiet)
@@ -104,7 +104,7 @@ impl Lane {
     /// Between two busy batches the queue is always empty for a moment. A maintenance write in that
     /// moment would delay every command of the next batch, so maintenance starts only after a
     /// wake-up found nothing else to do.
-    fn wait(&mut self, idle: bool) -> Option<Errand> {
+    fn next_message(&mut self, idle: bool) -> Option<LaneMessage> {
         loop {
             match self.queue.try_recv() {
                 Ok(errand) => return Some(errand),
@@ -112,18 +112,18 @@ impl Lane {
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
             if !idle {
-                self.inner.untidy.store(true, Ordering::Relaxed);
+                self.inner.maintenance_due.store(true, Ordering::Relaxed);
                 return self.queue.blocking_recv();
             }
-            match self.store.tend() {
+            match self.store.run_maintenance() {
                 Ok(true) => continue,
                 // Maintenance can wait until the disk has space.
                 Ok(false) | Err(StoreError::Full) => {
-                    self.inner.untidy.store(false, Ordering::Relaxed);
+                    self.inner.maintenance_due.store(false, Ordering::Relaxed);
                     return self.queue.blocking_recv();
                 }
                 Err(error) => {
-                    self.inner.give_up(&error);
+                    self.inner.record_store_error(&error);
                     return None;
                 }
             }
@@ -132,17 +132,17 @@ impl Lane {
 
     fn fire_timers(&mut self, batch: &mut Batch, now: Timestamp) {
         for timer in self.timers.due(&self.world, now) {
-            let (changes, done) = self.decide(Command::Tick(timer), None, now);
+            let (changes, done) = self.decide(Command::FireTimer(timer), None, now);
             if let Err(failure) = done {
                 tracing::error!(?timer, %failure, "timer command refused");
-                self.timers.put_off(timer, now);
+                self.timers.postpone(timer, now);
             }
-            batch.changes.absorb(changes);
+            batch.changes.merge(changes);
         }
     }
 
     /// Removes the positions that are published now, unless a later one has replaced them.
-    fn forget_presented(&self, batch: &Batch) {
+    fn clear_presented(&self, batch: &Batch) {
         let mut noted = self.inner.presented.lock();
         for (agent, up_to) in &batch.presented {
             if noted.get(agent) == Some(up_to) {
@@ -151,26 +151,26 @@ impl Lane {
         }
     }
 
-    fn take_presented(&mut self, batch: &mut Batch, now: Timestamp) {
+    fn apply_presented(&mut self, batch: &mut Batch, now: Timestamp) {
         // Positions stay recorded until they are published, so that a read in between still sees
         // them.
         let noted = self.inner.presented.lock().iter().map(|(agent, at)| (*agent, *at)).collect();
         batch.presented = noted;
         for (agent, up_to) in batch.presented.clone() {
             // A refusal does not matter: the agent was removed in the meantime.
-            let (changes, _) = self.decide(Command::Present { agent, up_to }, None, now);
-            batch.changes.absorb(changes);
+            let (changes, _) = self.decide(Command::MarkPresented { agent, up_to }, None, now);
+            batch.changes.merge(changes);
         }
     }
 
-    fn take(&mut self, batch: &mut Batch, errand: Errand, now: Timestamp) {
+    fn handle_message(&mut self, batch: &mut Batch, errand: LaneMessage, now: Timestamp) {
         match errand {
-            Errand::Wake => {}
-            Errand::Stop => batch.stop = true,
-            Errand::Run(ask) => {
-                let Ask { command, once, reply } = *ask;
+            LaneMessage::Wake => {}
+            LaneMessage::Stop => batch.stop = true,
+            LaneMessage::Run(ask) => {
+                let CommandRequest { command, idempotency: once, reply } = *ask;
                 let (changes, done) = self.decide(command, once, now);
-                batch.changes.absorb(changes);
+                batch.changes.merge(changes);
                 batch.replies.push((reply, done));
             }
         }
@@ -183,30 +183,31 @@ impl Lane {
         command: Command,
         once: Option<Idempotency>,
         now: Timestamp,
-    ) -> (Changes, Result<Done, Failure>) {
-        let (changes, done) = self.decided(command, once, now);
+    ) -> (Changes, Result<LaneReply, Failure>) {
+        let (changes, done) = self.decide_command(command, once, now);
         self.inner.commands.fetch_add(1, Ordering::Relaxed);
-        self.inner.rows_changed.fetch_add(changes.rows() as u64, Ordering::Relaxed);
+        self.inner.rows_changed.fetch_add(changes.row_count() as u64, Ordering::Relaxed);
         (changes, done)
     }
 
-    fn decided(
+    fn decide_command(
         &mut self,
         command: Command,
         once: Option<Idempotency>,
         now: Timestamp,
-    ) -> (Changes, Result<Done, Failure>) {
-        if let Some(known) = once.and_then(|once| self.known(once, now)) {
+    ) -> (Changes, Result<LaneReply, Failure>) {
+        if let Some(known) = once.and_then(|once| self.saved_result(once, now)) {
             return (Changes::default(), known);
         }
         // If the answer cannot be saved for repeats, the command is refused before it has any
         // effect.
-        let room = once.map_or(Ok(()), |once| idempotency::room(&self.world, once.principal));
+        let room =
+            once.map_or(Ok(()), |once| idempotency::check_capacity(&self.world, once.principal));
         if let Err(refusal) = room {
             return (Changes::default(), Err(Failure::Refused(refusal)));
         }
-        if let Err(error) = self.load(&command) {
-            return (Changes::default(), Err(self.inner.give_up(&error)));
+        if let Err(error) = self.load_needs(&command) {
+            return (Changes::default(), Err(self.inner.record_store_error(&error)));
         }
         // The rules only read, so a panic in one has changed nothing.
         let rules = AssertUnwindSafe(|| rialto_core::decide(&self.world, command, now));
@@ -215,45 +216,49 @@ impl Lane {
             return (Changes::default(), Err(Failure::Fault));
         };
         let (mut changes, receipt, done) = match decided {
-            Ok((changes, answer)) => (changes, answer.receipt(), Ok(Done::Now(answer))),
+            Ok((changes, answer)) => (changes, answer.receipt(), Ok(LaneReply::Fresh(answer))),
             Err(refusal) => {
-                self.inner.numbers.refused(&refusal);
+                self.inner.metrics.count_refusal(&refusal);
                 let receipt = Receipt::Refused(refusal.clone());
                 (Changes::default(), receipt, Err(Failure::Refused(refusal)))
             }
         };
         self.world.apply(&changes);
         // A refusal that may pass with time is not saved: the repeat should be able to succeed.
-        let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.may_pass());
+        let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.may_succeed_later());
         if let Some(once) = once.filter(|_| !curable) {
             // The record is decided after the effect, like a separate command. Its capacity was
             // checked above, and no effect uses any of it.
-            let note = Command::Remember(Box::new(once.keeping(Kept::Done(receipt))));
+            let note = Command::SaveAnswer(Box::new(once.into_record(SavedAnswer::Done(receipt))));
             if let Ok((noted, _)) = rialto_core::decide(&self.world, note, now) {
                 self.world.apply(&noted);
-                changes.absorb(noted);
+                changes.merge(noted);
             }
         }
         (changes, done)
     }
 
     /// The result of the first request with this key, if there was one.
-    fn known(&self, once: Idempotency, now: Timestamp) -> Option<Result<Done, Failure>> {
-        let memory = self.world.memory(once.scope, now)?;
+    fn saved_result(
+        &self,
+        once: Idempotency,
+        now: Timestamp,
+    ) -> Option<Result<LaneReply, Failure>> {
+        let memory = self.world.idempotency_entry(once.scope, now)?;
         if memory.request != once.request {
             return Some(Err(Failure::Refused(Refusal::SameIdOtherContent)));
         }
         Some(match &memory.receipt {
-            Some(receipt) => Ok(Done::Before(receipt.clone())),
+            Some(receipt) => Ok(LaneReply::Replayed(receipt.clone())),
             None => Err(Failure::StillRunning),
         })
     }
 
     /// Loads the rows a command refers to.
-    fn load(&mut self, command: &Command) -> Result<(), StoreError> {
+    fn load_needs(&mut self, command: &Command) -> Result<(), StoreError> {
         let mut asked = Vec::new();
-        for _ in 0..LOAD_ROUNDS {
-            let mut needs = rialto_core::needs(&self.world, command);
+        for _ in 0..LOAD_ROUNDS_MAX {
+            let mut needs = rialto_core::missing_rows(&self.world, command);
             // A row that was requested and not loaded does not exist.
             needs.retain(|need| !asked.contains(need));
             if needs.is_empty() {
@@ -261,7 +266,7 @@ impl Lane {
             }
             let mut found = false;
             for need in &needs {
-                found |= self.bring(*need)?;
+                found |= self.load_need(*need)?;
             }
             // Only rows just loaded can refer to further ones.
             if !found {
@@ -273,21 +278,21 @@ impl Lane {
     }
 
     /// Loads one row and returns whether it exists.
-    fn bring(&mut self, need: Need) -> Result<bool, StoreError> {
+    fn load_need(&mut self, need: MissingRow) -> Result<bool, StoreError> {
         let wanted = match need {
-            Need::Agent(id) => Key::Agent(id),
-            Need::Claim(digest) => Key::Claim(digest),
-            Need::Job(id) => Key::Job(id),
-            Need::Transfer(id) => Key::Transfer(id),
+            MissingRow::Agent(id) => RowKey::Agent(id),
+            MissingRow::Claim(digest) => RowKey::Claim(digest),
+            MissingRow::Job(id) => RowKey::Job(id),
+            MissingRow::Transfer(id) => RowKey::Transfer(id),
         };
         let found = self.store.load(wanted)?;
         let is_there = found.is_some();
         match (need, found) {
-            (_, Some(Row::Claim(claim))) => self.world.admit_claim(claim.digest, Some(claim)),
-            (Need::Claim(digest), _) => self.world.admit_claim(digest, None),
-            (_, Some(Row::Agent(agent))) => self.world.admit_agent(agent),
-            (_, Some(Row::Job(job))) => self.world.admit_job(job),
-            (_, Some(Row::Transfer(transfer))) => self.world.admit_transfer(transfer),
+            (_, Some(Row::Claim(claim))) => self.world.load_claim(claim.digest, Some(claim)),
+            (MissingRow::Claim(digest), _) => self.world.load_claim(digest, None),
+            (_, Some(Row::Agent(agent))) => self.world.load_agent(agent),
+            (_, Some(Row::Job(job))) => self.world.load_job(job),
+            (_, Some(Row::Transfer(transfer))) => self.world.load_transfer(transfer),
             _ => {}
         }
         Ok(is_there)
@@ -301,14 +306,14 @@ impl Lane {
                 for (reply, result) in batch.replies {
                     let _ = reply.send(result);
                 }
-                self.inner.watchers.tell(&batch.changes);
-                self.inner.wake.tell(&batch.changes);
+                self.inner.watchers.publish(&batch.changes);
+                self.inner.notifier.notify(&batch.changes);
                 true
             }
             Err(failure) => {
-                let goes_on = matches!(failure, Failure::Full);
+                let goes_on = matches!(failure, Failure::StoreFull);
                 if goes_on {
-                    self.start_over(&batch, now);
+                    self.reset_world(&batch, now);
                 }
                 for (reply, _) in batch.replies {
                     let _ = reply.send(Err(failure.clone()));
@@ -320,65 +325,65 @@ impl Lane {
 
     fn commit(&mut self, batch: &Batch) -> Result<(), Failure> {
         // A reader, or a load in this batch, may have found the store unusable.
-        if self.inner.is_broken() {
-            return Err(Failure::Down);
+        if self.inner.has_failed() {
+            return Err(Failure::Unavailable);
         }
         let changes = &batch.changes;
-        if changes.is_empty() && changes.mailboxes.is_empty() && batch.forgotten.is_empty() {
+        if changes.is_empty() && changes.inboxes.is_empty() && batch.expired.is_empty() {
             return Ok(());
         }
         let began = Instant::now();
-        let committed = self.store.commit(&batch.changes, &batch.forgotten);
-        committed.map_err(|error| self.inner.give_up(&error))?;
-        self.inner.numbers.commits.time(began.elapsed());
-        self.inner.numbers.batches.count(batch.replies.len());
-        self.inner.numbers.committed(&batch.changes);
-        event_log::write(&batch.changes);
+        let committed = self.store.commit(&batch.changes, &batch.expired);
+        committed.map_err(|error| self.inner.record_store_error(&error))?;
+        self.inner.metrics.commits.observe_duration(began.elapsed());
+        self.inner.metrics.batches.observe_count(batch.replies.len());
+        self.inner.metrics.count_commit(&batch.changes);
+        event_log::log_batch(&batch.changes);
         Ok(())
     }
 
     /// Publishes what is committed, in commit order.
     fn publish(&mut self, batch: &Batch, now: Timestamp) {
-        self.world.forget(&batch.forgotten);
-        self.world.dismiss();
-        self.world.sweep(now);
+        self.world.remove_expired(&batch.expired);
+        self.world.drop_cold_rows();
+        self.world.expire_online(now);
         {
             let mut world = self.inner.world.write();
-            note(&mut world, &batch.signs, now);
-            world.settle(&batch.changes);
-            world.begun_as_in(&self.world, &batch.changes);
-            world.forget(&batch.forgotten);
-            world.dismiss();
-            world.sweep(now);
+            apply_last_seen(&mut world, &batch.last_seen, now);
+            world.apply_batch(&batch.changes);
+            world.copy_start_times(&self.world, &batch.changes);
+            world.remove_expired(&batch.expired);
+            world.drop_cold_rows();
+            world.expire_online(now);
             // Before readers see the new head of an inbox, its newest notices are in memory.
-            self.inner.live.tell(&batch.changes.notices);
+            self.inner.live_inboxes.publish(&batch.changes.notices);
         }
-        self.forget_presented(batch);
-        self.tell_next(now);
+        self.clear_presented(batch);
+        self.publish_next_due(now);
     }
 
     /// Discards what could not be committed. Last-seen times are not stored, so they stay.
-    fn start_over(&mut self, batch: &Batch, now: Timestamp) {
+    fn reset_world(&mut self, batch: &Batch, now: Timestamp) {
         self.world = {
             let mut world = self.inner.world.write();
-            note(&mut world, &batch.signs, now);
+            apply_last_seen(&mut world, &batch.last_seen, now);
             RwLockWriteGuard::downgrade(world).clone()
         };
         self.timers.pause(now);
-        self.tell_next(now);
+        self.publish_next_due(now);
     }
 
-    fn tell_next(&mut self, now: Timestamp) {
-        self.timers.looked(&self.world, now);
-        let next = self.timers.next(&self.world);
+    fn publish_next_due(&mut self, now: Timestamp) {
+        self.timers.mark_presence_checked(&self.world, now);
+        let next = self.timers.next_wakeup(&self.world);
         self.next_due.send_if_modified(|due| std::mem::replace(due, next) != next);
     }
 }
 
 /// Applies last-seen times, and marks agents offline that were not seen for too long.
-fn note(world: &mut World, signs: &[(AgentId, Timestamp)], now: Timestamp) {
+fn apply_last_seen(world: &mut World, signs: &[(AgentId, Timestamp)], now: Timestamp) {
     for (agent, at) in signs {
-        world.seen(*agent, *at);
+        world.record_activity(*agent, *at);
     }
-    world.sweep(now);
+    world.expire_online(now);
 }

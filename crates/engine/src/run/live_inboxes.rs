@@ -9,33 +9,33 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rialto_core::id::AgentId;
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 
 use super::Engine;
 
 /// Notices buffered for one agent, and the bytes of messages among them.
-const RECENT: usize = 64;
-const RECENT_BYTES: usize = 256 << 10;
+const RECENT_NOTICES_MAX: usize = 64;
+const RECENT_BYTES_MAX: usize = 256 << 10;
 
 /// All agents with open readers.
 #[derive(Default)]
-pub struct Live {
-    inboxes: Mutex<HashMap<AgentId, Recent>>,
+pub struct LiveInboxes {
+    inboxes: Mutex<HashMap<AgentId, RecentNotices>>,
 }
 
 /// One agent's readers and its newest notices, without gaps.
 #[derive(Default)]
-struct Recent {
+struct RecentNotices {
     readers: usize,
     notices: VecDeque<Arc<Notice>>,
     bytes: usize,
 }
 
-impl Recent {
-    fn keep(&mut self, notice: &Arc<Notice>) {
+impl RecentNotices {
+    fn push(&mut self, notice: &Arc<Notice>) {
         self.bytes += size(notice);
         self.notices.push_back(notice.clone());
-        while self.notices.len() > RECENT || self.bytes > RECENT_BYTES {
+        while self.notices.len() > RECENT_NOTICES_MAX || self.bytes > RECENT_BYTES_MAX {
             let Some(oldest) = self.notices.pop_front() else { break };
             self.bytes -= size(&oldest);
         }
@@ -44,60 +44,60 @@ impl Recent {
 
 fn size(notice: &Notice) -> usize {
     match &notice.news {
-        News::Message { body, .. } => body.len(),
+        NoticeKind::Message { body, .. } => body.len(),
         _ => 0,
     }
 }
 
-impl Live {
+impl LiveInboxes {
     /// Buffers the committed notices of agents that have readers.
-    pub fn tell(&self, notices: &[Arc<Notice>]) {
+    pub fn publish(&self, notices: &[Arc<Notice>]) {
         let mut inboxes = self.inboxes.lock();
         if inboxes.is_empty() {
             return;
         }
         for notice in notices {
             if let Some(recent) = notice.to.and_then(|to| inboxes.get_mut(&to)) {
-                recent.keep(notice);
+                recent.push(notice);
             }
         }
     }
 }
 
 /// An open reader of an inbox, until dropped.
-pub struct Listener {
+pub struct InboxSubscription {
     engine: Engine,
     agent: AgentId,
 }
 
 impl Engine {
     /// Starts to read an agent's inbox. No later commit for it is missed.
-    pub fn listen(&self, agent: AgentId) -> Listener {
-        self.inner.live.inboxes.lock().entry(agent).or_default().readers += 1;
-        Listener { engine: self.clone(), agent }
+    pub fn subscribe_inbox(&self, agent: AgentId) -> InboxSubscription {
+        self.inner.live_inboxes.inboxes.lock().entry(agent).or_default().readers += 1;
+        InboxSubscription { engine: self.clone(), agent }
     }
 
     /// Whether the agent's inbox has an open reader.
-    pub fn is_heard(&self, agent: AgentId) -> bool {
-        self.inner.live.inboxes.lock().contains_key(&agent)
+    pub fn has_inbox_reader(&self, agent: AgentId) -> bool {
+        self.inner.live_inboxes.inboxes.lock().contains_key(&agent)
     }
 
     /// All agents whose inboxes have an open reader.
-    pub fn heard(&self) -> HashSet<AgentId> {
-        self.inner.live.inboxes.lock().keys().copied().collect()
+    pub fn agents_with_readers(&self) -> HashSet<AgentId> {
+        self.inner.live_inboxes.inboxes.lock().keys().copied().collect()
     }
 
     /// The number of readers, over all agents.
-    pub fn listeners(&self) -> usize {
-        self.inner.live.inboxes.lock().values().map(|recent| recent.readers).sum()
+    pub fn inbox_reader_count(&self) -> usize {
+        self.inner.live_inboxes.inboxes.lock().values().map(|recent| recent.readers).sum()
     }
 }
 
-impl Listener {
+impl InboxSubscription {
     /// The notices after a position, if the buffer has them without a gap; otherwise read the
     /// store.
-    pub fn after(&self, position: u64) -> Option<Vec<Arc<Notice>>> {
-        let inboxes = self.engine.inner.live.inboxes.lock();
+    pub fn recent_after(&self, position: u64) -> Option<Vec<Arc<Notice>>> {
+        let inboxes = self.engine.inner.live_inboxes.inboxes.lock();
         let notices = &inboxes.get(&self.agent)?.notices;
         let first = notices.front()?.position;
         // Positions have no gaps, so the index of the next one can be computed.
@@ -107,9 +107,9 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for InboxSubscription {
     fn drop(&mut self) {
-        let mut inboxes = self.engine.inner.live.inboxes.lock();
+        let mut inboxes = self.engine.inner.live_inboxes.inboxes.lock();
         if let Some(recent) = inboxes.get_mut(&self.agent) {
             recent.readers -= 1;
             if recent.readers == 0 {
@@ -129,22 +129,26 @@ mod tests {
 
     fn notice(position: u64, bytes: usize) -> Arc<Notice> {
         let (words, body) = (Protocol::new("test"), "x".repeat(bytes));
-        let news = News::Message { from: Some(AgentId(1)), words, body, follows: None };
+        let news =
+            NoticeKind::Message { from: Some(AgentId(1)), protocol: words, body, previous: None };
         let (id, to) = (NoticeId(position), Some(AgentId(1)));
         Arc::new(Notice { id, to, position, before: None, at: Timestamp(0), news })
     }
 
     #[test]
     fn only_the_newest_are_remembered_by_number_and_by_size() {
-        let mut recent = Recent::default();
+        let mut recent = RecentNotices::default();
         for position in 1..=100 {
-            recent.keep(&notice(position, 10));
+            recent.push(&notice(position, 10));
         }
-        assert_eq!((recent.notices.len(), recent.bytes), (RECENT, RECENT * 10));
+        assert_eq!(
+            (recent.notices.len(), recent.bytes),
+            (RECENT_NOTICES_MAX, RECENT_NOTICES_MAX * 10)
+        );
         assert_eq!(recent.notices.front().map(|one| one.position), Some(37));
-        recent.keep(&notice(101, RECENT_BYTES - 5));
+        recent.push(&notice(101, RECENT_BYTES_MAX - 5));
         assert_eq!(recent.notices.len(), 1);
-        recent.keep(&notice(102, RECENT_BYTES + 1));
+        recent.push(&notice(102, RECENT_BYTES_MAX + 1));
         assert_eq!((recent.notices.len(), recent.bytes), (0, 0));
     }
 }

@@ -3,24 +3,24 @@
 
 use super::lane::Lane;
 use super::start::assemble;
-use super::{Engine, Errand, Setup};
+use super::{Engine, EngineParts, LaneMessage};
 use crate::store::StoreError;
 
 /// A lane that runs only when called. Dropping it simulates a crash: pending commands get no
 /// answer.
-pub struct Hand {
+pub struct ManualLane {
     lane: Lane,
 }
 
-impl Hand {
+impl ManualLane {
     /// Reads the store, as `Engine::start` does, and runs nothing.
-    pub fn start(setup: Setup) -> Result<(Engine, Self), StoreError> {
+    pub fn start(setup: EngineParts) -> Result<(Engine, Self), StoreError> {
         let (engine, lane, _) = assemble(setup)?;
         Ok((engine, Self { lane }))
     }
 
     /// Fires what is due and runs the whole queue as one batch. False once the lane has ended.
-    pub fn turn(&mut self) -> bool {
-        self.lane.turn(Errand::Wake).is_some()
+    pub fn run_batch(&mut self) -> bool {
+        self.lane.run_batch(LaneMessage::Wake).is_some()
     }
 }

@@ -3,20 +3,20 @@
 //! `Engine` is the shared handle. Behind it, one commit lane owns the store and the working copy of
 //! the world. Readers use the published copy, which always equals the committed state.
 
-#[cfg(any(test, feature = "testkit"))]
-mod manual_lane;
+mod event_log;
 mod history;
 mod inboxes;
 mod jobs;
-mod event_log;
 mod lane;
 mod live_inboxes;
+#[cfg(any(test, feature = "testkit"))]
+mod manual_lane;
+mod notifier;
 mod reader_pool;
 mod start;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod notifier;
 mod watchers;
 
 use std::collections::HashMap;
@@ -26,37 +26,37 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, Remember};
+use rialto_core::command::{Command, SaveAnswer};
 use rialto_core::id::AgentId;
-use rialto_core::idempotency::{self, Kept, Memory, Principal, Receipt};
+use rialto_core::idempotency::{self, IdempotencyRecord, Principal, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
-use crate::random::Ids;
-use crate::metrics::Numbers;
+use crate::metrics::Metrics;
+use crate::random::RandomSource;
 use crate::secret::HubSecret;
-use crate::store::{Key, Page, Reader, Row, StoreError};
+use crate::store::{PageQuery, Reader, Row, RowKey, StoreError};
+pub use history::{HistoryPage, JobRole};
+use inboxes::SeekPoints;
+pub use live_inboxes::InboxSubscription;
+use live_inboxes::LiveInboxes;
 #[cfg(any(test, feature = "testkit"))]
-pub use manual_lane::Hand;
-pub use history::{Cursor, Side};
-use inboxes::Marks;
-pub use live_inboxes::Listener;
-use live_inboxes::Live;
-use reader_pool::Readers;
-pub use start::{Setup, Started};
-use notifier::Wake;
+pub use manual_lane::ManualLane;
+use notifier::Notifier;
+use reader_pool::ReaderPool;
+pub use start::{EngineParts, RunningEngine};
 use watchers::Watchers;
-pub use watchers::{News as WatchedNews, Watched, Watcher};
+pub use watchers::{WatchFilter, Watcher, WatcherEvents as WatchedNews};
 
 /// Commands that may wait for the lane.
-const QUEUE: usize = 4_096;
+const LANE_QUEUE_MAX: usize = 4_096;
 /// An agent seen again within this time is not recorded: every presence timeout is longer.
-const SIGNS_TOGETHER: Millis = Millis(100);
+const SEEN_MERGE_WINDOW: Millis = Millis(100);
 /// An agent seen again within this time is recorded, but the lane is not woken for it.
-const SIGNS_APART: Millis = Millis::seconds(1);
+const SEEN_WAKE_INTERVAL: Millis = Millis::seconds(1);
 
 /// Why a command has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -65,10 +65,10 @@ pub enum Failure {
     Refused(#[from] Refusal),
     /// The disk is full; nothing was changed.
     #[error("the disk of the hub is full")]
-    Full,
+    StoreFull,
     /// The store failed or the hub is stopping. It is unknown whether anything was changed.
     #[error("the hub cannot accept writes now")]
-    Down,
+    Unavailable,
     /// A bug in the hub; the log has the details.
     #[error("internal error")]
     Fault,
@@ -90,36 +90,36 @@ pub struct Idempotency {
 
 impl Idempotency {
     /// The command that saves an answer for repeats.
-    pub fn keeping(self, kept: Kept) -> Remember {
+    pub fn into_record(self, kept: SavedAnswer) -> SaveAnswer {
         let Self { scope, request, principal } = self;
-        Remember { scope, request, principal, kept }
+        SaveAnswer { scope, request, principal, answer: kept }
     }
 }
 
 /// An answer, and whether it is a replay of an earlier one.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct RunResult {
     pub answer: Answer,
     pub replayed: bool,
 }
 
 /// One command on its way to the lane.
-struct Ask {
+struct CommandRequest {
     command: Command,
-    once: Option<Idempotency>,
-    reply: oneshot::Sender<Result<Done, Failure>>,
+    idempotency: Option<Idempotency>,
+    reply: oneshot::Sender<Result<LaneReply, Failure>>,
 }
 
-enum Errand {
-    Run(Box<Ask>),
+enum LaneMessage {
+    Run(Box<CommandRequest>),
     /// Something is due, or an agent was seen.
     Wake,
     Stop,
 }
 
-enum Done {
-    Now(Answer),
-    Before(Receipt),
+enum LaneReply {
+    Fresh(Answer),
+    Replayed(Receipt),
 }
 
 /// The handle: cheap to clone, safe to share.
@@ -128,29 +128,29 @@ pub struct Engine {
     inner: Arc<Inner>,
     /// Only handles keep the lane alive: when the last one is dropped, the lane stops and closes
     /// the store.
-    lane: mpsc::Sender<Errand>,
+    lane: mpsc::Sender<LaneMessage>,
 }
 
 struct Inner {
     world: RwLock<World>,
-    readers: Arc<Readers>,
-    wake: Wake,
-    live: Live,
+    readers: Arc<ReaderPool>,
+    notifier: Notifier,
+    live_inboxes: LiveInboxes,
     watchers: Watchers,
-    marks: Mutex<Marks>,
+    seek_points: Mutex<SeekPoints>,
     /// Inbox positions already presented to readers, not yet applied by the lane.
     presented: Mutex<HashMap<AgentId, u64>>,
     /// When each agent was last seen, not yet applied by the lane.
-    signs: Mutex<HashMap<AgentId, Timestamp>>,
+    last_seen: Mutex<HashMap<AgentId, Timestamp>>,
     /// The store has maintenance to do when the lane is idle.
-    untidy: AtomicBool,
+    maintenance_due: AtomicBool,
     clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
+    random: Arc<dyn RandomSource>,
     secret: HubSecret,
     /// Set when the store can no longer be trusted.
-    broken: watch::Sender<Option<String>>,
+    store_failure: watch::Sender<Option<String>>,
     stopping: AtomicBool,
-    numbers: Numbers,
+    metrics: Metrics,
     commands: AtomicU64,
     rows_changed: AtomicU64,
 }
@@ -158,7 +158,7 @@ struct Inner {
 /// What the lane has done since the hub started. Measures the work of commands independently of the
 /// machine's speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effort {
+pub struct LaneStats {
     /// Commands decided, including refused ones and timers.
     pub commands: u64,
     /// Rows they changed or added.
@@ -176,49 +176,51 @@ impl Engine {
         &self,
         command: Command,
         once: Option<Idempotency>,
-    ) -> Result<Ran, Failure> {
+    ) -> Result<RunResult, Failure> {
         let (reply, answer) = oneshot::channel();
-        let ask = Box::new(Ask { command, once, reply });
-        self.lane.send(Errand::Run(ask)).await.map_err(|_| Failure::Down)?;
-        match answer.await.map_err(|_| Failure::Down)?? {
-            Done::Now(answer) => Ok(Ran { answer, replayed: false }),
-            Done::Before(receipt) => {
-                let answer = self.again(receipt).await?;
-                Ok(Ran { answer, replayed: true })
+        let ask = Box::new(CommandRequest { command, idempotency: once, reply });
+        self.lane.send(LaneMessage::Run(ask)).await.map_err(|_| Failure::Unavailable)?;
+        match answer.await.map_err(|_| Failure::Unavailable)?? {
+            LaneReply::Fresh(answer) => Ok(RunResult { answer, replayed: false }),
+            LaneReply::Replayed(receipt) => {
+                let answer = self.answer_from_receipt(receipt).await?;
+                Ok(RunResult { answer, replayed: true })
             }
         }
     }
 
     /// Builds the answer a receipt stands for, from the current state.
-    async fn again(&self, receipt: Receipt) -> Result<Answer, Failure> {
+    async fn answer_from_receipt(&self, receipt: Receipt) -> Result<Answer, Failure> {
         use rialto_core::money::Credits;
         Ok(match receipt {
             Receipt::Nothing => Answer::Done,
-            Receipt::Message(notice) => Answer::Sent { notice, repeated: true },
+            Receipt::Message(notice) => Answer::Message { notice, repeated: true },
             Receipt::Refused(refusal) => return Err(Failure::Refused(refusal)),
             Receipt::Agent(id) => {
-                let found =
-                    self.look(|world| world.agent(id).cloned().zip(world.desk(id).cloned()));
+                let found = self.with_world(|world| {
+                    world.agent(id).cloned().zip(world.agent_state(id).cloned())
+                });
                 let (mut agent, desk) = found.ok_or(Failure::Fault)?;
                 // The world holds only the summary of an agent that has since been removed.
                 if !agent.active {
-                    agent = match self.row(Key::Agent(id)).await? {
+                    agent = match self.load_row(RowKey::Agent(id)).await? {
                         Some(Row::Agent(whole)) => whole,
                         _ => return Err(Failure::Fault),
                     };
                 }
-                Answer::Agent { agent, desk, new: false, returned: false }
+                Answer::Agent { agent, state: desk, new: false, returned: false }
             }
             Receipt::Owner(id) => {
-                let owner = self.look(|world| world.owner(id).cloned()).ok_or(Failure::Fault)?;
+                let owner =
+                    self.with_world(|world| world.owner(id).cloned()).ok_or(Failure::Fault)?;
                 Answer::Account { owner, granted: Credits::ZERO }
             }
             Receipt::Job(id) => {
-                let job = self.job(id).await?.ok_or(Failure::Fault)?;
+                let job = self.load_job(id).await?.ok_or(Failure::Fault)?;
                 Answer::Job { job, repeated: true }
             }
-            Receipt::Transfer(id) => match self.row(Key::Transfer(id)).await? {
-                Some(Row::Transfer(transfer)) => Answer::Paid { transfer, repeated: true },
+            Receipt::Transfer(id) => match self.load_row(RowKey::Transfer(id)).await? {
+                Some(Row::Transfer(transfer)) => Answer::Transfer { transfer, repeated: true },
                 _ => return Err(Failure::Fault),
             },
         })
@@ -226,14 +228,14 @@ impl Engine {
 
     /// Reads the committed world. Keep the closure short: the lane waits for it before it
     /// publishes.
-    pub fn look<R>(&self, at: impl FnOnce(&World) -> R) -> R {
+    pub fn with_world<R>(&self, at: impl FnOnce(&World) -> R) -> R {
         at(&self.inner.world.read())
     }
 
     /// What the lane has done since the hub started.
-    pub fn effort(&self) -> Effort {
+    pub fn lane_stats(&self) -> LaneStats {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Effort { commands: count(&self.inner.commands), rows: count(&self.inner.rows_changed) }
+        LaneStats { commands: count(&self.inner.commands), rows: count(&self.inner.rows_changed) }
     }
 
     /// The hub's time.
@@ -242,57 +244,57 @@ impl Engine {
     }
 
     /// The wall-clock time, for signed texts that other parties check against their own clocks.
-    pub fn wall(&self) -> Timestamp {
-        self.inner.clock.wall()
+    pub fn wall_time(&self) -> Timestamp {
+        self.inner.clock.wall_time()
     }
 
     /// The source of fresh ids.
-    pub fn ids(&self) -> &dyn Ids {
-        &*self.inner.ids
+    pub fn random(&self) -> &dyn RandomSource {
+        &*self.inner.random
     }
 
     /// The hub's own secret, from which others are derived.
-    pub fn secret(&self) -> &HubSecret {
+    pub fn hub_secret(&self) -> &HubSecret {
         &self.inner.secret
     }
 
     /// Records that an agent was seen. Usually needs no write.
-    pub fn seen(&self, agent: AgentId) {
+    pub fn record_seen(&self, agent: AgentId) {
         let now = self.now();
-        let (on_probation, known) = self.look(|world| {
+        let (on_probation, known) = self.with_world(|world| {
             let on_probation = world.agent(agent).is_some_and(|agent| agent.probation.is_some());
-            let presence = world.desk(agent).map(|desk| desk.presence);
+            let presence = world.agent_state(agent).map(|desk| desk.presence);
             let present = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
-            (on_probation, present.map(|presence| presence.seen))
+            (on_probation, present.map(|presence| presence.last_seen))
         });
         // The first time an agent is seen needs a write, because the end of its probation must be
         // durable.
         if on_probation && self.is_writable() {
-            return self.shows_up(agent);
+            return self.spawn_return(agent);
         }
-        if known.is_some_and(|seen| now.since(seen) < SIGNS_TOGETHER) || !self.is_writable() {
+        if known.is_some_and(|seen| now.since(seen) < SEEN_MERGE_WINDOW) || !self.is_writable() {
             return;
         }
         // A queued job may be waiting for this agent. Finding that out takes a command.
-        if known.is_none() && self.look(|world| world.queue().next().is_some()) {
-            return self.shows_up(agent);
+        if known.is_none() && self.with_world(|world| world.queued_jobs().next().is_some()) {
+            return self.spawn_return(agent);
         }
-        self.inner.signs.lock().insert(agent, now);
+        self.inner.last_seen.lock().insert(agent, now);
         // The lane applies this before it marks any agent offline, so the record is not too late.
-        if known.is_none_or(|seen| now.since(seen) >= SIGNS_APART) {
-            self.wake();
+        if known.is_none_or(|seen| now.since(seen) >= SEEN_WAKE_INTERVAL) {
+            self.wake_lane();
         }
     }
 
-    fn shows_up(&self, agent: AgentId) {
+    fn spawn_return(&self, agent: AgentId) {
         let engine = self.clone();
-        tokio::spawn(async move { engine.run(Command::Return { agent }).await.ok() });
+        tokio::spawn(async move { engine.run(Command::RecordActivity { agent }).await.ok() });
     }
 
     /// Records how much of its inbox was presented to an agent's readers. Needs no write of its
     /// own. A crash may lose the record; then a notice is repeated, and none is lost.
-    pub fn presented(&self, agent: AgentId, up_to: u64) {
-        if self.look(|world| world.mailbox(agent).presented) >= up_to {
+    pub fn record_presented(&self, agent: AgentId, up_to: u64) {
+        if self.with_world(|world| world.inbox(agent).presented) >= up_to {
             return;
         }
         let mut presented = self.inner.presented.lock();
@@ -301,60 +303,62 @@ impl Engine {
     }
 
     /// The position up to which an agent's inbox was presented to readers or acknowledged.
-    pub fn read_to(&self, agent: AgentId) -> u64 {
+    pub fn read_position(&self, agent: AgentId) -> u64 {
         let noted = self.inner.presented.lock().get(&agent).copied().unwrap_or(0);
-        self.look(|world| world.mailbox(agent).read()).max(noted)
+        self.with_world(|world| world.inbox(agent).read_position()).max(noted)
     }
 
     /// Makes the lane check what is due, for clocks that are moved by hand.
-    pub fn wake(&self) {
+    pub fn wake_lane(&self) {
         // With a full queue the lane is about to check anyway.
-        let _ = self.lane.try_send(Errand::Wake);
+        let _ = self.lane.try_send(LaneMessage::Wake);
     }
 
     /// One stored row.
-    pub async fn row(&self, key: Key) -> Result<Option<Row>, Failure> {
-        self.read(move |reader| reader.load(key)).await
+    pub async fn load_row(&self, key: RowKey) -> Result<Option<Row>, Failure> {
+        self.read_store(move |reader| reader.load(key)).await
     }
 
     /// Rows in the order they were written.
-    pub async fn page(&self, page: Page) -> Result<Vec<Row>, Failure> {
-        self.read(move |reader| reader.page(page)).await
+    pub async fn load_page(&self, page: PageQuery) -> Result<Vec<Row>, Failure> {
+        self.read_store(move |reader| reader.load_page(page)).await
     }
 
     /// Reads the store beside the lane, on a thread that may block.
-    pub async fn read<R: Send + 'static>(
+    pub async fn read_store<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, Failure> {
-        let mut reader = self.inner.readers.lend().await.ok_or(Failure::Down)?;
+        let mut reader = self.inner.readers.acquire().await.ok_or(Failure::Unavailable)?;
         // If the caller goes away, the thread still finishes and returns its reader to the pool.
-        let found = tokio::task::spawn_blocking(move || reader.with(work)).await;
-        found.map_err(|_| Failure::Fault)?.map_err(|error| self.inner.give_up(&error))
+        let found = tokio::task::spawn_blocking(move || reader.read(work)).await;
+        found.map_err(|_| Failure::Fault)?.map_err(|error| self.inner.record_store_error(&error))
     }
 
     /// Resolves when the agent's inbox or its assigned jobs change.
-    pub fn news_of(&self, agent: AgentId) -> Arc<tokio::sync::Notify> {
-        self.inner.wake.agent(agent)
+    pub fn subscribe_agent(&self, agent: AgentId) -> Arc<tokio::sync::Notify> {
+        self.inner.notifier.subscribe_agent(agent)
     }
 
     /// Changes whenever a line is added to the history.
-    pub fn lines(&self) -> watch::Receiver<u64> {
-        self.inner.wake.lines()
+    pub fn subscribe_history(&self) -> watch::Receiver<u64> {
+        self.inner.notifier.subscribe_history()
     }
 
     /// Changes whenever a delivery may be due.
-    pub(crate) fn pushes(&self) -> watch::Receiver<u64> {
-        self.inner.wake.pushes()
+    pub(crate) fn subscribe_deliveries(&self) -> watch::Receiver<u64> {
+        self.inner.notifier.subscribe_deliveries()
     }
 
     /// The saved answer of a request, or `Err` if its key was used for another request.
-    pub async fn remembered(
+    pub async fn saved_answer(
         &self,
         once: Idempotency,
     ) -> Result<Option<Result<(u16, String), ()>>, Failure> {
         let now = self.now();
-        let Some(known) = self.look(|world| world.memory(once.scope, now).cloned()) else {
+        let Some(known) =
+            self.with_world(|world| world.idempotency_entry(once.scope, now).cloned())
+        else {
             return Ok(None);
         };
         if known.request != once.request {
@@ -363,10 +367,10 @@ impl Engine {
         if known.receipt.is_some() {
             return Ok(None);
         }
-        Ok(match self.row(Key::Memory(known.id)).await? {
-            Some(Row::Memory(row)) => match &row.kept {
-                Kept::Answer { status, body } => Some(Ok((*status, body.clone()))),
-                Kept::Done(_) => None,
+        Ok(match self.load_row(RowKey::IdempotencyRecord(known.id)).await? {
+            Some(Row::Memory(row)) => match &row.answer {
+                SavedAnswer::Answer { status, body } => Some(Ok((*status, body.clone()))),
+                SavedAnswer::Done(_) => None,
             },
             // It expired just now.
             _ => None,
@@ -374,72 +378,77 @@ impl Engine {
     }
 
     /// The idempotency record of a request, unless it has expired.
-    pub async fn kept(&self, scope: Digest) -> Result<Option<Arc<Memory>>, Failure> {
+    pub async fn load_idempotency_record(
+        &self,
+        scope: Digest,
+    ) -> Result<Option<Arc<IdempotencyRecord>>, Failure> {
         let now = self.now();
-        let Some(id) = self.look(|world| world.memory(scope, now).map(|known| known.id)) else {
+        let Some(id) =
+            self.with_world(|world| world.idempotency_entry(scope, now).map(|known| known.id))
+        else {
             return Ok(None);
         };
-        Ok(match self.row(Key::Memory(id)).await? {
+        Ok(match self.load_row(RowKey::IdempotencyRecord(id)).await? {
             Some(Row::Memory(row)) => Some(row),
             _ => None,
         })
     }
 
     /// Whether a request has an idempotency record.
-    pub fn is_kept(&self, scope: Digest) -> bool {
+    pub fn has_idempotency_record(&self, scope: Digest) -> bool {
         let now = self.now();
-        self.look(|world| world.memory(scope, now).is_some())
+        self.with_world(|world| world.idempotency_entry(scope, now).is_some())
     }
 
     /// Whether one more answer may be saved for a caller.
-    pub fn room_for_answer(&self, principal: Principal) -> Result<(), Refusal> {
-        let room = self.look(|world| idempotency::room(world, principal));
+    pub fn check_record_capacity(&self, principal: Principal) -> Result<(), Refusal> {
+        let room = self.with_world(|world| idempotency::check_capacity(world, principal));
         if room.is_err() {
             // Expired records may still take space, because no command ran since they expired.
-            self.wake();
+            self.wake_lane();
         }
         room
     }
 
     /// Whether the store has failed, and how; changes at most once.
-    pub fn broken(&self) -> watch::Receiver<Option<String>> {
-        self.inner.broken.subscribe()
+    pub fn watch_store_failure(&self) -> watch::Receiver<Option<String>> {
+        self.inner.store_failure.subscribe()
     }
 
     /// What was counted since the start.
-    pub fn numbers(&self) -> &Numbers {
-        &self.inner.numbers
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
     }
 
     /// Whether writes are possible.
     pub fn is_writable(&self) -> bool {
-        !self.inner.is_broken() && !self.inner.stopping.load(Ordering::Acquire)
+        !self.inner.has_failed() && !self.inner.stopping.load(Ordering::Acquire)
     }
 
     /// Stops the lane after the commands already queued.
     pub async fn stop(&self) {
         self.inner.stopping.store(true, Ordering::Release);
-        let _ = self.lane.send(Errand::Stop).await;
+        let _ = self.lane.send(LaneMessage::Stop).await;
     }
 }
 
 impl Inner {
-    fn is_broken(&self) -> bool {
-        self.broken.borrow().is_some()
+    fn has_failed(&self) -> bool {
+        self.store_failure.borrow().is_some()
     }
 
     /// Converts a store error into the caller's failure. Every error except a full disk is final:
     /// no further write is accepted, and all subscribers are notified.
-    fn give_up(&self, error: &StoreError) -> Failure {
+    fn record_store_error(&self, error: &StoreError) -> Failure {
         if matches!(error, StoreError::Full) {
-            return Failure::Full;
+            return Failure::StoreFull;
         }
         tracing::error!(%error, "store failed; no further writes are accepted");
-        self.broken.send_if_modified(|broken| {
+        self.store_failure.send_if_modified(|broken| {
             let first = broken.is_none();
             broken.get_or_insert_with(|| error.to_string());
             first
         });
-        Failure::Down
+        Failure::Unavailable
     }
 }

@@ -11,7 +11,7 @@ use rialto_core::job::{Job, Requester};
 use tokio::sync::{Notify, oneshot, watch};
 
 /// All waiting subscribers.
-pub struct Wake {
+pub struct Notifier {
     jobs: Mutex<HashMap<JobId, Vec<oneshot::Sender<Arc<Job>>>>>,
     agents: Mutex<HashMap<AgentId, Weak<Notify>>>,
     lines: watch::Sender<u64>,
@@ -19,9 +19,9 @@ pub struct Wake {
 }
 
 /// Above this many, entries without a waiter are removed.
-const AGENTS_SWEPT_AT: usize = 4_096;
+const AGENTS_SWEEP_THRESHOLD: usize = 4_096;
 
-impl Wake {
+impl Notifier {
     /// Starts with a history that ends with the line `newest`, or 0 if it is empty. A resumed
     /// stream reads up to there, so a restart must not hide lines written before it.
     pub fn new(newest: EventId) -> Self {
@@ -34,7 +34,7 @@ impl Wake {
     }
 
     /// Resolves when a job ends, or when its end is known to take longer.
-    pub fn job(&self, id: JobId) -> oneshot::Receiver<Arc<Job>> {
+    pub fn subscribe_job(&self, id: JobId) -> oneshot::Receiver<Arc<Job>> {
         let (told, end) = oneshot::channel();
         let mut jobs = self.jobs.lock();
         let waiting = jobs.entry(id).or_default();
@@ -44,7 +44,7 @@ impl Wake {
     }
 
     /// Drops the closed waiters of a job that may never be notified again.
-    pub fn nobody_waits(&self, id: JobId) {
+    pub fn drop_closed_waiters(&self, id: JobId) {
         let mut jobs = self.jobs.lock();
         if let Some(waiting) = jobs.get_mut(&id) {
             waiting.retain(|one| !one.is_closed());
@@ -56,17 +56,17 @@ impl Wake {
 
     /// The number of jobs that have waiters.
     #[cfg(test)]
-    pub fn waiting(&self) -> usize {
+    pub fn waiting_job_count(&self) -> usize {
         self.jobs.lock().len()
     }
 
     /// Notifies of changes for an agent.
-    pub fn agent(&self, id: AgentId) -> Arc<Notify> {
+    pub fn subscribe_agent(&self, id: AgentId) -> Arc<Notify> {
         let mut agents = self.agents.lock();
         if let Some(known) = agents.get(&id).and_then(Weak::upgrade) {
             return known;
         }
-        if agents.len() >= AGENTS_SWEPT_AT {
+        if agents.len() >= AGENTS_SWEEP_THRESHOLD {
             agents.retain(|_, one| one.strong_count() > 0);
         }
         let fresh = Arc::new(Notify::new());
@@ -75,16 +75,16 @@ impl Wake {
     }
 
     /// The newest line of the history.
-    pub fn lines(&self) -> watch::Receiver<u64> {
+    pub fn subscribe_history(&self) -> watch::Receiver<u64> {
         self.lines.subscribe()
     }
 
-    pub fn pushes(&self) -> watch::Receiver<u64> {
+    pub fn subscribe_deliveries(&self) -> watch::Receiver<u64> {
         self.pushes.subscribe()
     }
 
     /// Notifies all subscribers about a committed batch.
-    pub fn tell(&self, batch: &Changes) {
+    pub fn notify(&self, batch: &Changes) {
         // A pending job also completes the wait: the caller gets that as its answer.
         let settled = |job: &&Arc<Job>| job.state.is_final() || job.pending;
         let ended = batch.jobs.values().filter(settled);
@@ -111,7 +111,8 @@ impl Wake {
                     Requester::Agent(agent) => Some(agent),
                     Requester::Guest(_) => None,
                 };
-                let parties = batch.jobs.values().flat_map(|job| [asks(job), job.for_whom()]);
+                let parties =
+                    batch.jobs.values().flat_map(|job| [asks(job), job.intended_worker()]);
                 for agent in parties.flatten() {
                     if let Some(one) = agents.get(&agent).and_then(Weak::upgrade) {
                         one.notify_waiters();
@@ -130,10 +131,10 @@ impl Wake {
                 }
             }
         }
-        if let Some(line) = batch.lines.last() {
+        if let Some(line) = batch.history_lines.last() {
             self.lines.send_replace(line.id.0);
         }
-        if !batch.pushes.is_empty() {
+        if !batch.deliveries.is_empty() {
             self.pushes.send_modify(|round| *round += 1);
         }
     }

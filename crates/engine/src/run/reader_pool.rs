@@ -8,37 +8,37 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::store::{Reader, StoreError};
 
 /// The readers that are not in use.
-pub struct Readers {
+pub struct ReaderPool {
     idle: Mutex<Vec<Box<dyn Reader>>>,
     /// One permit for each reader.
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// A reader in use. It returns to the pool however its use ends: the work may panic, and the caller
 /// may be gone before it is done.
-pub struct Lent {
+pub struct PooledReader {
     reader: Option<Box<dyn Reader>>,
-    home: Arc<Readers>,
+    pool: Arc<ReaderPool>,
     _turn: OwnedSemaphorePermit,
 }
 
-impl Readers {
+impl ReaderPool {
     pub fn new(readers: Vec<Box<dyn Reader>>) -> Arc<Self> {
         let turns = Arc::new(Semaphore::new(readers.len()));
-        Arc::new(Self { idle: Mutex::new(readers), turns })
+        Arc::new(Self { idle: Mutex::new(readers), permits: turns })
     }
 
     /// Waits for a reader.
-    pub async fn lend(self: &Arc<Self>) -> Option<Lent> {
-        let turn = self.turns.clone().acquire_owned().await.ok()?;
+    pub async fn acquire(self: &Arc<Self>) -> Option<PooledReader> {
+        let turn = self.permits.clone().acquire_owned().await.ok()?;
         let reader = self.idle.lock().pop();
-        Some(Lent { reader, home: self.clone(), _turn: turn })
+        Some(PooledReader { reader, pool: self.clone(), _turn: turn })
     }
 }
 
-impl Lent {
+impl PooledReader {
     /// Runs a read.
-    pub fn with<R>(
+    pub fn read<R>(
         &mut self,
         work: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
@@ -47,9 +47,9 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledReader {
     fn drop(&mut self) {
         // The permit is a field and is dropped after this, so the reader is back before it.
-        self.home.idle.lock().extend(self.reader.take());
+        self.pool.idle.lock().extend(self.reader.take());
     }
 }

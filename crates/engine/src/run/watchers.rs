@@ -9,84 +9,84 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use rialto_core::changes::Changes;
-use rialto_core::event::Line;
+use rialto_core::event::HistoryLine;
 use rialto_core::id::AgentId;
 use tokio::sync::Notify;
 
 use super::Engine;
 
 /// Lines queued for a watcher that is busy.
-const QUEUE: usize = 256;
+const WATCHER_QUEUE_MAX: usize = 256;
 
 /// Which agents a watcher sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum WatchFilter {
     All,
-    These(HashSet<AgentId>),
+    Agents(HashSet<AgentId>),
 }
 
-impl Watched {
+impl WatchFilter {
     /// Whether an agent is included.
-    pub fn has(&self, agent: AgentId) -> bool {
+    pub fn contains(&self, agent: AgentId) -> bool {
         match self {
             Self::All => true,
-            Self::These(agents) => agents.contains(&agent),
+            Self::Agents(agents) => agents.contains(&agent),
         }
     }
 }
 
 /// All watchers.
 #[derive(Default)]
-pub struct Watchers(Mutex<Lists>);
+pub struct Watchers(Mutex<WatcherLists>);
 
 #[derive(Default)]
-struct Lists {
-    by_agent: HashMap<AgentId, Vec<Weak<Slot>>>,
-    of_all: Vec<Weak<Slot>>,
+struct WatcherLists {
+    by_agent: HashMap<AgentId, Vec<Weak<WatcherQueue>>>,
+    of_all: Vec<Weak<WatcherQueue>>,
 }
 
 #[derive(Default)]
-struct Slot {
-    queue: Mutex<Waiting>,
+struct WatcherQueue {
+    queue: Mutex<PendingEvents>,
     bell: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
-    lines: VecDeque<Arc<Line>>,
+struct PendingEvents {
+    lines: VecDeque<Arc<HistoryLine>>,
     missed: bool,
 }
 
 /// A subscription that lasts until it is dropped.
 pub struct Watcher {
     engine: Engine,
-    watched: Watched,
-    slot: Arc<Slot>,
+    watched: WatchFilter,
+    slot: Arc<WatcherQueue>,
 }
 
 /// What a watcher has not seen yet.
 #[derive(Debug, Default)]
-pub struct News {
-    pub lines: Vec<Arc<Line>>,
+pub struct WatcherEvents {
+    pub lines: Vec<Arc<HistoryLine>>,
     /// More lines came than fit; only the history has them.
     pub missed: bool,
 }
 
 impl Watchers {
     /// Queues the lines of a committed batch for their watchers.
-    pub fn tell(&self, batch: &Changes) {
+    pub fn publish(&self, batch: &Changes) {
         let lists = self.0.lock();
         if lists.by_agent.is_empty() && lists.of_all.is_empty() {
             return;
         }
-        for line in &batch.lines {
+        for line in &batch.history_lines {
             let about: HashSet<AgentId> =
-                line.events.iter().filter_map(|event| event.watched()).collect();
+                line.events.iter().filter_map(|event| event.watched_agent()).collect();
             if about.is_empty() {
                 continue;
             }
             let watching = about.iter().filter_map(|agent| lists.by_agent.get(agent)).flatten();
-            let mut told: Vec<*const Slot> = Vec::new();
+            let mut told: Vec<*const WatcherQueue> = Vec::new();
             for slot in watching.chain(&lists.of_all).filter_map(Weak::upgrade) {
                 // A line about two watched agents is queued once.
                 if !told.contains(&Arc::as_ptr(&slot)) {
@@ -98,10 +98,10 @@ impl Watchers {
     }
 }
 
-impl Slot {
-    fn add(&self, line: &Arc<Line>) {
+impl WatcherQueue {
+    fn add(&self, line: &Arc<HistoryLine>) {
         let mut queue = self.queue.lock();
-        match queue.lines.len() < QUEUE {
+        match queue.lines.len() < WATCHER_QUEUE_MAX {
             true => queue.lines.push_back(line.clone()),
             false => queue.missed = true,
         }
@@ -112,12 +112,12 @@ impl Slot {
 
 impl Engine {
     /// Starts to watch. Every later commit about these agents is queued or reported as missed.
-    pub fn watch(&self, watched: Watched) -> Watcher {
-        let slot = Arc::<Slot>::default();
+    pub fn watch_agents(&self, watched: WatchFilter) -> Watcher {
+        let slot = Arc::<WatcherQueue>::default();
         let mut lists = self.inner.watchers.0.lock();
         match &watched {
-            Watched::All => lists.of_all.push(Arc::downgrade(&slot)),
-            Watched::These(agents) => {
+            WatchFilter::All => lists.of_all.push(Arc::downgrade(&slot)),
+            WatchFilter::Agents(agents) => {
                 for agent in agents {
                     lists.by_agent.entry(*agent).or_default().push(Arc::downgrade(&slot));
                 }
@@ -129,18 +129,18 @@ impl Engine {
 }
 
 impl Watcher {
-    pub fn watched(&self) -> &Watched {
+    pub fn filter(&self) -> &WatchFilter {
         &self.watched
     }
 
     /// Takes what came since the last call.
-    pub fn take(&self) -> News {
-        let Waiting { lines, missed } = std::mem::take(&mut *self.slot.queue.lock());
-        News { lines: lines.into(), missed }
+    pub fn take_events(&self) -> WatcherEvents {
+        let PendingEvents { lines, missed } = std::mem::take(&mut *self.slot.queue.lock());
+        WatcherEvents { lines: lines.into(), missed }
     }
 
     /// Waits until there is something to take.
-    pub async fn told(&self) {
+    pub async fn wait(&self) {
         self.slot.bell.notified().await;
     }
 }
@@ -149,10 +149,10 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         let mut lists = self.engine.inner.watchers.0.lock();
         let own = Arc::as_ptr(&self.slot);
-        let others = |slot: &Weak<Slot>| slot.as_ptr() != own;
+        let others = |slot: &Weak<WatcherQueue>| slot.as_ptr() != own;
         match &self.watched {
-            Watched::All => lists.of_all.retain(others),
-            Watched::These(agents) => {
+            WatchFilter::All => lists.of_all.retain(others),
+            WatchFilter::Agents(agents) => {
                 for agent in agents {
                     if let Some(list) = lists.by_agent.get_mut(agent) {
                         list.retain(others);

@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use rialto_core::agent::Agent;
 use rialto_core::alias::{Claim, Digest};
-use rialto_core::changes::{Changes, Forgotten};
-use rialto_core::event::Line;
+use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::event::HistoryLine;
 use rialto_core::id::{
     AgentId, AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
 };
+use rialto_core::idempotency::IdempotencyRecord;
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
-use rialto_core::market::Posting;
-use rialto_core::idempotency::Memory;
-use rialto_core::notice::{Arrival, Notice};
+use rialto_core::market::MarketRecord;
+use rialto_core::notice::{CompletedDelivery, Notice};
 use rialto_core::reputation::Outcome;
 
 use crate::metrics::Histogram;
@@ -31,13 +31,13 @@ pub enum StoreError {
     Full,
     /// A write or its fsync failed: what is on disk is no longer certain.
     #[error("the store failed: {0}")]
-    Broken(String),
+    Failed(String),
     /// Rows that differ from what was written.
     #[error("the store is corrupt: {0}")]
     Corrupt(String),
     /// Written by a later version of this program.
     #[error("the store has schema {found}, this program knows {known}: use a newer rialto")]
-    Newer { found: i64, known: i64 },
+    NewerSchema { found: i64, known: i64 },
     /// There is nothing to open.
     #[error("{0} contains no store")]
     Missing(String),
@@ -47,7 +47,7 @@ pub enum StoreError {
         "the store is a backup of epoch {epoch}, not a hub's own data; restore it with `rialto \
          restore --from FILE --data DIR`"
     )]
-    Backup { epoch: u64 },
+    IsBackup { epoch: u64 },
     /// Another process has it open.
     #[error("another hub is using {0}")]
     InUse(String),
@@ -55,7 +55,7 @@ pub enum StoreError {
 
 /// The key of a row that may not be in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum RowKey {
     /// The full agent, also if it was removed.
     Agent(AgentId),
     Claim(Digest),
@@ -65,8 +65,8 @@ pub enum Key {
     Notice(NoticeId),
     Arrival(NoticeId),
     Outcome(OutcomeId),
-    Posting(PostingId),
-    Memory(AnswerId),
+    MarketRecord(PostingId),
+    IdempotencyRecord(AnswerId),
 }
 
 /// A row found by its [`Key`].
@@ -78,16 +78,16 @@ pub enum Row {
     Transfer(Arc<Transfer>),
     Entry(Entry),
     Notice(Notice),
-    Arrival(Arrival),
+    Arrival(CompletedDelivery),
     Outcome(Outcome),
-    Line(Line),
-    Posting(Arc<Posting>),
-    Memory(Arc<Memory>),
+    Line(HistoryLine),
+    Posting(Arc<MarketRecord>),
+    Memory(Arc<IdempotencyRecord>),
 }
 
 /// A query for rows in the order they were written.
 #[derive(Clone, Copy, Debug)]
-pub enum Page {
+pub enum PageQuery {
     /// History after a line, oldest first.
     Lines { after: EventId, limit: usize },
     /// Ledger entries before one, newest first.
@@ -95,38 +95,38 @@ pub enum Page {
     /// Finished jobs, newest first.
     Jobs { before: JobId, limit: usize },
     /// Market records between two, both excluded, in either order.
-    Postings { after: PostingId, before: PostingId, newest_first: bool, limit: usize },
+    MarketRecords { after: PostingId, before: PostingId, newest_first: bool, limit: usize },
 }
 
 /// The writing side; only the lane uses it.
 pub trait Store: Send {
     /// Every row that must be in memory, as one change to an empty world. For removed agents it may
     /// contain only the summary.
-    fn rebuild(&mut self) -> Result<Changes, StoreError>;
+    fn load_hot_rows(&mut self) -> Result<Changes, StoreError>;
 
     /// Writes a batch and returns once it is on disk.
-    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError>;
+    fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError>;
 
     /// One row, as of the last commit.
-    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;
+    fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError>;
 
     /// Does work that can wait until the lane is idle; true when there is more of it.
-    fn tend(&mut self) -> Result<bool, StoreError>;
+    fn run_maintenance(&mut self) -> Result<bool, StoreError>;
 
     /// How long its syncs take, if it syncs.
-    fn sync_times(&self) -> Option<Arc<Histogram>> {
+    fn sync_durations(&self) -> Option<Arc<Histogram>> {
         None
     }
 
     /// Opens a reader that works beside the lane.
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
+    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError>;
 }
 
 /// The reading side: committed rows only.
 pub trait Reader: Send {
     /// One row.
-    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;
+    fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError>;
 
     /// Rows in order.
-    fn page(&mut self, page: Page) -> Result<Vec<Row>, StoreError>;
+    fn load_page(&mut self, page: PageQuery) -> Result<Vec<Row>, StoreError>;
 }

@@ -1,11 +1,11 @@
 //! The assembled hub: configuration in, a running server out.
 
-mod routes;
-mod path_policy;
 pub mod openapi;
+mod path_policy;
 mod probes;
+mod routes;
 mod settings;
 mod start;
 
-pub use openapi::listed;
-pub use start::{Hub, Options, Reload, StartError};
+pub use openapi::operations;
+pub use start::{Hub, Options, ReloadHandle, StartError};

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use axum::Router;
 use axum::routing::get;
 use rialto_protocols::ALL;
-use rialto_protocols::adapter::{Listed, Reach};
+use rialto_protocols::adapter::{Access, OperationInfo};
 use serde_json::{Map, Value, json};
 
 use super::probes;
 use crate::v1;
 
 /// All operations of the hub.
-pub fn listed() -> Vec<Listed> {
-    let own = Listed {
+pub fn operations() -> Vec<OperationInfo> {
+    let own = OperationInfo {
         protocol: None,
         method: "GET",
         path: "/openapi.json".to_owned(),
-        reach: Reach::Public,
+        reach: Access::Public,
         about: "This OpenAPI document",
     };
-    let protocols = ALL.iter().flat_map(|face| face.listed());
-    protocols.chain(v1::listed()).chain(probes::listed()).chain([own]).collect()
+    let protocols = ALL.iter().flat_map(|face| face.operations());
+    protocols.chain(v1::operations()).chain(probes::operations()).chain([own]).collect()
 }
 
 pub fn routes() -> Router {
     // The tables do not change while the hub runs.
-    let text = document().to_string();
+    let text = openapi_document().to_string();
     let answer = move || {
         let text = text.clone();
         async move { ([(http::header::CONTENT_TYPE, "application/json")], text) }
@@ -35,9 +35,9 @@ pub fn routes() -> Router {
 }
 
 /// The document in OpenAPI 3.1.
-pub fn document() -> Value {
+pub fn openapi_document() -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for route in listed() {
+    for route in operations() {
         let operation = operation(&route);
         paths.entry(route.path).or_default().insert(route.method.to_lowercase(), operation);
     }
@@ -64,7 +64,7 @@ fn tags() -> Vec<Value> {
     protocols.chain([json!({"name": "hub"})]).collect()
 }
 
-fn operation(route: &Listed) -> Value {
+fn operation(route: &OperationInfo) -> Value {
     let tag = route.protocol.map_or_else(|| "hub".to_owned(), |protocol| protocol.to_string());
     let parameters: Vec<Value> = placeholders(&route.path)
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
@@ -88,7 +88,7 @@ fn operation(route: &Listed) -> Value {
     operation
 }
 
-fn operation_id(route: &Listed) -> String {
+fn operation_id(route: &OperationInfo) -> String {
     let words = route.path.replace(['{', '}'], "").replace(['/', '.', '-'], "_");
     format!("{}{words}", route.method.to_lowercase())
 }
@@ -97,21 +97,21 @@ fn placeholders(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-fn security(reach: Reach) -> Value {
+fn security(reach: Access) -> Value {
     match reach {
         // A signed request or a single-purpose token needs no key.
-        Reach::Public | Reach::Register | Reach::Token | Reach::Signed => json!([]),
-        Reach::Inbox => json!([{"inboxToken": []}]),
-        Reach::Operator => json!([{"operatorKey": []}]),
-        Reach::AgentOrOperator
-        | Reach::WorkerOrOperator
-        | Reach::OwnerOrOperator
-        | Reach::AnyAgentOrOperator => json!([{"agentKey": []}, {"operatorKey": []}]),
-        Reach::Agent
-        | Reach::Requester
-        | Reach::Party
-        | Reach::Worker
-        | Reach::Owner
-        | Reach::AnyAgent => json!([{"agentKey": []}]),
+        Access::Public | Access::Register | Access::Token | Access::Signed => json!([]),
+        Access::Inbox => json!([{"inboxToken": []}]),
+        Access::Operator => json!([{"operatorKey": []}]),
+        Access::AgentOrOperator
+        | Access::WorkerOrOperator
+        | Access::OwnerOrOperator
+        | Access::AnyAgentOrOperator => json!([{"agentKey": []}, {"operatorKey": []}]),
+        Access::Agent
+        | Access::Requester
+        | Access::Party
+        | Access::Worker
+        | Access::Owner
+        | Access::AnyAgent => json!([{"agentKey": []}]),
     }
 }

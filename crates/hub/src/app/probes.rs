@@ -6,22 +6,22 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
 use rialto_engine::Engine;
-use rialto_protocols::adapter::{Listed, Reach};
+use rialto_protocols::adapter::{Access, OperationInfo};
 
-use crate::telemetry::{CONTENT_TYPE, Extra, Metrics};
+use crate::telemetry::{CONTENT_TYPE, Metrics, ScrapedValue};
 
 /// Health check paths. Answering them costs almost nothing.
-pub const HEALTH: [&str; 2] = ["/livez", "/readyz"];
+pub const HEALTH_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
 /// State that the probes read.
 #[derive(Clone)]
-pub struct Probes {
+pub struct ProbeState {
     pub engine: Engine,
     pub metrics: Metrics,
 }
 
 /// The router of the probes.
-pub fn routes(probes: Probes) -> Router {
+pub fn routes(probes: ProbeState) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
@@ -30,12 +30,12 @@ pub fn routes(probes: Probes) -> Router {
 }
 
 /// The same operations as rows, for the OpenAPI document and tests.
-pub fn listed() -> Vec<Listed> {
-    let one = |path: &str, about| Listed {
+pub fn operations() -> Vec<OperationInfo> {
+    let one = |path: &str, about| OperationInfo {
         protocol: None,
         method: "GET",
         path: path.to_owned(),
-        reach: Reach::Public,
+        reach: Access::Public,
         about,
     };
     vec![
@@ -45,22 +45,22 @@ pub fn listed() -> Vec<Listed> {
     ]
 }
 
-async fn ready(State(probes): State<Probes>) -> Response {
+async fn ready(State(probes): State<ProbeState>) -> Response {
     match probes.engine.is_writable() {
         true => "ready\n".into_response(),
         false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
     }
 }
 
-async fn metrics(State(probes): State<Probes>) -> Response {
+async fn metrics(State(probes): State<ProbeState>) -> Response {
     ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], probes.metrics.encode()).into_response()
 }
 
 /// Metrics of the hub itself. They contain totals only, never ids or names.
-pub fn numbers(engine: &Engine) -> Vec<Extra> {
+pub fn hub_metrics(engine: &Engine) -> Vec<ScrapedValue> {
     let credits = |amount: rialto_core::money::Credits| amount.micros() as f64 / 1e6;
     let row = |name: &str, help: &str, value: f64| (name.to_owned(), help.to_owned(), value);
-    engine.look(|world| {
+    engine.with_world(|world| {
         let issued =
             world.owner(rialto_core::owner::Owner::ISSUANCE).map(|o| -credits(o.available));
         vec![
@@ -72,12 +72,16 @@ pub fn numbers(engine: &Engine) -> Vec<Extra> {
             row("rialto_agents_online", "Agents online now", world.online_count() as f64),
             row("rialto_owners", "Accounts", world.owners().count() as f64 - 1.0),
             row("rialto_jobs_live", "Jobs that have not ended", world.live_jobs().count() as f64),
-            row("rialto_jobs_queued", "Jobs waiting for a worker", world.queue().count() as f64),
+            row(
+                "rialto_jobs_queued",
+                "Jobs waiting for a worker",
+                world.queued_jobs().count() as f64,
+            ),
             row("rialto_jobs_opened_total", "Jobs ever opened", (world.next.job.0 - 1) as f64),
             row(
                 "rialto_pushes_waiting",
                 "Webhook deliveries waiting or given up",
-                world.pushes().count() as f64,
+                world.deliveries().count() as f64,
             ),
             row("rialto_payments_total", "Payments between owners", world.next.payments as f64),
             row(

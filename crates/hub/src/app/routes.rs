@@ -9,43 +9,47 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::Uri;
 use rialto_protocols::ALL;
-use rialto_protocols::adapter::{Face, Floor, Trouble, body};
+use rialto_protocols::adapter::{EdgeError, HubContext, ProtocolAdapter, body};
 use rialto_protocols::kit::{ijson, rfc3339};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use super::path_policy::refuse;
+use super::path_policy::error_response;
 use super::{openapi, probes};
 use crate::v1;
 
 /// The router for everything the hub serves.
-pub fn router(floor: &Floor, probes: probes::Probes) -> Router {
+pub fn build_router(floor: &HubContext, probes: probes::ProbeState) -> Router {
     let mut router = Router::new()
-        .route("/register", post(register).with_state(Registrations::of(floor)))
-        .merge(v1::routes(floor))
+        .route("/register", post(register).with_state(RegistrationRoutes::new(floor)))
+        .merge(v1::build_router(floor))
         .merge(probes::routes(probes))
         .merge(openapi::routes());
     for face in ALL {
         router = router.merge(face.root_routes(floor));
-        let own = face.routes(floor).fallback(missing).method_not_allowed_fallback(wrong_method);
+        let own =
+            face.routes(floor).fallback(not_found).method_not_allowed_fallback(method_not_allowed);
         router = router.nest(&format!("/{}", face.id()), own);
     }
-    let router = router.fallback(missing).method_not_allowed_fallback(wrong_method);
+    let router = router.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
     router.layer(Extension(floor.clone()))
 }
 
-async fn missing(Extension(floor): Extension<Floor>, uri: Original) -> Response {
-    refuse(&floor, &uri.0, Trouble::NotFound)
+async fn not_found(Extension(floor): Extension<HubContext>, uri: OriginalPath) -> Response {
+    error_response(&floor, &uri.0, EdgeError::NotFound)
 }
 
-async fn wrong_method(Extension(floor): Extension<Floor>, uri: Original) -> Response {
-    refuse(&floor, &uri.0, Trouble::MethodNotAllowed)
+async fn method_not_allowed(
+    Extension(floor): Extension<HubContext>,
+    uri: OriginalPath,
+) -> Response {
+    error_response(&floor, &uri.0, EdgeError::MethodNotAllowed)
 }
 
 /// The path as the client sent it, before any prefix was stripped.
-struct Original(String);
+struct OriginalPath(String);
 
-impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
+impl<S: Sync> axum::extract::FromRequestParts<S> for OriginalPath {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
@@ -59,13 +63,13 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
 
 /// The protocols that accept `POST /register` at the root, with the router of each.
 #[derive(Clone)]
-struct Registrations {
-    routes: Vec<(&'static dyn Face, Router)>,
-    floor: Floor,
+struct RegistrationRoutes {
+    routes: Vec<(&'static dyn ProtocolAdapter, Router)>,
+    floor: HubContext,
 }
 
-impl Registrations {
-    fn of(floor: &Floor) -> Self {
+impl RegistrationRoutes {
+    fn new(floor: &HubContext) -> Self {
         let registers = ALL.iter().filter(|face| face.registration_example().is_some());
         let routes = registers.map(|face| (*face, face.routes(floor))).collect();
         Self { routes, floor: floor.clone() }
@@ -73,17 +77,19 @@ impl Registrations {
 }
 
 /// `POST /register` at the root. The shape of the body decides which protocol gets it.
-async fn register(State(who): State<Registrations>, request: Request) -> Response {
+async fn register(State(who): State<RegistrationRoutes>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match body::read(&parts.headers, body, who.floor.body_limit).await {
+    let body = match body::read_body(&parts.headers, body, who.floor.body_limit).await {
         Ok(body) => body,
-        Err(trouble) => return refuse(&who.floor, "/register", trouble),
+        Err(trouble) => return error_response(&who.floor, "/register", trouble),
     };
     let json = ijson::read(&body);
-    let claims = |face: &&dyn Face| json.as_ref().is_ok_and(|json| face.claims_registration(json));
+    let claims = |face: &&dyn ProtocolAdapter| {
+        json.as_ref().is_ok_and(|json| face.recognizes_registration(json))
+    };
     let mut fitting = who.routes.iter().filter(|(face, _)| claims(face));
     let (Some((_, routes)), None) = (fitting.next(), fitting.next()) else {
-        return fits_nobody(&who, json.err().map(|unreadable| unreadable.to_string()));
+        return shape_error(&who, json.err().map(|unreadable| unreadable.to_string()));
     };
     let mut request = Request::from_parts(parts, Body::from(body));
     *request.uri_mut() = Uri::from_static("/register");
@@ -94,7 +100,7 @@ async fn register(State(who): State<Registrations>, request: Request) -> Respons
 }
 
 /// The error for a body that matches no protocol, with a correct example for each.
-fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
+fn shape_error(who: &RegistrationRoutes, unreadable: Option<String>) -> Response {
     let shapes = who.routes.iter().map(|(face, _)| {
         let example: Value = face
             .registration_example()
@@ -117,7 +123,7 @@ fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
             "shapes": shapes.collect::<Vec<_>>(),
         },
         "detail": text,
-        "metadata": {"timestamp": rfc3339::millis(who.floor.engine.now())},
+        "metadata": {"timestamp": rfc3339::format_millis(who.floor.engine.now())},
     });
     (http::StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
 }

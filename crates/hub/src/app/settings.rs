@@ -2,7 +2,7 @@
 
 use rialto_core::time::Millis;
 use rialto_engine::secret::HubSecret;
-use rialto_protocols::kit::ans104::Id;
+use rialto_protocols::kit::ans104::ItemId;
 use rialto_protocols::{agora, clara, openclaw, registry, relay};
 
 use crate::config::{Access, Config, DiscoverEndpoint, FailedStatus, Offline, ProcessId};
@@ -53,7 +53,7 @@ pub fn openclaw(config: &Config) -> openclaw::Settings {
 pub fn clara(config: &Config, secret: &HubSecret) -> clara::Settings {
     let usual = clara::Settings::of(secret);
     // The configuration accepts only valid process ids.
-    let process = |id: &ProcessId| Id::read(id.as_str());
+    let process = |id: &ProcessId| ItemId::read(id.as_str());
     clara::Settings {
         processes: clara::Processes {
             spec: config
@@ -65,7 +65,7 @@ pub fn clara(config: &Config, secret: &HubSecret) -> clara::Settings {
             deployed: config.clara.deployed_process_id.as_ref().and_then(process),
         },
         topics: clara::Topics::with(config.clara.topics.iter()),
-        bridged: clara::Bridged::with(bridged(config)),
+        bridged: clara::BridgedTopics::with(bridged(config)),
         queue_unmatched: config.clara.queue_unmatched,
         payments: config.clara.payments,
         task_ttl: config.clara.task_ttl.millis(),

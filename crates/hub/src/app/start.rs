@@ -8,29 +8,29 @@ use std::thread::JoinHandle;
 
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
+use rialto_core::idempotency::SavedSize;
 use rialto_core::market::Market;
-use rialto_core::idempotency::Amount;
 use rialto_core::world::Rules;
 use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
-use rialto_engine::delivery::Delivery;
-use rialto_engine::delivery::egress::{BadEgress, Egress, EgressSettings};
-use rialto_engine::random::{Ids, OsIds};
-use rialto_engine::keys::{Key, Kind};
+use rialto_engine::delivery::Deliverer;
+use rialto_engine::delivery::egress::{Egress, EgressError, EgressSettings};
+use rialto_engine::keys::{Key, KeyKind};
 use rialto_engine::permissions;
-use rialto_engine::secret::{HubSecret, NoSecret};
+use rialto_engine::random::{OsRandom, RandomSource};
+use rialto_engine::secret::{HubSecret, SecretError};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
-use rialto_engine::{Engine, Failure, Setup, Started};
-use rialto_protocols::adapter::{self, Floor, Ground, Settings};
+use rialto_engine::{Engine, EngineParts, Failure, RunningEngine};
+use rialto_protocols::adapter::{self, HubContext, HubContextParts, Settings};
 use rialto_protocols::{agora, clara, openclaw, relay};
 use tokio::net::TcpListener;
 
-use super::path_policy::{Paths, SignersLimits};
-use super::{routes, probes, settings};
-use crate::config::{Backend, Config, Limit, Loaded};
-use crate::edge::{self, Front, Hosts, Limits};
+use super::path_policy::{HubPathPolicy, SignerLimits};
+use super::{probes, routes, settings};
+use crate::config::{Backend, Config, Limit, LoadedConfig};
+use crate::edge::{self, EdgeLayer, HostPolicy, RateLimits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Metrics};
 
@@ -56,10 +56,10 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Secret(#[from] NoSecret),
+    Secret(#[from] SecretError),
     #[error(transparent)]
-    Egress(#[from] BadEgress),
-    #[error("cannot listen on {address}: {error}{}", way_out(*address, error))]
+    Egress(#[from] EgressError),
+    #[error("cannot listen on {address}: {error}{}", free_port_hint(*address, error))]
     Listen { address: SocketAddr, error: io::Error },
     #[error("RIALTO_OPERATOR_KEY is not an operator key; expected `ro_` followed by 48 hex digits")]
     OperatorKey,
@@ -74,7 +74,7 @@ pub enum StartError {
 }
 
 /// A hint for an address in use: the nearest port that is free now.
-fn way_out(address: SocketAddr, error: &io::Error) -> String {
+fn free_port_hint(address: SocketAddr, error: &io::Error) -> String {
     if error.kind() != io::ErrorKind::AddrInUse {
         return String::new();
     }
@@ -93,10 +93,10 @@ pub struct Hub {
     /// The operator key, if one was created at this start. It is shown once and not stored.
     pub new_operator_key: Option<String>,
     pub engine: Engine,
-    limits: Arc<Limits>,
+    limits: Arc<RateLimits>,
     lane: JoinHandle<()>,
-    served: tokio::task::JoinHandle<()>,
-    delivered: tokio::task::JoinHandle<()>,
+    server_task: tokio::task::JoinHandle<()>,
+    delivery_task: tokio::task::JoinHandle<()>,
 }
 
 impl Hub {
@@ -110,45 +110,59 @@ impl Hub {
         let listener =
             edge::bind(address).map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
-        let Started { engine, lane } = start_engine(config, options.hub_secret, options.clock)?;
-        let new_operator_key = settle_operator(config, &engine, options.operator_key).await?;
+        let RunningEngine { engine, lane } =
+            start_engine(config, options.hub_secret, options.clock)?;
+        let new_operator_key = ensure_operator_key(config, &engine, options.operator_key).await?;
         let url = config.http.base_url(bound);
-        let limits = Arc::new(Limits::new(&config.limits));
-        let floor = floor(config, engine.clone(), url.clone(), limits.clone())?;
-        adapter::complete_aliases(&engine).await?;
-        let delivery = Delivery::new(engine.clone(), floor.egress.clone(), adapter::couriers(&floor));
+        let limits = Arc::new(RateLimits::new(&config.limits));
+        let floor = hub_context(config, engine.clone(), url.clone(), limits.clone())?;
+        adapter::add_missing_aliases(&engine).await?;
+        let delivery = Deliverer::new(
+            engine.clone(),
+            floor.egress.clone(),
+            adapter::delivery_encoders(&floor),
+        );
         let background = adapter::background(&floor);
         let delivered = tokio::spawn(async {
-            tokio::join!(delivery.work(), background);
+            tokio::join!(delivery.run(), background);
         });
         let served = serve(config, &floor, limits.clone(), listener, bound, shutdown);
-        let epoch = engine.look(|world| world.next.epoch);
+        let epoch = engine.with_world(|world| world.next.epoch);
         let (version, data) = (env!("CARGO_PKG_VERSION"), config.data.dir.display());
         tracing::info!(version, %url, address = %bound, %data, epoch, "hub started");
-        Ok(Self { address: bound, url, new_operator_key, engine, limits, lane, served, delivered })
+        Ok(Self {
+            address: bound,
+            url,
+            new_operator_key,
+            engine,
+            limits,
+            lane,
+            server_task: served,
+            delivery_task: delivered,
+        })
     }
 
     /// A handle that applies changed settings while the hub runs.
-    pub fn reload(&self) -> Reload {
-        Reload(self.limits.clone())
+    pub fn reload_handle(&self) -> ReloadHandle {
+        ReloadHandle(self.limits.clone())
     }
 
     /// Runs until shutdown or until the store fails; a store failure is returned as an error.
     pub async fn run(self, shutdown: &Shutdown) -> Result<(), String> {
-        let mut broken = self.engine.broken();
+        let mut broken = self.engine.watch_store_failure();
         let failed = tokio::select! {
             () = shutdown.wait() => None,
             found = broken.wait_for(Option::is_some) => found.ok().and_then(|why| why.clone()),
         };
         if let Some(why) = failed {
             // Requests in progress may still finish, but without any guarantee.
-            self.served.abort();
+            self.server_task.abort();
             return Err(why);
         }
         tracing::info!("hub stopping");
         // Waits for running requests, up to the edge's own grace period.
-        let _ = self.served.await;
-        self.delivered.abort();
+        let _ = self.server_task.await;
+        self.delivery_task.abort();
         self.engine.stop().await;
         let _ = tokio::task::spawn_blocking(move || self.lane.join()).await;
         tracing::info!("hub stopped");
@@ -158,20 +172,25 @@ impl Hub {
 
 /// Applies the settings that can change while a hub runs.
 #[derive(Clone)]
-pub struct Reload(Arc<Limits>);
+pub struct ReloadHandle(Arc<RateLimits>);
 
-impl Reload {
+impl ReloadHandle {
     /// Applies a new configuration. Returns the changed keys that are in force now, and the changed
     /// keys that need a restart. The caller sets the log level itself.
-    pub fn take(&self, old: &Loaded, new: &Loaded) -> (Vec<&'static str>, Vec<&'static str>) {
-        self.0.set(&new.config.limits);
-        let changed = old.rows().iter().zip(new.rows()).filter(|(old, new)| old.value != new.value);
-        changed.map(|(_, new)| new.key).partition(|key| RELOADED.contains(key))
+    pub fn apply(
+        &self,
+        old: &LoadedConfig,
+        new: &LoadedConfig,
+    ) -> (Vec<&'static str>, Vec<&'static str>) {
+        self.0.update(&new.config.limits);
+        let changed =
+            old.settings().iter().zip(new.settings()).filter(|(old, new)| old.value != new.value);
+        changed.map(|(_, new)| new.key).partition(|key| RELOADABLE_KEYS.contains(key))
     }
 }
 
 /// Keys that take effect without a restart.
-const RELOADED: [&str; 6] = [
+const RELOADABLE_KEYS: [&str; 6] = [
     "limits.registrations_per_minute",
     "limits.registrations_per_minute_total",
     "limits.read_bytes_per_minute",
@@ -184,11 +203,11 @@ fn start_engine(
     config: &Config,
     hub_secret: Option<String>,
     clock: Option<Arc<dyn Clock>>,
-) -> Result<Started, StartError> {
+) -> Result<RunningEngine, StartError> {
     let dir = &config.data.dir;
-    permissions::directory(dir)
+    permissions::create_private_dir(dir)
         .map_err(|error| StartError::DataDir { dir: dir.display().to_string(), error })?;
-    let secret = HubSecret::load_or_make(dir, hub_secret)?;
+    let secret = HubSecret::load_or_create(dir, hub_secret)?;
     let store: Box<dyn Store> = match config.store.backend {
         Backend::Sqlite => Box::new(SqliteStore::open(dir)?),
         Backend::Memory => Box::new(MemoryStore::default()),
@@ -198,20 +217,20 @@ fn start_engine(
         presence_ttl: config.registry.heartbeat_ttl.millis(),
         welcome_grant: config.ledger.welcome_grant,
         inbox_messages_max: most(config.limits.inbox_pending),
-        kept_per_principal: Amount {
+        saved_per_principal: SavedSize {
             answers: most(config.limits.kept_answers),
             bytes: most(config.limits.kept_answer_bytes),
         },
-        kept_total: Amount {
+        saved_total: SavedSize {
             answers: most(config.limits.kept_answers_total),
             bytes: most(config.limits.kept_answer_bytes_total),
         },
         invitations_max: usize::try_from(config.limits.invitations.get()).unwrap_or(usize::MAX),
         attempts_max: config.jobs.max_attempts.get(),
-        unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
-        approval_window: config.openclaw.approval_window.millis(),
-        fair_time: config.reputation.fair_time.millis(),
-        likeness: adapter::likeness(),
+        probation_period: config.limits.unproven_ttl.map(|span| span.millis()),
+        approval_timeout: config.openclaw.approval_window.millis(),
+        grace_period: config.reputation.fair_time.millis(),
+        confusables: adapter::confusables(),
         memory: MemoryLimits {
             total: config.store.memory.bytes() as u64,
             per_owner: config.store.memory_per_owner.bytes() as u64,
@@ -219,31 +238,32 @@ fn start_engine(
         ..Rules::default()
     };
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
-    let market = Market { protocol: clara::ID, scribe: Arc::new(clara::Board) };
+    let market = Market { protocol: clara::ID, recorder: Arc::new(clara::EventRecordWriter) };
     let market = Some(Arc::new(market));
-    let setup = Setup { store, rules, clock, ids: Arc::new(OsIds), secret, market };
+    let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, market };
     Ok(Engine::start(setup)?)
 }
 
 /// The first start stores the given operator key or creates one. On later starts a given key must
 /// match the stored one: if a variable left over in the environment could replace the key, its
 /// holder would be locked out.
-async fn settle_operator(
+async fn ensure_operator_key(
     config: &Config,
     engine: &Engine,
     given: Option<String>,
 ) -> Result<Option<String>, StartError> {
     let (key, made) = match given {
         Some(text) => {
-            let key = Key::read(text.trim()).filter(|key| key.kind() == Kind::Operator);
+            let key = Key::parse(text.trim()).filter(|key| key.kind() == KeyKind::Operator);
             (key.ok_or(StartError::OperatorKey)?, false)
         }
-        None if has_operator(engine) => return Ok(None),
-        None => (Key::make(Kind::Operator, OsIds.key_bits()), true),
+        None if has_operator_key(engine) => return Ok(None),
+        None => (Key::from_random(KeyKind::Operator, OsRandom.new_key_bytes()), true),
     };
     let hash = key.hash();
-    let works = engine.look(|world| world.key(&hash).is_some_and(|key| key.works(engine.now())));
-    if !works && has_operator(engine) {
+    let works =
+        engine.with_world(|world| world.key(&hash).is_some_and(|key| key.is_valid(engine.now())));
+    if !works && has_operator_key(engine) {
         return Err(StartError::OtherOperatorKey(config.data.dir.display().to_string()));
     }
     if !works {
@@ -255,68 +275,68 @@ async fn settle_operator(
     Ok(made.then(|| key.expose().to_owned()))
 }
 
-fn has_operator(engine: &Engine) -> bool {
+fn has_operator_key(engine: &Engine) -> bool {
     let now = engine.now();
-    engine.look(|world| world.operator_keys().any(|key| key.works(now)))
+    engine.with_world(|world| world.operator_keys().any(|key| key.is_valid(now)))
 }
 
-fn floor(
+fn hub_context(
     config: &Config,
     engine: Engine,
     hub_url: String,
-    limits: Arc<Limits>,
-) -> Result<Floor, StartError> {
+    limits: Arc<RateLimits>,
+) -> Result<HubContext, StartError> {
     let egress = Egress::new(EgressSettings {
         allow: config.egress.allow.clone(),
-        connect_timeout: config.egress.connect_timeout.duration(),
-        timeout: config.egress.timeout.duration(),
+        connect_timeout: config.egress.connect_timeout.to_duration(),
+        timeout: config.egress.timeout.to_duration(),
         per_host: config.egress.per_host.get() as usize,
         per_host_per_minute: config.egress.per_host_per_minute.max(),
     })?;
-    if let Some(why) = egress.https_trouble() {
+    if let Some(why) = egress.https_error() {
         tracing::warn!(why, "https endpoints cannot be called");
     }
-    Ok(Floor::new(Ground {
-        clara: settings::clara(config, engine.secret()),
-        relay: relay::Room::new(settings::relay(config), engine.secret()),
-        agora: agora::Room::new(settings::agora(config), engine.secret()),
-        openclaw: openclaw::Room::new(settings::openclaw(config), engine.secret()),
-        writes: Arc::new(SignersLimits(limits)),
+    Ok(HubContext::new(HubContextParts {
+        clara: settings::clara(config, engine.hub_secret()),
+        relay: relay::RelayState::new(settings::relay(config), engine.hub_secret()),
+        agora: agora::AgoraState::new(settings::agora(config), engine.hub_secret()),
+        openclaw: openclaw::OpenclawState::new(settings::openclaw(config), engine.hub_secret()),
+        write_limiter: Arc::new(SignerLimits(limits)),
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
         body_limit: config.http.body_limit.bytes(),
         settings: Settings { registry: settings::registry(config) },
-        running: adapter::idempotency::Running::default(),
-        waits: Default::default(),
-        trying: Default::default(),
+        running_requests: adapter::idempotency::RunningRequests::default(),
+        pending_waits: Default::default(),
+        endpoint_checks: Default::default(),
     }))
 }
 
 fn serve(
     config: &Config,
-    floor: &Floor,
-    limits: Arc<Limits>,
+    floor: &HubContext,
+    limits: Arc<RateLimits>,
     listener: TcpListener,
     bound: SocketAddr,
     shutdown: Shutdown,
 ) -> tokio::task::JoinHandle<()> {
     let counted = floor.engine.clone();
-    let counting = telemetry::Counting(floor.engine.clone());
-    let process = telemetry::Process::default();
-    let metrics = Metrics::with(
-        move || probes::numbers(&counted),
+    let counting = telemetry::EngineCollector(floor.engine.clone());
+    let process = telemetry::ProcessCollector::default();
+    let metrics = Metrics::with_collectors(
+        move || probes::hub_metrics(&counted),
         vec![Box::new(counting), Box::new(process)],
     );
-    let probes = probes::Probes { engine: floor.engine.clone(), metrics: metrics.clone() };
-    let front = Front {
-        house: Arc::new(Paths::new(floor)),
-        hosts: Hosts::new(&config.http, bound),
+    let probes = probes::ProbeState { engine: floor.engine.clone(), metrics: metrics.clone() };
+    let front = EdgeLayer {
+        policy: Arc::new(HubPathPolicy::new(floor)),
+        hosts: HostPolicy::new(&config.http, bound),
         limits,
-        request_ids: request_ids(),
+        request_ids: request_id_source(),
         metrics: metrics.clone(),
         refused_keys: AtomicU64::new(0),
-        tempo: edge::Tempo::from(&config.http),
+        body_rate_limits: edge::BodyRateLimits::from(&config.http),
     };
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let told = shutdown.clone();
@@ -326,17 +346,17 @@ fn serve(
         // Keeps the sender alive until every receiver is gone.
         stop.closed().await;
     });
-    let router = routes::router(floor, probes).layer(axum::Extension(stopping));
-    let fronted = front.over(router);
+    let router = routes::build_router(floor, probes).layer(axum::Extension(stopping));
+    let fronted = front.wrap(router);
     let settings = edge::Settings::from(&config.http);
     tokio::spawn(async move { edge::serve(listener, fronted, settings, &metrics, shutdown).await })
 }
 
 /// Ids for requests. They must be unique but not secret, so the OS is asked for randomness only
 /// once.
-fn request_ids() -> edge::IdSource {
+fn request_id_source() -> edge::IdSource {
     let mut seed = [0; 8];
-    OsIds.fill(&mut seed);
+    OsRandom.fill_bytes(&mut seed);
     let next = AtomicU64::new(u64::from_le_bytes(seed));
     Arc::new(move || {
         let n = next.fetch_add(1, Ordering::Relaxed);

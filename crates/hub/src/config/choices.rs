@@ -1,8 +1,8 @@
 //! Settings with a fixed set of values.
 
-use super::value::{Misfit, Setting, quoted};
+use super::value::{InvalidValue, Setting, quote_toml};
 
-macro_rules! words {
+macro_rules! choices {
     ($($(#[$about:meta])* $Name:ident { $($(#[$doc:meta])* $Word:ident = $text:literal,)+ })+) => {$(
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,21 +24,21 @@ macro_rules! words {
                 [$($text),+][0]
             }
 
-            fn from_text(text: &str) -> Result<Self, Misfit> {
+            fn from_text(text: &str) -> Result<Self, InvalidValue> {
                 match text {
                     $($text => Ok(Self::$Word),)+
-                    _ => Err(Misfit::new(text, "is not one of the choices")),
+                    _ => Err(InvalidValue::new(text, "is not one of the choices")),
                 }
             }
 
             fn to_toml(&self) -> String {
-                quoted(self.as_str())
+                quote_toml(self.as_str())
             }
         }
     )+};
 }
 
-words! {
+choices! {
     /// How callers of a protocol authenticate.
     Access {
         /// Always with a key.

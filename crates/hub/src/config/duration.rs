@@ -4,23 +4,35 @@ use std::time::Duration;
 
 use rialto_core::time::Millis;
 
-use super::value::{Misfit, Setting, quoted};
+use super::value::{InvalidValue, Setting, quote_toml};
 
 /// Milliseconds in each unit, longest first, so that a duration is shown in the longest exact unit.
 const UNITS: [(&str, i64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 /// A hundred years. No timer needs longer, and no sum of times can overflow.
-const SPAN_MAX: Millis = Millis(36_500 * 86_400_000);
+const DURATION_MAX: Millis = Millis(36_500 * 86_400_000);
 
 /// A duration that is never zero, because most timeouts of zero would refuse everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(Millis);
+pub struct NonZeroDuration(Millis);
 
 /// A duration that may be zero, for settings where not waiting is a valid choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wait(Millis);
+pub struct ConfigDuration(Millis);
 
-impl Span {
+impl NonZeroDuration {
+    /// The duration as core's type.
+    pub const fn millis(self) -> Millis {
+        self.0
+    }
+
+    /// The duration as the standard library's type.
+    pub fn to_duration(self) -> Duration {
+        duration(self.0)
+    }
+}
+
+impl ConfigDuration {
     /// The duration as core's type.
     pub const fn millis(self) -> Millis {
         self.0
@@ -32,19 +44,7 @@ impl Span {
     }
 }
 
-impl Wait {
-    /// The duration as core's type.
-    pub const fn millis(self) -> Millis {
-        self.0
-    }
-
-    /// The duration as the standard library's type.
-    pub fn duration(self) -> Duration {
-        duration(self.0)
-    }
-}
-
-impl Setting for Span {
+impl Setting for NonZeroDuration {
     fn expected() -> String {
         "a duration above zero, in ms, s, m, h or d".to_owned()
     }
@@ -53,19 +53,19 @@ impl Setting for Span {
         "30s"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         match parse(text)? {
-            Millis(0) => Err(Misfit::new(text, "is zero")),
+            Millis(0) => Err(InvalidValue::new(text, "is zero")),
             length => Ok(Self(length)),
         }
     }
 
     fn to_toml(&self) -> String {
-        quoted(text(self.0))
+        quote_toml(format_duration(self.0))
     }
 }
 
-impl Setting for Wait {
+impl Setting for ConfigDuration {
     fn expected() -> String {
         "a duration in ms, s, m, h or d".to_owned()
     }
@@ -74,32 +74,32 @@ impl Setting for Wait {
         "2s"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         parse(text).map(Self)
     }
 
     fn to_toml(&self) -> String {
-        quoted(text(self.0))
+        quote_toml(format_duration(self.0))
     }
 }
 
-fn parse(text: &str) -> Result<Millis, Misfit> {
+fn parse(text: &str) -> Result<Millis, InvalidValue> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     if number.is_empty() {
-        return Err(Misfit::new(text, "does not begin with a whole number"));
+        return Err(InvalidValue::new(text, "does not begin with a whole number"));
     }
     let Some((_, unit_ms)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         let wrong = if unit.is_empty() { "has no unit" } else { "has an unknown unit" };
-        return Err(Misfit::new(text, wrong));
+        return Err(InvalidValue::new(text, wrong));
     };
     let length = number.parse::<i64>().ok().and_then(|n| n.checked_mul(*unit_ms)).map(Millis);
     length
-        .filter(|length| *length <= SPAN_MAX)
-        .ok_or_else(|| Misfit::new(text, "is more than a hundred years"))
+        .filter(|length| *length <= DURATION_MAX)
+        .ok_or_else(|| InvalidValue::new(text, "is more than a hundred years"))
 }
 
-fn text(Millis(length): Millis) -> String {
+fn format_duration(Millis(length): Millis) -> String {
     let fits = |(_, unit): &&(&str, i64)| length % unit == 0;
     // Zero is exact in every unit; "0s" reads better than "0d".
     let unit = UNITS.iter().filter(|_| length != 0).find(fits);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn millis(text: &str) -> Option<i64> {
-        Span::from_text(text).ok().map(|span| span.millis().0)
+        NonZeroDuration::from_text(text).ok().map(|span| span.millis().0)
     }
 
     #[test]
@@ -153,17 +153,17 @@ mod tests {
 
     #[test]
     fn only_a_wait_may_be_zero() {
-        assert_eq!(Span::from_text("0s"), Err(Misfit::new("0s", "is zero")));
-        assert_eq!(Wait::from_text("0ms"), Ok(Wait(Millis(0))));
-        assert_eq!(Wait(Millis(0)).to_toml(), "\"0s\"");
+        assert_eq!(NonZeroDuration::from_text("0s"), Err(InvalidValue::new("0s", "is zero")));
+        assert_eq!(ConfigDuration::from_text("0ms"), Ok(ConfigDuration(Millis(0))));
+        assert_eq!(ConfigDuration(Millis(0)).to_toml(), "\"0s\"");
     }
 
     #[test]
     fn a_shown_length_reads_back_as_itself() {
         for (given, shown) in [("60s", "1m"), ("90s", "90s"), ("1500ms", "1500ms"), ("48h", "2d")] {
-            let wait = Wait::from_text(given);
-            assert_eq!(wait.as_ref().map(Wait::to_toml), Ok(format!("\"{shown}\"")));
-            assert_eq!(wait, Wait::from_text(shown));
+            let wait = ConfigDuration::from_text(given);
+            assert_eq!(wait.as_ref().map(ConfigDuration::to_toml), Ok(format!("\"{shown}\"")));
+            assert_eq!(wait, ConfigDuration::from_text(shown));
         }
     }
 }

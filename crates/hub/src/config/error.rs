@@ -2,7 +2,7 @@
 
 /// Why the configuration cannot be used. The hub never starts with a partial one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ConfigError {
     /// The file is missing or cannot be opened.
     #[error("cannot read {path}: {why}")]
     Unreadable {
@@ -13,7 +13,7 @@ pub enum Problem {
     },
     /// The file is not valid TOML.
     #[error("{path} is not valid TOML: {why}")]
-    NotToml {
+    InvalidToml {
         /// The path as given.
         path: String,
         /// Line, column and what the parser expected there.
@@ -32,7 +32,7 @@ pub enum Problem {
     },
     /// The setting exists, but the value is invalid.
     #[error("`{key}` ({origin}): {found}; expected {expected}, for example `{example}`")]
-    BadValue {
+    InvalidValue {
         /// The key.
         key: String,
         /// The layer the value was given in.
@@ -48,19 +48,19 @@ pub enum Problem {
 
 /// All errors of a configuration, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct ConfigErrors(pub Vec<ConfigError>);
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigErrors {}
 
-impl std::fmt::Display for Problems {
+impl std::fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let lines: Vec<String> = self.0.iter().map(Problem::to_string).collect();
+        let lines: Vec<String> = self.0.iter().map(ConfigError::to_string).collect();
         f.write_str(&lines.join("\n"))
     }
 }
 
-impl From<Problem> for Problems {
-    fn from(problem: Problem) -> Self {
+impl From<ConfigError> for ConfigErrors {
+    fn from(problem: ConfigError) -> Self {
         Self(vec![problem])
     }
 }

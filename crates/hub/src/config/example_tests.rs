@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::{Loaded, Posture};
+use super::{LoadedConfig, Profile};
 
 fn path() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../rialto.example.toml"))
 }
 
-fn defaults() -> Loaded {
-    Loaded::from_layers(Posture::Serve, None, std::iter::empty(), &[]).expect("defaults are valid")
+fn defaults() -> LoadedConfig {
+    LoadedConfig::from_layers(Profile::Serve, None, std::iter::empty(), &[])
+        .expect("defaults are valid")
 }
 
 /// Every key of the example in order, and whether it is commented out.
@@ -35,13 +36,14 @@ fn keys_in_the_example() -> Vec<(String, bool)> {
 
 #[test]
 fn the_example_is_exactly_the_defaults_of_serve() {
-    let example = Loaded::load(Posture::Serve, Some(&path()), std::iter::empty(), &[]);
+    let example = LoadedConfig::load(Profile::Serve, Some(&path()), std::iter::empty(), &[]);
     assert_eq!(example.map(|loaded| loaded.config), Ok(defaults().config));
 }
 
 #[test]
 fn the_example_has_every_key_in_order_and_comments_out_only_the_unset() {
-    let keys = defaults().rows().iter().map(|r| (r.key.to_owned(), r.value == "unset")).collect();
+    let keys =
+        defaults().settings().iter().map(|r| (r.key.to_owned(), r.value == "unset")).collect();
     let keys: Vec<(String, bool)> = keys;
     assert_eq!(keys_in_the_example(), keys);
 }
@@ -54,9 +56,9 @@ fn the_commented_examples_work_when_uncommented() {
         let comment = format!("# {name} = \"");
         let line = text.lines().find_map(|line| line.strip_prefix(&comment)).unwrap_or_default();
         let flags = [(key.as_str(), line.trim_end_matches('"').to_owned())];
-        let loaded = Loaded::from_layers(Posture::Serve, None, std::iter::empty(), &flags);
+        let loaded = LoadedConfig::from_layers(Profile::Serve, None, std::iter::empty(), &flags);
         let shown = loaded.expect("the example is valid");
-        assert!(shown.rows().iter().any(|row| row.key == key && row.value != "unset"), "{key}");
+        assert!(shown.settings().iter().any(|row| row.key == key && row.value != "unset"), "{key}");
     }
 }
 

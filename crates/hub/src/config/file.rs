@@ -3,27 +3,27 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::error::Problem;
+use super::error::ConfigError;
 
 /// A file's text, and its name for error messages.
-pub struct Source {
+pub struct ConfigFile {
     pub name: String,
     pub text: String,
 }
 
-impl Source {
+impl ConfigFile {
     /// Reads a file that was named explicitly, so a missing file is an error.
-    pub fn read(path: &Path) -> Result<Self, Problem> {
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(Self { name, text }),
-            Err(fault) => Err(Problem::Unreadable { path: name, why: fault.to_string() }),
+            Err(fault) => Err(ConfigError::Unreadable { path: name, why: fault.to_string() }),
         }
     }
 
     /// Reads a file that may be missing. A file that exists but cannot be read is still an error,
     /// because it was put there on purpose.
-    pub fn read_if_there(path: &Path) -> Result<Option<Self>, Problem> {
+    pub fn read_if_exists(path: &Path) -> Result<Option<Self>, ConfigError> {
         match std::fs::metadata(path) {
             Err(fault) if fault.kind() == ErrorKind::NotFound => Ok(None),
             _ => Self::read(path).map(Some),
@@ -31,7 +31,7 @@ impl Source {
     }
 
     /// The line of the byte at `offset`, counted from 1.
-    pub fn line(&self, offset: usize) -> usize {
+    pub fn line_of_offset(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
     }
 }
@@ -43,20 +43,20 @@ mod tests {
     #[test]
     fn a_file_that_was_named_must_exist() {
         let missing = Path::new("no/such/rialto.toml");
-        let problem = Source::read(missing).err().map(|p| p.to_string()).unwrap_or_default();
+        let problem = ConfigFile::read(missing).err().map(|p| p.to_string()).unwrap_or_default();
         assert!(problem.starts_with("cannot read no/such/rialto.toml: "), "{problem}");
     }
 
     #[test]
     fn the_usual_file_is_read_only_if_there_is_one() {
-        assert!(matches!(Source::read_if_there(Path::new("no/such/rialto.toml")), Ok(None)));
+        assert!(matches!(ConfigFile::read_if_exists(Path::new("no/such/rialto.toml")), Ok(None)));
         let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        assert!(matches!(Source::read_if_there(&there), Ok(Some(_))));
+        assert!(matches!(ConfigFile::read_if_exists(&there), Ok(Some(_))));
     }
 
     #[test]
     fn a_usual_file_that_cannot_be_read_is_no_reason_to_go_on_without_it() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        assert!(Source::read_if_there(folder).is_err());
+        assert!(ConfigFile::read_if_exists(folder).is_err());
     }
 }

@@ -3,44 +3,44 @@
 //! Only `schema` names keys; everything else here is derived from it. What a value means to the hub
 //! is decided where it is used, not here.
 
+mod choices;
+mod duration;
+mod error;
+mod file;
 mod layers;
 mod names;
 mod numbers;
 mod origin;
-mod error;
 mod schema;
-mod file;
-mod duration;
 pub(crate) mod suggest;
 mod topics;
 mod value;
-mod choices;
 
 #[cfg(test)]
 mod example_tests;
 #[cfg(test)]
 mod tests;
 
-pub use names::{BaseUrl, HostName, ProcessId, RelayHost};
-pub use numbers::{Limit, Size};
-pub use error::{Problem, Problems};
-pub use schema::*;
-pub use duration::{Span, Wait};
-pub use topics::{TopicMap, Topics};
 pub use choices::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
+pub use duration::{ConfigDuration, NonZeroDuration};
+pub use error::{ConfigError, ConfigErrors};
+pub use names::{BaseUrl, HostName, ProcessId, RelayHost};
+pub use numbers::{ByteSize, Limit};
+pub use schema::*;
+pub use topics::{TopicMap, Topics};
 
 use std::path::Path;
 
+use file::ConfigFile;
 use layers::Layers;
 use serde::Serialize;
-use file::Source;
 
 /// The file that is read when no file is named.
-const FILE: &str = "rialto.toml";
+const FILE_NAME: &str = "rialto.toml";
 
 /// Which set of defaults the hub starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posture {
+pub enum Profile {
     /// `rialto serve`: everything is closed until the operator opens it.
     Serve,
     /// `rialto dev`: a temporary hub on the local machine, open for trying things out.
@@ -49,15 +49,15 @@ pub enum Posture {
 
 /// A configuration, and where each of its values came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The values in force.
     pub config: Config,
-    rows: Vec<Row>,
+    rows: Vec<EffectiveSetting>,
 }
 
 /// One line of `rialto config show --origin`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct EffectiveSetting {
     /// The key, such as `http.listen`.
     pub key: &'static str,
     /// The value in force as it is written in `rialto.toml`, or `unset`.
@@ -67,60 +67,60 @@ pub struct Row {
     pub origin: String,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Reads all layers. If no `file` is named, `./rialto.toml` is read if it exists. `flags` are
     /// pairs of key and value, such as `("http.listen", "0.0.0.0:7425")`.
     ///
     /// A value that a higher layer overrides is checked all the same, so that a flag cannot hide an
     /// invalid file.
     pub fn load(
-        posture: Posture,
+        posture: Profile,
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
-    ) -> Result<Self, Problems> {
+    ) -> Result<Self, ConfigErrors> {
         let source = match file {
-            Some(named) => Some(Source::read(named)?),
-            None => Source::read_if_there(Path::new(FILE))?,
+            Some(named) => Some(ConfigFile::read(named)?),
+            None => ConfigFile::read_if_exists(Path::new(FILE_NAME))?,
         };
         Self::from_layers(posture, source.as_ref(), env, flags)
     }
 
     /// Every key in force, in the order of `rialto.example.toml`.
-    pub fn rows(&self) -> &[Row] {
+    pub fn settings(&self) -> &[EffectiveSetting] {
         &self.rows
     }
 
     fn from_layers(
-        posture: Posture,
-        source: Option<&Source>,
+        posture: Profile,
+        source: Option<&ConfigFile>,
         env: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
-    ) -> Result<Self, Problems> {
+    ) -> Result<Self, ConfigErrors> {
         let mut layers = Layers::new(posture);
         if let Some(source) = source {
             layers.add_file(source);
         }
         layers.add_env(env);
         layers.add_flags(flags);
-        let config = Config::take(&mut layers);
+        let config = Config::resolve(&mut layers);
         let (rows, mut problems) = layers.finish();
         problems.extend(check_topics(&config, &rows));
         problems.extend(check_public_url(&config, &rows));
-        if problems.is_empty() { Ok(Self { config, rows }) } else { Err(Problems(problems)) }
+        if problems.is_empty() { Ok(Self { config, rows }) } else { Err(ConfigErrors(problems)) }
     }
 }
 
 /// Agents call the hub at its public URL, and a wildcard address cannot be called. The URL is never
 /// taken from the `Host` header of a request: a caller could then choose where other agents are
 /// sent.
-fn check_public_url(config: &Config, rows: &[Row]) -> Option<Problem> {
+fn check_public_url(config: &Config, rows: &[EffectiveSetting]) -> Option<ConfigError> {
     let address = config.http.listen;
     if !address.ip().to_canonical().is_unspecified() || config.http.public_url.is_some() {
         return None;
     }
     let key = "http.listen";
-    Some(Problem::BadValue {
+    Some(ConfigError::InvalidValue {
         key: key.to_owned(),
         origin: origin(rows, key),
         found: format!("{address} is a wildcard address that agents cannot call"),
@@ -129,17 +129,17 @@ fn check_public_url(config: &Config, rows: &[Row]) -> Option<Problem> {
     })
 }
 
-fn origin(rows: &[Row], key: &str) -> String {
+fn origin(rows: &[EffectiveSetting], key: &str) -> String {
     rows.iter().find(|row| row.key == key).map(|row| row.origin.clone()).unwrap_or_default()
 }
 
 /// A capability mapped to an unknown topic would silently never match.
-fn check_topics(config: &Config, rows: &[Row]) -> Option<Problem> {
+fn check_topics(config: &Config, rows: &[EffectiveSetting]) -> Option<ConfigError> {
     let topics = &config.clara.topics;
     let (_, topic) = config.bridge.topics.iter().find(|(_, topic)| !topics.contains(topic))?;
     let key = "bridge.topics";
     let known = topics.iter().collect::<Vec<_>>().join(", ");
-    Some(Problem::BadValue {
+    Some(ConfigError::InvalidValue {
         key: key.to_owned(),
         origin: origin(rows, key),
         found: format!("`{topic}` is not in clara.topics"),

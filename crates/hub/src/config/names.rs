@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use super::value::{Misfit, Setting, quoted};
+use super::value::{InvalidValue, Setting, quote_toml};
 
 /// Hosts reserved for the hub's bridges (relay 2.3, `agent_id`).
 const HOSTS_RESERVED: [&str; 7] =
@@ -41,12 +41,12 @@ macro_rules! names {
                 $example
             }
 
-            fn from_text(text: &str) -> Result<Self, Misfit> {
-                $read(text).map(Self).map_err(|wrong| Misfit::new(text, wrong))
+            fn from_text(text: &str) -> Result<Self, InvalidValue> {
+                $read(text).map(Self).map_err(|wrong| InvalidValue::new(text, wrong))
             }
 
             fn to_toml(&self) -> String {
-                quoted(self)
+                quote_toml(self)
             }
         }
     )+};
@@ -64,9 +64,9 @@ names! {
         "CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
 }
 
-type Wrong = &'static str;
+type InvalidReason = &'static str;
 
-fn base_url(text: &str) -> Result<String, Wrong> {
+fn base_url(text: &str) -> Result<String, InvalidReason> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let rest = rest.ok_or("begins with neither http:// nor https://")?.trim_end_matches('/');
     if rest.is_empty() || rest.starts_with([':', '/']) {
@@ -91,7 +91,7 @@ fn is_unspecified(host: &str) -> bool {
     address.is_some_and(|address: IpAddr| address.to_canonical().is_unspecified())
 }
 
-fn host_name(text: &str) -> Result<String, Wrong> {
+fn host_name(text: &str) -> Result<String, InvalidReason> {
     // Brackets and colons are needed for ports and IPv6 addresses.
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
     if text.is_empty() || !text.bytes().all(allowed) {
@@ -100,7 +100,7 @@ fn host_name(text: &str) -> Result<String, Wrong> {
     Ok(text.to_ascii_lowercase())
 }
 
-fn relay_host(text: &str) -> Result<String, Wrong> {
+fn relay_host(text: &str) -> Result<String, InvalidReason> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if text.is_empty() || text.len() > RELAY_HOST_MAX || !text.bytes().all(allowed) {
         return Err("is empty, too long or has a character that is not allowed");
@@ -114,7 +114,7 @@ fn relay_host(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
-fn process_id(text: &str) -> Result<String, Wrong> {
+fn process_id(text: &str) -> Result<String, InvalidReason> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if text.len() != PROCESS_ID_LENGTH || !text.bytes().all(allowed) {
         return Err("is not a process id");

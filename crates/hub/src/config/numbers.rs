@@ -8,20 +8,20 @@ use std::num::{NonZeroU32, NonZeroU64};
 use rialto_core::money::Credits;
 use toml::de::DeValue;
 
-use super::value::{Misfit, Setting, quoted};
+use super::value::{InvalidValue, Setting, quote_toml};
 
 /// Decimals a configured amount may have: the precision of a credit.
 const AMOUNT_DECIMALS: usize = 6;
 
 /// A number of bytes; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(NonZeroU64);
+pub struct ByteSize(NonZeroU64);
 
 /// A maximum count; 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(u32);
 
-impl Size {
+impl ByteSize {
     /// The size in bytes.
     pub const fn bytes(self) -> usize {
         self.0.get() as usize
@@ -35,7 +35,7 @@ impl Limit {
     }
 }
 
-impl Setting for Size {
+impl Setting for ByteSize {
     fn expected() -> String {
         "a whole number of bytes above zero".to_owned()
     }
@@ -44,14 +44,14 @@ impl Setting for Size {
         "1048576"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        digits(text)?;
-        let bytes: u64 = text.parse().map_err(|_| Misfit::new(text, "is too large"))?;
-        NonZeroU64::new(bytes).map(Self).ok_or_else(|| Misfit::new(text, "is zero"))
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        require_digits(text)?;
+        let bytes: u64 = text.parse().map_err(|_| InvalidValue::new(text, "is too large"))?;
+        NonZeroU64::new(bytes).map(Self).ok_or_else(|| InvalidValue::new(text, "is zero"))
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        Self::from_text(&bare_number(value)?)
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        Self::from_text(&read_bare_number(value)?)
     }
 
     fn to_toml(&self) -> String {
@@ -68,12 +68,12 @@ impl Setting for Limit {
         "600"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        count(text).map(Self)
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        parse_count(text).map(Self)
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        Self::from_text(&bare_number(value)?)
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        Self::from_text(&read_bare_number(value)?)
     }
 
     fn to_toml(&self) -> String {
@@ -90,12 +90,12 @@ impl Setting for NonZeroU32 {
         "16"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        Self::new(count(text)?).ok_or_else(|| Misfit::new(text, "is zero"))
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        Self::new(parse_count(text)?).ok_or_else(|| InvalidValue::new(text, "is zero"))
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        Self::from_text(&bare_number(value)?)
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        Self::from_text(&read_bare_number(value)?)
     }
 
     fn to_toml(&self) -> String {
@@ -112,31 +112,31 @@ impl Setting for Credits {
         "100.00"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        Self::parse(text, AMOUNT_DECIMALS).map_err(|why| Misfit::new(text, why))
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        Self::parse(text, AMOUNT_DECIMALS).map_err(|why| InvalidValue::new(text, why))
     }
 
     fn to_toml(&self) -> String {
-        quoted(self.text(2))
+        quote_toml(self.to_text(2))
     }
 }
 
-fn digits(text: &str) -> Result<(), Misfit> {
+fn require_digits(text: &str) -> Result<(), InvalidValue> {
     match text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Err(Misfit::new(text, "is not a whole number")),
+        true => Err(InvalidValue::new(text, "is not a whole number")),
         false => Ok(()),
     }
 }
 
-fn count(text: &str) -> Result<u32, Misfit> {
-    digits(text)?;
-    text.parse().map_err(|_| Misfit::new(text, "is larger than 4294967295"))
+fn parse_count(text: &str) -> Result<u32, InvalidValue> {
+    require_digits(text)?;
+    text.parse().map_err(|_| InvalidValue::new(text, "is larger than 4294967295"))
 }
 
 /// The decimal digits of a number; a file may write it in any base.
-fn bare_number(value: &DeValue<'_>) -> Result<String, Misfit> {
-    let number = value.as_integer().ok_or_else(|| Misfit::of_type(value))?;
+fn read_bare_number(value: &DeValue<'_>) -> Result<String, InvalidValue> {
+    let number = value.as_integer().ok_or_else(|| InvalidValue::wrong_type(value))?;
     i128::from_str_radix(number.as_str(), number.radix())
         .map(|number| number.to_string())
-        .map_err(|_| Misfit::new(number, "is too large"))
+        .map_err(|_| InvalidValue::new(number, "is too large"))
 }

@@ -27,7 +27,7 @@ pub enum Origin {
 
 impl Origin {
     /// The flag that sets `key`.
-    pub fn flag(key: &str) -> Self {
+    pub fn from_flag(key: &str) -> Self {
         match FLAGS.iter().find(|(of, _)| *of == key) {
             Some((_, flag)) => Self::Flag((*flag).to_owned()),
             None => Self::Flag(format!("--set {key}")),
@@ -36,7 +36,7 @@ impl Origin {
 
     /// An example line that sets `key` in this layer: `text` is the value on a command line, `toml`
     /// the value in a file.
-    pub fn example(&self, key: &str, text: &str, toml: &str) -> String {
+    pub fn example_line(&self, key: &str, text: &str, toml: &str) -> String {
         match self {
             Self::Env(variable) => format!("{variable}={text}"),
             Self::Flag(flag) if flag.starts_with("--set") => format!("{flag}={text}"),
@@ -49,9 +49,9 @@ impl Origin {
     }
 
     /// The name of `key` in this layer.
-    pub fn spelling(&self, key: &str) -> String {
+    pub fn key_name(&self, key: &str) -> String {
         match self {
-            Self::Env(_) => env_variable(key),
+            Self::Env(_) => variable_of_key(key),
             _ => key.to_owned(),
         }
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Origin {
 
 /// The key that an environment variable sets. `None` if it is not configuration, such as
 /// `RIALTO_HUB`, `RIALTO_KEY` and any other name without a double underscore.
-pub fn env_key(variable: &str) -> Option<String> {
+pub fn key_of_variable(variable: &str) -> Option<String> {
     let (section, key) = variable.strip_prefix(ENV_PREFIX)?.split_once(ENV_DOT)?;
     let key = format!("{section}.{key}");
     // Only the upper-case spelling is valid, so that no two variables can set the same key. Any
@@ -81,6 +81,6 @@ pub fn env_key(variable: &str) -> Option<String> {
     Some(if shouted { key.to_lowercase() } else { key.to_uppercase() })
 }
 
-fn env_variable(key: &str) -> String {
+fn variable_of_key(key: &str) -> String {
     format!("{ENV_PREFIX}{}", key.replacen('.', ENV_DOT, 1).to_uppercase())
 }

@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use rialto_core::money::Credits;
 
+use super::choices::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
+use super::duration::{ConfigDuration, NonZeroDuration};
 use super::layers::Layers;
 use super::names::{BaseUrl, HostName, ProcessId, RelayHost};
-use super::numbers::{Limit, Size};
-use super::duration::{Span, Wait};
+use super::numbers::{ByteSize, Limit};
 use super::topics::{TopicMap, Topics};
-use super::choices::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
 
 /// Turns the table below into one struct per section, one struct of all sections, and the function
 /// that fills them. A default is written like the value of an environment variable; `or` gives the
@@ -37,9 +37,9 @@ macro_rules! settings {
         })+
 
         impl Config {
-            pub(super) fn take(layers: &mut Layers<'_>) -> Self {
+            pub(super) fn resolve(layers: &mut Layers<'_>) -> Self {
                 Self {$($section: $Section {$(
-                    $key: layers.take(
+                    $key: layers.resolve(
                         concat!(stringify!($section), ".", stringify!($key)),
                         $serve,
                         settings!(@dev $($dev)?),
@@ -64,18 +64,18 @@ settings! {
         /// pages may call the hub (C13).
         allowed_hosts: Vec<HostName> = "";
         /// The largest request body; the relay has its own, smaller limit (C1).
-        body_limit: Size = "1048576";
+        body_limit: ByteSize = "1048576";
         /// How long a request's headers may take to arrive.
-        header_timeout: Span = "10s";
+        header_timeout: NonZeroDuration = "10s";
         /// How long a request's body may take to arrive.
-        body_timeout: Span = "30s";
+        body_timeout: NonZeroDuration = "30s";
         /// Minimum rate at which a body must arrive, in bytes per second; slower requests get a
         /// 408.
         min_body_bytes_per_second: Limit = "240";
         /// How long a body may fall behind that rate, which is also the longest pause.
-        body_grace: Span = "10s";
+        body_grace: NonZeroDuration = "10s";
         /// How long a connection may stay open without a request.
-        idle_timeout: Span = "60s";
+        idle_timeout: NonZeroDuration = "60s";
         /// Connections open at once.
         max_connections: NonZeroU32 = "10000";
         /// Connections open at once from one address.
@@ -110,7 +110,7 @@ settings! {
         wrong_keys_per_minute: Limit = "60";
         /// How long an agent that registered without proof is kept if it never authenticates;
         /// unset, it is kept forever.
-        unproven_ttl: Option<Span> = "";
+        unproven_ttl: Option<NonZeroDuration> = "";
         /// Unread messages in one inbox; notices about the agent's own jobs do not count.
         inbox_pending: Limit = "10000";
         /// Saved answers for the idempotency keys of one caller, each kept for a day.
@@ -135,7 +135,7 @@ settings! {
     reputation: Reputation {
         /// Minimum time a worker has a job before silence counts against it; a skill with a longer
         /// declared duration gets that duration. Set it lower only to test the formulas.
-        fair_time: Wait = "30s";
+        fair_time: ConfigDuration = "30s";
     }
 
     /// Outbound HTTP calls of the hub (C8).
@@ -143,9 +143,9 @@ settings! {
         /// Private networks that may be called, also over plain `http`.
         allow: Vec<IpNet> = "" or "127.0.0.0/8,::1/128";
         /// Total timeout of a call.
-        timeout: Span = "30s";
+        timeout: NonZeroDuration = "30s";
         /// Timeout for connecting.
-        connect_timeout: Span = "5s";
+        connect_timeout: NonZeroDuration = "5s";
         /// Connections open at once to one host.
         per_host: NonZeroU32 = "16";
         /// Calls to one host per minute; further calls wait.
@@ -155,9 +155,9 @@ settings! {
     /// How jobs are assigned and end.
     jobs: Jobs {
         /// How long an assigned worker may be silent; unset, each protocol has its own value.
-        lease: Option<Span> = "";
+        lease: Option<NonZeroDuration> = "";
         /// How long offers are collected before one is accepted.
-        auction_window: Wait = "2s";
+        auction_window: ConfigDuration = "2s";
         /// How many workers a job is assigned to before it fails.
         max_attempts: NonZeroU32 = "16";
     }
@@ -165,9 +165,9 @@ settings! {
     /// The registry protocol.
     registry: Registry {
         /// How long an agent counts as online after its last request.
-        heartbeat_ttl: Span = "90s";
+        heartbeat_ttl: NonZeroDuration = "90s";
         /// How long a synchronous request waits for the result before it answers `PENDING`.
-        sync_wait: Wait = "30s";
+        sync_wait: ConfigDuration = "30s";
         /// Which endpoint `/discover` shows for an agent.
         discover_endpoint: DiscoverEndpoint = "agent";
     }
@@ -181,7 +181,7 @@ settings! {
         /// The HTTP status of a failed delivery.
         failed_status: FailedStatus = "ok";
         /// How long an unread message is kept.
-        retention: Span = "30d";
+        retention: NonZeroDuration = "30d";
         /// Whether public records show the agents' endpoints.
         show_endpoints: bool = "false" or "true";
         /// Whether peers may submit messages without a key; they are marked as unverified.
@@ -191,9 +191,9 @@ settings! {
     /// The openclaw protocol.
     openclaw: Openclaw {
         /// The response time at which an agent's speed score reaches zero.
-        response_scale: Span = "10s";
+        response_scale: NonZeroDuration = "10s";
         /// How long a request waits for a human's approval.
-        approval_window: Span = "1h";
+        approval_window: NonZeroDuration = "1h";
     }
 
     /// The clara protocol.
@@ -210,17 +210,17 @@ settings! {
         /// Whether fees and rewards move credits.
         payments: bool = "true";
         /// How long a task may stay unfinished.
-        task_ttl: Span = "7d";
+        task_ttl: NonZeroDuration = "7d";
     }
 
     /// The agora protocol.
     agora: Agora {
         /// How far a message's timestamp may be from the hub's clock.
-        window: Span = "60s";
+        window: NonZeroDuration = "60s";
         /// How many providers a request without a receiver is sent to.
         fanout: NonZeroU32 = "8";
         /// How long a request without a timeout may take.
-        default_timeout: Span = "10m";
+        default_timeout: NonZeroDuration = "10m";
     }
 
     /// Jobs between different protocols.
@@ -242,9 +242,9 @@ settings! {
         /// The kind of store.
         backend: Backend = "sqlite";
         /// Memory for agents, open jobs and accounts, in bytes.
-        memory: Size = "1073741824";
+        memory: ByteSize = "1073741824";
         /// Memory for the rows of one owner, in bytes.
-        memory_per_owner: Size = "134217728";
+        memory_per_owner: ByteSize = "134217728";
     }
 }
 

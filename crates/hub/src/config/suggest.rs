@@ -7,7 +7,7 @@ const LETTERS_PER_MISTAKE: usize = 3;
 
 /// The known key nearest to `given`, if one is near enough. The right name in the wrong section, or
 /// in none, counts as one mistake.
-pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_key<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     let distance = |key: &str| {
         let moved = 1 + damerau_levenshtein(last_part(&given), last_part(key));
@@ -31,7 +31,7 @@ mod tests {
     const KNOWN: [&str; 4] = ["http.listen", "http.body_limit", "egress.timeout", "data.dir"];
 
     fn guess(given: &str) -> Option<&'static str> {
-        nearest(given, KNOWN.into_iter())
+        nearest_key(given, KNOWN.into_iter())
     }
 
     #[test]

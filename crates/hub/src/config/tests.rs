@@ -5,34 +5,34 @@ use std::path::Path;
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 
-use super::file::Source;
+use super::file::ConfigFile;
 use super::*;
 
 /// Loads from a file's text, variables and flags.
 fn load(
-    posture: Posture,
+    posture: Profile,
     text: &str,
     env: &[(&str, &str)],
     flags: &[(&str, &str)],
-) -> Result<Loaded, Problems> {
-    let source = Source { name: "rialto.toml".to_owned(), text: text.to_owned() };
+) -> Result<LoadedConfig, ConfigErrors> {
+    let source = ConfigFile { name: "rialto.toml".to_owned(), text: text.to_owned() };
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let flags: Vec<_> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
-    Loaded::from_layers(posture, Some(&source), env, &flags)
+    LoadedConfig::from_layers(posture, Some(&source), env, &flags)
 }
 
 fn config(text: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Config {
-    load(Posture::Serve, text, env, flags).expect("a valid configuration").config
+    load(Profile::Serve, text, env, flags).expect("a valid configuration").config
 }
 
 /// The message for a configuration that must not load.
 fn complaint(text: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
-    load(Posture::Serve, text, env, flags).expect_err("an invalid configuration").to_string()
+    load(Profile::Serve, text, env, flags).expect_err("an invalid configuration").to_string()
 }
 
 /// Value and origin of one key.
-fn row(loaded: &Loaded, key: &str) -> (String, String) {
-    let row = loaded.rows().iter().find(|row| row.key == key).expect("a known key");
+fn row(loaded: &LoadedConfig, key: &str) -> (String, String) {
+    let row = loaded.settings().iter().find(|row| row.key == key).expect("a known key");
     (row.value.clone(), row.origin.clone())
 }
 
@@ -53,7 +53,7 @@ fn each_value_tells_where_it_came_from() {
     let file = "# ours\n[agora]\n\nwindow = \"30s\"\n[jobs]\nlease = \"5m\"";
     let env = [("RIALTO_EGRESS__PER_HOST", "4")];
     let flags = [("data.dir", "/tmp/x"), ("log.level", "debug")];
-    let loaded = load(Posture::Dev, file, &env, &flags).expect("a valid configuration");
+    let loaded = load(Profile::Dev, file, &env, &flags).expect("a valid configuration");
     let is = |key, value: &str, origin: &str| {
         assert_eq!(row(&loaded, key), (value.to_owned(), origin.to_owned()));
     };
@@ -69,9 +69,9 @@ fn each_value_tells_where_it_came_from() {
 
 #[test]
 fn dev_differs_from_serve_only_where_the_book_says_so() {
-    let serve = load(Posture::Serve, "", &[], &[]).expect("valid defaults");
-    let dev = load(Posture::Dev, "", &[], &[]).expect("valid defaults");
-    let differing: Vec<_> = std::iter::zip(serve.rows(), dev.rows())
+    let serve = load(Profile::Serve, "", &[], &[]).expect("valid defaults");
+    let dev = load(Profile::Dev, "", &[], &[]).expect("valid defaults");
+    let differing: Vec<_> = std::iter::zip(serve.settings(), dev.settings())
         .filter(|(serve, dev)| serve != dev)
         .map(|(serve, dev)| (serve.key, serve.value.as_str(), dev.value.as_str()))
         .collect();
@@ -121,7 +121,7 @@ fn every_type_of_value_can_come_from_the_environment() {
         config.egress.allow.iter().map(|n| n.to_string()).next_back(),
         Some("::1/128".to_owned())
     );
-    assert_eq!(config.jobs.lease.map(Span::millis), Some(Millis(250)));
+    assert_eq!(config.jobs.lease.map(NonZeroDuration::millis), Some(Millis(250)));
     assert!(!config.clara.payments);
     assert!(config.clara.topics.contains("weather") && config.clara.topics.contains("nft"));
     assert_eq!(config.bridge.topics.get("forecast"), Some("weather"));
@@ -275,9 +275,9 @@ fn broken_toml_says_where() {
 #[test]
 fn a_named_file_that_is_missing_stops_everything() {
     let missing = Some(Path::new("no/such.toml"));
-    let problem = Loaded::load(Posture::Dev, missing, std::iter::empty(), &[]);
-    let Err(Problems(problems)) = problem else { panic!("there is no such file") };
-    assert!(matches!(&*problems, [Problem::Unreadable { path, .. }] if path == "no/such.toml"));
+    let problem = LoadedConfig::load(Profile::Dev, missing, std::iter::empty(), &[]);
+    let Err(ConfigErrors(problems)) = problem else { panic!("there is no such file") };
+    assert!(matches!(&*problems, [ConfigError::Unreadable { path, .. }] if path == "no/such.toml"));
 }
 
 #[test]
@@ -290,11 +290,11 @@ fn the_shown_url_follows_the_real_address_unless_one_is_set() {
 
 #[test]
 fn every_shown_value_reads_back_as_itself() {
-    for posture in [Posture::Serve, Posture::Dev] {
+    for posture in [Profile::Serve, Profile::Dev] {
         let loaded = load(posture, "", &[], &[]).expect("valid defaults");
-        let set = loaded.rows().iter().filter(|row| row.value != "unset");
+        let set = loaded.settings().iter().filter(|row| row.value != "unset");
         let text: String = set.map(|row| format!("{} = {}\n", row.key, row.value)).collect();
-        let again = load(Posture::Serve, &text, &[], &[]);
+        let again = load(Profile::Serve, &text, &[], &[]);
         assert_eq!(again.map(|again| again.config), Ok(loaded.config));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
-use super::value::{Misfit, Setting, from_inline, quoted};
+use super::value::{InvalidValue, Setting, parse_inline_toml, quote_toml};
 
 /// The topics of clara's specification (clara R3); they cannot be removed.
 const TOPICS_BASE: [&str; 4] = ["tweet", "discord", "telegram", "nft"];
@@ -30,7 +30,7 @@ impl Topics {
         self.0.iter().map(String::as_str)
     }
 
-    fn with(extra: Vec<Topic>) -> Self {
+    fn with_extra(extra: Vec<Topic>) -> Self {
         let mut topics = Self(TOPICS_BASE.map(str::to_owned).into());
         for Topic(topic) in extra {
             if !topics.contains(&topic) {
@@ -62,16 +62,16 @@ impl Setting for Topics {
         "tweet,discord,telegram,nft,weather"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        Vec::from_text(text).map(Self::with)
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        Vec::from_text(text).map(Self::with_extra)
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        Vec::from_toml(value).map(Self::with)
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        Vec::from_toml(value).map(Self::with_extra)
     }
 
     fn to_toml(&self) -> String {
-        format!("[{}]", self.iter().map(quoted).collect::<Vec<_>>().join(", "))
+        format!("[{}]", self.iter().map(quote_toml).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -85,23 +85,23 @@ impl Setting for TopicMap {
         "write_tweet=tweet"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         let pair = |pair: &str| {
             let (capability, topic) = pair
                 .split_once('=')
-                .ok_or_else(|| Misfit::new(pair, "is not of the form capability=topic"))?;
+                .ok_or_else(|| InvalidValue::new(pair, "is not of the form capability=topic"))?;
             let Topic(topic) = Topic::from_text(topic.trim())?;
             Ok((capability.trim().to_owned(), topic))
         };
         match text.trim() {
             "" => Ok(Self::default()),
-            table if table.starts_with('{') => from_inline(table),
+            table if table.starts_with('{') => parse_inline_toml(table),
             pairs => pairs.split(',').map(pair).collect::<Result<_, _>>().map(Self),
         }
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        let table = value.as_table().ok_or_else(|| Misfit::of_type(value))?;
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        let table = value.as_table().ok_or_else(|| InvalidValue::wrong_type(value))?;
         let pairs = table.iter().map(|(capability, topic)| {
             let Topic(topic) = Topic::from_toml(topic.get_ref())?;
             Ok((capability.get_ref().to_string(), topic))
@@ -110,7 +110,8 @@ impl Setting for TopicMap {
     }
 
     fn to_toml(&self) -> String {
-        let pair = |(capability, topic)| format!("{} = {}", quoted(capability), quoted(topic));
+        let pair =
+            |(capability, topic)| format!("{} = {}", quote_toml(capability), quote_toml(topic));
         match self.iter().map(pair).collect::<Vec<_>>().join(", ") {
             pairs if pairs.is_empty() => "{}".to_owned(),
             pairs => format!("{{ {pairs} }}"),
@@ -130,19 +131,19 @@ impl Setting for Topic {
         "tweet"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         if text.is_empty() || !text.bytes().all(allowed) {
-            return Err(Misfit::new(text, "is not a valid topic name"));
+            return Err(InvalidValue::new(text, "is not a valid topic name"));
         }
         if TOPICS_RESERVED.contains(&text) {
-            return Err(Misfit::new(text, "is reserved"));
+            return Err(InvalidValue::new(text, "is reserved"));
         }
         Ok(Self(text.to_owned()))
     }
 
     fn to_toml(&self) -> String {
-        quoted(&self.0)
+        quote_toml(&self.0)
     }
 }
 

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 /// A value, and why it is invalid for a setting.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Misfit(pub String);
+pub struct InvalidValue(pub String);
 
 /// A type a setting can have.
 pub trait Setting: Sized {
@@ -20,11 +20,11 @@ pub trait Setting: Sized {
     fn example() -> &'static str;
 
     /// Parses the text of a flag, an environment variable or a default.
-    fn from_text(text: &str) -> Result<Self, Misfit>;
+    fn from_text(text: &str) -> Result<Self, InvalidValue>;
 
     /// Parses a value of a file: text, unless the type has its own form in TOML.
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        let text = value.as_str().ok_or_else(|| Misfit::of_type(value))?;
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        let text = value.as_str().ok_or_else(|| InvalidValue::wrong_type(value))?;
         Self::from_text(text)
     }
 
@@ -32,14 +32,14 @@ pub trait Setting: Sized {
     fn to_toml(&self) -> String;
 }
 
-impl Misfit {
+impl InvalidValue {
     /// `found` is invalid, because it `is_wrong`.
     pub fn new(found: impl Display, is_wrong: impl Display) -> Self {
         Self(format!("`{found}` {is_wrong}"))
     }
 
     /// The value in the file has the wrong type.
-    pub fn of_type(value: &DeValue<'_>) -> Self {
+    pub fn wrong_type(value: &DeValue<'_>) -> Self {
         match value {
             DeValue::String(text) => Self(format!("`\"{text}\"` is text")),
             DeValue::Integer(number) => Self::new(number, "is a bare number"),
@@ -53,7 +53,7 @@ impl Misfit {
 }
 
 /// Text in the quotes and escapes of TOML.
-pub fn quoted(text: impl Display) -> String {
+pub fn quote_toml(text: impl Display) -> String {
     toml::Value::String(text.to_string()).to_string()
 }
 
@@ -66,12 +66,12 @@ impl Setting for bool {
         "true"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        text.parse().map_err(|_| Misfit::new(text, "is neither true nor false"))
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| InvalidValue::new(text, "is neither true nor false"))
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        value.as_bool().ok_or_else(|| Misfit::of_type(value))
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        value.as_bool().ok_or_else(|| InvalidValue::wrong_type(value))
     }
 
     fn to_toml(&self) -> String {
@@ -88,12 +88,12 @@ impl Setting for SocketAddr {
         "127.0.0.1:7425"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        text.parse().map_err(|_| Misfit::new(text, "is not of the form address:port"))
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| InvalidValue::new(text, "is not of the form address:port"))
     }
 
     fn to_toml(&self) -> String {
-        quoted(self)
+        quote_toml(self)
     }
 }
 
@@ -107,13 +107,15 @@ impl Setting for IpNet {
     }
 
     /// A bare address is a network of that one host.
-    fn from_text(text: &str) -> Result<Self, Misfit> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(Self::from));
-        network.map(|network| network.trunc()).map_err(|_| Misfit::new(text, "is not a network"))
+        network
+            .map(|network| network.trunc())
+            .map_err(|_| InvalidValue::new(text, "is not a network"))
     }
 
     fn to_toml(&self) -> String {
-        quoted(self)
+        quote_toml(self)
     }
 }
 
@@ -126,12 +128,12 @@ impl Setting for PathBuf {
         "/var/lib/rialto"
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
-        if text.is_empty() { Err(Misfit::new(text, "is empty")) } else { Ok(text.into()) }
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        if text.is_empty() { Err(InvalidValue::new(text, "is empty")) } else { Ok(text.into()) }
     }
 
     fn to_toml(&self) -> String {
-        quoted(self.display())
+        quote_toml(self.display())
     }
 }
 
@@ -145,11 +147,11 @@ impl<T: Setting> Setting for Option<T> {
         T::example()
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         if text.is_empty() { Ok(None) } else { T::from_text(text).map(Some) }
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
         if value.as_str() == Some("") { Ok(None) } else { T::from_toml(value).map(Some) }
     }
 
@@ -168,16 +170,16 @@ impl<T: Setting> Setting for Vec<T> {
         T::example()
     }
 
-    fn from_text(text: &str) -> Result<Self, Misfit> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         match text.trim() {
             "" => Ok(Self::new()),
-            list if list.starts_with('[') => from_inline(list),
+            list if list.starts_with('[') => parse_inline_toml(list),
             list => list.split(',').map(|item| T::from_text(item.trim())).collect(),
         }
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        let items = value.as_array().ok_or_else(|| Misfit::of_type(value))?;
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+        let items = value.as_array().ok_or_else(|| InvalidValue::wrong_type(value))?;
         items.iter().map(|item| T::from_toml(item.get_ref())).collect()
     }
 
@@ -187,7 +189,7 @@ impl<T: Setting> Setting for Vec<T> {
 }
 
 /// Parses inline TOML, for lists and tables in the environment.
-pub fn from_inline<T: Setting>(text: &str) -> Result<T, Misfit> {
-    let value = DeValue::parse(text).map_err(|_| Misfit::new(text, "is not valid TOML"))?;
+pub fn parse_inline_toml<T: Setting>(text: &str) -> Result<T, InvalidValue> {
+    let value = DeValue::parse(text).map_err(|_| InvalidValue::new(text, "is not valid TOML"))?;
     T::from_toml(value.get_ref())
 }

@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::connection::{Counter, attend};
-use super::layer::Fronted;
+use super::connection::{ConnectionServer, serve_connection};
+use super::layer::EdgeRouter;
+use super::overload::OverloadResponder;
 use super::peer::Peer;
-use super::overload::Refuser;
 use super::settings::Settings;
-use super::slots::Slots;
+use super::slots::ConnectionSlots;
 use crate::shutdown::Shutdown;
 use crate::telemetry::Metrics;
 
@@ -26,8 +26,8 @@ const BACKLOG: u32 = 1024;
 /// readers would use more memory than the hub's own limits allow (T45).
 const SEND_BUFFER: u32 = 128 << 10;
 /// Delay after a failed accept: first and longest.
-const PAUSE_MIN: Duration = Duration::from_millis(5);
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+const ACCEPT_BACKOFF_MIN: Duration = Duration::from_millis(5);
+const ACCEPT_BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// Listens on `address`.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -47,48 +47,49 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// rest. Every request carries `ConnectInfo<SocketAddr>`.
 pub async fn serve(
     listener: TcpListener,
-    fronted: Fronted,
+    fronted: EdgeRouter,
     settings: Settings,
     metrics: &Metrics,
     shutdown: Shutdown,
 ) {
-    take_all(listener, fronted, settings, metrics, shutdown).await;
+    run_accept_loop(listener, fronted, settings, metrics, shutdown).await;
 }
 
 /// Source of connections; a test has one that fails.
-pub(super) trait Door {
-    fn next(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send;
+pub(super) trait Listener {
+    fn accept_next(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send;
 }
 
-impl Door for TcpListener {
-    fn next(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send {
+impl Listener for TcpListener {
+    fn accept_next(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send {
         self.accept()
     }
 }
 
-pub(super) async fn take_all(
-    door: impl Door,
-    fronted: Fronted,
+pub(super) async fn run_accept_loop(
+    door: impl Listener,
+    fronted: EdgeRouter,
     settings: Settings,
     metrics: &Metrics,
     shutdown: Shutdown,
 ) {
-    let gauge = metrics.connections().clone();
-    let slots = Slots::new(settings.max_connections, settings.max_connections_per_address, gauge);
+    let gauge = metrics.connection_gauge().clone();
+    let slots =
+        ConnectionSlots::new(settings.max_connections, settings.max_connections_per_address, gauge);
     // Extra slots for health checks, used when all other slots are taken.
     let (most, of_one) = (settings.health_connections, settings.health_connections_per_address);
-    let kept = Slots::new(most, of_one, Gauge::default());
-    let refuser = Refuser::new();
+    let kept = ConnectionSlots::new(most, of_one, Gauge::default());
+    let refuser = OverloadResponder::new();
     let grace = settings.grace;
-    let health = Arc::new(Counter::for_health(fronted.clone(), &settings));
-    let counter = Arc::new(Counter::new(fronted, settings));
+    let health = Arc::new(ConnectionServer::for_health(fronted.clone(), &settings));
+    let counter = Arc::new(ConnectionServer::new(fronted, settings));
     let (stop, stopping) = watch::channel(false);
-    let mut pause = PAUSE_MIN;
+    let mut pause = ACCEPT_BACKOFF_MIN;
     loop {
         let next = tokio::select! {
             biased;
             () = shutdown.wait() => break,
-            next = door.next() => next,
+            next = door.accept_next() => next,
         };
         let (stream, address) = match next {
             Ok(next) => next,
@@ -101,20 +102,20 @@ pub(super) async fn take_all(
                     () = shutdown.wait() => break,
                     () = sleep(pause) => {}
                 }
-                pause = (pause * 2).min(PAUSE_MAX);
+                pause = (pause * 2).min(ACCEPT_BACKOFF_MAX);
                 continue;
             }
         };
-        pause = PAUSE_MIN;
+        pause = ACCEPT_BACKOFF_MIN;
         let peer = Peer::from(address);
-        let place = slots.take(peer).map(|slot| (slot, &counter));
-        match place.or_else(|| kept.take(peer).map(|slot| (slot, &health))) {
+        let place = slots.try_acquire(peer).map(|slot| (slot, &counter));
+        match place.or_else(|| kept.try_acquire(peer).map(|slot| (slot, &health))) {
             None => refuser.refuse(stream),
             Some((slot, counter)) => {
                 // Without it a small response waits for the peer's ACK of the previous one.
                 let _ = stream.set_nodelay(true);
                 let counter = Arc::clone(counter);
-                tokio::spawn(attend(counter, stream, address, slot, stopping.clone()));
+                tokio::spawn(serve_connection(counter, stream, address, slot, stopping.clone()));
             }
         }
     }

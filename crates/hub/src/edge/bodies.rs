@@ -16,85 +16,87 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::timeout;
 
-use super::connection_state::{Phase, Pulse};
+use super::connection_state::{ConnectionPhase, ConnectionState};
 
 /// How much of an unread body is drained before an error response. For more than that, closing the
 /// connection is cheaper.
-const UNREAD_MAX: usize = 64 << 10;
+const DRAIN_BYTES_MAX: usize = 64 << 10;
 /// How long draining may delay the error response.
-const UNREAD_TIME: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The body of a request.
-pub struct Arriving {
+pub struct RequestBody {
     /// `None` after it is dropped.
     body: Option<Incoming>,
-    pulse: Arc<Pulse>,
-    unread: Unread,
+    state: Arc<ConnectionState>,
+    unread: UnreadBody,
     ended: bool,
 }
 
 /// The unread rest of a request's body when its response is ready.
 #[derive(Clone, Default)]
-pub struct Unread(Arc<Mutex<Rest>>);
+pub struct UnreadBody(Arc<Mutex<UnreadState>>);
 
 #[derive(Default)]
-enum Rest {
+enum UnreadState {
     /// All of it was read, or the handler still has it.
     #[default]
     None,
     /// The handler dropped it.
-    Left(Incoming),
+    Remaining(Incoming),
     /// It cannot be read.
-    Broken,
+    Unreadable,
     /// The response is being sent, so a body dropped from now on is not drained.
     Answered,
 }
 
 /// The body of a response.
-pub struct Departing {
+pub struct ResponseBody {
     body: Body,
-    pulse: Arc<Pulse>,
-    endless: bool,
+    pulse: Arc<ConnectionState>,
+    is_event_stream: bool,
 }
 
-impl Arriving {
-    pub fn new(body: Incoming, pulse: Arc<Pulse>, unread: Unread) -> Self {
-        Self { ended: body.is_end_stream(), body: Some(body), pulse, unread }
+impl RequestBody {
+    pub fn new(body: Incoming, pulse: Arc<ConnectionState>, unread: UnreadBody) -> Self {
+        Self { ended: body.is_end_stream(), body: Some(body), state: pulse, unread }
     }
 }
 
-impl Unread {
+impl UnreadBody {
     /// Drains a short rest if draining is allowed (`may`). Returns whether another request can
     /// follow on the connection.
-    pub async fn read_up(&self, may: bool, pulse: &Pulse) -> bool {
-        let rest = std::mem::replace(&mut *self.rest(), Rest::Answered);
+    pub async fn drain(&self, may: bool, pulse: &ConnectionState) -> bool {
+        let rest = std::mem::replace(&mut *self.lock_state(), UnreadState::Answered);
         let all_read = match rest {
-            Rest::None => return true,
-            Rest::Left(body) if may => timeout(UNREAD_TIME, is_short(body)).await.unwrap_or(false),
-            Rest::Left(_) | Rest::Broken | Rest::Answered => false,
+            UnreadState::None => return true,
+            UnreadState::Remaining(body) if may => {
+                timeout(DRAIN_TIMEOUT, drain_if_short(body)).await.unwrap_or(false)
+            }
+            UnreadState::Remaining(_) | UnreadState::Unreadable | UnreadState::Answered => false,
         };
         if all_read {
-            pulse.leave_nothing();
+            pulse.mark_body_read();
         }
         all_read
     }
 
-    fn leave(&self, left: Rest) {
-        let mut rest = self.rest();
-        if matches!(*rest, Rest::None) {
+    fn set_state(&self, left: UnreadState) {
+        let mut rest = self.lock_state();
+        if matches!(*rest, UnreadState::None) {
             *rest = left;
         }
     }
 
-    fn rest(&self) -> std::sync::MutexGuard<'_, Rest> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, UnreadState> {
         // The value is replaced as a whole, so a poisoned lock is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads a body to its end; `false` if it is too long or fails.
-async fn is_short(mut body: Incoming) -> bool {
-    let mut left = UNREAD_MAX;
+async fn drain_if_short(mut body: Incoming) -> bool {
+    let mut left = DRAIN_BYTES_MAX;
     while body.size_hint().lower() <= left as u64 {
         let Some(frame) = body.frame().await else { return true };
         let Ok(frame) = frame else { return false };
@@ -105,14 +107,14 @@ async fn is_short(mut body: Incoming) -> bool {
     false
 }
 
-impl Departing {
+impl ResponseBody {
     /// `headers` are those of the response.
-    pub fn new(body: Body, headers: &HeaderMap, pulse: Arc<Pulse>) -> Self {
-        Self { endless: is_event_stream(headers), body, pulse }
+    pub fn new(body: Body, headers: &HeaderMap, pulse: Arc<ConnectionState>) -> Self {
+        Self { is_event_stream: is_event_stream(headers), body, pulse }
     }
 }
 
-impl HttpBody for Arriving {
+impl HttpBody for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -124,7 +126,7 @@ impl HttpBody for Arriving {
         let frame = ready!(Pin::new(&mut *body).poll_frame(context));
         self.ended = frame.is_none() || body.is_end_stream();
         if matches!(frame, Some(Err(_))) {
-            self.unread.leave(Rest::Broken);
+            self.unread.set_state(UnreadState::Unreadable);
         }
         Poll::Ready(frame)
     }
@@ -138,7 +140,7 @@ impl HttpBody for Arriving {
     }
 }
 
-impl HttpBody for Departing {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -148,7 +150,7 @@ impl HttpBody for Departing {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         // An event stream never ends by itself, and its reader can resume, so it may be cut at
         // shutdown. Any other body would look complete when it is not.
-        if self.endless && self.pulse.is_stopping() {
+        if self.is_event_stream && self.pulse.is_stopping() {
             return Poll::Ready(None);
         }
         Pin::new(&mut self.body).poll_frame(context)
@@ -163,18 +165,18 @@ impl HttpBody for Departing {
     }
 }
 
-impl Drop for Arriving {
+impl Drop for RequestBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take().filter(|_| !self.ended) {
-            self.pulse.leave_unread();
-            self.unread.leave(Rest::Left(body));
+            self.state.mark_body_unread();
+            self.unread.set_state(UnreadState::Remaining(body));
         }
     }
 }
 
-impl Drop for Departing {
+impl Drop for ResponseBody {
     fn drop(&mut self) {
-        self.pulse.enter(Phase::Waiting);
+        self.pulse.enter_phase(ConnectionPhase::Idle);
     }
 }
 

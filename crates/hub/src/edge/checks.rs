@@ -6,108 +6,120 @@ use axum::extract::ConnectInfo;
 use http::{HeaderName, HeaderValue, Method, Request, Version, header};
 use hyper::body::Body as HttpBody;
 
-use super::connection::Ambiguous;
+use super::connection::AmbiguousLength;
 use super::cors;
-use super::layer::Front;
-use super::path_policy::{Class, Kind, Pages, Trouble};
-use super::rate_limits::Caller;
+use super::layer::EdgeLayer;
+use super::path_policy::{AllowedOrigins, EdgeError, RateClass, RequestClass};
 use super::peer::Peer;
+use super::rate_limits::CallerIdentity;
 
 /// Where a browser request comes from: the same origin, the same site, another site, or no page at
 /// all (W3C Fetch Metadata).
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What to do with a request that passed all checks.
-pub enum Verdict {
+pub enum CheckResult {
     Pass,
     /// Answer a CORS preflight for this method.
     Preflight(Method),
 }
 
-impl Front {
+impl EdgeLayer {
     /// Checks access first, then form, then rate: a request that is refused anyway does not count
     /// against the rate limits.
-    pub(super) fn judge<B: HttpBody>(
+    pub(super) fn check_request<B: HttpBody>(
         &self,
         request: &Request<B>,
-        class: Class,
-        caller: Caller,
-    ) -> Result<Verdict, Trouble> {
+        class: RequestClass,
+        caller: CallerIdentity,
+    ) -> Result<CheckResult, EdgeError> {
         let host = host_of(request)?;
         let target = request.uri().authority().map(|authority| authority.as_str());
-        if !self.hosts.answers_to(host) || !target.is_none_or(|name| self.hosts.answers_to(name)) {
-            return Err(Trouble::WrongHost);
+        if !self.hosts.accepts_host(host)
+            || !target.is_none_or(|name| self.hosts.accepts_host(name))
+        {
+            return Err(EdgeError::WrongHost);
         }
         let path = request.uri().path();
-        if let Some(method) = cors::preflighted(request)
-            && self.is_shared(request, self.house.class(&method, path).pages)
+        if let Some(method) = cors::preflight_method(request)
+            && self.is_open_to_any_page(request, self.policy.classify(&method, path).origins)
         {
-            return Ok(Verdict::Preflight(method));
+            return Ok(CheckResult::Preflight(method));
         }
-        if !self.is_shared(request, class.pages) && !self.is_home(request, host) {
-            return Err(Trouble::ForeignOrigin);
+        if !self.is_open_to_any_page(request, class.origins) && !self.is_own_page(request, host) {
+            return Err(EdgeError::ForeignOrigin);
         }
-        if request.extensions().get::<Ambiguous>().is_some() {
+        if request.extensions().get::<AmbiguousLength>().is_some() {
             let what = "it has both Content-Length and Transfer-Encoding";
-            return Err(Trouble::Malformed { what });
+            return Err(EdgeError::Malformed { what });
         }
         let headers = request.headers();
         let plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
         if !headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
-            return Err(Trouble::Encoded);
+            return Err(EdgeError::EncodedBody);
         }
-        let limit = self.house.body_limit(path);
+        let limit = self.policy.body_limit(path);
         if request.body().size_hint().lower() > limit as u64 {
-            return Err(Trouble::TooLarge { limit });
+            return Err(EdgeError::TooLarge { limit });
         }
         // Health checks are allowed even for a caller that has read too much.
-        if !self.house.is_health(request.method(), path) {
-            self.limits.check(class.kind, caller)?;
+        if !self.policy.is_health_check(request.method(), path) {
+            self.limits.check(class.rate, caller)?;
         }
-        Ok(Verdict::Pass)
+        Ok(CheckResult::Pass)
     }
 
     /// The identity a request is counted under. The key is looked up only where it makes a
     /// difference.
-    pub(super) fn caller<B>(&self, request: &mut Request<B>, kind: Kind) -> Caller {
+    pub(super) fn identify_caller<B>(
+        &self,
+        request: &mut Request<B>,
+        kind: RateClass,
+    ) -> CallerIdentity {
         let peer = peer_of(request);
-        if !matches!(kind, Kind::Read | Kind::Write) {
-            return Caller { principal: None, peer };
+        if !matches!(kind, RateClass::Read | RateClass::Write) {
+            return CallerIdentity { principal: None, peer };
         }
         let mut extensions = std::mem::take(request.extensions_mut());
-        let principal = self.house.principal(request.headers(), &mut extensions);
+        let principal = self.policy.find_principal(request.headers(), &mut extensions);
         *request.extensions_mut() = extensions;
-        Caller { principal, peer }
+        CallerIdentity { principal, peer }
     }
 
     /// Whether any page may read the response, whatever its origin.
-    pub(super) fn is_shared<B>(&self, request: &Request<B>, pages: Pages) -> bool {
+    pub(super) fn is_open_to_any_page<B>(
+        &self,
+        request: &Request<B>,
+        pages: AllowedOrigins,
+    ) -> bool {
         match pages {
-            Pages::Any => true,
-            Pages::AnyIfPublished => host_of(request).is_ok_and(|host| {
+            AllowedOrigins::Any => true,
+            AllowedOrigins::AnyIfPublished => host_of(request).is_ok_and(|host| {
                 let named = request.headers().contains_key(header::ORIGIN);
-                self.hosts.is_published_as(host) || named && self.is_home(request, host)
+                self.hosts.is_public_host(host) || named && self.is_own_page(request, host)
             }),
-            Pages::Own => false,
+            AllowedOrigins::Own => false,
         }
     }
 
     /// Only browsers send these headers. For images, scripts and links they omit `Origin`, but
     /// `Sec-Fetch-Site` still says that the request comes from another site.
-    fn is_home<B>(&self, request: &Request<B>, host: &str) -> bool {
+    fn is_own_page<B>(&self, request: &Request<B>, host: &str) -> bool {
         let headers = request.headers();
         let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
         if origins.peek().is_none() {
             let own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
             return headers.get_all(FETCH_SITE).iter().all(own);
         }
-        origins.all(|origin| origin.to_str().is_ok_and(|origin| self.hosts.is_home(origin, host)))
+        origins.all(|origin| {
+            origin.to_str().is_ok_and(|origin| self.hosts.is_own_origin(origin, host))
+        })
     }
 }
 
 /// RFC 9112 section 3.2: exactly one `Host`; only an HTTP/1.0 request may have none.
-fn host_of<B>(request: &Request<B>) -> Result<&str, Trouble> {
-    let malformed = |what| Trouble::Malformed { what };
+fn host_of<B>(request: &Request<B>) -> Result<&str, EdgeError> {
+    let malformed = |what| EdgeError::Malformed { what };
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| malformed("its Host is not valid text")),

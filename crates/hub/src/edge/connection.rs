@@ -20,70 +20,70 @@ use tokio::time::sleep;
 use tower::Service;
 use tracing::debug;
 
-use super::bodies::{Arriving, Departing, Unread};
-use super::framing::is_ambiguous;
-use super::layer::Fronted;
-use super::socket::Line;
-use super::idle_timer::Patience;
-use super::connection_state::{HEAD_MAX, Phase, Pulse};
+use super::bodies::{RequestBody, ResponseBody, UnreadBody};
+use super::connection_state::{ConnectionPhase, ConnectionState, HEAD_BYTES_MAX};
+use super::framing::has_content_length;
+use super::idle_timer::IdleTimer;
+use super::layer::EdgeRouter;
 use super::settings::Settings;
-use super::slots::Slot;
+use super::slots::ConnectionSlot;
+use super::socket::ConnectionSocket;
 
 /// Buffer size per connection and direction.
 const BUFFER_MAX: usize = 64 << 10;
 
 /// Marks a request whose head gives the length of its body in two ways.
 #[derive(Clone, Copy, Debug)]
-pub struct Ambiguous;
+pub struct AmbiguousLength;
 
 /// State shared by all connections of a hub.
-pub struct Counter {
+pub struct ConnectionServer {
     pub settings: Settings,
     http: http1::Builder,
-    fronted: Fronted,
+    router: EdgeRouter,
     health_only: bool,
 }
 
-impl Counter {
-    pub fn new(fronted: Fronted, settings: Settings) -> Self {
+impl ConnectionServer {
+    pub fn new(fronted: EdgeRouter, settings: Settings) -> Self {
         let mut http = http1::Builder::new();
         // The number of headers stays at hyper's default of 100: setting even the same number would
         // move them off the stack. Its header timer is off because `IdleTimer` can tell waiting
         // from sending.
-        http.max_header_size(HEAD_MAX).max_buf_size(BUFFER_MAX).header_read_timeout(None);
-        Self { settings, http, fronted, health_only: false }
+        http.max_header_size(HEAD_BYTES_MAX).max_buf_size(BUFFER_MAX).header_read_timeout(None);
+        Self { settings, http, router: fronted, health_only: false }
     }
 
     /// Serves health checks only, one request per connection.
-    pub fn for_health(fronted: Fronted, settings: &Settings) -> Self {
+    pub fn for_health(fronted: EdgeRouter, settings: &Settings) -> Self {
         let mut counter = Self::new(fronted, settings.for_health());
         counter.http.keep_alive(false);
         counter.health_only = true;
         counter
     }
 
-    fn serves<B>(&self, request: &Request<B>) -> bool {
-        let house = &self.fronted.front.house;
-        !self.health_only || house.is_health(request.method(), request.uri().path())
+    fn accepts_request<B>(&self, request: &Request<B>) -> bool {
+        let house = &self.router.front.policy;
+        !self.health_only || house.is_health_check(request.method(), request.uri().path())
     }
 }
 
 /// Serves a connection until it ends, times out or `stop` becomes true. Its memory is freed
 /// afterwards.
-pub async fn attend(
-    counter: Arc<Counter>,
+pub async fn serve_connection(
+    counter: Arc<ConnectionServer>,
     stream: TcpStream,
     peer: SocketAddr,
-    slot: Slot,
+    slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
 ) {
-    let pulse = Arc::new(Pulse::default());
-    let line = TokioIo::new(Line::new(stream, Arc::clone(&pulse), slot));
-    let service = service_fn(|request| answer(&counter, request, peer, &pulse));
+    let pulse = Arc::new(ConnectionState::default());
+    let line = TokioIo::new(ConnectionSocket::new(stream, Arc::clone(&pulse), slot));
+    let service = service_fn(|request| answer_request(&counter, request, peer, &pulse));
     let connection = counter.http.serve_connection(line, service).with_upgrades();
 
     let mut connection = pin!(connection);
-    let mut patience = Patience::new(&counter.settings);
+    let mut patience = IdleTimer::new(&counter.settings);
     let mut timer = pin!(sleep(counter.settings.header_timeout));
     // The receiver lives as long as the connection: the accept loop counts receivers to know how
     // many connections are left.
@@ -96,47 +96,47 @@ pub async fn attend(
                 return Poll::Ready(Some(ended));
             }
             if pulse.is_stopping() || stopped.as_mut().poll(context).is_pending() {
-                return patience.poll(pulse.beat(), timer.as_mut(), context).map(|()| None);
+                return patience.poll(pulse.snapshot(), timer.as_mut(), context).map(|()| None);
             }
-            pulse.stop();
-            patience.hurry();
+            pulse.begin_stop();
+            patience.begin_shutdown();
             connection.as_mut().graceful_shutdown();
         }
     });
     match ended.await {
         Some(Ok(())) => {}
         Some(Err(error)) => debug!(%error, "connection failed"),
-        None => debug!(phase = ?pulse.beat().phase(), "connection timed out"),
+        None => debug!(phase = ?pulse.snapshot().phase(), "connection timed out"),
     }
 }
 
-fn answer(
-    counter: &Counter,
+fn answer_request(
+    counter: &ConnectionServer,
     mut request: Request<Incoming>,
     peer: SocketAddr,
-    pulse: &Arc<Pulse>,
-) -> impl Future<Output = Result<http::Response<Departing>, Infallible>> + use<> {
-    let fronted = &counter.fronted;
-    pulse.enter(Phase::Busy);
+    pulse: &Arc<ConnectionState>,
+) -> impl Future<Output = Result<http::Response<ResponseBody>, Infallible>> + use<> {
+    let fronted = &counter.router;
+    pulse.enter_phase(ConnectionPhase::Responding);
     request.extensions_mut().insert(ConnectInfo(peer));
     let head = pulse.take_head();
-    if request.headers().contains_key(header::TRANSFER_ENCODING) && is_ambiguous(&head) {
-        request.extensions_mut().insert(Ambiguous);
+    if request.headers().contains_key(header::TRANSFER_ENCODING) && has_content_length(&head) {
+        request.extensions_mut().insert(AmbiguousLength);
     }
-    if let Some(path) = fronted.front.house.tidied(request.uri().path())
+    if let Some(path) = fronted.front.policy.normalized_path(request.uri().path())
         && let Some(uri) = with_path(request.uri(), &path)
     {
         *request.uri_mut() = uri;
     }
-    let unread = Unread::default();
+    let unread = UnreadBody::default();
     // Reading the body of an `Expect: 100-continue` request would send the 100 response.
     let waits = request.headers().contains_key(header::EXPECT);
-    let request = request.map(|body| Arriving::new(body, Arc::clone(pulse), unread.clone()));
-    let response = if !counter.serves(&request) {
-        Either::Left(ready(Ok(fronted.front.turn_away(&request))))
+    let request = request.map(|body| RequestBody::new(body, Arc::clone(pulse), unread.clone()));
+    let response = if !counter.accepts_request(&request) {
+        Either::Left(ready(Ok(fronted.front.refuse_non_health(&request))))
     } else {
-        Either::Right(match fronted.front.express(&request) {
-            Some(express) => Either::Left(fronted.front.clone().hurry(express, request)),
+        Either::Right(match fronted.front.fast_route(&request) {
+            Some(express) => Either::Left(fronted.front.clone().serve_fast_route(express, request)),
             None => Either::Right(fronted.router.clone().call(request)),
         })
     };
@@ -147,10 +147,10 @@ fn answer(
             matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT);
         // Tells the client that the connection closes; otherwise it would send its next request on
         // it.
-        if !unread.read_up(!given_up && !waits, &pulse).await {
+        if !unread.drain(!given_up && !waits, &pulse).await {
             head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        let body = Departing::new(body, &head.headers, pulse);
+        let body = ResponseBody::new(body, &head.headers, pulse);
         Ok(http::Response::from_parts(head, body))
     }
 }

@@ -8,19 +8,19 @@ use std::sync::{Mutex, PoisonError};
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ConnectionPhase {
     /// A request's head is arriving, or the first one has not begun.
     Head,
     /// A request is being answered.
-    Busy,
+    Responding,
     /// Waiting for the next request.
-    Waiting,
+    Idle,
     /// The response is sent; further input is discarded.
-    Leaving,
+    Closing,
 }
 
 /// The largest request head. Keys, cursors and trace headers need a tenth of it.
-pub const HEAD_MAX: usize = 32 << 10;
+pub const HEAD_BYTES_MAX: usize = 32 << 10;
 
 const PHASE: u32 = 0b011;
 const STALLED: u32 = 0b100;
@@ -29,25 +29,25 @@ const STEP: u32 = 0b1000;
 /// The state at one moment and a count of the changes so far: two snapshots are equal only if
 /// nothing changed in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat(u32);
+pub struct StateSnapshot(u32);
 
 /// Shared by all parts of one connection.
 #[derive(Debug, Default)]
-pub struct Pulse {
-    beat: AtomicU32,
+pub struct ConnectionState {
+    snapshot: AtomicU32,
     /// The raw bytes of the head that is arriving, and what came with it.
     head: Mutex<Vec<u8>>,
     unread: AtomicBool,
     stopping: AtomicBool,
 }
 
-impl Beat {
-    pub fn phase(self) -> Phase {
+impl StateSnapshot {
+    pub fn phase(self) -> ConnectionPhase {
         match self.0 & PHASE {
-            0 => Phase::Head,
-            1 => Phase::Busy,
-            2 => Phase::Waiting,
-            _ => Phase::Leaving,
+            0 => ConnectionPhase::Head,
+            1 => ConnectionPhase::Responding,
+            2 => ConnectionPhase::Idle,
+            _ => ConnectionPhase::Closing,
         }
     }
 
@@ -57,39 +57,39 @@ impl Beat {
     }
 }
 
-impl Pulse {
-    pub fn beat(&self) -> Beat {
-        Beat(self.beat.load(Relaxed))
+impl ConnectionState {
+    pub fn snapshot(&self) -> StateSnapshot {
+        StateSnapshot(self.snapshot.load(Relaxed))
     }
 
-    pub fn enter(&self, phase: Phase) {
+    pub fn enter_phase(&self, phase: ConnectionPhase) {
         self.change(PHASE, phase as u32);
-        if phase == Phase::Busy {
+        if phase == ConnectionPhase::Responding {
             self.unread.store(false, Relaxed);
         }
     }
 
-    pub fn stall(&self) {
-        if !self.beat().is_stalled() {
+    pub fn mark_stalled(&self) {
+        if !self.snapshot().is_stalled() {
             self.change(STALLED, STALLED);
         }
     }
 
-    pub fn flow(&self) {
-        if self.beat().is_stalled() {
+    pub fn mark_flowing(&self) {
+        if self.snapshot().is_stalled() {
             self.change(STALLED, 0);
         }
     }
 
     /// Appends to the head that is arriving; bytes beyond the limit are dropped.
-    pub fn keep_head(&self, bytes: &[u8]) {
+    pub fn append_head(&self, bytes: &[u8]) {
         let mut head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = HEAD_MAX.saturating_sub(head.len()).min(bytes.len());
+        let room = HEAD_BYTES_MAX.saturating_sub(head.len()).min(bytes.len());
         head.extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
 
     /// Whether part of a head has arrived that is not yet a request.
-    pub fn has_head(&self) -> bool {
+    pub fn has_partial_head(&self) -> bool {
         !self.head.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
@@ -100,21 +100,21 @@ impl Pulse {
     }
 
     /// The request's body was dropped before its end.
-    pub fn leave_unread(&self) {
+    pub fn mark_body_unread(&self) {
         self.unread.store(true, Relaxed);
     }
 
     /// The rest of that body was read after all.
-    pub fn leave_nothing(&self) {
+    pub fn mark_body_read(&self) {
         self.unread.store(false, Relaxed);
     }
 
     /// Whether the rest of that body may still arrive.
-    pub fn is_unread(&self) -> bool {
+    pub fn has_unread_body(&self) -> bool {
         self.unread.load(Relaxed)
     }
 
-    pub fn stop(&self) {
+    pub fn begin_stop(&self) {
         self.stopping.store(true, Relaxed);
     }
 
@@ -123,8 +123,8 @@ impl Pulse {
     }
 
     fn change(&self, mask: u32, bits: u32) {
-        let Beat(was) = self.beat();
-        self.beat.store(((was & !mask) | bits).wrapping_add(STEP), Relaxed);
+        let StateSnapshot(was) = self.snapshot();
+        self.snapshot.store(((was & !mask) | bits).wrapping_add(STEP), Relaxed);
     }
 }
 
@@ -134,41 +134,41 @@ mod tests {
 
     #[test]
     fn every_change_is_seen_even_if_it_led_back() {
-        let pulse = Pulse::default();
-        pulse.enter(Phase::Waiting);
-        let before = pulse.beat();
-        pulse.enter(Phase::Busy);
-        pulse.enter(Phase::Waiting);
-        assert_eq!(pulse.beat().phase(), Phase::Waiting);
-        assert_ne!(pulse.beat(), before);
+        let pulse = ConnectionState::default();
+        pulse.enter_phase(ConnectionPhase::Idle);
+        let before = pulse.snapshot();
+        pulse.enter_phase(ConnectionPhase::Responding);
+        pulse.enter_phase(ConnectionPhase::Idle);
+        assert_eq!(pulse.snapshot().phase(), ConnectionPhase::Idle);
+        assert_ne!(pulse.snapshot(), before);
     }
 
     #[test]
     fn a_head_is_kept_until_it_is_taken_and_never_more_of_it_than_fits() {
-        let pulse = Pulse::default();
-        pulse.keep_head(b"GET");
-        pulse.keep_head(b" /");
-        assert!(pulse.has_head());
+        let pulse = ConnectionState::default();
+        pulse.append_head(b"GET");
+        pulse.append_head(b" /");
+        assert!(pulse.has_partial_head());
         assert_eq!(pulse.take_head(), b"GET /");
-        assert!(!pulse.has_head());
-        pulse.keep_head(&[b'x'; HEAD_MAX - 1]);
-        pulse.keep_head(b"yz");
+        assert!(!pulse.has_partial_head());
+        pulse.append_head(&[b'x'; HEAD_BYTES_MAX - 1]);
+        pulse.append_head(b"yz");
         let head = pulse.take_head();
-        assert_eq!((head.len(), head.last()), (HEAD_MAX, Some(&b'y')));
+        assert_eq!((head.len(), head.last()), (HEAD_BYTES_MAX, Some(&b'y')));
     }
 
     #[test]
     fn a_stall_lasts_until_something_flows_whatever_the_phase() {
-        let pulse = Pulse::default();
-        pulse.enter(Phase::Busy);
-        pulse.stall();
-        let stalled = pulse.beat();
-        pulse.stall();
-        assert_eq!(pulse.beat(), stalled);
-        pulse.enter(Phase::Waiting);
-        assert!(pulse.beat().is_stalled());
-        pulse.flow();
-        assert!(!pulse.beat().is_stalled());
-        assert_eq!(pulse.beat().phase(), Phase::Waiting);
+        let pulse = ConnectionState::default();
+        pulse.enter_phase(ConnectionPhase::Responding);
+        pulse.mark_stalled();
+        let stalled = pulse.snapshot();
+        pulse.mark_stalled();
+        assert_eq!(pulse.snapshot(), stalled);
+        pulse.enter_phase(ConnectionPhase::Idle);
+        assert!(pulse.snapshot().is_stalled());
+        pulse.mark_flowing();
+        assert!(!pulse.snapshot().is_stalled());
+        assert_eq!(pulse.snapshot().phase(), ConnectionPhase::Idle);
     }
 }

@@ -13,7 +13,7 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 /// The method a CORS preflight asks about.
-pub fn preflighted<B>(request: &Request<B>) -> Option<Method> {
+pub fn preflight_method<B>(request: &Request<B>) -> Option<Method> {
     if request.method() != Method::OPTIONS {
         return None;
     }
@@ -22,11 +22,11 @@ pub fn preflighted<B>(request: &Request<B>) -> Option<Method> {
 }
 
 /// Allows a page to send `method` with any header except `Authorization`, which `*` does not cover.
-pub fn preflight(method: &Method) -> Response<Body> {
+pub fn preflight_response(method: &Method) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    allow(headers);
+    allow_any_origin(headers);
     if let Ok(method) = HeaderValue::from_str(method.as_str()) {
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, method);
     }
@@ -36,6 +36,6 @@ pub fn preflight(method: &Method) -> Response<Body> {
 }
 
 /// Allows every page to read the response.
-pub fn allow(headers: &mut HeaderMap) {
+pub fn allow_any_origin(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
 }

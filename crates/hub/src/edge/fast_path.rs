@@ -18,41 +18,41 @@ use http_body_util::BodyExt;
 use hyper::body::Body as HttpBody;
 use tracing::error;
 
-use super::bodies::Arriving;
-use super::checks::Verdict;
-use super::layer::{Front, Visit, text_of};
-use super::path_policy::{Class, Kind, Pages, Trouble};
-use super::limited_body::Intake;
+use super::bodies::RequestBody;
+use super::checks::CheckResult;
+use super::layer::{EdgeLayer, RequestInfo, panic_text};
+use super::limited_body::LimitedBody;
+use super::path_policy::{AllowedOrigins, EdgeError, RateClass, RequestClass};
 use super::request_id::RequestId;
 use super::trace;
-use super::wrong_keys::Shower;
-use crate::telemetry::{Route, Verb};
+use super::wrong_keys::CredentialSender;
+use crate::telemetry::{MethodLabel, RouteLabel};
 
 /// A body that is read when it is awaited.
-pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
+pub type BodyFuture = Pin<Box<dyn Future<Output = Result<Bytes, EdgeError>> + Send>>;
 
 /// A response that is being computed.
-pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// Handles a request, given its head and its body.
-pub type Serve = dyn Fn(Parts, Reading) -> Answering + Send + Sync;
+pub type FastHandler = dyn Fn(Parts, BodyFuture) -> ResponseFuture + Send + Sync;
 
 /// A handler that is called without the router.
 #[derive(Clone)]
-pub struct Express {
+pub struct FastRoute {
     /// The route label for metrics and logs.
     pub route: Arc<str>,
     /// Its rate class.
-    pub kind: Kind,
+    pub rate: RateClass,
     /// Requests with one of these headers take the normal path.
-    pub unless: &'static [&'static str],
-    pub serve: Arc<Serve>,
+    pub excluded_headers: &'static [&'static str],
+    pub handler: Arc<FastHandler>,
 }
 
-impl Front {
+impl EdgeLayer {
     /// The fast route of a request, if it has one and the request needs no special treatment.
-    pub(super) fn express(&self, request: &Request<Arriving>) -> Option<Express> {
-        let express = self.house.express(request.method(), request.uri().path())?;
+    pub(super) fn fast_route(&self, request: &Request<RequestBody>) -> Option<FastRoute> {
+        let express = self.policy.fast_routes(request.method(), request.uri().path())?;
         let headers = request.headers();
         let odd = request.uri().query().is_some()
             || headers.contains_key(header::TRANSFER_ENCODING)
@@ -60,55 +60,56 @@ impl Front {
             // A client that sends `Expect` must learn about an invalid key before it sends the
             // body.
             || headers.contains_key(header::EXPECT)
-            || express.unless.iter().any(|name| headers.contains_key(*name));
+            || express.excluded_headers.iter().any(|name| headers.contains_key(*name));
         (!odd && request.body().size_hint().exact().is_some()).then_some(express)
     }
 
     /// Answers a request on the fast path.
-    pub(super) async fn hurry(
+    pub(super) async fn serve_fast_route(
         self: Arc<Self>,
-        express: Express,
-        mut request: Request<Arriving>,
+        express: FastRoute,
+        mut request: Request<RequestBody>,
     ) -> Result<Response<Body>, Infallible> {
-        let visit = Visit {
+        let visit = RequestInfo {
             began: Instant::now(),
-            verb: Verb::from(request.method()),
-            route: Route::named(express.route.clone()),
-            shared: false,
-            id: RequestId::of(request.headers(), &self.request_ids),
+            method: MethodLabel::from(request.method()),
+            route: RouteLabel::from_template(express.route.clone()),
+            open_to_any_page: false,
+            id: RequestId::from_headers(request.headers(), &self.request_ids),
         };
-        let class = Class { pages: Pages::Own, kind: express.kind };
-        let caller = self.caller(&mut request, class.kind);
-        let (verdict, shower) = (self.judge(&request, class, caller), Shower::of(&request));
+        let class = RequestClass { origins: AllowedOrigins::Own, rate: express.rate };
+        let caller = self.identify_caller(&mut request, class.rate);
+        let (verdict, shower) =
+            (self.check_request(&request, class, caller), CredentialSender::from_request(&request));
         let (mut head, body) = request.into_parts();
         let uri = std::mem::take(&mut head.uri);
         let passed = match verdict {
-            Ok(Verdict::Pass) => Ok(()),
+            Ok(CheckResult::Pass) => Ok(()),
             // Only OPTIONS requests are preflights, and none has a fast route.
-            Ok(Verdict::Preflight(_)) => Err(Trouble::Broken),
+            Ok(CheckResult::Preflight(_)) => Err(EdgeError::Internal),
             Err(trouble) => Err(trouble),
         };
         let response = match passed {
             Ok(()) => {
-                let limit = self.house.body_limit(uri.path());
-                let (intake, _) = Intake::new(body, limit, self.tempo);
-                let body: Reading = Box::pin(whole(intake));
-                let answer = (express.serve)(head, body);
+                let limit = self.policy.body_limit(uri.path());
+                let (intake, _) = LimitedBody::new(body, limit, self.body_rate_limits);
+                let body: BodyFuture = Box::pin(read_body(intake));
+                let answer = (express.handler)(head, body);
                 let answer = AssertUnwindSafe(answer).catch_unwind();
                 answer.await.unwrap_or_else(|panic| {
-                    error!(request_id = %visit.id, what = text_of(&panic), "handler panicked");
-                    self.refuse(&uri, Trouble::Broken)
+                    error!(request_id = %visit.id, what = panic_text(&panic), "handler panicked");
+                    self.error_response(&uri, EdgeError::Internal)
                 })
             }
-            Err(trouble) => self.refuse(&uri, trouble),
+            Err(trouble) => self.error_response(&uri, trouble),
         };
-        let response = self.doubt(shower, (&uri, &visit.route), response);
-        Ok(self.complete(visit, response))
+        let response = self.count_refused_key(shower, (&uri, &visit.route), response);
+        Ok(self.finish_response(visit, response))
     }
 }
 
 /// Reads a body whose length is declared and within the limit.
-async fn whole(mut body: Intake<Arriving>) -> Result<Bytes, Trouble> {
+async fn read_body(mut body: LimitedBody<RequestBody>) -> Result<Bytes, EdgeError> {
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame?.into_data() else {

@@ -12,7 +12,7 @@ const LENGTH: &[u8] = b"content-length:";
 
 /// Whether a head with a chunked body also has a `Content-Length`. Bytes after the head are
 /// ignored.
-pub fn is_ambiguous(bytes: &[u8]) -> bool {
+pub fn has_content_length(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     // Empty lines before a request are ignored; the first empty line after it ends the head.
     let mut head = lines.skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty());
@@ -33,7 +33,7 @@ mod tests {
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\ncontent-LENGTH:3\r\n\r\nabc",
             "\r\n\nPOST / HTTP/1.1\nTransfer-Encoding: chunked\nContent-Length:\n\n",
         ] {
-            assert!(is_ambiguous(head.as_bytes()), "{head}");
+            assert!(has_content_length(head.as_bytes()), "{head}");
         }
     }
 
@@ -46,7 +46,7 @@ mod tests {
             "POST / HTTP/1.1\r\nX-Content-Length: 3\r\nContent-Length-X: 3\r\n\r\n",
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nContent-Length: 3\r\n",
         ] {
-            assert!(!is_ambiguous(head.as_bytes()), "{head}");
+            assert!(!has_content_length(head.as_bytes()), "{head}");
         }
     }
 }

@@ -9,17 +9,17 @@ use crate::config::Http;
 
 /// The host names of this hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hosts {
+pub struct HostPolicy {
     /// Only a loopback address is guarded. Any other address was opened to the network on purpose,
     /// under names the hub cannot know.
-    guarded: bool,
+    loopback_only: bool,
     /// Names besides those of loopback; a name without a port matches every port.
     known: Vec<(String, Option<u16>)>,
     /// The host of `http.public_url`.
     published: Option<(String, Option<u16>)>,
 }
 
-impl Hosts {
+impl HostPolicy {
     /// The names of a hub that listens on `bound`.
     pub fn new(http: &Http, bound: SocketAddr) -> Self {
         let owned = |(host, port): (&str, _)| (host.to_ascii_lowercase(), port);
@@ -27,28 +27,29 @@ impl Hosts {
         let published = url.and_then(split).map(owned);
         let allowed = http.allowed_hosts.iter().map(|host| host.as_str());
         let known = allowed.filter_map(split).map(owned).chain(published.clone()).collect();
-        Self { guarded: bound.ip().to_canonical().is_loopback(), known, published }
+        Self { loopback_only: bound.ip().to_canonical().is_loopback(), known, published }
     }
 
     /// Whether the hub accepts this value of `Host`.
-    pub fn answers_to(&self, host: &str) -> bool {
-        if !self.guarded {
+    pub fn accepts_host(&self, host: &str) -> bool {
+        if !self.loopback_only {
             return true;
         }
-        split(host).is_some_and(|(name, port)| is_loopback(name) || self.knows(name, port))
+        split(host).is_some_and(|(name, port)| is_loopback(name) || self.is_known_host(name, port))
     }
 
     /// Whether `host` is a public name of the hub: never a loopback name, and on a loopback address
     /// only the host of `http.public_url`, which a proxy forwards.
-    pub fn is_published_as(&self, host: &str) -> bool {
+    pub fn is_public_host(&self, host: &str) -> bool {
         let Some((name, port)) = split(host) else { return false };
         let published = |known: &(String, Option<u16>)| is_same(known, name, port);
-        !is_loopback(name) && (!self.guarded || self.published.as_ref().is_some_and(published))
+        !is_loopback(name)
+            && (!self.loopback_only || self.published.as_ref().is_some_and(published))
     }
 
     /// Whether a page of `origin` belongs to the hub that was addressed as `host`: it has the same
     /// host and port, or is one of the configured names. Two ports of loopback are two origins.
-    pub fn is_home(&self, origin: &str, host: &str) -> bool {
+    pub fn is_own_origin(&self, origin: &str, host: &str) -> bool {
         let Some((name, port)) = authority(origin).and_then(split) else {
             return false;
         };
@@ -57,10 +58,10 @@ impl Hosts {
             name.eq_ignore_ascii_case(asked)
                 && port.unwrap_or(default) == asked_port.unwrap_or(default)
         };
-        split(host).is_some_and(same) || self.knows(name, port)
+        split(host).is_some_and(same) || self.is_known_host(name, port)
     }
 
-    fn knows(&self, name: &str, port: Option<u16>) -> bool {
+    fn is_known_host(&self, name: &str, port: Option<u16>) -> bool {
         self.known.iter().any(|known| is_same(known, name, port))
     }
 }
@@ -107,14 +108,14 @@ fn is_loopback(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Loaded, Posture};
+    use crate::config::{LoadedConfig, Profile};
 
-    fn hosts(bound: &str, flags: &[(&str, &str)]) -> Hosts {
+    fn hosts(bound: &str, flags: &[(&str, &str)]) -> HostPolicy {
         let flags: Vec<_> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
         // An empty file, so that no `rialto.toml` of the working directory is read.
         let none = std::path::Path::new("/dev/null");
-        let loaded = Loaded::load(Posture::Serve, Some(none), std::iter::empty(), &flags);
-        Hosts::new(&loaded.expect("valid").config.http, bound.parse().expect("an address"))
+        let loaded = LoadedConfig::load(Profile::Serve, Some(none), std::iter::empty(), &flags);
+        HostPolicy::new(&loaded.expect("valid").config.http, bound.parse().expect("an address"))
     }
 
     #[test]
@@ -137,7 +138,7 @@ mod tests {
             "exact.test:99",
             "p.test",
         ] {
-            assert!(hosts.answers_to(host), "{host}");
+            assert!(hosts.accepts_host(host), "{host}");
         }
         for host in [
             "",
@@ -157,15 +158,15 @@ mod tests {
             "evil.test:80:localhost",
             "localhost, evil.test",
         ] {
-            assert!(!hosts.answers_to(host), "{host}");
+            assert!(!hosts.accepts_host(host), "{host}");
         }
     }
 
     #[test]
     fn elsewhere_every_name_is_answered() {
-        assert!(hosts("0.0.0.0:7425", &[]).answers_to("anything.test"));
-        assert!(!hosts("[::ffff:127.0.0.1]:7425", &[]).answers_to("anything.test"));
-        assert!(!hosts("[::1]:7425", &[]).answers_to("anything.test"));
+        assert!(hosts("0.0.0.0:7425", &[]).accepts_host("anything.test"));
+        assert!(!hosts("[::ffff:127.0.0.1]:7425", &[]).accepts_host("anything.test"));
+        assert!(!hosts("[::1]:7425", &[]).accepts_host("anything.test"));
     }
 
     #[test]
@@ -180,7 +181,7 @@ mod tests {
             ("https://p.test", "127.0.0.1:7425"),
             ("http://localhost:99", "127.0.0.1:7425"),
         ] {
-            assert!(hosts.is_home(origin, host), "{origin} {host}");
+            assert!(hosts.is_own_origin(origin, host), "{origin} {host}");
         }
         for (origin, host) in [
             ("null", "localhost:7425"),
@@ -197,7 +198,7 @@ mod tests {
             ("", ""),
             ("http://", ""),
         ] {
-            assert!(!hosts.is_home(origin, host), "{origin} {host}");
+            assert!(!hosts.is_own_origin(origin, host), "{origin} {host}");
         }
     }
 
@@ -205,14 +206,14 @@ mod tests {
     fn a_hub_on_loopback_is_published_only_under_its_public_url() {
         let flags = [("http.public_url", "https://p.test"), ("http.allowed_hosts", "hub.test")];
         let guarded = hosts("127.0.0.1:7425", &flags);
-        assert!(guarded.is_published_as("p.test"));
+        assert!(guarded.is_public_host("p.test"));
         for host in ["127.0.0.1:7425", "localhost:7425", "[::1]", "hub.test", ""] {
-            assert!(!guarded.is_published_as(host), "{host}");
+            assert!(!guarded.is_public_host(host), "{host}");
         }
         let local = hosts("127.0.0.1:7425", &[("http.public_url", "http://localhost:7425")]);
-        assert!(!local.is_published_as("localhost:7425"));
+        assert!(!local.is_public_host("localhost:7425"));
         let open = hosts("0.0.0.0:7425", &[]);
-        assert!(open.is_published_as("hub.test:7425") && open.is_published_as("192.0.2.1:7425"));
-        assert!(!open.is_published_as("localhost:7425") && !open.is_published_as("127.0.0.1"));
+        assert!(open.is_public_host("hub.test:7425") && open.is_public_host("192.0.2.1:7425"));
+        assert!(!open.is_public_host("localhost:7425") && !open.is_public_host("127.0.0.1"));
     }
 }

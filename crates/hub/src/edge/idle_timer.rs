@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use super::connection_state::{Beat, Phase};
+use super::connection_state::{ConnectionPhase, StateSnapshot};
 use super::settings::Settings;
 
 /// Ready at the deadline, whenever the timer itself fires.
-pub(super) fn poll_due(
+pub(super) fn poll_deadline(
     mut timer: Pin<&mut Sleep>,
     due: Instant,
     context: &mut Context<'_>,
@@ -31,20 +31,20 @@ pub(super) fn poll_due(
 }
 
 /// Watches the state of one connection.
-pub struct Patience<'a> {
+pub struct IdleTimer<'a> {
     settings: &'a Settings,
-    seen: Option<Beat>,
+    seen: Option<StateSnapshot>,
     due: Option<Instant>,
     end: Option<Instant>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> IdleTimer<'a> {
     pub fn new(settings: &'a Settings) -> Self {
         Self { settings, seen: None, due: None, end: None }
     }
 
     /// The hub is stopping: from now on nothing may take longer than the grace period.
-    pub fn hurry(&mut self) {
+    pub fn begin_shutdown(&mut self) {
         self.end = Some(Instant::now() + self.settings.grace);
     }
 
@@ -52,7 +52,7 @@ impl<'a> Patience<'a> {
     /// the state in which the connection waits.
     pub fn poll(
         &mut self,
-        beat: Beat,
+        beat: StateSnapshot,
         timer: Pin<&mut Sleep>,
         context: &mut Context<'_>,
     ) -> Poll<()> {
@@ -63,19 +63,19 @@ impl<'a> Patience<'a> {
         let Some(due) = self.due.into_iter().chain(self.end).min() else {
             return Poll::Pending;
         };
-        poll_due(timer, due, context)
+        poll_deadline(timer, due, context)
     }
 
-    fn limit(&self, beat: Beat) -> Option<Duration> {
+    fn limit(&self, beat: StateSnapshot) -> Option<Duration> {
         if beat.is_stalled() {
             return Some(self.settings.stall_timeout);
         }
         match beat.phase() {
-            Phase::Head => Some(self.settings.header_timeout),
-            Phase::Waiting => Some(self.settings.idle_timeout),
-            Phase::Leaving => Some(self.settings.linger_timeout),
+            ConnectionPhase::Head => Some(self.settings.header_timeout),
+            ConnectionPhase::Idle => Some(self.settings.idle_timeout),
+            ConnectionPhase::Closing => Some(self.settings.linger_timeout),
             // The handler decides how long a response may take.
-            Phase::Busy => None,
+            ConnectionPhase::Responding => None,
         }
     }
 }

@@ -22,92 +22,92 @@ use tower::Service;
 use tower::layer::layer_fn;
 use tracing::{Instrument, Span, error, error_span, field};
 
-use super::checks::Verdict;
+use super::body_rate::BodyRateLimits;
+use super::checks::CheckResult;
 use super::cors;
-use super::hosts::Hosts;
-use super::path_policy::{House, Kind, Trouble};
-use super::limited_body::{Fate, Intake};
-use super::rate_limits::Limits;
-use super::body_rate::Tempo;
-use super::read_rate::Cost;
+use super::hosts::HostPolicy;
+use super::limited_body::{BodyErrorCell, LimitedBody};
+use super::path_policy::{EdgeError, PathPolicy, RateClass};
+use super::rate_limits::RateLimits;
+use super::read_rate::ReadCost;
 use super::request_id::{self, IdSource, RequestId};
 use super::trace::TraceParent;
-use super::wrong_keys::Shower;
-use crate::telemetry::{Answered, Metrics, Route, Verb};
+use super::wrong_keys::CredentialSender;
+use crate::telemetry::{CompletedRequest, MethodLabel, Metrics, RouteLabel};
 
 /// What the edge layer needs.
-pub struct Front {
-    pub house: Arc<dyn House>,
-    pub hosts: Hosts,
-    pub limits: Arc<Limits>,
+pub struct EdgeLayer {
+    pub policy: Arc<dyn PathPolicy>,
+    pub hosts: HostPolicy,
+    pub limits: Arc<RateLimits>,
     pub request_ids: IdSource,
     pub metrics: Metrics,
     /// Number of refused keys since the start.
     pub refused_keys: AtomicU64,
     /// The minimum rate of request bodies.
-    pub tempo: Tempo,
+    pub body_rate_limits: BodyRateLimits,
 }
 
 /// A route wrapped in the edge layer.
 #[derive(Clone)]
-struct Behind<S> {
-    front: Arc<Front>,
+struct EdgeService<S> {
+    front: Arc<EdgeLayer>,
     route: S,
 }
 
 /// What is known about a request when its response is ready.
-pub(super) struct Visit {
+pub(super) struct RequestInfo {
     pub began: Instant,
     pub id: RequestId,
-    pub verb: Verb,
-    pub route: Route,
+    pub method: MethodLabel,
+    pub route: RouteLabel,
     /// Whether every page may read the response.
-    pub shared: bool,
+    pub open_to_any_page: bool,
 }
 
 /// Everything the hub serves, wrapped in the edge layer.
 #[derive(Clone)]
-pub struct Fronted {
-    pub(super) front: Arc<Front>,
+pub struct EdgeRouter {
+    pub(super) front: Arc<EdgeLayer>,
     pub(super) router: Router,
 }
 
-impl Front {
+impl EdgeLayer {
     /// Wraps every route and fallback of `router`, which must be complete.
-    pub fn over(self, router: Router) -> Fronted {
+    pub fn wrap(self, router: Router) -> EdgeRouter {
         let front = Arc::new(self);
         let behind = Arc::clone(&front);
         let router =
-            router.layer(layer_fn(move |route| Behind { front: Arc::clone(&behind), route }));
-        Fronted { front, router }
+            router.layer(layer_fn(move |route| EdgeService { front: Arc::clone(&behind), route }));
+        EdgeRouter { front, router }
     }
 
-    fn limit_body(&self, mut request: Request) -> (Request, Option<Fate>) {
+    fn limit_body(&self, mut request: Request) -> (Request, Option<BodyErrorCell>) {
         if request.body().is_end_stream() {
             return (request, None);
         }
         // The hub has its own body limits.
         DefaultBodyLimit::disable().apply(&mut request);
-        let limit = self.house.body_limit(request.uri().path());
+        let limit = self.policy.body_limit(request.uri().path());
         let (head, body) = request.into_parts();
-        let (intake, fate) = Intake::new(body, limit, self.tempo);
+        let (intake, fate) = LimitedBody::new(body, limit, self.body_rate_limits);
         (Request::from_parts(head, Body::new(intake)), Some(fate))
     }
 
     /// The response on a health-only connection to any other request.
-    pub(super) fn turn_away<B>(&self, request: &http::Request<B>) -> Response<Body> {
-        let visit = Visit {
+    pub(super) fn refuse_non_health<B>(&self, request: &http::Request<B>) -> Response<Body> {
+        let visit = RequestInfo {
             began: Instant::now(),
-            id: RequestId::of(request.headers(), &self.request_ids),
-            verb: Verb::from(request.method()),
-            route: Route::from(None::<MatchedPath>),
-            shared: false,
+            id: RequestId::from_headers(request.headers(), &self.request_ids),
+            method: MethodLabel::from(request.method()),
+            route: RouteLabel::from(None::<MatchedPath>),
+            open_to_any_page: false,
         };
-        self.complete(visit, self.refuse(request.uri(), Trouble::Overloaded))
+        self.finish_response(visit, self.error_response(request.uri(), EdgeError::Overloaded))
     }
 
-    pub(super) fn refuse(&self, uri: &Uri, trouble: Trouble) -> Response<Body> {
-        let mut response = self.house.trouble(uri.path(), trouble);
+    pub(super) fn error_response(&self, uri: &Uri, trouble: EdgeError) -> Response<Body> {
+        let mut response = self.policy.error_response(uri.path(), trouble);
         if let Some(seconds) = trouble.retry_after_seconds() {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -115,28 +115,37 @@ impl Front {
     }
 
     /// What a response counts against the read rate. A stream has its own limits.
-    fn cost_of(&self, response: &Response<Body>) -> Cost {
+    fn read_cost(&self, response: &Response<Body>) -> ReadCost {
         // A HEAD request computes the whole response, but only its length is sent.
         let told = response.headers().get(header::CONTENT_LENGTH);
         let told = told.and_then(|length| length.to_str().ok()?.parse().ok());
         let bytes = response.body().size_hint().exact().unwrap_or(0).max(told.unwrap_or(0));
-        Cost { bytes, rows: self.house.rows_read(response) }
+        ReadCost { bytes, rows: self.policy.rows_read(response) }
     }
 
-    pub(super) fn complete(&self, visit: Visit, mut response: Response<Body>) -> Response<Body> {
-        let Visit { began, id, verb, route, shared } = visit;
-        response.headers_mut().insert(request_id::HEADER, id.header());
+    pub(super) fn finish_response(
+        &self,
+        visit: RequestInfo,
+        mut response: Response<Body>,
+    ) -> Response<Body> {
+        let RequestInfo { began, id, method: verb, route, open_to_any_page: shared } = visit;
+        response.headers_mut().insert(request_id::HEADER, id.header_value());
         if shared {
-            cors::allow(response.headers_mut());
+            cors::allow_any_origin(response.headers_mut());
         }
-        let answered = Answered { verb, route, status: response.status(), took: began.elapsed() };
-        self.metrics.count(&answered);
+        let answered = CompletedRequest {
+            method: verb,
+            route,
+            status: response.status(),
+            took: began.elapsed(),
+        };
+        self.metrics.record(&answered);
         answered.log(id.as_str());
         response
     }
 }
 
-impl<S> Service<Request> for Behind<S>
+impl<S> Service<Request> for EdgeService<S>
 where
     S: Service<Request, Response = Response<Body>, Error = Infallible>,
     S::Future: Send + 'static,
@@ -152,27 +161,27 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         let began = Instant::now();
         let front = Arc::clone(&self.front);
-        let id = RequestId::of(request.headers(), &front.request_ids);
-        let class = front.house.class(request.method(), request.uri().path());
-        let visit = Visit {
+        let id = RequestId::from_headers(request.headers(), &front.request_ids);
+        let class = front.policy.classify(request.method(), request.uri().path());
+        let visit = RequestInfo {
             began,
-            verb: Verb::from(request.method()),
-            route: Route::from(request.extensions().get::<MatchedPath>().cloned()),
-            shared: front.is_shared(&request, class.pages),
+            method: MethodLabel::from(request.method()),
+            route: RouteLabel::from(request.extensions().get::<MatchedPath>().cloned()),
+            open_to_any_page: front.is_open_to_any_page(&request, class.origins),
             id,
         };
-        let caller = front.caller(&mut request, class.kind);
-        let refusal = match front.judge(&request, class, caller) {
-            Ok(Verdict::Pass) => None,
-            Ok(Verdict::Preflight(method)) => Some(cors::preflight(&method)),
-            Err(trouble) => Some(front.refuse(request.uri(), trouble)),
+        let caller = front.identify_caller(&mut request, class.rate);
+        let refusal = match front.check_request(&request, class, caller) {
+            Ok(CheckResult::Pass) => None,
+            Ok(CheckResult::Preflight(method)) => Some(cors::preflight_response(&method)),
+            Err(trouble) => Some(front.error_response(request.uri(), trouble)),
         };
         if let Some(refusal) = refusal {
-            let response = front.complete(visit, refusal);
+            let response = front.finish_response(visit, refusal);
             return Box::pin(std::future::ready(Ok(response)));
         }
         let uri = request.uri().clone();
-        let shower = Shower::of(&request);
+        let shower = CredentialSender::from_request(&request);
         let span = span(&mut request, &visit.id);
         let (request, fate) = front.limit_body(request);
         let answer = AssertUnwindSafe(self.route.call(request)).catch_unwind().instrument(span);
@@ -180,17 +189,17 @@ where
             // If the body failed, the caller gets that error, whatever the handler made of it.
             let response = match (answer.await, fate.and_then(|fate| fate.get().copied())) {
                 (Ok(Ok(response)), None) => response,
-                (Ok(Ok(_)), Some(trouble)) => front.refuse(&uri, trouble),
+                (Ok(Ok(_)), Some(trouble)) => front.error_response(&uri, trouble),
                 (Err(panic), _) => {
-                    error!(request_id = %visit.id, what = text_of(&panic), "handler panicked");
-                    front.refuse(&uri, Trouble::Broken)
+                    error!(request_id = %visit.id, what = panic_text(&panic), "handler panicked");
+                    front.error_response(&uri, EdgeError::Internal)
                 }
             };
-            let response = front.doubt(shower, (&uri, &visit.route), response);
-            if class.kind == Kind::Read {
-                front.limits.charge(caller, front.cost_of(&response));
+            let response = front.count_refused_key(shower, (&uri, &visit.route), response);
+            if class.rate == RateClass::Read {
+                front.limits.charge_read(caller, front.read_cost(&response));
             }
-            Ok(front.complete(visit, response))
+            Ok(front.finish_response(visit, response))
         })
     }
 }
@@ -199,7 +208,7 @@ where
 /// only errors are logged.
 fn span(request: &mut Request, id: &RequestId) -> Span {
     let span = error_span!("request", request_id = %id, trace_id = field::Empty);
-    if let Some(parent) = TraceParent::of(request.headers()) {
+    if let Some(parent) = TraceParent::from_headers(request.headers()) {
         span.record("trace_id", field::display(format_args!("{:032x}", parent.trace_id)));
         request.extensions_mut().insert(parent);
     }
@@ -207,7 +216,7 @@ fn span(request: &mut Request, id: &RequestId) -> Span {
     span
 }
 
-pub(super) fn text_of(panic: &Box<dyn Any + Send>) -> &str {
+pub(super) fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
 }

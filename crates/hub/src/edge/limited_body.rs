@@ -11,78 +11,78 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::path_policy::Trouble;
-use super::body_rate::{Pace, Tempo};
-use super::idle_timer::poll_due;
+use super::body_rate::{BodyRate, BodyRateLimits};
+use super::idle_timer::poll_deadline;
+use super::path_policy::EdgeError;
 
 /// The error of a body, once it has failed.
-pub type Fate = Arc<OnceLock<Trouble>>;
+pub type BodyErrorCell = Arc<OnceLock<EdgeError>>;
 
 /// A body with limits.
-pub struct Intake<B> {
+pub struct LimitedBody<B> {
     /// `None` after an error: the rest need not be received.
     body: Option<B>,
     limit: usize,
     read: usize,
-    pace: Pace,
+    pace: BodyRate,
     /// Created on demand: most bodies arrive together with their head and never need it.
     timer: Option<Pin<Box<Sleep>>>,
-    fate: Fate,
+    error: BodyErrorCell,
 }
 
-impl<B: HttpBody<Data = Bytes> + Unpin> Intake<B> {
+impl<B: HttpBody<Data = Bytes> + Unpin> LimitedBody<B> {
     /// At most `limit` bytes, no slower than `tempo` allows.
-    pub fn new(body: B, limit: usize, tempo: Tempo) -> (Self, Fate) {
-        let (fate, pace) = (Fate::default(), Pace::new(tempo));
+    pub fn new(body: B, limit: usize, tempo: BodyRateLimits) -> (Self, BodyErrorCell) {
+        let (fate, pace) = (BodyErrorCell::default(), BodyRate::new(tempo));
         let body = Some(body);
-        (Self { body, limit, read: 0, pace, timer: None, fate: Arc::clone(&fate) }, fate)
+        (Self { body, limit, read: 0, pace, timer: None, error: Arc::clone(&fate) }, fate)
     }
 
-    fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+    fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, EdgeError>>> {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         match Pin::new(body).poll_frame(context) {
             Poll::Ready(None) => Poll::Ready(None),
-            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.weigh(frame))),
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.count_frame(frame))),
             Poll::Ready(Some(Err(_))) => {
                 let what = "the body is incomplete or its chunked encoding is invalid";
-                Poll::Ready(Some(Err(Trouble::Malformed { what })))
+                Poll::Ready(Some(Err(EdgeError::Malformed { what })))
             }
-            Poll::Pending => self.poll_too_slow(context).map(|()| Some(Err(Trouble::TooSlow))),
+            Poll::Pending => self.poll_too_slow(context).map(|()| Some(Err(EdgeError::TooSlow))),
         }
     }
 
     /// Ready when the body is too slow.
     fn poll_too_slow(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let due = self.pace.patience_ends(Instant::now());
+        let due = self.pace.deadline(Instant::now());
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        poll_due(timer.as_mut(), due, context)
+        poll_deadline(timer.as_mut(), due, context)
     }
 
-    fn weigh(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Trouble> {
+    fn count_frame(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, EdgeError> {
         let bytes = frame.data_ref().map_or(0, Bytes::len);
-        self.pace.arrived(bytes, Instant::now());
+        self.pace.record_bytes(bytes, Instant::now());
         self.read = self.read.saturating_add(bytes);
         if self.read > self.limit {
-            return Err(Trouble::TooLarge { limit: self.limit });
+            return Err(EdgeError::TooLarge { limit: self.limit });
         }
         Ok(frame)
     }
 }
 
-impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Intake<B> {
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for LimitedBody<B> {
     type Data = Bytes;
-    type Error = Trouble;
+    type Error = EdgeError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
-        if let Some(trouble) = self.fate.get() {
+    ) -> Poll<Option<Result<Frame<Bytes>, EdgeError>>> {
+        if let Some(trouble) = self.error.get() {
             return Poll::Ready(Some(Err(*trouble)));
         }
         let next = self.next(context);
         if let Poll::Ready(Some(Err(trouble))) = next {
-            let _ = self.fate.set(trouble);
+            let _ = self.error.set(trouble);
             self.body = None;
         }
         next
@@ -110,7 +110,8 @@ mod tests {
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
-    const LONG: Tempo = Tempo { whole: HOUR, grace: HOUR, least: None };
+    const LONG: BodyRateLimits =
+        BodyRateLimits { total_timeout: HOUR, grace: HOUR, min_bytes_per_second: None };
 
     fn parts(count: usize) -> Body {
         let parts = (0..count).map(|_| Ok::<_, Infallible>(Bytes::from_static(b"four")));
@@ -119,22 +120,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
-        let (intake, fate) = Intake::new(parts(2), 8, LONG);
+        let (intake, fate) = LimitedBody::new(parts(2), 8, LONG);
         assert_eq!(intake.collect().await.map(|body| body.to_bytes().len()), Ok(8));
         assert_eq!(fate.get(), None);
 
-        let (intake, fate) = Intake::new(parts(3), 8, LONG);
-        assert_eq!(intake.collect().await.err(), Some(Trouble::TooLarge { limit: 8 }));
-        assert_eq!(fate.get(), Some(&Trouble::TooLarge { limit: 8 }));
+        let (intake, fate) = LimitedBody::new(parts(3), 8, LONG);
+        assert_eq!(intake.collect().await.err(), Some(EdgeError::TooLarge { limit: 8 }));
+        assert_eq!(fate.get(), Some(&EdgeError::TooLarge { limit: 8 }));
     }
 
     #[tokio::test]
     async fn a_body_that_does_not_come_is_given_up() {
         let never = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-        let (intake, fate) =
-            Intake::new(never, 8, Tempo { whole: Duration::from_millis(20), ..LONG });
-        assert_eq!(intake.collect().await.err(), Some(Trouble::TooSlow));
-        assert_eq!(fate.get(), Some(&Trouble::TooSlow));
+        let (intake, fate) = LimitedBody::new(
+            never,
+            8,
+            BodyRateLimits { total_timeout: Duration::from_millis(20), ..LONG },
+        );
+        assert_eq!(intake.collect().await.err(), Some(EdgeError::TooSlow));
+        assert_eq!(fate.get(), Some(&EdgeError::TooSlow));
     }
 
     #[tokio::test]
@@ -146,16 +150,20 @@ mod tests {
             });
         let (grace, least) = (Duration::from_millis(50), NonZeroU32::new(1_000_000));
         let dripping = Body::from_stream(dripping);
-        let (intake, fate) = Intake::new(dripping, usize::MAX, Tempo { grace, least, ..LONG });
-        assert_eq!(intake.collect().await.err(), Some(Trouble::TooSlow));
-        assert_eq!(fate.get(), Some(&Trouble::TooSlow));
+        let (intake, fate) = LimitedBody::new(
+            dripping,
+            usize::MAX,
+            BodyRateLimits { grace, min_bytes_per_second: least, ..LONG },
+        );
+        assert_eq!(intake.collect().await.err(), Some(EdgeError::TooSlow));
+        assert_eq!(fate.get(), Some(&EdgeError::TooSlow));
     }
 
     #[tokio::test]
     async fn a_broken_body_is_malformed() {
         let broken = stream::iter([Err::<Bytes, _>(std::io::Error::other("cut"))]);
-        let (intake, fate) = Intake::new(Body::from_stream(broken), 8, LONG);
+        let (intake, fate) = LimitedBody::new(Body::from_stream(broken), 8, LONG);
         assert!(intake.collect().await.is_err());
-        assert!(matches!(fate.get(), Some(Trouble::Malformed { .. })));
+        assert!(matches!(fate.get(), Some(EdgeError::Malformed { .. })));
     }
 }

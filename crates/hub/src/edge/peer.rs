@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rialto_protocols::adapter::peer::network;
+use rialto_protocols::adapter::peer::client_network;
 
 /// An IPv4 address, or the network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,7 +10,7 @@ pub struct Peer(IpAddr);
 
 impl From<SocketAddr> for Peer {
     fn from(address: SocketAddr) -> Self {
-        Self(network(address))
+        Self(client_network(address))
     }
 }
 

@@ -11,10 +11,10 @@ use governor::middleware::NoOpMiddleware;
 use governor::{Quota, RateLimiter};
 use parking_lot::RwLock;
 
-use super::path_policy::{Kind, Principal, Trouble};
+use super::path_policy::{EdgeError, Principal, RateClass};
 use super::peer::Peer;
-use super::read_rate::{Cost, ReadRate};
-use super::rate_store::Tally;
+use super::rate_store::BoundedRateStore;
+use super::read_rate::{ReadCost, ReadRate};
 use crate::config;
 
 /// Number of checks after which idle callers are removed.
@@ -22,29 +22,29 @@ pub(super) const SWEEP_EVERY: u32 = 1024;
 
 /// How many agents may share an address and each sign up to their limit. Checking a signature costs
 /// CPU even if it is invalid, so it is counted against the address.
-const SIGNERS: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
+const SIGNERS_PER_ADDRESS: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
 
 /// The key for the counter of all callers together.
-const EVERYBODY: u64 = 0;
+const ALL_CALLERS: u64 = 0;
 
 /// All rate limits of one hub. They can be changed while it runs.
-pub struct Limits<C: Clock = DefaultClock> {
-    rates: RwLock<Arc<Rates<C>>>,
+pub struct RateLimits<C: Clock = DefaultClock> {
+    rates: RwLock<Arc<RateSet<C>>>,
     clock: C,
     /// Randomly seeded, so that a caller cannot choose which bucket it shares. Keys are not stored,
     /// not even as plain hashes.
     hash: RandomState,
 }
 
-struct Rates<C: Clock> {
-    registrations: Option<Rate<C>>,
+struct RateSet<C: Clock> {
+    registrations: Option<RateCounter<C>>,
     /// Addresses are cheap, so registrations from all of them are also counted together.
-    registrations_total: Option<Rate<C>>,
-    writes: Option<Rate<C>>,
+    registrations_total: Option<RateCounter<C>>,
+    writes: Option<RateCounter<C>>,
     reads: Option<ReadRate<C>>,
     /// Signed requests of one address before the signer is known.
-    signed: Option<Rate<C>>,
-    wrong_keys: Option<Rate<C>>,
+    signed: Option<RateCounter<C>>,
+    wrong_keys: Option<RateCounter<C>>,
     per_minute: PerMinute,
 }
 
@@ -62,13 +62,13 @@ struct PerMinute {
 /// spelling of a header nor a new key makes it another caller. Without a valid credential it is the
 /// address.
 #[derive(Clone, Copy, Debug)]
-pub struct Caller {
+pub struct CallerIdentity {
     pub principal: Option<Principal>,
     pub peer: Peer,
 }
 
-struct Rate<C: Clock> {
-    limiter: RateLimiter<u64, Tally, C, NoOpMiddleware<C::Instant>>,
+struct RateCounter<C: Clock> {
+    limiter: RateLimiter<u64, BoundedRateStore, C, NoOpMiddleware<C::Instant>>,
     checks: AtomicU32,
 }
 
@@ -84,123 +84,124 @@ impl From<&config::Limits> for PerMinute {
     }
 }
 
-impl Limits {
+impl RateLimits {
     pub fn new(limits: &config::Limits) -> Self {
         Self::with_clock(limits.into(), DefaultClock::default())
     }
 
     /// Replaces the limits. The counters are reset, unless nothing changed.
-    pub fn set(&self, limits: &config::Limits) {
-        self.set_to(limits.into());
+    pub fn update(&self, limits: &config::Limits) {
+        self.update_to(limits.into());
     }
 }
 
-impl<C: Clock + Clone> Limits<C> {
+impl<C: Clock + Clone> RateLimits<C> {
     fn with_clock(per_minute: PerMinute, clock: C) -> Self {
-        let rates = RwLock::new(Arc::new(Rates::new(per_minute, &clock)));
+        let rates = RwLock::new(Arc::new(RateSet::new(per_minute, &clock)));
         Self { rates, clock, hash: RandomState::new() }
     }
 
-    fn set_to(&self, per_minute: PerMinute) {
+    fn update_to(&self, per_minute: PerMinute) {
         if self.rates().per_minute != per_minute {
-            *self.rates.write() = Arc::new(Rates::new(per_minute, &self.clock));
+            *self.rates.write() = Arc::new(RateSet::new(per_minute, &self.clock));
         }
     }
 }
 
-impl<C: Clock + Clone> Rates<C> {
+impl<C: Clock + Clone> RateSet<C> {
     fn new(per_minute: PerMinute, clock: &C) -> Self {
-        let rate = |per_minute: NonZeroU32| Rate::new(per_minute, clock.clone());
+        let rate = |per_minute: NonZeroU32| RateCounter::new(per_minute, clock.clone());
         Self {
             registrations: per_minute.registrations.map(rate),
             registrations_total: per_minute.registrations_total.map(rate),
             writes: per_minute.writes.map(rate),
             reads: per_minute.read_bytes.map(|bytes| ReadRate::new(bytes, clock.clone())),
-            signed: per_minute.writes.map(|one| rate(one.saturating_mul(SIGNERS))),
+            signed: per_minute.writes.map(|one| rate(one.saturating_mul(SIGNERS_PER_ADDRESS))),
             wrong_keys: per_minute.wrong_keys.map(rate),
             per_minute,
         }
     }
 }
 
-impl<C: Clock> Limits<C> {
-    fn rates(&self) -> Arc<Rates<C>> {
+impl<C: Clock> RateLimits<C> {
+    fn rates(&self) -> Arc<RateSet<C>> {
         self.rates.read().clone()
     }
 
     /// Counts a request, or refuses it. A read is counted once its response is ready; see
     /// `charge_read`.
-    pub fn check(&self, kind: Kind, caller: Caller) -> Result<(), Trouble> {
+    pub fn check(&self, kind: RateClass, caller: CallerIdentity) -> Result<(), EdgeError> {
         let rates = self.rates();
         let rate = match kind {
-            Kind::Read => return self.check_read(&rates, caller),
-            Kind::Register => return self.check_registration(&rates, caller.peer),
-            Kind::Write => &rates.writes,
-            Kind::Signed => return self.check_signed(caller.peer),
+            RateClass::Read => return self.check_read(&rates, caller),
+            RateClass::Register => return self.check_registration(&rates, caller.peer),
+            RateClass::Write => &rates.writes,
+            RateClass::Signed => return self.check_signature(caller.peer),
         };
         rate.as_ref().map_or(Ok(()), |rate| rate.check(self.key_of(caller)))
     }
 
     /// Counts a read.
-    pub fn charge(&self, caller: Caller, cost: Cost) {
+    pub fn charge_read(&self, caller: CallerIdentity, cost: ReadCost) {
         if let Some(reads) = &self.rates().reads {
             reads.charge(self.key_of(caller), cost);
         }
     }
 
-    fn key_of(&self, caller: Caller) -> u64 {
+    fn key_of(&self, caller: CallerIdentity) -> u64 {
         match caller.principal {
             Some(principal) => self.hash.hash_one(principal),
             None => self.hash.hash_one(caller.peer),
         }
     }
 
-    fn check_read(&self, rates: &Rates<C>, caller: Caller) -> Result<(), Trouble> {
+    fn check_read(&self, rates: &RateSet<C>, caller: CallerIdentity) -> Result<(), EdgeError> {
         let Some(reads) = &rates.reads else { return Ok(()) };
-        reads.check(self.key_of(caller)).map_err(|millis| Trouble::TooManyRequests {
+        reads.check(self.key_of(caller)).map_err(|millis| EdgeError::TooManyRequests {
             retry_after_seconds: millis.div_ceil(1_000).max(1),
         })
     }
 
     /// The address is checked first, so that excess requests of one address do not use up the
     /// shared limit.
-    fn check_registration(&self, rates: &Rates<C>, peer: Peer) -> Result<(), Trouble> {
+    fn check_registration(&self, rates: &RateSet<C>, peer: Peer) -> Result<(), EdgeError> {
         let (own, all) = (rates.registrations.as_ref(), rates.registrations_total.as_ref());
         own.map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))?;
-        all.map_or(Ok(()), |rate| rate.check(EVERYBODY))
+        all.map_or(Ok(()), |rate| rate.check(ALL_CALLERS))
     }
 
     /// Counts a registration that did not come through `/register`.
-    pub fn check_newcomer(&self, from: SocketAddr) -> Result<(), Trouble> {
+    pub fn check_registration_from(&self, from: SocketAddr) -> Result<(), EdgeError> {
         self.check_registration(&self.rates(), Peer::from(from))
     }
 
     /// Counts a signature check against the address.
-    pub fn check_signed(&self, peer: Peer) -> Result<(), Trouble> {
+    pub fn check_signature(&self, peer: Peer) -> Result<(), EdgeError> {
         let rates = self.rates();
         rates.signed.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
     /// Counts an invalid key; past the limit it returns an error.
-    pub fn check_wrong_key(&self, peer: Peer) -> Result<(), Trouble> {
+    pub fn check_wrong_key(&self, peer: Peer) -> Result<(), EdgeError> {
         let rates = self.rates();
         rates.wrong_keys.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
     /// Counts a write of a signer that is known from the signed content.
-    pub fn check_signer(&self, who: impl Hash) -> Result<(), Trouble> {
+    pub fn check_signer(&self, who: impl Hash) -> Result<(), EdgeError> {
         let rates = self.rates();
         rates.writes.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(who)))
     }
 }
 
-impl<C: Clock> Rate<C> {
+impl<C: Clock> RateCounter<C> {
     fn new(per_minute: NonZeroU32, clock: C) -> Self {
-        let limiter = RateLimiter::new(Quota::per_minute(per_minute), Tally::default(), clock);
+        let limiter =
+            RateLimiter::new(Quota::per_minute(per_minute), BoundedRateStore::default(), clock);
         Self { limiter, checks: AtomicU32::new(0) }
     }
 
-    fn check(&self, caller: u64) -> Result<(), Trouble> {
+    fn check(&self, caller: u64) -> Result<(), EdgeError> {
         if self.checks.fetch_add(1, Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
             self.limiter.retain_recent();
         }
@@ -208,7 +209,7 @@ impl<C: Clock> Rate<C> {
             let wait = until.wait_time_from(self.limiter.clock().now());
             // Rounded up: a caller that waits this long must not be refused again.
             let retry_after_seconds = wait.as_millis().div_ceil(1000).max(1) as u64;
-            Trouble::TooManyRequests { retry_after_seconds }
+            EdgeError::TooManyRequests { retry_after_seconds }
         })
     }
 }
@@ -226,36 +227,40 @@ mod tests {
         Peer::from(SocketAddr::from((Ipv4Addr::new(192, 0, 2, last), 1)))
     }
 
-    fn anyone(last: u8) -> Caller {
-        Caller { principal: None, peer: peer(last) }
+    fn anyone(last: u8) -> CallerIdentity {
+        CallerIdentity { principal: None, peer: peer(last) }
     }
 
-    fn agent(id: u64, last: u8) -> Caller {
-        Caller { principal: Some(Principal::Agent(id)), peer: peer(last) }
+    fn agent(id: u64, last: u8) -> CallerIdentity {
+        CallerIdentity { principal: Some(Principal::Agent(id)), peer: peer(last) }
     }
 
-    fn limits(registrations: u32, writes: u32) -> (Limits<FakeRelativeClock>, FakeRelativeClock) {
+    fn limits(
+        registrations: u32,
+        writes: u32,
+    ) -> (RateLimits<FakeRelativeClock>, FakeRelativeClock) {
         let (registrations, writes) = (NonZeroU32::new(registrations), NonZeroU32::new(writes));
         with(PerMinute { registrations, writes, ..PerMinute::default() })
     }
 
-    fn with(per_minute: PerMinute) -> (Limits<FakeRelativeClock>, FakeRelativeClock) {
+    fn with(per_minute: PerMinute) -> (RateLimits<FakeRelativeClock>, FakeRelativeClock) {
         let clock = FakeRelativeClock::default();
-        (Limits::with_clock(per_minute, clock.clone()), clock)
+        (RateLimits::with_clock(per_minute, clock.clone()), clock)
     }
 
-    const LATER: Result<(), Trouble> = Err(Trouble::TooManyRequests { retry_after_seconds: 30 });
+    const LATER: Result<(), EdgeError> =
+        Err(EdgeError::TooManyRequests { retry_after_seconds: 30 });
 
     #[test]
     fn registrations_are_counted_by_peer_whatever_key_comes_with_them() {
         let (limits, clock) = limits(2, 0);
-        assert_eq!(limits.check(Kind::Register, anyone(1)), Ok(()));
-        assert_eq!(limits.check(Kind::Register, agent(1, 1)), Ok(()));
-        assert_eq!(limits.check(Kind::Register, agent(2, 1)), LATER);
-        assert_eq!(limits.check(Kind::Register, anyone(2)), Ok(()));
+        assert_eq!(limits.check(RateClass::Register, anyone(1)), Ok(()));
+        assert_eq!(limits.check(RateClass::Register, agent(1, 1)), Ok(()));
+        assert_eq!(limits.check(RateClass::Register, agent(2, 1)), LATER);
+        assert_eq!(limits.check(RateClass::Register, anyone(2)), Ok(()));
         clock.advance(Duration::from_secs(30));
-        assert_eq!(limits.check(Kind::Register, anyone(1)), Ok(()));
-        assert_eq!(limits.check(Kind::Register, anyone(1)), LATER);
+        assert_eq!(limits.check(RateClass::Register, anyone(1)), Ok(()));
+        assert_eq!(limits.check(RateClass::Register, anyone(1)), LATER);
     }
 
     #[test]
@@ -264,13 +269,13 @@ mod tests {
         let rates =
             PerMinute { registrations: own, registrations_total: all, ..PerMinute::default() };
         let (limits, clock) = with(rates);
-        let register = |last| limits.check(Kind::Register, anyone(last));
+        let register = |last| limits.check(RateClass::Register, anyone(last));
         assert_eq!([register(1), register(1)], [Ok(()); 2]);
         for _ in 0..9 {
             assert_eq!(register(1), LATER, "the shared limit is not used up");
         }
         assert_eq!(register(2), Ok(()));
-        let all_are_refused = Err(Trouble::TooManyRequests { retry_after_seconds: 20 });
+        let all_are_refused = Err(EdgeError::TooManyRequests { retry_after_seconds: 20 });
         assert_eq!([register(2), register(3)], [all_are_refused; 2]);
         clock.advance(Duration::from_secs(20));
         assert_eq!([register(3), register(4)], [Ok(()), all_are_refused]);
@@ -279,23 +284,23 @@ mod tests {
     #[test]
     fn writes_are_counted_by_principal_and_without_one_by_peer() {
         let (limits, _) = limits(0, 2);
-        let operator = Caller { principal: Some(Principal::Operator), peer: peer(1) };
+        let operator = CallerIdentity { principal: Some(Principal::Operator), peer: peer(1) };
         for caller in [agent(1, 1), agent(2, 1), operator, anyone(1)] {
-            assert_eq!(limits.check(Kind::Write, caller), Ok(()));
-            assert_eq!(limits.check(Kind::Write, caller), Ok(()));
-            assert_eq!(limits.check(Kind::Write, caller), LATER);
+            assert_eq!(limits.check(RateClass::Write, caller), Ok(()));
+            assert_eq!(limits.check(RateClass::Write, caller), Ok(()));
+            assert_eq!(limits.check(RateClass::Write, caller), LATER);
         }
-        assert_eq!(limits.check(Kind::Write, agent(1, 2)), LATER);
-        assert_eq!(limits.check(Kind::Read, agent(1, 1)), Ok(()));
+        assert_eq!(limits.check(RateClass::Write, agent(1, 2)), LATER);
+        assert_eq!(limits.check(RateClass::Read, agent(1, 1)), Ok(()));
     }
 
     #[test]
     fn what_an_agent_signs_and_what_it_writes_with_a_key_is_counted_together() {
         let (limits, _) = limits(0, 2);
-        assert_eq!(limits.check(Kind::Write, agent(1, 1)), Ok(()));
+        assert_eq!(limits.check(RateClass::Write, agent(1, 1)), Ok(()));
         assert_eq!(limits.check_signer(Principal::Agent(1)), Ok(()));
         assert_eq!(limits.check_signer(Principal::Agent(1)), LATER);
-        assert_eq!(limits.check(Kind::Write, agent(1, 1)), LATER);
+        assert_eq!(limits.check(RateClass::Write, agent(1, 1)), LATER);
     }
 
     #[test]
@@ -306,7 +311,7 @@ mod tests {
         assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
         assert_eq!(limits.check_wrong_key(peer(1)), LATER);
         assert_eq!(limits.check_wrong_key(peer(2)), Ok(()));
-        assert_eq!(limits.check(Kind::Write, agent(1, 1)), Ok(()));
+        assert_eq!(limits.check(RateClass::Write, agent(1, 1)), Ok(()));
         clock.advance(Duration::from_secs(30));
         assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
         assert_eq!(limits.check_wrong_key(peer(1)), LATER);
@@ -315,15 +320,15 @@ mod tests {
     #[test]
     fn limits_set_anew_count_from_then_on_and_the_same_ones_forget_nothing() {
         let (limits, _) = limits(0, 1);
-        let write = || limits.check(Kind::Write, anyone(1));
+        let write = || limits.check(RateClass::Write, anyone(1));
         let same = PerMinute { writes: NonZeroU32::new(1), ..PerMinute::default() };
-        let wait = Err(Trouble::TooManyRequests { retry_after_seconds: 60 });
+        let wait = Err(EdgeError::TooManyRequests { retry_after_seconds: 60 });
         assert_eq!([write(), write()], [Ok(()), wait]);
-        limits.set_to(same);
+        limits.update_to(same);
         assert_eq!(write(), wait, "unchanged limits keep their counters");
-        limits.set_to(PerMinute { writes: NonZeroU32::new(2), ..same });
+        limits.update_to(PerMinute { writes: NonZeroU32::new(2), ..same });
         assert_eq!([write(), write(), write()], [Ok(()), Ok(()), LATER]);
-        limits.set_to(PerMinute { writes: None, ..same });
+        limits.update_to(PerMinute { writes: None, ..same });
         assert_eq!([write(); 3], [Ok(()); 3]);
     }
 
@@ -331,8 +336,8 @@ mod tests {
     fn no_limit_is_no_limit() {
         let (limits, _) = limits(0, 0);
         for _ in 0..10_000 {
-            assert_eq!(limits.check(Kind::Write, anyone(1)), Ok(()));
-            assert_eq!(limits.check(Kind::Register, anyone(1)), Ok(()));
+            assert_eq!(limits.check(RateClass::Write, anyone(1)), Ok(()));
+            assert_eq!(limits.check(RateClass::Register, anyone(1)), Ok(()));
             assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
         }
     }

@@ -12,7 +12,7 @@ use governor::state::StateStore;
 use governor::state::keyed::ShrinkableKeyedStateStore;
 
 use super::rate_limits::SWEEP_EVERY;
-use super::rate_store::Tally;
+use super::rate_store::BoundedRateStore;
 
 /// Responses up to this length are free, so that polling one job costs nothing.
 const FREE_BYTES: u64 = 16 << 10;
@@ -27,13 +27,13 @@ pub struct ReadRate<C: Clock> {
     clock: C,
     start: C::Instant,
     /// The time up to which each caller has used its rate.
-    used_until: Tally,
+    used_until: BoundedRateStore,
     charges: AtomicU32,
 }
 
 /// The cost of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct ReadCost {
     pub bytes: u64,
     pub rows: u64,
 }
@@ -41,7 +41,7 @@ pub struct Cost {
 impl<C: Clock> ReadRate<C> {
     pub fn new(bytes_per_minute: NonZeroU32, clock: C) -> Self {
         let (start, charges) = (clock.now(), AtomicU32::new(0));
-        Self { bytes_per_minute, clock, start, used_until: Tally::default(), charges }
+        Self { bytes_per_minute, clock, start, used_until: BoundedRateStore::default(), charges }
     }
 
     /// Whether a caller may read now; otherwise the milliseconds until it may.
@@ -58,7 +58,7 @@ impl<C: Clock> ReadRate<C> {
     }
 
     /// Counts a response.
-    pub fn charge(&self, caller: u64, cost: Cost) {
+    pub fn charge(&self, caller: u64, cost: ReadCost) {
         let bytes = cost.bytes.saturating_sub(FREE_BYTES).saturating_add(cost.rows * ROW_BYTES);
         if bytes == 0 {
             return;
@@ -98,8 +98,8 @@ mod tests {
         (ReadRate::new(bytes, clock.clone()), clock)
     }
 
-    fn answer(bytes: u64) -> Cost {
-        Cost { bytes, rows: 0 }
+    fn answer(bytes: u64) -> ReadCost {
+        ReadCost { bytes, rows: 0 }
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         }
         assert_eq!(rate.check(1), Ok(()));
         for _ in 0..20 {
-            rate.charge(1, Cost { bytes: 2, rows: 10_000 });
+            rate.charge(1, ReadCost { bytes: 2, rows: 10_000 });
         }
         assert!(rate.check(1).is_err(), "rows read count even if nothing matches");
     }

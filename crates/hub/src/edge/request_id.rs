@@ -19,10 +19,10 @@ pub struct RequestId(HeaderValue);
 
 impl RequestId {
     /// The caller's id if it is safe to log; else one from `source`.
-    pub fn of(headers: &HeaderMap, source: &IdSource) -> Self {
-        let chosen = headers.get(HEADER).filter(|value| is_fit(value)).cloned();
+    pub fn from_headers(headers: &HeaderMap, source: &IdSource) -> Self {
+        let chosen = headers.get(HEADER).filter(|value| is_valid_id(value)).cloned();
         // A source that generates invalid ids is a bug, but no reason to fail requests.
-        let make = || HeaderValue::try_from(source()).ok().filter(is_fit);
+        let make = || HeaderValue::try_from(source()).ok().filter(is_valid_id);
         Self(chosen.or_else(make).unwrap_or(HeaderValue::from_static("unknown")))
     }
 
@@ -30,7 +30,7 @@ impl RequestId {
         self.0.to_str().unwrap_or("unknown")
     }
 
-    pub fn header(&self) -> HeaderValue {
+    pub fn header_value(&self) -> HeaderValue {
         self.0.clone()
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-fn is_fit(value: &HeaderValue) -> bool {
+fn is_valid_id(value: &HeaderValue) -> bool {
     (1..=LENGTH_MAX).contains(&value.len())
         && value.as_bytes().iter().all(|byte| byte.is_ascii_graphic())
 }
@@ -54,7 +54,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HEADER, HeaderValue::from_bytes(chosen).expect("a header value"));
         let source: IdSource = Arc::new(|| "made".to_owned());
-        RequestId::of(&headers, &source).to_string()
+        RequestId::from_headers(&headers, &source).to_string()
     }
 
     #[test]
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn without_one_the_source_is_asked() {
         let source: IdSource = Arc::new(|| "made".to_owned());
-        assert_eq!(RequestId::of(&HeaderMap::new(), &source).as_str(), "made");
+        assert_eq!(RequestId::from_headers(&HeaderMap::new(), &source).as_str(), "made");
         let broken: IdSource = Arc::new(|| "two\nlines".to_owned());
-        assert_eq!(RequestId::of(&HeaderMap::new(), &broken).as_str(), "unknown");
+        assert_eq!(RequestId::from_headers(&HeaderMap::new(), &broken).as_str(), "unknown");
     }
 }

@@ -60,8 +60,8 @@ impl Settings {
 impl From<&Http> for Settings {
     fn from(http: &Http) -> Self {
         Self {
-            header_timeout: http.header_timeout.duration(),
-            idle_timeout: http.idle_timeout.duration(),
+            header_timeout: http.header_timeout.to_duration(),
+            idle_timeout: http.idle_timeout.to_duration(),
             stall_timeout: STALL_MAX,
             linger_timeout: LINGER_MAX,
             grace: GRACE,

@@ -9,35 +9,35 @@ use super::peer::Peer;
 
 /// All slots of one hub.
 #[derive(Debug)]
-pub struct Slots {
+pub struct ConnectionSlots {
     max: usize,
     max_per_peer: usize,
-    taken: Mutex<Taken>,
+    counts: Mutex<SlotCounts>,
     gauge: Gauge,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct SlotCounts {
     total: usize,
     by_peer: HashMap<Peer, usize>,
 }
 
 /// One slot, released on drop.
 #[derive(Debug)]
-pub struct Slot {
-    slots: Arc<Slots>,
+pub struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     peer: Peer,
 }
 
-impl Slots {
+impl ConnectionSlots {
     /// `gauge` always shows how many slots are taken.
     pub fn new(max: usize, max_per_peer: usize, gauge: Gauge) -> Arc<Self> {
-        Arc::new(Self { max, max_per_peer, taken: Mutex::default(), gauge })
+        Arc::new(Self { max, max_per_peer, counts: Mutex::default(), gauge })
     }
 
     /// Takes a slot; `None` when there is none left for this address.
-    pub fn take(self: &Arc<Self>, peer: Peer) -> Option<Slot> {
-        let mut taken = self.taken();
+    pub fn try_acquire(self: &Arc<Self>, peer: Peer) -> Option<ConnectionSlot> {
+        let mut taken = self.lock_counts();
         if taken.total >= self.max {
             return None;
         }
@@ -48,18 +48,18 @@ impl Slots {
         *of_peer += 1;
         taken.total += 1;
         self.gauge.inc();
-        Some(Slot { slots: Arc::clone(self), peer })
+        Some(ConnectionSlot { slots: Arc::clone(self), peer })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn lock_counts(&self) -> MutexGuard<'_, SlotCounts> {
         // No code panics while it holds the lock, so a poisoned count is still right.
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.slots.taken();
+        let mut taken = self.slots.lock_counts();
         taken.total -= 1;
         if let Some(of_peer) = taken.by_peer.get_mut(&self.peer) {
             *of_peer -= 1;
@@ -83,26 +83,26 @@ mod tests {
 
     #[test]
     fn one_peer_cannot_take_the_places_of_others() {
-        let slots = Slots::new(3, 2, Gauge::default());
-        let (first, second) = (slots.take(peer(1)), slots.take(peer(1)));
+        let slots = ConnectionSlots::new(3, 2, Gauge::default());
+        let (first, second) = (slots.try_acquire(peer(1)), slots.try_acquire(peer(1)));
         assert!(first.is_some() && second.is_some());
-        assert!(slots.take(peer(1)).is_none());
-        let third = slots.take(peer(2));
+        assert!(slots.try_acquire(peer(1)).is_none());
+        let third = slots.try_acquire(peer(2));
         assert!(third.is_some());
-        assert!(slots.take(peer(3)).is_none());
+        assert!(slots.try_acquire(peer(3)).is_none());
         assert_eq!(slots.gauge.get(), 3);
         drop(first);
-        assert!(slots.take(peer(3)).is_some());
+        assert!(slots.try_acquire(peer(3)).is_some());
     }
 
     #[test]
     fn peers_that_left_are_forgotten() {
-        let slots = Slots::new(1, 1, Gauge::default());
+        let slots = ConnectionSlots::new(1, 1, Gauge::default());
         for last in 0..100 {
-            assert!(slots.take(peer(last)).is_some());
+            assert!(slots.try_acquire(peer(last)).is_some());
         }
-        assert!(slots.take(peer(1)).is_some());
-        assert!(slots.taken().by_peer.is_empty());
+        assert!(slots.try_acquire(peer(1)).is_some());
+        assert!(slots.lock_counts().by_peer.is_empty());
         assert_eq!(slots.gauge.get(), 0);
     }
 }

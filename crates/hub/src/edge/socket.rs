@@ -8,46 +8,46 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::connection_state::{Phase, Pulse};
-use super::slots::Slot;
+use super::connection_state::{ConnectionPhase, ConnectionState};
+use super::slots::ConnectionSlot;
 
 /// Unread bytes of a refused request that are drained before the socket is closed.
-const REST_MAX: usize = 16 << 20;
+const DRAIN_BYTES_MAX: usize = 16 << 20;
 /// How many bytes are drained at a time.
-const REST_PART: usize = 4096;
+const DRAIN_CHUNK: usize = 4096;
 
 /// The socket owns the connection's slot, so that the slot is not free before the socket is, even
 /// if a handler takes over the socket.
-pub struct Line {
+pub struct ConnectionSocket {
     stream: TcpStream,
-    pulse: Arc<Pulse>,
-    rest: usize,
-    _slot: Slot,
+    pulse: Arc<ConnectionState>,
+    drained: usize,
+    _slot: ConnectionSlot,
 }
 
-impl Line {
-    pub fn new(stream: TcpStream, pulse: Arc<Pulse>, slot: Slot) -> Self {
-        Self { stream, pulse, rest: 0, _slot: slot }
+impl ConnectionSocket {
+    pub fn new(stream: TcpStream, pulse: Arc<ConnectionState>, slot: ConnectionSlot) -> Self {
+        Self { stream, pulse, drained: 0, _slot: slot }
     }
 
     fn note_read(&self, bytes: &[u8]) {
-        match self.pulse.beat().phase() {
-            Phase::Waiting => self.pulse.enter(Phase::Head),
-            Phase::Head => {}
-            Phase::Busy | Phase::Leaving => return,
+        match self.pulse.snapshot().phase() {
+            ConnectionPhase::Idle => self.pulse.enter_phase(ConnectionPhase::Head),
+            ConnectionPhase::Head => {}
+            ConnectionPhase::Responding | ConnectionPhase::Closing => return,
         }
-        self.pulse.keep_head(bytes);
+        self.pulse.append_head(bytes);
     }
 
     fn note_written(&self, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Pending => self.pulse.stall(),
-            Poll::Ready(_) => self.pulse.flow(),
+            Poll::Pending => self.pulse.mark_stalled(),
+            Poll::Ready(_) => self.pulse.mark_flowing(),
         }
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for ConnectionSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for ConnectionSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -96,22 +96,22 @@ impl AsyncWrite for Line {
     /// response, which says what was wrong. So the rest is drained first.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-        let phase = self.pulse.beat().phase();
-        if phase != Phase::Leaving {
-            let half_read = phase == Phase::Head && self.pulse.has_head();
-            if !half_read && !self.pulse.is_unread() {
+        let phase = self.pulse.snapshot().phase();
+        if phase != ConnectionPhase::Closing {
+            let half_read = phase == ConnectionPhase::Head && self.pulse.has_partial_head();
+            if !half_read && !self.pulse.has_unread_body() {
                 return Poll::Ready(Ok(()));
             }
-            self.pulse.enter(Phase::Leaving);
+            self.pulse.enter_phase(ConnectionPhase::Closing);
         }
-        while self.rest < REST_MAX {
-            let mut part = [0; REST_PART];
+        while self.drained < DRAIN_BYTES_MAX {
+            let mut part = [0; DRAIN_CHUNK];
             let mut part = ReadBuf::new(&mut part);
             let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut part));
             if read.is_err() || part.filled().is_empty() {
                 break;
             }
-            self.rest += part.filled().len();
+            self.drained += part.filled().len();
         }
         Poll::Ready(Ok(()))
     }

@@ -15,7 +15,7 @@ pub struct TraceParent {
 
 impl TraceParent {
     /// `None` if there is no header, or one that the specification says to ignore.
-    pub fn of(headers: &HeaderMap) -> Option<Self> {
+    pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(HEADER).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
             return None;

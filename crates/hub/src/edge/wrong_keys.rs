@@ -10,55 +10,55 @@ use http::{Request, Response, StatusCode, Uri, header};
 use tracing::info;
 
 use super::checks::peer_of;
-use super::layer::Front;
+use super::layer::EdgeLayer;
 use super::peer::Peer;
-use crate::telemetry::Route;
+use crate::telemetry::RouteLabel;
 
 /// The sender of a request with a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shower(Peer);
+pub struct CredentialSender(Peer);
 
-impl Shower {
+impl CredentialSender {
     /// `None` if the request has no credential.
-    pub fn of<B>(request: &Request<B>) -> Option<Self> {
+    pub fn from_request<B>(request: &Request<B>) -> Option<Self> {
         let shows = request.headers().contains_key(header::AUTHORIZATION);
         shows.then(|| Self(peer_of(request)))
     }
 }
 
-impl Front {
+impl EdgeLayer {
     /// Counts a response that rejects a key; past the limit the response is replaced by an error.
-    pub(super) fn doubt(
+    pub(super) fn count_refused_key(
         &self,
-        shower: Option<Shower>,
-        (uri, route): (&Uri, &Route),
+        shower: Option<CredentialSender>,
+        (uri, route): (&Uri, &RouteLabel),
         response: Response<Body>,
     ) -> Response<Body> {
         let refused = response.status() == StatusCode::UNAUTHORIZED;
-        let Some(Shower(peer)) = shower.filter(|_| refused) else { return response };
+        let Some(CredentialSender(peer)) = shower.filter(|_| refused) else { return response };
         let so_far = self.refused_keys.fetch_add(1, Relaxed) + 1;
-        if is_told(so_far) {
+        if should_log(so_far) {
             info!(route = route.as_str(), so_far, "invalid key refused");
         }
         match self.limits.check_wrong_key(peer) {
             Ok(()) => response,
-            Err(trouble) => self.refuse(uri, trouble),
+            Err(trouble) => self.error_response(uri, trouble),
         }
     }
 }
 
 /// Whether to log this refused key: the first ten and then every hundredth, so that guessing keys
 /// cannot fill the disk.
-fn is_told(so_far: u64) -> bool {
+fn should_log(so_far: u64) -> bool {
     so_far <= 10 || so_far.is_multiple_of(100)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_told;
+    use super::should_log;
 
     #[test]
     fn refused_keys_are_told_of_in_samples() {
-        assert_eq!((1..=1_000).filter(|count| is_told(*count)).count(), 20);
+        assert_eq!((1..=1_000).filter(|count| should_log(*count)).count(), 20);
     }
 }

@@ -8,14 +8,14 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use rialto_engine::Engine;
-use rialto_engine::metrics::{Counted, Histogram};
+use rialto_engine::metrics::{Histogram, HistogramSnapshot};
 
 /// Collects the metrics of one engine.
-pub struct Counting(pub Engine);
+pub struct EngineCollector(pub Engine);
 
-impl Collector for Counting {
+impl Collector for EngineCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let numbers = self.0.numbers();
+        let numbers = self.0.metrics();
         let sent = &numbers.deliveries;
         let outcomes = [
             ("delivered", &sent.delivered),
@@ -65,13 +65,13 @@ fn histogram(
     help: &str,
     histogram: &Histogram,
 ) -> fmt::Result {
-    let Counted { buckets, sum } = histogram.counted();
+    let HistogramSnapshot { buckets, sum } = histogram.snapshot();
     let count = buckets.iter().map(|(_, count)| count).sum();
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
 }
 
-impl fmt::Debug for Counting {
+impl fmt::Debug for EngineCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counting")
     }

@@ -18,24 +18,24 @@ pub const FILTER_VARIABLE: &str = "RIALTO_LOG";
 /// The filter in the environment is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{FILTER_VARIABLE} is not a log filter: {why}; try `info,rialto::access=debug`")]
-pub struct BadFilter {
+pub struct LogFilterError {
     why: String,
 }
 
 /// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum LineFormat {
     Json,
     Text { colours: bool },
 }
 
 /// Starts logging to standard error, for the whole process. `filter` is the value of
 /// [`FILTER_VARIABLE`]. Later calls change nothing, because tests start many hubs.
-pub fn start(log: &Log, filter: Option<&str>) -> Result<(), BadFilter> {
-    let form = form(log.format, io::stderr().is_terminal());
+pub fn start_logging(log: &Log, filter: Option<&str>) -> Result<(), LogFilterError> {
+    let form = line_format(log.format, io::stderr().is_terminal());
     let named = filter.is_some();
     let filter = parse(filter.unwrap_or(default_filter(log.level)))?;
-    let (lines, set) = writing(form, filter, io::stderr);
+    let (lines, set) = build_subscriber(form, filter, io::stderr);
     if subscriber::set_global_default(lines).is_ok() {
         log_panics();
         // A filter in the environment overrides `log.level`, also when that is reloaded.
@@ -51,7 +51,7 @@ type SetFilter = Box<dyn Fn(EnvFilter) + Send + Sync>;
 static SET_FILTER: OnceLock<SetFilter> = OnceLock::new();
 
 /// Changes the level while the process runs.
-pub fn set_level(level: Level) {
+pub fn set_log_level(level: Level) {
     let filter = parse(default_filter(level));
     if let (Some(set), Ok(filter)) = (SET_FILTER.get(), filter) {
         set(filter);
@@ -67,12 +67,12 @@ fn log_panics() {
     }));
 }
 
-fn form(format: LogFormat, terminal: bool) -> Form {
+fn line_format(format: LogFormat, terminal: bool) -> LineFormat {
     match format {
-        LogFormat::Json => Form::Json,
-        LogFormat::Text => Form::Text { colours: terminal },
-        LogFormat::Auto if terminal => Form::Text { colours: true },
-        LogFormat::Auto => Form::Json,
+        LogFormat::Json => LineFormat::Json,
+        LogFormat::Text => LineFormat::Text { colours: terminal },
+        LogFormat::Auto if terminal => LineFormat::Text { colours: true },
+        LogFormat::Auto => LineFormat::Json,
     }
 }
 
@@ -88,12 +88,12 @@ fn default_filter(level: Level) -> &'static str {
     }
 }
 
-fn parse(filter: &str) -> Result<EnvFilter, BadFilter> {
-    EnvFilter::builder().parse(filter).map_err(|why| BadFilter { why: why.to_string() })
+fn parse(filter: &str) -> Result<EnvFilter, LogFilterError> {
+    EnvFilter::builder().parse(filter).map_err(|why| LogFilterError { why: why.to_string() })
 }
 
-fn writing<W>(
-    form: Form,
+fn build_subscriber<W>(
+    form: LineFormat,
     filter: EnvFilter,
     writer: W,
 ) -> (Box<dyn Subscriber + Send + Sync>, SetFilter)
@@ -105,13 +105,13 @@ where
         .with_span_events(FmtSpan::NONE)
         .with_writer(writer);
     match form {
-        Form::Json => {
+        LineFormat::Json => {
             let lines = lines.json().flatten_event(true).with_span_list(false);
             let lines = lines.with_filter_reloading();
             let handle = lines.reload_handle();
             (Box::new(lines.finish()), Box::new(move |filter| drop(handle.reload(filter))))
         }
-        Form::Text { colours } => {
+        LineFormat::Text { colours } => {
             let lines = lines.with_ansi(colours).with_filter_reloading();
             let handle = lines.reload_handle();
             (Box::new(lines.finish()), Box::new(move |filter| drop(handle.reload(filter))))
@@ -122,22 +122,22 @@ where
 /// Captures log lines for tests.
 #[cfg(test)]
 #[derive(Clone, Default)]
-pub(crate) struct Page(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+pub(crate) struct LogCapture(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 #[cfg(test)]
-impl Page {
+impl LogCapture {
     /// Captures the lines of this thread until the guard is dropped.
-    fn open(form: Form, filter: &str) -> (Self, subscriber::DefaultGuard) {
-        write_no_line_off();
+    fn start(form: LineFormat, filter: &str) -> (Self, subscriber::DefaultGuard) {
+        keep_callsites_enabled();
         let page = Self::default();
         let to = page.clone();
         let filter = parse(filter).expect("the filter is valid");
-        let guard = subscriber::set_default(writing(form, filter, move || to.clone()).0);
+        let guard = subscriber::set_default(build_subscriber(form, filter, move || to.clone()).0);
         (page, guard)
     }
 
     pub(crate) fn json(filter: &str) -> (Self, subscriber::DefaultGuard) {
-        Self::open(Form::Json, filter)
+        Self::start(LineFormat::Json, filter)
     }
 
     pub(crate) fn text(&self) -> String {
@@ -150,19 +150,19 @@ impl Page {
 /// listens, it caches "disabled", and a test that starts capturing at that moment misses the line.
 /// Tests that capture lines call this before anything is logged.
 #[cfg(test)]
-pub(crate) fn write_no_line_off() {
+pub(crate) fn keep_callsites_enabled() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        subscriber::set_global_default(Undecided).expect("no test takes the process's logs");
+        subscriber::set_global_default(CallsiteKeeper).expect("no test takes the process's logs");
     });
 }
 
 /// A global subscriber that records nothing and keeps every callsite undecided.
 #[cfg(test)]
-struct Undecided;
+struct CallsiteKeeper;
 
 #[cfg(test)]
-impl Subscriber for Undecided {
+impl Subscriber for CallsiteKeeper {
     fn register_callsite(&self, _: &tracing::Metadata<'_>) -> subscriber::Interest {
         subscriber::Interest::sometimes()
     }
@@ -191,7 +191,7 @@ impl Subscriber for Undecided {
 }
 
 #[cfg(test)]
-impl io::Write for Page {
+impl io::Write for LogCapture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().expect("no writer panics").extend_from_slice(bytes);
         Ok(bytes.len())
@@ -210,15 +210,15 @@ mod tests {
 
     #[test]
     fn auto_is_text_only_on_a_terminal() {
-        assert_eq!(form(LogFormat::Auto, true), Form::Text { colours: true });
-        assert_eq!(form(LogFormat::Auto, false), Form::Json);
-        assert_eq!(form(LogFormat::Json, true), Form::Json);
-        assert_eq!(form(LogFormat::Text, false), Form::Text { colours: false });
+        assert_eq!(line_format(LogFormat::Auto, true), LineFormat::Text { colours: true });
+        assert_eq!(line_format(LogFormat::Auto, false), LineFormat::Json);
+        assert_eq!(line_format(LogFormat::Json, true), LineFormat::Json);
+        assert_eq!(line_format(LogFormat::Text, false), LineFormat::Text { colours: false });
     }
 
     #[test]
     fn json_lines_carry_fields_and_the_request_they_belong_to() {
-        let (page, _open) = Page::json("info");
+        let (page, _open) = LogCapture::json("info");
         let _request = info_span!("request", request_id = "r-1").entered();
         info!(attempt = 2, text = "two\nlines", "retried");
         let text = page.text();
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_level_is_about_our_own_crates() {
-        let form = Form::Text { colours: false };
-        let (page, _open) = Page::open(form, default_filter(Level::Debug));
+        let form = LineFormat::Text { colours: false };
+        let (page, _open) = LogCapture::start(form, default_filter(Level::Debug));
         debug!("ours");
         debug!(target: "rialto::access", "access");
         debug!(target: "hyper::proto", "theirs");
@@ -248,13 +248,13 @@ mod tests {
 
     #[test]
     fn another_level_is_taken_while_lines_are_written() {
-        write_no_line_off();
-        let page = Page::default();
+        keep_callsites_enabled();
+        let page = LogCapture::default();
         let to = page.clone();
-        for form in [Form::Json, Form::Text { colours: false }] {
+        for form in [LineFormat::Json, LineFormat::Text { colours: false }] {
             let filter = parse(default_filter(Level::Warn)).expect("a valid filter");
             let to = to.clone();
-            let (lines, set) = writing(form, filter, move || to.clone());
+            let (lines, set) = build_subscriber(form, filter, move || to.clone());
             let _open = subscriber::set_default(lines);
             info!("before {form:?}");
             set(parse(default_filter(Level::Info)).expect("a valid filter"));

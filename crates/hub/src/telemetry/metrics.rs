@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::request::{Answered, Route, Verb};
+use super::request::{CompletedRequest, MethodLabel, RouteLabel};
 
 /// The content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -26,50 +26,50 @@ const SECONDS: [f64; 14] =
 
 /// A value that is collected at each scrape: name, help, value. A name that ends in `_total` is a
 /// counter, any other a gauge.
-pub type Extra = (String, String, f64);
+pub type ScrapedValue = (String, String, f64);
 
 /// All metrics of one hub. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Metrics(Arc<Inner>);
+pub struct Metrics(Arc<MetricsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct MetricsInner {
     registry: Registry,
-    requests: Family<Counted, Counter>,
-    durations: Family<Timed, Histogram, fn() -> Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
     connections: Gauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Counted {
-    method: Verb,
-    route: Route,
+struct RequestLabels {
+    method: MethodLabel,
+    route: RouteLabel,
     status: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Timed {
-    method: Verb,
-    route: Route,
+struct DurationLabels {
+    method: MethodLabel,
+    route: RouteLabel,
 }
 
-struct Asked<F>(F);
+struct ScrapeCollector<F>(F);
 
 impl Metrics {
     /// `extra` returns the other values at each scrape; their names must be unique.
     #[cfg(test)]
-    pub fn new(extra: impl Fn() -> Vec<Extra> + Send + Sync + 'static) -> Self {
-        Self::with(extra, Vec::new())
+    pub fn new(extra: impl Fn() -> Vec<ScrapedValue> + Send + Sync + 'static) -> Self {
+        Self::with_collectors(extra, Vec::new())
     }
 
     /// The same, with collectors of metrics that have labels or buckets.
-    pub fn with(
-        extra: impl Fn() -> Vec<Extra> + Send + Sync + 'static,
+    pub fn with_collectors(
+        extra: impl Fn() -> Vec<ScrapedValue> + Send + Sync + 'static,
         collectors: Vec<Box<dyn Collector>>,
     ) -> Self {
         let mut registry = Registry::default();
         let requests = Family::default();
-        let durations: Family<Timed, Histogram, fn() -> Histogram> =
+        let durations: Family<DurationLabels, Histogram, fn() -> Histogram> =
             Family::new_with_constructor(|| Histogram::new(SECONDS));
         let connections = Gauge::default();
         let build: Family<[(&'static str, &'static str); 1], Gauge> = Family::default();
@@ -80,24 +80,27 @@ impl Metrics {
         registry.register(name, "Time until the response head was ready", durations.clone());
         registry.register("rialto_http_connections", "Connections open now", connections.clone());
         registry.register("rialto_build_info", "The running version", build);
-        registry.register_collector(Box::new(Asked(extra)));
+        registry.register_collector(Box::new(ScrapeCollector(extra)));
         for collector in collectors {
             registry.register_collector(collector);
         }
-        Self(Arc::new(Inner { registry, requests, durations, connections }))
+        Self(Arc::new(MetricsInner { registry, requests, durations, connections }))
     }
 
     /// Counts one completed request.
-    pub fn count(&self, answered: &Answered) {
-        let Answered { verb: method, route, status, took } = answered;
-        let timed = Timed { method: *method, route: route.clone() };
+    pub fn record(&self, answered: &CompletedRequest) {
+        let CompletedRequest { method, route, status, took } = answered;
+        let timed = DurationLabels { method: *method, route: route.clone() };
         self.0.durations.get_or_create(&timed).observe(took.as_secs_f64());
-        let Timed { method, route } = timed;
-        self.0.requests.get_or_create(&Counted { method, route, status: status.as_u16() }).inc();
+        let DurationLabels { method, route } = timed;
+        self.0
+            .requests
+            .get_or_create(&RequestLabels { method, route, status: status.as_u16() })
+            .inc();
     }
 
     /// The number of open connections; the edge updates it.
-    pub fn connections(&self) -> &Gauge {
+    pub fn connection_gauge(&self) -> &Gauge {
         &self.0.connections
     }
 
@@ -106,11 +109,11 @@ impl Metrics {
         let mut open = String::new();
         // Writing to a string cannot fail, and partial metrics are better than none.
         let _ = text::encode_registry(&mut open, &self.0.registry);
-        classic(&open)
+        to_prometheus_text(&open)
     }
 }
 
-impl<F: Fn() -> Vec<Extra> + Send + Sync + 'static> Collector for Asked<F> {
+impl<F: Fn() -> Vec<ScrapedValue> + Send + Sync + 'static> Collector for ScrapeCollector<F> {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         for (name, help, value) in (self.0)() {
             let total = name.strip_suffix("_total");
@@ -126,19 +129,19 @@ impl<F: Fn() -> Vec<Extra> + Send + Sync + 'static> Collector for Asked<F> {
     }
 }
 
-impl<F> fmt::Debug for Asked<F> {
+impl<F> fmt::Debug for ScrapeCollector<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Asked")
     }
 }
 
-impl EncodeLabelValue for Verb {
+impl EncodeLabelValue for MethodLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
         self.as_str().encode(encoder)
     }
 }
 
-impl EncodeLabelValue for Route {
+impl EncodeLabelValue for RouteLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
         self.as_str().encode(encoder)
     }
@@ -146,7 +149,7 @@ impl EncodeLabelValue for Route {
 
 /// OpenMetrics omits `_total` in a counter's description and adds it to its samples. The older text
 /// format, which every scraper and `curl | grep` reads, uses one name.
-fn classic(open: &str) -> String {
+fn to_prometheus_text(open: &str) -> String {
     let mut text = String::with_capacity(open.len() + 64);
     let mut help = None;
     for line in open.lines() {
@@ -174,10 +177,10 @@ mod tests {
 
     use super::*;
 
-    fn answered() -> Answered {
-        Answered {
-            verb: Verb::from(&Method::GET),
-            route: Route::from(None),
+    fn answered() -> CompletedRequest {
+        CompletedRequest {
+            method: MethodLabel::from(&Method::GET),
+            route: RouteLabel::from(None),
             status: StatusCode::OK,
             took: Duration::from_millis(3),
         }
@@ -186,9 +189,9 @@ mod tests {
     #[test]
     fn an_answered_request_is_counted_and_timed() {
         let metrics = Metrics::new(Vec::new);
-        metrics.count(&answered());
-        metrics.count(&answered());
-        metrics.connections().inc();
+        metrics.record(&answered());
+        metrics.record(&answered());
+        metrics.connection_gauge().inc();
         let text = metrics.encode();
         for line in [
             "# TYPE rialto_http_requests_total counter",

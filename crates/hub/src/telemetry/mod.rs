@@ -9,10 +9,10 @@ mod metrics;
 mod process;
 mod request;
 
-pub use engine_collector::Counting;
-pub use logs::{BadFilter, FILTER_VARIABLE, set_level, start};
+pub use engine_collector::EngineCollector;
+pub use logs::{FILTER_VARIABLE, LogFilterError, set_log_level, start_logging};
 #[cfg(test)]
-pub(crate) use logs::{Page, write_no_line_off};
-pub use metrics::{CONTENT_TYPE, Extra, Metrics};
-pub use process::Process;
-pub use request::{Answered, Route, Verb};
+pub(crate) use logs::{LogCapture, keep_callsites_enabled};
+pub use metrics::{CONTENT_TYPE, Metrics, ScrapedValue};
+pub use process::ProcessCollector;
+pub use request::{CompletedRequest, MethodLabel, RouteLabel};

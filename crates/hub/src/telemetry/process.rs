@@ -10,17 +10,17 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Clock ticks per second in `/proc`; the same on every Linux.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 /// Bytes per kibibyte, the unit of memory in `/proc`.
 const KIB: f64 = 1024.0;
 
 /// Metrics of this process, read at each scrape.
 #[derive(Debug, Default)]
-pub struct Process {}
+pub struct ProcessCollector {}
 
 /// Values parsed from `/proc`.
 #[derive(Debug, Default, PartialEq)]
-struct Read {
+struct ProcStats {
     cpu_seconds: Option<f64>,
     start_seconds: Option<f64>,
     resident_bytes: Option<f64>,
@@ -30,9 +30,9 @@ struct Read {
     max_fds: Option<f64>,
 }
 
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let read = Read::now();
+        let read = ProcStats::read();
         let name = "process_cpu_seconds";
         if let Some(seconds) = read.cpu_seconds {
             let counter = ConstCounter::new(seconds);
@@ -58,22 +58,22 @@ impl Collector for Process {
     }
 }
 
-impl Read {
-    fn now() -> Self {
+impl ProcStats {
+    fn read() -> Self {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let open_fds = fs::read_dir("/proc/self/fd").ok().map(|all| all.count() as f64);
         let (stat, boot) = (text("/proc/self/stat"), text("/proc/stat"));
         let (status, limits) = (text("/proc/self/status"), text("/proc/self/limits"));
-        Self { open_fds, ..Self::of(&stat, &boot, &status, &limits) }
+        Self { open_fds, ..Self::parse(&stat, &boot, &status, &limits) }
     }
 
-    fn of(stat: &str, boot: &str, status: &str, limits: &str) -> Self {
+    fn parse(stat: &str, boot: &str, status: &str, limits: &str) -> Self {
         // The second field is a name in parentheses, which may contain anything.
         let fields: Vec<&str> = stat
             .rsplit_once(')')
             .map(|(_, rest)| rest.split_whitespace().collect())
             .unwrap_or_default();
-        let ticks = |at: usize| Some(fields.get(at)?.parse::<f64>().ok()? / TICKS);
+        let ticks = |at: usize| Some(fields.get(at)?.parse::<f64>().ok()? / TICKS_PER_SECOND);
         let kib = |name| Some(value(status, name)? * KIB);
         Self {
             cpu_seconds: ticks(11).zip(ticks(12)).map(|(user, system)| user + system),
@@ -103,8 +103,8 @@ mod tests {
         let status = "Name:\tx\nVmSize:\t  2048 kB\nVmRSS:\t 1024 kB\nThreads:\t9\n";
         let limits =
             "Limit  Soft Limit  Hard Limit\nMax open files            1024   4096   files\n";
-        let read = Read::of(stat, "cpu 1\nbtime 1000\n", status, limits);
-        let wanted = Read {
+        let read = ProcStats::parse(stat, "cpu 1\nbtime 1000\n", status, limits);
+        let wanted = ProcStats {
             cpu_seconds: Some(3.0),
             start_seconds: Some(1_123.45),
             resident_bytes: Some(1_048_576.0),
@@ -114,6 +114,6 @@ mod tests {
             max_fds: Some(1_024.0),
         };
         assert_eq!(read, wanted);
-        assert_eq!(Read::of("", "", "", ""), Read::default(), "no input, no values");
+        assert_eq!(ProcStats::parse("", "", "", ""), ProcStats::default(), "no input, no values");
     }
 }

@@ -16,9 +16,9 @@ const VERB_OTHER: &str = "OTHER";
 
 /// A request and the result of its response.
 #[derive(Clone, Debug)]
-pub struct Answered {
-    pub verb: Verb,
-    pub route: Route,
+pub struct CompletedRequest {
+    pub method: MethodLabel,
+    pub route: RouteLabel,
     pub status: StatusCode,
     /// Until the response head was ready; a stream goes on long after that.
     pub took: Duration,
@@ -26,24 +26,24 @@ pub struct Answered {
 
 /// A method label from a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Verb(&'static str);
+pub struct MethodLabel(&'static str);
 
 /// The template of the matched route, such as `/registry/agents/{id}`.
 #[derive(Clone)]
-pub struct Route(Which);
+pub struct RouteLabel(RouteSource);
 
 #[derive(Clone)]
-enum Which {
+enum RouteSource {
     Matched(MatchedPath),
     Named(Arc<str>),
     None,
 }
 
-impl Answered {
+impl CompletedRequest {
     /// Writes the access log line. Log lines cost more than most requests, so at the default level
     /// only server errors are written; `RIALTO_LOG=info,rialto::access=debug` writes all.
     pub fn log(&self, request_id: &str) {
-        let Self { verb: Verb(method), route, status, took } = self;
+        let Self { method: MethodLabel(method), route, status, took } = self;
         let (route, status, micros) = (route.as_str(), status.as_u16(), took.as_micros() as u64);
         if status >= 500 {
             info!(target: "rialto::access", method, route, status, micros, request_id, "request completed");
@@ -53,13 +53,13 @@ impl Answered {
     }
 }
 
-impl Verb {
+impl MethodLabel {
     pub fn as_str(self) -> &'static str {
         self.0
     }
 }
 
-impl From<&Method> for Verb {
+impl From<&Method> for MethodLabel {
     fn from(method: &Method) -> Self {
         const NAMED: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
         let named = NAMED.into_iter().find(|name| *name == method.as_str());
@@ -67,42 +67,42 @@ impl From<&Method> for Verb {
     }
 }
 
-impl Route {
+impl RouteLabel {
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Which::Matched(path) => path.as_str(),
-            Which::Named(path) => path,
-            Which::None => ROUTE_NONE,
+            RouteSource::Matched(path) => path.as_str(),
+            RouteSource::Named(path) => path,
+            RouteSource::None => ROUTE_NONE,
         }
     }
 
     /// A route that was found without the router.
-    pub fn named(path: Arc<str>) -> Self {
-        Self(Which::Named(path))
+    pub fn from_template(path: Arc<str>) -> Self {
+        Self(RouteSource::Named(path))
     }
 }
 
-impl From<Option<MatchedPath>> for Route {
+impl From<Option<MatchedPath>> for RouteLabel {
     fn from(matched: Option<MatchedPath>) -> Self {
-        Self(matched.map_or(Which::None, Which::Matched))
+        Self(matched.map_or(RouteSource::None, RouteSource::Matched))
     }
 }
 
-impl PartialEq for Route {
+impl PartialEq for RouteLabel {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Eq for Route {}
+impl Eq for RouteLabel {}
 
-impl Hash for Route {
+impl Hash for RouteLabel {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
     }
 }
 
-impl fmt::Debug for Route {
+impl fmt::Debug for RouteLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_str().fmt(f)
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn invented_methods_share_one_name() {
         let invented = Method::from_bytes(b"BREW").expect("a token is a method");
-        assert_eq!(Verb::from(&invented).as_str(), "OTHER");
-        assert_eq!(Verb::from(&Method::PATCH).as_str(), "PATCH");
+        assert_eq!(MethodLabel::from(&invented).as_str(), "OTHER");
+        assert_eq!(MethodLabel::from(&Method::PATCH).as_str(), "PATCH");
     }
 }

@@ -3,13 +3,13 @@
 use axum::extract::State;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
-use rialto_protocols::adapter::{Floor, naming};
+use rialto_protocols::adapter::{HubContext, naming};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::response::{Answered, money, ok, time};
+use super::auth::{AuthenticatedCaller, KeyHolder, PathParam};
 use super::problem::Problem;
-use super::auth::{Known, Part, Who};
+use super::response::{HandlerResult, format_amount, format_time, ok_response};
 
 /// An account as its owner and the operator see it.
 #[derive(Serialize)]
@@ -26,27 +26,33 @@ impl AccountView {
     pub fn of(owner: &Owner) -> Self {
         Self {
             owner: owner.name.clone(),
-            available: money(owner.available),
-            held: money(owner.held),
-            opened_at: time(owner.opened_at),
+            available: format_amount(owner.available),
+            held: format_amount(owner.held),
+            opened_at: format_time(owner.opened_at),
         }
     }
 }
 
 /// `GET /v1/accounts/{name}`: for its owner and the operator; other callers get a 404.
-pub async fn show(State(floor): State<Floor>, known: Known, Part(name): Part) -> Answered {
-    let view = floor.engine.look(|world| {
-        let name = naming::owner(world, name);
-        let owner = world.owner_named(&name).and_then(|id| world.owner(id))?;
-        may_see(world, known.proven.who, owner).then(|| AccountView::of(owner))
+pub async fn show_account(
+    State(floor): State<HubContext>,
+    known: KeyHolder,
+    PathParam(name): PathParam,
+) -> HandlerResult {
+    let view = floor.engine.with_world(|world| {
+        let name = naming::canonical_owner_name(world, name);
+        let owner = world.owner_by_name(&name).and_then(|id| world.owner(id))?;
+        can_view_account(world, known.key.caller, owner).then(|| AccountView::of(owner))
     });
-    Ok(ok(&view.ok_or_else(Problem::not_found)?))
+    Ok(ok_response(&view.ok_or_else(Problem::not_found)?))
 }
 
 /// Whether the caller may see this owner's account.
-pub fn may_see(world: &World, who: Who, owner: &Owner) -> bool {
+pub fn can_view_account(world: &World, who: AuthenticatedCaller, owner: &Owner) -> bool {
     match who {
-        Who::Operator => true,
-        Who::Agent(id) => world.agent(id).is_some_and(|agent| agent.owner == owner.id),
+        AuthenticatedCaller::Operator => true,
+        AuthenticatedCaller::Agent(id) => {
+            world.agent(id).is_some_and(|agent| agent.owner == owner.id)
+        }
     }
 }

@@ -3,20 +3,20 @@
 //! For programs that the hub cannot reach: `rialto listen` fetches deliveries for them.
 
 use axum::extract::{RawQuery, State};
-use rialto_core::notice::{Notice, Push};
-use rialto_engine::delivery::{headers, worded_by};
-use rialto_protocols::adapter::{Floor, couriers};
+use rialto_core::notice::{Delivery, Notice};
+use rialto_engine::delivery::{encoding_protocol, signed_headers};
+use rialto_protocols::adapter::{HubContext, delivery_encoders};
 use serde::Serialize;
 
-use super::response::{Answered, ok};
+use super::auth::AgentCaller;
 use super::page;
-use super::auth::AsAgent;
+use super::response::{HandlerResult, ok_response};
 
 /// The endpoint if none is given. It is never called.
-const SOMEWHERE: &str = "http://localhost";
+const DEFAULT_URL: &str = "http://localhost";
 
 #[derive(Serialize)]
-struct Worded {
+struct DeliveryPreview {
     /// `None` if the notice would not be delivered to an endpoint.
     delivery: Option<DeliveryView>,
 }
@@ -30,29 +30,43 @@ struct DeliveryView {
 
 /// `GET /v1/inbox/delivery`: the notice at `position`, or the first that is not acknowledged, as it
 /// would be delivered to `url`.
-pub async fn show(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref(), &["url", "position"])?;
-    let url = query.text("url").unwrap_or(SOMEWHERE).to_owned();
+pub async fn show_delivery(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let query = page::parse_query(raw.as_deref(), &["url", "position"])?;
+    let url = query.text("url").unwrap_or(DEFAULT_URL).to_owned();
     let position = query.integer("position", 1..=i64::MAX)?.map(i64::unsigned_abs);
-    let acked = floor.engine.look(|world| world.mailbox(by.id).acked);
+    let acked = floor.engine.with_world(|world| world.inbox(by.id).acked);
     let after = position.map_or(acked, |position| position - 1);
-    let Some(notice) = floor.engine.notices_of(by.id, after, 1).await?.pop() else {
-        return Ok(ok(&Worded { delivery: None }));
+    let Some(notice) = floor.engine.load_notices(by.id, after, 1).await?.pop() else {
+        return Ok(ok_response(&DeliveryPreview { delivery: None }));
     };
     let Notice { id: notice, to, position, at, news, .. } = Notice::clone(&notice);
     let (attempts, next_try, trouble) = (0, None, None);
-    let push = Push { notice, to, position, at, url, news, attempts, next_try, trouble };
-    let job = match push.news.job() {
-        Some(job) => floor.engine.job(job).await?,
+    let push = Delivery {
+        notice,
+        to,
+        position,
+        at,
+        url,
+        kind: news,
+        attempts,
+        next_try,
+        last_error: trouble,
+    };
+    let job = match push.kind.job() {
+        Some(job) => floor.engine.load_job(job).await?,
         None => None,
     };
-    let protocol = worded_by(&floor.engine, &push, job.as_deref());
-    let courier = protocol.and_then(|protocol| couriers(&floor).remove(&protocol));
-    let letter = courier.and_then(|courier| courier.worded(&floor.engine, &push, job.as_deref()));
+    let protocol = encoding_protocol(&floor.engine, &push, job.as_deref());
+    let courier = protocol.and_then(|protocol| delivery_encoders(&floor).remove(&protocol));
+    let letter = courier.and_then(|courier| courier.encode(&floor.engine, &push, job.as_deref()));
     let delivery = letter.map(|letter| DeliveryView {
-        headers: headers(&floor.engine, Some(by.id), &letter),
+        headers: signed_headers(&floor.engine, Some(by.id), &letter),
         body: String::from_utf8_lossy(&letter.body).into_owned(),
         url: letter.url,
     });
-    Ok(ok(&Worded { delivery }))
+    Ok(ok_response(&DeliveryPreview { delivery }))
 }

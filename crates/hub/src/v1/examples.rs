@@ -1,7 +1,7 @@
 //! Correct examples for invalid fields, shown in error responses.
 
 /// JSON text with a valid value of the field, if there is an example.
-pub fn of(field: &str) -> Option<&'static str> {
+pub fn example_for(field: &str) -> Option<&'static str> {
     let example = match field {
         "/owner" | "/amount" => r#"{"owner":"acme","amount":100.00}"#,
         "/create" => r#"{"owner":"acme","amount":100.00,"create":true}"#,

@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
-use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
@@ -10,55 +10,63 @@ use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::response::{Answered, ok};
-use super::strict_fields;
+use super::auth::{AgentCaller, RawBody};
 use super::me::InboxView;
 use super::notices;
 use super::page::{self, Cursor};
-use super::auth::{AsAgent, Sent};
+use super::response::{HandlerResult, ok_response};
+use super::strict_fields;
 
 /// The list's tag in cursors.
-const NOTICES: char = 'n';
+const NOTICE_LIST: char = 'n';
 
 #[derive(Serialize)]
-struct Inbox {
+struct InboxPage {
     items: Vec<Box<RawValue>>,
     next_cursor: Option<Cursor>,
     #[serde(flatten)]
-    stands: InboxView,
+    positions: InboxView,
 }
 
 /// `GET /v1/inbox`: notices after a position; by default those not yet acknowledged.
-pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref(), &["after", "limit", "cursor"])?;
-    let limit = page::limit(&query)?;
-    let inbox = floor.engine.look(|world| world.mailbox(by.id));
-    let after = match page::place(&query, NOTICES)? {
+pub async fn list_notices(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let query = page::parse_query(raw.as_deref(), &["after", "limit", "cursor"])?;
+    let limit = page::parse_limit(&query)?;
+    let inbox = floor.engine.with_world(|world| world.inbox(by.id));
+    let after = match page::parse_cursor(&query, NOTICE_LIST)? {
         Some([after]) => after,
-        None => position(&query)?.unwrap_or(inbox.acked),
+        None => parse_after(&query)?.unwrap_or(inbox.acked),
     };
-    let told = notices::after(&floor.engine, by.id, after, limit).await?;
+    let told = notices::load_after(&floor.engine, by.id, after, limit).await?;
     let (mut items, mut last, mut budget) = (Vec::new(), after, ByteBudget::default());
     for told in told {
         let Some(text) = budget.write(&told.members) else { break };
         items.push(text);
         last = told.position;
     }
-    let next_cursor = (last < inbox.head).then(|| Cursor::new(NOTICES, [last]));
-    Ok(ok(&Inbox { items, next_cursor, stands: InboxView::of(inbox) }))
+    let next_cursor = (last < inbox.head).then(|| Cursor::new(NOTICE_LIST, [last]));
+    Ok(ok_response(&InboxPage { items, next_cursor, positions: InboxView::of(inbox) }))
 }
 
 /// `?after=`: the last position the caller has.
-pub fn position(query: &Query) -> Result<Option<u64>, Malformed> {
+pub fn parse_after(query: &Query) -> Result<Option<u64>, Malformed> {
     Ok(query.integer("after", 0..=i64::MAX)?.map(i64::unsigned_abs))
 }
 
 /// `POST /v1/inbox/ack`: acknowledges all notices up to a position.
-pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
+pub async fn ack_notices(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    RawBody(body): RawBody,
+) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::fields(&json, &["up_to"])?;
+    let f = strict_fields::parse_fields(&json, &["up_to"])?;
     let up_to = f.required("up_to", f.integer("up_to")?)?;
-    let up_to = u64::try_from(up_to).map_err(|_| f.fail("up_to", "must not be negative"))?;
+    let up_to = u64::try_from(up_to).map_err(|_| f.malformed("up_to", "must not be negative"))?;
     floor.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;
-    Ok(ok(&InboxView::of(floor.engine.look(|world| world.mailbox(by.id)))))
+    Ok(ok_response(&InboxView::of(floor.engine.with_world(|world| world.inbox(by.id)))))
 }

@@ -5,9 +5,9 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// An object whose members keep the order in which they were added.
 #[derive(Default)]
-pub struct Members(Vec<(&'static str, Box<RawValue>)>);
+pub struct JsonObject(Vec<(&'static str, Box<RawValue>)>);
 
-impl Members {
+impl JsonObject {
     /// Adds a member; a value that cannot be serialized is omitted.
     pub fn with(mut self, name: &'static str, value: impl Serialize) -> Self {
         if let Ok(raw) = to_raw_value(&value) {
@@ -17,13 +17,13 @@ impl Members {
     }
 
     /// The object on one line. Outside strings, line breaks are only white space.
-    pub fn line(&self) -> String {
+    pub fn to_line(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
     }
 }
 
-impl Serialize for Members {
+impl Serialize for JsonObject {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         let mut map = out.serialize_map(Some(self.0.len()))?;
         for (name, value) in &self.0 {
@@ -40,14 +40,14 @@ mod tests {
 
     #[test]
     fn members_keep_their_order_and_their_digits() {
-        let members = Members::default().with("b", 1).with("a", raw_json::verbatim("1.10"));
-        assert_eq!(members.line(), r#"{"b":1,"a":1.10}"#);
+        let members = JsonObject::default().with("b", 1).with("a", raw_json::verbatim("1.10"));
+        assert_eq!(members.to_line(), r#"{"b":1,"a":1.10}"#);
     }
 
     #[test]
     fn whatever_was_sent_becomes_one_line() {
         let sent = raw_json::verbatim("{\n\t\"a\" :\r\n \"x\\ny\"}");
-        let line = Members::default().with("body", sent).line();
+        let line = JsonObject::default().with("body", sent).to_line();
         assert_eq!(line, "{\"body\":{ \t\"a\" :   \"x\\ny\"}}");
         let read: serde_json::Value = serde_json::from_str(&line).expect("still JSON");
         assert_eq!(read["body"]["a"], "x\ny");

@@ -4,14 +4,14 @@ use axum::extract::State;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::keys::Key;
-use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::HubContext;
 use serde::Serialize;
 
-use super::response::{Answered, ok, time};
-use super::auth::AsAgent;
+use super::auth::AgentCaller;
+use super::response::{HandlerResult, format_time, ok_response};
 
 #[derive(Serialize)]
-struct Rotated {
+struct RotateKeyResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -21,25 +21,26 @@ struct Rotated {
 
 /// `POST /v1/keys/rotate`: issues a new key now. The other keys expire later, so that a running
 /// agent can switch.
-pub async fn rotate(State(floor): State<Floor>, by: AsAgent) -> Answered {
-    let key = Key::make(by.kind, floor.engine.ids().key_bits());
+pub async fn rotate_key(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    let key = Key::from_random(by.kind, floor.engine.random().new_key_bytes());
     let holder = Holder::Agent(by.id);
     let command =
         Command::IssueKey { holder, hash: key.hash(), retire_others: true, by_operator: false };
     let ran = floor.engine.run_once(command, by.once).await?;
-    let until =
-        floor.engine.look(|world| world.keys_of(by.id).filter_map(|key| key.until).max().map(time));
+    let until = floor.engine.with_world(|world| {
+        world.keys_of(by.id).filter_map(|key| key.valid_until).max().map(format_time)
+    });
     let fresh = (!ran.replayed).then(|| key.expose().to_owned());
-    Ok(ok(&Rotated { key: fresh, others_until: until }))
+    Ok(ok_response(&RotateKeyResponse { key: fresh, others_until: until }))
 }
 
 #[derive(Serialize)]
-struct Revoked {
+struct RevokeKeysResponse {
     revoked: bool,
 }
 
 /// `DELETE /v1/keys`: revokes every key of the caller, this one too.
-pub async fn revoke(State(floor): State<Floor>, by: AsAgent) -> Answered {
+pub async fn revoke_keys(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
     floor.engine.run(Command::RevokeKeys { agent: by.id, by_operator: false }).await?;
-    Ok(ok(&Revoked { revoked: true }))
+    Ok(ok_response(&RevokeKeysResponse { revoked: true }))
 }

@@ -2,24 +2,24 @@
 
 use axum::extract::{RawQuery, State};
 use rialto_core::id::{EntryId, OwnerId};
-use rialto_core::ledger::{Entry, Pocket};
+use rialto_core::ledger::{Entry, SubAccount};
 use rialto_core::world::World;
-use rialto_engine::store::{Page as StorePage, Row};
+use rialto_engine::store::{PageQuery as StorePage, Row};
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::adapter::{Floor, naming};
+use rialto_protocols::adapter::{HubContext, naming};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::accounts::may_see;
-use super::response::{Answered, money, ok, time};
+use super::accounts::can_view_account;
+use super::auth::{AuthenticatedCaller, KeyHolder};
 use super::page::{self, Cursor, Page};
 use super::problem::Problem;
-use super::auth::{Known, Who};
-use super::public_ids::Refs;
+use super::public_ids::PublicIds;
+use super::response::{HandlerResult, format_amount, format_time, ok_response};
 
 /// The list's tag in cursors.
-const ENTRIES: char = 'g';
+const ENTRY_LIST: char = 'g';
 
 /// One ledger entry.
 #[derive(Serialize)]
@@ -42,64 +42,78 @@ struct PocketView {
 }
 
 /// Some entries, and the entry to continue from.
-struct Slice {
+struct EntrySlice {
     entries: Vec<Entry>,
     next: Option<u64>,
 }
 
 /// `GET /v1/ledger`: the caller's own entries; for the operator all, or those of one owner.
-pub async fn list(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref(), &["owner", "limit", "cursor"])?;
-    let limit = page::limit(&query)?;
-    let from = page::place(&query, ENTRIES)?.map(|[from]| EntryId(from));
-    let whose = floor.engine.look(|world| whose(world, known.proven.who, query.text("owner")))?;
+pub async fn list_entries(
+    State(floor): State<HubContext>,
+    known: KeyHolder,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let query = page::parse_query(raw.as_deref(), &["owner", "limit", "cursor"])?;
+    let limit = page::parse_limit(&query)?;
+    let from = page::parse_cursor(&query, ENTRY_LIST)?.map(|[from]| EntryId(from));
+    let whose = floor
+        .engine
+        .with_world(|world| resolve_owner(world, known.key.caller, query.text("owner")))?;
     let slice = match whose {
-        Some(owner) => of_owner(&floor.engine, owner, from, limit).await?,
-        None => of_all(&floor.engine, from, limit).await?,
+        Some(owner) => load_entries_of(&floor.engine, owner, from, limit).await?,
+        None => load_entries(&floor.engine, from, limit).await?,
     };
-    let Slice { entries, next } = slice;
+    let EntrySlice { entries, next } = slice;
     let jobs = entries.iter().filter_map(|entry| entry.job);
     let transfers = entries.iter().filter_map(|entry| entry.transfer);
-    let refs = Refs::look_up(&floor.engine, jobs, transfers).await?;
-    let items = floor.engine.look(|world| {
+    let refs = PublicIds::load(&floor.engine, jobs, transfers).await?;
+    let items = floor.engine.with_world(|world| {
         entries.iter().map(|entry| EntryView::of(world, &refs, entry)).collect::<Vec<_>>()
     });
-    Ok(ok(&Page { items, next_cursor: next.map(|next| Cursor::new(ENTRIES, [next])) }))
+    Ok(ok_response(&Page { items, next_cursor: next.map(|next| Cursor::new(ENTRY_LIST, [next])) }))
 }
 
 /// The owner whose entries to list; `None` for all. An agent gets a 404 for any owner but its own.
-fn whose(world: &World, who: Who, named: Option<&str>) -> Result<Option<OwnerId>, Problem> {
+fn resolve_owner(
+    world: &World,
+    who: AuthenticatedCaller,
+    named: Option<&str>,
+) -> Result<Option<OwnerId>, Problem> {
     match (named, who) {
         (Some(name), _) => {
-            let name = naming::owner(world, name.to_owned());
-            let owner = world.owner_named(&name).and_then(|id| world.owner(id));
-            let owner = owner.filter(|owner| may_see(world, who, owner));
+            let name = naming::canonical_owner_name(world, name.to_owned());
+            let owner = world.owner_by_name(&name).and_then(|id| world.owner(id));
+            let owner = owner.filter(|owner| can_view_account(world, who, owner));
             owner.map(|owner| Some(owner.id)).ok_or_else(Problem::not_found)
         }
-        (None, Who::Operator) => Ok(None),
-        (None, Who::Agent(id)) => {
+        (None, AuthenticatedCaller::Operator) => Ok(None),
+        (None, AuthenticatedCaller::Agent(id)) => {
             let owner = world.agent(id).map(|agent| agent.owner);
             owner.map(Some).ok_or_else(Problem::not_found)
         }
     }
 }
 
-async fn of_owner(
+async fn load_entries_of(
     engine: &Engine,
     owner: OwnerId,
     from: Option<EntryId>,
     limit: usize,
-) -> Result<Slice, Failure> {
-    let newest = engine.look(|world| world.owner(owner).and_then(|owner| owner.newest));
+) -> Result<EntrySlice, Failure> {
+    let newest = engine.with_world(|world| world.owner(owner).and_then(|owner| owner.newest_entry));
     // A forged cursor into another owner's entries gives an empty page.
     let page = engine.entries_of(owner, from.or(newest), limit, |_| true).await?;
-    Ok(Slice { entries: page.rows, next: page.next })
+    Ok(EntrySlice { entries: page.rows, next: page.next })
 }
 
-async fn of_all(engine: &Engine, from: Option<EntryId>, limit: usize) -> Result<Slice, Failure> {
+async fn load_entries(
+    engine: &Engine,
+    from: Option<EntryId>,
+    limit: usize,
+) -> Result<EntrySlice, Failure> {
     let before = from.map_or(u64::MAX, |from| from.0.saturating_add(1));
     let rows =
-        engine.page(StorePage::Entries { before: EntryId(before), limit: limit + 1 }).await?;
+        engine.load_page(StorePage::Entries { before: EntryId(before), limit: limit + 1 }).await?;
     let mut entries: Vec<Entry> = rows
         .into_iter()
         .filter_map(|row| match row {
@@ -109,18 +123,18 @@ async fn of_all(engine: &Engine, from: Option<EntryId>, limit: usize) -> Result<
         .collect();
     let next = entries.get(limit).map(|entry| entry.id.0);
     entries.truncate(limit);
-    Ok(Slice { entries, next })
+    Ok(EntrySlice { entries, next })
 }
 
 impl EntryView {
-    fn of(world: &World, refs: &Refs, entry: &Entry) -> Self {
+    fn of(world: &World, refs: &PublicIds, entry: &Entry) -> Self {
         Self {
             id: entry.id.0,
-            at: time(entry.at),
+            at: format_time(entry.at),
             kind: entry.kind.as_str(),
             from: PocketView::of(world, entry.from),
             to: PocketView::of(world, entry.to),
-            amount: money(entry.amount),
+            amount: format_amount(entry.amount),
             job: entry.job.and_then(|id| refs.job(id)),
             transfer: entry.transfer.and_then(|id| refs.transfer(id)).map(str::to_owned),
         }
@@ -128,7 +142,7 @@ impl EntryView {
 }
 
 impl PocketView {
-    fn of(world: &World, pocket: Pocket) -> Self {
+    fn of(world: &World, pocket: SubAccount) -> Self {
         let owner = world.owner(pocket.owner).map(|owner| owner.name.clone());
         Self { owner: owner.unwrap_or_default(), held: pocket.held }
     }

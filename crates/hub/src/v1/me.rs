@@ -1,18 +1,18 @@
 //! The caller's own view of itself.
 
 use axum::extract::State;
-use rialto_core::message::inbox::Mailbox;
-use rialto_protocols::adapter::Floor;
+use rialto_core::message::inbox::Inbox;
+use rialto_protocols::adapter::HubContext;
 use serde::Serialize;
 
 use super::accounts::AccountView;
 use super::agents::view::AgentView;
-use super::response::{Answered, ok};
+use super::auth::AgentCaller;
 use super::problem::Problem;
-use super::auth::AsAgent;
+use super::response::{HandlerResult, ok_response};
 
 #[derive(Serialize)]
-struct Me {
+struct MeView {
     agent: AgentView,
     account: AccountView,
     inbox: InboxView,
@@ -27,22 +27,22 @@ pub struct InboxView {
 }
 
 impl InboxView {
-    pub fn of(inbox: Mailbox) -> Self {
+    pub fn of(inbox: Inbox) -> Self {
         Self { head: inbox.head, acked: inbox.acked }
     }
 }
 
 /// `GET /v1/me`.
-pub async fn show(State(floor): State<Floor>, by: AsAgent) -> Answered {
+pub async fn show_me(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
     let now = floor.engine.now();
-    let me = floor.engine.look(|world| {
+    let me = floor.engine.with_world(|world| {
         let owner = world.agent(by.id).and_then(|agent| world.owner(agent.owner))?;
-        Some(Me {
-            agent: AgentView::own(world, by.id, now)?,
+        Some(MeView {
+            agent: AgentView::for_itself(world, by.id, now)?,
             account: AccountView::of(owner),
-            inbox: InboxView::of(world.mailbox(by.id)),
-            jobs_in_hand: world.jobs_in_hand(by.id),
+            inbox: InboxView::of(world.inbox(by.id)),
+            jobs_in_hand: world.assigned_job_count(by.id),
         })
     });
-    Ok(ok(&me.ok_or_else(Problem::not_found)?))
+    Ok(ok_response(&me.ok_or_else(Problem::not_found)?))
 }

@@ -6,59 +6,63 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Command, SendMessage};
 use rialto_core::time::Millis;
 use rialto_engine::Failure;
-use rialto_engine::store::{Key, Row};
-use rialto_protocols::adapter::{Floor, Trouble};
+use rialto_engine::store::{Row, RowKey};
+use rialto_protocols::adapter::{EdgeError, HubContext};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson::{self, Json};
 use serde::Serialize;
 
-use super::response::{Answered, ok};
-use super::strict_fields;
 use super::agent_names;
+use super::auth::{AgentCaller, RawBody, is_registered};
 use super::problem::Problem;
-use super::auth::{AsAgent, Sent, is_registered};
+use super::response::{HandlerResult, ok_response};
+use super::strict_fields;
 
 /// Largest message (T44): inboxes and streams hold many of them.
 const MESSAGE_MAX: usize = 64 << 10;
 
 /// The protocol recorded for messages sent here: any JSON.
-const WORDS: Protocol = Protocol::new("v1");
+const V1_PROTOCOL: Protocol = Protocol::new("v1");
 
 #[derive(Serialize)]
-struct Accepted {
+struct SendResponse {
     /// Its position in the receiver's inbox.
     position: u64,
 }
 
 /// `POST /v1/messages`: from the caller's agent to another agent's inbox.
-pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> Answered {
+pub async fn send_message(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    RawBody(sent): RawBody,
+) -> HandlerResult {
     if sent.len() > MESSAGE_MAX {
-        return Err(Trouble::TooLarge { limit: MESSAGE_MAX }.into());
+        return Err(EdgeError::TooLarge { limit: MESSAGE_MAX }.into());
     }
     let json = ijson::read(&sent).map_err(Malformed::from)?;
-    let f = strict_fields::fields(&json, &["to", "body"])?;
-    let name = f.required("to", agent_names::given(&f, "to")?)?;
+    let f = strict_fields::parse_fields(&json, &["to", "body"])?;
+    let name = f.required("to", agent_names::parse_agent_name(&f, "to")?)?;
     // Any JSON is a valid message, `null` too.
     let body = f.required("body", json.get("body").map(Json::raw))?.to_owned();
-    let to = floor.engine.look(|world| {
-        let to = agent_names::find(world, &name, "/to")?;
+    let to = floor.engine.with_world(|world| {
+        let to = agent_names::find_agent(world, &name, "/to")?;
         is_registered(world, to).then_some(to).ok_or_else(Problem::not_found)
     })?;
     let order = SendMessage {
         from: Some(by.id),
         to,
-        words: WORDS,
+        protocol: V1_PROTOCOL,
         body,
         url: None,
         first_try: Millis(0),
-        turn: None,
+        identity: None,
         by_operator: false,
     };
-    let sent = floor.engine.run_once(Command::Send(Box::new(order)), by.once).await?;
-    let Answer::Sent { notice, .. } = sent.answer else { return Err(Failure::Fault.into()) };
-    let position = match floor.engine.row(Key::Notice(notice)).await? {
+    let sent = floor.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await?;
+    let Answer::Message { notice, .. } = sent.answer else { return Err(Failure::Fault.into()) };
+    let position = match floor.engine.load_row(RowKey::Notice(notice)).await? {
         Some(Row::Notice(notice)) => notice.position,
         _ => return Err(Failure::Fault.into()),
     };
-    Ok(ok(&Accepted { position }))
+    Ok(ok_response(&SendResponse { position }))
 }

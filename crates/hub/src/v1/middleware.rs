@@ -12,46 +12,49 @@ use http::header::CONTENT_TYPE;
 use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
 use rialto_protocols::adapter::caller::Caller;
-use rialto_protocols::adapter::idempotency::{Words, at_most_once};
-use rialto_protocols::adapter::{Floor, Trouble};
+use rialto_protocols::adapter::idempotency::{IdempotencyResponses, run_at_most_once};
+use rialto_protocols::adapter::{EdgeError, HubContext};
 use serde_json::value::RawValue;
 
+use super::auth::{AuthenticatedCaller, ReadOnlyCaller, VerifiedKey};
 use super::errors;
-use super::jobs::trace::{self, is_trace};
+use super::jobs::trace::{self, is_trace_path};
 use super::problem::{MEDIA_TYPE, Problem};
-use super::auth::{Proven, ReadingParty, Who};
 use crate::edge::RequestId;
 
 /// Marks a saved answer that is sent again.
-const REPLAYED: &str = "idempotency-replayed";
+const REPLAYED_HEADER: &str = "idempotency-replayed";
 /// Members that hold a secret, in the responses to rotations.
-const SECRETS: [&str; 2] = ["key", "webhook_secret"];
+const SECRET_MEMBERS: [&str; 2] = ["key", "webhook_secret"];
 
 /// Wraps every route in the middleware.
-pub fn before(router: Router, floor: &Floor) -> Router {
+pub fn wrap(router: Router, floor: &HubContext) -> Router {
     let floor = floor.clone();
     router.layer(from_fn(move |request: Request, next: Next| {
         let floor = floor.clone();
         async move {
             let id = request.extensions().get::<RequestId>().cloned();
-            let answer = pass(&floor, request, next).await;
-            finish(answer, id.as_ref())
+            let answer = handle(&floor, request, next).await;
+            add_request_id(answer, id.as_ref())
         }
     }))
 }
 
-async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
+async fn handle(floor: &HubContext, mut request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let proven = match Proven::read(&floor.engine, request.headers(), request.extensions()) {
-        Ok(proven) => proven,
-        Err(problem) => match reader(floor, &request).filter(|_| reads) {
-            Some(agent) => {
-                request.extensions_mut().insert(ReadingParty(Who::Agent(agent)));
-                None
-            }
-            None => return for_route(problem, &request).into_response(),
-        },
-    };
+    let proven =
+        match VerifiedKey::from_headers(&floor.engine, request.headers(), request.extensions()) {
+            Ok(proven) => proven,
+            Err(problem) => match read_only_caller(floor, &request).filter(|_| reads) {
+                Some(agent) => {
+                    request
+                        .extensions_mut()
+                        .insert(ReadOnlyCaller(AuthenticatedCaller::Agent(agent)));
+                    None
+                }
+                None => return for_route(problem, &request).into_response(),
+            },
+        };
     let Some(proven) = proven else {
         return match reads {
             true => next.run(request).await,
@@ -60,11 +63,11 @@ async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
         };
     };
     request.extensions_mut().insert(proven);
-    let caller = match proven.who {
-        Who::Agent(id) => Caller::Agent(id),
-        Who::Operator => Caller::Operator,
+    let caller = match proven.caller {
+        AuthenticatedCaller::Agent(id) => Caller::Agent(id),
+        AuthenticatedCaller::Operator => Caller::Operator,
     };
-    at_most_once(floor, &Ours, caller, request, next).await
+    run_at_most_once(floor, &V1Responses, caller, request, next).await
 }
 
 /// The error for a refused key; it names the kind of key that the route needs.
@@ -76,11 +79,13 @@ fn for_route(problem: Problem, request: &Request) -> Problem {
 }
 
 /// The agent of a read-only credential, where the path accepts one.
-fn reader(floor: &Floor, request: &Request) -> Option<AgentId> {
-    is_trace(request.uri().path()).then(|| trace::reader(floor, request.headers())).flatten()
+fn read_only_caller(floor: &HubContext, request: &Request) -> Option<AgentId> {
+    is_trace_path(request.uri().path())
+        .then(|| trace::find_reader(floor, request.headers()))
+        .flatten()
 }
 
-fn finish(mut answer: Response, id: Option<&RequestId>) -> Response {
+fn add_request_id(mut answer: Response, id: Option<&RequestId>) -> Response {
     let problem = answer.extensions_mut().remove::<Problem>();
     if let (Some(problem), Some(id)) = (problem, id) {
         let told = Problem { request_id: Some(id.as_str().to_owned()), ..problem };
@@ -88,52 +93,52 @@ fn finish(mut answer: Response, id: Option<&RequestId>) -> Response {
         answer.extensions_mut().remove::<Problem>();
         return answer;
     }
-    if answer.headers().contains_key(REPLAYED) && answer.status().as_u16() >= 400 {
+    if answer.headers().contains_key(REPLAYED_HEADER) && answer.status().as_u16() >= 400 {
         answer.headers_mut().insert(CONTENT_TYPE, MEDIA_TYPE);
     }
     answer
 }
 
 /// The `/v1` responses for repeated requests.
-struct Ours;
+struct V1Responses;
 
-impl Words for Ours {
-    fn realm(&self) -> &'static str {
+impl IdempotencyResponses for V1Responses {
+    fn namespace(&self) -> &'static str {
         "v1"
     }
 
-    fn key_too_long(&self) -> Response {
+    fn invalid_key(&self) -> Response {
         let text = "Idempotency-Key must have 1 to 256 characters";
-        Problem::field("Idempotency-Key", text).into_response()
+        Problem::invalid_field("Idempotency-Key", text).into_response()
     }
 
-    fn other_content(&self, _: &[u8]) -> Response {
+    fn body_mismatch(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         let problem = Problem::new(&errors::OTHER_CONTENT, text);
         Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
     }
 
-    fn no_room(&self, refusal: &Refusal) -> Response {
+    fn storage_full(&self, refusal: &Refusal) -> Response {
         let problem = Problem::from(refusal.clone());
         Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
     }
 
-    fn trouble(&self, trouble: Trouble) -> Response {
+    fn edge_error(&self, trouble: EdgeError) -> Response {
         Problem::from(trouble).into_response()
     }
 
-    fn without_secrets(&self, body: &str) -> String {
+    fn redact_secrets(&self, body: &str) -> String {
         // Raw members keep every digit of every amount.
         type Members = std::collections::BTreeMap<String, Box<RawValue>>;
         let Ok(mut members) = serde_json::from_str::<Members>(body) else { return body.to_owned() };
-        let had = SECRETS.map(|secret| members.remove(secret).is_some());
+        let had = SECRET_MEMBERS.map(|secret| members.remove(secret).is_some());
         match had.contains(&true) {
             true => serde_json::to_string(&members).unwrap_or_default(),
             false => body.to_owned(),
         }
     }
 
-    fn principal(&self, _: &[u8]) -> Option<String> {
+    fn claimed_caller(&self, _: &[u8]) -> Option<String> {
         None
     }
 }
@@ -144,11 +149,14 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_an_answer_has_no_key_and_all_its_digits() {
-        let kept = Ours.without_secrets(r#"{"amount":0.10,"key":"rk_secret","n":1}"#);
+        let kept = V1Responses.redact_secrets(r#"{"amount":0.10,"key":"rk_secret","n":1}"#);
         assert_eq!(kept, r#"{"amount":0.10,"n":1}"#);
-        assert_eq!(Ours.without_secrets(r#"{"webhook_secret":"whsec_","n":1}"#), r#"{"n":1}"#);
+        assert_eq!(
+            V1Responses.redact_secrets(r#"{"webhook_secret":"whsec_","n":1}"#),
+            r#"{"n":1}"#
+        );
         for body in [r#"{"amount":0.100,"a":{"key":1}}"#, "[1]", ""] {
-            assert_eq!(Ours.without_secrets(body), body);
+            assert_eq!(V1Responses.redact_secrets(body), body);
         }
     }
 }

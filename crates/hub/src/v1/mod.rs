@@ -7,30 +7,30 @@
 //! not exist.
 
 mod accounts;
+mod agent_names;
 mod agents;
-mod response;
-mod errors;
+mod auth;
 mod delivery_preview;
+mod errors;
 mod events;
 mod examples;
-mod middleware;
 mod inbox;
 mod jobs;
+mod json_object;
 mod keys;
-mod strict_fields;
 mod ledger;
 mod me;
-mod json_object;
 mod messages;
-mod agent_names;
+mod middleware;
 mod notices;
+mod operations;
 mod operator;
 pub mod page;
 mod presence;
 pub mod problem;
-mod auth;
 mod public_ids;
-mod operations;
+mod response;
+mod strict_fields;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -38,26 +38,26 @@ mod webhooks;
 mod work;
 
 use axum::{Extension, Router};
-use rialto_protocols::adapter::operation::router;
-use rialto_protocols::adapter::{Floor, Listed};
+use rialto_protocols::adapter::{HubContext, OperationInfo, operation};
 
-pub use events::History;
-pub use operations::TABLE;
+pub use events::HistoryReader;
+pub use operations::OPERATIONS;
 
 /// Builds the router from the operations.
-pub fn routes(floor: &Floor) -> Router {
-    let routes = router(TABLE.iter(), floor.clone()).layer(Extension(work::Instances::default()));
-    middleware::before(routes, floor)
+pub fn build_router(floor: &HubContext) -> Router {
+    let routes = operation::build_router(OPERATIONS.iter(), floor.clone())
+        .layer(Extension(work::Instances::default()));
+    middleware::wrap(routes, floor)
 }
 
 /// The operations, for the OpenAPI document and tests.
-pub fn listed() -> Vec<Listed> {
-    let one = |row: &rialto_protocols::adapter::Route<Floor>| Listed {
+pub fn operations() -> Vec<OperationInfo> {
+    let one = |row: &rialto_protocols::adapter::Operation<HubContext>| OperationInfo {
         protocol: None,
         method: row.method,
         path: row.path.to_owned(),
-        reach: row.reach,
-        about: row.about,
+        reach: row.access,
+        about: row.summary,
     };
-    TABLE.iter().map(one).collect()
+    OPERATIONS.iter().map(one).collect()
 }

@@ -1,10 +1,10 @@
 //! Every operation of this API, one row each.
 
 use axum::routing::{MethodRouter, delete, get, post};
-use rialto_protocols::adapter::Reach::{
+use rialto_protocols::adapter::Access::{
     AnyAgent, AnyAgentOrOperator, Operator, OwnerOrOperator, Public,
 };
-use rialto_protocols::adapter::{Floor, Reach, Route};
+use rialto_protocols::adapter::{Access, HubContext, Operation};
 
 use super::{
     accounts, agents, delivery_preview, events, inbox, jobs, keys, ledger, me, messages, operator,
@@ -14,142 +14,146 @@ use super::{
 const fn row(
     method: &'static str,
     path: &'static str,
-    reach: Reach,
+    reach: Access,
     about: &'static str,
-    handler: fn() -> MethodRouter<Floor>,
-) -> Route<Floor> {
-    Route { method, path, at_root: false, reach, about, handler }
+    handler: fn() -> MethodRouter<HubContext>,
+) -> Operation<HubContext> {
+    Operation { method, path, at_root: false, access: reach, summary: about, handler }
 }
 
 /// The operations. A path without a row does not exist.
-pub const TABLE: &[Route<Floor>] = &[
+pub const OPERATIONS: &[Operation<HubContext>] = &[
     row("GET", "/v1/agents", Public, "List agents; with `?skill=`, best match first", || {
-        get(agents::list)
+        get(agents::list_agents)
     }),
     row("GET", "/v1/agents/{id}", Public, "Show an agent, by number or any of its names", || {
-        get(agents::show)
+        get(agents::show_agent)
     }),
     row(
         "GET",
         "/v1/agents/{id}/reputation",
         Public,
         "Show an agent's scores and the numbers they are computed from",
-        || get(agents::reputation::show),
+        || get(agents::reputation::show_reputation),
     ),
-    row("GET", "/v1/me", AnyAgent, "The caller's agent, account, inbox, work", || get(me::show)),
+    row("GET", "/v1/me", AnyAgent, "The caller's agent, account, inbox, work", || get(me::show_me)),
     row("DELETE", "/v1/me", AnyAgent, "Unregister the caller; its id stays reserved", || {
-        delete(presence::leave)
+        delete(presence::unregister)
     }),
     row("POST", "/v1/me/status", AnyAgent, "Set the caller's availability", || {
-        post(presence::stand)
+        post(presence::set_status)
     }),
     row("GET", "/v1/jobs", AnyAgent, "List the caller's jobs, as requester or worker", || {
-        get(jobs::list::list)
+        get(jobs::list::list_jobs)
     }),
     row("POST", "/v1/jobs", AnyAgent, "Open a job; `?wait=` waits for its end", || {
-        post(jobs::open::open)
+        post(jobs::open::open_job)
     }),
     // Operators see everything but input, result and callback.
     row("GET", "/v1/jobs/{id}", AnyAgentOrOperator, "Show a job that the caller may see", || {
-        get(jobs::show)
+        get(jobs::show_job)
     }),
     row("GET", "/v1/jobs/{id}/trace", AnyAgentOrOperator, "Show how a job was translated", || {
-        get(jobs::trace::show)
+        get(jobs::trace::show_trace)
     }),
     row("POST", "/v1/jobs/{id}/cancel", AnyAgent, "Cancel a job, as its requester", || {
-        post(jobs::cancel::cancel)
+        post(jobs::cancel::cancel_job)
     }),
     row(
         "GET",
         "/v1/jobs/{id}/offers",
         AnyAgent,
         "List the offers for a job that the caller may see",
-        || get(jobs::offers::list),
+        || get(jobs::offers::list_offers),
     ),
     row("POST", "/v1/jobs/{id}/offers", AnyAgent, "Make an offer for a job", || {
-        post(jobs::offers::make)
+        post(jobs::offers::make_offer)
     }),
     row(
         "POST",
         "/v1/jobs/{id}/accept",
         AnyAgent,
         "Accept an offer by its id, or by agent and price, as the requester",
-        || post(jobs::offers::accept),
+        || post(jobs::offers::accept_offer),
     ),
     row(
         "GET",
         "/v1/work",
         AnyAgent,
         "List the caller's assigned jobs; `?wait=` waits for changes",
-        || get(work::list),
+        || get(work::list_work),
     ),
     row("POST", "/v1/jobs/{id}/result", AnyAgent, "Report a job's result, as its worker", || {
-        post(jobs::result::result)
+        post(jobs::result::submit_result)
     }),
     row("POST", "/v1/jobs/{id}/decline", AnyAgent, "Decline a job, as its worker", || {
-        post(jobs::result::decline)
+        post(jobs::result::decline_job)
     }),
     row("GET", "/v1/ledger", AnyAgentOrOperator, "List ledger entries, newest first", || {
-        get(ledger::list)
+        get(ledger::list_entries)
     }),
     row("GET", "/v1/accounts/{name}", OwnerOrOperator, "Show available and held credits", || {
-        get(accounts::show)
+        get(accounts::show_account)
     }),
-    row("GET", "/v1/inbox", AnyAgent, "List notices after a position", || get(inbox::list)),
+    row("GET", "/v1/inbox", AnyAgent, "List notices after a position", || get(inbox::list_notices)),
     row("GET", "/v1/inbox/delivery", AnyAgent, "Preview the delivery of a notice", || {
-        get(delivery_preview::show)
+        get(delivery_preview::show_delivery)
     }),
     row("POST", "/v1/inbox/ack", AnyAgent, "Acknowledge notices up to a position", || {
-        post(inbox::ack)
+        post(inbox::ack_notices)
     }),
     row("GET", "/v1/events", AnyAgentOrOperator, "Stream inbox or history, resumable", || {
-        get(events::open)
+        get(events::stream_events)
     }),
-    row("POST", "/v1/messages", AnyAgent, "Send a message to an agent", || post(messages::send)),
+    row("POST", "/v1/messages", AnyAgent, "Send a message to an agent", || {
+        post(messages::send_message)
+    }),
     row(
         "GET",
         "/v1/webhooks",
         AnyAgent,
         "List the caller's deliveries; `?state=delivered` lists completed ones",
-        || get(webhooks::list),
+        || get(webhooks::list_webhooks),
     ),
     row("POST", "/v1/webhooks/test", AnyAgent, "Send a test call to the caller's endpoint", || {
-        post(webhooks::test_call::send)
+        post(webhooks::test_call::send_test)
     }),
     row("POST", "/v1/webhooks/secret", AnyAgent, "New secret; old ones expire in a day", || {
-        post(webhooks::secret::renew)
+        post(webhooks::secret::renew_secret)
     }),
     row("POST", "/v1/webhooks/{id}/resend", AnyAgent, "Retry a delivery to the caller now", || {
-        post(webhooks::resend)
+        post(webhooks::resend_webhook)
     }),
     row("POST", "/v1/keys/rotate", AnyAgent, "New key; old ones expire in 10 minutes", || {
-        post(keys::rotate)
+        post(keys::rotate_key)
     }),
-    row("DELETE", "/v1/keys", AnyAgent, "Revoke all keys of the caller", || delete(keys::revoke)),
+    row("DELETE", "/v1/keys", AnyAgent, "Revoke all keys of the caller", || {
+        delete(keys::revoke_keys)
+    }),
     row("POST", "/v1/operator/grants", Operator, "Grant credits to an owner", || {
-        post(operator::grant)
+        post(operator::grant_credits)
     }),
     row("POST", "/v1/operator/burns", Operator, "Remove credits from an owner's account", || {
-        post(operator::burn)
+        post(operator::burn_credits)
     }),
     row("POST", "/v1/operator/jobs/{uuid}/cancel", Operator, "Cancel a job", || {
-        post(operator::cancel)
+        post(operator::cancel_job)
     }),
     row("POST", "/v1/operator/jobs/{uuid}/requeue", Operator, "Requeue a job", || {
-        post(operator::requeue)
+        post(operator::requeue_job)
     }),
     row("POST", "/v1/operator/agents/{id}/revoke-keys", Operator, "Revoke an agent's keys", || {
         post(operator::revoke_keys)
     }),
     row("GET", "/v1/operator/jobs", Operator, "List all jobs, without their content", || {
-        get(operator::jobs::list)
+        get(operator::jobs::list_jobs)
     }),
     row(
         "GET",
         "/v1/operator/agents",
         Operator,
         "List all agents, unregistered ones included",
-        || get(operator::agents::list),
+        || get(operator::agents::list_agents),
     ),
     row("POST", "/v1/operator/agents/{id}/suspend", Operator, "Suspend an agent", || {
         post(operator::agents::suspend_agent)
@@ -172,22 +176,22 @@ pub const TABLE: &[Route<Floor>] = &[
         "/v1/operator/keys",
         Operator,
         "Issue an operator key, optionally retiring the others",
-        || post(operator::keys::issue),
+        || post(operator::keys::issue_key),
     ),
     row("DELETE", "/v1/operator/agents/{id}", Operator, "Unregister an agent", || {
-        delete(operator::remove)
+        delete(operator::remove_agent)
     }),
     row(
         "GET",
         "/v1/operator/pushes",
         Operator,
         "List deliveries that are waiting or given up",
-        || get(operator::deliveries::list),
+        || get(operator::deliveries::list_deliveries),
     ),
     row("POST", "/v1/operator/pushes/{id}/retry", Operator, "Retry a delivery now", || {
-        post(operator::deliveries::retry)
+        post(operator::deliveries::retry_delivery)
     }),
     row("GET", "/v1/operator/stats", Operator, "Show statistics of the hub", || {
-        get(operator::stats::show)
+        get(operator::stats::show_stats)
     }),
 ];

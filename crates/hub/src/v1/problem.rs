@@ -11,7 +11,7 @@ use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::errors::{self, Kind};
+use super::errors::{self, ProblemKind};
 use super::examples;
 
 /// The content type.
@@ -20,7 +20,7 @@ pub const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/proble
 /// Why a request failed.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    pub kind: &'static Kind,
+    pub kind: &'static ProblemKind,
     pub detail: String,
     /// The same request may succeed later.
     pub retryable: bool,
@@ -33,7 +33,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(kind: &'static Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: &'static ProblemKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
             detail: detail.into(),
@@ -47,7 +47,10 @@ impl Problem {
 
     /// Missing, malformed, unknown and revoked keys get the same response.
     pub fn unauthorized() -> Self {
-        Self::new(&errors::UNAUTHORIZED, "missing or invalid key; send `Authorization: Bearer rk_…`")
+        Self::new(
+            &errors::UNAUTHORIZED,
+            "missing or invalid key; send `Authorization: Bearer rk_…`",
+        )
     }
 
     /// The same for an operation that needs the operator's key.
@@ -70,31 +73,31 @@ impl Problem {
     }
 
     /// An invalid field, with a correct example.
-    pub fn field(field: &str, message: impl Into<String>) -> Self {
+    pub fn invalid_field(field: &str, message: impl Into<String>) -> Self {
         Malformed { field: field.to_owned(), message: message.into() }.into()
     }
 
     /// Marks it as retryable after this many seconds.
-    pub fn retry_after(self, seconds: u64) -> Self {
+    pub fn with_retry_after(self, seconds: u64) -> Self {
         Self { retryable: true, retry_after_seconds: Some(seconds), ..self }
     }
 
     /// Marks it as retryable at once.
-    pub fn retryable(self) -> Self {
+    pub fn with_retry(self) -> Self {
         Self { retryable: true, ..self }
     }
 }
 
 impl From<Malformed> for Problem {
     fn from(malformed: Malformed) -> Self {
-        let example = examples::of(&malformed.field);
+        let example = examples::example_for(&malformed.field);
         let field = Some(malformed.field);
         Self { field, example, ..Self::new(&errors::MALFORMED, malformed.message) }
     }
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ProblemBody<'a> {
     r#type: String,
     title: &'a str,
     status: u16,
@@ -113,8 +116,8 @@ struct Shown<'a> {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Kind { status, code, title } = *self.kind;
-        let shown = Shown {
+        let ProblemKind { status, code, title } = *self.kind;
+        let shown = ProblemBody {
             r#type: format!("urn:rialto:problem:{code}"),
             title,
             status,

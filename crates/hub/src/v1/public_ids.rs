@@ -3,27 +3,27 @@
 use std::collections::{BTreeSet, HashMap};
 
 use rialto_core::id::{JobId, TransferId};
-use rialto_engine::store::{Key, Row};
+use rialto_engine::store::{Row, RowKey};
 use rialto_engine::{Engine, Failure};
 use uuid::Uuid;
 
 /// The public ids of jobs and transfers.
 #[derive(Default)]
-pub struct Refs {
+pub struct PublicIds {
     jobs: HashMap<JobId, Uuid>,
     transfers: HashMap<TransferId, String>,
 }
 
-impl Refs {
+impl PublicIds {
     /// Loads all of them, live jobs from memory and the rest in one read.
-    pub async fn look_up(
+    pub async fn load(
         engine: &Engine,
         jobs: impl IntoIterator<Item = JobId>,
         transfers: impl IntoIterator<Item = TransferId>,
     ) -> Result<Self, Failure> {
         let wanted: BTreeSet<JobId> = jobs.into_iter().collect();
         let transfers: BTreeSet<TransferId> = transfers.into_iter().collect();
-        let live: HashMap<JobId, Uuid> = engine.look(|world| {
+        let live: HashMap<JobId, Uuid> = engine.with_world(|world| {
             wanted.iter().filter_map(|id| Some((*id, world.job(*id)?.uuid))).collect()
         });
         let ended: Vec<JobId> = wanted.into_iter().filter(|id| !live.contains_key(id)).collect();
@@ -32,15 +32,15 @@ impl Refs {
             return Ok(refs);
         }
         engine
-            .read(move |reader| {
+            .read_store(move |reader| {
                 for id in ended {
-                    if let Some(Row::Job(job)) = reader.load(Key::Job(id))? {
+                    if let Some(Row::Job(job)) = reader.load(RowKey::Job(id))? {
                         refs.jobs.insert(id, job.uuid);
                     }
                 }
                 for id in transfers {
-                    if let Some(Row::Transfer(transfer)) = reader.load(Key::Transfer(id))? {
-                        refs.transfers.insert(id, transfer.foreign.clone());
+                    if let Some(Row::Transfer(transfer)) = reader.load(RowKey::Transfer(id))? {
+                        refs.transfers.insert(id, transfer.foreign_id.clone());
                     }
                 }
                 Ok(refs)

@@ -6,7 +6,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::{rfc3339, raw_json};
+use rialto_protocols::kit::{raw_json, rfc3339};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -16,10 +16,10 @@ use super::problem::Problem;
 const DECIMALS_MIN: usize = 2;
 
 /// The result of every handler.
-pub type Answered = Result<Response, Problem>;
+pub type HandlerResult = Result<Response, Problem>;
 
 /// A response with this body.
-pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
+pub fn json_response(status: StatusCode, body: &impl Serialize) -> Response {
     let text = serde_json::to_vec(body).unwrap_or_default();
     let mut answer = Response::new(Body::from(text));
     *answer.status_mut() = status;
@@ -28,16 +28,16 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
 }
 
 /// A 200 response.
-pub fn ok(body: &impl Serialize) -> Response {
-    json(StatusCode::OK, body)
+pub fn ok_response(body: &impl Serialize) -> Response {
+    json_response(StatusCode::OK, body)
 }
 
 /// An amount as a JSON number, never converted to a float.
-pub fn money(amount: Credits) -> Box<RawValue> {
+pub fn format_amount(amount: Credits) -> Box<RawValue> {
     raw_json::amount(amount, DECIMALS_MIN)
 }
 
 /// RFC 3339 in UTC, such as `2026-03-20T10:00:00.000Z`.
-pub fn time(moment: Timestamp) -> String {
-    rfc3339::millis(moment)
+pub fn format_time(moment: Timestamp) -> String {
+    rfc3339::format_millis(moment)
 }

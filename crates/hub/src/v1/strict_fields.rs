@@ -2,25 +2,25 @@
 //! without its deadline is a different job.
 
 use rialto_protocols::kit::fields::{Fields, Malformed};
-use rialto_protocols::kit::ijson::{Json, Kind};
+use rialto_protocols::kit::ijson::{Json, JsonValue};
 
-use crate::config::suggest::nearest;
+use crate::config::suggest::nearest_key;
 
 /// The members of a body; an unknown one is an error.
-pub fn fields<'a, 'b>(
+pub fn parse_fields<'a, 'b>(
     json: &'b Json<'a>,
     known: &[&'static str],
 ) -> Result<Fields<'a, 'b>, Malformed> {
-    let fields = Fields::of(json, "")?;
-    let Kind::Object(members) = json.kind() else { return Ok(fields) };
+    let fields = Fields::read(json, "")?;
+    let JsonValue::Object(members) = json.value() else { return Ok(fields) };
     match members.iter().find(|(name, _)| !known.contains(&name.as_ref())) {
         None => Ok(fields),
         Some((name, _)) => {
-            let help = match nearest(name, known.iter().copied()) {
+            let help = match nearest_key(name, known.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("known fields are {}", known.join(", ")),
             };
-            Err(fields.fail(name, format!("is an unknown field: {help}")))
+            Err(fields.malformed(name, format!("is an unknown field: {help}")))
         }
     }
 }
@@ -34,7 +34,7 @@ mod tests {
     fn a_member_nobody_knows_is_refused_with_the_one_that_was_meant() {
         let refused = |body: &str| {
             let json = ijson::read(body.as_bytes()).expect("JSON");
-            fields(&json, &["skill", "deadline"]).map(drop).expect_err(body)
+            parse_fields(&json, &["skill", "deadline"]).map(drop).expect_err(body)
         };
         let wrong = refused(r#"{"skill":"sum","dedline":null}"#);
         assert_eq!(wrong.field, "/dedline");
@@ -42,6 +42,6 @@ mod tests {
         let far = refused(r#"{"price":1}"#);
         assert_eq!(far.message, "price is an unknown field: known fields are skill, deadline");
         let json = ijson::read(br#"{"deadline":1}"#).expect("JSON");
-        assert!(fields(&json, &["skill", "deadline"]).is_ok());
+        assert!(parse_fields(&json, &["skill", "deadline"]).is_ok());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rialto_core::id::AgentId;
-use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
@@ -16,7 +16,7 @@ use super::problem::Problem;
 const WAIT_MAX: i64 = 30;
 
 /// `?wait=`: how long the caller wants to wait, in seconds; 0 by default.
-pub fn wanted(query: &Query) -> Result<Duration, Malformed> {
+pub fn parse_wait(query: &Query) -> Result<Duration, Malformed> {
     let seconds = query.integer("wait", 0..=WAIT_MAX)?.unwrap_or(0);
     Ok(Duration::from_secs(seconds.unsigned_abs()))
 }
@@ -25,25 +25,25 @@ pub fn wanted(query: &Query) -> Result<Duration, Malformed> {
 const WAITS_MAX: u32 = 64;
 
 /// One waiting request.
-struct Waits<'a> {
-    floor: &'a Floor,
+struct WaitPermit<'a> {
+    floor: &'a HubContext,
     agent: AgentId,
 }
 
-impl<'a> Waits<'a> {
-    fn begin(floor: &'a Floor, agent: AgentId) -> Result<Self, Problem> {
+impl<'a> WaitPermit<'a> {
+    fn acquire(floor: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
         let mut all = lock(floor);
         let count = all.entry(agent).or_default();
         if *count >= WAITS_MAX {
             let text = format!("the agent already has {WAITS_MAX} waiting requests");
-            return Err(Problem::new(&errors::RATE_LIMITED, text).retry_after(1));
+            return Err(Problem::new(&errors::RATE_LIMITED, text).with_retry_after(1));
         }
         *count += 1;
         Ok(Self { floor, agent })
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
         let mut all = lock(self.floor);
         match all.get_mut(&self.agent) {
@@ -53,13 +53,13 @@ impl Drop for Waits<'_> {
     }
 }
 
-fn lock(floor: &Floor) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
-    floor.waits.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(floor: &HubContext) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
+    floor.pending_waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls `look` at every notice of an agent until it returns something, at most this long.
-pub async fn until<T>(
-    floor: &Floor,
+pub async fn wait_until<T>(
+    floor: &HubContext,
     agent: AgentId,
     at_most: Duration,
     look: impl Fn() -> Option<T>,
@@ -67,10 +67,10 @@ pub async fn until<T>(
     if at_most.is_zero() {
         return Ok(look());
     }
-    let _waits = Waits::begin(floor, agent)?;
+    let _waits = WaitPermit::acquire(floor, agent)?;
     let until = tokio::time::Instant::now() + at_most;
     loop {
-        let news = floor.engine.news_of(agent);
+        let news = floor.engine.subscribe_agent(agent);
         let told = news.notified();
         tokio::pin!(told);
         // The waiter is registered now, so checking after this cannot miss a signal.

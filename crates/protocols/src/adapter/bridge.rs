@@ -4,22 +4,25 @@ use rialto_core::agent::Agent;
 use rialto_core::job::{Job, Requester};
 use rialto_core::world::World;
 
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// Its name in every message that may have members of ours.
 pub const MEMBER: &str = "bridge";
 
 /// The agent the hub writes for: its home protocol and its name there.
-pub fn of_agent(agent: &Agent) -> String {
-    Object::new().text("protocol", agent.home.as_str()).text("agent", &agent.native).finish()
+pub fn bridge_of_agent(agent: &Agent) -> String {
+    ObjectWriter::new()
+        .text("protocol", agent.home.as_str())
+        .text("agent", &agent.native_id)
+        .finish()
 }
 
 /// The requester the hub writes for. A guest has no proven name.
-pub fn of_requester(world: &World, job: &Job) -> String {
+pub fn bridge_of_requester(world: &World, job: &Job) -> String {
     let agent = match job.requester {
         Requester::Agent(agent) => world.agent(agent),
         Requester::Guest(_) => None,
     };
-    let guest = || Object::new().text("protocol", job.origin.as_str()).finish();
-    agent.map_or_else(guest, |agent| of_agent(agent))
+    let guest = || ObjectWriter::new().text("protocol", job.origin.as_str()).finish();
+    agent.map_or_else(guest, |agent| bridge_of_agent(agent))
 }

@@ -5,22 +5,22 @@ use axum::http::{Extensions, HeaderMap};
 use rialto_core::agent::key::Holder;
 use rialto_core::id::AgentId;
 use rialto_engine::Engine;
-use rialto_engine::keys::{Key, bearer, same};
+use rialto_engine::keys::{Key, hashes_equal, parse_bearer};
 
 /// The caller, as far as a key proves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// The request has no key.
-    Nobody,
+    Anonymous,
     Agent(AgentId),
     /// The key of an agent that has unregistered. It may only register again.
-    Former(AgentId),
+    FormerAgent(AgentId),
     Operator,
 }
 
 /// Why a key is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadKey {
+pub enum KeyRejection {
     /// Malformed, unknown and revoked keys get the same answer.
     Unknown,
     /// The key is valid, but the operator suspended its agent or the agent's owner.
@@ -29,20 +29,20 @@ pub enum BadKey {
 
 /// The result of the key lookup, stored in the request's extensions so that it runs once.
 #[derive(Clone, Copy, Debug)]
-struct LookedUp(Result<Caller, BadKey>);
+struct LookedUp(Result<Caller, KeyRejection>);
 
 impl Caller {
     /// Reads the header and records activity of the agent whose key it is. Every bad key takes the
     /// same path to the same answer.
-    pub fn read(
+    pub fn authenticate(
         engine: &Engine,
         headers: &HeaderMap,
         extensions: &Extensions,
-    ) -> Result<Self, BadKey> {
+    ) -> Result<Self, KeyRejection> {
         let known = extensions.get::<LookedUp>().map(|known| known.0);
-        let caller = known.unwrap_or_else(|| Self::look_up(engine, headers))?;
+        let caller = known.unwrap_or_else(|| Self::authenticate_quietly(engine, headers))?;
         if let Self::Agent(agent) = caller {
-            engine.seen(agent);
+            engine.record_seen(agent);
         }
         Ok(caller)
     }
@@ -52,29 +52,35 @@ impl Caller {
         engine: &Engine,
         headers: &HeaderMap,
         extensions: &mut Extensions,
-    ) -> Result<Self, BadKey> {
-        let caller = Self::look_up(engine, headers);
+    ) -> Result<Self, KeyRejection> {
+        let caller = Self::authenticate_quietly(engine, headers);
         extensions.insert(LookedUp(caller));
         caller
     }
 
-    fn look_up(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
-        let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Self::Nobody) };
-        let key =
-            header.to_str().ok().and_then(bearer).and_then(Key::read).ok_or(BadKey::Unknown)?;
+    fn authenticate_quietly(engine: &Engine, headers: &HeaderMap) -> Result<Self, KeyRejection> {
+        let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Self::Anonymous) };
+        let key = header
+            .to_str()
+            .ok()
+            .and_then(parse_bearer)
+            .and_then(Key::parse)
+            .ok_or(KeyRejection::Unknown)?;
         let hash = key.hash();
         let now = engine.now();
-        let caller = engine.look(|world| {
-            let found = world.key(&hash).filter(|key| same(&key.hash, &hash) && key.works(now))?;
+        let caller = engine.with_world(|world| {
+            let found = world
+                .key(&hash)
+                .filter(|key| hashes_equal(&key.hash, &hash) && key.is_valid(now))?;
             match found.holder {
                 Holder::Operator => Some(Ok(Self::Operator)),
                 Holder::Agent(id) => Some(match world.agent(id) {
-                    Some(agent) if world.suspends(agent) => Err(BadKey::Suspended),
+                    Some(agent) if world.is_agent_suspended(agent) => Err(KeyRejection::Suspended),
                     Some(agent) if agent.active => Ok(Self::Agent(id)),
-                    _ => Ok(Self::Former(id)),
+                    _ => Ok(Self::FormerAgent(id)),
                 }),
             }
         });
-        caller.ok_or(BadKey::Unknown)?
+        caller.ok_or(KeyRejection::Unknown)?
     }
 }

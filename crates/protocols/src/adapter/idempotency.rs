@@ -20,14 +20,14 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use rialto_core::alias::Digest;
 use rialto_core::command::Command;
-use rialto_core::idempotency::{Kept, Principal};
+use rialto_core::idempotency::{Principal, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_engine::Idempotency;
 
 use super::caller::Caller;
-use super::peer::network;
-use super::operation::{Route, router};
-use super::{Floor, Trouble, body};
+use super::operation::{Operation, build_router};
+use super::peer::client_network;
+use super::{EdgeError, HubContext, body};
 
 /// The header.
 pub const HEADER: &str = "idempotency-key";
@@ -40,40 +40,40 @@ const ANSWER_MAX: usize = 2 << 20;
 
 /// A request extension: the command of this request must leave an idempotency record.
 #[derive(Clone, Copy, Debug)]
-pub struct Once(pub Idempotency);
+pub struct RequestIdempotency(pub Idempotency);
 
 /// Requests that are running now, by scope.
 #[derive(Clone, Debug, Default)]
-pub struct Running(Arc<std::sync::Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>>);
+pub struct RunningRequests(Arc<std::sync::Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>>);
 
 /// What a protocol adds: the caller where there is no key, its refusals, and what must not be
 /// stored.
-pub trait Words: Send + Sync {
+pub trait IdempotencyResponses: Send + Sync {
     /// The namespace of its paths: a key used for another protocol's path of the same name is a new
     /// key here.
-    fn realm(&self) -> &'static str;
+    fn namespace(&self) -> &'static str;
 
-    fn key_too_long(&self) -> Response;
+    fn invalid_key(&self) -> Response;
     /// The key was used with a body other than this one.
-    fn other_content(&self, body: &[u8]) -> Response;
+    fn body_mismatch(&self, body: &[u8]) -> Response;
     /// The answer could not be stored, so nothing was done.
-    fn no_room(&self, refusal: &Refusal) -> Response;
-    fn trouble(&self, trouble: Trouble) -> Response;
+    fn storage_full(&self, refusal: &Refusal) -> Response;
+    fn edge_error(&self, trouble: EdgeError) -> Response;
     /// The answer without its secrets.
-    fn without_secrets(&self, body: &str) -> String;
+    fn redact_secrets(&self, body: &str) -> String;
     /// The caller a body names, for hubs that accept it without proof.
-    fn principal(&self, body: &[u8]) -> Option<String>;
+    fn claimed_caller(&self, body: &[u8]) -> Option<String>;
 }
 
 /// The routes of a protocol. Among those that may change something, requests with a key run once.
-pub fn once_each<'r>(
-    rows: impl Iterator<Item = &'r Route<Floor>>,
-    floor: &Floor,
-    words: &'static dyn Words,
+pub fn idempotent_router<'r>(
+    rows: impl Iterator<Item = &'r Operation<HubContext>>,
+    floor: &HubContext,
+    words: &'static dyn IdempotencyResponses,
 ) -> Router {
-    let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.reach.is_public());
-    let reads = router(reads.into_iter(), floor.clone());
-    let writes = router(writes.into_iter(), floor.clone());
+    let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.access.is_public());
+    let reads = build_router(reads.into_iter(), floor.clone());
+    let writes = build_router(writes.into_iter(), floor.clone());
     let floor = floor.clone();
     let writes = writes.route_layer(from_fn(move |request: Request, next: Next| {
         let floor = floor.clone();
@@ -82,9 +82,9 @@ pub fn once_each<'r>(
                 return next.run(request).await;
             }
             // A key that is no longer valid gets its refusal, not an earlier answer.
-            match Caller::read(&floor.engine, request.headers(), request.extensions()) {
-                Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
-                Ok(caller) => at_most_once(&floor, words, caller, request, next).await,
+            match Caller::authenticate(&floor.engine, request.headers(), request.extensions()) {
+                Err(_) | Ok(Caller::FormerAgent(_)) => next.run(request).await,
+                Ok(caller) => run_at_most_once(&floor, words, caller, request, next).await,
             }
         }
     }));
@@ -92,9 +92,9 @@ pub fn once_each<'r>(
 }
 
 /// Runs a request at most once for its key.
-pub async fn at_most_once(
-    floor: &Floor,
-    words: &dyn Words,
+pub async fn run_at_most_once(
+    floor: &HubContext,
+    words: &dyn IdempotencyResponses,
     caller: Caller,
     request: Request,
     next: Next,
@@ -104,41 +104,41 @@ pub async fn at_most_once(
         return next.run(request).await;
     }
     if key.is_empty() || key.len() > KEY_MAX {
-        return words.key_too_long();
+        return words.invalid_key();
     }
     let (mut parts, body) = request.into_parts();
-    let body = match body::read(&parts.headers, body, floor.body_limit).await {
+    let body = match body::read_body(&parts.headers, body, floor.body_limit).await {
         Ok(body) => body,
-        Err(trouble) => return words.trouble(trouble),
+        Err(trouble) => return words.edge_error(trouble),
     };
     let principal = principal(caller, &parts.extensions);
-    let caller = name(caller).or_else(|| words.principal(&body));
+    let caller = name(caller).or_else(|| words.claimed_caller(&body));
     let path = parts.uri.path().as_bytes();
     let query = parts.uri.query().unwrap_or_default().as_bytes();
     // The path relative to the protocol: the same with its prefix and at the root, and different
     // from the same path of another protocol.
-    let (realm, caller) = (words.realm().as_bytes(), caller.unwrap_or_default());
+    let (realm, caller) = (words.namespace().as_bytes(), caller.unwrap_or_default());
     let scope = Digest::of(&[b"once", realm, caller.as_bytes(), path, key.as_bytes()]);
     let once = Idempotency { scope, request: Digest::of(&[&body, query]), principal };
 
-    let _leaving = Leaving { running: &floor.running, scope };
-    let turn = floor.running.turn(scope);
+    let _leaving = QueueGuard { running: &floor.running_requests, scope };
+    let turn = floor.running_requests.turn(scope);
     let _first_in_line = turn.lock().await;
-    match floor.engine.remembered(once).await {
+    match floor.engine.saved_answer(once).await {
         Err(failure) => {
             tracing::warn!(%failure, "reading an idempotency record failed");
-            words.trouble(Trouble::Overloaded)
+            words.edge_error(EdgeError::Overloaded)
         }
         Ok(Some(Ok((status, body)))) => replay(status, body),
-        Ok(Some(Err(()))) => words.other_content(&body),
+        Ok(Some(Err(()))) => words.body_mismatch(&body),
         Ok(None) => {
             // A request that has its record already has its room.
-            if !floor.engine.is_kept(scope)
-                && let Err(refusal) = floor.engine.room_for_answer(principal)
+            if !floor.engine.has_idempotency_record(scope)
+                && let Err(refusal) = floor.engine.check_record_capacity(principal)
             {
-                return words.no_room(&refusal);
+                return words.storage_full(&refusal);
             }
-            parts.extensions.insert(Once(once));
+            parts.extensions.insert(RequestIdempotency(once));
             let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
             keep(floor, words, once, answer).await
         }
@@ -146,12 +146,12 @@ pub async fn at_most_once(
 }
 
 /// Removes the request from the queue when it ends, also when the client disconnects.
-struct Leaving<'r> {
-    running: &'r Running,
+struct QueueGuard<'r> {
+    running: &'r RunningRequests,
     scope: Digest,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let mut running = self.running.lock();
         // Only the map still holds it: no other request waits.
@@ -164,9 +164,9 @@ impl Drop for Leaving<'_> {
 /// The caller by name and not by key: a rotated key is still the same caller.
 fn name(caller: Caller) -> Option<String> {
     match caller {
-        Caller::Agent(id) | Caller::Former(id) => Some(format!("agent {id}")),
+        Caller::Agent(id) | Caller::FormerAgent(id) => Some(format!("agent {id}")),
         Caller::Operator => Some("operator".to_owned()),
-        Caller::Nobody => None,
+        Caller::Anonymous => None,
     }
 }
 
@@ -174,15 +174,17 @@ fn name(caller: Caller) -> Option<String> {
 /// counts by address, so that it cannot use up another caller's quota.
 pub fn principal(caller: Caller, extensions: &Extensions) -> Principal {
     match caller {
-        Caller::Agent(id) | Caller::Former(id) => Principal::Agent(id),
+        Caller::Agent(id) | Caller::FormerAgent(id) => Principal::Agent(id),
         Caller::Operator => Principal::Operator,
-        Caller::Nobody => {
+        Caller::Anonymous => {
             let address = extensions.get::<ConnectInfo<SocketAddr>>();
-            Principal::Anonymous(match address.map(|ConnectInfo(address)| network(*address)) {
-                Some(IpAddr::V4(ip)) => Digest::of(&[b"address", &ip.octets()]),
-                Some(IpAddr::V6(ip)) => Digest::of(&[b"address", &ip.octets()]),
-                None => Digest::of(&[b"address"]),
-            })
+            Principal::Anonymous(
+                match address.map(|ConnectInfo(address)| client_network(*address)) {
+                    Some(IpAddr::V4(ip)) => Digest::of(&[b"address", &ip.octets()]),
+                    Some(IpAddr::V6(ip)) => Digest::of(&[b"address", &ip.octets()]),
+                    None => Digest::of(&[b"address"]),
+                },
+            )
         }
     }
 }
@@ -197,7 +199,12 @@ fn replay(status: u16, body: String) -> Response {
 }
 
 /// Stores the answer, unless a repeat is meant to get a new one.
-async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Response) -> Response {
+async fn keep(
+    floor: &HubContext,
+    words: &dyn IdempotencyResponses,
+    once: Idempotency,
+    answer: Response,
+) -> Response {
     let status = answer.status().as_u16();
     // Without a key, a caller can repeat requests for missing or forbidden things without limit.
     let stranger = matches!(once.principal, Principal::Anonymous(_));
@@ -208,11 +215,11 @@ async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Respo
     }
     let (parts, body) = answer.into_parts();
     let Ok(bytes) = axum::body::to_bytes(body, ANSWER_MAX).await else {
-        return words.trouble(Trouble::Overloaded);
+        return words.edge_error(EdgeError::Overloaded);
     };
     let text = String::from_utf8_lossy(&bytes);
-    let kept = Kept::Answer { status, body: words.without_secrets(&text) };
-    let order = Command::Remember(Box::new(once.keeping(kept)));
+    let kept = SavedAnswer::Answer { status, body: words.redact_secrets(&text) };
+    let order = Command::SaveAnswer(Box::new(once.into_record(kept)));
     if let Err(failure) = floor.engine.run(order).await {
         // The effect has its own record, so a repeat is still harmless.
         tracing::warn!(%failure, "storing an idempotency record failed");
@@ -227,7 +234,7 @@ fn is_stream(answer: &Response) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
-impl Running {
+impl RunningRequests {
     fn turn(&self, scope: Digest) -> Arc<tokio::sync::Mutex<()>> {
         self.lock().entry(scope).or_default().clone()
     }
@@ -242,14 +249,14 @@ mod tests {
     use super::*;
 
     /// One request from its place in the queue to its end.
-    fn passes(running: &Running, scope: Digest) {
-        let _leaving = Leaving { running, scope };
+    fn passes(running: &RunningRequests, scope: Digest) {
+        let _leaving = QueueGuard { running, scope };
         let _turn = running.turn(scope);
     }
 
     #[test]
     fn whoever_is_last_in_line_leaves_nothing_behind() {
-        let (running, scope) = (Running::default(), Digest::of(&[b"scope"]));
+        let (running, scope) = (RunningRequests::default(), Digest::of(&[b"scope"]));
         let other = Digest::of(&[b"other"]);
         let waits = running.turn(scope);
         passes(&running, other);

@@ -13,14 +13,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::Timestamp;
-use rialto_engine::{Engine, Failure, Listener};
+use rialto_engine::{Engine, Failure, InboxSubscription};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::Floor;
-use super::shutdown::Stopping;
+use super::HubContext;
+use super::shutdown::Shutdown;
 
 /// A page ends after this many events, or with the event that fills this many bytes.
 const PAGE_EVENTS: usize = 64;
@@ -33,7 +33,7 @@ const PING: Duration = Duration::from_secs(15);
 
 /// Where a stream starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum StreamStart {
     /// After a position the reader already has.
     Position(u64),
     /// With the first notice that was not handed out to any connection.
@@ -43,54 +43,77 @@ pub enum From {
 }
 
 /// The jobs that notices are about.
-pub type Jobs = HashMap<JobId, Arc<Job>>;
+pub type JobsById = HashMap<JobId, Arc<Job>>;
 
 /// How a protocol encodes the notices of an inbox.
-pub trait Wording: Send + 'static {
+pub trait InboxEncoder: Send + 'static {
     /// Whether the encoder needs the jobs that notices are about.
-    const JOBS: bool;
+    const NEEDS_JOBS: bool;
 
     /// Whether the reader may still read.
-    fn may_read(&self, floor: &Floor, agent: AgentId) -> bool;
+    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool;
 
     /// The first bytes of a stream, for a reader that has everything up to `after`.
-    fn hello(&self, floor: &Floor, agent: AgentId, after: u64) -> Bytes;
+    fn encode_connected(&self, floor: &HubContext, agent: AgentId, after: u64) -> Bytes;
 
     /// A keep-alive.
-    fn ping(&self) -> Bytes;
+    fn encode_ping(&self) -> Bytes;
 
     /// Appends a notice. A notice with no form in this protocol appends nothing.
-    fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs);
+    fn encode_notice(
+        &self,
+        out: &mut Vec<u8>,
+        floor: &HubContext,
+        notice: &Notice,
+        jobs: &JobsById,
+    );
 }
 
 /// One open inbox stream.
-pub struct Feed<W> {
-    pub(crate) floor: Floor,
+pub struct InboxStream<W> {
+    pub(crate) floor: HubContext,
     pub(crate) agent: AgentId,
-    wording: W,
-    listener: Listener,
-    bell: Arc<Notify>,
-    pub(crate) stopping: Stopping,
+    encoder: W,
+    listener: InboxSubscription,
+    notify: Arc<Notify>,
+    pub(crate) shutdown: Shutdown,
     /// The last position that was handed out.
     after: u64,
     /// How many notices are read at once: fewer while they are large.
     step: usize,
     pub(crate) ping_at: Instant,
-    greeted: bool,
+    sent_connected: bool,
 }
 
-impl<W: Wording> Feed<W> {
-    pub fn new(floor: Floor, agent: AgentId, wording: W, from: From, stopping: Stopping) -> Self {
+impl<W: InboxEncoder> InboxStream<W> {
+    pub fn new(
+        floor: HubContext,
+        agent: AgentId,
+        wording: W,
+        from: StreamStart,
+        stopping: Shutdown,
+    ) -> Self {
         let engine = &floor.engine;
-        let (listener, bell) = (engine.listen(agent), engine.news_of(agent));
+        let (listener, bell) = (engine.subscribe_inbox(agent), engine.subscribe_agent(agent));
         let after = match from {
-            From::Position(position) => position,
-            From::Unread => engine.read_to(agent),
-            From::Unacknowledged => engine.look(|world| world.mailbox(agent).acked),
+            StreamStart::Position(position) => position,
+            StreamStart::Unread => engine.read_position(agent),
+            StreamStart::Unacknowledged => engine.with_world(|world| world.inbox(agent).acked),
         };
         let ping_at = Instant::now() + PING;
         let (step, greeted) = (FIRST_STEP, false);
-        Self { floor, agent, wording, listener, bell, stopping, after, step, ping_at, greeted }
+        Self {
+            floor,
+            agent,
+            encoder: wording,
+            listener,
+            notify: bell,
+            shutdown: stopping,
+            after,
+            step,
+            ping_at,
+            sent_connected: greeted,
+        }
     }
 
     /// The last position that was handed out.
@@ -99,18 +122,18 @@ impl<W: Wording> Feed<W> {
     }
 
     /// Whether this stream must end, even if notices are left.
-    pub fn is_over(&self) -> bool {
-        self.stopping.is_now() || !self.wording.may_read(&self.floor, self.agent)
+    pub fn is_closed(&self) -> bool {
+        self.shutdown.is_requested() || !self.encoder.is_authorized(&self.floor, self.agent)
     }
 
     /// The next bytes; `None` ends the stream. If this future is dropped half-way, nothing counts
     /// as handed out.
     pub async fn next(&mut self) -> Option<Bytes> {
-        if !std::mem::replace(&mut self.greeted, true) {
-            return Some(self.wording.hello(&self.floor, self.agent, self.after));
+        if !std::mem::replace(&mut self.sent_connected, true) {
+            return Some(self.encoder.encode_connected(&self.floor, self.agent, self.after));
         }
         loop {
-            if self.is_over() {
+            if self.is_closed() {
                 return None;
             }
             if Instant::now() >= self.ping_at {
@@ -118,13 +141,13 @@ impl<W: Wording> Feed<W> {
             }
             // Read before the page: a page that ends earlier than this is cut off, not outdated.
             let head = self.head();
-            let page = match self.listener.after(self.after) {
+            let page = match self.listener.recent_after(self.after) {
                 Some(recent) => recent,
                 None if head > self.after => {
                     let engine = &self.floor.engine;
                     // A store that cannot be read ends the stream. The client learns more when it
                     // resumes.
-                    let page = engine.notices_of(self.agent, self.after, self.step).await.ok()?;
+                    let page = engine.load_notices(self.agent, self.after, self.step).await.ok()?;
                     page.into_iter().map(Arc::new).collect()
                 }
                 None => {
@@ -158,24 +181,24 @@ impl<W: Wording> Feed<W> {
     }
 
     fn head(&self) -> u64 {
-        self.floor.engine.look(|world| world.mailbox(self.agent).head)
+        self.floor.engine.with_world(|world| world.inbox(self.agent).head)
     }
 
     /// Waits for a notice after position `seen`, the next ping, a shutdown, or the time when a
     /// held-back notice is released.
     async fn wait(&mut self, seen: u64, until: Option<Timestamp>) {
-        let told = self.bell.notified();
+        let told = self.notify.notified();
         tokio::pin!(told);
         // Register for the wake-up first and check the head afterwards, so that none is missed.
         told.as_mut().enable();
-        if self.floor.engine.look(|world| world.mailbox(self.agent).head) > seen {
+        if self.floor.engine.with_world(|world| world.inbox(self.agent).head) > seen {
             return;
         }
         let rest = until.map(|until| until.since(self.floor.engine.now()).0.unsigned_abs());
         let wake = rest.map(|rest| Instant::now() + Duration::from_millis(rest));
         tokio::select! {
             () = told => {}
-            () = self.stopping.wait() => {}
+            () = self.shutdown.wait() => {}
             () = tokio::time::sleep_until(wake.map_or(self.ping_at, |at| at.min(self.ping_at))) => {}
         }
     }
@@ -191,41 +214,41 @@ impl<W: Wording> Feed<W> {
                 break;
             }
             // One job at a time, since each may be large.
-            let jobs = match W::JOBS {
-                true => jobs_of(&self.floor.engine, std::slice::from_ref(notice)).await.ok()?,
-                false => Jobs::new(),
+            let jobs = match W::NEEDS_JOBS {
+                true => load_jobs(&self.floor.engine, std::slice::from_ref(notice)).await.ok()?,
+                false => JobsById::new(),
             };
-            self.wording.write(&mut out, &self.floor, notice, &jobs);
+            self.encoder.encode_notice(&mut out, &self.floor, notice, &jobs);
             after = notice.position;
             taken += 1;
         }
         self.after = after;
         self.step = if taken < page.len() { taken } else { (self.step * 2).min(PAGE_EVENTS) };
         // Only handed to the connection. Receipt is proven by an acknowledgement alone.
-        self.floor.engine.presented(self.agent, self.after);
+        self.floor.engine.record_presented(self.agent, self.after);
         (!out.is_empty()).then(|| out.into())
     }
 
     /// A reader that takes pings is active.
     fn ping(&mut self) -> Bytes {
         self.ping_at = Instant::now() + PING;
-        self.floor.engine.seen(self.agent);
-        self.wording.ping()
+        self.floor.engine.record_seen(self.agent);
+        self.encoder.encode_ping()
     }
 }
 
 /// Until when the protocol of a message holds it back.
 fn held_until(notice: &Notice, now: Timestamp) -> Option<Timestamp> {
-    let News::Message { words, .. } = &notice.news else { return None };
+    let NoticeKind::Message { protocol: words, .. } = &notice.news else { return None };
     crate::ALL.iter().find(|face| face.id() == *words)?.held_until(notice, now)
 }
 
 /// The jobs a page of notices is about.
-pub async fn jobs_of(engine: &Engine, page: &[Arc<Notice>]) -> Result<Jobs, Failure> {
-    let mut jobs = Jobs::new();
+pub async fn load_jobs(engine: &Engine, page: &[Arc<Notice>]) -> Result<JobsById, Failure> {
+    let mut jobs = JobsById::new();
     for id in page.iter().filter_map(|notice| notice.news.job()) {
         if let std::collections::hash_map::Entry::Vacant(place) = jobs.entry(id)
-            && let Some(job) = engine.job(id).await?
+            && let Some(job) = engine.load_job(id).await?
         {
             place.insert(job);
         }

@@ -17,13 +17,13 @@ const NAMESPACE: Uuid = Uuid::from_u128(0xb26b_c05a_86f5_5456_bb53_ffeb_a844_57c
 const SLUG_MAX: usize = 40;
 
 /// The UUID that identifies an agent in every protocol but its own.
-pub fn uuid(home: Protocol, native: &str) -> Uuid {
+pub fn alias_uuid(home: Protocol, native: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, format!("{home}:{native}").as_bytes())
 }
 
 /// Another UUID, for an agent whose first one was taken before it registered. It cannot be
 /// predicted.
-pub fn spare_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
+pub fn fallback_alias_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
     let key = secret.derive("rialto spare alias v1", &format!("{home}:{native}"));
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&key[..16]);
@@ -31,19 +31,19 @@ pub fn spare_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
 }
 
 /// The first digits of that UUID, for names that people read: 8, or 16 where 8 are taken.
-pub fn digits(home: Protocol, native: &str, long: bool) -> String {
-    let mut digits = uuid(home, native).simple().to_string();
+pub fn alias_digits(home: Protocol, native: &str, long: bool) -> String {
+    let mut digits = alias_uuid(home, native).simple().to_string();
     digits.truncate(if long { 16 } else { 8 });
     digits
 }
 
 /// An owner's name: as typed if an owner has that name, else in NFC, which is how new names are
 /// stored.
-pub fn owner(world: &World, typed: String) -> String {
-    if world.owner_named(&typed).is_some() {
+pub fn canonical_owner_name(world: &World, typed: String) -> String {
+    if world.owner_by_name(&typed).is_some() {
         return typed;
     }
-    match confusables::composed(&typed) {
+    match confusables::to_nfc(&typed) {
         Cow::Borrowed(_) => typed,
         Cow::Owned(composed) => composed,
     }
@@ -74,10 +74,10 @@ mod tests {
     #[test]
     fn the_books_worked_names() {
         let registry = Protocol::new("registry");
-        let id = uuid(registry, "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f");
+        let id = alias_uuid(registry, "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f");
         assert_eq!(id.to_string(), "20917bb1-7e13-5f41-9321-10f5be2a3322");
         assert_eq!(slug("Text-Analyst-3000"), "text-analyst-3000");
-        let relay = uuid(Protocol::new("relay"), "alice@chorus").to_string();
+        let relay = alias_uuid(Protocol::new("relay"), "alice@chorus").to_string();
         assert_eq!(relay, "a6ee3ec5-dd35-589a-917a-ea2c3a03e30f");
     }
 

@@ -7,7 +7,7 @@ use rialto_core::alias::Protocol;
 
 /// Who may call an operation. The authority test checks every row against every kind of caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Access {
     /// Any caller; it changes nothing.
     Public,
     /// Any caller, to create something new; limited by address.
@@ -43,48 +43,48 @@ pub enum Reach {
 }
 
 /// One operation of a protocol.
-pub struct Route<S> {
+pub struct Operation<S> {
     pub method: &'static str,
     /// Relative to the protocol's prefix, with `{name}` for variable parts; empty for the prefix
     /// itself.
     pub path: &'static str,
     /// Also served at the root of the hub.
     pub at_root: bool,
-    pub reach: Reach,
-    pub about: &'static str,
+    pub access: Access,
+    pub summary: &'static str,
     pub handler: fn() -> MethodRouter<S>,
 }
 
-impl<S> Route<S> {
+impl<S> Operation<S> {
     /// An operation served under the prefix only.
-    pub const fn prefixed(
+    pub const fn under_prefix(
         method: &'static str,
         path: &'static str,
-        reach: Reach,
+        reach: Access,
         about: &'static str,
         handler: fn() -> MethodRouter<S>,
     ) -> Self {
-        Self { method, path, at_root: false, reach, about, handler }
+        Self { method, path, at_root: false, access: reach, summary: about, handler }
     }
 }
 
 /// An operation as documents and tests see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct OperationInfo {
     pub protocol: Option<Protocol>,
     pub method: &'static str,
     /// From the root of the hub.
     pub path: String,
-    pub reach: Reach,
+    pub reach: Access,
     pub about: &'static str,
 }
 
 /// The router of a table.
-pub fn router<'r, S: Clone + Send + Sync + 'static>(
-    rows: impl Iterator<Item = &'r Route<S>>,
+pub fn build_router<'r, S: Clone + Send + Sync + 'static>(
+    rows: impl Iterator<Item = &'r Operation<S>>,
     state: S,
 ) -> Router {
-    let add = |router: Router<S>, row: &Route<S>| {
+    let add = |router: Router<S>, row: &Operation<S>| {
         let path = if row.path.is_empty() { "/" } else { row.path };
         router.route(path, (row.handler)())
     };
@@ -93,13 +93,13 @@ pub fn router<'r, S: Clone + Send + Sync + 'static>(
 
 /// All operations of a table with their full paths: under the prefix, and at the root where served
 /// there too.
-pub fn listed<S>(protocol: Protocol, rows: &[Route<S>]) -> Vec<Listed> {
-    let one = |row: &Route<S>, path| Listed {
+pub fn describe_operations<S>(protocol: Protocol, rows: &[Operation<S>]) -> Vec<OperationInfo> {
+    let one = |row: &Operation<S>, path| OperationInfo {
         protocol: Some(protocol),
         method: row.method,
         path,
-        reach: row.reach,
-        about: row.about,
+        reach: row.access,
+        about: row.summary,
     };
     let mut all = Vec::new();
     for row in rows {
@@ -111,7 +111,7 @@ pub fn listed<S>(protocol: Protocol, rows: &[Route<S>]) -> Vec<Listed> {
     all
 }
 
-impl Reach {
+impl Access {
     /// Whether a web page of any origin may read the answer.
     pub fn is_public(self) -> bool {
         self == Self::Public

@@ -12,7 +12,7 @@ const NETWORK: u128 = !0 << 64;
 
 /// What counts as one caller when callers are told apart by address: an IPv4 address, or the
 /// network of an IPv6 address.
-pub fn network(address: SocketAddr) -> IpAddr {
+pub fn client_network(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & NETWORK)),
         ip @ IpAddr::V4(_) => ip,

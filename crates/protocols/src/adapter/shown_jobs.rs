@@ -9,19 +9,27 @@ use rialto_core::command::Command;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
 
-use super::Floor;
+use super::HubContext;
 
 /// Records that the agent fetched its work and was shown these jobs, or none. Writes nothing when
 /// there is nothing to record.
-pub async fn note_fetch(floor: &Floor, agent: AgentId, jobs: impl IntoIterator<Item = &Arc<Job>>) {
+pub async fn note_fetch(
+    floor: &HubContext,
+    agent: AgentId,
+    jobs: impl IntoIterator<Item = &Arc<Job>>,
+) {
     let jobs = news(agent, jobs);
-    if !jobs.is_empty() || floor.engine.look(|world| world.mailbox(agent).work_waiting > 0) {
+    if !jobs.is_empty() || floor.engine.with_world(|world| world.inbox(agent).work_waiting > 0) {
         show(floor, agent, jobs).await;
     }
 }
 
 /// Records that the agent was shown those of these jobs that are its work and are new to it.
-pub async fn note(floor: &Floor, agent: AgentId, jobs: impl IntoIterator<Item = &Arc<Job>>) {
+pub async fn mark_jobs_shown(
+    floor: &HubContext,
+    agent: AgentId,
+    jobs: impl IntoIterator<Item = &Arc<Job>>,
+) {
     let jobs = news(agent, jobs);
     if !jobs.is_empty() {
         show(floor, agent, jobs).await;
@@ -31,15 +39,15 @@ pub async fn note(floor: &Floor, agent: AgentId, jobs: impl IntoIterator<Item = 
 /// The jobs that are the agent's work and were not handed to it before.
 fn news<'j>(agent: AgentId, jobs: impl IntoIterator<Item = &'j Arc<Job>>) -> Vec<JobId> {
     let is_news = |job: &&Arc<Job>| {
-        let turn = job.assignment.filter(|_| job.in_hand_of() == Some(agent));
-        turn.is_some_and(|turn| turn.handed_at.is_none())
+        let turn = job.assignment.filter(|_| job.active_worker() == Some(agent));
+        turn.is_some_and(|turn| turn.received_at.is_none())
     };
     jobs.into_iter().filter(is_news).map(|job| job.id).collect()
 }
 
-async fn show(floor: &Floor, agent: AgentId, jobs: Vec<JobId>) {
+async fn show(floor: &HubContext, agent: AgentId, jobs: Vec<JobId>) {
     // The agent gets its answer even if this fails.
-    if let Err(failure) = floor.engine.run(Command::Show { agent, jobs }).await {
+    if let Err(failure) = floor.engine.run(Command::MarkShown { agent, jobs }).await {
         tracing::debug!(%agent, %failure, "recording viewed jobs failed");
     }
 }

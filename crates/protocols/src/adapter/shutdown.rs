@@ -8,15 +8,15 @@ use tokio::sync::watch;
 
 /// Whether the hub is stopping, if the program that runs it reports that.
 #[derive(Clone, Default)]
-pub struct Stopping(Option<watch::Receiver<bool>>);
+pub struct Shutdown(Option<watch::Receiver<bool>>);
 
-impl Stopping {
+impl Shutdown {
     pub fn new(told: watch::Receiver<bool>) -> Self {
         Self(Some(told))
     }
 
     /// A dropped sender counts as a shutdown request.
-    pub fn is_now(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         let told = self.0.as_ref();
         told.is_some_and(|told| *told.borrow() || told.has_changed().is_err())
     }
@@ -30,7 +30,7 @@ impl Stopping {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Stopping {
+impl<S: Sync> FromRequestParts<S> for Shutdown {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {

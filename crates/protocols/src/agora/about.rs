@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct HubInfo {
     /// `agora/1.0`.
     pub protocol: String,
     /// The hub's own key, as did:key.

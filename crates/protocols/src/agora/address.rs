@@ -7,21 +7,21 @@ use super::ID;
 use super::codes::Code;
 use super::envelope::Envelope;
 use super::failure::Failure;
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::ed25519::PublicKey;
 
 /// A destination that is named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum Destination {
     /// This hub, by the signed `recipient`.
     Hub,
     /// This hub, by the URL alone.
-    HubPath,
+    HubByPath,
     Agent(AgentId),
 }
 
 /// The key that an envelope is addressed to. URL and `recipient` must not differ.
-pub fn named(
+pub fn destination_key(
     envelope: &Envelope<'_>,
     url: Option<PublicKey>,
 ) -> Result<Option<PublicKey>, Failure> {
@@ -34,15 +34,19 @@ pub fn named(
 }
 
 /// The destination with that key, which the envelope or its URL names.
-pub fn resolve(floor: &Floor, envelope: &Envelope<'_>, key: PublicKey) -> Result<Address, Failure> {
-    if key == floor.agora.hub.key() {
+pub fn resolve_destination(
+    floor: &HubContext,
+    envelope: &Envelope<'_>,
+    key: PublicKey,
+) -> Result<Destination, Failure> {
+    if key == floor.agora.signer.key() {
         let signed = envelope.recipient.is_some();
-        return Ok(if signed { Address::Hub } else { Address::HubPath });
+        return Ok(if signed { Destination::Hub } else { Destination::HubByPath });
     }
-    let known = floor.engine.look(|world| {
-        let id = world.agent_named(ID, &key.did())?;
+    let known = floor.engine.with_world(|world| {
+        let id = world.agent_by_alias(ID, &key.did())?;
         world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
     });
     let unknown = || Failure::new(Code::NotFound, "no agent has the recipient's key");
-    known.map(Address::Agent).ok_or_else(unknown)
+    known.map(Destination::Agent).ok_or_else(unknown)
 }

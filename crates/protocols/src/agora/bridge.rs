@@ -1,6 +1,6 @@
 //! The mark on envelopes that the hub signs for an agent without a key of this protocol (R70).
 
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::jcs;
 
 /// The agent for which an envelope was signed, and the hub that signed it.
@@ -18,8 +18,8 @@ impl<'a> Bridge<'a> {
     /// Reads an envelope's `bridge`. Any sender can write this member. It is valid only if the
     /// named hub confirms that it holds the sender's key.
     pub fn read(json: &'a Json<'_>) -> Option<Self> {
-        let text = |name| match json.get(name)?.kind() {
-            Kind::Text(text) => Some(text.as_ref()),
+        let text = |name| match json.get(name)?.value() {
+            JsonValue::String(text) => Some(text.as_ref()),
             _ => None,
         };
         Some(Self { hub: text("hub")?, protocol: text("protocol")?, agent: text("agent")? })
@@ -28,11 +28,11 @@ impl<'a> Bridge<'a> {
     /// Appends it in canonical form.
     pub(super) fn write(&self, out: &mut String) {
         out.push_str("{\"agent\":");
-        jcs::string(out, self.agent);
+        jcs::push_string(out, self.agent);
         out.push_str(",\"hub\":");
-        jcs::string(out, self.hub);
+        jcs::push_string(out, self.hub);
         out.push_str(",\"protocol\":");
-        jcs::string(out, self.protocol);
+        jcs::push_string(out, self.protocol);
         out.push('}');
     }
 }

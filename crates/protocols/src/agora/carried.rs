@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::kit::ijson;
 use crate::kit::jcs;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The member that holds a value carried as text.
 const AS_TEXT: &str = "json";
@@ -18,21 +18,21 @@ const MEMBERS: usize = 200;
 
 /// JSON as an object that can be signed. A value that is not an object is wrapped in one under
 /// `name`.
-pub fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
+pub fn signable_object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
     if !is_signable(text) {
-        return Object::new().text(AS_TEXT, text).finish().into();
+        return ObjectWriter::new().text(AS_TEXT, text).finish().into();
     }
     match text.trim_start().starts_with('{') {
         true => text.into(),
-        false => Object::new().raw(name, text).finish().into(),
+        false => ObjectWriter::new().raw(name, text).finish().into(),
     }
 }
 
 /// JSON that can be signed: the value itself, or an object that contains it as text.
-pub fn value(text: &str) -> Cow<'_, str> {
+pub fn signable_value(text: &str) -> Cow<'_, str> {
     match is_signable(text) {
         true => text.into(),
-        false => Object::new().text(AS_TEXT, text).finish().into(),
+        false => ObjectWriter::new().text(AS_TEXT, text).finish().into(),
     }
 }
 
@@ -40,7 +40,7 @@ pub fn value(text: &str) -> Cow<'_, str> {
 fn is_signable(text: &str) -> bool {
     let (open, close) = ("[".repeat(LEVELS), "]".repeat(LEVELS));
     let inside = format!("[{open}{text}{close}{}]", ",0".repeat(MEMBERS));
-    ijson::read(inside.as_bytes()).is_ok_and(|json| jcs::canonical(&json).is_ok())
+    ijson::read(inside.as_bytes()).is_ok_and(|json| jcs::canonicalize(&json).is_ok())
 }
 
 #[cfg(test)]
@@ -49,22 +49,22 @@ mod tests {
 
     #[test]
     fn what_can_be_signed_stays_as_it_is() {
-        assert_eq!(object(r#"{"n":1.50}"#, "input"), r#"{"n":1.50}"#);
-        assert_eq!(object("[1]", "input"), r#"{"input":[1]}"#);
-        assert_eq!(value("[1]"), "[1]");
+        assert_eq!(signable_object(r#"{"n":1.50}"#, "input"), r#"{"n":1.50}"#);
+        assert_eq!(signable_object("[1]", "input"), r#"{"input":[1]}"#);
+        assert_eq!(signable_value("[1]"), "[1]");
     }
 
     #[test]
     fn numbers_and_depths_that_cannot_be_signed_are_carried_as_text() {
         for text in [r#"{"n":12345678901234567890}"#, r#"{"n":1e400}"#, r#"[9007199254740993]"#] {
-            let carried = object(text, "input");
+            let carried = signable_object(text, "input");
             let read: serde_json::Value = serde_json::from_str(&carried).expect("JSON");
             assert_eq!(read["json"], text);
             assert!(is_signable(&carried));
         }
         let deep = format!("{}1{}", "[".repeat(60), "]".repeat(60));
-        assert!(!is_signable(&deep) && is_signable(&value(&deep)));
+        assert!(!is_signable(&deep) && is_signable(&signable_value(&deep)));
         let wide = format!("[{}0]", "0,".repeat(9_900));
-        assert!(!is_signable(&wide) && is_signable(&value(&wide)));
+        assert!(!is_signable(&wide) && is_signable(&signable_value(&wide)));
     }
 }

@@ -50,7 +50,7 @@ impl Code {
 
     /// Whether a retry can succeed when only the envelope's id changes. For 500 this is unknown, so
     /// the answer is no.
-    pub const fn retryable(self) -> bool {
+    pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Timeout | Self::TooManyRequests | Self::Unavailable)
     }
 

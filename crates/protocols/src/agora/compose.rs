@@ -4,7 +4,7 @@ use rialto_core::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::bridge::Bridge;
-use super::kind::Kind;
+use super::kind::MessageType;
 use super::{ID_MAX, VERSION};
 use crate::kit::ed25519::{PublicKey, SecretKey};
 use crate::kit::fields::{Fields, Malformed};
@@ -16,13 +16,13 @@ const AROUND: usize = 384;
 
 /// The content of an envelope before it is signed.
 #[derive(Clone, Copy, Debug)]
-pub struct Draft<'a> {
+pub struct UnsignedEnvelope<'a> {
     /// The message's id, never used before by its sender.
     pub id: &'a str,
     /// When it is sent.
     pub timestamp: Timestamp,
     /// The message type.
-    pub kind: Kind,
+    pub kind: MessageType,
     /// JSON text of an object, in any formatting.
     pub payload: &'a str,
     /// The recipient's key.
@@ -35,7 +35,7 @@ pub struct Draft<'a> {
 
 /// A signed envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedMessage {
     /// The JSON text of the envelope.
     pub text: String,
     /// SHA-256 of the signed text, as receipts contain it.
@@ -44,13 +44,13 @@ pub struct Signed {
 
 /// Signs envelopes with one key.
 #[derive(Clone, Debug)]
-pub struct Composer {
+pub struct EnvelopeSigner {
     secret: SecretKey,
     key: PublicKey,
     did: String,
 }
 
-impl Composer {
+impl EnvelopeSigner {
     /// A signer with this key.
     pub fn new(secret: SecretKey) -> Self {
         let key = secret.public();
@@ -69,24 +69,24 @@ impl Composer {
 
     /// Signs an envelope in the `""` form (R12). Refuses a payload or id that readers would not
     /// accept.
-    pub fn sign(&self, draft: &Draft<'_>) -> Result<Signed, Malformed> {
+    pub fn sign(&self, draft: &UnsignedEnvelope<'_>) -> Result<SignedMessage, Malformed> {
         let payload = ijson::read(draft.payload.as_bytes())?;
-        Fields::of(&payload, "/payload")?;
+        Fields::read(&payload, "/payload")?;
         check_name(draft.id, ID_MAX)
             .map_err(|bad| Malformed { field: "/id".to_owned(), message: format!("id {bad}") })?;
-        let canonical = jcs::canonical(&payload).map_err(|bad| {
-            Malformed::from(jcs::Uncanonical { field: format!("/payload{}", bad.field), ..bad })
+        let canonical = jcs::canonicalize(&payload).map_err(|bad| {
+            Malformed::from(jcs::CanonicalError { field: format!("/payload{}", bad.field), ..bad })
         })?;
         let signed = self.written(draft, &canonical, "");
         let sha256 = Sha256::digest(&signed).into();
         let signature = base64url::encode(&self.secret.sign(signed.as_bytes()));
         // The payload is sent as it was given: the canonical text of 1e20 is an integer, which
         // strict readers do not accept (D17).
-        Ok(Signed { text: self.written(draft, payload.raw(), &signature), sha256 })
+        Ok(SignedMessage { text: self.written(draft, payload.raw(), &signature), sha256 })
     }
 
     /// The envelope with its members in canonical order, so that no sorting is needed.
-    fn written(&self, draft: &Draft<'_>, payload: &str, signature: &str) -> String {
+    fn written(&self, draft: &UnsignedEnvelope<'_>, payload: &str, signature: &str) -> String {
         let mut out = String::with_capacity(AROUND + payload.len());
         out.push('{');
         if let Some(bridge) = &draft.bridge {
@@ -95,7 +95,7 @@ impl Composer {
             out.push(',');
         }
         out.push_str("\"id\":");
-        jcs::string(&mut out, draft.id);
+        jcs::push_string(&mut out, draft.id);
         out.push_str(",\"payload\":");
         out.push_str(payload);
         out.push_str(",\"protocol\":\"");
@@ -117,7 +117,7 @@ impl Composer {
         out.push_str("\",\"signature\":\"");
         out.push_str(signature);
         out.push_str("\"},\"timestamp\":\"");
-        out.push_str(&rfc3339::millis(draft.timestamp));
+        out.push_str(&rfc3339::format_millis(draft.timestamp));
         out.push_str("\",\"type\":\"");
         out.push_str(draft.kind.as_str());
         out.push_str("\"}");

@@ -9,13 +9,13 @@ use crate::kit::{jcs, raw_json};
 
 /// One agent, native or bridged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Entry {
+pub struct AgentEntry {
     /// Its key as did:key; for a bridged agent, the key that the hub holds for it.
     pub id: String,
     /// Its name.
     pub name: String,
     /// Its capabilities.
-    pub capabilities: Vec<Listed>,
+    pub capabilities: Vec<CapabilityEntry>,
     /// Its status: `idle`, `busy`, `error`, `maintenance` or `offline`.
     pub status: String,
     /// Its home protocol.
@@ -29,7 +29,7 @@ pub struct Entry {
 
 /// One capability.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Listed {
+pub struct CapabilityEntry {
     /// Its name.
     pub resource: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct Listed {
     pub description: Option<String>,
 }
 
-impl Listed {
+impl CapabilityEntry {
     /// A capability as the hub shows it.
     pub fn new(resource: String, price: Option<Credits>, description: Option<String>) -> Self {
         Self { resource, price: price.map(|price| raw_json::amount(price, 0)), description }
@@ -48,15 +48,15 @@ impl Listed {
     /// Its price; `None` if it has none, or if the price is not a valid amount.
     pub fn price(&self) -> Option<Credits> {
         let price = self.price.as_ref()?;
-        Credits::parse(&jcs::token(price.get()).ok()?, DECIMALS).ok()
+        Credits::parse(&jcs::canonical_number(price.get()).ok()?, DECIMALS).ok()
     }
 }
 
 /// `GET /agents`: one page of agents.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Page {
+pub struct DirectoryPage {
     /// The agents.
-    pub agents: Vec<Entry>,
+    pub agents: Vec<AgentEntry>,
     /// The cursor of the next page; `null` on the last.
     pub next_cursor: Option<String>,
 }

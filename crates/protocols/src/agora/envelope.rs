@@ -7,7 +7,7 @@
 use rialto_core::time::Timestamp;
 
 use super::failure::Failure;
-use super::kind::Kind;
+use super::kind::MessageType;
 use super::{BODY_MAX, ID_MAX, VERSION};
 use crate::kit::ed25519::{BadKey, PublicKey};
 use crate::kit::fields::{Fields, Malformed};
@@ -30,7 +30,7 @@ pub struct Envelope<'a> {
     /// The timestamp as it was received.
     pub timestamp_text: &'a str,
     /// The message type.
-    pub kind: Kind,
+    pub message_type: MessageType,
     /// The sender's key, unproven.
     pub sender: PublicKey,
     /// The sender as it was received: a did:key or a raw key.
@@ -50,7 +50,7 @@ pub struct Envelope<'a> {
 }
 
 /// Parses the bytes of an envelope as JSON, for [`Envelope::read`].
-pub fn parse(bytes: &[u8]) -> Result<Json<'_>, Failure> {
+pub fn read_json(bytes: &[u8]) -> Result<Json<'_>, Failure> {
     if bytes.len() > BODY_MAX {
         return Err(Failure::too_large());
     }
@@ -61,12 +61,13 @@ impl<'a> Envelope<'a> {
     /// Reads an envelope.
     pub fn read(json: &'a Json<'_>) -> Result<Self, Failure> {
         // First, because this finds the numbers that are not allowed (R19).
-        let canonical = jcs::canonical_with(json, Edit { path: SIGNATURE, to: Some("\"\"") })?;
-        let f = Fields::of(json, "")?;
+        let canonical =
+            jcs::canonicalize_with(json, Edit { path: SIGNATURE, replacement: Some("\"\"") })?;
+        let f = Fields::read(json, "")?;
         version(&f)?;
         let id = f.required_name("id", ID_MAX)?;
         let timestamp_text = f.required_text("timestamp")?;
-        let timestamp = utc(timestamp_text).map_err(|why| f.fail("timestamp", why))?;
+        let timestamp = utc(timestamp_text).map_err(|why| f.malformed("timestamp", why))?;
         let kind = kind(&f)?;
         let sender = f.required("sender", f.object("sender")?)?;
         let sender_text = sender.required_text("id")?;
@@ -80,7 +81,7 @@ impl<'a> Envelope<'a> {
             id,
             timestamp,
             timestamp_text,
-            kind,
+            message_type: kind,
             sender: key,
             sender_text,
             signature,
@@ -110,19 +111,19 @@ impl<'a> Envelope<'a> {
 
     /// The canonical text without the signature member, which some clients sign instead (R12).
     pub(super) fn canonical_without_signature(&self) -> Result<String, Failure> {
-        Ok(jcs::canonical_with(self.json, Edit { path: SIGNATURE, to: None })?)
+        Ok(jcs::canonicalize_with(self.json, Edit { path: SIGNATURE, replacement: None })?)
     }
 }
 
 fn version(f: &Fields<'_, '_>) -> Result<(), Failure> {
     const WANTED: &str = "must be the string \"agora/1.0\"";
-    let given = f.text("protocol").map_err(|_| f.fail("protocol", WANTED))?;
+    let given = f.text("protocol").map_err(|_| f.malformed("protocol", WANTED))?;
     if given == Some(VERSION) {
         return Ok(());
     }
     let message = if given.is_none() { "is required and must be \"agora/1.0\"" } else { WANTED };
-    let failure = Failure::from(f.fail("protocol", message));
-    if !OF_OTHERS.iter().any(|name| f.has(name)) {
+    let failure = Failure::from(f.malformed("protocol", message));
+    if !OF_OTHERS.iter().any(|name| f.has_value(name)) {
         return Err(failure);
     }
     Err(failure.with_hint(
@@ -131,12 +132,12 @@ fn version(f: &Fields<'_, '_>) -> Result<(), Failure> {
     ))
 }
 
-fn kind(f: &Fields<'_, '_>) -> Result<Kind, Failure> {
+fn kind(f: &Fields<'_, '_>) -> Result<MessageType, Failure> {
     const WANTED: &str =
         "must be HELLO, WELCOME, STATUS, REQUEST, OFFER, ACCEPT, RESULT or ERROR, in capitals";
     let text = f.required_text("type")?;
-    Kind::read(text).ok_or_else(|| {
-        let failure = Failure::from(f.fail("type", WANTED));
+    MessageType::read(text).ok_or_else(|| {
+        let failure = Failure::from(f.malformed("type", WANTED));
         match text {
             "DEBATE" => failure.with_hint(
                 "DEBATE is in some schemas, but not in \"agora/1.0\"; send a REQUEST instead",
@@ -166,13 +167,14 @@ fn utc(text: &str) -> Result<Timestamp, &'static str> {
 /// The recipient and the hub that may act on it.
 fn recipient(f: &Fields<'_, '_>) -> Result<(Option<PublicKey>, Option<PublicKey>), Malformed> {
     let Some(given) = f.get("recipient") else { return Ok((None, None)) };
-    let key =
-        |f: &Fields<'_, '_>, name, text| PublicKey::parse(text).map_err(|bad| f.fail(name, bad));
-    if let ijson::Kind::Text(text) = given.kind() {
+    let key = |f: &Fields<'_, '_>, name, text| {
+        PublicKey::parse(text).map_err(|bad| f.malformed(name, bad))
+    };
+    if let ijson::JsonValue::String(text) = given.value() {
         return Ok((Some(key(f, "recipient", text)?), None));
     }
-    let wanted = |_| f.fail("recipient", "must be {\"id\":\"did:key:…\"} or a string");
-    let inner = Fields::of(given, f.pointer("recipient")).map_err(wanted)?;
+    let wanted = |_| f.malformed("recipient", "must be {\"id\":\"did:key:…\"} or a string");
+    let inner = Fields::read(given, f.pointer("recipient")).map_err(wanted)?;
     let id = key(&inner, "id", inner.required_text("id")?)?;
     let hub = inner.text("hub")?.map(|hub| key(&inner, "hub", hub)).transpose()?;
     Ok((Some(id), hub))
@@ -181,7 +183,7 @@ fn recipient(f: &Fields<'_, '_>) -> Result<(Option<PublicKey>, Option<PublicKey>
 /// Text that is not a key is malformed (400). A valid key of another type cannot be verified (401).
 fn refused_key(sender: &Fields<'_, '_>, bad: BadKey) -> Failure {
     match bad {
-        BadKey::Malformed => sender.fail("id", bad).into(),
+        BadKey::Malformed => sender.malformed("id", bad).into(),
         BadKey::OtherType | BadKey::Weak => Failure::unauthorized(format!("sender.id {bad}")),
     }
 }

@@ -8,13 +8,13 @@ use super::payload::Request;
 
 /// The data that a job of this protocol stores in `meta`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredEvidence {
     /// The envelope before and after its params.
     envelope: (String, String),
 }
 
 /// The text to store with the job.
-pub fn keep(envelope: &str, request: &Request<'_>) -> String {
+pub fn write_evidence(envelope: &str, request: &Request<'_>) -> String {
     let start = (request.params.as_ptr() as usize).checked_sub(envelope.as_ptr() as usize);
     let around = start.and_then(|start| {
         let head = envelope.get(..start)?;
@@ -22,14 +22,14 @@ pub fn keep(envelope: &str, request: &Request<'_>) -> String {
         Some((head.to_owned(), tail.to_owned()))
     });
     match around {
-        Some(envelope) => serde_json::to_string(&Kept { envelope }).unwrap_or_default(),
+        Some(envelope) => serde_json::to_string(&StoredEvidence { envelope }).unwrap_or_default(),
         None => "{}".to_owned(),
     }
 }
 
 /// Restores the envelope; `None` for jobs without a stored one.
-pub fn restore(kept: &str, input: &str) -> Option<String> {
-    let Kept { envelope: (head, tail) } = serde_json::from_str(kept).ok()?;
+pub fn restore_envelope(kept: &str, input: &str) -> Option<String> {
+    let StoredEvidence { envelope: (head, tail) } = serde_json::from_str(kept).ok()?;
     Some([&head, input, &tail].concat())
 }
 
@@ -43,13 +43,13 @@ mod tests {
     fn an_envelope_is_kept_without_its_params_and_restored_to_the_letter() {
         let spaced = ENVELOPE.replace("\"params\":", " \"x\" : {\"q\":1}, \"params\" :\n ");
         for text in [ENVELOPE, &spaced] {
-            let json = envelope::parse(text.as_bytes()).expect("JSON");
+            let json = envelope::read_json(text.as_bytes()).expect("JSON");
             let envelope = Envelope::read(&json).expect("an envelope");
             let request = Request::read(envelope.payload).expect("a request");
-            let kept = keep(envelope.raw(), &request);
+            let kept = write_evidence(envelope.raw(), &request);
             assert!(!kept.contains("weather"), "{kept}");
-            assert_eq!(restore(&kept, request.params).as_deref(), Some(text));
+            assert_eq!(restore_envelope(&kept, request.params).as_deref(), Some(text));
         }
-        assert_eq!(restore("{}", "{}"), None);
+        assert_eq!(restore_envelope("{}", "{}"), None);
     }
 }

@@ -12,7 +12,7 @@ const RECIPIENT: &str =
 const CAPABILITIES: &str = r#"{"capabilities":[{"resource":"agora:search:v1","price":0.5,"description":"Searches the web."}]}"#;
 
 /// An example for the named field, to be inserted at its place.
-pub fn of(field: &str) -> &'static str {
+pub fn example_for(field: &str) -> &'static str {
     match field {
         "/protocol" => r#"{"protocol":"agora/1.0"}"#,
         "/id" => r#"{"id":"11111111-1111-4111-8111-111111111111"}"#,
@@ -90,13 +90,13 @@ mod tests {
             "/payload/capabilities",
         ] {
             let name = field.rsplit('/').next().expect("a name");
-            let example = ijson::read(of(field).as_bytes()).expect(field);
+            let example = ijson::read(example_for(field).as_bytes()).expect(field);
             assert!(example.get(name).is_some(), "{field}");
         }
-        assert_eq!(of("/sender/id"), SENDER);
-        assert_eq!(of("/recipient/id"), RECIPIENT);
-        assert_eq!(of("/payload/capabilities/0/price"), CAPABILITIES);
-        assert_eq!(of("/payload/budget/max"), of("/payload/budget"));
-        assert_eq!(of(""), ENVELOPE);
+        assert_eq!(example_for("/sender/id"), SENDER);
+        assert_eq!(example_for("/recipient/id"), RECIPIENT);
+        assert_eq!(example_for("/payload/capabilities/0/price"), CAPABILITIES);
+        assert_eq!(example_for("/payload/budget/max"), example_for("/payload/budget"));
+        assert_eq!(example_for(""), ENVELOPE);
     }
 }

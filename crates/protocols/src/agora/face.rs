@@ -8,92 +8,114 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
-use rialto_engine::delivery::Courier;
+use rialto_engine::delivery::DeliveryEncoder;
 use rialto_engine::secret::HubSecret;
 
-use super::room::held_key;
+use super::room::bridged_agent_signer;
 use super::routes::{agents, envelopes, inbox, overview, requests, socket};
-use super::sides::AgoraSides;
+use super::sides::AgoraFieldMap;
 use super::{BODY_MAX, ID, courier, refusals, routes, say};
-use crate::adapter::fidelity::Sides;
-use crate::adapter::operation::{listed, router};
-use crate::adapter::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble};
+use crate::adapter::fidelity::FieldMap;
+use crate::adapter::operation::{build_router, describe_operations};
+use crate::adapter::{
+    Access, EdgeError, FastRoute, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
+};
 use crate::kit::ijson::Json;
 
 /// The adapter of this protocol.
 pub struct Agora;
 
-const TABLE: &[Route<Floor>] = &[
-    Route::prefixed("GET", "", Reach::Public, "Show hub key and endpoints", || get(overview::show)),
-    Route::prefixed("POST", "", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
-    Route::prefixed("POST", "/envelopes", Reach::Signed, "Send a signed envelope", || {
-        post(envelopes::post)
+const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation::under_prefix("GET", "", Access::Public, "Show hub key and endpoints", || {
+        get(overview::show)
     }),
-    Route::prefixed("GET", "/agents", Reach::Public, "List agents and their capabilities", || {
-        get(agents::list)
+    Operation::under_prefix("POST", "", Access::Signed, "Send a signed envelope", || {
+        post(envelopes::post_envelope)
     }),
-    Route::prefixed("GET", "/agents/{id}", Reach::Public, "Show an agent's entry", || {
+    Operation::under_prefix("POST", "/envelopes", Access::Signed, "Send a signed envelope", || {
+        post(envelopes::post_envelope)
+    }),
+    Operation::under_prefix(
+        "GET",
+        "/agents",
+        Access::Public,
+        "List agents and their capabilities",
+        || get(agents::list),
+    ),
+    Operation::under_prefix("GET", "/agents/{id}", Access::Public, "Show an agent's entry", || {
         get(agents::show)
     }),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/agents/{id}",
-        Reach::Signed,
+        Access::Signed,
         "Send a signed envelope to an agent",
-        || post(envelopes::post_to),
+        || post(envelopes::post_envelope_to_agent),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "GET",
         "/inbox",
-        Reach::Inbox,
+        Access::Inbox,
         "Stream the events of the reader's inbox",
-        || get(inbox::open),
+        || get(inbox::open_inbox),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/inbox/ack",
-        Reach::Inbox,
+        Access::Inbox,
         "Acknowledge everything up to a position",
         || post(inbox::ack),
     ),
-    Route::prefixed("GET", "/messages", Reach::Inbox, "List a page of the reader's inbox", || {
-        get(inbox::page)
-    }),
-    Route::prefixed("GET", "/requests/{id}", Reach::Inbox, "Show the state of a request", || {
-        get(requests::show)
-    }),
-    Route::prefixed("GET", "/ws", Reach::Signed, "Exchange envelopes over a WebSocket", || {
-        get(socket::open)
-    }),
+    Operation::under_prefix(
+        "GET",
+        "/messages",
+        Access::Inbox,
+        "List a page of the reader's inbox",
+        || get(inbox::list_messages),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/requests/{id}",
+        Access::Inbox,
+        "Show the state of a request",
+        || get(requests::show),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/ws",
+        Access::Signed,
+        "Exchange envelopes over a WebSocket",
+        || get(socket::open_socket),
+    ),
 ];
 
-impl Face for Agora {
+impl ProtocolAdapter for Agora {
     fn id(&self) -> Protocol {
         ID
     }
 
-    fn routes(&self, floor: &Floor) -> Router {
-        router(TABLE.iter(), floor.clone())
+    fn routes(&self, floor: &HubContext) -> Router {
+        build_router(OPERATIONS.iter(), floor.clone())
     }
 
-    fn root_routes(&self, _: &Floor) -> Router {
+    fn root_routes(&self, _: &HubContext) -> Router {
         Router::new()
     }
 
-    fn listed(&self) -> Vec<Listed> {
-        listed(ID, TABLE)
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
     }
 
-    fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
-        courier::courier(floor)
+    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        courier::delivery_encoder(floor)
     }
 
-    fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
-        say::refuse(floor, &refusals::trouble(&trouble), None)
+    fn edge_error_response(&self, floor: &HubContext, trouble: EdgeError) -> Response {
+        say::error_response(floor, &refusals::from_edge(&trouble), None)
     }
 
     /// There is no registration: a key becomes an agent with its first message.
-    fn claims_registration(&self, _: &Json<'_>) -> bool {
+    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
         false
     }
 
@@ -101,27 +123,32 @@ impl Face for Agora {
         None
     }
 
-    fn sides(&self) -> &'static dyn Sides {
-        &AgoraSides
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &AgoraFieldMap
     }
 
-    fn reader(&self, floor: &Floor, headers: &HeaderMap) -> Option<AgentId> {
+    fn authenticate_reader(&self, floor: &HubContext, headers: &HeaderMap) -> Option<AgentId> {
         let agent = routes::read_token(floor, headers)?.agent;
-        floor.engine.look(|world| world.admits(agent)).then_some(agent)
+        floor.engine.with_world(|world| world.may_act(agent)).then_some(agent)
     }
 
-    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
+    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
         // Two agents with the same name in their protocol stay two agents here.
         let spare = format!("{} again", new.native);
         let native = if taken { &spare } else { new.native };
-        Some(held_key(secret, new.home, native).did().to_owned())
+        Some(bridged_agent_signer(secret, new.home, native).did().to_owned())
     }
 
     fn body_limit(&self, general: usize) -> usize {
         general.min(BODY_MAX)
     }
 
-    fn express(&self) -> &'static [Express] {
-        &[Express { method: "POST", path: "/envelopes", unless: &[], handler: envelopes::express }]
+    fn fast_routes(&self) -> &'static [FastRoute] {
+        &[FastRoute {
+            method: "POST",
+            path: "/envelopes",
+            excluded_headers: &[],
+            handler: envelopes::post_envelope_fast,
+        }]
     }
 }

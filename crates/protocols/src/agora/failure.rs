@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use super::codes::Code;
 use super::examples;
 use crate::kit::fields::Malformed;
-use crate::kit::ijson::Unreadable;
-use crate::kit::jcs::Uncanonical;
-use crate::kit::object::Object;
+use crate::kit::ijson::JsonError;
+use crate::kit::jcs::CanonicalError;
+use crate::kit::object::ObjectWriter;
 
 /// Why an envelope was not executed. It becomes the payload of an ERROR of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Failure {
     /// The error code.
     pub code: Code,
     /// The HTTP status: that of the code, except for 413, 415 and 507 (section 5).
-    pub http: u16,
+    pub http_status: u16,
     /// The error as text for people.
     pub message: Cow<'static, str>,
     /// JSON pointer to the invalid member; empty for the whole body.
@@ -39,12 +39,12 @@ impl Failure {
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
-            http: code.number(),
+            http_status: code.number(),
             message: message.into(),
             field: None,
             hint: None,
             example: None,
-            retryable: code.retryable(),
+            retryable: code.is_retryable(),
             retry_after_seconds: None,
             request_id: None,
             message_id: None,
@@ -69,29 +69,29 @@ impl Failure {
 
     /// Code 400 with HTTP status 413.
     pub fn too_large() -> Self {
-        Self { http: 413, ..Self::bad_request("an envelope has at most 1048576 bytes") }
+        Self { http_status: 413, ..Self::bad_request("an envelope has at most 1048576 bytes") }
     }
 
     /// Code 400 with HTTP status 415.
-    pub fn encoded() -> Self {
+    pub fn encoded_body() -> Self {
         let message = "encoded bodies are not supported; remove Content-Encoding";
-        Self { http: 415, ..Self::bad_request(message) }
+        Self { http_status: 415, ..Self::bad_request(message) }
     }
 
     /// 429 with the number of seconds to wait.
-    pub fn too_many(message: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
+    pub fn rate_limited(message: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
         let retry_after_seconds = Some(retry_after_seconds);
         Self { retry_after_seconds, ..Self::new(Code::TooManyRequests, message) }
     }
 
     /// Code 503 with HTTP status 507: the disk is full.
     pub fn disk_full() -> Self {
-        Self { http: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
+        Self { http_status: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
     }
 
     /// 500: an internal error. The log has the details under this id. Envelopes are executed at
     /// most once, so the same envelope may be sent again (R25).
-    pub fn fault(error_id: &str) -> Self {
+    pub fn internal(error_id: &str) -> Self {
         let message = format!("internal error: {error_id}");
         Self { retryable: true, ..Self::new(Code::Internal, message) }
     }
@@ -103,26 +103,26 @@ impl Failure {
     }
 
     /// The same failure, for one request.
-    pub fn about(mut self, request_id: &str) -> Self {
+    pub fn for_request(mut self, request_id: &str) -> Self {
         self.request_id = Some(request_id.into());
         self
     }
 
     /// The same failure in answer to one message, so that it differs from answers to others.
-    pub fn answering(mut self, message_id: &str) -> Self {
+    pub fn in_answer_to(mut self, message_id: &str) -> Self {
         self.message_id = Some(message_id.into());
         self
     }
 
     /// The payload of the ERROR.
     pub fn payload(&self) -> String {
-        Object::new()
-            .whole("code", i64::from(self.code.number()))
+        ObjectWriter::new()
+            .integer("code", i64::from(self.code.number()))
             .text("message", &self.message)
             .maybe_text("request_id", self.request_id.as_deref())
             .maybe_text("message_id", self.message_id.as_deref())
             .flag("retryable", self.retryable)
-            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .maybe_integer("retry_after_seconds", self.retry_after_seconds.map(i64::from))
             .maybe_text("hint", self.hint.as_deref())
             .maybe_text("field", self.field.as_deref())
             .maybe_raw("example", self.example)
@@ -142,19 +142,19 @@ impl From<Malformed> for Failure {
             }
             _ => bad.message,
         };
-        let example = Some(examples::of(&bad.field));
+        let example = Some(examples::example_for(&bad.field));
         Self { field: Some(bad.field.into()), example, ..Self::bad_request(message) }
     }
 }
 
-impl From<Unreadable> for Failure {
-    fn from(bad: Unreadable) -> Self {
+impl From<JsonError> for Failure {
+    fn from(bad: JsonError) -> Self {
         Malformed::from(bad).into()
     }
 }
 
-impl From<Uncanonical> for Failure {
-    fn from(bad: Uncanonical) -> Self {
+impl From<CanonicalError> for Failure {
+    fn from(bad: CanonicalError) -> Self {
         let hint = "numbers are doubles: write larger ones as text, or with a fraction or exponent";
         Self::from(Malformed::from(bad)).with_hint(hint)
     }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_bad_field_is_named_pointed_at_and_shown_right() {
         let failure = Failure::bad_field("/payload/cost", "must be a number");
-        assert_eq!((failure.code, failure.http), (Code::BadRequest, 400));
+        assert_eq!((failure.code, failure.http_status), (Code::BadRequest, 400));
         assert_eq!(failure.message, "payload.cost must be a number");
         assert_eq!(failure.field.as_deref(), Some("/payload/cost"));
         let example = failure.example.expect("an example");
@@ -191,7 +191,7 @@ mod tests {
             hint: Some("slow \"down\"".into()),
             field: Some("/id".into()),
             example: Some(r#"{"id":"x"}"#),
-            ..Failure::too_many("too many", 7).about("r-1")
+            ..Failure::rate_limited("too many", 7).for_request("r-1")
         };
         assert_eq!(
             full.payload(),
@@ -203,10 +203,10 @@ mod tests {
     fn three_statuses_differ_from_their_codes() {
         for (failure, http, code) in [
             (Failure::too_large(), 413, 400),
-            (Failure::encoded(), 415, 400),
+            (Failure::encoded_body(), 415, 400),
             (Failure::disk_full(), 507, 503),
         ] {
-            assert_eq!((failure.http, failure.code.number()), (http, code));
+            assert_eq!((failure.http_status, failure.code.number()), (http, code));
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The type of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MessageType {
     /// An agent announces itself.
     Hello,
     /// The answer to a HELLO.
@@ -23,7 +23,7 @@ pub enum Kind {
     Error,
 }
 
-impl Kind {
+impl MessageType {
     /// All types, in the spec's order.
     pub const ALL: [Self; 8] = [
         Self::Hello,
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for MessageType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

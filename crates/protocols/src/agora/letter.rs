@@ -9,50 +9,56 @@ use std::borrow::Cow;
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Offer, Selection, State};
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::Millis;
 use uuid::Uuid;
 
 use super::bridge::Bridge;
 use super::codes::Code;
-use super::compose::{Draft, Signed};
+use super::compose::{SignedMessage, UnsignedEnvelope};
 use super::failure::Failure;
 use super::intake::foreign_id;
 use super::payload::request::TIMEOUT_MAX;
-use super::payload::result::Status;
-use super::payload::{self, Output};
+use super::payload::result::ResultStatus;
+use super::payload::{self, ResultPayload};
 use super::receipt::Receipt;
-use super::room::held_key;
-use super::stored::Stored;
-use super::{ID, Kind, carried, record, say};
-use crate::adapter::{Floor, fidelity};
+use super::room::bridged_agent_signer;
+use super::stored::StoredEnvelope;
+use super::{ID, MessageType, carried, record, say};
+use crate::adapter::{HubContext, fidelity};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::raw_json;
 
 /// The duration in an offer at a listed price, when the agent gave none.
 const ETA: Millis = Millis(0);
 
 /// An envelope and its receipt, both as text.
-pub struct Letter<'n> {
+pub struct OutgoingEnvelope<'n> {
     pub envelope: Cow<'n, str>,
     pub receipt: String,
 }
 
 /// A notice as an envelope; `None` when this protocol has no message for it.
-pub fn of<'n>(floor: &Floor, notice: &'n Notice, job: Option<&Job>) -> Option<Letter<'n>> {
+pub fn notice_envelope<'n>(
+    floor: &HubContext,
+    notice: &'n Notice,
+    job: Option<&Job>,
+) -> Option<OutgoingEnvelope<'n>> {
     let reader = notice.to?;
     let to = key_in(floor, reader);
-    let pen = Pen { floor, notice, reader };
+    let pen = EnvelopeWriter { floor, notice, reader };
     let (signed, id, sender) = match &notice.news {
-        News::Message { words, body, .. } if *words == ID => {
-            let stored = Stored::read(body)?;
-            let receipt = say::receipt(floor, &stored.receipt(notice.at)?, to);
-            return Some(Letter { envelope: stored.envelope().into(), receipt });
+        NoticeKind::Message { protocol: words, body, .. } if *words == ID => {
+            let stored = StoredEnvelope::read(body)?;
+            let receipt = say::signed_receipt(floor, &stored.receipt(notice.at)?, to);
+            return Some(OutgoingEnvelope { envelope: stored.envelope().into(), receipt });
         }
-        News::Message { from, words, body, .. } => pen.message(*from, *words, body)?,
-        _ => Voice { pen, job: job? }.said()?,
+        NoticeKind::Message { from, protocol: words, body, .. } => {
+            pen.message(*from, *words, body)?
+        }
+        _ => JobEnvelopeWriter { pen, job: job? }.said()?,
     };
     let receipt = Receipt {
         message_id: &id,
@@ -60,43 +66,48 @@ pub fn of<'n>(floor: &Floor, notice: &'n Notice, job: Option<&Job>) -> Option<Le
         received_at: notice.at,
         sha256: signed.sha256,
     };
-    let receipt = say::receipt(floor, &receipt, to);
-    Some(Letter { envelope: signed.text.into(), receipt })
+    let receipt = say::signed_receipt(floor, &receipt, to);
+    Some(OutgoingEnvelope { envelope: signed.text.into(), receipt })
 }
 
 /// An agent's key in this protocol.
-fn key_in(floor: &Floor, agent: AgentId) -> Option<PublicKey> {
-    floor.engine.look(|world| PublicKey::parse(world.name_of(agent, ID)?).ok())
+fn key_in(floor: &HubContext, agent: AgentId) -> Option<PublicKey> {
+    floor.engine.with_world(|world| PublicKey::parse(world.alias_of(agent, ID)?).ok())
 }
 
 /// Writes the envelope of one notice to its reader.
 #[derive(Clone, Copy)]
-struct Pen<'v> {
-    floor: &'v Floor,
+struct EnvelopeWriter<'v> {
+    floor: &'v HubContext,
     notice: &'v Notice,
     reader: AgentId,
 }
 
 /// Writes the envelope of a notice about a job of the reader.
-struct Voice<'v> {
-    pen: Pen<'v>,
+struct JobEnvelopeWriter<'v> {
+    pen: EnvelopeWriter<'v>,
     job: &'v Job,
 }
 
-type Said = (Signed, String, PublicKey);
+type WrittenEnvelope = (SignedMessage, String, PublicKey);
 
-impl Pen<'_> {
+impl EnvelopeWriter<'_> {
     /// A message from an agent of another protocol, in that protocol's own form. It is delivered
     /// even though this protocol has no such message.
-    fn message(&self, from: Option<AgentId>, words: Protocol, body: &str) -> Option<Said> {
-        let payload = Object::new()
+    fn message(
+        &self,
+        from: Option<AgentId>,
+        words: Protocol,
+        body: &str,
+    ) -> Option<WrittenEnvelope> {
+        let payload = ObjectWriter::new()
             .text("status", "message")
             .text("protocol", words.as_str())
-            .raw("message", &carried::value(raw_json::verbatim(body).get()))
+            .raw("message", &carried::signable_value(raw_json::verbatim(body).get()))
             .finish();
         match from {
-            Some(from) => self.held(from, Kind::Status, self.name(), &payload),
-            None => self.own(Kind::Status, &payload),
+            Some(from) => self.held(from, MessageType::Status, self.name(), &payload),
+            None => self.own(MessageType::Status, &payload),
         }
     }
 
@@ -107,28 +118,35 @@ impl Pen<'_> {
     }
 
     /// An envelope of the hub itself.
-    fn own(&self, kind: Kind, payload: &str) -> Option<Said> {
+    fn own(&self, kind: MessageType, payload: &str) -> Option<WrittenEnvelope> {
         let (id, at) = (self.name(), self.notice.at);
         let to = key_in(self.floor, self.reader);
         let signed = say::sign_as(self.floor, &id, at, kind, payload, to);
-        Some((signed, id, self.floor.agora.hub.key()))
+        Some((signed, id, self.floor.agora.signer.key()))
     }
 
     /// An envelope of an agent without a key of this protocol, signed with the key that the hub
     /// holds for it (R70).
-    fn held(&self, by: AgentId, kind: Kind, id: String, payload: &str) -> Option<Said> {
-        let agent = self.floor.engine.look(|world| world.agent(by).cloned())?;
+    fn held(
+        &self,
+        by: AgentId,
+        kind: MessageType,
+        id: String,
+        payload: &str,
+    ) -> Option<WrittenEnvelope> {
+        let agent = self.floor.engine.with_world(|world| world.agent(by).cloned())?;
         // The hub never signs for an agent that has its own key.
         if agent.home == ID {
             return None;
         }
-        let composer = held_key(self.floor.engine.secret(), agent.home, &agent.native);
+        let composer =
+            bridged_agent_signer(self.floor.engine.hub_secret(), agent.home, &agent.native_id);
         let bridge = Bridge {
-            hub: self.floor.agora.hub.did(),
+            hub: self.floor.agora.signer.did(),
             protocol: agent.home.as_str(),
-            agent: &agent.native,
+            agent: &agent.native_id,
         };
-        let draft = Draft {
+        let draft = UnsignedEnvelope {
             id: &id,
             timestamp: self.notice.at,
             kind,
@@ -142,29 +160,31 @@ impl Pen<'_> {
     }
 }
 
-impl Voice<'_> {
-    fn said(&self) -> Option<Said> {
+impl JobEnvelopeWriter<'_> {
+    fn said(&self) -> Option<WrittenEnvelope> {
         let job = self.job;
         match &self.pen.notice.news {
-            News::Assigned { .. } => match self.winning() {
+            NoticeKind::Assigned { .. } => match self.winning() {
                 Some(offer) => self.accept(offer),
                 None => self.request(),
             },
-            News::OffersWanted { .. } => self.request(),
-            News::Offered { place, .. } => self.offer(self.offer_at(*place)?),
-            News::OfferClosed { place, .. } => {
+            NoticeKind::OfferRequested { .. } => self.request(),
+            NoticeKind::OfferReceived { place, .. } => self.offer(self.offer_at(*place)?),
+            NoticeKind::OfferLost { place, .. } => {
                 let name = &self.offer_at(*place)?.name;
                 let request = foreign_id(job);
-                let payload = payload::Notice::offer_closed(name, &request).write();
-                self.pen.own(Kind::Status, &payload)
+                let payload = payload::MessageStatus::offer_closed(name, &request).write();
+                self.pen.own(MessageType::Status, &payload)
             }
-            News::Ended { .. } => self.ended(),
-            News::TakenBack { .. } => self.pen.own(Kind::Error, &self.failure().payload()),
-            News::PriceTaken { place, .. } => self.accept(self.offer_at(*place)?),
-            News::Accepted { .. }
-            | News::ApprovalWanted { .. }
-            | News::Queued { .. }
-            | News::Message { .. } => None,
+            NoticeKind::Ended { .. } => self.ended(),
+            NoticeKind::Unassigned { .. } => {
+                self.pen.own(MessageType::Error, &self.failure().payload())
+            }
+            NoticeKind::PriceAgreed { place, .. } => self.accept(self.offer_at(*place)?),
+            NoticeKind::Accepted { .. }
+            | NoticeKind::ApprovalRequested { .. }
+            | NoticeKind::Queued { .. }
+            | NoticeKind::Message { .. } => None,
         }
     }
 
@@ -186,23 +206,23 @@ impl Voice<'_> {
 
     /// A REQUEST for a job of another protocol, signed with the key that the hub holds for the
     /// requester.
-    fn request(&self) -> Option<Said> {
+    fn request(&self) -> Option<WrittenEnvelope> {
         let job = self.job;
         let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
         let resource = self.resource();
         // The time in which the worker must respond. The same each time the notice is read.
         let left = job.deadline.since(self.pen.notice.at).min(job.lease);
         let timeout = left.0.clamp(1, TIMEOUT_MAX.0);
-        let bid = job.purse();
-        let budget = (!bid.is_zero()).then(|| Object::new().amount("max", bid).finish());
-        let payload = Object::new()
+        let bid = job.max_payment();
+        let budget = (!bid.is_zero()).then(|| ObjectWriter::new().credits("max", bid).finish());
+        let payload = ObjectWriter::new()
             .text("resource", &resource)
-            .raw("params", &carried::object(&job.input, "input"))
+            .raw("params", &carried::signable_object(&job.input, "input"))
             .maybe_raw("budget", budget.as_deref())
-            .whole("timeout", timeout)
+            .integer("timeout", timeout)
             .finish();
         let payload = with_meta(payload, fidelity::extras(job).as_deref());
-        self.pen.held(requester, Kind::Request, job.uuid.to_string(), &payload)
+        self.pen.held(requester, MessageType::Request, job.uuid.to_string(), &payload)
     }
 
     /// The resource of the reader's skill as it is listed, otherwise one made from the job's skill.
@@ -210,13 +230,13 @@ impl Voice<'_> {
         let job = self.job;
         let listed = |world: &rialto_core::world::World| {
             let agent = world.agent(self.pen.reader)?;
-            Some(record::resource(agent.home, agent.skill_for(job)?))
+            Some(record::resource_of_skill(agent.home, agent.skill_for(job)?))
         };
-        let listed = self.pen.floor.engine.look(listed);
-        listed.unwrap_or_else(|| record::made(&job.skill))
+        let listed = self.pen.floor.engine.with_world(listed);
+        listed.unwrap_or_else(|| record::resource_from_name(&job.skill))
     }
 
-    fn offer(&self, offer: &Offer) -> Option<Said> {
+    fn offer(&self, offer: &Offer) -> Option<WrittenEnvelope> {
         let request_id = foreign_id(self.job);
         let payload = payload::Offer {
             request_id: &request_id,
@@ -224,43 +244,43 @@ impl Voice<'_> {
             ttl: offer.valid_until.since(offer.at),
             eta: offer.eta.unwrap_or(ETA),
         };
-        self.pen.held(offer.by, Kind::Offer, offer.name.clone(), &payload.write())
+        self.pen.held(offer.by, MessageType::Offer, offer.name.clone(), &payload.write())
     }
 
     /// The hub accepts a price for a requester whose protocol cannot do so (B9).
-    fn accept(&self, offer: &Offer) -> Option<Said> {
+    fn accept(&self, offer: &Offer) -> Option<WrittenEnvelope> {
         let rialto_core::job::Requester::Agent(requester) = self.job.requester else { return None };
-        let payload = Object::new().text("offer_id", &offer.name).finish();
-        self.pen.held(requester, Kind::Accept, self.pen.name(), &payload)
+        let payload = ObjectWriter::new().text("offer_id", &offer.name).finish();
+        self.pen.held(requester, MessageType::Accept, self.pen.name(), &payload)
     }
 
-    fn ended(&self) -> Option<Said> {
+    fn ended(&self) -> Option<WrittenEnvelope> {
         let (job, id) = (self.job, self.pen.name());
-        let report = job.report.as_ref()?;
+        let report = job.result.as_ref()?;
         let bridged = job.worker().filter(|worker| self.home_of(*worker) != Some(ID));
         if report.ok {
-            let data = carried::object(report.output.as_deref().unwrap_or("{}"), "result");
+            let data = carried::signable_object(report.output.as_deref().unwrap_or("{}"), "result");
             let request_id = foreign_id(job);
-            let status = Status::Success;
-            let payload = Output { request_id: &request_id, status, data: &data }.write();
-            return self.pen.held(job.worker()?, Kind::Result, id, &payload);
+            let status = ResultStatus::Success;
+            let payload = ResultPayload { request_id: &request_id, status, data: &data }.write();
+            return self.pen.held(job.worker()?, MessageType::Result, id, &payload);
         }
         let payload = self.failure().payload();
         match bridged.filter(|_| job.state == State::Failed) {
-            Some(worker) => self.pen.held(worker, Kind::Error, id, &payload),
-            None => self.pen.own(Kind::Error, &payload),
+            Some(worker) => self.pen.held(worker, MessageType::Error, id, &payload),
+            None => self.pen.own(MessageType::Error, &payload),
         }
     }
 
     /// Why the job has no result, by the book's table of refusals.
     fn failure(&self) -> Failure {
-        let report = self.job.report.as_ref();
+        let report = self.job.result.as_ref();
         let cause = report.and_then(|report| report.cause).unwrap_or(Cause::TimedOut);
         let code = match cause {
-            Cause::TimedOut | Cause::NoFairTime => Code::Timeout,
+            Cause::TimedOut | Cause::WithinGracePeriod => Code::Timeout,
             Cause::NoSuchSkill => Code::NotFound,
             Cause::BudgetTooLow | Cause::Payment => Code::PaymentRequired,
-            Cause::Offline | Cause::NobodyLeft => Code::Unavailable,
+            Cause::Offline | Cause::NoWorkerLeft => Code::Unavailable,
             Cause::Policy => Code::Unauthorized,
             Cause::Execution | Cause::Unusable | Cause::WorkerLeft | Cause::Cancelled => {
                 Code::Internal
@@ -268,11 +288,11 @@ impl Voice<'_> {
         };
         let text = report.and_then(|report| report.text.clone());
         let text = text.unwrap_or_else(|| "the request timed out".to_owned());
-        Failure::new(code, text).about(&foreign_id(self.job))
+        Failure::new(code, text).for_request(&foreign_id(self.job))
     }
 
     fn home_of(&self, agent: AgentId) -> Option<Protocol> {
-        self.pen.floor.engine.look(|world| world.agent(agent).map(|agent| agent.home))
+        self.pen.floor.engine.with_world(|world| world.agent(agent).map(|agent| agent.home))
     }
 }
 
@@ -280,7 +300,9 @@ impl Voice<'_> {
 pub fn with_meta(payload: String, extras: Option<&str>) -> String {
     let Some(extras) = extras else { return payload };
     match ijson::read(payload.as_bytes()) {
-        Ok(json) => Object::copy(&json, &["meta"]).raw("meta", &carried::value(extras)).finish(),
+        Ok(json) => ObjectWriter::copy_without(&json, &["meta"])
+            .raw("meta", &carried::signable_value(extras))
+            .finish(),
         Err(_) => payload,
     }
 }

@@ -61,14 +61,14 @@ mod tests;
 
 pub use bridge::Bridge;
 pub use codes::Code;
-pub use compose::{Composer, Draft, Signed};
+pub use compose::{EnvelopeSigner, SignedMessage, UnsignedEnvelope};
 pub use envelope::Envelope;
 pub use failure::Failure;
-pub use kind::Kind;
-pub use proof::{Form, Proof, prove};
+pub use kind::MessageType;
+pub use proof::{Proof, SignatureForm, prove};
 pub use receipt::Receipt;
 #[cfg(feature = "server")]
-pub use room::Room;
+pub use room::AgoraState;
 #[cfg(feature = "server")]
 pub use settings::Settings;
 

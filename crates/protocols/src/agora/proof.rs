@@ -13,7 +13,7 @@ use crate::kit::{base64url, rfc3339};
 
 /// The form that the signature covers (R12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum SignatureForm {
     /// The envelope with `sender.signature` set to `""`.
     Empty,
     /// The envelope without `sender.signature`.
@@ -26,7 +26,7 @@ pub struct Proof {
     /// The sender's key.
     pub key: PublicKey,
     /// The signed form.
-    pub form: Form,
+    pub form: SignatureForm,
     /// SHA-256 of the canonical text that was signed, as in receipts.
     pub canonical_sha256: [u8; 32],
     /// SHA-256 of the canonical text with an empty signature, whichever form was signed. The same
@@ -37,24 +37,24 @@ pub struct Proof {
 /// Verifies an envelope that arrives at `now`: its key, its time, its signature, in this order
 /// (R73).
 pub fn prove(envelope: &Envelope<'_>, now: Timestamp, window: Millis) -> Result<Proof, Failure> {
-    prove_with(&verifier(envelope)?, envelope, now, window)
+    prove_with_verifier(&verifier(envelope)?, envelope, now, window)
 }
 
 /// The same with a cached verifier.
-pub fn prove_with(
+pub fn prove_with_verifier(
     verifier: &Verifier,
     envelope: &Envelope<'_>,
     now: Timestamp,
     window: Millis,
 ) -> Result<Proof, Failure> {
-    fresh(envelope.timestamp, now, window)?;
+    check_freshness(envelope.timestamp, now, window)?;
     verify_with(verifier, envelope)
 }
 
 /// The verifier of an envelope's sender. Refuses keys for which any party could sign (R22).
 pub fn verifier(envelope: &Envelope<'_>) -> Result<Verifier, Failure> {
     let weak = |bad| Failure::unauthorized(format!("sender.id {bad}"));
-    Verifier::of(envelope.sender).map_err(weak)
+    Verifier::new(envelope.sender).map_err(weak)
 }
 
 /// Verifies the sender of an envelope at any later time, for envelopes with a receipt.
@@ -63,8 +63,12 @@ pub fn verify(envelope: &Envelope<'_>) -> Result<Proof, Failure> {
 }
 
 /// Checks that a time is within the window around now (R5), limits included.
-pub fn fresh(timestamp: Timestamp, now: Timestamp, window: Millis) -> Result<(), Failure> {
-    if is_near(timestamp, now, window) {
+pub fn check_freshness(
+    timestamp: Timestamp,
+    now: Timestamp,
+    window: Millis,
+) -> Result<(), Failure> {
+    if is_within_window(timestamp, now, window) {
         return Ok(());
     }
     let seconds = window.0 / 1_000;
@@ -72,13 +76,13 @@ pub fn fresh(timestamp: Timestamp, now: Timestamp, window: Millis) -> Result<(),
         true => format!("stale timestamp: it is more than {seconds} s old"),
         false => format!("timestamp is more than {seconds} s ahead"),
     };
-    let clock = rfc3339::millis(now);
+    let clock = rfc3339::format_millis(now);
     let hint = format!("the hub's clock is {clock}; sign again with the current time");
     Err(Failure::unauthorized(message).with_hint(hint))
 }
 
 /// Whether two times are at most the window apart.
-pub(super) fn is_near(a: Timestamp, b: Timestamp, window: Millis) -> bool {
+pub(super) fn is_within_window(a: Timestamp, b: Timestamp, window: Millis) -> bool {
     a.0.abs_diff(b.0) <= window.0.max(0).unsigned_abs()
 }
 
@@ -92,13 +96,13 @@ fn verify_with(verifier: &Verifier, envelope: &Envelope<'_>) -> Result<Proof, Fa
     let empty = envelope.canonical();
     if verifier.verify(empty.as_bytes(), &signature).is_ok() {
         let content = Sha256::digest(empty).into();
-        return Ok(Proof { key, form: Form::Empty, canonical_sha256: content, content });
+        return Ok(Proof { key, form: SignatureForm::Empty, canonical_sha256: content, content });
     }
     let removed = envelope.canonical_without_signature()?;
     verifier.verify(removed.as_bytes(), &signature).map_err(|_| invalid())?;
     Ok(Proof {
         key,
-        form: Form::Removed,
+        form: SignatureForm::Removed,
         canonical_sha256: Sha256::digest(removed).into(),
         content: Sha256::digest(empty).into(),
     })

@@ -8,12 +8,12 @@ use rialto_core::time::{Millis, Timestamp};
 
 use super::envelope::{self, Envelope};
 use super::failure::Failure;
-use super::kind::Kind;
-use super::proof::{self, Proof, is_near};
+use super::kind::MessageType;
+use super::proof::{self, Proof, is_within_window};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::fields::Fields;
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::{base64url, rfc3339};
 
 /// The header of a webhook delivery that carries the receipt of its envelope.
@@ -38,22 +38,22 @@ pub struct Receipt<'a> {
 
 /// Why a receipt does not confirm an envelope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Untrusted {
+pub enum ReceiptError {
     /// The receipt is not a valid envelope.
     #[error("the receipt cannot be trusted: {}", .0.message)]
     Receipt(Failure),
     /// The receipt is not signed by the hub.
     #[error("the receipt is not signed by the hub")]
-    NotTheHub,
+    WrongSigner,
     /// It is a valid envelope of the hub, but not a receipt.
     #[error("this is not a receipt")]
-    NotAReceipt,
+    WrongMessage,
     /// The signature of the envelope is not valid.
     #[error("the envelope cannot be trusted: {}", .0.message)]
     Envelope(Failure),
     /// It is the receipt of another envelope.
     #[error("the receipt is for another envelope")]
-    Another,
+    OtherEnvelope,
     /// The envelope was not fresh when the hub received it.
     #[error("the envelope was not fresh when the hub received it")]
     Stale,
@@ -72,18 +72,18 @@ impl<'a> Receipt<'a> {
 
     /// Writes the payload of the STATUS.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("status", RECEIVED)
             .text("message_id", self.message_id)
             .text("message_sender", &self.message_sender.did())
-            .text("received_at", &rfc3339::millis(self.received_at))
-            .text("sha256", &hex(&self.sha256))
+            .text("received_at", &rfc3339::format_millis(self.received_at))
+            .text("sha256", &to_hex(&self.sha256))
             .finish()
     }
 
     /// Reads the payload of a STATUS; `None` if it is not a receipt.
     pub fn read(payload: &'a Json<'_>) -> Option<Self> {
-        let f = Fields::of(payload, "/payload").ok()?;
+        let f = Fields::read(payload, "/payload").ok()?;
         let text = |name| f.text(name).ok().flatten();
         if text("status")? != RECEIVED {
             return None;
@@ -99,27 +99,29 @@ impl<'a> Receipt<'a> {
 
 /// Checks that `hub` confirms an envelope with this receipt: both are signed, they belong together,
 /// and the envelope was fresh when the hub received it. Returns its sender and its time of arrival.
-pub fn check(
+pub fn check_receipt(
     receipt: &str,
     hub: PublicKey,
     envelope: &Envelope<'_>,
     window: Millis,
-) -> Result<(Proof, Timestamp), Untrusted> {
-    let json = envelope::parse(receipt.as_bytes()).map_err(Untrusted::Receipt)?;
-    let status = Envelope::read(&json).map_err(Untrusted::Receipt)?;
+) -> Result<(Proof, Timestamp), ReceiptError> {
+    let json = envelope::read_json(receipt.as_bytes()).map_err(ReceiptError::Receipt)?;
+    let status = Envelope::read(&json).map_err(ReceiptError::Receipt)?;
     if status.sender != hub {
-        return Err(Untrusted::NotTheHub);
+        return Err(ReceiptError::WrongSigner);
     }
-    proof::verify(&status).map_err(Untrusted::Receipt)?;
-    let said = (status.kind == Kind::Status).then(|| Receipt::read(status.payload)).flatten();
-    let said = said.ok_or(Untrusted::NotAReceipt)?;
-    let proof = proof::verify(envelope).map_err(Untrusted::Envelope)?;
+    proof::verify(&status).map_err(ReceiptError::Receipt)?;
+    let said = (status.message_type == MessageType::Status)
+        .then(|| Receipt::read(status.payload))
+        .flatten();
+    let said = said.ok_or(ReceiptError::WrongMessage)?;
+    let proof = proof::verify(envelope).map_err(ReceiptError::Envelope)?;
     if said != Receipt::of(envelope, &proof, said.received_at) {
-        return Err(Untrusted::Another);
+        return Err(ReceiptError::OtherEnvelope);
     }
-    match is_near(envelope.timestamp, said.received_at, window) {
+    match is_within_window(envelope.timestamp, said.received_at, window) {
         true => Ok((proof, said.received_at)),
-        false => Err(Untrusted::Stale),
+        false => Err(ReceiptError::Stale),
     }
 }
 
@@ -134,7 +136,7 @@ pub fn from_header(value: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-pub(super) fn hex(bytes: &[u8; 32]) -> String {
+pub(super) fn to_hex(bytes: &[u8; 32]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| DIGITS[usize::from(half)]);
     bytes.iter().flat_map(digits).map(char::from).collect()

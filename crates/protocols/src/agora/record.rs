@@ -1,44 +1,44 @@
 //! Directory entries of agents.
 
-use rialto_core::agent::presence::Stance;
+use rialto_core::agent::presence::Availability;
 use rialto_core::agent::{Agent, Skill};
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
 use super::ID;
-use super::directory::{Entry, Listed};
-use super::payload::Mood;
+use super::directory::{AgentEntry, CapabilityEntry};
+use super::payload::AgentStatus;
 
 /// The entry of an agent of any protocol; `None` if it has no key here.
-pub fn entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> Option<Entry> {
-    let id = world.name_of(agent.id, ID)?.to_owned();
+pub fn agent_entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> Option<AgentEntry> {
+    let id = world.alias_of(agent.id, ID)?.to_owned();
     let own = agent.home == ID;
-    let listed = agent.skills.iter().filter(|skill| skill.stands_for.is_none());
+    let listed = agent.skills.iter().filter(|skill| skill.native_name.is_none());
     let capabilities = listed.map(|skill| {
         let price = (!skill.by_offer).then_some(skill.price);
-        let description = Some(skill.about.clone()).filter(|about| !about.is_empty());
-        Listed::new(resource(agent.home, skill), price, description)
+        let description = Some(skill.description.clone()).filter(|about| !about.is_empty());
+        CapabilityEntry::new(resource_of_skill(agent.home, skill), price, description)
     });
-    Some(Entry {
+    Some(AgentEntry {
         id,
         name: agent.name.clone(),
         capabilities: capabilities.collect(),
         status: mood(world, agent, now).as_str().to_owned(),
         protocol: agent.home.to_string(),
         held_by: (!own).then(|| hub.to_owned()),
-        native_id: (!own).then(|| agent.native.clone()),
+        native_id: (!own).then(|| agent.native_id.clone()),
     })
 }
 
 /// The resource name of a skill: as its native agent names it, or made from the skill's name.
-pub fn resource(home: Protocol, skill: &Skill) -> String {
-    let own = skill.sort.as_deref().filter(|_| home == ID);
-    own.map_or_else(|| made(&skill.name), str::to_owned)
+pub fn resource_of_skill(home: Protocol, skill: &Skill) -> String {
+    let own = skill.category.as_deref().filter(|_| home == ID);
+    own.map_or_else(|| resource_from_name(&skill.name), str::to_owned)
 }
 
 /// The resource name made from a skill's name.
-pub fn made(skill: &str) -> String {
+pub fn resource_from_name(skill: &str) -> String {
     format!("agora:{skill}:v1")
 }
 
@@ -59,7 +59,7 @@ fn named(resource: &str) -> Option<(&str, &str)> {
 
 /// Skills under their common names. A later version without a first version beside it is also
 /// listed under the plain name for other protocols (docs/requirements.md, section 5).
-pub fn skills(listed: Vec<Skill>) -> Vec<Skill> {
+pub fn normalize_skills(listed: Vec<Skill>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = Vec::with_capacity(listed.len());
     for mut skill in listed {
         let resource = skill.name.clone();
@@ -67,7 +67,7 @@ pub fn skills(listed: Vec<Skill>) -> Vec<Skill> {
         if !skills.iter().any(|other| other.name == name) {
             skill.name = name.to_owned();
         }
-        skill.sort = Some(resource);
+        skill.category = Some(resource);
         skills.push(skill);
     }
     let later: Vec<Skill> = skills.iter().filter_map(later_version).collect();
@@ -83,19 +83,27 @@ pub fn skills(listed: Vec<Skill>) -> Vec<Skill> {
 fn later_version(skill: &Skill) -> Option<Skill> {
     let (name, version) = named(&skill.name)?;
     let stands_for = Some(skill.name.clone());
-    (version != "1").then(|| Skill { name: name.to_owned(), stands_for, ..skill.clone() })
+    (version != "1").then(|| Skill {
+        name: name.to_owned(),
+        native_name: stands_for,
+        ..skill.clone()
+    })
 }
 
-fn mood(world: &World, agent: &Agent, now: Timestamp) -> Mood {
-    let stance = world.desk(agent.id).map_or(Stance::Offline, |desk| desk.presence.stance);
+fn mood(world: &World, agent: &Agent, now: Timestamp) -> AgentStatus {
+    let stance = world
+        .agent_state(agent.id)
+        .map_or(Availability::Offline, |desk| desk.presence.availability);
     match stance {
-        Stance::Error | Stance::Broken => Mood::Error,
-        Stance::Maintenance => Mood::Maintenance,
-        Stance::Offline => Mood::Offline,
-        _ if !world.is_online(agent.id, now) => Mood::Offline,
-        Stance::Busy => Mood::Busy,
+        Availability::Error | Availability::Broken => AgentStatus::Error,
+        Availability::Maintenance => AgentStatus::Maintenance,
+        Availability::Offline => AgentStatus::Offline,
+        _ if !world.is_online(agent.id, now) => AgentStatus::Offline,
+        Availability::Busy => AgentStatus::Busy,
         // Agents of other protocols do not report this themselves.
-        Stance::Idle if agent.home != ID && world.jobs_in_hand(agent.id) > 0 => Mood::Busy,
-        Stance::Idle => Mood::Idle,
+        Availability::Idle if agent.home != ID && world.assigned_job_count(agent.id) > 0 => {
+            AgentStatus::Busy
+        }
+        Availability::Idle => AgentStatus::Idle,
     }
 }

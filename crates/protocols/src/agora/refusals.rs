@@ -8,14 +8,16 @@ use rialto_engine::Failure as EngineFailure;
 
 use super::codes::Code;
 use super::failure::Failure;
-use crate::adapter::Trouble;
+use crate::adapter::EdgeError;
 
 /// The failure for an engine failure.
-pub fn failed(failure: &EngineFailure) -> Failure {
+pub fn from_engine(failure: &EngineFailure) -> Failure {
     match failure {
-        EngineFailure::Refused(refusal) => refused(refusal),
-        EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
-        EngineFailure::Down => {
+        EngineFailure::Refused(refusal) => from_refusal(refusal),
+        EngineFailure::StoreFull => {
+            Failure { retry_after_seconds: Some(30), ..Failure::disk_full() }
+        }
+        EngineFailure::Unavailable => {
             let down = Failure::new(Code::Unavailable, "the hub cannot accept writes now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
@@ -27,15 +29,15 @@ pub fn failed(failure: &EngineFailure) -> Failure {
 }
 
 /// The match is exhaustive, so that a new refusal cannot be forgotten (B6).
-pub fn refused(refusal: &Refusal) -> Failure {
+pub fn from_refusal(refusal: &Refusal) -> Failure {
     let code = match refusal {
         // A caller that is not a party gets the same answer as for an unknown request (D19).
-        Refusal::NotYours => return not_a_party(),
+        Refusal::NotFound => return not_a_party(),
         Refusal::NotAuthenticated
         | Refusal::Suspended
-        | Refusal::IdentityDiffers
+        | Refusal::IdentityMismatch
         | Refusal::Blocked
-        | Refusal::UnreadOffer => Code::Unauthorized,
+        | Refusal::OfferNotRead => Code::Unauthorized,
         Refusal::NoSuchAgent
         | Refusal::NoSuchSkill
         | Refusal::SkillNotOffered
@@ -43,35 +45,35 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
         | Refusal::GuestCannotPay
-        | Refusal::OtherCurrency
+        | Refusal::UnsupportedCurrency
         | Refusal::Overflow => Code::PaymentRequired,
         Refusal::OfferExpired
         | Refusal::DeadlineTooSoon
-        | Refusal::WrongState { is: State::Expired } => Code::Timeout,
+        | Refusal::WrongState { state: State::Expired } => Code::Timeout,
         Refusal::Offline
         | Refusal::AtCapacity
-        | Refusal::TooFast
-        | Refusal::OutOfOrder
+        | Refusal::AtRateLimit
+        | Refusal::AgentBroken
         | Refusal::InboxFull
         | Refusal::MemoryFull { .. }
-        | Refusal::TooManyKept => Code::Unavailable,
+        | Refusal::TooManySavedAnswers => Code::Unavailable,
         Refusal::TooManyOpen => Code::TooManyRequests,
         Refusal::WrongState { .. }
-        | Refusal::OtherTurn { .. }
+        | Refusal::OtherAssignment { .. }
         | Refusal::SameIdOtherContent
         | Refusal::TooManyOffers { .. }
-        | Refusal::OfferRaised { .. }
-        | Refusal::OfferUnnamed
+        | Refusal::OfferAbovePrevious { .. }
+        | Refusal::OfferAmbiguous
         | Refusal::NoSuchOffer
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::IdTaken
         | Refusal::OwnerTaken
-        | Refusal::LooksTaken
-        | Refusal::Unfit { .. }
-        | Refusal::PaysItself
-        | Refusal::NothingToMove
-        | Refusal::NotWhatWasPaid { .. }
+        | Refusal::NameConfusable
+        | Refusal::InputRejected { .. }
+        | Refusal::SelfPayment
+        | Refusal::AmountNotPositive
+        | Refusal::PaymentMismatch { .. }
         | Refusal::JobNotPaid { .. }
         | Refusal::AlreadySettled { .. }
         | Refusal::TooManyBlocked { .. }
@@ -80,7 +82,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
     };
     let mut failure = Failure::new(code, text(refusal));
     if let Refusal::MemoryFull { .. } = refusal {
-        failure.http = 507;
+        failure.http_status = 507;
     }
     if let Some(hint) = hint(refusal) {
         failure = failure.with_hint(hint);
@@ -99,9 +101,10 @@ fn not_a_party() -> Failure {
 /// The refusal's text in this protocol's terms, where the core's text would be unclear.
 fn text(refusal: &Refusal) -> Cow<'static, str> {
     match refusal {
-        Refusal::WrongState { is: State::Expired } => "the request has timed out".into(),
-        Refusal::WrongState { is } => {
-            format!("the request is {}, which does not allow this", state_of(*is).as_str()).into()
+        Refusal::WrongState { state: State::Expired } => "the request has timed out".into(),
+        Refusal::WrongState { state: is } => {
+            format!("the request is {}, which does not allow this", request_state(*is).as_str())
+                .into()
         }
         Refusal::NoSuchSkill => "no available agent supports this resource".into(),
         Refusal::SkillNotOffered => "the agent does not support this resource".into(),
@@ -112,7 +115,7 @@ fn text(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::BridgeLoop { .. } => "an agent cannot send a REQUEST to itself".into(),
         Refusal::NotAuthenticated => "the agent with this key is unregistered".into(),
         Refusal::BudgetTooLow { price } => {
-            format!("budget.max is below the price of {}", price.text(0)).into()
+            format!("budget.max is below the price of {}", price.to_text(0)).into()
         }
         other => other.to_string().into(),
     }
@@ -122,14 +125,14 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
     Some(match refusal {
         Refusal::SameIdOtherContent => "every message needs its own id; use a new UUID",
         Refusal::Ambiguous => "add recipient {\"id\":\"did:key:…\"} with the other party's key",
-        Refusal::UnreadOffer => {
+        Refusal::OfferNotRead => {
             "add recipient {\"id\":\"did:key:…\"} with the provider's key or the hub's, or read the \
              OFFER from your inbox here first"
         }
-        Refusal::WrongState { is: State::Open } => "the request asks for offers: send an OFFER",
+        Refusal::WrongState { state: State::Open } => "the request asks for offers: send an OFFER",
         Refusal::OfferExpired => "send a new REQUEST, or wait for another OFFER",
         Refusal::NotAuthenticated => "register again by sending a HELLO to the hub",
-        Refusal::OtherCurrency => "leave budget.currency out, or set it to \"credits\"",
+        Refusal::UnsupportedCurrency => "leave budget.currency out, or set it to \"credits\"",
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
             "GET /agora/agents?resource=… lists the agents that support a resource"
         }
@@ -139,8 +142,8 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
 }
 
 /// The state of a request in this protocol's terms.
-pub fn state_of(state: State) -> super::thread::State {
-    use super::thread::State as Shown;
+pub fn request_state(state: State) -> super::thread::RequestState {
+    use super::thread::RequestState as Shown;
     match state {
         State::Open | State::Queued | State::Deferred { .. } => Shown::Pending,
         State::Negotiating => Shown::Negotiating,
@@ -151,37 +154,37 @@ pub fn state_of(state: State) -> super::thread::State {
 }
 
 /// The failure for a refusal of the edge.
-pub fn trouble(trouble: &Trouble) -> Failure {
+pub fn from_edge(trouble: &EdgeError) -> Failure {
     match trouble {
-        Trouble::NotFound => Failure::new(Code::NotFound, "no such path"),
-        Trouble::MethodNotAllowed => {
-            Failure { http: 405, ..Failure::bad_request("method not allowed for this path") }
+        EdgeError::NotFound => Failure::new(Code::NotFound, "no such path"),
+        EdgeError::MethodNotAllowed => {
+            Failure { http_status: 405, ..Failure::bad_request("method not allowed for this path") }
         }
-        Trouble::WrongHost => {
-            Failure { http: 421, ..Failure::bad_request("unknown Host header for this hub") }
+        EdgeError::WrongHost => {
+            Failure { http_status: 421, ..Failure::bad_request("unknown Host header for this hub") }
         }
-        Trouble::ForeignOrigin => {
+        EdgeError::ForeignOrigin => {
             let text = "cross-origin requests are not allowed here";
-            Failure { http: 403, ..Failure::unauthorized(text) }
+            Failure { http_status: 403, ..Failure::unauthorized(text) }
         }
-        Trouble::Encoded => Failure::encoded(),
-        Trouble::TooLarge { limit } => {
+        EdgeError::EncodedBody => Failure::encoded_body(),
+        EdgeError::TooLarge { limit } => {
             let message = format!("the body has more than {limit} bytes");
-            Failure { http: 413, ..Failure::bad_request(message) }
+            Failure { http_status: 413, ..Failure::bad_request(message) }
         }
-        Trouble::TooManyRequests { retry_after_seconds } => {
+        EdgeError::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; retry later", seconds)
+            Failure::rate_limited("too many messages; retry later", seconds)
         }
-        Trouble::Overloaded => {
+        EdgeError::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
         }
-        Trouble::Malformed { what } => {
+        EdgeError::Malformed { what } => {
             Failure::bad_request(format!("malformed HTTP request: {what}"))
         }
-        Trouble::TooSlow => Failure::new(Code::Timeout, "the body took too long to arrive"),
-        Trouble::Broken => {
+        EdgeError::TooSlow => Failure::new(Code::Timeout, "the body took too long to arrive"),
+        EdgeError::Internal => {
             Failure::new(Code::Internal, "internal error; see the hub log for this request id")
         }
     }

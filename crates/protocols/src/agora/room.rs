@@ -6,12 +6,12 @@ use std::sync::RwLock;
 use rialto_core::alias::Protocol;
 use rialto_engine::secret::HubSecret;
 
-use super::compose::Composer;
+use super::compose::EnvelopeSigner;
 use super::envelope::Envelope;
 use super::failure::Failure;
 use super::proof::{self, Proof};
 use super::settings::Settings;
-use super::token::Tokens;
+use super::token::InboxTokens;
 use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
 use rialto_core::time::Timestamp;
 
@@ -23,35 +23,35 @@ const OWN: &str = "hub";
 const KEPT_MAX: usize = 16_384;
 
 /// The state of the protocol, shared by all its operations.
-pub struct Room {
+pub struct AgoraState {
     pub settings: Settings,
-    pub hub: Composer,
-    pub tokens: Tokens,
+    pub signer: EnvelopeSigner,
+    pub tokens: InboxTokens,
     /// Creating a verifier costs a tenth of a signature check. Only senders with a valid signature
     /// are cached.
-    kept: RwLock<HashMap<PublicKey, Verifier>>,
+    verifiers: RwLock<HashMap<PublicKey, Verifier>>,
 }
 
-impl Room {
+impl AgoraState {
     pub fn new(settings: Settings, secret: &HubSecret) -> Self {
         Self {
             settings,
-            hub: Composer::new(SecretKey::from_seed(&secret.derive(KEYS, OWN))),
-            tokens: Tokens::new(secret.derive("rialto agora inbox token v1", OWN)),
-            kept: RwLock::default(),
+            signer: EnvelopeSigner::new(SecretKey::from_seed(&secret.derive(KEYS, OWN))),
+            tokens: InboxTokens::new(secret.derive("rialto agora inbox token v1", OWN)),
+            verifiers: RwLock::default(),
         }
     }
 
     /// Verifies an envelope that arrives now.
     pub fn prove(&self, envelope: &Envelope<'_>, now: Timestamp) -> Result<Proof, Failure> {
         let window = self.settings.window;
-        let kept = self.kept.read().ok().and_then(|kept| kept.get(&envelope.sender).copied());
+        let kept = self.verifiers.read().ok().and_then(|kept| kept.get(&envelope.sender).copied());
         if let Some(verifier) = kept {
-            return proof::prove_with(&verifier, envelope, now, window);
+            return proof::prove_with_verifier(&verifier, envelope, now, window);
         }
         let verifier = proof::verifier(envelope)?;
-        let proof = proof::prove_with(&verifier, envelope, now, window)?;
-        if let Ok(mut kept) = self.kept.write() {
+        let proof = proof::prove_with_verifier(&verifier, envelope, now, window)?;
+        if let Ok(mut kept) = self.verifiers.write() {
             // Clearing the cache when it is full is cheaper than tracking recency.
             if kept.len() >= KEPT_MAX {
                 kept.clear();
@@ -63,8 +63,8 @@ impl Room {
 }
 
 /// The key that the hub holds for an agent of another protocol (R70).
-pub fn held_key(secret: &HubSecret, home: Protocol, native: &str) -> Composer {
-    Composer::new(SecretKey::from_seed(&secret.derive(KEYS, &format!("{home}:{native}"))))
+pub fn bridged_agent_signer(secret: &HubSecret, home: Protocol, native: &str) -> EnvelopeSigner {
+    EnvelopeSigner::new(SecretKey::from_seed(&secret.derive(KEYS, &format!("{home}:{native}"))))
 }
 
 #[cfg(test)]
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn the_books_worked_keys() {
-        let room = Room::new(Settings::default(), &worked());
+        let room = AgoraState::new(Settings::default(), &worked());
         let hub = "did:key:z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR";
-        assert_eq!(room.hub.did(), hub);
+        assert_eq!(room.signer.did(), hub);
         let native = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
-        let alias = held_key(&worked(), Protocol::new("registry"), native);
+        let alias = bridged_agent_signer(&worked(), Protocol::new("registry"), native);
         assert_eq!(alias.did(), "did:key:z6MkvCk6gX4MWxypJfYrBxVz3HRcJCStjkYa8eTGKsPN5m5u");
     }
 }

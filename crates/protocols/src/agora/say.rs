@@ -5,48 +5,54 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rialto_core::time::Timestamp;
 
-use super::compose::{Draft, Signed};
+use super::compose::{SignedMessage, UnsignedEnvelope};
 use super::failure::Failure;
-use super::kind::Kind;
+use super::kind::MessageType;
 use super::receipt::Receipt;
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::ed25519::PublicKey;
 
 /// The header with the id of the job that an answer is about.
 pub const JOB_HEADER: &str = "rialto-job";
 
 /// Signs an envelope of the hub with the current time.
-pub fn sign(floor: &Floor, kind: Kind, payload: &str, to: Option<PublicKey>) -> Signed {
-    let id = floor.engine.ids().uuid().to_string();
-    sign_as(floor, &id, floor.engine.wall(), kind, payload, to)
+pub fn sign_now(
+    floor: &HubContext,
+    kind: MessageType,
+    payload: &str,
+    to: Option<PublicKey>,
+) -> SignedMessage {
+    let id = floor.engine.random().new_uuid().to_string();
+    sign_as(floor, &id, floor.engine.wall_time(), kind, payload, to)
 }
 
 /// Signs an envelope of the hub with a given id and time, so that it is the same every time.
 pub fn sign_as(
-    floor: &Floor,
+    floor: &HubContext,
     id: &str,
     timestamp: Timestamp,
-    kind: Kind,
+    kind: MessageType,
     payload: &str,
     recipient: Option<PublicKey>,
-) -> Signed {
-    let draft = Draft { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
-    floor.agora.hub.sign(&draft).expect("payloads that the hub writes are valid")
+) -> SignedMessage {
+    let draft =
+        UnsignedEnvelope { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
+    floor.agora.signer.sign(&draft).expect("payloads that the hub writes are valid")
 }
 
 /// A receipt, signed now so that its reader finds it fresh.
-pub fn receipt(floor: &Floor, receipt: &Receipt<'_>, to: Option<PublicKey>) -> String {
-    sign(floor, Kind::Status, &receipt.write(), to).text
+pub fn signed_receipt(floor: &HubContext, receipt: &Receipt<'_>, to: Option<PublicKey>) -> String {
+    sign_now(floor, MessageType::Status, &receipt.write(), to).text
 }
 
 /// An ERROR that answers an envelope that was not accepted.
-pub fn error(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> String {
-    sign(floor, Kind::Error, &failure.payload(), to).text
+pub fn signed_error(floor: &HubContext, failure: &Failure, to: Option<PublicKey>) -> String {
+    sign_now(floor, MessageType::Error, &failure.payload(), to).text
 }
 
 /// An error as a response.
-pub fn refuse(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> Response {
-    let mut answer = json(failure.http, error(floor, failure, to));
+pub fn error_response(floor: &HubContext, failure: &Failure, to: Option<PublicKey>) -> Response {
+    let mut answer = json_response(failure.http_status, signed_error(floor, failure, to));
     if let Some(seconds) = failure.retry_after_seconds {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -54,7 +60,7 @@ pub fn refuse(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> Respon
 }
 
 /// JSON text as a response.
-pub fn json(status: u16, text: String) -> Response {
+pub fn json_response(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, Body::from(text)).into_response()

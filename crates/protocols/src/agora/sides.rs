@@ -2,24 +2,26 @@
 
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::{Cause, Job};
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
 use super::envelope::{self, Envelope};
 use super::intake::foreign_id;
 use super::payload::request::TIMEOUT_MAX;
-use super::payload::result::Status;
-use super::payload::{Budget, Output, Payload, Request};
+use super::payload::result::ResultStatus;
+use super::payload::{Budget, Payload, Request, ResultPayload};
 use super::routes::requests;
-use super::{ID, Kind, VERSION, carried, evidence, letter, record};
-use crate::adapter::Floor;
-use crate::adapter::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
-use crate::kit::object::Object;
+use super::{ID, MessageType, VERSION, carried, evidence, letter, record};
+use crate::adapter::HubContext;
+use crate::adapter::fidelity::{
+    FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+};
+use crate::kit::object::ObjectWriter;
 use crate::kit::rfc3339;
 
 /// A REQUEST.
-const REQUEST: Layout = &[
+const REQUEST: FieldParts = &[
     ("/id", Part::Id),
     ("/sender/id", Part::Requester),
     ("/sender/signature", Part::Signature),
@@ -31,14 +33,14 @@ const REQUEST: Layout = &[
     ("/payload/budget/currency", Part::Currency),
     ("/payload/timeout", Part::Deadline),
     ("/timestamp", Part::Time),
-    ("/protocol", Part::Form),
-    ("/type", Part::Form),
-    ("/bridge", Part::Form),
+    ("/protocol", Part::Framing),
+    ("/type", Part::Framing),
+    ("/bridge", Part::Framing),
 ];
 
 /// A RESULT or an ERROR. Its own id is not the job's.
-const RESULT: Layout = &[
-    ("/id", Part::Form),
+const RESULT: FieldParts = &[
+    ("/id", Part::Framing),
     ("/sender/id", Part::Worker),
     ("/sender/signature", Part::Signature),
     ("/recipient/id", Part::Requester),
@@ -48,9 +50,9 @@ const RESULT: Layout = &[
     ("/payload/code", Part::Cause),
     ("/payload/message", Part::Reason),
     ("/timestamp", Part::Time),
-    ("/protocol", Part::Form),
-    ("/type", Part::Form),
-    ("/bridge", Part::Form),
+    ("/protocol", Part::Framing),
+    ("/type", Part::Framing),
+    ("/bridge", Part::Framing),
 ];
 
 /// Placeholder for a signature that only the hub can make.
@@ -59,20 +61,20 @@ const BY_HUB: &str = "(signed by the hub)";
 const ALIAS: &str = "did:key:(held by the hub)";
 
 /// The field map of this protocol.
-pub struct AgoraSides;
+pub struct AgoraFieldMap;
 
-impl Sides for AgoraSides {
-    fn asked(&self, shown: Shown<'_>) -> Side {
+impl FieldMap for AgoraFieldMap {
+    fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
         let envelope = self.evidence(shown.job).unwrap_or_else(|| bare(shown.job));
-        Side::of_json(ID, envelope, REQUEST)
+        MessageView::from_json(ID, envelope, REQUEST)
     }
 
-    fn given(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
+    fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
         let turn = job.assignment?;
         // Within its own protocol, an envelope is forwarded unchanged (B3).
         if job.origin == ID {
-            return Some(self.asked(shown));
+            return Some(self.request_sent(shown));
         }
         let told = shown.start.cloned().unwrap_or(Notice {
             id: NoticeId(0),
@@ -80,70 +82,84 @@ impl Sides for AgoraSides {
             position: 0,
             before: None,
             at: turn.since,
-            news: News::Assigned { job: job.id, epoch: job.epoch },
+            news: NoticeKind::Assigned { job: job.id, epoch: job.epoch },
         });
-        let letter = letter::of(floor, &told, Some(job))?;
-        Some(Side::of_json(ID, letter.envelope.into_owned(), REQUEST).opened("/payload/meta"))
+        let letter = letter::notice_envelope(floor, &told, Some(job))?;
+        Some(
+            MessageView::from_json(ID, letter.envelope.into_owned(), REQUEST)
+                .expand_field("/payload/meta"),
+        )
     }
 
-    fn made(&self, shown: Shown<'_>) -> Option<Side> {
+    fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let report = job.report.as_ref()?;
+        let report = job.result.as_ref()?;
         let request_id = match job.origin == ID {
             true => foreign_id(job).into_owned(),
             false => job.uuid.to_string(),
         };
         let (kind, payload) = match (&report.output, report.cause) {
             (Some(data), None) => {
-                let status = Status::Success;
-                let output = Output { request_id: &request_id, status, data: data.as_str() };
-                (Kind::Result, output.write())
+                let status = ResultStatus::Success;
+                let output = ResultPayload { request_id: &request_id, status, data: data.as_str() };
+                (MessageType::Result, output.write())
             }
             (_, Some(Cause::TimedOut | Cause::WorkerLeft | Cause::Cancelled) | None) => {
                 return None;
             }
             (_, Some(_)) => {
                 let text = report.text.as_deref().unwrap_or_default();
-                let failed = Object::new().text("message", text).text("request_id", &request_id);
-                (Kind::Error, failed.finish())
+                let failed =
+                    ObjectWriter::new().text("message", text).text("request_id", &request_id);
+                (MessageType::Error, failed.finish())
             }
         };
-        let said = Object::new().text("type", kind.as_str()).raw("payload", &payload).finish();
-        Some(Side::of_json(ID, said, RESULT))
+        let said =
+            ObjectWriter::new().text("type", kind.as_str()).raw("payload", &payload).finish();
+        Some(MessageView::from_json(ID, said, RESULT))
     }
 
-    fn told(&self, shown: Shown<'_>) -> Option<Side> {
+    fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let letter = shown.end.and_then(|end| letter::of(shown.floor, end, Some(job)));
+        let letter = shown.end.and_then(|end| letter::notice_envelope(shown.floor, end, Some(job)));
         match letter {
-            Some(letter) => Some(Side::of_json(ID, letter.envelope.into_owned(), RESULT)),
+            Some(letter) => Some(MessageView::from_json(ID, letter.envelope.into_owned(), RESULT)),
             // An envelope between agents of this protocol arrives as it was signed.
-            None => self.made(shown),
+            None => self.result_sent(shown),
         }
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
         let envelope = self.evidence(job)?;
-        Side::of_json(ID, envelope, REQUEST).extras()
+        MessageView::from_json(ID, envelope, REQUEST).extras()
     }
 
     fn evidence(&self, job: &Job) -> Option<String> {
-        evidence::restore(&job.meta, &job.input).filter(|_| job.origin == ID)
+        evidence::restore_envelope(&job.meta, &job.input).filter(|_| job.origin == ID)
     }
 
-    fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a> {
-        Box::pin(requests::find(floor, by, id))
+    fn find_job<'a>(
+        &'a self,
+        floor: &'a HubContext,
+        by: AgentId,
+        id: &'a str,
+    ) -> FindJobFuture<'a> {
+        Box::pin(requests::find_request(floor, by, id))
     }
 
-    fn read(&self, bytes: &[u8], at: Timestamp) -> Result<(Side, Wanted), String> {
+    fn read_request(
+        &self,
+        bytes: &[u8],
+        at: Timestamp,
+    ) -> Result<(MessageView, NeutralRequest), String> {
         let bad = |bad: super::Failure| bad.message.to_string();
-        let json = envelope::parse(bytes).map_err(bad)?;
+        let json = envelope::read_json(bytes).map_err(bad)?;
         let envelope = Envelope::read(&json).map_err(bad)?;
         let Payload::Request(request) = Payload::read(&envelope).map_err(bad)? else {
             return Err("only a REQUEST can be converted".to_owned());
         };
-        let side = Side::of_json(ID, envelope.raw().to_owned(), REQUEST);
-        let wanted = Wanted {
+        let side = MessageView::from_json(ID, envelope.raw().to_owned(), REQUEST);
+        let wanted = NeutralRequest {
             skill: record::skill_name(request.resource).to_owned(),
             input: request.params.to_owned(),
             budget: request.budget.and_then(|budget| budget.max),
@@ -153,9 +169,9 @@ impl Sides for AgoraSides {
         Ok((side, wanted))
     }
 
-    fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side {
-        let resource = record::made(&wanted.skill);
-        let params = carried::object(&wanted.input, "input");
+    fn write_request(&self, wanted: &NeutralRequest, at: Timestamp) -> MessageView {
+        let resource = record::resource_from_name(&wanted.skill);
+        let params = carried::signable_object(&wanted.input, "input");
         let payload = Request {
             resource: &resource,
             params: &params,
@@ -165,25 +181,26 @@ impl Sides for AgoraSides {
                 .map(|deadline| Millis(deadline.since(at).0.clamp(1, TIMEOUT_MAX.0))),
         };
         let payload = letter::with_meta(payload.write(), wanted.extras.as_deref());
-        let sender = Object::new().text("id", ALIAS).text("signature", BY_HUB).finish();
-        let envelope = Object::new()
+        let sender = ObjectWriter::new().text("id", ALIAS).text("signature", BY_HUB).finish();
+        let envelope = ObjectWriter::new()
             .text("id", &Uuid::nil().to_string())
             .raw("payload", &payload)
             .text("protocol", VERSION)
             .raw("sender", &sender)
-            .text("timestamp", &rfc3339::millis(at))
-            .text("type", Kind::Request.as_str());
-        Side::of_json(ID, envelope.finish(), REQUEST).opened("/payload/meta")
+            .text("timestamp", &rfc3339::format_millis(at))
+            .text("type", MessageType::Request.as_str());
+        MessageView::from_json(ID, envelope.finish(), REQUEST).expand_field("/payload/meta")
     }
 }
 
 /// The envelope of a job that has no stored one, reconstructed from the job.
 fn bare(job: &Job) -> String {
-    let payload =
-        Object::new().text("resource", &record::made(&job.skill)).raw("params", &job.input);
-    Object::new()
+    let payload = ObjectWriter::new()
+        .text("resource", &record::resource_from_name(&job.skill))
+        .raw("params", &job.input);
+    ObjectWriter::new()
         .text("id", &foreign_id(job))
         .raw("payload", &payload.finish())
-        .text("type", Kind::Request.as_str())
+        .text("type", MessageType::Request.as_str())
         .finish()
 }

@@ -13,7 +13,7 @@ use rialto_core::time::Timestamp;
 
 /// A stored envelope.
 #[derive(Serialize, Deserialize)]
-pub struct Stored<'a> {
+pub struct StoredEnvelope<'a> {
     #[serde(borrow)]
     pub id: Cow<'a, str>,
     #[serde(borrow)]
@@ -28,18 +28,22 @@ pub struct Stored<'a> {
 }
 
 /// The text to store.
-pub fn write(envelope: &Envelope<'_>, proof: &Proof, received_at: Timestamp) -> String {
-    use crate::kit::object::Object;
-    Object::new()
+pub fn write_stored_envelope(
+    envelope: &Envelope<'_>,
+    proof: &Proof,
+    received_at: Timestamp,
+) -> String {
+    use crate::kit::object::ObjectWriter;
+    ObjectWriter::new()
         .text("id", envelope.id)
         .text("sender", &proof.key.did())
-        .text("sha256", &super::receipt::hex(&proof.canonical_sha256))
-        .whole("received_at", received_at.0)
+        .text("sha256", &super::receipt::to_hex(&proof.canonical_sha256))
+        .integer("received_at", received_at.0)
         .raw("envelope", envelope.raw())
         .finish()
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredEnvelope<'a> {
     /// Reads a stored text.
     pub fn read(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()

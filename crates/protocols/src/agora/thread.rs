@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::DECIMALS;
-use crate::kit::{jcs, rfc3339, raw_json};
+use crate::kit::{jcs, raw_json, rfc3339};
 
 /// The state of a request (section 2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum State {
+pub enum RequestState {
     /// It was sent.
     Pending,
     /// There are offers.
@@ -24,7 +24,7 @@ pub enum State {
     Failed,
 }
 
-impl State {
+impl RequestState {
     /// All states.
     pub const ALL: [Self; 5] =
         [Self::Pending, Self::Negotiating, Self::Processing, Self::Completed, Self::Failed];
@@ -48,15 +48,15 @@ impl State {
 
 /// The answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Thread {
+pub struct RequestView {
     /// The id of the REQUEST.
     pub request_id: String,
     /// Its state.
-    pub state: State,
+    pub state: RequestState,
     /// The agent that works on it, as did:key.
     pub provider: Option<String>,
     /// The offers, oldest first.
-    pub offers: Vec<Offered>,
+    pub offers: Vec<OfferView>,
     /// When it times out, as RFC 3339.
     pub deadline: Option<String>,
     /// The requester, as did:key. Present where several requesters use the id.
@@ -64,12 +64,12 @@ pub struct Thread {
     pub requester: Option<String>,
     /// Requests of other requesters with the same id to the same reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub others: Vec<Thread>,
+    pub others: Vec<RequestView>,
 }
 
-impl Thread {
+impl RequestView {
     /// Of all requests with this id, the one of this requester.
-    pub fn of(self, requester: &str) -> Option<Self> {
+    pub fn for_requester(self, requester: &str) -> Option<Self> {
         let Self { others, .. } = &self;
         let is_its = |thread: &Self| thread.requester.as_deref().is_none_or(|one| one == requester);
         match is_its(&self) {
@@ -81,7 +81,7 @@ impl Thread {
 
 /// One of the offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Offered {
+pub struct OfferView {
     /// The id of the OFFER.
     pub offer_id: String,
     /// The agent that made it, as did:key.
@@ -93,7 +93,7 @@ pub struct Offered {
     pub expires_at: String,
 }
 
-impl Offered {
+impl OfferView {
     /// An offer as the hub shows it.
     pub fn new(
         offer_id: String,
@@ -102,12 +102,12 @@ impl Offered {
         eta: Millis,
         expires_at: Timestamp,
     ) -> Self {
-        let (cost, expires_at) = (raw_json::amount(cost, 0), rfc3339::millis(expires_at));
+        let (cost, expires_at) = (raw_json::amount(cost, 0), rfc3339::format_millis(expires_at));
         Self { offer_id, provider, cost, eta: eta.0, expires_at }
     }
 
     /// Its price; `None` if it is not a valid amount.
     pub fn cost(&self) -> Option<Credits> {
-        Credits::parse(&jcs::token(self.cost.get()).ok()?, DECIMALS).ok()
+        Credits::parse(&jcs::canonical_number(self.cost.get()).ok()?, DECIMALS).ok()
     }
 }

@@ -11,36 +11,36 @@ use sha2::Sha256;
 use crate::kit::base64url;
 
 /// The lifetime of a token.
-pub const LIVES: Millis = Millis::hours(1);
+pub const TOKEN_LIFETIME: Millis = Millis::hours(1);
 /// The prefix of a token.
 const PREFIX: &str = "at_";
 const SAID: usize = 16;
 const SEAL: usize = 32;
 
 /// Issues tokens and verifies them.
-pub struct Tokens([u8; 32]);
+pub struct InboxTokens([u8; 32]);
 
 /// The agent of a token, and its expiry time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct InboxToken {
     pub agent: AgentId,
-    pub until: Timestamp,
+    pub expires_at: Timestamp,
 }
 
-impl Tokens {
+impl InboxTokens {
     pub fn new(key: [u8; 32]) -> Self {
         Self(key)
     }
 
     /// The token as text.
-    pub fn seal(&self, token: Token) -> String {
+    pub fn seal(&self, token: InboxToken) -> String {
         let said = said(token);
         let seal = self.mac(&said).finalize().into_bytes();
         format!("{PREFIX}{}", base64url::encode(&[&said[..], &seal].concat()))
     }
 
     /// Reads a token of this hub that has not expired.
-    pub fn read(&self, text: &str, now: Timestamp) -> Option<Token> {
+    pub fn read(&self, text: &str, now: Timestamp) -> Option<InboxToken> {
         let text = text.strip_prefix(PREFIX)?;
         let bytes: [u8; SAID + SEAL] = base64url::decode_array(text).ok()?;
         let (said, seal) = bytes.split_at(SAID);
@@ -48,7 +48,7 @@ impl Tokens {
         let (agent, until) = said.split_at(8);
         let agent = AgentId(u64::from_be_bytes(agent.try_into().ok()?));
         let until = Timestamp(i64::from_be_bytes(until.try_into().ok()?));
-        (now < until).then_some(Token { agent, until })
+        (now < until).then_some(InboxToken { agent, expires_at: until })
     }
 
     fn mac(&self, said: &[u8]) -> Hmac<Sha256> {
@@ -59,10 +59,10 @@ impl Tokens {
     }
 }
 
-fn said(token: Token) -> [u8; SAID] {
+fn said(token: InboxToken) -> [u8; SAID] {
     let mut said = [0; SAID];
     said[..8].copy_from_slice(&token.agent.0.to_be_bytes());
-    said[8..].copy_from_slice(&token.until.0.to_be_bytes());
+    said[8..].copy_from_slice(&token.expires_at.0.to_be_bytes());
     said
 }
 
@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn a_token_works_until_its_hour_is_over_and_no_other_text_does() {
-        let tokens = Tokens::new([7; 32]);
-        let token = Token { agent: AgentId(5), until: Timestamp(3_600_000) };
+        let tokens = InboxTokens::new([7; 32]);
+        let token = InboxToken { agent: AgentId(5), expires_at: Timestamp(3_600_000) };
         let text = tokens.seal(token);
         assert!(text.starts_with("at_"), "{text}");
         assert_eq!(tokens.read(&text, Timestamp(3_599_999)), Some(token));
         assert_eq!(tokens.read(&text, Timestamp(3_600_000)), None);
-        assert_eq!(Tokens::new([8; 32]).read(&text, Timestamp(0)), None, "another hub's");
+        assert_eq!(InboxTokens::new([8; 32]).read(&text, Timestamp(0)), None, "another hub's");
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };

@@ -2,40 +2,40 @@
 
 use serde::Deserialize;
 
-use crate::kit::ans104::Id;
-use crate::kit::object::Object;
+use crate::kit::ans104::ItemId;
+use crate::kit::object::ObjectWriter;
 
 /// The part of the message unit's answer that a client reads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Taken {
+pub struct AcceptedMessage {
     /// The id of the message.
     pub id: String,
 }
 
 /// 202: the message was evaluated and stored.
-pub fn taken(id: Id) -> String {
+pub fn message_accepted_body(id: ItemId) -> String {
     processing("Processing DataItem", id)
 }
 
 /// 202: a known message was assigned again, which changes nothing.
-pub fn assigned(id: Id) -> String {
+pub fn assignment_accepted_body(id: ItemId) -> String {
     processing("Processing Assignment", id)
 }
 
 /// 200: monitoring was switched on or off. It has no effect: every process here runs by itself.
-pub fn monitored() -> String {
-    Object::new().text("message", "ok").finish()
+pub fn monitor_body() -> String {
+    ObjectWriter::new().text("message", "ok").finish()
 }
 
 /// 200: the process id of the market and the paths of its units.
-pub fn overview(process: Id) -> String {
-    Object::new()
+pub fn overview_body(process: ItemId) -> String {
+    ObjectWriter::new()
         .text("process", &process.to_string())
         .text("mu", "/clara/mu")
         .text("cu", "/clara/cu")
         .finish()
 }
 
-fn processing(message: &str, id: Id) -> String {
-    Object::new().text("message", message).text("id", &id.to_string()).finish()
+fn processing(message: &str, id: ItemId) -> String {
+    ObjectWriter::new().text("message", message).text("id", &id.to_string()).finish()
 }

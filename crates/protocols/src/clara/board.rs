@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use rialto_core::agent::{Agent, Desk, Skill};
+use rialto_core::agent::{Agent, AgentState, Skill};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State};
 use rialto_core::money::Credits;
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
-use rialto_engine::store::{Key, Row};
+use rialto_engine::store::{Row, RowKey};
 
-use super::outgoing::Outgoing;
-use super::people::{self, WALLET};
-use super::record::{self, Tasks, Totals};
-use super::topics::Bridged;
+use super::outgoing::OutgoingMessage;
+use super::people::{self, WALLET_PREFIX};
+use super::record::{self, AgentTasks, TaskTotals};
+use super::topics::BridgedTopics;
 use super::{ID, price, task};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
 
@@ -37,75 +37,83 @@ const BRIDGED: &str = r#"{"bridged":true}"#;
 const NO_TOPIC: &str = "none";
 
 /// An agent and everything that the directory shows of it.
-struct Shown {
+struct AgentListing {
     agent: Arc<Agent>,
-    desk: Arc<Desk>,
+    desk: Arc<AgentState>,
     work: Vec<Arc<Job>>,
     done: Vec<Arc<Job>>,
     asked: Vec<Arc<Job>>,
 }
 
 /// A list of the agents after the cursor, as a message to an address.
-pub async fn agents(floor: &Floor, to: &str, after: u64) -> Result<Outgoing, EngineFailure> {
+pub async fn list_agents(
+    floor: &HubContext,
+    to: &str,
+    after: u64,
+) -> Result<OutgoingMessage, EngineFailure> {
     let page = everybody(floor, after).await?;
-    Ok(Outgoing::agents(to, page.texts).with_next(page.next))
+    Ok(OutgoingMessage::agents(to, page.texts).with_next_cursor(page.next))
 }
 
 /// A list of the waiting tasks after the cursor.
-pub fn queue(floor: &Floor, to: &str, after: u64) -> Outgoing {
+pub fn list_queued_tasks(floor: &HubContext, to: &str, after: u64) -> OutgoingMessage {
     let page = waiting(floor, after);
-    Outgoing::queue(to, page.texts).with_next(page.next)
+    OutgoingMessage::queue(to, page.texts).with_next_cursor(page.next)
 }
 
 /// A list of the tasks that still wait after a dispatch.
-pub fn dispatched(floor: &Floor, to: &str) -> Outgoing {
+pub fn list_undispatched_tasks(floor: &HubContext, to: &str) -> OutgoingMessage {
     let page = waiting(floor, 0);
-    Outgoing::dispatched(to, page.texts).with_next(page.next)
+    OutgoingMessage::dispatched(to, page.texts).with_next_cursor(page.next)
 }
 
 /// The dashboard: the first waiting tasks, the agents after the cursor, and the totals.
-pub async fn dashboard(floor: &Floor, to: &str, after: u64) -> Result<Outgoing, EngineFailure> {
+pub async fn dashboard(
+    floor: &HubContext,
+    to: &str,
+    after: u64,
+) -> Result<OutgoingMessage, EngineFailure> {
     let page = everybody(floor, after).await?;
-    let totals = floor.engine.look(|world| {
+    let totals = floor.engine.with_world(|world| {
         let shown = world.agents().filter(|agent| is_shown(agent));
-        let tallies = shown.filter_map(|agent| Some(world.desk(agent.id)?.tally));
-        tallies.fold(Totals::default(), |sum, tally| Totals {
-            requested: sum.requested + tally.asked,
-            assigned: sum.assigned + tally.given,
-            done: sum.done + tally.done,
-            rewards: sum.rewards.plus(tally.earned).unwrap_or(Credits::MAX),
+        let tallies = shown.filter_map(|agent| Some(world.agent_state(agent.id)?.market_totals));
+        tallies.fold(TaskTotals::default(), |sum, tally| TaskTotals {
+            requested: sum.requested + tally.requested,
+            assigned: sum.assigned + tally.assigned,
+            done: sum.done + tally.completed,
+            rewards: sum.rewards.checked_add(tally.earned).unwrap_or(Credits::MAX),
         })
     });
     let queue = waiting(floor, 0).texts;
-    Ok(Outgoing::dashboard(to, queue, page.texts, &totals).with_next(page.next))
+    Ok(OutgoingMessage::dashboard(to, queue, page.texts, &totals).with_next_cursor(page.next))
 }
 
 /// One page of a list as JSON texts, and the cursor of the next page if there is one.
-struct Page {
+struct ListPage {
     texts: Vec<String>,
     next: Option<u64>,
 }
 
-fn waiting(floor: &Floor, after: u64) -> Page {
-    let jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
-        let ours = world.queue().filter(|job| job.origin == ID && job.id.0 > after);
+fn waiting(floor: &HubContext, after: u64) -> ListPage {
+    let jobs: Vec<Arc<Job>> = floor.engine.with_world(|world| {
+        let ours = world.queued_jobs().filter(|job| job.origin == ID && job.id.0 > after);
         ours.take(QUEUE_MAX + 1).cloned().collect()
     });
     let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::new(PAGE_BYTES), after);
     for job in &jobs {
-        let text = floor.engine.look(|world| task::task(world, job, false)).write();
+        let text = floor.engine.with_world(|world| task::task_record(world, job, false)).write();
         if texts.len() == QUEUE_MAX || !budget.take(text.len()) {
-            return Page { texts, next: Some(last) };
+            return ListPage { texts, next: Some(last) };
         }
         texts.push(text);
         last = job.id.0;
     }
-    Page { texts, next: None }
+    ListPage { texts, next: None }
 }
 
 /// The listed agents after the cursor, in the order of registration.
-async fn everybody(floor: &Floor, after: u64) -> Result<Page, EngineFailure> {
-    let ids: Vec<AgentId> = floor.engine.look(|world| {
+async fn everybody(floor: &HubContext, after: u64) -> Result<ListPage, EngineFailure> {
+    let ids: Vec<AgentId> = floor.engine.with_world(|world| {
         let ids = (after.saturating_add(1)..world.next.agent.0).map(AgentId);
         ids.filter(|id| world.agent(*id).is_some_and(|agent| is_shown(agent))).collect()
     });
@@ -113,7 +121,7 @@ async fn everybody(floor: &Floor, after: u64) -> Result<Page, EngineFailure> {
     let (mut at, mut left) = (0, DONE_IN_ALL_MAX);
     while let Some(next) = ids.get(at..).filter(|rest| !rest.is_empty()) {
         if left == 0 {
-            return Ok(Page { texts, next: Some(last) });
+            return Ok(ListPage { texts, next: Some(last) });
         }
         let some = some(floor, &next[..next.len().min(TOGETHER)], &mut left).await?;
         if some.is_empty() {
@@ -122,52 +130,52 @@ async fn everybody(floor: &Floor, after: u64) -> Result<Page, EngineFailure> {
         for shown in some {
             at += 1;
             let bridged = &floor.clara.bridged;
-            let record = floor.engine.look(|world| entry(world, bridged, &shown));
+            let record = floor.engine.with_world(|world| entry(world, bridged, &shown));
             let Some(text) = record.map(|record| record.write()) else { continue };
             if !budget.take(text.len()) {
-                return Ok(Page { texts, next: Some(last) });
+                return Ok(ListPage { texts, next: Some(last) });
             }
             texts.push(text);
             last = shown.agent.id.0;
         }
     }
-    Ok(Page { texts, next: None })
+    Ok(ListPage { texts, next: None })
 }
 
 /// Some agents with their tasks: fewer agents while the tasks are large, but at least one.
 async fn some(
-    floor: &Floor,
+    floor: &HubContext,
     ids: &[AgentId],
     left: &mut usize,
-) -> Result<Vec<Shown>, EngineFailure> {
-    let mut some: Vec<Shown> = floor.engine.look(|world| {
+) -> Result<Vec<AgentListing>, EngineFailure> {
+    let mut some: Vec<AgentListing> = floor.engine.with_world(|world| {
         let shown = ids.iter().filter_map(|id| {
-            let (agent, desk) = (world.agent(*id)?.clone(), world.desk(*id)?.clone());
+            let (agent, desk) = (world.agent(*id)?.clone(), world.agent_state(*id)?.clone());
             let mut budget = ByteBudget::new(TASKS_BYTES);
-            let held = |job: &&Arc<Job>| job.in_hand_of() == Some(*id) && is_public(&agent, job);
-            let work = world.work_of(*id).filter(held);
+            let held = |job: &&Arc<Job>| job.active_worker() == Some(*id) && is_public(&agent, job);
+            let work = world.assigned_jobs(*id).filter(held);
             let work = work.take_while(|job| budget.take(job.input.len())).cloned().collect();
-            Some(Shown { agent, desk, work, done: Vec::new(), asked: Vec::new() })
+            Some(AgentListing { agent, desk, work, done: Vec::new(), asked: Vec::new() })
         });
         shown.collect()
     });
     let starts: Vec<_> =
-        some.iter().map(|one| (one.desk.last_worked, one.desk.last_asked)).collect();
+        some.iter().map(|one| (one.desk.last_worked, one.desk.last_requested)).collect();
     if starts.iter().all(|(worked, asked)| worked.is_none() && asked.is_none()) {
         return Ok(some);
     }
     let mut rest = *left;
     let (histories, rest) = floor
         .engine
-        .read(move |reader| {
+        .read_store(move |reader| {
             let (mut histories, mut bytes) = (Vec::with_capacity(starts.len()), 0);
             for (worked, asked) in starts {
                 if bytes >= PAGE_BYTES || rest == 0 && !histories.is_empty() {
                     break;
                 }
-                let done = history(reader, worked, &mut rest, |job| job.before_worked)?;
-                let asked = history(reader, asked, &mut rest, |job| job.before_asked)?;
-                bytes += done.iter().chain(&asked).map(|job| job.bytes()).sum::<usize>();
+                let done = history(reader, worked, &mut rest, |job| job.previous_worked)?;
+                let asked = history(reader, asked, &mut rest, |job| job.previous_requested)?;
+                bytes += done.iter().chain(&asked).map(|job| job.content_bytes()).sum::<usize>();
                 histories.push((done, asked));
             }
             Ok((histories, rest))
@@ -194,12 +202,12 @@ fn history(
     let (mut found, mut at, mut budget) = (Vec::new(), from, ByteBudget::new(TASKS_BYTES));
     while let Some(id) = at.filter(|_| found.len() < DONE_MAX && *left > 0) {
         *left -= 1;
-        let Some(Row::Job(job)) = reader.load(Key::Job(id))? else { break };
+        let Some(Row::Job(job)) = reader.load(RowKey::Job(id))? else { break };
         at = before(&job);
         if job.state != State::Completed {
             continue;
         }
-        if !budget.take(job.bytes()) {
+        if !budget.take(job.content_bytes()) {
             break;
         }
         found.push(job);
@@ -213,8 +221,8 @@ fn is_public(agent: &Agent, job: &Job) -> bool {
 }
 
 /// The tasks that an agent declined. Until an auction closes, its declines are secret (R77).
-fn declined<'d>(world: &World, desk: &'d Desk) -> impl Iterator<Item = &'d String> {
-    desk.declined.iter().filter(|name| {
+fn declined<'d>(world: &World, desk: &'d AgentState) -> impl Iterator<Item = &'d String> {
+    desk.declined_jobs.iter().filter(|name| {
         let job = world.job_by_name(ID, name);
         job.is_none_or(|job| job.state != State::Negotiating)
     })
@@ -223,43 +231,47 @@ fn declined<'d>(world: &World, desk: &'d Desk) -> impl Iterator<Item = &'d Strin
 /// Wallets that only request, and bridged agents that offer nothing, are not listed. Agents that
 /// registered here are, including those that only post tasks.
 fn is_shown(agent: &Agent) -> bool {
-    let own = agent.home == ID && !agent.native.starts_with(WALLET);
+    let own = agent.home == ID && !agent.native_id.starts_with(WALLET_PREFIX);
     agent.active && (own || agent.home != ID && !agent.skills.is_empty())
 }
 
-fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<record::Agent<'s>> {
-    let Shown { agent, desk, work, done, asked } = shown;
+fn entry<'s>(
+    world: &World,
+    bridged: &BridgedTopics,
+    shown: &'s AgentListing,
+) -> Option<record::AgentRecord<'s>> {
+    let AgentListing { agent, desk, work, done, asked } = shown;
     let own = agent.home == ID;
     let (fee, topic) = match offered(agent, bridged) {
         Some((skill, topic)) if own => (skill.price, topic),
-        Some((skill, topic)) => (price::fee_of(skill.price), topic),
+        Some((skill, topic)) => (price::round_to_fee(skill.price), topic),
         // A fee is at least 1, even for an agent that only posts tasks.
-        None => (price::fee_of(Credits::ZERO), NO_TOPIC.to_owned()),
+        None => (price::round_to_fee(Credits::ZERO), NO_TOPIC.to_owned()),
     };
-    let tally = desk.tally;
+    let tally = desk.market_totals;
     let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
         true => agent.card.as_str(),
         false => BRIDGED,
     };
     let elsewhere = |text: String| (!own).then(|| text.into());
-    Some(record::Agent {
+    Some(record::AgentRecord {
         id: people::agent_id(world, agent.id)?.into(),
-        profile_address: people::address(world, agent.id).into(),
+        profile_address: people::agent_address(world, agent.id).into(),
         topic: topic.into(),
         fee,
         metadata,
         protocol: elsewhere(agent.home.to_string()),
-        native_id: elsewhere(agent.native.clone()),
-        tasks: Tasks {
-            inbox: work.iter().map(|job| task::task(world, job, false)).collect(),
-            outbox: done.iter().filter_map(|job| task::done(world, job)).collect(),
-            declined: declined(world, desk).map(|id| task::plain(id).into()).collect(),
-            results: asked.iter().filter_map(|job| task::done(world, job)).collect(),
+        native_id: elsewhere(agent.native_id.clone()),
+        tasks: AgentTasks {
+            inbox: work.iter().map(|job| task::task_record(world, job, false)).collect(),
+            outbox: done.iter().filter_map(|job| task::task_result(world, job)).collect(),
+            declined: declined(world, desk).map(|id| task::base_task_id(id).into()).collect(),
+            results: asked.iter().filter_map(|job| task::task_result(world, job)).collect(),
         },
-        totals: Totals {
-            requested: tally.asked,
-            assigned: tally.given,
-            done: tally.done,
+        totals: TaskTotals {
+            requested: tally.requested,
+            assigned: tally.assigned,
+            done: tally.completed,
             rewards: tally.earned,
         },
     })
@@ -267,10 +279,10 @@ fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<recor
 
 /// The topic and skill that an agent is listed for. A bridged agent may have many skills; the first
 /// with a topic counts (docs/requirements.md, section 5).
-fn offered(agent: &Agent, bridged: &Bridged) -> Option<(Skill, String)> {
+fn offered(agent: &Agent, bridged: &BridgedTopics) -> Option<(Skill, String)> {
     let first = agent.skills.first()?;
     if agent.home == ID {
-        return Some((first.clone(), task::topic(&first.name).to_owned()));
+        return Some((first.clone(), task::topic_of_skill(&first.name).to_owned()));
     }
     let with_topic =
         |skill: &Skill| Some((skill.clone(), bridged.topic_of(&skill.name)?.to_owned()));

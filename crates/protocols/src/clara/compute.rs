@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use rialto_core::alias::{Target, claim};
+use rialto_core::alias::{ClaimTarget, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::PostingId;
 use rialto_core::job::{Job, Selection, State};
-use rialto_core::market::Posting;
+use rialto_core::market::MarketRecord;
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
-use rialto_engine::store::{Key, Page, Row};
+use rialto_engine::store::{PageQuery, Row, RowKey};
 use tokio::time::Instant;
 
-use super::fault::Fault;
-use super::paging::{Cursor, Mark, Paging, Sort};
-use super::result::Evaluated;
+use super::fault::OrderError;
+use super::paging::{PageBound, Paging, ResultCursor, SortOrder};
+use super::result::MessageResult;
 use super::{ID, question, result};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::ijson::{self, Json};
 
 /// How long after its window the result of an auction is awaited (2.7).
@@ -31,47 +31,51 @@ const STEP: usize = 8;
 const LAST: PostingId = PostingId(u64::MAX >> 1);
 
 /// The result of a message; `None` if there is none. Waits for an open auction to close.
-pub async fn result(floor: &Floor, id: &str) -> Result<Option<String>, EngineFailure> {
-    let Some(posting) = posted(floor, claim::posted(ID, id)).await? else { return Ok(None) };
+pub async fn message_result(floor: &HubContext, id: &str) -> Result<Option<String>, EngineFailure> {
+    let Some(posting) = posted(floor, claim::market_order(ID, id)).await? else { return Ok(None) };
     let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
     let job = floor.engine.find_job(&wanted).await?;
     let auction = job.filter(|job| matches!(job.selection, Selection::Auction { .. }));
     match auction {
         Some(job) => closed(floor, id, &job, posting).await.map(Some),
-        None => question::answered(floor, posting).await.map(Some),
+        None => question::complete_result(floor, posting).await.map(Some),
     }
 }
 
 async fn posted(
-    floor: &Floor,
+    floor: &HubContext,
     name: rialto_core::alias::Digest,
-) -> Result<Option<Posting>, EngineFailure> {
-    let Some(Target::Posting(id)) = floor.engine.claim(name).await? else { return Ok(None) };
-    Ok(match floor.engine.row(Key::Posting(id)).await? {
-        Some(Row::Posting(posting)) => Some(Posting::clone(&posting)),
+) -> Result<Option<MarketRecord>, EngineFailure> {
+    let Some(ClaimTarget::MarketRecord(id)) = floor.engine.claim_target(name).await? else {
+        return Ok(None);
+    };
+    Ok(match floor.engine.load_row(RowKey::MarketRecord(id)).await? {
+        Some(Row::Posting(posting)) => Some(MarketRecord::clone(&posting)),
         _ => None,
     })
 }
 
 /// The final result of an auction: the outcome first, then the queries to agents (2.7).
 async fn closed(
-    floor: &Floor,
+    floor: &HubContext,
     id: &str,
     job: &Job,
-    asked: Posting,
+    asked: MarketRecord,
 ) -> Result<String, EngineFailure> {
     let window = floor.clara.auction_window.0.unsigned_abs();
     let until = Instant::now() + Duration::from_millis(window) + GRACE;
     loop {
-        if let Some(outcome) = posted(floor, claim::closed(ID, id)).await? {
+        if let Some(outcome) = posted(floor, claim::closed_auction(ID, id)).await? {
             return Ok(match has_failed(&outcome.text, id) {
                 false => joined(id, &outcome.text, &asked.text),
-                true => result::error(&Fault::NoOffers(id.to_owned()).to_string()),
+                true => {
+                    result::write_error_result(&OrderError::NoOffers(id.to_owned()).to_string())
+                }
             });
         }
-        let open = floor
-            .engine
-            .look(|world| world.job(job.id).is_some_and(|job| job.state == State::Negotiating));
+        let open = floor.engine.with_world(|world| {
+            world.job(job.id).is_some_and(|job| job.state == State::Negotiating)
+        });
         if Instant::now() >= until || !open && Instant::now() + GRACE >= until {
             return Ok(asked.text);
         }
@@ -81,7 +85,8 @@ async fn closed(
 
 /// Whether an auction's outcome tells its requester that there was no offer.
 fn has_failed(outcome: &str, task_id: &str) -> bool {
-    let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
+    let said =
+        MessageResult::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
     said.iter().any(|message| {
         message.tag("Action") == Some("Query-Failed") && message.tag("TaskId") == Some(task_id)
     })
@@ -90,20 +95,24 @@ fn has_failed(outcome: &str, task_id: &str) -> bool {
 /// The outcome of an auction and the queries to agents as one result. The step that closed the
 /// auction may also contain messages about other tasks; they are left out.
 fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
-    let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
+    let said =
+        MessageResult::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
     let outcome = ijson::read(outcome.as_bytes()).ok();
     let asked = ijson::read(asked.as_bytes()).ok();
-    let told = outcome.iter().flat_map(result::messages).zip(&said);
+    let told = outcome.iter().flat_map(result::result_messages).zip(&said);
     let told = told.filter(|(_, sent)| sent.tag("TaskId") == Some(task_id));
     let told = told.map(|(message, _)| message);
     let all: Vec<&str> =
-        told.chain(asked.iter().flat_map(result::messages)).map(Json::raw).collect();
-    result::sent(&all)
+        told.chain(asked.iter().flat_map(result::result_messages)).map(Json::raw).collect();
+    result::write_result(&all)
 }
 
 /// A page of results, and how many market records were read for it.
-pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), EngineFailure> {
-    let newest_first = paging.sort == Sort::Descending;
+pub async fn results_page(
+    floor: &HubContext,
+    paging: &Paging,
+) -> Result<(String, usize), EngineFailure> {
+    let newest_first = paging.sort == SortOrder::Descending;
     let mut looked_at = 0;
     let mut after = match paging.from {
         Some(mark) => place(floor, mark, &mut looked_at).await?,
@@ -113,10 +122,10 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), 
         Some(mark) => PostingId(place(floor, mark, &mut looked_at).await?.0.saturating_add(1)),
         None => LAST,
     };
-    let (mut found, mut bytes): (Vec<(String, Cursor)>, usize) = (Vec::new(), 0);
+    let (mut found, mut bytes): (Vec<(String, ResultCursor)>, usize) = (Vec::new(), 0);
     loop {
-        let page = Page::Postings { after, before, newest_first, limit: STEP };
-        let rows = floor.engine.page(page).await?;
+        let page = PageQuery::MarketRecords { after, before, newest_first, limit: STEP };
+        let rows = floor.engine.load_page(page).await?;
         let whole = rows.len() == STEP;
         looked_at += rows.len();
         for row in rows {
@@ -126,20 +135,20 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), 
             } else {
                 after = posting.id;
             }
-            let cursor = Cursor { at: Timestamp(posting.at.0), place: posting.id.0 };
-            if !posting.shown || !paging.contains(cursor) {
+            let cursor = ResultCursor { at: Timestamp(posting.at.0), ordinate: posting.id.0 };
+            if !posting.is_public || !paging.contains(cursor) {
                 continue;
             }
             // A page has at least one result, however large.
             let full = bytes + posting.text.len() > PAGE_BYTES && !found.is_empty();
             if full || found.len() >= paging.limit {
-                return Ok((result::page(&found, true), looked_at));
+                return Ok((result::write_page(&found, true), looked_at));
             }
             bytes += posting.text.len();
             found.push((posting.text.clone(), cursor));
         }
         if !whole {
-            return Ok((result::page(&found, false), looked_at));
+            return Ok((result::write_page(&found, false), looked_at));
         }
     }
 }
@@ -147,23 +156,23 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), 
 /// The last market record that is not later than a mark. Records are ordered by time, so a binary
 /// search finds it.
 async fn place(
-    floor: &Floor,
-    mark: Mark,
+    floor: &HubContext,
+    mark: PageBound,
     looked_at: &mut usize,
 ) -> Result<PostingId, EngineFailure> {
     let time = match mark {
-        Mark::Cursor(cursor) => return Ok(PostingId(cursor.place.min(LAST.0 - 1))),
-        Mark::Time(time) => time,
+        PageBound::Cursor(cursor) => return Ok(PostingId(cursor.ordinate.min(LAST.0 - 1))),
+        PageBound::Time(time) => time,
     };
-    let (mut low, mut high) = (0, floor.engine.look(|world| world.next.posting.0));
+    let (mut low, mut high) = (0, floor.engine.with_world(|world| world.next.market_record.0));
     // The record at `low` is not later than the mark. The one at `high` is later or does not exist
     // yet.
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         let after = PostingId(middle - 1);
-        let page = Page::Postings { after, before: LAST, newest_first: false, limit: 1 };
+        let page = PageQuery::MarketRecords { after, before: LAST, newest_first: false, limit: 1 };
         *looked_at += 1;
-        let later = match floor.engine.page(page).await?.first() {
+        let later = match floor.engine.load_page(page).await?.first() {
             Some(Row::Posting(posting)) => posting.at > time,
             _ => true,
         };

@@ -4,30 +4,32 @@ use std::sync::Arc;
 
 use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::alias::Digest;
-use rialto_core::command::{Actor, Enrol, JobRef, OpenJob, ReportWork};
-use rialto_core::price_step::Grain;
+use rialto_core::command::{Actor, JobRef, OpenJob, Registration, ReportResult};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection};
-use rialto_core::market::{Deed, Opening};
+use rialto_core::job::{DEFAULT_PRIORITY, Job, Policy, Requester, Selection};
+use rialto_core::market::{MarketJobRequest, MarketOrder};
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 use rialto_core::reputation::Score;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 
-use super::clerk::Reply;
-use super::evidence::{self, Around};
-use super::fault::Fault;
-use super::message::Message;
-use super::order::{Decline, Order, RegisterAgent, RegisterTask, SendResult, Service, SubmitOffer};
-use super::people::{self, WALLET};
+use super::clerk::OrderReply;
+use super::evidence::{self, ItemWithoutPayload};
+use super::fault::OrderError;
+use super::message::IncomingMessage;
+use super::order::{
+    DeclineTask, Order, RegisterAgent, RegisterTask, SendResult, Service, SubmitOffer,
+};
+use super::people::{self, WALLET_PREFIX};
 use super::settings::Settings;
 use super::strategy::Strategy;
-use super::task::{self, Meta};
+use super::task::{self, TaskMeta};
 use super::{Dialect, ID, reading};
-use crate::adapter::input_check::{self, Wanted};
-use crate::adapter::{Floor, Newcomer, aliases};
-use crate::kit::ans104::Id;
+use crate::adapter::input_check::{self, InputCheck};
+use crate::adapter::{HubContext, NewAgent, make_aliases};
+use crate::kit::ans104::ItemId;
 
 /// The most copies of one task.
 const COPIES_MAX: usize = 1_024;
@@ -35,37 +37,41 @@ const COPIES_MAX: usize = 1_024;
 const AUDIENCE_BYTES_MAX: usize = 8 << 20;
 
 /// Fees and rewards are whole credits, and at least 1.
-const GRAIN: Grain = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
+const PRICE_STEP: PriceStep = PriceStep { decimals: 0, minimum: Credits::from_micros(1_000_000) };
 
 /// The market order for the core, and the reply if it succeeds.
-pub type Plan = (Deed, Reply);
+pub type OrderPlan = (MarketOrder, OrderReply);
 
 /// Why there is no plan.
-pub enum NoPlan {
+pub enum PlanError {
     /// The order is invalid.
-    Fault(Fault),
-    Failed(EngineFailure),
+    Order(OrderError),
+    Engine(EngineFailure),
 }
 
-impl From<Fault> for NoPlan {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<OrderError> for PlanError {
+    fn from(fault: OrderError) -> Self {
+        Self::Order(fault)
     }
 }
 
-impl From<EngineFailure> for NoPlan {
+impl From<EngineFailure> for PlanError {
     fn from(failure: EngineFailure) -> Self {
-        Self::Failed(failure)
+        Self::Engine(failure)
     }
 }
 
 /// Plans the order of a message.
-pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Result<Plan, NoPlan> {
+pub async fn plan_order(
+    floor: &HubContext,
+    message: &IncomingMessage<'_>,
+    dialect: Dialect,
+) -> Result<OrderPlan, PlanError> {
     let order = Order::read(message, &floor.clara.topics, dialect)?;
     let from = message.from.as_ref();
     let processes = &floor.clara.processes;
-    if order.moves_money() && !processes.may_pay(message.target) {
-        return Err(Fault::SharedProcess { own: processes.spec }.into());
+    if order.moves_money() && !processes.may_move_money(message.target) {
+        return Err(OrderError::SharedProcess { own: processes.spec }.into());
     }
     match order {
         Order::RegisterAgent(order) => Ok(register(floor, from, &order)?),
@@ -73,103 +79,113 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
         Order::SendResult(order) => result(floor, from, &order).await,
         Order::Decline(order) => decline(floor, message, &order).await,
         // Until the auction closes, whether an agent has made an offer is secret (R77).
-        Order::SubmitOffer(_) if !message.signed => Err(Fault::SignToRead.into()),
+        Order::SubmitOffer(_) if !message.signed => Err(OrderError::SignToRead.into()),
         Order::SubmitOffer(order) => offer(floor, from, &order).await,
-        Order::DispatchTasks => Ok((Deed::Dispatch, Reply::Dispatched)),
-        Order::Unknown => {
-            Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false, ask: None }))
-        }
-        order => reading::plan(floor, message, order, dialect).await,
+        Order::DispatchTasks => Ok((MarketOrder::Dispatch, OrderReply::Dispatched)),
+        Order::Unknown => Ok((
+            MarketOrder::RecordOnly,
+            OrderReply::Answer { messages: Vec::new(), shown: false, ask: None },
+        )),
+        order => reading::plan_read_order(floor, message, order, dialect).await,
     }
 }
 
 /// Finds an agent of the sender by its id.
-pub fn own(world: &World, from: &str, agent_id: &str) -> Result<AgentId, Fault> {
-    let found = world.agent_named(ID, agent_id).and_then(|id| world.agent(id));
-    let owner = world.owner_named(&people::owner_name(from));
+pub fn own_agent(world: &World, from: &str, agent_id: &str) -> Result<AgentId, OrderError> {
+    let found = world.agent_by_alias(ID, agent_id).and_then(|id| world.agent(id));
+    let owner = world.owner_by_name(&people::owner_name(from));
     let is_own =
         |agent: &&Arc<Agent>| agent.active && agent.home == ID && Some(agent.owner) == owner;
-    found.filter(is_own).map(|agent| agent.id).ok_or_else(|| Fault::NotRegistered {
+    found.filter(is_own).map(|agent| agent.id).ok_or_else(|| OrderError::NotRegistered {
         agent: agent_id.to_owned(),
         address: from.to_owned(),
     })
 }
 
-fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan, Fault> {
+fn register(
+    floor: &HubContext,
+    from: &str,
+    order: &RegisterAgent<'_>,
+) -> Result<OrderPlan, OrderError> {
     let named = |prefix: &str| order.id.to_lowercase().starts_with(prefix);
-    if named(WALLET) {
-        return Err(Fault::ReservedAgentId("wallet"));
+    if named(WALLET_PREFIX) {
+        return Err(OrderError::ReservedAgentId("wallet"));
     }
     // An agent that registered such an id before this rule existed keeps it.
-    let new = || floor.engine.look(|world| world.agent_named(ID, order.id).is_none());
-    if let Some(first) = people::imitated(order.id).filter(|_| new()) {
-        return Err(Fault::ReservedAgentId(first));
+    let new = || floor.engine.with_world(|world| world.agent_by_alias(ID, order.id).is_none());
+    if let Some(first) = people::imitated_prefix(order.id).filter(|_| new()) {
+        return Err(OrderError::ReservedAgentId(first));
     }
     // Another sender's address is the name of that sender's wallet.
-    if order.id != from && Id::read(order.id).is_some() {
-        return Err(Fault::AddressAsId);
+    if order.id != from && ItemId::read(order.id).is_some() {
+        return Err(OrderError::AddressAsId);
     }
     let name = order.name();
-    let newcomer = Newcomer { home: ID, native: order.id, name: &name };
+    let newcomer = NewAgent { home: ID, native: order.id, name: &name };
     let skill = |service: Service<'_>| Skill {
-        name: task::skill(service.topic),
+        name: task::skill_of_topic(service.topic),
         price: service.fee,
         by_offer: false,
-        takes: None,
-        approval: false,
-        sort: None,
-        stands_for: None,
-        about: String::new(),
+        expected_duration: None,
+        needs_approval: false,
+        category: None,
+        native_name: None,
+        description: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
     };
-    let enrol = Enrol {
+    let enrol = Registration {
         skills: order.service.map(skill).into_iter().collect(),
         card: order.metadata.to_owned(),
         ..somebody(floor, from, order.id.to_owned(), newcomer)
     };
-    let reply = Reply::Registered { agent_id: order.id.to_owned() };
-    Ok((Deed::Enrol(Box::new(enrol)), reply))
+    let reply = OrderReply::Registered { agent_id: order.id.to_owned() };
+    Ok((MarketOrder::Register(Box::new(enrol)), reply))
 }
 
 /// The registration of an agent or wallet of this address. It polls, so it counts as always
 /// reachable.
-fn somebody(floor: &Floor, from: &str, native: String, newcomer: Newcomer<'_>) -> Enrol {
-    Enrol {
+fn somebody(
+    floor: &HubContext,
+    from: &str,
+    native: String,
+    newcomer: NewAgent<'_>,
+) -> Registration {
+    Registration {
         actor: Actor::Owner,
         home: ID,
-        aliases: aliases(&floor.engine, newcomer),
+        aliases: make_aliases(&floor.engine, newcomer),
         owner: people::owner_name(from),
         name: newcomer.name.to_owned(),
-        native,
+        native_id: native,
         endpoint: None,
         liveness: Liveness::Always,
         skills: Vec::new(),
         terms: Default::default(),
-        condition: None,
+        status: None,
         card: "{}".to_owned(),
         key: None,
-        rotate: false,
+        rotate_key: false,
     }
 }
 
 /// The requester: the sender's agent if the order names one, otherwise its wallet (R27).
 fn requester(
-    floor: &Floor,
+    floor: &HubContext,
     from: &str,
     named: Option<&str>,
-) -> Result<(Requester, Option<Enrol>), Fault> {
+) -> Result<(Requester, Option<Registration>), OrderError> {
     if let Some(named) = named {
-        let agent = floor.engine.look(|world| own(world, from, named))?;
+        let agent = floor.engine.with_world(|world| own_agent(world, from, named))?;
         return Ok((Requester::Agent(agent), None));
     }
-    let native = people::wallet(from);
-    let known = floor.engine.look(|world| world.agent_named(ID, &native));
+    let native = people::wallet_name(from);
+    let known = floor.engine.with_world(|world| world.agent_by_alias(ID, &native));
     Ok(match known {
         Some(agent) => (Requester::Agent(agent), None),
         None => {
             // The wallet is listed under its address.
-            let newcomer = Newcomer { home: ID, native: from, name: from };
+            let newcomer = NewAgent { home: ID, native: from, name: from };
             let enrol = somebody(floor, from, native, newcomer);
             (Requester::Guest(from.to_owned()), Some(enrol))
         }
@@ -177,11 +193,11 @@ fn requester(
 }
 
 async fn open(
-    floor: &Floor,
-    message: &Message<'_>,
+    floor: &HubContext,
+    message: &IncomingMessage<'_>,
     dialect: Dialect,
     order: &RegisterTask<'_>,
-) -> Result<Plan, Fault> {
+) -> Result<OrderPlan, OrderError> {
     let (settings, now) = (&floor.clara, floor.engine.now());
     let (requester, newcomer) = requester(floor, &message.from, order.agent_id)?;
     let (selection, skill) = choice(floor, order)?;
@@ -190,132 +206,142 @@ async fn open(
         _ => (false, None),
     };
     // Prices that only guide the choice in this market are real prices in other protocols (R80).
-    let elsewhere = floor.engine.look(|world| {
+    let elsewhere = floor.engine.with_world(|world| {
         let named = of.and_then(|agent| world.agent(agent));
         named.is_some_and(|agent| agent.home != ID)
     });
     let also = match named || !settings.payments {
         true => Vec::new(),
-        false => settings.bridged.names_of(order.topic),
+        false => settings.bridged.skill_names_of(order.topic),
     };
     let names: Vec<&str> =
         [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
     audience(floor, selection, &names, order.payload)?;
-    let wanted = Wanted { by: ID, names: &names, of, input: order.payload };
-    let unfit = input_check::unfit(floor, &wanted).await;
-    let crosses = floor.engine.look(|world| evidence::may_cross(world, of, &names));
-    let meta = Meta {
+    let wanted = InputCheck { origin: ID, skill_names: &names, agent: of, input: order.payload };
+    let unfit = input_check::find_unfit_agents(floor, &wanted).await;
+    let crosses = floor.engine.with_world(|world| evidence::may_leave_protocol(world, of, &names));
+    let meta = TaskMeta {
         context_id: order.context_id.map(str::to_owned),
         requester_id: order.agent_id.map(str::to_owned),
         strategy: order.strategy.as_str().to_owned(),
         topic: order.topic.to_owned(),
         deployed: dialect == Dialect::Deployed,
-        item: message.item.filter(|_| crosses).and_then(|item| Around::of(item, order.payload)),
+        item: message
+            .item
+            .filter(|_| crosses)
+            .and_then(|item| ItemWithoutPayload::of(item, order.payload)),
     };
     // A dry-run can claim any sender, so it must not reveal what a sender can pay (R74).
     let unpaid = !settings.payments && !elsewhere || !message.signed;
     let open = OpenJob {
-        uuid: floor.engine.ids().uuid(),
+        uuid: floor.engine.random().new_uuid(),
         origin: ID,
-        foreign: message.id.to_string(),
+        foreign_id: message.id.to_string(),
         content: Digest::of(&[message.id.as_bytes()]),
         requester,
         skill,
-        also,
+        alternative_skills: also,
         input: order.payload.to_owned(),
         budget: order.reward,
-        grain: GRAIN,
+        price_step: PRICE_STEP,
         selection,
-        unfit,
+        unfit_agents: unfit,
         policy: Policy { unpaid, ..policy(selection, settings) },
         deadline: now.plus(settings.task_ttl),
         lease: settings.lease,
-        promised: None,
-        priority: PRIORITY,
+        wanted_by: None,
+        priority: DEFAULT_PRIORITY,
         callback: None,
-        flaw: None,
+        input_error: None,
         meta: serde_json::to_string(&meta).unwrap_or_default(),
         hops: 0,
         request_id: None,
     };
-    Ok((Deed::Open(Box::new(Opening { order: open, newcomer })), Reply::Task))
+    Ok((
+        MarketOrder::OpenJob(Box::new(MarketJobRequest { order: open, registration: newcomer })),
+        OrderReply::Task,
+    ))
 }
 
 /// What happens when the first agent does not do the task. A task for any agent goes to the next
 /// one. A task for a named agent or for all agents does not.
 fn policy(selection: Selection, settings: &Settings) -> Policy {
     let named = matches!(selection, Selection::Direct(_));
-    let goes_on = !named && !matches!(selection, Selection::Broadcast | Selection::Everybody);
+    let goes_on =
+        !named && !matches!(selection, Selection::Broadcast | Selection::BroadcastToProtocol);
     Policy {
         next_when_declined: goes_on,
         next_when_failed: goes_on,
         queue_unmatched: settings.queue_unmatched && goes_on,
-        queue_later: goes_on,
+        queue_after_failure: goes_on,
         // A named agent may be offline: agents of this market read their tasks when they poll.
-        absent_too: named,
+        allow_offline_worker: named,
         ..Policy::default()
     }
 }
 
 /// Checks that the payload is not too large for all of its recipients together.
 fn audience(
-    floor: &Floor,
+    floor: &HubContext,
     selection: Selection,
     names: &[&str],
     payload: &str,
-) -> Result<(), Fault> {
-    let agents = floor.engine.look(|world| {
-        let able = || names.iter().map(|name| world.skills.count(name, None, Score::MIN)).sum();
+) -> Result<(), OrderError> {
+    let agents = floor.engine.with_world(|world| {
+        let able =
+            || names.iter().map(|name| world.skills.count_online(name, None, Score::MIN)).sum();
         match selection {
-            Selection::Everybody => world.agents().filter(|agent| agent.home == ID).count(),
+            Selection::BroadcastToProtocol => {
+                world.agents().filter(|agent| agent.home == ID).count()
+            }
             Selection::Broadcast => able(),
             Selection::Auction { .. } => COPIES_MAX.min(able()),
             _ => 1,
         }
     });
-    let copies = matches!(selection, Selection::Everybody | Selection::Broadcast);
+    let copies = matches!(selection, Selection::BroadcastToProtocol | Selection::Broadcast);
     if agents > 1 && payload.len().saturating_mul(agents) > AUDIENCE_BYTES_MAX {
-        return Err(Fault::TooLargeForAll { agents, bytes: AUDIENCE_BYTES_MAX / agents });
+        return Err(OrderError::TooLargeForAll { agents, bytes: AUDIENCE_BYTES_MAX / agents });
     }
     if copies && agents > COPIES_MAX {
-        return Err(Fault::TooManyAgents { agents, max: COPIES_MAX });
+        return Err(OrderError::TooManyAgents { agents, max: COPIES_MAX });
     }
     Ok(())
 }
 
 /// How the agent is chosen, and the skill it needs.
-fn choice(floor: &Floor, order: &RegisterTask<'_>) -> Result<(Selection, String), Fault> {
+fn choice(floor: &HubContext, order: &RegisterTask<'_>) -> Result<(Selection, String), OrderError> {
     if let Some(named) = order.target_agent_id {
-        let found = floor.engine.look(|world| {
-            let agent = world.agent(world.agent_named(ID, named)?)?;
+        let found = floor.engine.with_world(|world| {
+            let agent = world.agent(world.agent_by_alias(ID, named)?)?;
             let first = || agent.skills.first().map(|skill| skill.name.clone());
             let skill = order.capability.map(str::to_owned).or_else(first)?;
             agent.active.then_some((agent.id, skill))
         });
-        let (agent, skill) = found.ok_or(Fault::NoAgents)?;
+        let (agent, skill) = found.ok_or(OrderError::NoAgents)?;
         return Ok((Selection::Direct(agent), skill));
     }
     let closes = floor.engine.now().plus(floor.clara.auction_window);
     let selection = match order.strategy {
-        _ if order.is_for_everybody() => Selection::Everybody,
+        _ if order.is_broadcast() => Selection::BroadcastToProtocol,
         Strategy::RoundRobin => Selection::RoundRobin,
         Strategy::Cheapest => Selection::Cheapest,
         Strategy::LeastOccupied => Selection::LeastOccupied,
         Strategy::Broadcast => Selection::Broadcast,
         Strategy::Query => Selection::Auction { closes },
     };
-    Ok((selection, task::skill(order.topic)))
+    Ok((selection, task::skill_of_topic(order.topic)))
 }
 
 /// The job that an agent means by a task id. If there are several copies, the one assigned to that
 /// agent.
-pub async fn meant(
-    floor: &Floor,
+pub async fn find_task_job(
+    floor: &HubContext,
     agent: AgentId,
     task_id: &str,
 ) -> Result<Option<Arc<Job>>, EngineFailure> {
-    let is_it = |job: &&Arc<Job>| task::id(job) == task_id;
-    let in_hand = floor.engine.look(|world| world.work_of(agent).find(is_it).cloned());
+    let is_it = |job: &&Arc<Job>| task::task_id(job) == task_id;
+    let in_hand = floor.engine.with_world(|world| world.assigned_jobs(agent).find(is_it).cloned());
     if in_hand.is_some() {
         return Ok(in_hand);
     }
@@ -324,7 +350,7 @@ pub async fn meant(
     }
     let named = async |id: String| floor.engine.find_job(&JobRef::Foreign { origin: ID, id }).await;
     let Some(first) = named(task_id.to_owned()).await? else { return Ok(None) };
-    if !task::is_for_many(&first) || first.worker() == Some(agent) {
+    if !task::is_broadcast(&first) || first.worker() == Some(agent) {
         return Ok(Some(first));
     }
     for copy in 1..COPIES_MAX {
@@ -337,15 +363,19 @@ pub async fn meant(
     Ok(Some(first))
 }
 
-async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Plan, NoPlan> {
-    let by = floor.engine.look(|world| own(world, from, order.agent_id))?;
-    let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
-    let deed = Deed::Report(Box::new(ReportWork {
+async fn result(
+    floor: &HubContext,
+    from: &str,
+    order: &SendResult<'_>,
+) -> Result<OrderPlan, PlanError> {
+    let by = floor.engine.with_world(|world| own_agent(world, from, order.agent_id))?;
+    let job = find_task_job(floor, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
+    let deed = MarketOrder::ReportResult(Box::new(ReportResult {
         job: JobRef::Id(job.id),
         by,
         epoch: None,
         ok: true,
-        silent: false,
+        no_response: false,
         output: Some(order.result.to_owned()),
         // The agreed fee is paid.
         cost: Credits::MAX,
@@ -353,37 +383,43 @@ async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Pla
         cause: None,
         text: None,
         // Only requesters of this market read it.
-        words: order.recipient.filter(|_| job.origin == ID).map(task::recipient_words),
+        meta: order.recipient.filter(|_| job.origin == ID).map(task::write_result_meta),
         // Every message is unique, so a second result never counts as a repeat of the first (R49).
-        content: Digest::of(&[floor.engine.ids().uuid().as_bytes()]),
+        content: Digest::of(&[floor.engine.random().new_uuid().as_bytes()]),
     }));
-    Ok((deed, Reply::Result { task_id: order.task_id.to_owned() }))
+    Ok((deed, OrderReply::Result { task_id: order.task_id.to_owned() }))
 }
 
 async fn decline(
-    floor: &Floor,
-    message: &Message<'_>,
-    order: &Decline<'_>,
-) -> Result<Plan, NoPlan> {
-    let by = floor.engine.look(|world| own(world, &message.from, order.agent_id))?;
-    let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
+    floor: &HubContext,
+    message: &IncomingMessage<'_>,
+    order: &DeclineTask<'_>,
+) -> Result<OrderPlan, PlanError> {
+    let by = floor.engine.with_world(|world| own_agent(world, &message.from, order.agent_id))?;
+    let job = find_task_job(floor, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
     // The next agent and its fee would reveal the bids of others (R77).
     if !message.signed && matches!(job.selection, Selection::Auction { .. }) {
-        return Err(Fault::SignToRead.into());
+        return Err(OrderError::SignToRead.into());
     }
-    let reply =
-        Reply::Declined { task_id: order.task_id.to_owned(), agent_id: order.agent_id.to_owned() };
-    Ok((Deed::Decline { job: JobRef::Id(job.id), by }, reply))
+    let reply = OrderReply::Declined {
+        task_id: order.task_id.to_owned(),
+        agent_id: order.agent_id.to_owned(),
+    };
+    Ok((MarketOrder::Decline { job: JobRef::Id(job.id), by }, reply))
 }
 
-async fn offer(floor: &Floor, from: &str, order: &SubmitOffer<'_>) -> Result<Plan, NoPlan> {
-    let by = floor.engine.look(|world| own(world, from, order.agent_id))?;
-    let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
-    let reply = Reply::Offer {
+async fn offer(
+    floor: &HubContext,
+    from: &str,
+    order: &SubmitOffer<'_>,
+) -> Result<OrderPlan, PlanError> {
+    let by = floor.engine.with_world(|world| own_agent(world, from, order.agent_id))?;
+    let job = find_task_job(floor, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
+    let reply = OrderReply::Offer {
         task_id: order.task_id.to_owned(),
         agent_id: order.agent_id.to_owned(),
         fee: order.fee,
         reward: job.budget,
     };
-    Ok((Deed::Offer { job: JobRef::Id(job.id), by, price: order.fee }, reply))
+    Ok((MarketOrder::Offer { job: JobRef::Id(job.id), by, price: order.fee }, reply))
 }

@@ -7,18 +7,21 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use rialto_core::alias::Protocol;
 use rialto_core::job::Job;
-use rialto_core::notice::Push;
+use rialto_core::notice::Delivery;
 use rialto_engine::Engine;
-use rialto_engine::delivery::egress::{Answer, SendError};
-use rialto_engine::delivery::{Courier, Letter, Verdict};
+use rialto_engine::delivery::egress::{HttpResponse, SendError};
+use rialto_engine::delivery::{AttemptResult, DeliveryEncoder, OutboundRequest};
 use rialto_engine::secret::HubSecret;
 
 use super::routes::{compute, messages};
-use super::sides::ClaraSides;
+use super::sides::ClaraFieldMap;
 use super::{BODY_MAX, ID, intake, people};
-use crate::adapter::fidelity::Sides;
-use crate::adapter::operation::{listed, router};
-use crate::adapter::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, delivery_result, naming};
+use crate::adapter::fidelity::FieldMap;
+use crate::adapter::operation::{build_router, describe_operations};
+use crate::adapter::{
+    Access, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
+    delivery_result, naming,
+};
 use crate::kit::ijson::Json;
 
 /// The adapter of this protocol.
@@ -26,115 +29,119 @@ pub struct Clara;
 
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
-const TABLE: &[Route<Floor>] = &[
-    Route::prefixed(
+const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation::under_prefix(
         "GET",
         "",
-        Reach::Public,
+        Access::Public,
         "Show the process id and the paths of its units",
         || get(messages::overview),
     ),
-    Route::prefixed("POST", "", Reach::Signed, "Post a signed message", || post(messages::post)),
-    Route::prefixed("POST", "/mu", Reach::Signed, "Post a signed message", || post(messages::post)),
-    Route::prefixed(
+    Operation::under_prefix("POST", "", Access::Signed, "Post a signed message", || {
+        post(messages::post_item)
+    }),
+    Operation::under_prefix("POST", "/mu", Access::Signed, "Post a signed message", || {
+        post(messages::post_item)
+    }),
+    Operation::under_prefix(
         "POST",
         "/mu/monitor/{process}",
-        Reach::Public,
+        Access::Public,
         "Accepted for compatibility; has no effect",
         || post(messages::monitor),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "DELETE",
         "/mu/monitor/{process}",
-        Reach::Public,
+        Access::Public,
         "Accepted for compatibility; has no effect",
         || delete(messages::monitor),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/monitor/{process}",
-        Reach::Public,
+        Access::Public,
         "Accepted for compatibility; has no effect",
         || post(messages::monitor),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "DELETE",
         "/monitor/{process}",
-        Reach::Public,
+        Access::Public,
         "Accepted for compatibility; has no effect",
         || delete(messages::monitor),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "GET",
         "/cu/result/{message}",
-        Reach::Public,
+        Access::Public,
         "Get the result of a message",
         || get(compute::result),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "GET",
         "/result/{message}",
-        Reach::Public,
+        Access::Public,
         "Get the result of a message",
         || get(compute::result),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "GET",
         "/cu/results/{process}",
-        Reach::Public,
+        Access::Public,
         "List results page by page",
         || get(compute::results),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "GET",
         "/results/{process}",
-        Reach::Public,
+        Access::Public,
         "List results page by page",
         || get(compute::results),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/cu/dry-run",
-        Reach::Public,
+        Access::Public,
         "Evaluate a message without storing it",
         || post(compute::dry_run),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/dry-run",
-        Reach::Public,
+        Access::Public,
         "Evaluate a message without storing it",
         || post(compute::dry_run),
     ),
 ];
 
-impl Face for Clara {
+impl ProtocolAdapter for Clara {
     fn id(&self) -> Protocol {
         ID
     }
 
-    fn routes(&self, floor: &Floor) -> Router {
-        router(TABLE.iter(), floor.clone())
+    fn routes(&self, floor: &HubContext) -> Router {
+        build_router(OPERATIONS.iter(), floor.clone())
     }
 
-    fn root_routes(&self, _: &Floor) -> Router {
+    fn root_routes(&self, _: &HubContext) -> Router {
         Router::new()
     }
 
-    fn listed(&self) -> Vec<Listed> {
-        listed(ID, TABLE)
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
     }
 
-    fn courier(&self, _: &Floor) -> Arc<dyn Courier> {
-        Arc::new(Nobody)
+    fn delivery_encoder(&self, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(NoDeliveries)
     }
 
-    fn trouble(&self, _: &Floor, trouble: Trouble) -> Response {
-        intake::refused(&trouble).into_response()
+    fn edge_error_response(&self, _: &HubContext, trouble: EdgeError) -> Response {
+        intake::from_edge(&trouble).into_response()
     }
 
     /// Agents register with a signed message.
-    fn claims_registration(&self, _: &Json<'_>) -> bool {
+    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
         false
     }
 
@@ -142,20 +149,20 @@ impl Face for Clara {
         None
     }
 
-    fn sides(&self) -> &'static dyn Sides {
-        &ClaraSides
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &ClaraFieldMap
     }
 
-    fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
-        let digits = naming::digits(new.home, new.native, taken);
+    fn alias(&self, _: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+        let digits = naming::alias_digits(new.home, new.native, taken);
         Some(format!("{}/{}-{digits}", new.home, naming::slug(new.name)))
     }
 
-    fn looks(&self, native: &str) -> Vec<String> {
-        people::looks(native)
+    fn agent_skeletons(&self, native: &str) -> Vec<String> {
+        people::id_skeletons(native)
     }
 
-    fn is_open_to_pages(&self) -> bool {
+    fn allows_any_origin(&self) -> bool {
         true
     }
 
@@ -165,20 +172,20 @@ impl Face for Clara {
 }
 
 /// Clara agents poll: there are no deliveries.
-struct Nobody;
+struct NoDeliveries;
 
-impl Courier for Nobody {
-    fn worded(&self, _: &Engine, _: &Push, _: Option<&Job>) -> Option<Letter> {
+impl DeliveryEncoder for NoDeliveries {
+    fn encode(&self, _: &Engine, _: &Delivery, _: Option<&Job>) -> Option<OutboundRequest> {
         None
     }
 
-    fn verdict(
+    fn interpret_response(
         &self,
         _: &Engine,
-        _: &Push,
+        _: &Delivery,
         _: Option<&Job>,
-        answer: &Result<Answer, SendError>,
-    ) -> Verdict {
-        delivery_result::by_status(answer)
+        answer: &Result<HttpResponse, SendError>,
+    ) -> AttemptResult {
+        delivery_result::from_status(answer)
     }
 }

@@ -4,10 +4,10 @@
 
 use std::borrow::Cow;
 
-use crate::kit::ans104::{BadItem, Unproven};
+use crate::kit::ans104::{BadItem, ItemSignatureError};
 use crate::kit::fields::Malformed;
-use crate::kit::ijson::Unreadable;
-use crate::kit::object::Object;
+use crate::kit::ijson::JsonError;
+use crate::kit::object::ObjectWriter;
 
 /// A request that was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Failure {
     }
 
     /// 400: the hub has one process, and no other can be spawned.
-    pub fn spawn() -> Self {
+    pub fn spawn_unsupported() -> Self {
         Self::bad_request("spawn is not supported")
     }
 
@@ -57,7 +57,7 @@ impl Failure {
     }
 
     /// 405: the path does not allow this method.
-    pub fn method() -> Self {
+    pub fn method_not_allowed() -> Self {
         Self::new(405, "method not allowed for this path")
     }
 
@@ -67,17 +67,17 @@ impl Failure {
     }
 
     /// 415.
-    pub fn encoded() -> Self {
+    pub fn encoded_body() -> Self {
         Self::new(415, "encoded bodies are not supported; remove Content-Encoding")
     }
 
     /// 429 with the number of seconds to wait.
-    pub fn too_many(text: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
+    pub fn rate_limited(text: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
         Self { retry_after_seconds: Some(retry_after_seconds), ..Self::new(429, text) }
     }
 
     /// 500: an internal error. The log has the details under this id.
-    pub fn fault(error_id: &str) -> Self {
+    pub fn internal(error_id: &str) -> Self {
         Self::new(500, format!("internal error: {error_id}"))
     }
 
@@ -92,13 +92,13 @@ impl Failure {
     }
 
     /// Whether the same request can be accepted later.
-    pub const fn retryable(&self) -> bool {
+    pub const fn is_retryable(&self) -> bool {
         matches!(self.status, 429 | 503 | 507)
     }
 
     /// The JSON body.
     pub fn body(&self) -> String {
-        Object::new().text("error", &self.text).finish()
+        ObjectWriter::new().text("error", &self.text).finish()
     }
 }
 
@@ -111,8 +111,8 @@ impl From<BadItem> for Failure {
     }
 }
 
-impl From<Unproven> for Failure {
-    fn from(bad: Unproven) -> Self {
+impl From<ItemSignatureError> for Failure {
+    fn from(bad: ItemSignatureError) -> Self {
         Self::new(401, bad.to_string())
     }
 }
@@ -123,8 +123,8 @@ impl From<Malformed> for Failure {
     }
 }
 
-impl From<Unreadable> for Failure {
-    fn from(bad: Unreadable) -> Self {
+impl From<JsonError> for Failure {
+    fn from(bad: JsonError) -> Self {
         Malformed::from(bad).into()
     }
 }

@@ -2,14 +2,14 @@
 
 use rialto_core::money::Credits;
 
-use super::price::text as whole;
+use super::price::format_price as whole;
 use super::{AGENT_ID_MAX, METADATA_MAX, PROTOCOL};
-use crate::kit::ans104::Id;
+use crate::kit::ans104::ItemId;
 use crate::kit::name::BadName;
 
 /// Why a message had no effect. The sender reads the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum OrderError {
     /// `Protocol` is missing or has another value (R2).
     #[error("Unknown protocol {}, supported: {PROTOCOL}", or_nil(.0))]
     UnknownProtocol(Option<String>),
@@ -82,7 +82,7 @@ pub enum Fault {
     NoAgents,
     /// The requester has too few credits for the task (R43).
     #[error("Requesting agent ({address}) funds ({}) are insufficient", whole(*.funds))]
-    Insufficient {
+    InsufficientFunds {
         /// The address that would have to pay.
         address: String,
         /// The available credits.
@@ -121,14 +121,14 @@ pub enum Fault {
     )]
     SharedProcess {
         /// This hub's own process.
-        own: Id,
+        own: ItemId,
     },
     /// Only the signer may read this, and only about itself (R78).
     #[error("Sign this message to read it")]
     SignToRead,
     /// The answer was private to its signer, too long to store, and is more than a day old.
     #[error("This answer expired after a day: sign a new message to read it again")]
-    NotKept,
+    AnswerExpired,
 }
 
 /// The value of a tag, or `nil` (the word of the real processes' language) when it is missing.

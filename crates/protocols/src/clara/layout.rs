@@ -1,19 +1,19 @@
 //! Which part of a job each tag and each record member carries.
 
-use crate::adapter::fidelity::{Layout, Part};
+use crate::adapter::fidelity::{FieldParts, Part};
 
 /// The field parts of one kind of message.
 #[derive(Clone, Copy, Debug)]
-pub struct Tags {
+pub struct TagParts {
     tags: &'static [(&'static str, Part)],
     /// The part that the data carries as a whole, where it is not a record of the market.
     pub data: Option<Part>,
-    pub record: Layout,
+    pub record: FieldParts,
 }
 
-impl Tags {
+impl TagParts {
     /// The part that a tag carries.
-    pub fn tag(&self, name: &str) -> Part {
+    pub fn part_of_tag(&self, name: &str) -> Part {
         let found = self.tags.iter().chain(USUAL).find(|(known, _)| *known == name);
         found.map_or(Part::Extra, |(_, part)| *part)
     }
@@ -21,15 +21,15 @@ impl Tags {
 
 /// The tags of every message.
 const USUAL: &[(&str, Part)] = &[
-    ("Action", Part::Form),
-    ("Protocol", Part::Form),
-    ("Data-Protocol", Part::Form),
-    ("Variant", Part::Form),
-    ("Type", Part::Form),
+    ("Action", Part::Framing),
+    ("Protocol", Part::Framing),
+    ("Data-Protocol", Part::Framing),
+    ("Variant", Part::Framing),
+    ("Type", Part::Framing),
 ];
 
 /// A task is registered.
-pub const REGISTER_TASK: Tags = Tags {
+pub const REGISTER_TASK: TagParts = TagParts {
     tags: &[
         ("/Id", Part::Id),
         ("/Owner", Part::Requester),
@@ -46,7 +46,7 @@ pub const REGISTER_TASK: Tags = Tags {
 };
 
 /// A task is assigned.
-pub const ASSIGNMENT: Tags = Tags {
+pub const ASSIGNMENT: TagParts = TagParts {
     tags: &[
         ("/Target", Part::Worker),
         ("TaskId", Part::Id),
@@ -55,7 +55,7 @@ pub const ASSIGNMENT: Tags = Tags {
         ("Assigned-Agent-Id", Part::Worker),
         ("Requesting-Agent-Id", Part::Requester),
         ("Context-Id", Part::Correlation),
-        ("Number-Of-Agents", Part::Form),
+        ("Number-Of-Agents", Part::Framing),
     ],
     data: None,
     record: &[
@@ -70,19 +70,19 @@ pub const ASSIGNMENT: Tags = Tags {
         ("/Data/topic", Part::Skill),
         ("/Data/contextId", Part::Correlation),
         ("/Data/timestamp", Part::Time),
-        ("/Data/block", Part::Form),
+        ("/Data/block", Part::Framing),
     ],
 };
 
 /// A result is sent, or the task declined.
-pub const SEND_RESULT: Tags = Tags {
+pub const SEND_RESULT: TagParts = TagParts {
     tags: &[("RedStone-Agent-Id", Part::Worker), ("RedStone-Task-Id", Part::Id)],
     data: Some(Part::Output),
     record: &[],
 };
 
 /// The result of a task, or the notice that there is none.
-pub const TASK_RESULT: Tags = Tags {
+pub const TASK_RESULT: TagParts = TagParts {
     tags: &[
         ("/Target", Part::Requester),
         ("TaskId", Part::Id),
@@ -100,7 +100,7 @@ pub const TASK_RESULT: Tags = Tags {
         ("/Data/recipient", Part::Requester),
         ("/Data/result", Part::Output),
         ("/Data/timestamp", Part::Time),
-        ("/Data/block", Part::Form),
-        ("/Data/originalTask", Part::Form),
+        ("/Data/block", Part::Framing),
+        ("/Data/originalTask", Part::Framing),
     ],
 };

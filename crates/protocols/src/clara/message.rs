@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::failure::Failure;
 use super::{BODY_MAX, CLAIM_MAX};
-use crate::kit::ans104::{Id, Item, TAG_BYTES_MAX, Tag};
+use crate::kit::ans104::{Item, ItemId, TAG_BYTES_MAX, Tag};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json};
 
@@ -19,7 +19,7 @@ const TAGS_MAX: usize = TAG_BYTES_MAX / 2;
 
 /// A message to the market.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct IncomingMessage<'a> {
     /// Its id: derived from its signature, or as a dry-run claims.
     pub id: Cow<'a, str>,
     /// The sender: the signer's address, or the owner that a dry-run claims.
@@ -27,7 +27,7 @@ pub struct Message<'a> {
     /// Whether it is a signed item. Private data is only for signers (R74).
     pub signed: bool,
     /// The process it is addressed to.
-    pub target: Id,
+    pub target: ItemId,
     /// Its tags, without those that state an identity.
     pub tags: Vec<Tag<'a>>,
     /// Its data.
@@ -36,18 +36,18 @@ pub struct Message<'a> {
     pub item: Option<&'a [u8]>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> IncomingMessage<'a> {
     /// Reads the message of an item. [`Item::verify`] checks the signature.
     pub fn of(item: &Item<'a>) -> Result<Self, Failure> {
         if item.tag("Type") == Some("Process") {
-            return Err(Failure::spawn());
+            return Err(Failure::spawn_unsupported());
         }
-        let target = item.target.and_then(|target| target.try_into().ok()).map(Id);
+        let target = item.target.and_then(|target| target.try_into().ok()).map(ItemId);
         let target = target.ok_or_else(Failure::unknown_process)?;
         let data = std::str::from_utf8(item.data).map_err(|_| Failure::not_text())?;
         Ok(Self {
             id: item.id().to_string().into(),
-            from: item.address().into(),
+            from: item.signer_address().into(),
             signed: true,
             target,
             tags: item.tags.iter().copied().filter(is_kept).collect(),
@@ -58,10 +58,10 @@ impl<'a> Message<'a> {
 
     /// Reads the message of a dry-run to `process`. A missing target means that process; another
     /// one is an error. Missing claims and data are empty.
-    pub fn dry_run(json: &'a Json<'_>, process: Id) -> Result<Self, Failure> {
-        let f = Fields::of(json, "")?;
+    pub fn dry_run(json: &'a Json<'_>, process: ItemId) -> Result<Self, Failure> {
+        let f = Fields::read(json, "")?;
         let target = f.text("Target")?;
-        if target.is_some_and(|target| Id::read(target) != Some(process)) {
+        if target.is_some_and(|target| ItemId::read(target) != Some(process)) {
             return Err(Failure::unknown_process());
         }
         Ok(Self {
@@ -82,7 +82,7 @@ impl<'a> Message<'a> {
 }
 
 /// Parses the body of a dry-run as JSON, for [`Message::dry_run`].
-pub fn parse(body: &[u8]) -> Result<Json<'_>, Failure> {
+pub fn read_dry_run(body: &[u8]) -> Result<Json<'_>, Failure> {
     if body.len() > BODY_MAX {
         return Err(Failure::too_large());
     }
@@ -96,7 +96,7 @@ fn is_kept(tag: &Tag<'_>) -> bool {
 fn claim<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
     let text = f.text(name)?.unwrap_or_default();
     match text.chars().count() > CLAIM_MAX {
-        true => Err(f.fail(name, format_args!("has more than {CLAIM_MAX} characters"))),
+        true => Err(f.malformed(name, format_args!("has more than {CLAIM_MAX} characters"))),
         false => Ok(text),
     }
 }
@@ -107,11 +107,11 @@ fn tags<'b>(f: &Fields<'_, 'b>) -> Result<Vec<Tag<'b>>, Malformed> {
     let mut read = Vec::new();
     let mut bytes = 0;
     for (at, item) in f.list(NAME, TAGS_MAX)?.unwrap_or_default().iter().enumerate() {
-        let inner = Fields::of(item, format!("{}/{at}", f.pointer(NAME)))?;
+        let inner = Fields::read(item, format!("{}/{at}", f.pointer(NAME)))?;
         let tag = Tag { name: inner.required_text("name")?, value: inner.required_text("value")? };
         bytes += tag.name.len() + tag.value.len();
         if bytes > TAG_BYTES_MAX {
-            return Err(f.fail(NAME, format_args!("have more than {TAG_BYTES_MAX} bytes")));
+            return Err(f.malformed(NAME, format_args!("have more than {TAG_BYTES_MAX} bytes")));
         }
         read.push(tag);
     }

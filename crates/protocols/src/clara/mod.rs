@@ -61,18 +61,18 @@ mod tests;
 
 pub use action::Action;
 #[cfg(feature = "server")]
-pub use clerk::Board;
+pub use clerk::EventRecordWriter;
 pub use failure::Failure;
-pub use fault::Fault;
-pub use message::Message;
+pub use fault::OrderError;
+pub use message::IncomingMessage;
 pub use order::Order;
-pub use outgoing::Outgoing;
-pub use paging::{Cursor, Paging};
+pub use outgoing::OutgoingMessage;
+pub use paging::{Paging, ResultCursor};
 pub use process::{Dialect, Processes};
 #[cfg(feature = "server")]
 pub use settings::Settings;
 pub use strategy::Strategy;
-pub use topics::{Bridged, Topics};
+pub use topics::{BridgedTopics, Topics};
 
 use rialto_core::alias::Protocol;
 

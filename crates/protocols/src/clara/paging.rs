@@ -7,7 +7,7 @@ use super::{PAGE, PAGE_MAX};
 use crate::kit::base64url;
 use crate::kit::fields::Fields;
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
 
 /// The longest cursor that is read.
@@ -18,25 +18,25 @@ const MARK: &str = "must be a cursor or milliseconds since 1970";
 /// The position of a result among all others. Its text has the form that real compute units use, so
 /// their cursors are accepted as well as the hub's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cursor {
+pub struct ResultCursor {
     /// When the result was created.
     pub at: Timestamp,
     /// The sequence number. Only this decides the order.
-    pub place: u64,
+    pub ordinate: u64,
 }
 
 /// A limit of the requested range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum PageBound {
     /// The position of a result.
-    Cursor(Cursor),
+    Cursor(ResultCursor),
     /// A time.
     Time(Timestamp),
 }
 
 /// The sort order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
+pub enum SortOrder {
     /// Oldest first.
     #[default]
     Ascending,
@@ -48,27 +48,27 @@ pub enum Sort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
     /// Only results later than this.
-    pub from: Option<Mark>,
+    pub from: Option<PageBound>,
     /// No results later than this.
-    pub to: Option<Mark>,
+    pub to: Option<PageBound>,
     /// The sort order.
-    pub sort: Sort,
+    pub sort: SortOrder,
     /// The most results on the page.
     pub limit: usize,
 }
 
 impl Default for Paging {
     fn default() -> Self {
-        Self { from: None, to: None, sort: Sort::default(), limit: PAGE }
+        Self { from: None, to: None, sort: SortOrder::default(), limit: PAGE }
     }
 }
 
-impl Cursor {
+impl ResultCursor {
     /// Writes the cursor. The last two members are constant; they only complete the form.
     pub fn write(&self) -> String {
-        let text = Object::new()
-            .whole("timestamp", self.at.0)
-            .text("ordinate", &self.place.to_string())
+        let text = ObjectWriter::new()
+            .integer("timestamp", self.at.0)
+            .text("ordinate", &self.ordinate.to_string())
             .raw("cron", "null")
             .text("sort", "ASC");
         base64url::encode(text.finish().as_bytes())
@@ -78,26 +78,26 @@ impl Cursor {
     pub fn read(text: &str) -> Option<Self> {
         let bytes = (text.len() <= CURSOR_MAX).then(|| base64url::decode(text).ok()).flatten()?;
         let json = ijson::read(&bytes).ok()?;
-        let f = Fields::of(&json, "").ok()?;
+        let f = Fields::read(&json, "").ok()?;
         let at = f.integer("timestamp").ok()??;
         let place = number(f.text("ordinate").ok()??)?;
-        Some(Self { at: Timestamp(at), place })
+        Some(Self { at: Timestamp(at), ordinate: place })
     }
 }
 
-impl Mark {
+impl PageBound {
     fn read(text: &str) -> Option<Self> {
         let time = number(text).and_then(|millis| i64::try_from(millis).ok());
         match time {
             Some(millis) => Some(Self::Time(Timestamp(millis))),
-            None => Cursor::read(text).map(Self::Cursor),
+            None => ResultCursor::read(text).map(Self::Cursor),
         }
     }
 
     /// Whether a result is later than this mark.
-    fn is_before(self, result: Cursor) -> bool {
+    fn is_before(self, result: ResultCursor) -> bool {
         match self {
-            Self::Cursor(cursor) => cursor.place < result.place,
+            Self::Cursor(cursor) => cursor.ordinate < result.ordinate,
             Self::Time(time) => time < result.at,
         }
     }
@@ -109,13 +109,13 @@ impl Paging {
         let query = Query::read(raw)?;
         let mark = |name| match query.text(name).filter(|text| !text.is_empty()) {
             None => Ok(None),
-            Some(text) => Mark::read(text)
+            Some(text) => PageBound::read(text)
                 .map(Some)
                 .ok_or_else(|| Failure::bad_request(format!("{name} {MARK}"))),
         };
         let sort = match query.text("sort").filter(|text| !text.is_empty()) {
-            None | Some("ASC") => Sort::Ascending,
-            Some("DESC") => Sort::Descending,
+            None | Some("ASC") => SortOrder::Ascending,
+            Some("DESC") => SortOrder::Descending,
             Some(_) => return Err(Failure::bad_request("sort must be ASC or DESC")),
         };
         let limit = match query.text("limit") {
@@ -127,7 +127,7 @@ impl Paging {
     }
 
     /// Whether a result is in the requested range.
-    pub fn contains(&self, result: Cursor) -> bool {
+    pub fn contains(&self, result: ResultCursor) -> bool {
         self.from.is_none_or(|from| from.is_before(result))
             && self.to.is_none_or(|to| !to.is_before(result))
     }

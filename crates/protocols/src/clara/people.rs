@@ -12,7 +12,7 @@ use super::{ID, PROTOCOLS};
 use crate::kit::{base64url, confusables};
 
 /// The prefix of the id of a wallet without an agent. No agent may have such an id.
-pub const WALLET: &str = "wallet/";
+pub const WALLET_PREFIX: &str = "wallet/";
 
 /// The owner name of an address.
 pub fn owner_name(address: &str) -> String {
@@ -20,37 +20,37 @@ pub fn owner_name(address: &str) -> String {
 }
 
 /// The hub's id for a wallet that requests work without an agent.
-pub fn wallet(address: &str) -> String {
-    format!("{WALLET}{address}")
+pub fn wallet_name(address: &str) -> String {
+    format!("{WALLET_PREFIX}{address}")
 }
 
 /// The confusable forms of an agent's id. A wallet has none: its address cannot be chosen.
-pub fn looks(native: &str) -> Vec<String> {
-    match native.starts_with(WALLET) {
+pub fn id_skeletons(native: &str) -> Vec<String> {
+    match native.starts_with(WALLET_PREFIX) {
         true => Vec::new(),
-        false => confusables::of(native),
+        false => confusables::skeletons(native),
     }
 }
 
 /// The reserved prefix that an id imitates, judged by confusable characters.
-pub fn imitated(id: &str) -> Option<&'static str> {
-    let looks = confusables::of(id);
+pub fn imitated_prefix(id: &str) -> Option<&'static str> {
+    let looks = confusables::skeletons(id);
     let begins = |first: &&str| {
-        let begins = confusables::of(&format!("{first}/"));
+        let begins = confusables::skeletons(&format!("{first}/"));
         looks.iter().any(|look| begins.iter().any(|begins| look.starts_with(begins)))
     };
     PROTOCOLS.into_iter().chain(["wallet"]).find(begins)
 }
 
 /// A source of agents and owners: the committed state, or a step that is being decided.
-pub trait People {
+pub trait AgentLookup {
     fn agent(&self, id: AgentId) -> Option<&Agent>;
     fn owner(&self, id: OwnerId) -> Option<&Owner>;
     /// The name of a bridged agent in this market.
     fn alias(&self, id: AgentId) -> Option<&str>;
 }
 
-impl People for World {
+impl AgentLookup for World {
     fn agent(&self, id: AgentId) -> Option<&Agent> {
         World::agent(self, id).map(|agent| &**agent)
     }
@@ -60,11 +60,11 @@ impl People for World {
     }
 
     fn alias(&self, id: AgentId) -> Option<&str> {
-        self.name_of(id, ID)
+        self.alias_of(id, ID)
     }
 }
 
-impl People for Draft<'_> {
+impl AgentLookup for Draft<'_> {
     fn agent(&self, id: AgentId) -> Option<&Agent> {
         Draft::agent(self, id)
     }
@@ -74,28 +74,28 @@ impl People for Draft<'_> {
     }
 
     fn alias(&self, id: AgentId) -> Option<&str> {
-        self.world.name_of(id, ID)
+        self.world.alias_of(id, ID)
     }
 }
 
 /// The address of an agent: its owner's, or one that the hub made up, for which no key exists
 /// (docs/requirements.md, section 4).
-pub fn address(people: &impl People, id: AgentId) -> String {
+pub fn agent_address(people: &impl AgentLookup, id: AgentId) -> String {
     let Some(agent) = people.agent(id) else { return String::new() };
     if agent.home == ID {
         let owner = people.owner(agent.owner).map(|owner| owner.name.as_str());
         let own = owner.and_then(|name| name.strip_prefix(ID.as_str())?.strip_prefix(':'));
         return own.unwrap_or_default().to_owned();
     }
-    let name = format!("rialto:{}:{}", agent.home, agent.native);
+    let name = format!("rialto:{}:{}", agent.home, agent.native_id);
     base64url::encode(&Sha256::digest(name.as_bytes()))
 }
 
 /// An agent's id in the directory; `None` for a wallet.
-pub fn agent_id(people: &impl People, id: AgentId) -> Option<String> {
+pub fn agent_id(people: &impl AgentLookup, id: AgentId) -> Option<String> {
     let agent = people.agent(id)?;
     match agent.home == ID {
-        true => (!agent.native.starts_with(WALLET)).then(|| agent.native.clone()),
+        true => (!agent.native_id.starts_with(WALLET_PREFIX)).then(|| agent.native_id.clone()),
         false => people.alias(id).map(str::to_owned),
     }
 }

@@ -5,31 +5,32 @@ use rialto_core::time::Millis;
 use rialto_engine::Failure as EngineFailure;
 use serde::{Deserialize, Serialize};
 
-use super::deed::NoPlan;
-use super::fault::Fault;
-use super::order::{LoadNext, Order, Trace};
+use super::deed::PlanError;
+use super::fault::OrderError;
+use super::order::{LoadNext, Order, TaskTrace};
 use super::{board, reading, result};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::ijson;
-use rialto_core::market::Posting;
+use rialto_core::market::MarketRecord;
 
 /// The most bytes of data in an answer that is stored.
-pub const KEPT_MAX: usize = 1 << 10;
+pub const STORED_ANSWER_MAX: usize = 1 << 10;
 /// How long a private answer can be computed again. A result can be fetched by anyone who knows its
 /// message's id, who must not be able to follow an agent's inbox that way for ever.
 const PRIVATE_FOR: Millis = Millis::hours(24);
 
 /// A query, its sender, and the number of the message that answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct StoredQuery {
     pub from: String,
     pub number: u64,
-    pub ask: Ask,
+    #[serde(rename = "ask")]
+    pub query: ReadQuery,
 }
 
 /// A read-only order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
+pub enum ReadQuery {
     Agents {
         after: u64,
     },
@@ -53,7 +54,7 @@ pub enum Ask {
     },
 }
 
-impl Ask {
+impl ReadQuery {
     /// The query of an order, if its answer may be long and it has no other effect. `after` is the
     /// cursor of a list.
     pub fn of(order: &Order<'_>, after: u64) -> Option<Self> {
@@ -67,7 +68,7 @@ impl Ask {
             Order::LoadNext(LoadNext::Query { agent_id }) => {
                 Self::Query { agent_id: (*agent_id).to_owned() }
             }
-            Order::Trace(Trace { task_id, agent_id }) => Self::Trace {
+            Order::Trace(TaskTrace { task_id, agent_id }) => Self::Trace {
                 task_id: (*task_id).to_owned(),
                 agent_id: agent_id.map(str::to_owned),
             },
@@ -84,7 +85,7 @@ impl Ask {
             Self::Task { agent_id } => Order::LoadNext(LoadNext::Task { agent_id }),
             Self::Query { agent_id } => Order::LoadNext(LoadNext::Query { agent_id }),
             Self::Trace { task_id, agent_id } => {
-                Order::Trace(Trace { task_id, agent_id: agent_id.as_deref() })
+                Order::Trace(TaskTrace { task_id, agent_id: agent_id.as_deref() })
             }
         }
     }
@@ -110,27 +111,32 @@ impl Ask {
 }
 
 /// The result of a market record: its text, preceded by the answer if that was not stored.
-pub async fn answered(floor: &Floor, posting: Posting) -> Result<String, EngineFailure> {
-    let Some(question) = &posting.question else { return Ok(posting.text) };
-    let Ok(question) = serde_json::from_str::<Question>(question) else {
+pub async fn complete_result(
+    floor: &HubContext,
+    posting: MarketRecord,
+) -> Result<String, EngineFailure> {
+    let Some(question) = &posting.query else { return Ok(posting.text) };
+    let Ok(question) = serde_json::from_str::<StoredQuery>(question) else {
         tracing::error!(posting = %posting.id, "stored query cannot be read");
         return Err(EngineFailure::Fault);
     };
-    let Question { from, number, ask } = question;
+    let StoredQuery { from, number, query: ask } = question;
     if !ask.is_public() && floor.engine.now() >= posting.at.plus(PRIVATE_FOR) {
-        return Ok(result::error(&Fault::NotKept.to_string()));
+        return Ok(result::write_error_result(&OrderError::AnswerExpired.to_string()));
     }
     let message = match &ask {
-        Ask::Dispatched => Some(board::dispatched(floor, &from)),
-        ask => match reading::answer(floor, &from, ask.order(), ask.after()).await {
+        ReadQuery::Dispatched => Some(board::list_undispatched_tasks(floor, &from)),
+        ask => match reading::answer_read_order(floor, &from, ask.order(), ask.after()).await {
             Ok(message) => message,
-            Err(NoPlan::Fault(fault)) => return Ok(result::error(&fault.to_string())),
-            Err(NoPlan::Failed(failure)) => return Err(failure),
+            Err(PlanError::Order(fault)) => {
+                return Ok(result::write_error_result(&fault.to_string()));
+            }
+            Err(PlanError::Engine(failure)) => return Err(failure),
         },
     };
     let first = message.map(|message| message.write(number));
     let rest = ijson::read(posting.text.as_bytes()).ok();
-    let rest = rest.iter().flat_map(result::messages).map(ijson::Json::raw);
+    let rest = rest.iter().flat_map(result::result_messages).map(ijson::Json::raw);
     let all: Vec<&str> = first.as_deref().into_iter().chain(rest).collect();
-    Ok(result::sent(&all))
+    Ok(result::write_result(&all))
 }

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State};
-use rialto_core::market::Deed;
+use rialto_core::market::MarketOrder;
 use rialto_core::money::Credits;
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 
-use super::clerk::Reply;
-use super::deed::{NoPlan, Plan, own};
-use super::fault::Fault;
-use super::message::Message;
-use super::order::{LoadNext, Order, Trace};
-use super::outgoing::Outgoing;
+use super::clerk::OrderReply;
+use super::deed::{OrderPlan, PlanError, own_agent};
+use super::fault::OrderError;
+use super::message::IncomingMessage;
+use super::order::{LoadNext, Order, TaskTrace};
+use super::outgoing::OutgoingMessage;
 use super::people;
-use super::question::Ask;
+use super::question::ReadQuery;
 use super::{Dialect, board, task};
-use crate::adapter::fidelity::{self, Eyes, Members};
-use crate::adapter::{Floor, shown_jobs};
-use crate::kit::object::Object;
+use crate::adapter::fidelity::{self, Members, Viewer};
+use crate::adapter::{HubContext, shown_jobs};
+use crate::kit::object::ObjectWriter;
 
 /// The most agents of one sender for which a trace is looked up, unless the order names one.
 const READERS_MAX: usize = 64;
@@ -29,12 +29,12 @@ const READERS_MAX: usize = 64;
 const PAGE: usize = 64;
 
 /// The plan for a read-only order.
-pub async fn plan(
-    floor: &Floor,
-    message: &Message<'_>,
+pub async fn plan_read_order(
+    floor: &HubContext,
+    message: &IncomingMessage<'_>,
     order: Order<'_>,
     dialect: Dialect,
-) -> Result<Plan, NoPlan> {
+) -> Result<OrderPlan, PlanError> {
     let after = match order {
         // A dry-run only claims its sender, so it reads nothing private (R74).
         Order::LoadNext(LoadNext::Result { agent_id }) if message.signed => {
@@ -48,38 +48,40 @@ pub async fn plan(
 
 /// The message that answers a read-only order from the current state. `after` is the cursor of a
 /// list.
-pub async fn answer(
-    floor: &Floor,
+pub async fn answer_read_order(
+    floor: &HubContext,
     from: &str,
     order: Order<'_>,
     after: u64,
-) -> Result<Option<Outgoing>, NoPlan> {
+) -> Result<Option<OutgoingMessage>, PlanError> {
     match planned(floor, (from, true), order, after).await? {
-        (_, Reply::Known { messages, .. }) => Ok(messages.into_iter().next()),
+        (_, OrderReply::Answer { messages, .. }) => Ok(messages.into_iter().next()),
         _ => Ok(None),
     }
 }
 
 async fn planned(
-    floor: &Floor,
+    floor: &HubContext,
     (from, signed): (&str, bool),
     order: Order<'_>,
     after: u64,
-) -> Result<Plan, NoPlan> {
-    let ask = Ask::of(&order, after);
-    let said = |messages: Vec<Outgoing>, shown| {
-        (Deed::Nothing, Reply::Known { messages, shown, ask: ask.clone() })
+) -> Result<OrderPlan, PlanError> {
+    let ask = ReadQuery::of(&order, after);
+    let said = |messages: Vec<OutgoingMessage>, shown| {
+        (MarketOrder::RecordOnly, OrderReply::Answer { messages, shown, ask: ask.clone() })
     };
     Ok(match order {
-        Order::ListAgents => said(vec![board::agents(floor, from, after).await?], true),
-        Order::TasksQueue => said(vec![board::queue(floor, from, after)], true),
+        Order::ListAgents => said(vec![board::list_agents(floor, from, after).await?], true),
+        Order::TasksQueue => said(vec![board::list_queued_tasks(floor, from, after)], true),
         Order::Dashboard => said(vec![board::dashboard(floor, from, after).await?], true),
         // A dry-run only claims its sender, so it reads nothing private (R74).
-        Order::LoadNext(_) | Order::Claim if !signed => {
-            return Err(Fault::SignToRead.into());
+        Order::LoadNext(_) | Order::Withdraw if !signed => {
+            return Err(OrderError::SignToRead.into());
         }
-        Order::Balance => said(vec![Outgoing::balance(from, balance(floor, from))], false),
-        Order::Claim => said(vec![Outgoing::claim_failed(from, balance(floor, from))], false),
+        Order::Balance => said(vec![OutgoingMessage::balance(from, balance(floor, from))], false),
+        Order::Withdraw => {
+            said(vec![OutgoingMessage::claim_failed(from, balance(floor, from))], false)
+        }
         Order::LoadNext(LoadNext::Task { agent_id }) => {
             said(next_task(floor, from, agent_id).await?.into_iter().collect(), false)
         }
@@ -92,67 +94,77 @@ async fn planned(
 }
 
 /// The cursor of a list.
-fn cursor(message: &Message<'_>) -> Result<u64, Fault> {
-    message.tag("Cursor").map_or(Ok(0), |text| text.parse().map_err(|_| Fault::BadCursor))
+fn cursor(message: &IncomingMessage<'_>) -> Result<u64, OrderError> {
+    message.tag("Cursor").map_or(Ok(0), |text| text.parse().map_err(|_| OrderError::BadCursor))
 }
 
-fn balance(floor: &Floor, address: &str) -> Credits {
+fn balance(floor: &HubContext, address: &str) -> Credits {
     floor
         .engine
-        .look(|world| {
-            let owner = world.owner_named(&people::owner_name(address))?;
+        .with_world(|world| {
+            let owner = world.owner_by_name(&people::owner_name(address))?;
             world.owner(owner).map(|owner| owner.available)
         })
         .unwrap_or(Credits::ZERO)
 }
 
 /// The oldest task of an inbox. It stays there.
-async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
-    let agent = floor.engine.look(|world| own(world, from, agent_id))?;
-    let oldest = floor.engine.look(|world| {
+async fn next_task(
+    floor: &HubContext,
+    from: &str,
+    agent_id: &str,
+) -> Result<Option<OutgoingMessage>, OrderError> {
+    let agent = floor.engine.with_world(|world| own_agent(world, from, agent_id))?;
+    let oldest = floor.engine.with_world(|world| {
         let held = |job: &&Arc<Job>| matches!(job.state, State::Assigned | State::Running);
-        world.work_of(agent).find(held).cloned()
+        world.assigned_jobs(agent).find(held).cloned()
     });
     shown_jobs::note_fetch(floor, agent, &oldest).await;
     let told = |job: Arc<Job>| {
-        floor.engine.look(|world| Outgoing::next_task(from, &task::task(world, &job, true)))
+        floor.engine.with_world(|world| {
+            OutgoingMessage::next_task(from, &task::task_record(world, &job, true))
+        })
     };
     Ok(oldest.map(told))
 }
 
 /// The oldest auction to which the agent was invited and has not responded.
-async fn next_query(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
-    let agent = floor.engine.look(|world| own(world, from, agent_id))?;
+async fn next_query(
+    floor: &HubContext,
+    from: &str,
+    agent_id: &str,
+) -> Result<Option<OutgoingMessage>, OrderError> {
+    let agent = floor.engine.with_world(|world| own_agent(world, from, agent_id))?;
     shown_jobs::note_fetch(floor, agent, []).await;
-    Ok(floor.engine.look(|world| {
+    Ok(floor.engine.with_world(|world| {
         let open = world.live_jobs().filter(|job| is_asked(job, agent));
         let oldest = open.min_by_key(|job| job.id);
         let query = oldest.and_then(|job| {
             let rialto_core::job::Selection::Auction { closes } = job.selection else {
                 return None;
             };
-            task::query(world, job, agent, closes)
+            task::task_query(world, job, agent, closes)
         });
-        query.map(|query| Outgoing::next_query(from, &query))
+        query.map(|query| OutgoingMessage::next_query(from, &query))
     }))
 }
 
 fn is_asked(job: &Job, agent: AgentId) -> bool {
     let answered = job.declined.contains(&agent) || job.offers.iter().any(|one| one.by == agent);
-    job.state == State::Negotiating && job.asked.contains(&agent) && !answered
+    job.state == State::Negotiating && job.invited.contains(&agent) && !answered
 }
 
 /// The oldest unread result for the sender.
 async fn next_result(
-    floor: &Floor,
+    floor: &HubContext,
     from: &str,
     named: Option<&str>,
     dialect: Dialect,
-) -> Result<Plan, NoPlan> {
+) -> Result<OrderPlan, PlanError> {
     let readers: Vec<AgentId> = match named {
-        Some(agent_id) => vec![floor.engine.look(|world| own(world, from, agent_id))?],
-        None => floor.engine.look(|world| {
-            let owner = world.owner_named(&people::owner_name(from));
+        Some(agent_id) => vec![floor.engine.with_world(|world| own_agent(world, from, agent_id))?],
+        None => floor.engine.with_world(|world| {
+            let owner = world.owner_by_name(&people::owner_name(from));
             owner.map(|owner| world.agents_of(owner).collect()).unwrap_or_default()
         }),
     };
@@ -167,30 +179,34 @@ async fn next_result(
         }
     }
     let Some((notice, job, reader)) = oldest else {
-        return Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false, ask: None }));
+        return Ok((
+            MarketOrder::RecordOnly,
+            OrderReply::Answer { messages: Vec::new(), shown: false, ask: None },
+        ));
     };
-    let message = floor.engine.look(|world| {
-        let (done, asked) = (task::done(world, &job)?, task::task(world, &job, false));
-        Some(Outgoing::next_result(dialect, from, &done, &asked))
+    let message = floor.engine.with_world(|world| {
+        let (done, asked) =
+            (task::task_result(world, &job)?, task::task_record(world, &job, false));
+        Some(OutgoingMessage::next_result(dialect, from, &done, &asked))
     });
     let messages = message.into_iter().collect();
-    let deed = Deed::Read { agent: reader, up_to: notice.position };
-    Ok((deed, Reply::Known { messages, shown: false, ask: None }))
+    let deed = MarketOrder::Read { agent: reader, up_to: notice.position };
+    Ok((deed, OrderReply::Answer { messages, shown: false, ask: None }))
 }
 
 /// The first result in an inbox after the read position.
 async fn unread(
-    floor: &Floor,
+    floor: &HubContext,
     reader: AgentId,
 ) -> Result<Option<(Notice, Arc<Job>)>, EngineFailure> {
-    let mut after = floor.engine.look(|world| world.mailbox(reader).acked);
+    let mut after = floor.engine.with_world(|world| world.inbox(reader).acked);
     loop {
-        let page = floor.engine.notices_of(reader, after, PAGE).await?;
+        let page = floor.engine.load_notices(reader, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(None) };
         after = last.position;
         for notice in page {
-            let News::Ended { job } = notice.news else { continue };
-            let done = floor.engine.job(job).await?;
+            let NoticeKind::Ended { job } = notice.news else { continue };
+            let done = floor.engine.load_job(job).await?;
             if let Some(job) = done.filter(|job| job.state == State::Completed) {
                 return Ok(Some((notice, job)));
             }
@@ -199,34 +215,42 @@ async fn unread(
 }
 
 /// The trace of a task from request to payment, for its parties (B18).
-async fn trace(floor: &Floor, from: &str, order: &Trace<'_>) -> Result<Outgoing, NoPlan> {
-    let readers: Vec<AgentId> = floor.engine.look(|world| {
-        let owner = world.owner_named(&people::owner_name(from));
+async fn trace(
+    floor: &HubContext,
+    from: &str,
+    order: &TaskTrace<'_>,
+) -> Result<OutgoingMessage, PlanError> {
+    let readers: Vec<AgentId> = floor.engine.with_world(|world| {
+        let owner = world.owner_by_name(&people::owner_name(from));
         let own = |agent: &AgentId| order.agent_id.is_none_or(|id| is_called(world, *agent, id));
         let all = owner.into_iter().flat_map(|owner| world.agents_of(owner));
         all.filter(own).take(READERS_MAX).collect()
     });
     for reader in readers {
-        let job = super::deed::meant(floor, reader, order.task_id).await?;
-        let eyes = job.as_deref().and_then(|job| match job.asked_by(reader) {
-            true => Some(Eyes::Requester),
-            false => (job.worker() == Some(reader)).then_some(Eyes::Worker),
+        let job = super::deed::find_task_job(floor, reader, order.task_id).await?;
+        let eyes = job.as_deref().and_then(|job| match job.is_requested_by(reader) {
+            true => Some(Viewer::Requester),
+            false => (job.worker() == Some(reader)).then_some(Viewer::Worker),
         });
         if let (Some(job), Some(eyes)) = (job, eyes) {
             let trace = fidelity::trace(floor, &job, eyes).await?;
             let trace = serde_json::to_string(&trace).unwrap_or_default();
-            return Ok(Outgoing::trace(from, order.task_id, traced(order.task_id, &job, &trace)));
+            return Ok(OutgoingMessage::trace(
+                from,
+                order.task_id,
+                traced(order.task_id, &job, &trace),
+            ));
         }
     }
-    Err(Fault::NotAssigned.into())
+    Err(OrderError::NotAssigned.into())
 }
 
 /// A trace, with ids and times in this market's format.
 fn traced(task_id: &str, job: &Job, trace: &str) -> String {
-    let own = Object::new()
+    let own = ObjectWriter::new()
         .text("id", task_id)
-        .whole("openedAt", job.opened_at.0)
-        .maybe_whole("endedAt", job.ended_at.map(|at| at.0));
+        .integer("openedAt", job.opened_at.0)
+        .maybe_integer("endedAt", job.ended_at.map(|at| at.0));
     let members = Members::read(trace).map(|Members(members)| members).unwrap_or_default();
     members.iter().fold(own, |all, (name, value)| all.raw(name, value.get())).finish()
 }

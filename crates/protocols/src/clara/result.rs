@@ -2,55 +2,55 @@
 
 use serde::Deserialize;
 
-use super::paging::Cursor;
-use crate::kit::ijson::{Json, Kind};
-use crate::kit::object::Object;
+use super::paging::ResultCursor;
+use crate::kit::ijson::{Json, JsonValue};
+use crate::kit::object::ObjectWriter;
 
 /// The members of a result that are constant here.
 const OUTPUT: &str = r#"{"data":"","prompt":"","print":false}"#;
 
 /// Writes the result of a successful message from the messages that the market sent; see
 /// [`super::Outgoing::write`].
-pub fn sent(messages: &[impl AsRef<str>]) -> String {
+pub fn write_result(messages: &[impl AsRef<str>]) -> String {
     let messages: Vec<&str> = messages.iter().map(AsRef::as_ref).collect();
-    Object::new()
+    ObjectWriter::new()
         .raw("Messages", &format!("[{}]", messages.join(",")))
         .raw("Assignments", "[]")
         .raw("Spawns", "[]")
         .raw("Output", OUTPUT)
-        .whole("GasUsed", 0)
+        .integer("GasUsed", 0)
         .finish()
 }
 
 /// Writes the result of a message that had no effect. The text is that of a [`super::Fault`].
-pub fn error(text: &str) -> String {
-    Object::new()
+pub fn write_error_result(text: &str) -> String {
+    ObjectWriter::new()
         .text("Error", text)
         .raw("Messages", "[]")
         .raw("Assignments", "[]")
         .raw("Spawns", "[]")
-        .whole("GasUsed", 0)
+        .integer("GasUsed", 0)
         .finish()
 }
 
 /// The messages in an encoded result.
-pub fn messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
-    match result.get("Messages").map(Json::kind) {
-        Some(Kind::List(items)) => items,
+pub fn result_messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
+    match result.get("Messages").map(Json::value) {
+        Some(JsonValue::Array(items)) => items,
         _ => &[],
     }
 }
 
 /// Writes a page of results, each with its cursor.
-pub fn page(results: &[(impl AsRef<str>, Cursor)], more: bool) -> String {
+pub fn write_page(results: &[(impl AsRef<str>, ResultCursor)], more: bool) -> String {
     let edges: Vec<String> = results
         .iter()
         .map(|(node, cursor)| {
-            Object::new().raw("node", node.as_ref()).text("cursor", &cursor.write()).finish()
+            ObjectWriter::new().raw("node", node.as_ref()).text("cursor", &cursor.write()).finish()
         })
         .collect();
-    Object::new()
-        .raw("pageInfo", &Object::new().flag("hasNextPage", more).finish())
+    ObjectWriter::new()
+        .raw("pageInfo", &ObjectWriter::new().flag("hasNextPage", more).finish())
         .raw("edges", &format!("[{}]", edges.join(",")))
         .finish()
 }
@@ -58,10 +58,10 @@ pub fn page(results: &[(impl AsRef<str>, Cursor)], more: bool) -> String {
 /// A result as a client reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Evaluated {
+pub struct MessageResult {
     /// The messages that the market sent; the reply to the sender is first (D24).
     #[serde(default)]
-    pub messages: Vec<Sent>,
+    pub messages: Vec<MarketMessage>,
     /// Why the message had no effect.
     pub error: Option<String>,
 }
@@ -69,7 +69,7 @@ pub struct Evaluated {
 /// A message of the market as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Sent {
+pub struct MarketMessage {
     /// The recipient's address.
     pub target: String,
     /// Its number, padded with zeros.
@@ -78,12 +78,12 @@ pub struct Sent {
     /// Its data.
     pub data: Option<String>,
     /// Its tags, in order.
-    pub tags: Vec<Pair>,
+    pub tags: Vec<OwnedTag>,
 }
 
 /// A tag as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Pair {
+pub struct OwnedTag {
     /// Its name.
     pub name: String,
     /// Its value.
@@ -93,11 +93,11 @@ pub struct Pair {
 /// A page of results as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Page {
+pub struct ResultPage {
     /// Whether there is a next page.
     pub page_info: PageInfo,
     /// The results.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<ResultEdge>,
 }
 
 /// Information about a page.
@@ -110,9 +110,9 @@ pub struct PageInfo {
 
 /// A result on a page.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Edge {
+pub struct ResultEdge {
     /// The result.
-    pub node: Evaluated,
+    pub node: MessageResult,
     /// Its cursor, to be sent back unchanged.
     pub cursor: String,
 }
@@ -120,25 +120,25 @@ pub struct Edge {
 /// An answer that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer cannot be read: {0}")]
-pub struct Unreadable(#[from] serde_json::Error);
+pub struct ResultReadError(#[from] serde_json::Error);
 
-impl Sent {
+impl MarketMessage {
     /// The first tag of that name.
     pub fn tag(&self, name: &str) -> Option<&str> {
         self.tags.iter().find(|tag| tag.name == name).map(|tag| tag.value.as_str())
     }
 }
 
-impl Evaluated {
+impl MessageResult {
     /// Reads a result.
-    pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
+    pub fn read(body: &[u8]) -> Result<Self, ResultReadError> {
         Ok(serde_json::from_slice(body)?)
     }
 }
 
-impl Page {
+impl ResultPage {
     /// Reads a page.
-    pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
+    pub fn read(body: &[u8]) -> Result<Self, ResultReadError> {
         Ok(serde_json::from_slice(body)?)
     }
 }

@@ -3,8 +3,8 @@
 use rialto_core::time::Millis;
 
 use super::process::Processes;
-use super::topics::{Bridged, Topics};
-use crate::kit::ans104::Id;
+use super::topics::{BridgedTopics, Topics};
+use crate::kit::ans104::ItemId;
 use rialto_engine::secret::HubSecret;
 
 /// The protocol's settings.
@@ -15,7 +15,7 @@ pub struct Settings {
     /// The topics that agents may register for.
     pub topics: Topics,
     /// Which skills of other protocols have a topic here.
-    pub bridged: Bridged,
+    pub bridged: BridgedTopics,
     /// Whether a task without a suitable agent is queued instead of refused (R36).
     pub queue_unmatched: bool,
     /// Whether fees and rewards move credits (R80).
@@ -32,11 +32,11 @@ impl Settings {
     /// The default settings of a hub. The process id is derived from the hub's secret, so it is
     /// unique to the hub and stays the same across restarts.
     pub fn of(secret: &HubSecret) -> Self {
-        let spec = Id(secret.derive("rialto clara process v1", "hub"));
+        let spec = ItemId(secret.derive("rialto clara process v1", "hub"));
         Self {
             processes: Processes { spec, deployed: None },
             topics: Topics::default(),
-            bridged: Bridged::default(),
+            bridged: BridgedTopics::default(),
             queue_unmatched: false,
             payments: true,
             task_ttl: Millis::hours(7 * 24),
@@ -64,13 +64,13 @@ mod tests {
 
     #[test]
     fn the_published_process_id_is_understood_and_moves_no_money() {
-        let published = Id::read(PROCESS).expect("an id");
+        let published = ItemId::read(PROCESS).expect("an id");
         let usual = process(1);
         assert_eq!(usual.dialect(published), Some(Dialect::Spec));
-        assert!(usual.may_pay(usual.spec) && !usual.may_pay(published));
+        assert!(usual.may_move_money(usual.spec) && !usual.may_move_money(published));
         // Unless the operator assigned the published process to this hub.
         let chosen = Processes { spec: published, deployed: None };
-        assert!(chosen.may_pay(published));
+        assert!(chosen.may_move_money(published));
         assert_eq!(chosen.dialect(usual.spec), None);
     }
 }

@@ -7,59 +7,61 @@ use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
-use super::layout::{ASSIGNMENT, REGISTER_TASK, SEND_RESULT, TASK_RESULT, Tags};
-use super::message::{self, Message};
+use super::layout::{ASSIGNMENT, REGISTER_TASK, SEND_RESULT, TASK_RESULT, TagParts};
+use super::message::{self, IncomingMessage};
 use super::order::{Order, RegisterTask};
-use super::outgoing::Outgoing;
+use super::outgoing::OutgoingMessage;
 use super::people;
-use super::record::Task;
+use super::record::TaskRecord;
 use super::strategy::Strategy;
-use super::task::{self, Meta};
+use super::task::{self, TaskMeta};
 use super::topics::Topics;
 use super::{Dialect, ID, PROCESS, PROTOCOL, deed, evidence, price, word};
-use crate::adapter::Floor;
-use crate::adapter::fidelity::{Field, Finding, Part, Shown, Side, Sides, Wanted, fields};
-use crate::kit::ans104::{Id, Item};
+use crate::adapter::HubContext;
+use crate::adapter::fidelity::{
+    Field, FieldMap, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob, read_fields,
+};
+use crate::kit::ans104::{Item, ItemId};
 use crate::kit::base64url;
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::raw_json;
 
 /// Placeholder for an id that only the hub can assign.
 const BY_HUB: &str = "(named by the hub)";
 
 /// The field map of this protocol.
-pub struct ClaraSides;
+pub struct ClaraFieldMap;
 
-impl Sides for ClaraSides {
-    fn asked(&self, shown: Shown<'_>) -> Side {
-        let signed = evidence::item(shown.job).and_then(|bytes| of_item(&bytes));
+impl FieldMap for ClaraFieldMap {
+    fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
+        let signed = evidence::signed_item(shown.job).and_then(|bytes| of_item(&bytes));
         signed.unwrap_or_else(|| bare(shown))
     }
 
     /// The assignment, with the payload as its agent loads it. The directory shows the payload only
     /// if the task was registered here (R20).
-    fn given(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
+    fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
         let worker = job.worker()?;
-        let message = floor.engine.look(|world| {
-            let shown = task::task(world, job, true);
-            let to = people::address(world, worker);
-            Outgoing::assignment(task::dialect(job), &to, &shown, 1)
+        let message = floor.engine.with_world(|world| {
+            let shown = task::task_record(world, job, true);
+            let to = people::agent_address(world, worker);
+            OutgoingMessage::assignment(task::dialect(job), &to, &shown, 1)
         });
         Some(sent(&message, ASSIGNMENT))
     }
 
-    fn made(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
-        let report = job.report.as_ref()?;
-        let agent_id = floor.engine.look(|world| people::agent_id(world, job.worker()?))?;
+    fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
+        let report = job.result.as_ref()?;
+        let agent_id = floor.engine.with_world(|world| people::agent_id(world, job.worker()?))?;
         let (action, data) = match (report.ok, report.cause) {
             (true, _) => ("Send-Result", report.output.as_deref().unwrap_or("{}")),
             (false, Some(Cause::Policy)) => ("Decline-Task", ""),
             _ => return None,
         };
-        let id = task::id(job);
+        let id = task::task_id(job);
         let tags = [
             ("Action", action),
             ("Protocol", PROTOCOL),
@@ -69,44 +71,54 @@ impl Sides for ClaraSides {
         Some(written(&[], &tags, data, SEND_RESULT))
     }
 
-    fn told(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
-        let message = floor.engine.look(|world| {
-            let to = task::requester(world, job);
-            word::ended(world, job, &to)
+    fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
+        let message = floor.engine.with_world(|world| {
+            let to = task::requester_address(world, job);
+            word::end_message(world, job, &to)
         })?;
         Some(sent(&message, TASK_RESULT))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
-        of_item(&evidence::item(job)?)?.extras()
+        of_item(&evidence::signed_item(job)?)?.extras()
     }
 
     fn evidence(&self, job: &Job) -> Option<String> {
-        evidence::item(job).map(|bytes| base64url::encode(&bytes))
+        evidence::signed_item(job).map(|bytes| base64url::encode(&bytes))
     }
 
-    fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a> {
-        Box::pin(deed::meant(floor, by, id))
+    fn find_job<'a>(
+        &'a self,
+        floor: &'a HubContext,
+        by: AgentId,
+        id: &'a str,
+    ) -> FindJobFuture<'a> {
+        Box::pin(deed::find_task_job(floor, by, id))
     }
 
-    fn read(&self, bytes: &[u8], _: Timestamp) -> Result<(Side, Wanted), String> {
+    fn read_request(
+        &self,
+        bytes: &[u8],
+        _: Timestamp,
+    ) -> Result<(MessageView, NeutralRequest), String> {
         if let Ok(item) = Item::read(bytes) {
-            let message = Message::of(&item).map_err(|bad| bad.text.into_owned())?;
+            let message = IncomingMessage::of(&item).map_err(|bad| bad.text.into_owned())?;
             return read(&message);
         }
-        let json = message::parse(bytes).map_err(|bad| bad.text.into_owned())?;
-        let target = json.get("Target").and_then(|target| match target.kind() {
-            ijson::Kind::Text(text) => Id::read(text),
+        let json = message::read_dry_run(bytes).map_err(|bad| bad.text.into_owned())?;
+        let target = json.get("Target").and_then(|target| match target.value() {
+            ijson::JsonValue::String(text) => ItemId::read(text),
             _ => None,
         });
-        let process = target.or_else(|| Id::read(PROCESS)).unwrap_or(Id([0; 32]));
-        let message = Message::dry_run(&json, process).map_err(|bad| bad.text.into_owned())?;
+        let process = target.or_else(|| ItemId::read(PROCESS)).unwrap_or(ItemId([0; 32]));
+        let message =
+            IncomingMessage::dry_run(&json, process).map_err(|bad| bad.text.into_owned())?;
         read(&message)
     }
 
-    fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side {
-        let task = Task {
+    fn write_request(&self, wanted: &NeutralRequest, at: Timestamp) -> MessageView {
+        let task = TaskRecord {
             id: BY_HUB.into(),
             agent_id: None,
             requester: BY_HUB.into(),
@@ -116,24 +128,24 @@ impl Sides for ClaraSides {
             payload: Some(&wanted.input),
             timestamp: at,
             block: 0,
-            topic: task::topic(&wanted.skill).into(),
+            topic: task::topic_of_skill(&wanted.skill).into(),
             context_id: BY_HUB.into(),
             requester_id: Some(BY_HUB.into()),
         };
-        sent(&Outgoing::assignment(Dialect::Spec, BY_HUB, &task, 1), ASSIGNMENT)
+        sent(&OutgoingMessage::assignment(Dialect::Spec, BY_HUB, &task, 1), ASSIGNMENT)
     }
 }
 
 /// Reads a request that has not been submitted.
-fn read(message: &Message<'_>) -> Result<(Side, Wanted), String> {
+fn read(message: &IncomingMessage<'_>) -> Result<(MessageView, NeutralRequest), String> {
     let order = Order::read(message, &Topics::default(), Dialect::Deployed);
     let Order::RegisterTask(order) = order.map_err(|fault| fault.to_string())? else {
         return Err("only Register-Task can be converted".to_owned());
     };
     let side = posted(message);
     let RegisterTask { topic, reward, capability, payload, .. } = order;
-    let wanted = Wanted {
-        skill: capability.map_or_else(|| task::skill(topic), str::to_owned),
+    let wanted = NeutralRequest {
+        skill: capability.map_or_else(|| task::skill_of_topic(topic), str::to_owned),
         input: payload.to_owned(),
         budget: Some(reward),
         deadline: None,
@@ -142,13 +154,13 @@ fn read(message: &Message<'_>) -> Result<(Side, Wanted), String> {
     Ok((side, wanted))
 }
 
-fn of_item(bytes: &[u8]) -> Option<Side> {
+fn of_item(bytes: &[u8]) -> Option<MessageView> {
     let item = Item::read(bytes).ok()?;
-    Message::of(&item).ok().map(|message| posted(&message))
+    IncomingMessage::of(&item).ok().map(|message| posted(&message))
 }
 
 /// A message to the market.
-fn posted(message: &Message<'_>) -> Side {
+fn posted(message: &IncomingMessage<'_>) -> MessageView {
     let around = [("Id", &*message.id), ("Owner", &*message.from)];
     let around: Vec<_> = around.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     let tags: Vec<_> = message.tags.iter().map(|tag| (tag.name, tag.value)).collect();
@@ -156,17 +168,17 @@ fn posted(message: &Message<'_>) -> Side {
 }
 
 /// The fields of a task that has no stored item.
-fn bare(shown: Shown<'_>) -> Side {
-    let Shown { floor, job, .. } = shown;
-    let meta = Meta::of(job).unwrap_or_default();
-    let owner = floor.engine.look(|world| task::requester(world, job));
+fn bare(shown: TracedJob<'_>) -> MessageView {
+    let TracedJob { floor, job, .. } = shown;
+    let meta = TaskMeta::of(job).unwrap_or_default();
+    let owner = floor.engine.with_world(|world| task::requester_address(world, job));
     let target = match (&job.requester, job.selection) {
         (Requester::Agent(_), Selection::Direct(agent)) => {
-            floor.engine.look(|world: &World| people::agent_id(world, agent))
+            floor.engine.with_world(|world: &World| people::agent_id(world, agent))
         }
         _ => None,
     };
-    let reward = price::text(job.budget);
+    let reward = price::format_price(job.budget);
     let optional = [
         ("RedStone-Agent-Id", meta.requester_id.as_deref()),
         ("Context-Id", meta.context_id.as_deref()),
@@ -181,28 +193,33 @@ fn bare(shown: Shown<'_>) -> Side {
     ];
     let given = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let tags: Vec<_> = known.into_iter().chain(given).collect();
-    let id = task::id(job);
+    let id = task::task_id(job);
     written(&[("Id", &id), ("Owner", &owner)], &tags, &job.input, REGISTER_TASK)
 }
 
 /// A message of the market, without its number.
-fn sent(message: &Outgoing, layout: Tags) -> Side {
+fn sent(message: &OutgoingMessage, layout: TagParts) -> MessageView {
     let tags: Vec<_> = message.tags.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let data = message.data.as_deref().unwrap_or_default();
     written(&[("Target", &message.target)], &tags, data, layout)
 }
 
 /// A message of tags and data, and its fields. Where the data is a record, its members are fields.
-fn written(around: &[(&str, &str)], tags: &[(&str, &str)], data: &str, layout: Tags) -> Side {
+fn written(
+    around: &[(&str, &str)],
+    tags: &[(&str, &str)],
+    data: &str,
+    layout: TagParts,
+) -> MessageView {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let tag = |(name, value): &(&str, &str)| Field {
         name: (*name).to_owned(),
-        part: layout.tag(name),
+        part: layout.part_of_tag(name),
         value: quoted(value),
     };
     let head = |(name, value): &(&str, &str)| Field {
         name: format!("/{name}"),
-        part: layout.tag(&format!("/{name}")),
+        part: layout.part_of_tag(&format!("/{name}")),
         value: quoted(value),
     };
     let mut found: Vec<Field> = around.iter().map(head).chain(tags.iter().map(tag)).collect();
@@ -212,15 +229,15 @@ fn written(around: &[(&str, &str)], tags: &[(&str, &str)], data: &str, layout: T
     found.retain(|field| named.insert(field.name.clone()));
     let pairs: Vec<String> = tags
         .iter()
-        .map(|(name, value)| Object::new().text("name", name).text("value", value).finish())
+        .map(|(name, value)| ObjectWriter::new().text("name", name).text("value", value).finish())
         .collect();
-    let whole = around.iter().fold(Object::new(), |all, (name, value)| all.text(name, value));
+    let whole = around.iter().fold(ObjectWriter::new(), |all, (name, value)| all.text(name, value));
     let data = Some(data).filter(|data| !data.is_empty());
     let whole = whole.raw("Tags", &format!("[{}]", pairs.join(","))).maybe_text("Data", data);
-    Side { protocol: ID, payload: whole.finish(), fields: found }
+    MessageView { protocol: ID, payload: whole.finish(), fields: found }
 }
 
-fn data_fields(data: &str, layout: Tags) -> Vec<Field> {
+fn data_fields(data: &str, layout: TagParts) -> Vec<Field> {
     const DATA: &str = "/Data";
     let whole = |part| {
         // Data that is not valid JSON is text for people.
@@ -230,7 +247,7 @@ fn data_fields(data: &str, layout: Tags) -> Vec<Field> {
     match layout.data {
         _ if data.is_empty() => Vec::new(),
         Some(part) => whole(part),
-        None => match fields(data, DATA, layout.record) {
+        None => match read_fields(data, DATA, layout.record) {
             none if none.is_empty() => whole(Part::Reason),
             some => some,
         },

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use rialto_core::draft::Draft;
 use rialto_core::job::{Cause, Job, Selection, State};
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 
-use super::outgoing::{Notice as Word, Outgoing};
-use super::people::{self, People};
+use super::outgoing::{OutgoingMessage, TaskNotice as Word};
+use super::people::{self, AgentLookup};
 use super::task;
 
 /// All notices as messages, in their order.
-pub fn of_all(draft: &Draft<'_>, notices: &[Arc<Notice>]) -> Vec<Outgoing> {
+pub fn notice_messages(draft: &Draft<'_>, notices: &[Arc<Notice>]) -> Vec<OutgoingMessage> {
     let copies = copies(draft, notices);
     notices.iter().filter_map(|notice| of(draft, notice, &copies)).collect()
 }
@@ -21,61 +21,67 @@ pub fn of_all(draft: &Draft<'_>, notices: &[Arc<Notice>]) -> Vec<Outgoing> {
 fn copies<'d>(draft: &'d Draft<'_>, notices: &[Arc<Notice>]) -> HashMap<&'d str, usize> {
     let mut copies = HashMap::new();
     for notice in notices {
-        if let News::Assigned { job, .. } = notice.news
+        if let NoticeKind::Assigned { job, .. } = notice.news
             && let Some(job) = draft.job(job)
         {
-            *copies.entry(task::plain(&job.foreign)).or_insert(0) += 1;
+            *copies.entry(task::base_task_id(&job.foreign_id)).or_insert(0) += 1;
         }
     }
     copies
 }
 
 /// One notice as a message; `None` when this market has no message for it.
-fn of(draft: &Draft<'_>, notice: &Notice, copies: &HashMap<&str, usize>) -> Option<Outgoing> {
+fn of(
+    draft: &Draft<'_>,
+    notice: &Notice,
+    copies: &HashMap<&str, usize>,
+) -> Option<OutgoingMessage> {
     let reader = notice.to?;
     let job = draft.job(notice.news.job()?)?;
-    let to = people::address(draft, reader);
+    let to = people::agent_address(draft, reader);
     match notice.news {
-        News::Assigned { .. } => {
-            let copies = copies.get(task::plain(&job.foreign)).copied().unwrap_or(1);
-            let shown = task::task(draft, job, false);
-            Some(Outgoing::assignment(task::dialect(job), &to, &shown, copies))
+        NoticeKind::Assigned { .. } => {
+            let copies = copies.get(task::base_task_id(&job.foreign_id)).copied().unwrap_or(1);
+            let shown = task::task_record(draft, job, false);
+            Some(OutgoingMessage::assignment(task::dialect(job), &to, &shown, copies))
         }
-        News::OffersWanted { closes, .. } => {
-            let query = task::query(draft, job, reader, closes)?;
-            Some(Outgoing::query(&to, &query))
+        NoticeKind::OfferRequested { closes, .. } => {
+            let query = task::task_query(draft, job, reader, closes)?;
+            Some(OutgoingMessage::query(&to, &query))
         }
-        News::OfferClosed { .. } => {
+        NoticeKind::OfferLost { .. } => {
             let agent_id = people::agent_id(draft, reader)?;
             let word = Word::OfferRejected { agent_id: &agent_id };
-            Some(Outgoing::notice(&to, &task::id(job), word))
+            Some(OutgoingMessage::notice(&to, &task::task_id(job), word))
         }
-        News::Queued { .. } => Some(Outgoing::notice(&to, &task::id(job), Word::TaskQueued)),
-        News::Ended { .. } => ended(draft, job, &to),
-        News::Accepted { .. }
-        | News::ApprovalWanted { .. }
-        | News::TakenBack { .. }
-        | News::Offered { .. }
-        | News::PriceTaken { .. }
-        | News::Message { .. } => None,
+        NoticeKind::Queued { .. } => {
+            Some(OutgoingMessage::notice(&to, &task::task_id(job), Word::TaskQueued))
+        }
+        NoticeKind::Ended { .. } => end_message(draft, job, &to),
+        NoticeKind::Accepted { .. }
+        | NoticeKind::ApprovalRequested { .. }
+        | NoticeKind::Unassigned { .. }
+        | NoticeKind::OfferReceived { .. }
+        | NoticeKind::PriceAgreed { .. }
+        | NoticeKind::Message { .. } => None,
     }
 }
 
 /// The message that ends a task, to its requester.
-pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
-    let id = task::id(job);
-    let cause = job.report.as_ref().and_then(|report| report.cause);
+pub fn end_message(people: &impl AgentLookup, job: &Job, to: &str) -> Option<OutgoingMessage> {
+    let id = task::task_id(job);
+    let cause = job.result.as_ref().and_then(|report| report.cause);
     let word = match job.state {
         State::Completed => {
-            let done = task::done(people, job)?;
-            let fee = job.report.as_ref().map(|report| report.paid);
+            let done = task::task_result(people, job)?;
+            let fee = job.result.as_ref().map(|report| report.paid);
             let fee = fee.filter(|_| !job.policy.unpaid).or(job.assignment.map(|turn| turn.price));
-            let shown = task::task(people, job, false);
-            let message = Outgoing::task_result(task::dialect(job), &done, &shown, fee?);
+            let shown = task::task_record(people, job, false);
+            let message = OutgoingMessage::task_result(task::dialect(job), &done, &shown, fee?);
             return Some(message);
         }
         // A declined copy is not reported (R61).
-        _ if task::is_for_many(job) => return None,
+        _ if task::is_broadcast(job) => return None,
         State::Failed if matches!(job.selection, Selection::Auction { .. }) && job.epoch == 0 => {
             Word::QueryFailed
         }
@@ -90,13 +96,13 @@ pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
         _ => return None,
     };
     // The agent's own text is included (B7).
-    let said = job.report.as_ref().and_then(|report| report.text.as_deref());
-    Some(Outgoing::notice(to, &id, word).because(said))
+    let said = job.result.as_ref().and_then(|report| report.text.as_deref());
+    Some(OutgoingMessage::notice(to, &id, word).with_reason(said))
 }
 
 /// Whether its agent never started the task, whatever the reason.
 fn was_refused(job: &Job, cause: Option<Cause>) -> bool {
-    let blamed = cause.is_some_and(Cause::blames_worker);
+    let blamed = cause.is_some_and(Cause::is_worker_failure);
     job.worker().is_none() || !blamed && cause != Some(Cause::Cancelled)
 }
 

@@ -11,7 +11,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 use unicode_security::skeleton as prototypes;
 
 /// The name with its letters composed (NFC).
-pub fn composed(name: &str) -> Cow<'_, str> {
+pub fn to_nfc(name: &str) -> Cow<'_, str> {
     match is_nfc(name) {
         true => Cow::Borrowed(name),
         false => Cow::Owned(name.nfc().collect()),
@@ -19,7 +19,7 @@ pub fn composed(name: &str) -> Cow<'_, str> {
 }
 
 /// The common form of all spellings: Unicode 3.13, canonical caseless matching, composed again.
-pub fn folded(name: &str) -> String {
+pub fn case_fold(name: &str) -> String {
     name.nfd().default_case_fold().nfc().collect()
 }
 
@@ -30,17 +30,17 @@ pub fn skeleton(name: &str) -> String {
 
 /// Equal for names of which one looks like the other in lower case: a capital I like a small L, a
 /// zero like a capital O.
-pub fn lowered_skeleton(name: &str) -> String {
+pub fn lowercase_skeleton(name: &str) -> String {
     skeleton(&skeleton(name).to_lowercase())
 }
 
 /// The skeletons of a name, in any case it may be read. Names that share a skeleton must not belong
 /// to two owners.
-pub fn of(name: &str) -> Vec<String> {
+pub fn skeletons(name: &str) -> Vec<String> {
     // Readers do not count spaces, nor see those at the ends.
     let words: Vec<&str> = name.split_whitespace().collect();
     let name = words.join(" ");
-    let (folded, lowered) = (skeleton(&folded(&name)), lowered_skeleton(&name));
+    let (folded, lowered) = (skeleton(&case_fold(&name)), lowercase_skeleton(&name));
     match folded == lowered {
         true => vec![folded],
         false => vec![folded, lowered],
@@ -53,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn alike(a: &str, b: &str) -> bool {
-        let (a, b) = (of(a), of(b));
+        let (a, b) = (skeletons(a), skeletons(b));
         a.iter().any(|look| b.contains(look))
     }
 
@@ -97,16 +97,16 @@ mod tests {
 
     #[test]
     fn composing_changes_only_what_is_not_composed() {
-        assert!(matches!(composed("acm\u{e9}"), Cow::Borrowed("acm\u{e9}")));
-        assert_eq!(composed("acme\u{301}"), "acm\u{e9}");
+        assert!(matches!(to_nfc("acm\u{e9}"), Cow::Borrowed("acm\u{e9}")));
+        assert_eq!(to_nfc("acme\u{301}"), "acm\u{e9}");
     }
 
     proptest! {
         #[test]
         fn a_name_looks_like_itself_however_it_is_typed(name in "\\PC{1,12}") {
             prop_assert!(alike(&name, &name.nfd().collect::<String>()));
-            prop_assert!(alike(&name, &composed(&name)));
-            prop_assert!(alike(&name, &folded(&name)));
+            prop_assert!(alike(&name, &to_nfc(&name)));
+            prop_assert!(alike(&name, &case_fold(&name)));
         }
     }
 }

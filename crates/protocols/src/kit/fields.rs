@@ -12,7 +12,7 @@ use rialto_core::time::Timestamp;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-use super::ijson::{Json, Kind, Unreadable};
+use super::ijson::{Json, JsonError, JsonValue};
 use super::name::check_name;
 use super::rfc3339;
 
@@ -27,8 +27,8 @@ pub struct Malformed {
     pub message: String,
 }
 
-impl From<Unreadable> for Malformed {
-    fn from(unreadable: Unreadable) -> Self {
+impl From<JsonError> for Malformed {
+    fn from(unreadable: JsonError) -> Self {
         Self { field: String::new(), message: format!("body is not valid JSON: {unreadable}") }
     }
 }
@@ -42,9 +42,9 @@ pub struct Fields<'a, 'b> {
 
 impl<'a, 'b> Fields<'a, 'b> {
     /// The members of `json`, which is at the JSON pointer `at` (empty for the body itself).
-    pub fn of(json: &'b Json<'a>, at: impl Into<String>) -> Result<Self, Malformed> {
+    pub fn read(json: &'b Json<'a>, at: impl Into<String>) -> Result<Self, Malformed> {
         let at = at.into();
-        if let Kind::Object(members) = json.kind() {
+        if let JsonValue::Object(members) = json.value() {
             return Ok(Self { members, at });
         }
         let message = match at.rsplit_once('/') {
@@ -55,25 +55,25 @@ impl<'a, 'b> Fields<'a, 'b> {
     }
 
     /// Whether the member is present and not `null`.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn has_value(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
     /// The member as it was sent.
     pub fn get(&self, name: &str) -> Option<&'b Json<'a>> {
         let (_, value) = self.members.iter().find(|(given, _)| given == name)?;
-        (*value.kind() != Kind::Null).then_some(value)
+        (*value.value() != JsonValue::Null).then_some(value)
     }
 
     /// A member that must be present: wraps the result of any method below.
     pub fn required<T>(&self, name: &str, read: Option<T>) -> Result<T, Malformed> {
-        read.ok_or_else(|| self.fail(name, "is required"))
+        read.ok_or_else(|| self.malformed(name, "is required"))
     }
 
     /// A string of any content.
     pub fn text(&self, name: &str) -> Result<Option<&'b str>, Malformed> {
-        self.read(name, "must be a string", |kind| match kind {
-            Kind::Text(text) => Some(text.as_ref()),
+        self.pick(name, "must be a string", |kind| match kind {
+            JsonValue::String(text) => Some(text.as_ref()),
             _ => None,
         })
     }
@@ -104,8 +104,8 @@ impl<'a, 'b> Fields<'a, 'b> {
     /// A JSON number with at most `decimals` decimals by value, read from its digits. Rounding
     /// noise of a double after them is ignored (`Credits::parse`).
     pub fn credits(&self, name: &str, decimals: usize) -> Result<Option<Credits>, Malformed> {
-        let digits = self.read(name, "must be a number", |kind| match kind {
-            Kind::Number(digits) => Some(*digits),
+        let digits = self.pick(name, "must be a number", |kind| match kind {
+            JsonValue::Number(digits) => Some(*digits),
             _ => None,
         })?;
         self.parsed(name, digits, |digits| Credits::parse(digits, decimals))
@@ -118,30 +118,30 @@ impl<'a, 'b> Fields<'a, 'b> {
 
     /// A number that is an integer by value: `5`, `5.0` and `5e0` are the same.
     pub fn integer(&self, name: &str) -> Result<Option<i64>, Malformed> {
-        let digits = self.read(name, "must be a whole number", |kind| match kind {
-            Kind::Number(digits) => Some(*digits),
+        let digits = self.pick(name, "must be a whole number", |kind| match kind {
+            JsonValue::Number(digits) => Some(*digits),
             _ => None,
         })?;
-        self.parsed(name, digits, number::integer)
+        self.parsed(name, digits, number::parse_integer)
     }
 
     /// `true` or `false`.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Malformed> {
-        self.read(name, "must be true or false", |kind| match kind {
-            Kind::Bool(flag) => Some(*flag),
+        self.pick(name, "must be true or false", |kind| match kind {
+            JsonValue::Bool(flag) => Some(*flag),
             _ => None,
         })
     }
 
     /// An object, to be read in the same way.
     pub fn object(&self, name: &str) -> Result<Option<Fields<'a, 'b>>, Malformed> {
-        self.get(name).map(|value| Fields::of(value, self.pointer(name))).transpose()
+        self.get(name).map(|value| Fields::read(value, self.pointer(name))).transpose()
     }
 
     /// An array of at most `items_max` items.
     pub fn list(&self, name: &str, items_max: usize) -> Result<Option<&'b [Json<'a>]>, Malformed> {
-        let items = self.read(name, "must be an array", |kind| match kind {
-            Kind::List(items) => Some(items.as_slice()),
+        let items = self.pick(name, "must be an array", |kind| match kind {
+            JsonValue::Array(items) => Some(items.as_slice()),
             _ => None,
         })?;
         self.parsed(name, items, |items| match items.len() > items_max {
@@ -161,18 +161,18 @@ impl<'a, 'b> Fields<'a, 'b> {
     }
 
     /// An error about one member: `message` follows the name, as in "must be a number".
-    pub fn fail(&self, name: &str, message: impl Display) -> Malformed {
+    pub fn malformed(&self, name: &str, message: impl Display) -> Malformed {
         Malformed { field: self.pointer(name), message: format!("{name} {message}") }
     }
 
-    fn read<T>(
+    fn pick<T>(
         &self,
         name: &str,
         otherwise: &str,
-        pick: impl FnOnce(&'b Kind<'a>) -> Option<T>,
+        pick: impl FnOnce(&'b JsonValue<'a>) -> Option<T>,
     ) -> Result<Option<T>, Malformed> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        pick(value.kind()).map(Some).ok_or_else(|| self.fail(name, otherwise))
+        pick(value.value()).map(Some).ok_or_else(|| self.malformed(name, otherwise))
     }
 
     fn parsed<T, U, E: Display>(
@@ -181,7 +181,7 @@ impl<'a, 'b> Fields<'a, 'b> {
         read: Option<T>,
         parse: impl FnOnce(T) -> Result<U, E>,
     ) -> Result<Option<U>, Malformed> {
-        read.map(parse).transpose().map_err(|error| self.fail(name, error))
+        read.map(parse).transpose().map_err(|error| self.malformed(name, error))
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
         read: impl Fn(&Fields<'_, '_>) -> Result<T, Malformed>,
     ) -> Result<T, String> {
         let json = ijson::read(body.as_bytes()).expect(body);
-        let fields = Fields::of(&json, "").expect("an object");
+        let fields = Fields::read(&json, "").expect("an object");
         read(&fields).map_err(|malformed| malformed.to_string())
     }
 
@@ -213,12 +213,12 @@ mod tests {
     #[test]
     fn only_an_object_has_fields() {
         let json = ijson::read(b"[{}]").expect("a list");
-        let refusal = Fields::of(&json, "").expect_err("a list");
+        let refusal = Fields::read(&json, "").expect_err("a list");
         assert_eq!(
             (refusal.field.as_str(), refusal.message.as_str()),
             ("", "body must be a JSON object")
         );
-        let refusal = Fields::of(&json, "/a/b~1c~01").expect_err("a list");
+        let refusal = Fields::read(&json, "/a/b~1c~01").expect_err("a list");
         assert_eq!(refusal.field, "/a/b~1c~01");
         assert_eq!(refusal.message, "b/c~1 must be an object");
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn absent_and_null_are_the_same() {
         for body in ["{}", r#"{"x":null}"#] {
-            assert_eq!(of(body, |f| Ok(f.has("x"))), Ok(false));
+            assert_eq!(of(body, |f| Ok(f.has_value("x"))), Ok(false));
             assert_eq!(of(body, |f| f.text("x").map(|x| x.is_none())), Ok(true));
             assert_eq!(of(body, |f| f.credits("x", 2)), Ok(None));
             assert_eq!(of(body, |f| f.list("x", 1).map(|x| x.is_none())), Ok(true));
@@ -245,7 +245,7 @@ mod tests {
                 refused("x is required")
             );
         }
-        assert_eq!(of(r#"{"x":""}"#, |f| Ok(f.has("x"))), Ok(true));
+        assert_eq!(of(r#"{"x":""}"#, |f| Ok(f.has_value("x"))), Ok(true));
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(name(r#"{"x":"\u0061界c"}"#), Ok("a界c".to_owned()));
         assert_eq!(name(r#"{"x":""}"#), refused("x must not be empty"));
         assert_eq!(name(r#"{"x":"abcd"}"#), refused("x has more than 3 characters"));
-        let unseen = BadName::Unseen;
+        let unseen = BadName::Invisible;
         assert_eq!(name(r#"{"x":"a\u0000"}"#), refused(&format!("x {unseen}")));
         assert_eq!(name(r#"{"x":"\u2601\ufe0f"}"#), Ok("☁\u{fe0f}".to_owned()));
         assert_eq!(name(r#"{"x":7}"#), refused("x must be a string"));
@@ -329,16 +329,16 @@ mod tests {
     fn a_refusal_points_at_the_member_it_is_about() {
         let body = br#"{"skills":[{"cost_per_call":0.001,"a/b~":{"c":1}}],"o":1}"#;
         let json = ijson::read(body).expect("a body");
-        let fields = Fields::of(&json, "").expect("an object");
+        let fields = Fields::read(&json, "").expect("an object");
         let skills = fields.list("skills", 10).expect("a list").expect("skills");
-        let skill = Fields::of(&skills[0], fields.pointer("skills") + "/0").expect("a skill");
+        let skill = Fields::read(&skills[0], fields.pointer("skills") + "/0").expect("a skill");
         let refusal = skill.credits("cost_per_call", 2).expect_err("too fine");
         assert_eq!(refusal.field, "/skills/0/cost_per_call");
         assert_eq!(refusal.message, "cost_per_call has more than 2 decimals");
         let inner = skill.object("a/b~").expect("an object").expect("a/b~");
         assert_eq!(inner.text("c").expect_err("a number").field, "/skills/0/a~1b~0/c");
         let refusal = fields.object("o").expect_err("a number");
-        assert_eq!(refusal, fields.fail("o", "must be an object"));
+        assert_eq!(refusal, fields.malformed("o", "must be an object"));
     }
 
     proptest! {
@@ -355,7 +355,7 @@ mod tests {
         #[test]
         fn the_last_part_of_a_pointer_is_the_name_it_was_made_of(name in any::<String>()) {
             let json = ijson::read(b"{}").expect("an object");
-            let pointer = Fields::of(&json, "/at").expect("an object").pointer(&name);
+            let pointer = Fields::read(&json, "/at").expect("an object").pointer(&name);
             let last = pointer.strip_prefix("/at/").expect("a pointer");
             prop_assert!(!last.contains('/'));
             prop_assert_eq!(unescape(last), name);

@@ -27,7 +27,7 @@ pub enum BadName {
     },
     /// A character that hides, reorders or controls text.
     #[error("contains a control, bidi or zero-width character")]
-    Unseen,
+    Invisible,
 }
 
 /// Checks a name: 1 to `max` characters, with invisible ones only where they are allowed.
@@ -40,11 +40,11 @@ pub fn check_name(text: &str, max: usize) -> Result<(), BadName> {
     }
     if !text.is_ascii() {
         let chars: Vec<char> = text.chars().collect();
-        if (0..chars.len()).any(|at| is_unseen(chars[at]) && !is_in_place(&chars, at)) {
-            return Err(BadName::Unseen);
+        if (0..chars.len()).any(|at| is_invisible(chars[at]) && !is_in_place(&chars, at)) {
+            return Err(BadName::Invisible);
         }
     } else if text.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(BadName::Unseen);
+        return Err(BadName::Invisible);
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ const TAGGED_FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 const TAG_END: char = '\u{E007F}';
 
 /// Characters that make two different names look the same, or change how a name is displayed.
-pub fn is_unseen(c: char) -> bool {
+pub fn is_invisible(c: char) -> bool {
     let separator = matches!(c, '\u{2028}' | '\u{2029}' | '\u{FFF9}'..='\u{FFFB}');
     c.is_control() || separator || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
 }
@@ -69,7 +69,7 @@ pub fn is_unseen(c: char) -> bool {
 /// Whether an invisible character is at a place where its script or an emoji needs it.
 fn is_in_place(chars: &[char], at: usize) -> bool {
     match chars[at] {
-        ZWNJ | ZWJ if is_joiner(chars, at) => true,
+        ZWNJ | ZWJ if is_valid_joiner(chars, at) => true,
         ZWJ => joins_emoji(chars, at),
         TEXT_STYLE | EMOJI_STYLE => styles_emoji(chars, at),
         '\u{E0020}'..=TAG_END => is_flag_tag(chars, at),
@@ -78,7 +78,7 @@ fn is_in_place(chars: &[char], at: usize) -> bool {
 }
 
 /// Whether the joiner at this index shapes the letters around it (UAX 31, A1, A2 and B).
-pub fn is_joiner(chars: &[char], at: usize) -> bool {
+pub fn is_valid_joiner(chars: &[char], at: usize) -> bool {
     let (before, after) = (&chars[..at], &chars[at + 1..]);
     match chars[at] {
         ZWNJ => breaks_letters(before, after) || (ends_in_virama(before) && goes_on(after)),
@@ -221,7 +221,7 @@ mod tests {
             "a\u{180e}b",
             "a\u{7f}",
         ] {
-            assert_eq!(check_name(name, 128), Err(BadName::Unseen), "{name:?}");
+            assert_eq!(check_name(name, 128), Err(BadName::Invisible), "{name:?}");
         }
     }
 
@@ -253,7 +253,7 @@ mod tests {
             "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}\u{e007f}",
             "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}",
         ] {
-            assert_eq!(check_name(name, 128), Err(BadName::Unseen), "{name:?}");
+            assert_eq!(check_name(name, 128), Err(BadName::Invisible), "{name:?}");
         }
     }
 

@@ -4,20 +4,20 @@ use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::{jcs, rfc3339};
 
 /// An unfinished object.
 #[derive(Clone, Debug)]
-pub struct Object(String);
+pub struct ObjectWriter(String);
 
-impl Default for Object {
+impl Default for ObjectWriter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Object {
+impl ObjectWriter {
     /// An object without members.
     pub fn new() -> Self {
         Self("{".to_owned())
@@ -25,9 +25,9 @@ impl Object {
 
     /// A copy of `json` without the members named in `but`; the others keep their exact text. A
     /// value that is not an object has no members.
-    pub fn copy(json: &Json<'_>, but: &[&str]) -> Self {
+    pub fn copy_without(json: &Json<'_>, but: &[&str]) -> Self {
         let mut copy = Self::new();
-        if let Kind::Object(members) = json.kind() {
+        if let JsonValue::Object(members) = json.value() {
             for (name, value) in members.iter().filter(|(name, _)| !but.contains(&name.as_ref())) {
                 copy = copy.raw(name, value.raw());
             }
@@ -38,7 +38,7 @@ impl Object {
     /// Adds a string.
     pub fn text(mut self, name: &str, value: &str) -> Self {
         self.name(name);
-        jcs::string(&mut self.0, value);
+        jcs::push_string(&mut self.0, value);
         self
     }
 
@@ -66,12 +66,12 @@ impl Object {
     }
 
     /// Adds an integer.
-    pub fn whole(self, name: &str, value: i64) -> Self {
+    pub fn integer(self, name: &str, value: i64) -> Self {
         self.raw(name, &value.to_string())
     }
 
     /// Adds an integer, if there is one.
-    pub fn maybe_whole(self, name: &str, value: Option<i64>) -> Self {
+    pub fn maybe_integer(self, name: &str, value: Option<i64>) -> Self {
         self.maybe_raw(name, value.map(|value| value.to_string()).as_deref())
     }
 
@@ -81,33 +81,33 @@ impl Object {
     }
 
     /// Adds a UUID.
-    pub fn id(self, name: &str, value: Uuid) -> Self {
+    pub fn uuid(self, name: &str, value: Uuid) -> Self {
         self.text(name, &value.to_string())
     }
 
     /// Adds a UUID, if there is one.
-    pub fn maybe_id(self, name: &str, value: Option<Uuid>) -> Self {
+    pub fn maybe_uuid(self, name: &str, value: Option<Uuid>) -> Self {
         self.maybe_text(name, value.map(|value| value.to_string()).as_deref())
     }
 
     /// Adds a time.
     pub fn time(self, name: &str, value: Timestamp) -> Self {
-        self.text(name, &rfc3339::millis(value))
+        self.text(name, &rfc3339::format_millis(value))
     }
 
     /// Adds a time, if there is one.
     pub fn maybe_time(self, name: &str, value: Option<Timestamp>) -> Self {
-        self.maybe_text(name, value.map(rfc3339::millis).as_deref())
+        self.maybe_text(name, value.map(rfc3339::format_millis).as_deref())
     }
 
     /// Adds an amount with all its decimals.
-    pub fn amount(self, name: &str, value: Credits) -> Self {
-        self.raw(name, &value.text(0))
+    pub fn credits(self, name: &str, value: Credits) -> Self {
+        self.raw(name, &value.to_text(0))
     }
 
     /// Adds an amount with all its decimals, if there is one.
-    pub fn maybe_amount(self, name: &str, value: Option<Credits>) -> Self {
-        self.maybe_raw(name, value.map(|value| value.text(0)).as_deref())
+    pub fn maybe_credits(self, name: &str, value: Option<Credits>) -> Self {
+        self.maybe_raw(name, value.map(|value| value.to_text(0)).as_deref())
     }
 
     /// The JSON text.
@@ -120,19 +120,19 @@ impl Object {
         if self.0.len() > 1 {
             self.0.push(',');
         }
-        jcs::string(&mut self.0, name);
+        jcs::push_string(&mut self.0, name);
         self.0.push(':');
     }
 }
 
 /// A JSON array of strings.
-pub fn texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+pub fn string_array<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let mut out = "[".to_owned();
     for (n, text) in texts.into_iter().enumerate() {
         if n > 0 {
             out.push(',');
         }
-        jcs::string(&mut out, text);
+        jcs::push_string(&mut out, text);
     }
     out.push(']');
     out
@@ -147,9 +147,9 @@ mod tests {
     fn copies_keep_the_text_of_what_they_keep() {
         let text = r#"{"a": 1.50, "b":"\u0041", "c":[ ]}"#;
         let json = ijson::read(text.as_bytes()).expect("JSON");
-        let copy = Object::copy(&json, &["b"]).flag("d", true).finish();
+        let copy = ObjectWriter::copy_without(&json, &["b"]).flag("d", true).finish();
         assert_eq!(copy, r#"{"a":1.50,"c":[ ],"d":true}"#);
-        assert_eq!(Object::copy(json.get("c").expect("c"), &[]).finish(), "{}");
-        assert_eq!(texts(["a\"", "b"]), r#"["a\"","b"]"#);
+        assert_eq!(ObjectWriter::copy_without(json.get("c").expect("c"), &[]).finish(), "{}");
+        assert_eq!(string_array(["a\"", "b"]), r#"["a\"","b"]"#);
     }
 }

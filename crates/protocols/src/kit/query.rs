@@ -55,7 +55,7 @@ impl Query {
         range: RangeInclusive<i64>,
     ) -> Result<Option<i64>, Malformed> {
         self.parsed(name, |text| {
-            let value = number::integer(text).ok();
+            let value = number::parse_integer(text).ok();
             value.filter(|value| range.contains(value)).ok_or_else(|| {
                 format!("must be a whole number from {} to {}", range.start(), range.end())
             })

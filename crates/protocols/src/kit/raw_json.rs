@@ -6,7 +6,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// An amount as a JSON number with at least `decimals` decimals, and more only if it has them.
 pub fn amount(credits: Credits, decimals: usize) -> Box<RawValue> {
-    number(credits.text(decimals))
+    number(credits.to_text(decimals))
 }
 
 /// A score in millionths as a JSON number with one or two decimals; finer ones are dropped.
@@ -24,7 +24,7 @@ pub fn score(millionths: i64) -> Box<RawValue> {
 
 /// A number in millionths, with all its decimals and at least one.
 pub fn millionths(value: i64) -> Box<RawValue> {
-    number(Credits::from_micros(value).text(1))
+    number(Credits::from_micros(value).to_text(1))
 }
 
 /// Validated JSON text, passed on unchanged. Text that is not valid JSON becomes a JSON string, so

@@ -50,17 +50,17 @@ pub fn parse(text: &str) -> Result<Timestamp, BadTime> {
 }
 
 /// `2026-02-11T14:15:09Z`: whole seconds, fractions dropped.
-pub fn seconds(time: Timestamp) -> String {
+pub fn format_seconds(time: Timestamp) -> String {
     format!("{:.0}Z", civil(time))
 }
 
 /// `2026-03-20T10:00:00.000Z`: always three decimals.
-pub fn millis(time: Timestamp) -> String {
-    String::from_utf8_lossy(&millis_bytes(time)).into_owned()
+pub fn format_millis(time: Timestamp) -> String {
+    String::from_utf8_lossy(&format_millis_bytes(time)).into_owned()
 }
 
 /// The same as bytes, for responses that are written thousands of times a second.
-pub fn millis_bytes(time: Timestamp) -> [u8; 24] {
+pub fn format_millis_bytes(time: Timestamp) -> [u8; 24] {
     let ms = time.0.clamp(0, LAST_MS).unsigned_abs();
     let (days, ms) = (ms / DAY_MS, ms % DAY_MS);
     let (year, month, day) = date(days);
@@ -234,34 +234,34 @@ mod tests {
         assert_eq!(parse("1970-01-01T00:00:00+00:01"), Err(BadTime::OutOfRange));
         assert_eq!(parse("9999-12-31T23:59:59-00:01"), Err(BadTime::OutOfRange));
         assert_eq!(parse("0000-01-01T00:00:00Z"), Err(BadTime::OutOfRange));
-        assert_eq!(millis(Timestamp::NEVER), "9999-12-31T23:59:59.999Z");
-        assert_eq!(seconds(Timestamp::NEVER), "9999-12-31T23:59:59Z");
-        assert_eq!(millis(Timestamp(i64::MIN)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(format_millis(Timestamp::NEVER), "9999-12-31T23:59:59.999Z");
+        assert_eq!(format_seconds(Timestamp::NEVER), "9999-12-31T23:59:59Z");
+        assert_eq!(format_millis(Timestamp(i64::MIN)), "1970-01-01T00:00:00.000Z");
     }
 
     #[test]
     fn written_times_look_like_the_books_say() {
-        assert_eq!(seconds(Timestamp(1_770_819_309_999)), "2026-02-11T14:15:09Z");
-        assert_eq!(millis(Timestamp(1_774_000_800_000)), "2026-03-20T10:00:00.000Z");
-        assert_eq!(millis(Timestamp(1_774_000_800_070)), "2026-03-20T10:00:00.070Z");
+        assert_eq!(format_seconds(Timestamp(1_770_819_309_999)), "2026-02-11T14:15:09Z");
+        assert_eq!(format_millis(Timestamp(1_774_000_800_000)), "2026-03-20T10:00:00.000Z");
+        assert_eq!(format_millis(Timestamp(1_774_000_800_070)), "2026-03-20T10:00:00.070Z");
     }
 
     proptest! {
         #[test]
         fn printing_then_parsing_changes_nothing(ms in 0..=LAST_MS) {
-            prop_assert_eq!(parse(&millis(Timestamp(ms))), Ok(Timestamp(ms)));
-            prop_assert_eq!(parse(&seconds(Timestamp(ms))), Ok(Timestamp(ms - ms % 1_000)));
+            prop_assert_eq!(parse(&format_millis(Timestamp(ms))), Ok(Timestamp(ms)));
+            prop_assert_eq!(parse(&format_seconds(Timestamp(ms))), Ok(Timestamp(ms - ms % 1_000)));
         }
 
         #[test]
         fn the_fast_way_prints_what_the_careful_way_does(ms in 0..=LAST_MS) {
             let careful = format!("{:.3}Z", civil(Timestamp(ms)));
-            prop_assert_eq!(millis(Timestamp(ms)), careful);
+            prop_assert_eq!(format_millis(Timestamp(ms)), careful);
         }
 
         #[test]
         fn later_moments_have_later_texts(a in 0..=LAST_MS, b in 0..=LAST_MS) {
-            prop_assert_eq!(millis(Timestamp(a)).cmp(&millis(Timestamp(b))), a.cmp(&b));
+            prop_assert_eq!(format_millis(Timestamp(a)).cmp(&format_millis(Timestamp(b))), a.cmp(&b));
         }
 
         #[test]

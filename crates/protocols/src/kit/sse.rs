@@ -20,14 +20,14 @@ pub struct Event {
 /// A frame was longer than the reader allows. Nothing after it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event has more than {max} bytes")]
-pub struct TooLong {
+pub struct FrameTooLong {
     /// The maximum size of one frame in bytes.
     pub max: usize,
 }
 
 /// Writes a whole frame. Line breaks in `data` become several data lines, which a reader joins
 /// again. In `id` and `event` they are not allowed and are removed.
-pub fn write(out: &mut Vec<u8>, id: Option<&str>, event: &str, data: &str) {
+pub fn write_frame(out: &mut Vec<u8>, id: Option<&str>, event: &str, data: &str) {
     if let Some(id) = id {
         field(out, "id", id);
     }
@@ -48,7 +48,7 @@ pub fn write(out: &mut Vec<u8>, id: Option<&str>, event: &str, data: &str) {
 }
 
 /// Begins a frame whose data is one line that the caller writes next, followed by [`close`].
-pub fn open(out: &mut Vec<u8>, id: Option<u64>, event: &'static str) {
+pub fn begin_frame(out: &mut Vec<u8>, id: Option<u64>, event: &'static str) {
     if let Some(id) = id {
         writeln!(out, "id: {id}").expect("memory can be written to");
     }
@@ -57,13 +57,13 @@ pub fn open(out: &mut Vec<u8>, id: Option<u64>, event: &'static str) {
 }
 
 /// Ends a frame that [`open`] began.
-pub fn close(out: &mut Vec<u8>) {
+pub fn end_frame(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
 /// Keeps JSON text in an open frame on one line. Line breaks in JSON occur only between tokens,
 /// where a space means the same and does not end the frame.
-pub fn keep_on_one_line(json: &mut [u8]) {
+pub fn replace_newlines(json: &mut [u8]) {
     for byte in json {
         if matches!(*byte, b'\r' | b'\n') {
             *byte = b' ';
@@ -72,7 +72,7 @@ pub fn keep_on_one_line(json: &mut [u8]) {
 }
 
 /// A comment line, which readers ignore; it keeps the connection alive.
-pub fn comment(out: &mut Vec<u8>, text: &'static str) {
+pub fn write_comment(out: &mut Vec<u8>, text: &'static str) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(text.as_bytes());
     out.extend_from_slice(b"\n\n");
@@ -119,7 +119,7 @@ impl Parser {
 
     /// Parses the next bytes and adds every event they complete to `events`. A frame that is
     /// unfinished when the stream ends is not an event.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), FrameTooLong> {
         while !self.broken && !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -137,7 +137,7 @@ impl Parser {
             bytes = &bytes[end + 1..];
             events.extend(self.end_line());
         }
-        if self.broken { Err(TooLong { max: self.max }) } else { Ok(()) }
+        if self.broken { Err(FrameTooLong { max: self.max }) } else { Ok(()) }
     }
 
     /// The id to resume from: that of the last frame that had one.
@@ -225,7 +225,7 @@ mod tests {
 
     fn frame(id: Option<&str>, event: &str, data: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        write(&mut out, id, event, data);
+        write_frame(&mut out, id, event, data);
         out
     }
 
@@ -242,14 +242,14 @@ mod tests {
     #[test]
     fn an_open_frame_is_closed_by_its_writer() {
         let mut out = Vec::new();
-        open(&mut out, Some(u64::MAX), "message");
+        begin_frame(&mut out, Some(u64::MAX), "message");
         let start = out.len();
         out.extend_from_slice(b"{\r\n\"a\":\n1}");
-        keep_on_one_line(&mut out[start..]);
-        close(&mut out);
-        open(&mut out, None, "done");
-        close(&mut out);
-        comment(&mut out, "ping");
+        replace_newlines(&mut out[start..]);
+        end_frame(&mut out);
+        begin_frame(&mut out, None, "done");
+        end_frame(&mut out);
+        write_comment(&mut out, "ping");
         let wanted = "id: 18446744073709551615\nevent: message\ndata: {  \"a\": 1}\n\n\
                       event: done\ndata: \n\n: ping\n\n";
         assert_eq!(text(&out), wanted);
@@ -300,8 +300,8 @@ mod tests {
         let mut events = Vec::new();
         parser.push(b"data: 1234\n\n", &mut events).expect("ten bytes");
         assert_eq!(events.len(), 1);
-        assert_eq!(parser.push(b"data: 12345\n\n", &mut events), Err(TooLong { max: 10 }));
-        assert_eq!(parser.push(b"\n\ndata: 1\n\n", &mut events), Err(TooLong { max: 10 }));
+        assert_eq!(parser.push(b"data: 12345\n\n", &mut events), Err(FrameTooLong { max: 10 }));
+        assert_eq!(parser.push(b"\n\ndata: 1\n\n", &mut events), Err(FrameTooLong { max: 10 }));
         assert_eq!(events.len(), 1, "nothing can be read after it");
         let mut parser = Parser::new(10);
         for _ in 0..10 {
@@ -321,7 +321,7 @@ mod tests {
             let mut stream = Vec::new();
             let mut wanted = Vec::new();
             for (id, name, data) in &frames {
-                write(&mut stream, id.as_deref(), name, data);
+                write_frame(&mut stream, id.as_deref(), name, data);
                 let data = data.replace("\r\n", "\n").replace('\r', "\n");
                 wanted.push(event(id.as_deref(), name, &data));
             }

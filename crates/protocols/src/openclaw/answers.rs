@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::VERSION;
-use super::common::Common;
+use super::common::CommonMembers;
 use super::score::Score;
 use crate::kit::rfc3339;
 
@@ -30,8 +30,8 @@ macro_rules! answer {
         impl $name {
             /// Builds the answer.
             #[allow(clippy::too_many_arguments)]
-            pub fn new(common: Common, $($field: $type,)+) -> Self {
-                let [protocol_version, correlation_id, timestamp] = texts(common);
+            pub fn new(common: CommonMembers, $($field: $type,)+) -> Self {
+                let [protocol_version, correlation_id, timestamp] = common_members(common);
                 Self { $($field,)+ protocol_version, correlation_id, timestamp }
             }
         }
@@ -41,8 +41,12 @@ macro_rules! answer {
 pub(super) use answer;
 
 /// The three common members as JSON strings.
-pub(super) fn texts(common: Common) -> [String; 3] {
-    [VERSION.to_owned(), common.correlation_id.to_string(), rfc3339::millis(common.timestamp)]
+pub(super) fn common_members(common: CommonMembers) -> [String; 3] {
+    [
+        VERSION.to_owned(),
+        common.correlation_id.to_string(),
+        rfc3339::format_millis(common.timestamp),
+    ]
 }
 
 answer! {
@@ -142,8 +146,8 @@ impl Published {
     pub const STATUS: &str = "published";
 
     /// Formats a time of the hub's clock.
-    pub fn at(time: Timestamp) -> String {
-        rfc3339::millis(time)
+    pub fn format_time(time: Timestamp) -> String {
+        rfc3339::format_millis(time)
     }
 }
 
@@ -157,7 +161,7 @@ impl ClaimRecorded {
     pub const STATUS: &str = "recorded_as_claim";
 
     /// The answer to a claim; `claimed` is written as the agent wrote it.
-    pub fn of(common: Common, agent_id: String, claimed: Score, hub: Option<Score>) -> Self {
+    pub fn of(common: CommonMembers, agent_id: String, claimed: Score, hub: Option<Score>) -> Self {
         let differs = hub.is_some_and(|hub| hub.differs(claimed));
         let hub = hub.map(Score::json);
         Self::new(common, Self::STATUS.to_owned(), agent_id, claimed.json(), hub, differs)

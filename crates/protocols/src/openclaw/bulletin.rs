@@ -3,35 +3,43 @@
 use std::sync::Arc;
 
 use rialto_core::agent::Agent;
-use rialto_core::event::{Event as Fact, Line};
+use rialto_core::event::{Event as Fact, HistoryLine};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::time::{Millis, Timestamp};
-use rialto_engine::Watched;
+use rialto_engine::WatchFilter;
 use uuid::Uuid;
 
-use super::message::{Reputation, StatusUpdate};
+use super::message::{ReputationUpdate, StatusUpdate};
 use super::state::{Status, UpdateType};
 use super::stream::{self, Event};
 use super::{ID, record, view};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::ijson;
 
 /// How often a reputation update is published when nothing has changed (R45).
 const PERIOD: Millis = Millis::hours(24);
 
 /// An event's name and its message body.
-pub type Told = (Event, String);
+pub type AgentUpdate = (Event, String);
 
 /// The updates about watched agents in one history line.
-pub async fn of_line(floor: &Floor, line: &Line, watched: &Watched) -> Vec<Told> {
+pub async fn updates_in_line(
+    floor: &HubContext,
+    line: &HistoryLine,
+    watched: &WatchFilter,
+) -> Vec<AgentUpdate> {
     let mut told = Vec::new();
     for fact in &line.events {
-        let Some(agent) = fact.watched().filter(|agent| watched.has(*agent)) else { continue };
+        let Some(agent) = fact.watched_agent().filter(|agent| watched.contains(*agent)) else {
+            continue;
+        };
         let one = match fact {
-            Fact::AgentStood { .. } => stood(floor, agent, line.at),
+            Fact::AgentStatusReported { .. } => stood(floor, agent, line.at),
             Fact::AgentAtWork { .. } => turned(floor, agent, line, Status::Busy),
             Fact::AgentFree { .. } => turned(floor, agent, line, Status::Idle),
-            Fact::AgentJudged { job, ok, .. } => judged(floor, agent, *job, *ok, line).await,
+            Fact::AgentOutcomeRecorded { job, ok, .. } => {
+                judged(floor, agent, *job, *ok, line).await
+            }
             _ => None,
         };
         told.extend(one);
@@ -40,20 +48,25 @@ pub async fn of_line(floor: &Floor, line: &Line, watched: &Watched) -> Vec<Told>
 }
 
 /// The agent's own status message, unless the agent has reported a newer one since.
-fn stood(floor: &Floor, agent: AgentId, at: Timestamp) -> Option<Told> {
-    let words = floor.engine.look(|world| {
-        let said = world.desk(agent)?.said.clone()?;
-        (said.at == at).then_some(said.words)
+fn stood(floor: &HubContext, agent: AgentId, at: Timestamp) -> Option<AgentUpdate> {
+    let words = floor.engine.with_world(|world| {
+        let said = world.agent_state(agent)?.status.clone()?;
+        (said.at == at).then_some(said.text)
     })?;
     let json = ijson::read(words.as_bytes()).ok()?;
-    Some((Event::Status, stream::message(&json)))
+    Some((Event::Status, stream::write_message(&json)))
 }
 
 /// The hub saw the agent start or finish its work (R68).
-fn turned(floor: &Floor, agent: AgentId, line: &Line, status: Status) -> Option<Told> {
-    floor.engine.look(|world| {
+fn turned(
+    floor: &HubContext,
+    agent: AgentId,
+    line: &HistoryLine,
+    status: Status,
+) -> Option<AgentUpdate> {
+    floor.engine.with_world(|world| {
         let agent = world.agent(agent)?;
-        let mut report = record::report(world, agent, line.at);
+        let mut report = record::hub_reported_status(world, agent, line.at);
         report.status = status;
         report.details.active_tasks = match status {
             Status::Busy => Some(report.details.active_tasks.unwrap_or(1)),
@@ -61,10 +74,10 @@ fn turned(floor: &Floor, agent: AgentId, line: &Line, status: Status) -> Option<
         };
         let previous = if status == Status::Busy { Status::Idle } else { Status::Busy };
         let update = StatusUpdate {
-            agent_id: world.name_of(agent.id, ID)?.parse().ok()?,
+            agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,
             report,
-            previous: Some(previous),
-            correlation_id: name(agent.id, line.id.0),
+            previous_status: Some(previous),
+            correlation_id: update_correlation_id(agent.id, line.id.0),
             timestamp: line.at,
         };
         Some((Event::Status, update.write()))
@@ -72,89 +85,99 @@ fn turned(floor: &Floor, agent: AgentId, line: &Line, status: Status) -> Option<
 }
 
 /// A periodic status update about a bridged agent (R33).
-pub fn hosted(floor: &Floor, agent: &Agent, now: Timestamp) -> Option<Told> {
-    floor.engine.look(|world| {
+pub fn bridged_status_update(
+    floor: &HubContext,
+    agent: &Agent,
+    now: Timestamp,
+) -> Option<AgentUpdate> {
+    floor.engine.with_world(|world| {
         let update = StatusUpdate {
-            agent_id: world.name_of(agent.id, ID)?.parse().ok()?,
-            report: record::report(world, agent, now),
-            previous: None,
-            correlation_id: name(agent.id, now.0.unsigned_abs()),
+            agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,
+            report: record::hub_reported_status(world, agent, now),
+            previous_status: None,
+            correlation_id: update_correlation_id(agent.id, now.0.unsigned_abs()),
             timestamp: now,
         };
         world.is_online(agent.id, now).then(|| (Event::Status, update.write()))
     })
 }
 
-async fn judged(floor: &Floor, agent: AgentId, job: JobId, ok: bool, line: &Line) -> Option<Told> {
-    let job = floor.engine.job(job).await.ok().flatten()?;
-    let collaboration_id = Some(view::ids(&job).collaboration_id);
+async fn judged(
+    floor: &HubContext,
+    agent: AgentId,
+    job: JobId,
+    ok: bool,
+    line: &HistoryLine,
+) -> Option<AgentUpdate> {
+    let job = floor.engine.load_job(job).await.ok().flatten()?;
+    let collaboration_id = Some(view::collaboration_ids(&job).collaboration_id);
     let update_type = if ok { UpdateType::Completed } else { UpdateType::Failed };
-    let why = Why { update_type, collaboration_id, at: line.at };
+    let why = UpdateReason { update_type, collaboration_id, at: line.at };
     Some((Event::Reputation, reputation(floor, agent, &why)?.write()))
 }
 
 /// The daily reputation update of an agent, if one of its days ended since `last`.
-pub fn periodic(
-    floor: &Floor,
+pub fn daily_reputation_update(
+    floor: &HubContext,
     agent: &Arc<Agent>,
     last: Timestamp,
     now: Timestamp,
-) -> Option<Told> {
+) -> Option<AgentUpdate> {
     let day = |at: Timestamp| at.since(agent.registered_at).0 / PERIOD.0;
     if day(now) <= day(last) {
         return None;
     }
-    let why = Why { update_type: UpdateType::Periodic, collaboration_id: None, at: now };
+    let why = UpdateReason { update_type: UpdateType::Periodic, collaboration_id: None, at: now };
     Some((Event::Reputation, reputation(floor, agent.id, &why)?.write()))
 }
 
 /// Why and when a reputation update is published.
-struct Why {
+struct UpdateReason {
     update_type: UpdateType,
     collaboration_id: Option<Uuid>,
     at: Timestamp,
 }
 
 /// The hub's figures as an update; `None` before the first finished collaboration (R87).
-fn reputation(floor: &Floor, agent: AgentId, why: &Why) -> Option<Reputation> {
+fn reputation(floor: &HubContext, agent: AgentId, why: &UpdateReason) -> Option<ReputationUpdate> {
     let scale = floor.openclaw.settings.response_scale;
-    floor.engine.look(|world| {
-        let desk = world.desk(agent)?;
-        Some(Reputation {
-            agent_id: world.name_of(agent, ID)?.parse().ok()?,
+    floor.engine.with_world(|world| {
+        let desk = world.agent_state(agent)?;
+        Some(ReputationUpdate {
+            agent_id: world.alias_of(agent, ID)?.parse().ok()?,
             update_type: why.update_type,
             score: record::score(desk, scale)?,
             at: why.at,
             metrics: Some(record::metrics(desk)),
             collaboration_id: why.collaboration_id,
-            correlation_id: name(agent, why.at.0.unsigned_abs()),
+            correlation_id: update_correlation_id(agent, why.at.0.unsigned_abs()),
             timestamp: why.at,
         })
     })
 }
 
 /// The last reputation update about an agent: of its last collaboration, or of its last full day.
-pub async fn last_reputation(floor: &Floor, agent: &Arc<Agent>) -> Option<Reputation> {
+pub async fn last_reputation(floor: &HubContext, agent: &Arc<Agent>) -> Option<ReputationUpdate> {
     let now = floor.engine.now();
-    let newest = floor.engine.look(|world| world.desk(agent.id)?.last_outcome);
+    let newest = floor.engine.with_world(|world| world.agent_state(agent.id)?.last_outcome);
     let newest = floor.engine.outcomes_of(newest, 1).await.ok()?.rows.into_iter().next();
     let days = now.since(agent.registered_at).0 / PERIOD.0;
     let day = agent.registered_at.plus(Millis(days.saturating_mul(PERIOD.0)));
     let why = match newest {
         Some(outcome) if outcome.ended_at >= day || days == 0 => {
-            let job = floor.engine.job(outcome.job).await.ok().flatten();
+            let job = floor.engine.load_job(outcome.job).await.ok().flatten();
             let update_type = if outcome.ok { UpdateType::Completed } else { UpdateType::Failed };
-            let collaboration_id = job.map(|job| view::ids(&job).collaboration_id);
-            Why { update_type, collaboration_id, at: outcome.ended_at }
+            let collaboration_id = job.map(|job| view::collaboration_ids(&job).collaboration_id);
+            UpdateReason { update_type, collaboration_id, at: outcome.ended_at }
         }
-        _ => Why { update_type: UpdateType::Periodic, collaboration_id: None, at: day },
+        _ => UpdateReason { update_type: UpdateType::Periodic, collaboration_id: None, at: day },
     };
     reputation(floor, agent.id, &why)
 }
 
 /// The correlation id of an update that answers no request. It is the same each time the update is
 /// sent.
-pub fn name(agent: AgentId, number: u64) -> Uuid {
+pub fn update_correlation_id(agent: AgentId, number: u64) -> Uuid {
     const SPACE: Uuid = Uuid::from_u128(0x3c1d_55a8_9f6e_5a0b_8d1c_a60a_70c1_e002);
     let mut bytes = agent.0.to_be_bytes().to_vec();
     bytes.extend(number.to_be_bytes());

@@ -36,7 +36,7 @@ words! {
 
 impl Code {
     /// The HTTP status. A full disk uses status 507 with the code `UNAVAILABLE`.
-    pub const fn http(self) -> u16 {
+    pub const fn http_status(self) -> u16 {
         match self {
             Self::Validation | Self::UnsupportedVersion => 400,
             Self::Unauthorized => 401,
@@ -54,7 +54,7 @@ impl Code {
 
     /// Whether the same request can succeed later. A conflict with something that is still running
     /// can; its error says so itself.
-    pub const fn retryable(self) -> bool {
+    pub const fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Unavailable)
     }
 }
@@ -106,7 +106,7 @@ mod tests {
             ("UNAVAILABLE", 503, true),
         ] {
             let code = Code::read(text).expect(text);
-            assert_eq!((code.http(), code.retryable()), (http, retryable), "{text}");
+            assert_eq!((code.http_status(), code.is_retryable()), (http, retryable), "{text}");
         }
         assert_eq!(Code::ALL.len(), 12);
         for rejected in Rejected::ALL {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::answers::{answer, texts};
-use super::common::Common;
+use super::answers::{answer, common_members};
+use super::common::CommonMembers;
 use super::state::State;
 
 answer! {
@@ -25,7 +25,7 @@ answer! {
 
 /// One entry of the list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Listed {
+pub struct CollaborationSummary {
     /// Its id; `null` before it is accepted.
     pub collaboration_id: Option<String>,
     /// Its current state.
@@ -42,7 +42,7 @@ answer! {
     /// `GET /collaborations`: one page of the caller's own collaborations.
     Page {
         /// The collaborations.
-        collaborations: Vec<Listed>,
+        collaborations: Vec<CollaborationSummary>,
         /// The cursor of the next page; `null` on the last.
         next_cursor: Option<String>,
     }

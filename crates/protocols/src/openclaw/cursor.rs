@@ -7,21 +7,21 @@ use super::state::Role;
 /// Where a page begins: which list, and the position in it. A list is read to its end before the
 /// next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum CollaborationCursor {
     /// Jobs assigned to the caller, after this priority and job.
-    Work(u8, JobId),
+    InHand(u8, JobId),
     /// Jobs that the caller worked on, from this job on; `None` starts at the newest.
     Worked(Option<JobId>),
     /// Jobs that the caller requested, from this job on; `None` starts at the newest.
     Asked(Option<JobId>),
 }
 
-impl At {
+impl CollaborationCursor {
     /// The cursor as text.
     pub fn write(self) -> String {
         let from = |job: Option<JobId>| job.map_or_else(String::new, |job| job.to_string());
         match self {
-            Self::Work(priority, job) => format!("w{priority}.{job}"),
+            Self::InHand(priority, job) => format!("w{priority}.{job}"),
             Self::Worked(job) => format!("d{}", from(job)),
             Self::Asked(job) => format!("a{}", from(job)),
         }
@@ -37,7 +37,7 @@ impl At {
         match kind {
             "w" => {
                 let (priority, id) = rest.split_once('.')?;
-                Some(Self::Work(priority.parse().ok()?, JobId(id.parse().ok()?)))
+                Some(Self::InHand(priority.parse().ok()?, JobId(id.parse().ok()?)))
             }
             "d" => job(rest).map(Self::Worked),
             "a" => job(rest).map(Self::Asked),
@@ -46,9 +46,9 @@ impl At {
     }
 
     /// The list that follows this one, when the caller asked for both roles.
-    pub fn next(self, role: Option<Role>) -> Option<Self> {
+    pub fn next_list(self, role: Option<Role>) -> Option<Self> {
         match self {
-            Self::Work(..) => Some(Self::Worked(None)),
+            Self::InHand(..) => Some(Self::Worked(None)),
             Self::Worked(_) if role.is_none() => Some(Self::Asked(None)),
             Self::Worked(_) | Self::Asked(_) => None,
         }
@@ -62,16 +62,16 @@ mod tests {
     #[test]
     fn places_are_read_as_they_are_written() {
         for at in [
-            At::Work(3, JobId(9)),
-            At::Worked(None),
-            At::Worked(Some(JobId(4))),
-            At::Asked(None),
-            At::Asked(Some(JobId(77))),
+            CollaborationCursor::InHand(3, JobId(9)),
+            CollaborationCursor::Worked(None),
+            CollaborationCursor::Worked(Some(JobId(4))),
+            CollaborationCursor::Asked(None),
+            CollaborationCursor::Asked(Some(JobId(77))),
         ] {
-            assert_eq!(At::read(&at.write()), Some(at));
+            assert_eq!(CollaborationCursor::read(&at.write()), Some(at));
         }
         for wrong in ["", "x", "w", "w3", "w3.x", "dx", "a-1", "\u{e9}"] {
-            assert_eq!(At::read(wrong), None, "{wrong}");
+            assert_eq!(CollaborationCursor::read(wrong), None, "{wrong}");
         }
     }
 }

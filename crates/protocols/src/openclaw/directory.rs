@@ -7,19 +7,19 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::VERSION;
-use super::answers::{answer, texts};
-use super::common::Common;
-use super::message::{Metrics, Report};
+use super::answers::{answer, common_members};
+use super::common::CommonMembers;
+use super::message::{ReportedStatus, ReputationMetrics};
 use super::score::Score;
 use super::state::Status;
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// What the hub knows about an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing<'a> {
+pub struct AgentInfo<'a> {
     /// The last status the agent reported; `None` means as published.
-    pub report: Option<Report>,
+    pub report: Option<ReportedStatus>,
     /// The status that counts, with running work and silence taken into account.
     pub effective_status: Status,
     /// Whether the agent has not reported for too long (R33).
@@ -29,7 +29,7 @@ pub struct Standing<'a> {
     /// The hub's own score; `None` before the first finished collaboration (R87).
     pub score: Option<Score>,
     /// The figures the score is calculated from.
-    pub metrics: Metrics,
+    pub metrics: ReputationMetrics,
     /// When the agent was published, by the hub's clock (R23).
     pub registered_at: Timestamp,
     /// For a bridged agent: its home protocol and its id there (B1).
@@ -54,17 +54,17 @@ const REPLACED: [&str; 12] = [
 
 /// An identity as the hub shows it: the agent's own text, except for the members that the hub
 /// replaces. The endpoint is never shown.
-pub fn entry(identity: &Json<'_>, standing: &Standing<'_>) -> Object {
+pub fn write_entry(identity: &Json<'_>, standing: &AgentInfo<'_>) -> ObjectWriter {
     let mut but = REPLACED.to_vec();
     but.push("endpoint");
     let status = match (&standing.report, identity.get("status")) {
-        (Some(report), _) => report.on(Object::new()).finish(),
+        (Some(report), _) => report.write_to(ObjectWriter::new()).finish(),
         (None, Some(published)) => published.raw().to_owned(),
         (None, None) => "{}".to_owned(),
     };
     let claimed = identity.get("trust_signals").map(Json::raw);
     let (protocol, native_id) = standing.native.unzip();
-    Object::copy(identity, &but)
+    ObjectWriter::copy_without(identity, &but)
         .raw("status", &status)
         .raw("trust_signals", &trust(standing))
         .maybe_raw("claimed_trust_signals", claimed)
@@ -77,28 +77,28 @@ pub fn entry(identity: &Json<'_>, standing: &Standing<'_>) -> Object {
 }
 
 /// `GET /agents/{id}`.
-pub fn shown(identity: &Json<'_>, standing: &Standing<'_>, common: Common) -> String {
-    common.on(entry(identity, standing)).finish()
+pub fn write_agent(identity: &Json<'_>, standing: &AgentInfo<'_>, common: CommonMembers) -> String {
+    common.write_to(write_entry(identity, standing)).finish()
 }
 
 /// `GET /agents/{id}/reputation`: the hub's last update, if there is one, and the agent's own last
 /// update as `claimed`.
-pub fn reputation(update: &Json<'_>, claimed: Option<&Json<'_>>) -> String {
-    Object::copy(update, &["claimed", "protocol_version"])
+pub fn write_reputation(update: &Json<'_>, claimed: Option<&Json<'_>>) -> String {
+    ObjectWriter::copy_without(update, &["claimed", "protocol_version"])
         .raw("claimed", claimed.map_or("null", Json::raw))
         .text("protocol_version", VERSION)
         .finish()
 }
 
-fn trust(standing: &Standing<'_>) -> String {
-    let Metrics { total_collaborations, success_rate, average_response_time_ms, .. } =
+fn trust(standing: &AgentInfo<'_>) -> String {
+    let ReputationMetrics { total_collaborations, success_rate, average_response_time_ms, .. } =
         &standing.metrics;
     // The schema does not allow null, so without a score the member is left out.
-    Object::new()
+    ObjectWriter::new()
         .maybe_raw("reputation_score", standing.score.map(Score::text).as_deref())
-        .whole("total_collaborations", total_collaborations.unwrap_or(0))
+        .integer("total_collaborations", total_collaborations.unwrap_or(0))
         .maybe_raw("success_rate", success_rate.map(Score::text).as_deref())
-        .maybe_whole("average_response_time_ms", *average_response_time_ms)
+        .maybe_integer("average_response_time_ms", *average_response_time_ms)
         .finish()
 }
 
@@ -114,13 +114,13 @@ answer! {
 
 /// The members of an entry that a client reads.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Entry {
+pub struct AgentEntry {
     /// Its id.
     pub agent_id: Uuid,
     /// Its name.
     pub agent_name: String,
     /// Its capabilities.
-    pub capabilities: Offered,
+    pub capabilities: CapabilityList,
     /// The status that counts.
     pub effective_status: Status,
     /// Whether the agent has not reported for too long.
@@ -139,14 +139,14 @@ pub struct Entry {
 
 /// The capabilities of an agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Offered {
+pub struct CapabilityList {
     /// One entry for each capability.
-    pub advertised_capabilities: Vec<Advertised>,
+    pub advertised_capabilities: Vec<CapabilityEntry>,
 }
 
 /// One capability of an agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Advertised {
+pub struct CapabilityEntry {
     /// Its id.
     pub capability_id: String,
     /// Its name.

@@ -10,7 +10,7 @@ use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
-use rialto_engine::delivery::Courier;
+use rialto_engine::delivery::DeliveryEncoder;
 use rialto_engine::secret::HubSecret;
 use uuid::Uuid;
 
@@ -19,150 +19,181 @@ use super::failure::Failure;
 use super::routes::{
     agents, answers, ask, collaborations, identity, list, messages, overview, reports, stream,
 };
-use super::sides::OpenclawSides;
-use super::updates::Updates;
+use super::sides::OpenclawFieldMap;
+use super::updates::UpdatePoster;
 use super::{BODY_MAX, ID, courier, fitting, refusals, say};
-use crate::adapter::fidelity::Sides;
-use crate::adapter::idempotency::{Words, once_each};
-use crate::adapter::operation::listed;
-use crate::adapter::{Background, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
+use crate::adapter::fidelity::FieldMap;
+use crate::adapter::idempotency::{IdempotencyResponses, idempotent_router};
+use crate::adapter::operation::describe_operations;
+use crate::adapter::{
+    Access, BackgroundTask, EdgeError, HubContext, NewAgent, Operation, OperationInfo,
+    ProtocolAdapter, naming,
+};
 use crate::kit::ijson::{self, Json};
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The adapter of this protocol.
 pub struct Openclaw;
 
-const TABLE: &[Route<Floor>] = &[
-    Route::prefixed(
+const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation::under_prefix(
         "POST",
         "/identity",
-        Reach::Register,
+        Access::Register,
         "Publish an identity, or update it with its key",
-        || post(identity::post),
+        || post(identity::publish_identity),
     ),
-    Route::prefixed("POST", "/status", Reach::Agent, "Report an agent's status", || {
+    Operation::under_prefix("POST", "/status", Access::Agent, "Report an agent's status", || {
         post(reports::post_status)
     }),
-    Route::prefixed("POST", "/reputation", Reach::Agent, "Report a claimed reputation", || {
-        post(reports::post_reputation)
-    }),
-    Route::prefixed("POST", "/collaborations", Reach::AnyAgent, "Request a collaboration", || {
-        post(ask::post)
-    }),
-    Route::prefixed(
+    Operation::under_prefix(
+        "POST",
+        "/reputation",
+        Access::Agent,
+        "Report a claimed reputation",
+        || post(reports::post_reputation),
+    ),
+    Operation::under_prefix(
+        "POST",
+        "/collaborations",
+        Access::AnyAgent,
+        "Request a collaboration",
+        || post(ask::post_request),
+    ),
+    Operation::under_prefix(
         "GET",
         "/collaborations",
-        Reach::AnyAgent,
+        Access::AnyAgent,
         "List the caller's collaborations",
         || get(list::list),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/agents/{agent_id}/collaborations",
-        Reach::AnyAgent,
+        Access::AnyAgent,
         "Request a collaboration with this agent",
-        || post(ask::post_to),
+        || post(ask::post_request_to_agent),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "GET",
         "/collaborations/{id}",
-        Reach::Party,
+        Access::Party,
         "Show a collaboration's state",
         || get(collaborations::show),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/collaborations/{id}/response",
-        Reach::Worker,
+        Access::Worker,
         "Accept, reject or defer a request",
         || post(answers::post_response),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/collaborations/{id}/approve",
-        Reach::WorkerOrOperator,
+        Access::WorkerOrOperator,
         "Approve or refuse a request that needs approval",
         || post(answers::approve),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/collaborations/{id}/result",
-        Reach::Worker,
+        Access::Worker,
         "Publish the result of a collaboration",
         || post(answers::post_result),
     ),
-    Route::prefixed(
+    Operation::under_prefix(
         "POST",
         "/collaborations/{id}/cancel",
-        Reach::Party,
+        Access::Party,
         "Cancel a collaboration",
         || post(answers::cancel),
     ),
-    Route::prefixed("POST", "/messages", Reach::AnyAgent, "Send any of the six messages", || {
-        post(messages::post)
-    }),
-    Route::prefixed("GET", "/agents", Reach::Public, "List agents and their capabilities", || {
-        get(agents::list)
-    }),
-    Route::prefixed("GET", "/agents/{agent_id}", Reach::Public, "Show an agent's identity", || {
-        get(agents::show)
-    }),
-    Route::prefixed(
+    Operation::under_prefix(
+        "POST",
+        "/messages",
+        Access::AnyAgent,
+        "Send any of the six messages",
+        || post(messages::post_message),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/agents",
+        Access::Public,
+        "List agents and their capabilities",
+        || get(agents::list),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/agents/{agent_id}",
+        Access::Public,
+        "Show an agent's identity",
+        || get(agents::show),
+    ),
+    Operation::under_prefix(
         "DELETE",
         "/agents/{agent_id}",
-        Reach::AgentOrOperator,
+        Access::AgentOrOperator,
         "Unregister an agent",
         || delete(agents::remove),
     ),
-    Route::prefixed("GET", "/agents/{agent_id}/status", Reach::Public, "Show agent status", || {
-        get(agents::status)
-    }),
-    Route::prefixed(
+    Operation::under_prefix(
+        "GET",
+        "/agents/{agent_id}/status",
+        Access::Public,
+        "Show agent status",
+        || get(agents::status),
+    ),
+    Operation::under_prefix(
         "GET",
         "/agents/{agent_id}/reputation",
-        Reach::Public,
+        Access::Public,
         "Show an agent's reputation",
         || get(agents::reputation),
     ),
-    Route::prefixed("GET", "/stream", Reach::AnyAgent, "Stream the caller's events", || {
-        get(stream::open)
-    }),
-    Route::prefixed("GET", "/health", Reach::Public, "Check that the hub is up", || {
+    Operation::under_prefix(
+        "GET",
+        "/stream",
+        Access::AnyAgent,
+        "Stream the caller's events",
+        || get(stream::open_stream),
+    ),
+    Operation::under_prefix("GET", "/health", Access::Public, "Check that the hub is up", || {
         get(overview::health)
     }),
 ];
 
-impl Face for Openclaw {
+impl ProtocolAdapter for Openclaw {
     fn id(&self) -> Protocol {
         ID
     }
 
-    fn routes(&self, floor: &Floor) -> Router {
-        once_each(TABLE.iter(), floor, &Openclaw)
+    fn routes(&self, floor: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), floor, &Openclaw)
     }
 
-    fn root_routes(&self, _: &Floor) -> Router {
+    fn root_routes(&self, _: &HubContext) -> Router {
         Router::new()
     }
 
-    fn listed(&self) -> Vec<Listed> {
-        listed(ID, TABLE)
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
     }
 
-    fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
-        courier::courier(floor)
+    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        courier::delivery_encoder(floor)
     }
 
-    fn background(&self, floor: &Floor) -> Background {
-        Box::pin(Updates::new(floor.clone()).work())
+    fn run_background_tasks(&self, floor: &HubContext) -> BackgroundTask {
+        Box::pin(UpdatePoster::new(floor.clone()).run())
     }
 
-    fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
-        say::refuse(floor, &refusals::trouble(&trouble))
+    fn edge_error_response(&self, floor: &HubContext, trouble: EdgeError) -> Response {
+        say::error_response(floor, &refusals::from_edge(&trouble))
     }
 
     /// Identities are published under the protocol's prefix only.
-    fn claims_registration(&self, _: &Json<'_>) -> bool {
+    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
         false
     }
 
@@ -170,14 +201,14 @@ impl Face for Openclaw {
         None
     }
 
-    fn sides(&self) -> &'static dyn Sides {
-        &OpenclawSides
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &OpenclawFieldMap
     }
 
-    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
+    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
         let name = match taken {
-            true => naming::spare_uuid(secret, new.home, new.native),
-            false => naming::uuid(new.home, new.native),
+            true => naming::fallback_alias_uuid(secret, new.home, new.native),
+            false => naming::alias_uuid(new.home, new.native),
         };
         Some(name.to_string())
     }
@@ -186,14 +217,14 @@ impl Face for Openclaw {
         true
     }
 
-    fn misfit(
+    fn input_error(
         &self,
-        floor: &Floor,
+        floor: &HubContext,
         agent: &Arc<Agent>,
         skill: &str,
         input: &str,
     ) -> Option<String> {
-        let broken = fitting::violations(floor, agent, skill, input);
+        let broken = fitting::input_violations(floor, agent, skill, input);
         (!broken.is_empty()).then(|| broken.join("; "))
     }
 
@@ -202,43 +233,43 @@ impl Face for Openclaw {
     }
 }
 
-impl Words for Openclaw {
-    fn realm(&self) -> &'static str {
+impl IdempotencyResponses for Openclaw {
+    fn namespace(&self) -> &'static str {
         "openclaw"
     }
 
-    fn key_too_long(&self) -> Response {
+    fn invalid_key(&self) -> Response {
         let wrong = "Idempotency-Key must have 1 to 256 characters".to_owned();
-        bare(&Failure::violated(vec![wrong]))
+        bare(&Failure::with_violations(vec![wrong]))
     }
 
-    fn other_content(&self, body: &[u8]) -> Response {
+    fn body_mismatch(&self, body: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         let failure = Failure::new(Code::IdempotencyConflict, text);
         bare(&match ijson::read(body) {
-            Ok(json) => failure.about(&json),
+            Ok(json) => failure.in_answer_to(&json),
             Err(_) => failure,
         })
     }
 
-    fn no_room(&self, refusal: &Refusal) -> Response {
-        bare(&refusals::refused(refusal))
+    fn storage_full(&self, refusal: &Refusal) -> Response {
+        bare(&refusals::from_refusal(refusal))
     }
 
-    fn trouble(&self, trouble: Trouble) -> Response {
-        bare(&refusals::trouble(&trouble))
+    fn edge_error(&self, trouble: EdgeError) -> Response {
+        bare(&refusals::from_edge(&trouble))
     }
 
-    fn without_secrets(&self, body: &str) -> String {
+    fn redact_secrets(&self, body: &str) -> String {
         const SECRETS: [&str; 2] = ["api_key", "webhook_secret"];
         let Ok(json) = ijson::read(body.as_bytes()) else { return body.to_owned() };
         match SECRETS.iter().any(|name| json.get(name).is_some()) {
-            true => Object::copy(&json, &SECRETS).finish(),
+            true => ObjectWriter::copy_without(&json, &SECRETS).finish(),
             false => body.to_owned(),
         }
     }
 
-    fn principal(&self, body: &[u8]) -> Option<String> {
+    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
         let json = ijson::read(body).ok()?;
         let names = ["requester_agent_id", "responder_agent_id", "agent_id"];
         let named = names.iter().find_map(|name| json.get(name))?;
@@ -251,7 +282,8 @@ fn bare(failure: &Failure) -> Response {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
     let made = Uuid::new_v5(&Uuid::NAMESPACE_OID, &millis.to_be_bytes());
-    let mut answer = say::text(failure.http, failure.write(made, Timestamp(millis)));
+    let mut answer =
+        say::text_response(failure.http_status, failure.write(made, Timestamp(millis)));
     if let Some(seconds) = failure.retry_after_seconds {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

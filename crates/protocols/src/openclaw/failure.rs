@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::codes::Code;
 use super::common;
 use crate::kit::fields::Malformed;
-use crate::kit::ijson::{Json, Unreadable};
+use crate::kit::ijson::{Json, JsonError};
 
 /// Why an operation failed. [`super::shape`] writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Failure {
     /// The error code.
     pub code: Code,
     /// The HTTP status: that of the code, except for a full disk and internal errors.
-    pub http: u16,
+    pub http_status: u16,
     /// The error as text for people.
     pub message: Cow<'static, str>,
     /// Whether a retry can succeed.
@@ -35,9 +35,9 @@ impl Failure {
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
-            http: code.http(),
+            http_status: code.http_status(),
             message: message.into(),
-            retryable: code.retryable(),
+            retryable: code.is_retryable(),
             retry_after_seconds: None,
             violations: Vec::new(),
             example: None,
@@ -51,7 +51,7 @@ impl Failure {
     }
 
     /// 400 with every violation (R77).
-    pub fn violated(violations: Vec<String>) -> Self {
+    pub fn with_violations(violations: Vec<String>) -> Self {
         let message = match violations.as_slice() {
             [only] => only.clone(),
             [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
@@ -76,31 +76,31 @@ impl Failure {
     }
 
     /// 415.
-    pub fn encoded() -> Self {
+    pub fn encoded_body() -> Self {
         let message = "encoded bodies are not supported; remove Content-Encoding";
         Self::new(Code::UnsupportedEncoding, message)
     }
 
     /// 429 with the number of seconds to wait.
-    pub fn too_many(message: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
+    pub fn rate_limited(message: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
         let retry_after_seconds = Some(retry_after_seconds);
         Self { retry_after_seconds, ..Self::new(Code::RateLimited, message) }
     }
 
     /// HTTP status 507: the disk is full.
     pub fn disk_full() -> Self {
-        Self { http: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
+        Self { http_status: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
     }
 
     /// HTTP status 500: an internal error. The log has the details under this id.
-    pub fn fault(error_id: &str) -> Self {
+    pub fn internal(error_id: &str) -> Self {
         let message = format!("internal error: {error_id}");
-        Self { http: 500, ..Self::new(Code::Unavailable, message) }
+        Self { http_status: 500, ..Self::new(Code::Unavailable, message) }
     }
 
     /// The same failure, with the correlation id of the message it answers.
-    pub fn about(mut self, json: &Json<'_>) -> Self {
-        self.correlation_id = common::correlation_id(json);
+    pub fn in_answer_to(mut self, json: &Json<'_>) -> Self {
+        self.correlation_id = common::read_correlation_id(json);
         self
     }
 
@@ -111,15 +111,15 @@ impl Failure {
     }
 }
 
-impl From<Unreadable> for Failure {
-    fn from(bad: Unreadable) -> Self {
-        Self::violated(vec![format!("body cannot be read: {bad}")])
+impl From<JsonError> for Failure {
+    fn from(bad: JsonError) -> Self {
+        Self::with_violations(vec![format!("body cannot be read: {bad}")])
     }
 }
 
 /// For queries and small bodies, which are read member by member.
 impl From<Malformed> for Failure {
     fn from(bad: Malformed) -> Self {
-        Self::violated(vec![bad.message])
+        Self::with_violations(vec![bad.message])
     }
 }

@@ -12,22 +12,22 @@ use bytes::Bytes;
 use rialto_core::agent::Agent;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::command::Command;
-use rialto_core::event::Line;
+use rialto_core::event::HistoryLine;
 use rialto_core::id::{AgentId, EventId, JobId};
 use rialto_core::job::{Job, State};
 use rialto_core::notice::Notice;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_engine::store::{Page, Row};
-use rialto_engine::{Watched, Watcher};
+use rialto_engine::store::{PageQuery, Row};
+use rialto_engine::{WatchFilter, Watcher};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::place::Place;
+use super::place::StreamPosition;
 use super::stream::{Connected, Event};
 use super::{ID, bulletin, letter, say};
-use crate::adapter::Floor;
-use crate::adapter::inbox_stream::{Feed, From, Jobs, Wording};
-use crate::adapter::shutdown::Stopping;
+use crate::adapter::HubContext;
+use crate::adapter::inbox_stream::{InboxEncoder, InboxStream, JobsById, StreamStart};
+use crate::adapter::shutdown::Shutdown;
 use crate::kit::sse;
 
 /// How often a stream checks for periodic updates.
@@ -43,81 +43,81 @@ const LOOK_BACK: u64 = 20_000;
 
 /// The reader of a stream. Its key must stay valid; on an open hub there may be no key.
 #[derive(Clone, Copy)]
-pub struct Reader {
+pub struct StreamReader {
     pub agent: AgentId,
     pub key: Option<KeyHash>,
 }
 
 /// Encodes the notices of the inbox as events.
-struct Events {
-    reader: Reader,
+struct EventEncoder {
+    reader: StreamReader,
     line: Arc<AtomicU64>,
 }
 
 /// One open stream.
-pub struct Stream {
-    floor: Floor,
+pub struct AgentStream {
+    floor: HubContext,
     agent: AgentId,
-    inbox: Feed<Events>,
-    bell: Arc<Notify>,
+    inbox: InboxStream<EventEncoder>,
+    notify: Arc<Notify>,
     watcher: Watcher,
     /// The last history line that was processed.
     line: Arc<AtomicU64>,
     /// The history is read up to this line.
     behind_to: u64,
     look_at: Instant,
-    looked: Timestamp,
-    hosted: Timestamp,
-    greeted: bool,
+    checked_at: Timestamp,
+    bridged_sent_at: Timestamp,
+    sent_connected: bool,
 }
 
-impl Stream {
+impl AgentStream {
     pub fn new(
-        floor: Floor,
-        reader: Reader,
-        watched: Watched,
-        from: Option<Place>,
-        stopping: Stopping,
+        floor: HubContext,
+        reader: StreamReader,
+        watched: WatchFilter,
+        from: Option<StreamPosition>,
+        stopping: Shutdown,
     ) -> Self {
         let (agent, engine) = (reader.agent, floor.engine.clone());
-        let watcher = engine.watch(watched);
-        let head = *engine.lines().borrow();
-        let inbox_head = engine.look(|world| world.mailbox(agent).head);
+        let watcher = engine.watch_agents(watched);
+        let head = *engine.subscribe_history().borrow();
+        let inbox_head = engine.with_world(|world| world.inbox(agent).head);
         // A position past the head belongs to another stream; it is ignored.
         let from = from.filter(|from| from.position <= inbox_head && from.line <= head);
         let start = from.map_or(head, |from| from.line.max(head.saturating_sub(LOOK_BACK)));
         let line = Arc::new(AtomicU64::new(start));
-        let begin = from.map_or(From::Unread, |from| From::Position(from.position));
-        let events = Events { reader, line: line.clone() };
+        let begin = from.map_or(StreamStart::Unread, |from| StreamStart::Position(from.position));
+        let events = EventEncoder { reader, line: line.clone() };
         let now = engine.now();
         Self {
-            inbox: Feed::new(floor.clone(), agent, events, begin, stopping),
-            bell: engine.news_of(agent),
+            inbox: InboxStream::new(floor.clone(), agent, events, begin, stopping),
+            notify: engine.subscribe_agent(agent),
             floor,
             agent,
             watcher,
             line,
             behind_to: head,
             look_at: Instant::now() + LOOK,
-            looked: now,
-            hosted: now,
-            greeted: false,
+            checked_at: now,
+            bridged_sent_at: now,
+            sent_connected: false,
         }
     }
 
     /// The next bytes; `None` ends the stream.
     pub async fn next(&mut self) -> Option<Bytes> {
-        if !std::mem::replace(&mut self.greeted, true) {
+        if !std::mem::replace(&mut self.sent_connected, true) {
             return self.inbox.next().await;
         }
         loop {
-            let bell = self.bell.clone();
+            let bell = self.notify.clone();
             let rung = bell.notified();
             tokio::pin!(rung);
             // From here on no notification is missed, so the state is checked after this.
             rung.as_mut().enable();
             // A reader that lost its access gets no more work either.
-            if self.inbox.is_over() {
+            if self.inbox.is_closed() {
                 return None;
             }
             self.hand_over().await;
@@ -128,7 +128,7 @@ impl Stream {
             tokio::select! {
                 bytes = self.inbox.next() => return bytes,
                 () = rung => {}
-                () = self.watcher.told() => {}
+                () = self.watcher.wait() => {}
                 () = tokio::time::sleep_until(self.look_at) => {}
             }
         }
@@ -140,11 +140,11 @@ impl Stream {
             let held = matches!(job.state, State::Assigned | State::Running);
             held && job.assignment.is_some_and(|turn| !turn.handed_over)
         };
-        let mut waiting: Vec<(u8, JobId)> = self.floor.engine.look(|world| {
+        let mut waiting: Vec<(u8, JobId)> = self.floor.engine.with_world(|world| {
             let by_urgency = |agent: &Arc<Agent>| agent.terms.urgent_first;
             match world.agent(self.agent).is_some_and(by_urgency) {
                 true => {
-                    let work = world.work_of(self.agent).filter(fresh);
+                    let work = world.assigned_jobs(self.agent).filter(fresh);
                     work.map(|job| (job.priority, job.id)).collect()
                 }
                 false => Vec::new(),
@@ -166,8 +166,8 @@ impl Stream {
         let mut out = Vec::new();
         // The head is read before the watcher's queue, so every line up to the head is in that
         // queue.
-        let head = *self.floor.engine.lines().borrow();
-        let news = self.watcher.take();
+        let head = *self.floor.engine.subscribe_history().borrow();
+        let news = self.watcher.take_events();
         let at = self.line.load(Ordering::Relaxed);
         // Lines that arrive while the history is being read are read from the history, too.
         if news.missed || at < self.behind_to && !news.lines.is_empty() {
@@ -195,8 +195,8 @@ impl Stream {
 
     /// Reads one page of the history, for a reader that was disconnected or slow.
     async fn catch_up(&mut self, out: &mut Vec<u8>, after: u64) {
-        let page = Page::Lines { after: EventId(after), limit: PAGE };
-        let rows = self.floor.engine.page(page).await.unwrap_or_default();
+        let page = PageQuery::Lines { after: EventId(after), limit: PAGE };
+        let rows = self.floor.engine.load_page(page).await.unwrap_or_default();
         let whole = rows.len() == PAGE;
         for row in rows {
             let Row::Line(line) = row else { continue };
@@ -207,8 +207,8 @@ impl Stream {
         }
     }
 
-    async fn tell(&self, out: &mut Vec<u8>, line: &Line) {
-        let told = bulletin::of_line(&self.floor, line, self.watcher.watched()).await;
+    async fn tell(&self, out: &mut Vec<u8>, line: &HistoryLine) {
+        let told = bulletin::updates_in_line(&self.floor, line, self.watcher.filter()).await;
         self.line.fetch_max(line.id.0, Ordering::Relaxed);
         // A reader that got only some events of a line must get the line again, so only its last
         // event has the line's number.
@@ -226,21 +226,25 @@ impl Stream {
         if due {
             self.look_at = Instant::now() + LOOK;
         }
-        let watches_all = *self.watcher.watched() == Watched::All;
+        let watches_all = *self.watcher.filter() == WatchFilter::All;
         if !due && watches_all {
             return;
         }
         for agent in self.watched_agents() {
-            if let Some((event, body)) = bulletin::periodic(&self.floor, &agent, self.looked, now) {
+            if let Some((event, body)) =
+                bulletin::daily_reputation_update(&self.floor, &agent, self.checked_at, now)
+            {
                 self.write(out, event, &body);
             }
         }
-        self.looked = now;
-        if now.since(self.hosted) >= HOSTED {
-            self.hosted = now;
+        self.checked_at = now;
+        if now.since(self.bridged_sent_at) >= HOSTED {
+            self.bridged_sent_at = now;
             let hosted = self.watched_agents().into_iter().filter(|agent| agent.home != ID);
             for agent in hosted.take(HOSTED_MAX) {
-                if let Some((event, body)) = bulletin::hosted(&self.floor, &agent, now) {
+                if let Some((event, body)) =
+                    bulletin::bridged_status_update(&self.floor, &agent, now)
+                {
                     self.write(out, event, &body);
                 }
             }
@@ -248,9 +252,9 @@ impl Stream {
     }
 
     fn watched_agents(&self) -> Vec<Arc<Agent>> {
-        self.floor.engine.look(|world| match self.watcher.watched() {
-            Watched::All => world.agents().filter(|agent| agent.active).cloned().collect(),
-            Watched::These(agents) => {
+        self.floor.engine.with_world(|world| match self.watcher.filter() {
+            WatchFilter::All => world.agents().filter(|agent| agent.active).cloned().collect(),
+            WatchFilter::Agents(agents) => {
                 agents.iter().filter_map(|agent| world.agent(*agent).cloned()).collect()
             }
         })
@@ -262,50 +266,59 @@ impl Stream {
 
     fn write_at(&self, out: &mut Vec<u8>, event: Event, body: &str, line: u64) {
         let id = format!("{}-{line}", self.inbox.position());
-        sse::write(out, Some(&id), event.as_str(), body);
+        sse::write_frame(out, Some(&id), event.as_str(), body);
     }
 }
 
 /// The agents that a stream watches: its own agent and those it names.
-pub fn watched(own: AgentId, others: Vec<AgentId>) -> Watched {
+pub fn watched_agents(own: AgentId, others: Vec<AgentId>) -> WatchFilter {
     let mut agents: HashSet<AgentId> = others.into_iter().collect();
     agents.insert(own);
-    Watched::These(agents)
+    WatchFilter::Agents(agents)
 }
 
-impl Wording for Events {
-    const JOBS: bool = true;
+impl InboxEncoder for EventEncoder {
+    const NEEDS_JOBS: bool = true;
 
-    fn may_read(&self, floor: &Floor, agent: AgentId) -> bool {
+    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool {
         let now = floor.engine.now();
-        floor.engine.look(|world| {
-            let works = |hash: KeyHash| world.key(&hash).is_some_and(|key| key.works(now));
-            world.admits(agent) && self.reader.key.is_none_or(works)
+        floor.engine.with_world(|world| {
+            let works = |hash: KeyHash| world.key(&hash).is_some_and(|key| key.is_valid(now));
+            world.may_act(agent) && self.reader.key.is_none_or(works)
         })
     }
 
-    fn hello(&self, floor: &Floor, agent: AgentId, after: u64) -> Bytes {
-        let name = floor.engine.look(|world| world.name_of(agent, ID).map(str::to_owned));
-        let common = say::common(floor, None);
+    fn encode_connected(&self, floor: &HubContext, agent: AgentId, after: u64) -> Bytes {
+        let name = floor.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned));
+        let common = say::common_members(floor, None);
         let status = Connected::STATUS.to_owned();
         let data = Connected::new(common, status, name.unwrap_or_default());
         let data = serde_json::to_string(&data).unwrap_or_default();
         let mut out = b"retry: 2000\n".to_vec();
         let id = format!("{after}-{}", self.line.load(Ordering::Relaxed));
-        sse::write(&mut out, Some(&id), Event::Connected.as_str(), &data);
+        sse::write_frame(&mut out, Some(&id), Event::Connected.as_str(), &data);
         out.into()
     }
 
-    fn ping(&self) -> Bytes {
+    fn encode_ping(&self) -> Bytes {
         let mut out = Vec::with_capacity(8);
-        sse::comment(&mut out, "ping");
+        sse::write_comment(&mut out, "ping");
         out.into()
     }
 
-    fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs) {
+    fn encode_notice(
+        &self,
+        out: &mut Vec<u8>,
+        floor: &HubContext,
+        notice: &Notice,
+        jobs: &JobsById,
+    ) {
         let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let Some(letter) = letter::of(floor, notice, job.map(|job| &**job)) else { return };
-        let id = Place { position: notice.position, line: self.line.load(Ordering::Relaxed) };
-        sse::write(out, Some(&id.to_string()), letter.event, &letter.body);
+        let Some(letter) = letter::notice_event(floor, notice, job.map(|job| &**job)) else {
+            return;
+        };
+        let id =
+            StreamPosition { position: notice.position, line: self.line.load(Ordering::Relaxed) };
+        sse::write_frame(out, Some(&id.to_string()), letter.event, &letter.body);
     }
 }

@@ -5,11 +5,16 @@ use std::sync::Arc;
 use rialto_core::agent::Agent;
 
 use super::{ID, record};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::schema::{Schema, Violation};
 
 /// The violations of the schema under which a capability is listed. May be slow.
-pub fn violations(floor: &Floor, agent: &Arc<Agent>, capability: &str, input: &str) -> Vec<String> {
+pub fn input_violations(
+    floor: &HubContext,
+    agent: &Arc<Agent>,
+    capability: &str,
+    input: &str,
+) -> Vec<String> {
     let checked = match agent.home == ID {
         true => native(floor, agent, capability, input),
         false => listed(agent, capability, input),
@@ -19,7 +24,7 @@ pub fn violations(floor: &Floor, agent: &Arc<Agent>, capability: &str, input: &s
 
 /// Checks against the schema that the agent published.
 fn native(
-    floor: &Floor,
+    floor: &HubContext,
     agent: &Arc<Agent>,
     capability: &str,
     input: &str,
@@ -30,6 +35,6 @@ fn native(
 
 /// Checks against the schema shown for a bridged agent. These schemas are small.
 fn listed(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
-    let schema = record::schema(&agent.skill(capability)?.input);
+    let schema = record::to_json_schema(&agent.skill(capability)?.input);
     Schema::compile(&schema).ok()?.check(input).err()
 }

@@ -24,7 +24,7 @@ words! {
 
 impl Kind {
     /// The members that identify a message of this kind.
-    pub const fn keys(self) -> &'static [&'static str] {
+    pub const fn required_members(self) -> &'static [&'static str] {
         match self {
             Self::Identity => &["capabilities", "agent_name"],
             Self::Status => &["status_update"],
@@ -36,8 +36,8 @@ impl Kind {
     }
 
     /// The kind of a message. Its members must match exactly one kind.
-    pub fn tell(json: &Json<'_>) -> Result<Self, Failure> {
-        let is = |kind: &Self| kind.keys().iter().all(|key| json.get(key).is_some());
+    pub fn detect(json: &Json<'_>) -> Result<Self, Failure> {
+        let is = |kind: &Self| kind.required_members().iter().all(|key| json.get(key).is_some());
         let mut kinds = Self::ALL.iter().copied().filter(is);
         match (kinds.next(), kinds.next()) {
             (Some(kind), None) => Ok(kind),
@@ -48,7 +48,9 @@ impl Kind {
 }
 
 fn unclear(found: &str) -> Failure {
-    let sets = Kind::ALL.iter().map(|kind| format!("{kind} has {}", kind.keys().join(" and ")));
+    let sets = Kind::ALL
+        .iter()
+        .map(|kind| format!("{kind} has {}", kind.required_members().join(" and ")));
     let message =
         format!("a message must have the members of exactly one kind, but this one has {found}");
     Failure { violations: sets.collect(), ..Failure::invalid(message) }

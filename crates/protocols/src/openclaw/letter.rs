@@ -1,84 +1,92 @@
 //! Notices as events of the stream: the event's name and the message it carries.
 
 use rialto_core::job::{Job, State as JobState};
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 
-use super::message::{Outcome, Output};
+use super::message::{CollaborationResult, ResultOutcome};
 use super::state::State;
 use super::stream::{self, Event};
 use super::{ID, view};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::raw_json;
 
 /// The event name for messages of other protocols. This protocol has no such message.
 pub const MESSAGE: &str = "message";
 
 /// An event: its name and its body.
-pub struct Letter {
+pub struct OutgoingEvent {
     pub event: &'static str,
     pub body: String,
 }
 
 /// A notice as an event; `None` when this protocol has no event for it.
-pub fn of(floor: &Floor, notice: &Notice, job: Option<&Job>) -> Option<Letter> {
-    if let News::Message { words, body, .. } = &notice.news {
+pub fn notice_event(
+    floor: &HubContext,
+    notice: &Notice,
+    job: Option<&Job>,
+) -> Option<OutgoingEvent> {
+    if let NoticeKind::Message { protocol: words, body, .. } = &notice.news {
         let said = raw_json::verbatim(body);
-        let body =
-            Object::new().text("protocol", words.as_str()).raw("message", said.get()).finish();
-        return Some(Letter { event: MESSAGE, body });
+        let body = ObjectWriter::new()
+            .text("protocol", words.as_str())
+            .raw("message", said.get())
+            .finish();
+        return Some(OutgoingEvent { event: MESSAGE, body });
     }
     let job = job?;
     match notice.news {
-        News::Assigned { epoch, .. } => assigned(floor, job, epoch),
-        News::ApprovalWanted { .. } => approval(floor, job),
-        News::Accepted { .. } => {
+        NoticeKind::Assigned { epoch, .. } => assigned(floor, job, epoch),
+        NoticeKind::ApprovalRequested { .. } => approval(floor, job),
+        NoticeKind::Accepted { .. } => {
             job.accepted_at?;
             let response = view::response(floor, job, job.accepted_at.unwrap_or(notice.at))?;
             Some(letter(Event::Response, response.write()))
         }
-        News::Ended { .. } => ended(floor, notice, job),
-        News::TakenBack { .. } => Some(letter(Event::Cancelled, taken_back(floor, notice, job))),
-        News::Queued { .. }
-        | News::OffersWanted { .. }
-        | News::Offered { .. }
-        | News::PriceTaken { .. }
-        | News::OfferClosed { .. }
-        | News::Message { .. } => None,
+        NoticeKind::Ended { .. } => ended(floor, notice, job),
+        NoticeKind::Unassigned { .. } => {
+            Some(letter(Event::Cancelled, taken_back(floor, notice, job)))
+        }
+        NoticeKind::Queued { .. }
+        | NoticeKind::OfferRequested { .. }
+        | NoticeKind::OfferReceived { .. }
+        | NoticeKind::PriceAgreed { .. }
+        | NoticeKind::OfferLost { .. }
+        | NoticeKind::Message { .. } => None,
     }
 }
 
-fn letter(event: Event, body: String) -> Letter {
-    Letter { event: event.as_str(), body }
+fn letter(event: Event, body: String) -> OutgoingEvent {
+    OutgoingEvent { event: event.as_str(), body }
 }
 
 /// Assigned work, if the assignment of this epoch still holds.
-fn assigned(floor: &Floor, job: &Job, epoch: u32) -> Option<Letter> {
+fn assigned(floor: &HubContext, job: &Job, epoch: u32) -> Option<OutgoingEvent> {
     let theirs = matches!(job.state, JobState::Assigned | JobState::Running) && job.epoch == epoch;
     theirs.then(|| {
-        let body = requested(floor, job, job.accepted_at.is_some());
+        let body = request_body(floor, job, job.accepted_at.is_some());
         letter(Event::Request, body)
     })
 }
 
 /// A request as its responder receives it.
-pub fn requested(floor: &Floor, job: &Job, accepted: bool) -> String {
+pub fn request_body(floor: &HubContext, job: &Job, accepted: bool) -> String {
     let request = view::request(floor, job);
-    let collaboration_id = Some(view::ids(job).collaboration_id);
+    let collaboration_id = Some(view::collaboration_ids(job).collaboration_id);
     match ijson::read(request.as_bytes()) {
-        Ok(json) => stream::request(&json, collaboration_id, accepted),
+        Ok(json) => stream::write_request(&json, collaboration_id, accepted),
         Err(_) => request,
     }
 }
 
 /// A request that needs approval first.
-fn approval(floor: &Floor, job: &Job) -> Option<Letter> {
+fn approval(floor: &HubContext, job: &Job) -> Option<OutgoingEvent> {
     let JobState::Deferred { until } = job.state else { return None };
-    job.waits_for.filter(|waits| waits.approval)?;
-    let body = requested(floor, job, false);
+    job.pending_assignment.filter(|waits| waits.needs_approval)?;
+    let body = request_body(floor, job, false);
     let json = ijson::read(body.as_bytes()).ok()?;
-    let body = Object::copy(&json, &["awaiting_approval", "deferred_until"])
+    let body = ObjectWriter::copy_without(&json, &["awaiting_approval", "deferred_until"])
         .flag("awaiting_approval", true)
         .time("deferred_until", until);
     Some(letter(Event::Request, body.finish()))
@@ -86,8 +94,8 @@ fn approval(floor: &Floor, job: &Job) -> Option<Letter> {
 
 /// The end of a collaboration: its result, or the final response to a request that was never
 /// accepted.
-fn ended(floor: &Floor, notice: &Notice, job: &Job) -> Option<Letter> {
-    match view::state(job) {
+fn ended(floor: &HubContext, notice: &Notice, job: &Job) -> Option<OutgoingEvent> {
+    match view::collaboration_state(job) {
         State::Rejected => {
             let response = view::response(floor, job, notice.at)?;
             Some(letter(Event::Response, response.write()))
@@ -98,23 +106,24 @@ fn ended(floor: &Floor, notice: &Notice, job: &Job) -> Option<Letter> {
 }
 
 /// The work is no longer assigned to the reader.
-fn taken_back(floor: &Floor, notice: &Notice, job: &Job) -> String {
+fn taken_back(floor: &HubContext, notice: &Notice, job: &Job) -> String {
     if let Some(result) = view::result(floor, job) {
         return result;
     }
-    let view::Ids { request_id, correlation_id, collaboration_id } = view::ids(job);
+    let view::CollaborationIds { request_id, correlation_id, collaboration_id } =
+        view::collaboration_ids(job);
     let reader = notice.to.and_then(|to| {
-        floor.engine.look(|world| world.name_of(to, ID).and_then(|name| name.parse().ok()))
+        floor.engine.with_world(|world| world.alias_of(to, ID).and_then(|name| name.parse().ok()))
     });
-    let reason = match view::state(job) {
+    let reason = match view::collaboration_state(job) {
         State::Rejected => "no response arrived in time",
         _ => "the work was assigned to another agent",
     };
-    Output {
+    CollaborationResult {
         collaboration_id,
         request_id,
         responder_agent_id: reader.unwrap_or(floor.openclaw.hub_id),
-        outcome: Outcome::Cancelled { reason: Some(reason.to_owned()) },
+        outcome: ResultOutcome::Cancelled { reason: Some(reason.to_owned()) },
         execution_duration_ms: None,
         completed_at: None,
         correlation_id,

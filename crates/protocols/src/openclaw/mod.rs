@@ -64,9 +64,9 @@ mod tests;
 pub use codes::{Code, Rejected};
 pub use failure::Failure;
 pub use kind::Kind;
-pub use message::{Any, Message};
+pub use message::{AnyMessage, Message};
 #[cfg(feature = "server")]
-pub use room::Room;
+pub use room::OpenclawState;
 pub use score::Score;
 #[cfg(feature = "server")]
 pub use settings::Settings;
@@ -90,7 +90,7 @@ pub const KEY_MAX: usize = 256;
 pub const TEXT_MAX: usize = 10_000;
 /// The most bytes of a status or reputation message, and of a request or result without its input
 /// or output.
-pub const WORDS_MAX: usize = 65_536;
+pub const MEMBERS_BYTES_MAX: usize = 65_536;
 /// The most bytes of an identity, because the hub keeps it in memory. One schema of the largest
 /// size fits.
 pub const IDENTITY_MAX: usize = 96 << 10;

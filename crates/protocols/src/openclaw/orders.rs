@@ -10,7 +10,7 @@ use crate::kit::ijson;
 
 /// `POST …/approve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Approve {
+pub struct ApproveBody {
     /// Whether the work is approved.
     pub approved: bool,
     /// The id that traces the request.
@@ -19,28 +19,28 @@ pub struct Approve {
 
 /// `POST …/cancel`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cancel {
+pub struct CancelBody {
     /// Why it is cancelled.
     pub reason: Option<String>,
     /// The id that traces the request.
     pub correlation_id: Option<Uuid>,
 }
 
-impl Approve {
+impl ApproveBody {
     /// Reads the body.
     pub fn read(body: &[u8]) -> Result<Self, Failure> {
         const EXAMPLE: &str = r#"{"approved":true}"#;
         let json = ijson::read(body).map_err(|bad| Failure::from(bad).with_example(EXAMPLE))?;
-        common::version(&json)?;
-        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).about(&json);
-        let f = Fields::of(&json, "").map_err(wrong)?;
+        common::read_version(&json)?;
+        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).in_answer_to(&json);
+        let f = Fields::read(&json, "").map_err(wrong)?;
         let approved = f.flag("approved").and_then(|flag| f.required("approved", flag));
-        let correlation_id = common::correlation_id(&json);
+        let correlation_id = common::read_correlation_id(&json);
         Ok(Self { approved: approved.map_err(wrong)?, correlation_id })
     }
 }
 
-impl Cancel {
+impl CancelBody {
     /// Reads the body. An empty body gives no reason.
     pub fn read(body: &[u8]) -> Result<Self, Failure> {
         const EXAMPLE: &str = r#"{"reason":"no longer needed"}"#;
@@ -48,14 +48,16 @@ impl Cancel {
             return Ok(Self::default());
         }
         let json = ijson::read(body).map_err(|bad| Failure::from(bad).with_example(EXAMPLE))?;
-        common::version(&json)?;
-        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).about(&json);
-        let f = Fields::of(&json, "").map_err(wrong)?;
+        common::read_version(&json)?;
+        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).in_answer_to(&json);
+        let f = Fields::read(&json, "").map_err(wrong)?;
         let reason = f.text("reason").map_err(wrong)?;
         if reason.is_some_and(|reason| reason.chars().count() > TEXT_MAX) {
-            return Err(wrong(f.fail("reason", format!("has more than {TEXT_MAX} characters"))));
+            return Err(wrong(
+                f.malformed("reason", format!("has more than {TEXT_MAX} characters")),
+            ));
         }
-        let correlation_id = common::correlation_id(&json);
+        let correlation_id = common::read_correlation_id(&json);
         Ok(Self { reason: reason.map(str::to_owned), correlation_id })
     }
 }

@@ -2,58 +2,59 @@
 
 use std::sync::Arc;
 
-use rialto_core::agent::presence::Stance;
-use rialto_core::agent::{Agent, Desk, Skill};
+use rialto_core::agent::presence::Availability;
+use rialto_core::agent::{Agent, AgentState, Skill};
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
 
 use super::ID;
-use super::directory::Standing;
-use super::message::report::Details;
-use super::message::{Metrics, Report, StatusUpdate, identity};
+use super::directory::AgentInfo;
+use super::message::report::StatusDetails;
+use super::message::{ReportedStatus, ReputationMetrics, StatusUpdate, identity};
 use super::score::Score;
 use super::state::{Category, Status};
 use crate::adapter::naming;
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The rank of agents without a finished collaboration (R87).
 const UNKNOWN: i64 = 500_000;
 
 /// The hub's own score of an agent; `None` before the first finished collaboration.
-pub fn score(desk: &Desk, scale: Millis) -> Option<Score> {
+pub fn score(desk: &AgentState, scale: Millis) -> Option<Score> {
     let millionths = desk.window.score(scale)?;
     u32::try_from(millionths).ok().and_then(Score::new)
 }
 
 /// The value by which agents are ranked.
-pub fn rank(desk: &Desk, scale: Millis) -> i64 {
+pub fn rank(desk: &AgentState, scale: Millis) -> i64 {
     desk.window.score(scale).unwrap_or(UNKNOWN)
 }
 
 /// The figures of the score: rates over the last hundred collaborations, counts over all (R44).
-pub fn metrics(desk: &Desk) -> Metrics {
+pub fn metrics(desk: &AgentState) -> ReputationMetrics {
     let whole = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
     let rates = desk.window.rates();
     let rate = |n: i64| u32::try_from(n).ok().and_then(Score::new);
-    Metrics {
-        total_collaborations: whole(desk.standing.settled()),
+    ReputationMetrics {
+        total_collaborations: whole(desk.standing.settled_jobs()),
         successful_collaborations: whole(desk.standing.successes),
         failed_collaborations: whole(desk.standing.failures),
         success_rate: rates.and_then(|rates| rate(rates.success)),
-        average_response_time_ms: rates.map(|rates| rates.average.0),
+        average_response_time_ms: rates.map(|rates| rates.average_duration.0),
         on_time_completion_rate: rates.and_then(|rates| rate(rates.on_time)),
     }
 }
 
 /// The status that counts, with running work taken into account.
-pub fn effective(world: &World, agent: &Agent) -> Status {
-    let stance = world.desk(agent.id).map_or(Stance::Idle, |desk| desk.presence.stance);
-    let works = world.work_of(agent.id).any(|job| job.is_worked_on());
+pub fn effective_status(world: &World, agent: &Agent) -> Status {
+    let stance =
+        world.agent_state(agent.id).map_or(Availability::Idle, |desk| desk.presence.availability);
+    let works = world.assigned_jobs(agent.id).any(|job| job.is_in_progress());
     match stance {
-        Stance::Error | Stance::Broken if agent.home == ID => Status::Error,
-        Stance::Maintenance if agent.home == ID => Status::Maintenance,
-        Stance::Busy => Status::Busy,
+        Availability::Error | Availability::Broken if agent.home == ID => Status::Error,
+        Availability::Maintenance if agent.home == ID => Status::Maintenance,
+        Availability::Busy => Status::Busy,
         // An error or maintenance is never invented for agents of other protocols
         // (docs/requirements.md, section 7).
         _ if works => Status::Busy,
@@ -63,65 +64,66 @@ pub fn effective(world: &World, agent: &Agent) -> Status {
 
 /// Whether an agent that must report has not done so in time (R33).
 pub fn is_stale(world: &World, agent: &Agent, now: Timestamp) -> bool {
-    let away = matches!(effective(world, agent), Status::Error | Status::Maintenance);
+    let away = matches!(effective_status(world, agent), Status::Error | Status::Maintenance);
     !away && !world.is_online(agent.id, now)
 }
 
 /// The number of running collaborations of an agent.
-pub fn active(world: &World, agent: &Agent) -> u64 {
-    world.work_of(agent.id).filter(|job| job.is_worked_on()).count() as u64
+pub fn count_active(world: &World, agent: &Agent) -> u64 {
+    world.assigned_jobs(agent.id).filter(|job| job.is_in_progress()).count() as u64
 }
 
 /// An agent's status as the hub reports it.
-pub fn report(world: &World, agent: &Agent, since: Timestamp) -> Report {
-    let status = effective(world, agent);
-    let busy = (status == Status::Busy).then(|| active(world, agent).max(1));
+pub fn hub_reported_status(world: &World, agent: &Agent, since: Timestamp) -> ReportedStatus {
+    let status = effective_status(world, agent);
+    let busy = (status == Status::Busy).then(|| count_active(world, agent).max(1));
     let active_tasks = busy.and_then(|n| i64::try_from(n).ok());
-    let details = Details { active_tasks, ..Details::default() };
-    Report { status, at: since, details }
+    let details = StatusDetails { active_tasks, ..StatusDetails::default() };
+    ReportedStatus { status, at: since, details }
 }
 
 /// The last status that the agent reported.
-pub fn said(desk: &Desk) -> Option<Report> {
-    let words = &desk.said.as_ref()?.words;
+pub fn last_reported_status(desk: &AgentState) -> Option<ReportedStatus> {
+    let words = &desk.status.as_ref()?.text;
     let update = super::message::read::<StatusUpdate>(words.as_bytes()).ok()?;
-    Some(update.said.report)
+    Some(update.body.report)
 }
 
 /// An agent's data at one moment. Its own text is parsed later, without holding a lock.
-pub struct Glimpse {
+pub struct AgentSnapshot {
     pub agent: Arc<Agent>,
-    desk: Arc<Desk>,
+    desk: Arc<AgentState>,
     effective: Status,
     stale: bool,
     active: u64,
     /// The status as the hub reports it.
-    report: Report,
+    report: ReportedStatus,
     name: String,
 }
 
-impl Glimpse {
+impl AgentSnapshot {
     pub fn of(world: &World, agent: &Arc<Agent>, now: Timestamp) -> Option<Self> {
-        let desk = world.desk(agent.id)?.clone();
-        let began = world.work_of(agent.id).filter_map(|job| job.accepted_at).max();
-        let said_at = || desk.said.as_ref().map_or(desk.presence.seen, |said| said.at);
+        let desk = world.agent_state(agent.id)?.clone();
+        let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
+        let said_at = || desk.status.as_ref().map_or(desk.presence.last_seen, |said| said.at);
         let since = began.unwrap_or_else(said_at);
         Some(Self {
-            effective: effective(world, agent),
+            effective: effective_status(world, agent),
             stale: is_stale(world, agent, now),
-            active: active(world, agent),
-            report: report(world, agent, since),
-            name: world.name_of(agent.id, ID)?.to_owned(),
+            active: count_active(world, agent),
+            report: hub_reported_status(world, agent, since),
+            name: world.alias_of(agent.id, ID)?.to_owned(),
             agent: agent.clone(),
             desk,
         })
     }
 
     /// What the hub knows about the agent.
-    pub fn standing(&self, scale: Millis) -> Standing<'_> {
-        let last = said(&self.desk).filter(|report| report.status == self.effective);
-        let Agent { home, native, .. } = &*self.agent;
-        Standing {
+    pub fn info(&self, scale: Millis) -> AgentInfo<'_> {
+        let last =
+            last_reported_status(&self.desk).filter(|report| report.status == self.effective);
+        let Agent { home, native_id: native, .. } = &*self.agent;
+        AgentInfo {
             report: Some(last.unwrap_or_else(|| self.report.clone())),
             effective_status: self.effective,
             stale: self.stale,
@@ -141,7 +143,7 @@ impl Glimpse {
 
 /// Whether an agent can be shown as an identity, which needs at least one capability (R12).
 pub fn has_identity(agent: &Agent) -> bool {
-    agent.home == ID || agent.skills_for_others().next().is_some()
+    agent.home == ID || agent.skills_for_other_protocols().next().is_some()
 }
 
 /// The identity of an agent: as published, or for a bridged agent an equivalent one.
@@ -150,18 +152,19 @@ fn identity(agent: &Agent, id: &str) -> String {
         return agent.card.clone();
     }
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
-    let name = format!("chimera-bridge-{}-{digits}", naming::slug(agent.first_name()));
-    let listed: Vec<_> = agent.skills_for_others().map(capability).collect();
+    let name = format!("chimera-bridge-{}-{digits}", naming::slug(agent.original_name()));
+    let listed: Vec<_> = agent.skills_for_other_protocols().map(capability).collect();
     let schemas = |of: fn(&Skill) -> &str| {
-        let all = agent.skills_for_others();
-        all.fold(Object::new(), |map, skill| map.raw(&skill.name, &schema(of(skill)))).finish()
+        let all = agent.skills_for_other_protocols();
+        all.fold(ObjectWriter::new(), |map, skill| map.raw(&skill.name, &to_json_schema(of(skill))))
+            .finish()
     };
-    let capabilities = Object::new()
+    let capabilities = ObjectWriter::new()
         .raw("advertised_capabilities", &format!("[{}]", listed.join(",")))
         .raw("input_schemas", &schemas(|skill| &skill.input))
         .raw("output_schemas", &schemas(|skill| &skill.output))
         .finish();
-    let identity = Object::new()
+    let identity = ObjectWriter::new()
         .text("agent_id", id)
         .text("agent_name", &name)
         .text("agent_type", identity::AGENT_TYPE)
@@ -171,45 +174,45 @@ fn identity(agent: &Agent, id: &str) -> String {
 }
 
 fn capability(skill: &Skill) -> String {
-    let about: String = skill.about.chars().take(1_000).collect();
-    Object::new()
+    let about: String = skill.description.chars().take(1_000).collect();
+    ObjectWriter::new()
         .text("capability_id", &skill.name)
         .text("capability_name", &skill.name)
         .text("description", &about)
-        .text("category", Category::of_name(&skill.name).as_str())
-        .maybe_whole("estimated_duration_ms", skill.takes.map(|takes| takes.0))
-        .flag("requires_approval", skill.approval)
-        .amount("price", skill.price)
+        .text("category", Category::guess_from_name(&skill.name).as_str())
+        .maybe_integer("estimated_duration_ms", skill.expected_duration.map(|takes| takes.0))
+        .flag("requires_approval", skill.needs_approval)
+        .credits("price", skill.price)
         .maybe_raw("price_by", skill.by_offer.then_some("\"offer\""))
         .finish()
 }
 
 /// The category of a skill: as its agent states it, or guessed from its name.
 pub fn category_of(skill: &Skill) -> Category {
-    let said = skill.sort.as_deref().and_then(Category::read);
-    said.unwrap_or_else(|| Category::of_name(&skill.name))
+    let said = skill.category.as_deref().and_then(Category::read);
+    said.unwrap_or_else(|| Category::guess_from_name(&skill.name))
 }
 
 /// Turns a schema that only names types into a JSON Schema. A JSON Schema stays as it is.
-pub fn schema(given: &str) -> String {
+pub fn to_json_schema(given: &str) -> String {
     let Ok(json) = ijson::read(given.as_bytes()) else { return "{}".to_owned() };
-    let ijson::Kind::Object(members) = json.kind() else { return "{}".to_owned() };
-    let toy = |value: &ijson::Json<'_>| matches!(value.kind(), ijson::Kind::Text(_));
+    let ijson::JsonValue::Object(members) = json.value() else { return "{}".to_owned() };
+    let toy = |value: &ijson::Json<'_>| matches!(value.value(), ijson::JsonValue::String(_));
     if members.is_empty() || !members.iter().all(|(_, value)| toy(value)) {
         return given.to_owned();
     }
-    let properties = members.iter().fold(Object::new(), |all, (name, value)| {
-        let ijson::Kind::Text(word) = value.kind() else { return all };
+    let properties = members.iter().fold(ObjectWriter::new(), |all, (name, value)| {
+        let ijson::JsonValue::String(word) = value.value() else { return all };
         match json_type(word) {
             Some(name_of_type) => {
-                let one = Object::new().text("type", name_of_type).finish();
+                let one = ObjectWriter::new().text("type", name_of_type).finish();
                 all.raw(name, &one)
             }
             None => all.raw(name, "{}"),
         }
     });
-    let required = crate::kit::object::texts(members.iter().map(|(name, _)| name.as_ref()));
-    Object::new()
+    let required = crate::kit::object::string_array(members.iter().map(|(name, _)| name.as_ref()));
+    ObjectWriter::new()
         .text("type", "object")
         .raw("properties", &properties.finish())
         .raw("required", &required)
@@ -234,13 +237,16 @@ mod tests {
 
     #[test]
     fn types_in_words_become_a_schema_and_schemas_stay() {
-        let toy = schema(r#"{"text":"string","n":"int","x":"money"}"#);
+        let toy = to_json_schema(r#"{"text":"string","n":"int","x":"money"}"#);
         let json: serde_json::Value = serde_json::from_str(&toy).expect("JSON");
         assert_eq!(json["properties"]["n"]["type"], "integer");
         assert_eq!(json["properties"]["x"], serde_json::json!({}));
         assert_eq!(json["required"], serde_json::json!(["text", "n", "x"]));
         let real = r#"{"type":"object","properties":{}}"#;
-        assert_eq!(schema(real), real);
-        assert_eq!((schema("{}").as_str(), schema("nonsense").as_str()), ("{}", "{}"));
+        assert_eq!(to_json_schema(real), real);
+        assert_eq!(
+            (to_json_schema("{}").as_str(), to_json_schema("nonsense").as_str()),
+            ("{}", "{}")
+        );
     }
 }

@@ -12,7 +12,7 @@ use rialto_engine::Failure as EngineFailure;
 use super::codes::{Code, Rejected};
 use super::failure::Failure;
 use super::message::Rejection;
-use crate::adapter::Trouble;
+use crate::adapter::EdgeError;
 
 /// When to retry an agent that is silent or in error (R72).
 const AWAY_SECONDS: u32 = 60;
@@ -20,15 +20,17 @@ const AWAY_SECONDS: u32 = 60;
 const LATER_SECONDS: u32 = 30;
 
 /// The error for an engine failure.
-pub fn failed(failure: &EngineFailure) -> Failure {
+pub fn from_engine(failure: &EngineFailure) -> Failure {
     match failure {
-        EngineFailure::Refused(refusal) => refused(refusal),
-        EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
-        EngineFailure::Down => {
+        EngineFailure::Refused(refusal) => from_refusal(refusal),
+        EngineFailure::StoreFull => {
+            Failure { retry_after_seconds: Some(30), ..Failure::disk_full() }
+        }
+        EngineFailure::Unavailable => {
             let down = Failure::new(Code::Unavailable, "the hub cannot accept writes now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
-        EngineFailure::Fault => Failure::fault("see X-Request-Id in the hub's log"),
+        EngineFailure::Fault => Failure::internal("see X-Request-Id in the hub's log"),
         EngineFailure::StillRunning => {
             let running =
                 Failure::still_running("the first request with this key is still running");
@@ -38,55 +40,55 @@ pub fn failed(failure: &EngineFailure) -> Failure {
 }
 
 /// The match is exhaustive, so that a new refusal cannot be forgotten (B6).
-pub fn refused(refusal: &Refusal) -> Failure {
+pub fn from_refusal(refusal: &Refusal) -> Failure {
     let code = match refusal {
-        Refusal::NotYours => return Failure::not_found("collaboration"),
+        Refusal::NotFound => return Failure::not_found("collaboration"),
         Refusal::NoSuchAgent => return Failure::not_found("agent"),
         Refusal::NotAuthenticated => Code::Unauthorized,
-        Refusal::IdentityDiffers | Refusal::Blocked | Refusal::Suspended => Code::Forbidden,
+        Refusal::IdentityMismatch | Refusal::Blocked | Refusal::Suspended => Code::Forbidden,
         Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
             Code::NotFound
         }
         Refusal::IdTaken
         | Refusal::OwnerTaken
-        | Refusal::LooksTaken
+        | Refusal::NameConfusable
         | Refusal::WrongState { .. }
-        | Refusal::OtherTurn { .. }
+        | Refusal::OtherAssignment { .. }
         | Refusal::OfferExpired
-        | Refusal::UnreadOffer
+        | Refusal::OfferNotRead
         | Refusal::TooManyOffers { .. }
-        | Refusal::OfferRaised { .. }
-        | Refusal::OfferUnnamed
+        | Refusal::OfferAbovePrevious { .. }
+        | Refusal::OfferAmbiguous
         | Refusal::NoSuchOffer
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::AlreadySettled { .. }
         | Refusal::JobNotPaid { .. }
-        | Refusal::NotWhatWasPaid { .. }
+        | Refusal::PaymentMismatch { .. }
         | Refusal::TooManyAgents { .. }
-        | Refusal::OutOfOrder => Code::Conflict,
+        | Refusal::AgentBroken => Code::Conflict,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
-        Refusal::MemoryFull { .. } | Refusal::TooManyKept => Code::Unavailable,
+        Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers => Code::Unavailable,
         Refusal::TooManyOpen
         | Refusal::InboxFull
         | Refusal::AtCapacity
-        | Refusal::TooFast
+        | Refusal::AtRateLimit
         | Refusal::Offline => Code::RateLimited,
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
         | Refusal::GuestCannotPay
-        | Refusal::Unfit { .. }
+        | Refusal::InputRejected { .. }
         | Refusal::DeadlineTooSoon
-        | Refusal::OtherCurrency
-        | Refusal::PaysItself
-        | Refusal::NothingToMove
+        | Refusal::UnsupportedCurrency
+        | Refusal::SelfPayment
+        | Refusal::AmountNotPositive
         | Refusal::TooManyBlocked { .. }
         | Refusal::BridgeLoop { .. }
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, words(refusal));
-    if let Refusal::MemoryFull { .. } | Refusal::TooManyKept = refusal {
-        failure.http = 507;
+    if let Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers = refusal {
+        failure.http_status = 507;
     }
     if let Retry::After(wait) = refusal.retry() {
         failure.retryable = true;
@@ -98,7 +100,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
 /// The refusal's text in this protocol's terms, where the core's text would be unclear.
 fn words(refusal: &Refusal) -> Cow<'static, str> {
     match refusal {
-        Refusal::WrongState { is } => match is {
+        Refusal::WrongState { state: is } => match is {
             State::Deferred { .. } => "the collaboration is deferred, which does not allow this",
             State::Assigned | State::Running => {
                 "the collaboration is running, which does not allow this"
@@ -120,7 +122,7 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
             "this request_id was used with other content; use a new one".into()
         }
         Refusal::TooManyOpen => "too many of the requester's collaborations are open".into(),
-        Refusal::TooManyKept => {
+        Refusal::TooManySavedAnswers => {
             "too many idempotency records are stored for this caller; they expire after a day, so \
              try again later"
                 .into()
@@ -131,14 +133,14 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
 
 /// The agent that was asked, and when: the context of a rejection.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct RejectionContext<'a> {
     pub world: &'a World,
     pub agent: Option<&'a Agent>,
     pub now: Timestamp,
 }
 
 /// A refusal as the rejection of a request. A refusal that does not answer a request is an error.
-pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failure> {
+pub fn rejection(refusal: &Refusal, asked: RejectionContext<'_>) -> Result<Rejection, Failure> {
     use Rejected::*;
     let no = |code, text: &str| Ok(Rejection::new(code, text));
     let later = |text: &str, seconds| {
@@ -150,19 +152,19 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
             no(CapabilityNotAvailable, "Capability is not available")
         }
-        Refusal::OutOfOrder => no(CapabilityNotAvailable, "Agent is in a permanent error state"),
+        Refusal::AgentBroken => no(CapabilityNotAvailable, "Agent is in a permanent error state"),
         Refusal::Offline => later("Agent is not available now", AWAY_SECONDS),
         Refusal::AtCapacity => Ok(full(asked)),
         Refusal::InboxFull => later("Agent's inbox is full", LATER_SECONDS),
-        Refusal::TooFast => {
-            let at = asked.agent.and_then(|agent| asked.world.may_begin_at(agent.id, asked.now));
+        Refusal::AtRateLimit => {
+            let at = asked.agent.and_then(|agent| asked.world.next_start_at(agent.id, asked.now));
             let wait = at.map_or(1, |at| seconds(at.since(asked.now).0));
             later("Agent has reached its request limit per minute", wait)
         }
-        Refusal::Unfit { why } => Ok(Rejection::invalid_input([why.as_str()])),
+        Refusal::InputRejected { reason: why } => Ok(Rejection::invalid_input([why.as_str()])),
         Refusal::DeadlineTooSoon => no(DeadlineTooSoon, "The work cannot be done by the deadline"),
         Refusal::BudgetTooLow { price } => {
-            let text = format!("The budget is below the price of {}", price.text(0));
+            let text = format!("The budget is below the price of {}", price.to_text(0));
             Ok(Rejection::new(PolicyViolation, text))
         }
         Refusal::TooFewCredits | Refusal::GuestCannotPay => {
@@ -170,14 +172,14 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
         }
         Refusal::Blocked => no(PolicyViolation, "Agent accepts no requests from this requester"),
         Refusal::BridgeLoop { .. } => no(PolicyViolation, "An agent cannot send itself a request"),
-        other => Err(refused(other)),
+        other => Err(from_refusal(other)),
     }
 }
 
 /// The agent is at capacity (R71).
-fn full(asked: Asked<'_>) -> Rejection {
-    let max = asked.agent.and_then(|agent| agent.terms.at_once).map_or(1, u64::from);
-    let has = asked.agent.map_or(0, |agent| asked.world.jobs_in_hand(agent.id));
+fn full(asked: RejectionContext<'_>) -> Rejection {
+    let max = asked.agent.and_then(|agent| agent.terms.max_concurrent_jobs).map_or(1, u64::from);
+    let has = asked.agent.map_or(0, |agent| asked.world.assigned_job_count(agent.id));
     // A job that finished in between must not make the figures contradict the rejection.
     Rejection::at_capacity((has as u64).max(max), max, LATER_SECONDS)
 }
@@ -188,34 +190,36 @@ fn seconds(millis: i64) -> u32 {
 }
 
 /// The error for a refusal of the edge.
-pub fn trouble(trouble: &Trouble) -> Failure {
+pub fn from_edge(trouble: &EdgeError) -> Failure {
     match trouble {
-        Trouble::NotFound => Failure::not_found("path"),
-        Trouble::MethodNotAllowed => {
+        EdgeError::NotFound => Failure::not_found("path"),
+        EdgeError::MethodNotAllowed => {
             Failure::new(Code::MethodNotAllowed, "method not allowed for this path")
         }
-        Trouble::WrongHost => {
-            Failure { http: 421, ..Failure::invalid("unknown Host header for this hub") }
+        EdgeError::WrongHost => {
+            Failure { http_status: 421, ..Failure::invalid("unknown Host header for this hub") }
         }
-        Trouble::ForeignOrigin => {
+        EdgeError::ForeignOrigin => {
             Failure::new(Code::Forbidden, "cross-origin requests are not allowed here")
         }
-        Trouble::Encoded => Failure::encoded(),
-        Trouble::TooLarge { limit } => {
+        EdgeError::EncodedBody => Failure::encoded_body(),
+        EdgeError::TooLarge { limit } => {
             Failure::new(Code::TooLarge, format!("the body has more than {limit} bytes"))
         }
-        Trouble::TooManyRequests { retry_after_seconds } => {
+        EdgeError::TooManyRequests { retry_after_seconds } => {
             let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
-            Failure::too_many("too many messages; retry later", seconds)
+            Failure::rate_limited("too many messages; retry later", seconds)
         }
-        Trouble::Overloaded => {
+        EdgeError::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
         }
-        Trouble::Malformed { what } => Failure::invalid(format!("malformed HTTP request: {what}")),
-        Trouble::TooSlow => {
-            Failure { http: 408, ..Failure::invalid("the body took too long to arrive") }
+        EdgeError::Malformed { what } => {
+            Failure::invalid(format!("malformed HTTP request: {what}"))
         }
-        Trouble::Broken => Failure::fault("see X-Request-Id in the hub's log"),
+        EdgeError::TooSlow => {
+            Failure { http_status: 408, ..Failure::invalid("the body took too long to arrive") }
+        }
+        EdgeError::Internal => Failure::internal("see X-Request-Id in the hub's log"),
     }
 }

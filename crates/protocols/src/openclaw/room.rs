@@ -18,21 +18,21 @@ const WEIGHT_MAX: usize = 4 << 20;
 const PATTERN_WEIGHT: usize = 2_048;
 
 /// The state of the protocol, shared by all its operations.
-pub struct Room {
+pub struct OpenclawState {
     pub settings: Settings,
     /// The responder's id when no agent could be found (R84). It stays the same as long as the hub
     /// has the same secret.
     pub hub_id: Uuid,
-    kept: RwLock<Kept>,
+    kept: RwLock<IdentityCache>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct IdentityCache {
     identities: HashMap<AgentId, (Arc<Agent>, Arc<Identity>)>,
     weight: usize,
 }
 
-impl Room {
+impl OpenclawState {
     pub fn new(settings: Settings, secret: &HubSecret) -> Self {
         let mut id = [0; 16];
         id.copy_from_slice(&secret.derive("rialto openclaw hub v1", "hub")[..16]);
@@ -56,12 +56,12 @@ impl Room {
 
     fn compile(&self, agent: &Arc<Agent>) -> Option<Arc<Identity>> {
         let message = message::read::<Identity>(agent.card.as_bytes()).ok()?;
-        let identity = Arc::new(message.said);
+        let identity = Arc::new(message.body);
         let weight = agent.card.len() + identity.patterns() * PATTERN_WEIGHT;
         if let Ok(mut kept) = self.kept.write() {
             // Clearing the cache when it is full is cheaper than tracking recency.
             if kept.weight + weight > WEIGHT_MAX {
-                *kept = Kept::default();
+                *kept = IdentityCache::default();
             }
             kept.weight += weight;
             kept.identities.insert(agent.id, (agent.clone(), identity.clone()));

@@ -6,35 +6,36 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::common::Common;
+use super::common::CommonMembers;
 use super::failure::Failure;
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 
 /// The header with the id of the job that an answer is about (B18).
 pub const JOB_HEADER: &str = "rialto-job";
 
 /// An error response. It gets the hub's time and, if it answers no message, a new correlation id.
-pub struct Refused(Floor, Box<Failure>);
+pub struct ErrorResponse(HubContext, Box<Failure>);
 
 /// The return type of a handler.
-pub type Answered = Result<Response, Refused>;
+pub type HandlerResult = Result<Response, ErrorResponse>;
 
-impl Refused {
-    pub fn new(floor: &Floor, failure: Failure) -> Self {
+impl ErrorResponse {
+    pub fn new(floor: &HubContext, failure: Failure) -> Self {
         Self(floor.clone(), Box::new(failure))
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        refuse(&self.0, &self.1)
+        error_response(&self.0, &self.1)
     }
 }
 
 /// An error as a response.
-pub fn refuse(floor: &Floor, failure: &Failure) -> Response {
+pub fn error_response(floor: &HubContext, failure: &Failure) -> Response {
     let engine = &floor.engine;
-    let mut answer = text(failure.http, failure.write(engine.ids().uuid(), engine.now()));
+    let mut answer =
+        text_response(failure.http_status, failure.write(engine.random().new_uuid(), engine.now()));
     if let Some(seconds) = failure.retry_after_seconds {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -42,18 +43,18 @@ pub fn refuse(floor: &Floor, failure: &Failure) -> Response {
 }
 
 /// The three common members of an answer to a message with this correlation id, if any.
-pub fn common(floor: &Floor, correlation_id: Option<Uuid>) -> Common {
-    let correlation_id = correlation_id.unwrap_or_else(|| floor.engine.ids().uuid());
-    Common { correlation_id, timestamp: floor.engine.now() }
+pub fn common_members(floor: &HubContext, correlation_id: Option<Uuid>) -> CommonMembers {
+    let correlation_id = correlation_id.unwrap_or_else(|| floor.engine.random().new_uuid());
+    CommonMembers { correlation_id, timestamp: floor.engine.now() }
 }
 
 /// A value as a JSON response.
-pub fn json(status: u16, body: &impl Serialize) -> Response {
-    text(status, serde_json::to_string(body).unwrap_or_default())
+pub fn json_response(status: u16, body: &impl Serialize) -> Response {
+    text_response(status, serde_json::to_string(body).unwrap_or_default())
 }
 
 /// JSON text as a response.
-pub fn text(status: u16, text: String) -> Response {
+pub fn text_response(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, Body::from(text)).into_response()

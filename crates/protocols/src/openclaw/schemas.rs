@@ -20,6 +20,6 @@ static ALL: LazyLock<Vec<Schema>> = LazyLock::new(|| {
 });
 
 /// The schema of a kind.
-pub fn of(kind: Kind) -> &'static Schema {
+pub fn schema_of(kind: Kind) -> &'static Schema {
     &ALL[kind as usize]
 }

@@ -40,7 +40,7 @@ impl Score {
 
     /// The JSON number, with at least one decimal.
     pub fn text(self) -> String {
-        Credits::from_micros(i64::from(self.0)).text(1)
+        Credits::from_micros(i64::from(self.0)).to_text(1)
     }
 
     /// The JSON number as a serde value.

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::common::Common;
+use super::common::CommonMembers;
 use super::failure::Failure;
 use super::state::ErrorType;
-use crate::kit::object::{Object, texts};
+use crate::kit::object::{ObjectWriter, string_array};
 
 /// An error body as a client reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Refused {
+pub struct ErrorBody {
     /// The protocol version of the answer.
     pub protocol_version: String,
     /// The correlation id of the message it answers.
@@ -45,7 +45,7 @@ pub struct ErrorObject {
 
 /// The details of an invalid message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Details {
+pub struct ErrorDetails {
     /// Every violation, one sentence each.
     #[serde(default)]
     pub validation_errors: Vec<String>,
@@ -54,7 +54,8 @@ pub struct Details {
 impl ErrorObject {
     /// The violations that a 400 lists; empty for other errors.
     pub fn violations(&self) -> Vec<String> {
-        let details = self.details.as_ref().map(|raw| serde_json::from_str::<Details>(raw.get()));
+        let details =
+            self.details.as_ref().map(|raw| serde_json::from_str::<ErrorDetails>(raw.get()));
         details.and_then(Result::ok).unwrap_or_default().validation_errors
     }
 }
@@ -63,22 +64,25 @@ impl Failure {
     /// The body of the answer. `made` is the correlation id for a message that had none (R4).
     pub fn write(&self, made: Uuid, at: Timestamp) -> String {
         let details = (!self.violations.is_empty() || self.example.is_some()).then(|| {
-            let listed = texts(self.violations.iter().map(String::as_str));
+            let listed = string_array(self.violations.iter().map(String::as_str));
             let listed = (!self.violations.is_empty()).then_some(listed);
-            Object::new()
+            ObjectWriter::new()
                 .maybe_raw("validation_errors", listed.as_deref())
                 .maybe_raw("example", self.example)
                 .finish()
         });
-        let error = Object::new()
+        let error = ObjectWriter::new()
             .text("code", self.code.as_str())
             .text("message", &self.message)
             .text("error_type", ErrorType::of(self.retryable).as_str())
             .flag("retryable", self.retryable)
-            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .maybe_integer("retry_after_seconds", self.retry_after_seconds.map(i64::from))
             .maybe_raw("details", details.as_deref())
             .finish();
         let correlation_id = self.correlation_id.unwrap_or(made);
-        Common { correlation_id, timestamp: at }.on(Object::new()).raw("error", &error).finish()
+        CommonMembers { correlation_id, timestamp: at }
+            .write_to(ObjectWriter::new())
+            .raw("error", &error)
+            .finish()
     }
 }

@@ -8,13 +8,15 @@ use uuid::Uuid;
 use super::message::{self, Request};
 use super::routes::collaborations;
 use super::{ID, letter, stream, view};
-use crate::adapter::Floor;
-use crate::adapter::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
+use crate::adapter::HubContext;
+use crate::adapter::fidelity::{
+    FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+};
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// A request, as it is sent and as its responder receives it.
-const REQUEST: Layout = &[
+const REQUEST: FieldParts = &[
     ("/request_id", Part::Id),
     ("/collaboration_id", Part::Id),
     ("/requester_agent_id", Part::Requester),
@@ -24,16 +26,16 @@ const REQUEST: Layout = &[
     ("/budget", Part::Budget),
     ("/deadline", Part::Deadline),
     ("/priority", Part::Priority),
-    ("/idempotency_key", Part::Repeat),
+    ("/idempotency_key", Part::IdempotencyKey),
     ("/correlation_id", Part::Correlation),
     ("/timestamp", Part::Time),
-    ("/protocol_version", Part::Form),
-    ("/accepted", Part::Form),
-    ("/bridge", Part::Form),
+    ("/protocol_version", Part::Framing),
+    ("/accepted", Part::Framing),
+    ("/bridge", Part::Framing),
 ];
 
 /// A result, or the response that rejects the request.
-const RESULT: Layout = &[
+const RESULT: FieldParts = &[
     ("/request_id", Part::Id),
     ("/collaboration_id", Part::Id),
     ("/responder_agent_id", Part::Worker),
@@ -49,64 +51,74 @@ const RESULT: Layout = &[
     ("/correlation_id", Part::Correlation),
     ("/completed_at", Part::Time),
     ("/timestamp", Part::Time),
-    ("/protocol_version", Part::Form),
+    ("/protocol_version", Part::Framing),
 ];
 
 /// The field map of this protocol.
-pub struct OpenclawSides;
+pub struct OpenclawFieldMap;
 
-impl Sides for OpenclawSides {
-    fn asked(&self, shown: Shown<'_>) -> Side {
-        Side::of_json(ID, view::request(shown.floor, shown.job), REQUEST)
+impl FieldMap for OpenclawFieldMap {
+    fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
+        MessageView::from_json(ID, view::request(shown.floor, shown.job), REQUEST)
     }
 
-    fn given(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
+    fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
         job.worker()?;
-        let body = letter::requested(floor, job, job.accepted_at.is_some());
-        let side = Side::of_json(ID, body, REQUEST);
-        Some(if job.origin == ID { side } else { side.opened("/meta") })
+        let body = letter::request_body(floor, job, job.accepted_at.is_some());
+        let side = MessageView::from_json(ID, body, REQUEST);
+        Some(if job.origin == ID { side } else { side.expand_field("/meta") })
     }
 
-    fn made(&self, shown: Shown<'_>) -> Option<Side> {
-        let report = shown.job.report.as_ref()?;
-        let said = ijson::read(report.words.as_deref()?.as_bytes()).ok()?;
+    fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let report = shown.job.result.as_ref()?;
+        let said = ijson::read(report.meta.as_deref()?.as_bytes()).ok()?;
         // A rejection is stored as its reason alone.
         let whole = match said.get("result_status") {
-            Some(_) => Object::copy(&said, &[]).maybe_raw("output_data", report.output.as_deref()),
-            None => Object::new()
+            Some(_) => ObjectWriter::copy_without(&said, &[])
+                .maybe_raw("output_data", report.output.as_deref()),
+            None => ObjectWriter::new()
                 .text("response_status", "rejected")
                 .raw("rejection_reason", said.raw()),
         };
-        Some(Side::of_json(ID, whole.finish(), RESULT))
+        Some(MessageView::from_json(ID, whole.finish(), RESULT))
     }
 
-    fn told(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
+    fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
         let at = job.ended_at.unwrap_or(job.opened_at);
         let refused = || view::response(floor, job, at).map(|response| response.write());
         let body = view::result(floor, job).or_else(refused)?;
-        Some(Side::of_json(ID, body, RESULT))
+        Some(MessageView::from_json(ID, body, RESULT))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
-        Side::of_json(ID, job.meta.clone(), REQUEST).extras()
+        MessageView::from_json(ID, job.meta.clone(), REQUEST).extras()
     }
 
-    fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a> {
+    fn find_job<'a>(
+        &'a self,
+        floor: &'a HubContext,
+        by: AgentId,
+        id: &'a str,
+    ) -> FindJobFuture<'a> {
         Box::pin(async move {
             let Ok(id) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
             // The lookup across all protocols already asked the store for this id, and reported a
             // store error then.
-            Ok(collaborations::find(floor, Some(by), id.into()).await.ok().flatten())
+            Ok(collaborations::find_collaboration(floor, Some(by), id.into()).await.ok().flatten())
         })
     }
 
-    fn read(&self, bytes: &[u8], _: Timestamp) -> Result<(Side, Wanted), String> {
+    fn read_request(
+        &self,
+        bytes: &[u8],
+        _: Timestamp,
+    ) -> Result<(MessageView, NeutralRequest), String> {
         let request = message::read::<Request>(bytes).map_err(|bad| bad.message.into_owned())?;
-        let side = Side::of_json(ID, request.raw.to_string(), REQUEST);
-        let said = request.said;
-        let wanted = Wanted {
+        let side = MessageView::from_json(ID, request.raw.to_string(), REQUEST);
+        let said = request.body;
+        let wanted = NeutralRequest {
             skill: said.capability_id,
             input: said.input_data.into(),
             budget: said.budget,
@@ -116,12 +128,12 @@ impl Sides for OpenclawSides {
         Ok((side, wanted))
     }
 
-    fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side {
+    fn write_request(&self, wanted: &NeutralRequest, at: Timestamp) -> MessageView {
         let request = Request {
             request_id: Uuid::nil(),
             requester_agent_id: Uuid::nil(),
             capability_id: wanted.skill.clone(),
-            input_data: view::object(&wanted.input, "input").into(),
+            input_data: view::as_object(&wanted.input, "input").into(),
             idempotency_key: None,
             deadline: wanted.deadline,
             priority: None,
@@ -132,9 +144,9 @@ impl Sides for OpenclawSides {
         };
         let request = view::with_meta(request.write(), wanted.extras.as_deref());
         let body = match ijson::read(request.as_bytes()) {
-            Ok(json) => stream::request(&json, Some(Uuid::nil()), true),
+            Ok(json) => stream::write_request(&json, Some(Uuid::nil()), true),
             Err(_) => request,
         };
-        Side::of_json(ID, body, REQUEST).opened("/meta")
+        MessageView::from_json(ID, body, REQUEST).expand_field("/meta")
     }
 }

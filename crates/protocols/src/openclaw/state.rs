@@ -28,7 +28,7 @@ words! {
 
 impl ErrorType {
     /// Whether a retry can succeed (section 6).
-    pub const fn retryable(self) -> bool {
+    pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Transient)
     }
 
@@ -54,7 +54,7 @@ words! {
 
 impl Category {
     /// Guesses the category from the words in a name, for skills that do not state one.
-    pub fn of_name(name: &str) -> Self {
+    pub fn guess_from_name(name: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
         if has(&["trend"]) {
             Self::TrendAnalysis
@@ -100,7 +100,7 @@ words! {
 
 impl State {
     /// Whether the state is final.
-    pub const fn is_over(self) -> bool {
+    pub const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::Rejected)
     }
 }
@@ -141,7 +141,7 @@ mod tests {
             ("fact_check", Category::ContentValidation),
             ("translate", Category::ContentGeneration),
         ] {
-            assert_eq!(Category::of_name(name), wanted, "{name}");
+            assert_eq!(Category::guess_from_name(name), wanted, "{name}");
         }
     }
 }

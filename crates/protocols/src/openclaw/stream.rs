@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::VERSION;
-use super::answers::{answer, texts};
-use super::common::Common;
+use super::answers::{answer, common_members};
+use super::common::CommonMembers;
 use super::kind::Kind;
 use super::words::words;
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 words! {
     /// The name of an event.
@@ -62,17 +62,19 @@ impl Connected {
 
 /// A request as its responder receives it: the requester's own text, the collaboration id, and
 /// whether the hub has already accepted it (`accepted` false: it waits for the agent's response).
-pub fn request(request: &Json<'_>, collaboration_id: Option<Uuid>, accepted: bool) -> String {
+pub fn write_request(request: &Json<'_>, collaboration_id: Option<Uuid>, accepted: bool) -> String {
     const OURS: [&str; 5] =
         ["collaboration_id", "accepted", "awaiting_approval", "deferred_until", "protocol_version"];
-    Object::copy(request, &OURS)
-        .maybe_id("collaboration_id", collaboration_id)
+    ObjectWriter::copy_without(request, &OURS)
+        .maybe_uuid("collaboration_id", collaboration_id)
         .flag("accepted", accepted)
         .text("protocol_version", VERSION)
         .finish()
 }
 
 /// A message as it is forwarded: its own text, with the version always present (R75).
-pub fn message(json: &Json<'_>) -> String {
-    Object::copy(json, &["protocol_version"]).text("protocol_version", VERSION).finish()
+pub fn write_message(json: &Json<'_>) -> String {
+    ObjectWriter::copy_without(json, &["protocol_version"])
+        .text("protocol_version", VERSION)
+        .finish()
 }

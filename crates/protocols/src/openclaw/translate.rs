@@ -3,32 +3,34 @@
 use std::sync::Arc;
 
 use rialto_core::agent::key::KeyHash;
-use rialto_core::agent::presence::Stance;
-use rialto_core::agent::status::Condition;
+use rialto_core::agent::presence::Availability;
+use rialto_core::agent::status::AgentStatusUpdate;
 use rialto_core::agent::{Liveness, Skill, Terms};
 use rialto_core::alias::{Digest, Protocol};
-use rialto_core::command::{self, Actor, Canceller, Command, Enrol, JobRef, OpenJob, ReportWork};
-use rialto_core::price_step::Grain;
+use rialto_core::command::{
+    self, Actor, Canceller, Command, JobRef, OpenJob, Registration, ReportResult,
+};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Policy, Requester, Selection, acceptance};
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
 use super::ID;
 use super::codes::Rejected;
 use super::message::{
-    Answer, Capability, Failed, Identity, Message, Outcome, Output, Rejection, Report, Request,
-    Response, StatusUpdate,
+    CollaborationResult, Identity, Message, PublishedCapability, Rejection, ReportedStatus,
+    Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
 use super::settings::Settings;
 use super::state::{ErrorType, Mode, Status};
 use crate::kit::ijson;
 use crate::kit::jcs;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// A request without a deadline ends after this long if it still waits for its agent.
-const LIFE: Millis = Millis::hours(30 * 24);
+const REQUEST_LIFETIME: Millis = Millis::hours(30 * 24);
 
 /// The parts of a publication that only the hub knows.
 pub struct Publication {
@@ -39,8 +41,8 @@ pub struct Publication {
     pub at: Timestamp,
 }
 
-pub fn enrol(message: &Message<Identity>, by: Publication) -> Command {
-    let identity = &message.said;
+pub fn publish_identity(message: &Message<Identity>, by: Publication) -> Command {
+    let identity = &message.body;
     let native = identity.agent_id.to_string();
     let limit = |n: Option<i64>| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     // An identity need not have an error type (D8), but a status update must. Until the agent
@@ -52,35 +54,39 @@ pub fn enrol(message: &Message<Identity>, by: Publication) -> Command {
     let first = StatusUpdate {
         agent_id: identity.agent_id,
         report,
-        previous: None,
+        previous_status: None,
         correlation_id: by.correlation_id,
         timestamp: by.at,
     };
-    Command::Enrol(Box::new(Enrol {
+    Command::Register(Box::new(Registration {
         actor: by.actor,
         home: ID,
         aliases: by.aliases,
         owner: format!("{ID}:{native}"),
-        native,
+        native_id: native,
         name: identity.agent_name.clone(),
-        liveness: if identity.endpoint.is_some() { Liveness::Reached } else { Liveness::Polls },
+        liveness: if identity.endpoint.is_some() {
+            Liveness::ByEndpoint
+        } else {
+            Liveness::ByPolling
+        },
         endpoint: identity.endpoint.clone(),
         skills: identity.capabilities.iter().map(skill).collect(),
         terms: Terms {
-            at_once: limit(identity.limits.max_concurrent_tasks),
-            per_minute: limit(identity.limits.rate_limit_per_minute),
-            answers_itself: identity.response_mode == Mode::Ask,
-            strict: identity.capabilities.iter().any(|one| one.input.is_some()),
+            max_concurrent_jobs: limit(identity.limits.max_concurrent_tasks),
+            max_starts_per_minute: limit(identity.limits.rate_limit_per_minute),
+            confirms_jobs: identity.response_mode == Mode::Ask,
+            strict_input: identity.capabilities.iter().any(|one| one.input.is_some()),
             urgent_first: true,
         },
-        condition: Some(condition(&identity.report, first.write().into())),
+        status: Some(availability(&identity.report, first.write().into())),
         card: message.raw.to_string(),
         key: Some(by.key),
-        rotate: false,
+        rotate_key: false,
     }))
 }
 
-fn skill(capability: &Capability) -> Skill {
+fn skill(capability: &PublishedCapability) -> Skill {
     let text = |schema: &Option<crate::kit::schema::Schema>| {
         schema.as_ref().map_or("{}", |schema| schema.text()).to_owned()
     };
@@ -88,36 +94,36 @@ fn skill(capability: &Capability) -> Skill {
         name: capability.id.clone(),
         price: capability.price.unwrap_or(Credits::ZERO),
         by_offer: false,
-        takes: capability.estimated_duration_ms.map(Millis),
-        approval: capability.requires_approval,
-        sort: Some(capability.category.as_str().to_owned()),
-        stands_for: None,
-        about: capability.description.clone(),
+        expected_duration: capability.estimated_duration_ms.map(Millis),
+        needs_approval: capability.requires_approval,
+        category: Some(capability.category.as_str().to_owned()),
+        native_name: None,
+        description: capability.description.clone(),
         input: text(&capability.input),
         output: text(&capability.output),
     }
 }
 
 /// The availability that an agent reports.
-pub fn condition(report: &Report, words: Arc<str>) -> Condition {
+pub fn availability(report: &ReportedStatus, words: Arc<str>) -> AgentStatusUpdate {
     let stance = match (report.status, report.details.error_type) {
-        (Status::Idle, _) => Stance::Idle,
-        (Status::Busy, _) => Stance::Busy,
-        (Status::Error, Some(ErrorType::Permanent)) => Stance::Broken,
-        (Status::Error, _) => Stance::Error,
-        (Status::Maintenance, _) => Stance::Maintenance,
+        (Status::Idle, _) => Availability::Idle,
+        (Status::Busy, _) => Availability::Busy,
+        (Status::Error, Some(ErrorType::Permanent)) => Availability::Broken,
+        (Status::Error, _) => Availability::Error,
+        (Status::Maintenance, _) => Availability::Maintenance,
     };
-    let until = report.details.maintenance_until.filter(|_| stance == Stance::Maintenance);
-    Condition { stance, until, words: Some((report.at, words)) }
+    let until = report.details.maintenance_until.filter(|_| stance == Availability::Maintenance);
+    AgentStatusUpdate { availability: stance, until, words: Some((report.at, words)) }
 }
 
 /// A request that is about to be assigned to an agent.
-pub struct Order<'r> {
+pub struct JobOrder<'r> {
     pub request: &'r Message<Request>,
     /// The digest by which repeats are recognized.
     pub content: Digest,
     /// Only tests whether the core would accept it. The content does not matter then.
-    pub probe: bool,
+    pub dry_run: bool,
     pub requester: Requester,
     pub worker: AgentId,
     /// How long the worker estimates that it takes.
@@ -132,37 +138,37 @@ pub struct Order<'r> {
     pub flaw: Option<&'r Rejection>,
 }
 
-pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Command {
-    let said = &order.request.said;
+pub fn open_job(order: JobOrder<'_>, settings: &Settings, now: Timestamp) -> Command {
+    let said = &order.request.body;
     // With a deadline, nothing else limits the work. Without one, the lease does.
     let (deadline, lease) = match (said.deadline, order.takes) {
         (Some(deadline), _) => (deadline, deadline.since(now)),
         (None, Some(takes)) => {
-            (now.plus(LIFE), Millis(takes.0.saturating_add(acceptance::PATIENCE.0)))
+            (now.plus(REQUEST_LIFETIME), Millis(takes.0.saturating_add(acceptance::LATENESS_MAX.0)))
         }
-        (None, None) => (now.plus(LIFE), settings.lease),
+        (None, None) => (now.plus(REQUEST_LIFETIME), settings.lease),
     };
     Command::OpenJob(Box::new(OpenJob {
         uuid: order.uuid,
         origin: ID,
-        foreign: order.name,
+        foreign_id: order.name,
         content: order.content,
         requester: order.requester,
         skill: said.capability_id.clone(),
-        also: Vec::new(),
-        input: if order.probe { "{}".to_owned() } else { said.input_data.to_string() },
+        alternative_skills: Vec::new(),
+        input: if order.dry_run { "{}".to_owned() } else { said.input_data.to_string() },
         budget: said.budget.filter(|_| !order.free).unwrap_or(Credits::ZERO),
-        grain: Grain::FINE,
+        price_step: PriceStep::FINEST,
         selection: Selection::Direct(order.worker),
-        unfit: Vec::new(),
+        unfit_agents: Vec::new(),
         policy: Policy { presence_first: true, cancel_any_time: true, ..Policy::default() },
         deadline,
         lease,
-        promised: said.deadline,
+        wanted_by: said.deadline,
         priority: said.priority(),
         callback: None,
-        flaw: order.flaw.map(Rejection::write),
-        meta: match order.probe {
+        input_error: order.flaw.map(Rejection::write),
+        meta: match order.dry_run {
             true => "{}".to_owned(),
             false => without(&order.request.raw, "input_data"),
         },
@@ -174,11 +180,14 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
 /// A message without one of its members, the rest unchanged.
 fn without(raw: &str, member: &str) -> String {
     let json = ijson::read(raw.as_bytes());
-    json.map_or_else(|_| "{}".to_owned(), |json| Object::copy(&json, &[member]).finish())
+    json.map_or_else(
+        |_| "{}".to_owned(),
+        |json| ObjectWriter::copy_without(&json, &[member]).finish(),
+    )
 }
 
 /// The digest by which requests are the same: all that is requested, but not its time and ids.
-pub fn content(said: &Request) -> Digest {
+pub fn request_digest(said: &Request) -> Digest {
     let input = canonical(&said.input_data);
     let text = |id: Option<Uuid>| id.map_or_else(String::new, |id| id.to_string());
     let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
@@ -195,25 +204,27 @@ pub fn content(said: &Request) -> Digest {
 /// JSON in canonical form: the order of members and the spelling of numbers do not matter.
 fn canonical(raw: &str) -> String {
     let json = ijson::read(raw.as_bytes());
-    let canonical = json.ok().and_then(|json| jcs::canonical(&json).ok());
+    let canonical = json.ok().and_then(|json| jcs::canonicalize(&json).ok());
     canonical.unwrap_or_else(|| raw.to_owned())
 }
 
 /// The command for a responder's response.
 pub fn respond(said: &Response, job: &Job, by: AgentId) -> Command {
     let said = match &said.answer {
-        Answer::Accepted { collaboration_id, estimated_completion } => command::Response::Accept {
-            ready_at: *estimated_completion,
-            called: Some(*collaboration_id),
-        },
-        Answer::Rejected(reason) => command::Response::Refuse {
+        ResponseAnswer::Accepted { collaboration_id, estimated_completion } => {
+            command::WorkerResponse::Accept {
+                ready_at: *estimated_completion,
+                worker_job_id: Some(*collaboration_id),
+            }
+        }
+        ResponseAnswer::Rejected(reason) => command::WorkerResponse::Refuse {
             cause: cause(reason.code),
             text: reason.message.clone(),
             words: Some(reason.write()),
         },
-        Answer::Deferred { until } => command::Response::Defer { until: *until },
+        ResponseAnswer::Deferred { until } => command::WorkerResponse::Defer { until: *until },
     };
-    Command::Respond { job: JobRef::Id(job.id), by, said }
+    Command::Respond { job: JobRef::Id(job.id), by, response: said }
 }
 
 fn cause(code: Rejected) -> Cause {
@@ -227,52 +238,57 @@ fn cause(code: Rejected) -> Cause {
 }
 
 /// The command for a responder's result. `unfit` lists the violations of the output schema (R60).
-pub fn report(message: &Message<Output>, job: &Job, by: AgentId, unfit: &[String]) -> Command {
+pub fn report_result(
+    message: &Message<CollaborationResult>,
+    job: &Job,
+    by: AgentId,
+    unfit: &[String],
+) -> Command {
     let job = JobRef::Id(job.id);
-    let Output { outcome, execution_duration_ms, .. } = &message.said;
+    let CollaborationResult { outcome, execution_duration_ms, .. } = &message.body;
     let (ok, output, cause, text) = match outcome {
-        Outcome::Completed { output_data } if unfit.is_empty() => {
+        ResultOutcome::Completed { output_data } if unfit.is_empty() => {
             (true, Some(output_data.to_string()), None, None)
         }
-        Outcome::Completed { output_data } => {
+        ResultOutcome::Completed { output_data } => {
             (false, Some(output_data.to_string()), Some(Cause::Unusable), Some(unfit.join("; ")))
         }
-        Outcome::Failed(Failed { message, .. }) => {
+        ResultOutcome::Failed(ResultError { message, .. }) => {
             (false, None, Some(Cause::Execution), Some(message.clone()))
         }
-        Outcome::Cancelled { reason } => {
+        ResultOutcome::Cancelled { reason } => {
             let (by, reason) = (Canceller::Agent(by), reason.clone());
             return Command::Cancel { job, by, reason };
         }
     };
-    Command::Report(Box::new(ReportWork {
+    Command::ReportResult(Box::new(ReportResult {
         job,
         by,
         epoch: None,
         ok,
-        silent: false,
+        no_response: false,
         output,
         // The agreed price is paid.
         cost: Credits::MAX,
         took: Millis(execution_duration_ms.unwrap_or(0)),
         cause,
         text,
-        words: Some(without(&message.raw, "output_data")),
+        meta: Some(without(&message.raw, "output_data")),
         content: result_content(outcome),
     }))
 }
 
 /// The digest by which results are the same.
-fn result_content(outcome: &Outcome) -> Digest {
+fn result_content(outcome: &ResultOutcome) -> Digest {
     match outcome {
-        Outcome::Completed { output_data } => {
+        ResultOutcome::Completed { output_data } => {
             Digest::of(&[b"completed", canonical(output_data).as_bytes()])
         }
-        Outcome::Failed(failed) => {
+        ResultOutcome::Failed(failed) => {
             let details = failed.details.as_deref().map(canonical).unwrap_or_default();
             let parts = [failed.code.as_bytes(), failed.message.as_bytes(), details.as_bytes()];
             Digest::of(&[b"failed", parts[0], parts[1], parts[2]])
         }
-        Outcome::Cancelled { .. } => Digest::of(&[b"cancelled"]),
+        ResultOutcome::Cancelled { .. } => Digest::of(&[b"cancelled"]),
     }
 }

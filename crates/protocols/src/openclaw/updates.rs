@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rialto_core::agent::Agent;
-use rialto_core::event::{Event as Fact, Line};
+use rialto_core::event::{Event as Fact, HistoryLine};
 use rialto_core::id::{AgentId, EventId};
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
-use rialto_engine::delivery::{self, ANSWER_MAX, Arrived, Letter};
-use rialto_engine::store::{Page, Row};
-use rialto_engine::{Watched, Watcher};
+use rialto_engine::delivery::{self, AttemptStatus, OutboundRequest, RESPONSE_BYTES_MAX};
+use rialto_engine::store::{PageQuery, Row};
+use rialto_engine::{WatchFilter, Watcher};
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 use uuid::Uuid;
@@ -24,7 +24,7 @@ use uuid::Uuid;
 use super::courier::EVENT_HEADER;
 use super::stream::Event;
 use super::{ID, bulletin};
-use crate::adapter::{Floor, delivery_result};
+use crate::adapter::{HubContext, delivery_result};
 
 /// The most concurrent posts, for all agents together.
 const UNDER_WAY_MAX: usize = 64;
@@ -43,49 +43,49 @@ const PAGE: usize = 256;
 
 /// An update that is to be posted.
 #[derive(Clone)]
-enum Update {
+enum QueuedUpdate {
     /// From a history line.
-    Line(Arc<Line>),
+    Line(Arc<HistoryLine>),
     /// A daily reputation update with its body.
     Daily { at: Timestamp, body: String },
 }
 
 /// The updates that an agent has not received yet: the newest of each kind.
 #[derive(Default)]
-struct Pending {
-    status: Option<Update>,
-    reputation: Option<Update>,
+struct PendingUpdates {
+    status: Option<QueuedUpdate>,
+    reputation: Option<QueuedUpdate>,
     /// Failed attempts in a row.
     failures: u32,
     under_way: bool,
 }
 
 /// The outcome of an attempt.
-enum Attempt {
+enum PostOutcome {
     /// It was delivered, or there is nothing left to deliver.
     Done,
-    Failed(Event, Update),
+    Failed(Event, QueuedUpdate),
 }
 
 /// Posts updates to all agents with an endpoint.
-pub struct Updates {
-    floor: Floor,
+pub struct UpdatePoster {
+    floor: HubContext,
     watcher: Watcher,
     /// The last history line that was processed.
     line: u64,
     looked: Timestamp,
-    pending: HashMap<AgentId, Pending>,
-    attempts: JoinSet<Attempt>,
+    pending: HashMap<AgentId, PendingUpdates>,
+    attempts: JoinSet<PostOutcome>,
     /// The agent of each attempt's task.
     tasks: HashMap<Id, AgentId>,
     slots: Arc<Semaphore>,
 }
 
-impl Updates {
-    pub fn new(floor: Floor) -> Self {
+impl UpdatePoster {
+    pub fn new(floor: HubContext) -> Self {
         let engine = &floor.engine;
-        let watcher = engine.watch(Watched::All);
-        let (line, looked) = (*engine.lines().borrow(), engine.now());
+        let watcher = engine.watch_agents(WatchFilter::All);
+        let (line, looked) = (*engine.subscribe_history().borrow(), engine.now());
         let slots = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         Self {
             watcher,
@@ -100,15 +100,15 @@ impl Updates {
     }
 
     /// Posts updates until it is dropped.
-    pub async fn work(mut self) {
+    pub async fn run(mut self) {
         loop {
             tokio::select! {
-                () = self.watcher.told() => {}
+                () = self.watcher.wait() => {}
                 () = tokio::time::sleep(TICK) => {}
                 Some(ended) = self.attempts.join_next_with_id() => {
                     match ended {
                         Ok((task, attempt)) => self.ended(task, attempt),
-                        Err(error) => self.ended(error.id(), Attempt::Done),
+                        Err(error) => self.ended(error.id(), PostOutcome::Done),
                     }
                     continue;
                 }
@@ -119,7 +119,7 @@ impl Updates {
 
     /// Queues what has happened since the last check.
     async fn look(&mut self) {
-        let news = self.watcher.take();
+        let news = self.watcher.take_events();
         if news.missed {
             self.catch_up().await;
         }
@@ -135,8 +135,8 @@ impl Updates {
     /// Reads the lines that did not fit the watcher's queue from the history.
     async fn catch_up(&mut self) {
         loop {
-            let page = Page::Lines { after: EventId(self.line), limit: PAGE };
-            let rows = self.floor.engine.page(page).await.unwrap_or_default();
+            let page = PageQuery::Lines { after: EventId(self.line), limit: PAGE };
+            let rows = self.floor.engine.load_page(page).await.unwrap_or_default();
             let last = rows.len() < PAGE;
             for row in rows {
                 if let Row::Line(line) = row {
@@ -149,36 +149,35 @@ impl Updates {
         }
     }
 
-    fn heard(&mut self, line: &Arc<Line>) {
+    fn heard(&mut self, line: &Arc<HistoryLine>) {
         if line.id.0 <= self.line {
             return;
         }
         self.line = line.id.0;
         for fact in &line.events {
-            let Some(agent) = fact.watched() else { continue };
+            let Some(agent) = fact.watched_agent() else { continue };
             // A registration alone must not cause a call to the new endpoint.
-            let is_enrolment =
-                |one: &Fact| matches!(one, Fact::AgentEnrolled { agent: new, .. } if *new == agent);
+            let is_enrolment = |one: &Fact| matches!(one, Fact::AgentRegistered { agent: new, .. } if *new == agent);
             if line.events.iter().any(is_enrolment) || !self.is_posted_to(agent) {
                 continue;
             }
             let event = match fact {
-                Fact::AgentJudged { .. } => Event::Reputation,
+                Fact::AgentOutcomeRecorded { .. } => Event::Reputation,
                 _ => Event::Status,
             };
-            self.add(agent, event, Update::Line(line.clone()));
+            self.add(agent, event, QueuedUpdate::Line(line.clone()));
         }
     }
 
     fn look_for_days(&mut self, now: Timestamp) {
-        let all: Vec<Arc<Agent>> = self.floor.engine.look(|world| {
+        let all: Vec<Arc<Agent>> = self.floor.engine.with_world(|world| {
             let posted_to = |agent: &&Arc<Agent>| endpoint(world, agent.id).is_some();
             world.agents().filter(posted_to).cloned().collect()
         });
         for agent in all {
-            let told = bulletin::periodic(&self.floor, &agent, self.looked, now);
+            let told = bulletin::daily_reputation_update(&self.floor, &agent, self.looked, now);
             if let Some((event, body)) = told.filter(|_| self.is_posted_to(agent.id)) {
-                self.add(agent.id, event, Update::Daily { at: now, body });
+                self.add(agent.id, event, QueuedUpdate::Daily { at: now, body });
             }
         }
         self.looked = now;
@@ -187,11 +186,12 @@ impl Updates {
     /// Whether an agent has an endpoint and no stream.
     fn is_posted_to(&self, agent: AgentId) -> bool {
         let engine = &self.floor.engine;
-        engine.look(|world| endpoint(world, agent).is_some()) && !engine.is_heard(agent)
+        engine.with_world(|world| endpoint(world, agent).is_some())
+            && !engine.has_inbox_reader(agent)
     }
 
     /// Queues an update. It replaces an older one of its kind.
-    fn add(&mut self, agent: AgentId, event: Event, update: Update) {
+    fn add(&mut self, agent: AgentId, event: Event, update: QueuedUpdate) {
         if self.pending.len() >= AGENTS_MAX && !self.pending.contains_key(&agent) {
             return;
         }
@@ -214,8 +214,8 @@ impl Updates {
         let task = self.attempts.spawn(async move {
             let attempt = post(&floor, &slots, agent, event, update).await;
             let pause = match attempt {
-                Attempt::Done => GAP,
-                Attempt::Failed(..) => RETRY_AFTER,
+                PostOutcome::Done => GAP,
+                PostOutcome::Failed(..) => RETRY_AFTER,
             };
             tokio::time::sleep(pause).await;
             attempt
@@ -223,13 +223,13 @@ impl Updates {
         self.tasks.insert(task.id(), agent);
     }
 
-    fn ended(&mut self, task: Id, attempt: Attempt) {
+    fn ended(&mut self, task: Id, attempt: PostOutcome) {
         let Some(agent) = self.tasks.remove(&task) else { return };
         let Some(pending) = self.pending.get_mut(&agent) else { return };
         pending.under_way = false;
         match attempt {
-            Attempt::Done => pending.failures = 0,
-            Attempt::Failed(event, update) => {
+            PostOutcome::Done => pending.failures = 0,
+            PostOutcome::Failed(event, update) => {
                 pending.failures += 1;
                 if pending.failures >= ATTEMPTS_MAX {
                     self.pending.remove(&agent);
@@ -243,15 +243,15 @@ impl Updates {
     }
 }
 
-impl Pending {
-    fn place(&mut self, event: Event) -> &mut Option<Update> {
+impl PendingUpdates {
+    fn place(&mut self, event: Event) -> &mut Option<QueuedUpdate> {
         match event {
             Event::Reputation => &mut self.reputation,
             _ => &mut self.status,
         }
     }
 
-    fn take(&mut self) -> Option<(Event, Update)> {
+    fn take(&mut self) -> Option<(Event, QueuedUpdate)> {
         let status = self.status.take().map(|update| (Event::Status, update));
         status.or_else(|| self.reputation.take().map(|update| (Event::Reputation, update)))
     }
@@ -260,45 +260,52 @@ impl Pending {
 /// The endpoint of an agent of this protocol.
 fn endpoint(world: &World, agent: AgentId) -> Option<String> {
     let agent = world.agent(agent).filter(|agent| agent.active && agent.home == ID)?;
-    agent.push_url()
+    agent.delivery_url()
 }
 
 /// Posts an update once, with the same body as on a stream.
 async fn post(
-    floor: &Floor,
+    floor: &HubContext,
     slots: &Semaphore,
     agent: AgentId,
     event: Event,
-    update: Update,
-) -> Attempt {
+    update: QueuedUpdate,
+) -> PostOutcome {
     let (engine, egress) = (&floor.engine, &floor.egress);
-    let Ok(_slot) = slots.acquire().await else { return Attempt::Done };
-    if engine.is_heard(agent) {
-        return Attempt::Done;
+    let Ok(_slot) = slots.acquire().await else { return PostOutcome::Done };
+    if engine.has_inbox_reader(agent) {
+        return PostOutcome::Done;
     }
-    let Some(url) = engine.look(|world| endpoint(world, agent)) else { return Attempt::Done };
+    let Some(url) = engine.with_world(|world| endpoint(world, agent)) else {
+        return PostOutcome::Done;
+    };
     let (number, body) = match &update {
-        Update::Line(line) => {
-            let own = Watched::These(HashSet::from([agent]));
-            let mut told = bulletin::of_line(floor, line, &own).await.into_iter();
-            let Some((_, body)) = told.rfind(|(of, _)| *of == event) else { return Attempt::Done };
+        QueuedUpdate::Line(line) => {
+            let own = WatchFilter::Agents(HashSet::from([agent]));
+            let mut told = bulletin::updates_in_line(floor, line, &own).await.into_iter();
+            let Some((_, body)) = told.rfind(|(of, _)| *of == event) else {
+                return PostOutcome::Done;
+            };
             (line.id.0, body)
         }
-        Update::Daily { at, body } => (at.0.unsigned_abs(), body.clone()),
+        QueuedUpdate::Daily { at, body } => (at.0.unsigned_abs(), body.clone()),
     };
     // A host that has used up its calls for this minute is called later.
-    if egress.take_turn(&url, engine.now()).is_err() {
-        return Attempt::Failed(event, update);
+    if egress.try_acquire_call(&url, engine.now()).is_err() {
+        return PostOutcome::Failed(event, update);
     }
     let headers = vec![(EVENT_HEADER.to_owned(), event.as_str().to_owned())];
     let id = id(agent, event, number);
-    let letter = Letter { url, body: body.into(), id, headers, answer_max: ANSWER_MAX };
-    let answer = delivery::post(engine, egress, Some(agent), letter).await;
-    match delivery_result::by_status(&answer).arrived {
-        Arrived::Yes { .. } | Arrived::Over | Arrived::Gone => Attempt::Done,
-        Arrived::No(why) => {
+    let letter =
+        OutboundRequest { url, body: body.into(), id, headers, response_max: RESPONSE_BYTES_MAX };
+    let answer = delivery::send_signed(engine, egress, Some(agent), letter).await;
+    match delivery_result::from_status(&answer).status {
+        AttemptStatus::Delivered { .. } | AttemptStatus::Obsolete | AttemptStatus::EndpointGone => {
+            PostOutcome::Done
+        }
+        AttemptStatus::Failed(why) => {
             tracing::debug!(%agent, event = event.as_str(), why, "agent update delivery failed");
-            Attempt::Failed(event, update)
+            PostOutcome::Failed(event, update)
         }
     }
 }

@@ -9,29 +9,31 @@ use uuid::Uuid;
 use super::ID;
 use super::codes::Rejected;
 use super::common;
-use super::message::{Answer, Failed, Outcome, Output, Rejection, Request, Response};
+use super::message::{
+    CollaborationResult, Rejection, Request, Response, ResponseAnswer, ResultError, ResultOutcome,
+};
 use super::state::{ErrorType, State};
-use crate::adapter::{Floor, fidelity, bridge};
+use crate::adapter::{HubContext, bridge, fidelity};
 use crate::kit::ijson;
-use crate::kit::object::{Object, texts};
+use crate::kit::object::{ObjectWriter, string_array};
 
 /// When to retry an agent that did not answer.
 const RETRY_SECONDS: u32 = 60;
 
 /// The ids of a collaboration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ids {
+pub struct CollaborationIds {
     pub request_id: Uuid,
     pub correlation_id: Uuid,
     pub collaboration_id: Uuid,
 }
 
 /// The ids of a job. A job from another protocol uses the hub's own (B10).
-pub fn ids(job: &Job) -> Ids {
-    let collaboration_id = job.called.unwrap_or(job.uuid);
+pub fn collaboration_ids(job: &Job) -> CollaborationIds {
+    let collaboration_id = job.worker_job_id.unwrap_or(job.uuid);
     let own = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
-    let id = |name| own.as_ref().and_then(|json| common::uuid(json.get(name)?));
-    Ids {
+    let id = |name| own.as_ref().and_then(|json| common::read_uuid(json.get(name)?));
+    CollaborationIds {
         request_id: id("request_id").unwrap_or(job.uuid),
         correlation_id: id("correlation_id").unwrap_or(job.uuid),
         collaboration_id,
@@ -39,7 +41,7 @@ pub fn ids(job: &Job) -> Ids {
 }
 
 /// The state of a collaboration.
-pub fn state(job: &Job) -> State {
+pub fn collaboration_state(job: &Job) -> State {
     let accepted = job.accepted_at.is_some();
     match job.state {
         JobState::Deferred { .. } if !accepted => State::Deferred,
@@ -55,15 +57,15 @@ pub fn state(job: &Job) -> State {
 }
 
 /// The responder's id; the hub's if there is none.
-pub fn responder(floor: &Floor, job: &Job) -> Uuid {
+pub fn responder_id(floor: &HubContext, job: &Job) -> Uuid {
     let agent = responder_agent(job);
-    let named = |world: &World| world.name_of(agent?, ID)?.parse().ok();
-    floor.engine.look(named).unwrap_or(floor.openclaw.hub_id)
+    let named = |world: &World| world.alias_of(agent?, ID)?.parse().ok();
+    floor.engine.with_world(named).unwrap_or(floor.openclaw.hub_id)
 }
 
 /// The agent that is or was asked.
 pub fn responder_agent(job: &Job) -> Option<AgentId> {
-    job.for_whom().or(match job.selection {
+    job.intended_worker().or(match job.selection {
         Selection::Direct(agent) => Some(agent),
         _ => None,
     })
@@ -75,25 +77,25 @@ pub fn is_responder(job: &Job, agent: AgentId) -> bool {
 }
 
 /// The request as its requester wrote it, or for another protocol an equivalent one.
-pub fn request(floor: &Floor, job: &Job) -> String {
+pub fn request(floor: &HubContext, job: &Job) -> String {
     if job.origin == ID
         && let Ok(meta) = ijson::read(job.meta.as_bytes())
     {
-        return Object::copy(&meta, &[]).raw("input_data", &job.input).finish();
+        return ObjectWriter::copy_without(&meta, &[]).raw("input_data", &job.input).finish();
     }
     let requester = match &job.requester {
-        Requester::Agent(agent) => floor.engine.look(|world| {
-            let name = world.name_of(*agent, ID)?;
+        Requester::Agent(agent) => floor.engine.with_world(|world| {
+            let name = world.alias_of(*agent, ID)?;
             name.parse().ok()
         }),
         Requester::Guest(_) => None,
     };
-    let Ids { request_id, correlation_id, .. } = ids(job);
+    let CollaborationIds { request_id, correlation_id, .. } = collaboration_ids(job);
     let request = Request {
         request_id,
         requester_agent_id: requester.unwrap_or(floor.openclaw.hub_id),
         capability_id: capability_id(floor, job),
-        input_data: object(&job.input, "input").into(),
+        input_data: as_object(&job.input, "input").into(),
         idempotency_key: None,
         deadline: Some(job.deadline),
         priority: None,
@@ -102,75 +104,76 @@ pub fn request(floor: &Floor, job: &Job) -> String {
         correlation_id,
         timestamp: job.opened_at,
     };
-    let bridge = floor.engine.look(|world| bridge::of_requester(world, job));
-    let bridge = Object::new().raw(bridge::MEMBER, &bridge).finish();
+    let bridge = floor.engine.with_world(|world| bridge::bridge_of_requester(world, job));
+    let bridge = ObjectWriter::new().raw(bridge::MEMBER, &bridge).finish();
     with_meta(joined(&request.write(), &bridge), fidelity::extras(job).as_deref())
 }
 
 /// Adds members of the other protocol that have no counterpart here as `meta` (B11).
 pub fn with_meta(message: String, extras: Option<&str>) -> String {
     match extras {
-        Some(extras) => joined(&message, &Object::new().raw("meta", extras).finish()),
+        Some(extras) => joined(&message, &ObjectWriter::new().raw("meta", extras).finish()),
         None => message,
     }
 }
 
 /// The capability id that its responder uses.
-pub fn capability_id(floor: &Floor, job: &Job) -> String {
+pub fn capability_id(floor: &HubContext, job: &Job) -> String {
     let own = |world: &World| {
         let agent = world.agent(responder_agent(job)?)?;
         agent.skill_for(job).map(|skill| skill.name.clone())
     };
-    floor.engine.look(own).unwrap_or_else(|| job.skill.clone())
+    floor.engine.with_world(own).unwrap_or_else(|| job.skill.clone())
 }
 
 /// Wraps JSON that is not an object in one.
-pub fn object(json: &str, name: &str) -> String {
+pub fn as_object(json: &str, name: &str) -> String {
     match json.trim_start().starts_with('{') {
         true => json.to_owned(),
-        false => Object::new().raw(name, json).finish(),
+        false => ObjectWriter::new().raw(name, json).finish(),
     }
 }
 
 /// The last response; `None` while it is awaited.
-pub fn response(floor: &Floor, job: &Job, at: Timestamp) -> Option<Response> {
-    let Ids { request_id, correlation_id, collaboration_id } = ids(job);
-    let accepted = || Answer::Accepted {
+pub fn response(floor: &HubContext, job: &Job, at: Timestamp) -> Option<Response> {
+    let CollaborationIds { request_id, correlation_id, collaboration_id } = collaboration_ids(job);
+    let accepted = || ResponseAnswer::Accepted {
         collaboration_id,
         estimated_completion: estimated_completion(floor, job),
     };
-    let answer = match (state(job), job.state) {
+    let answer = match (collaboration_state(job), job.state) {
         (State::AwaitingResponse, _) => return None,
         (_, JobState::Deferred { until }) if job.accepted_at.is_none() => {
-            Answer::Deferred { until }
+            ResponseAnswer::Deferred { until }
         }
-        (State::Rejected, _) => Answer::Rejected(rejection(job)),
+        (State::Rejected, _) => ResponseAnswer::Rejected(rejection(job)),
         (State::Cancelled, _) if job.accepted_at.is_none() => {
             let text = "The request was cancelled before it was accepted";
-            Answer::Rejected(Rejection::new(Rejected::PolicyViolation, text))
+            ResponseAnswer::Rejected(Rejection::new(Rejected::PolicyViolation, text))
         }
         _ => accepted(),
     };
-    let responder_agent_id = responder(floor, job);
+    let responder_agent_id = responder_id(floor, job);
     let (timestamp, result) = (at, None);
     Some(Response { request_id, responder_agent_id, answer, correlation_id, timestamp, result })
 }
 
 /// The expected time of completion: from the worker, or else from the capability's duration.
-fn estimated_completion(floor: &Floor, job: &Job) -> Option<Timestamp> {
-    if job.ready_at.is_some() || job.promised != job.wanted {
+fn estimated_completion(floor: &HubContext, job: &Job) -> Option<Timestamp> {
+    if job.ready_at.is_some() || job.promised != job.wanted_by {
         return job.ready_at.or(job.promised);
     }
     let accepted_at = job.accepted_at?;
     let worker = job.worker()?;
-    let takes = floor.engine.look(|world| world.agent(worker)?.skill_for(job)?.takes)?;
+    let takes =
+        floor.engine.with_world(|world| world.agent(worker)?.skill_for(job)?.expected_duration)?;
     Some(accepted_at.plus(takes))
 }
 
 /// Why the request was rejected: as the responder wrote it, or from what the hub knows.
 pub fn rejection(job: &Job) -> Rejection {
-    let report = job.report.as_ref();
-    let words = report.and_then(|report| report.words.as_deref());
+    let report = job.result.as_ref();
+    let words = report.and_then(|report| report.meta.as_deref());
     if let Some(said) = words.and_then(Rejection::read) {
         return said;
     }
@@ -204,41 +207,42 @@ const OWN: [&str; 11] = [
 ];
 
 /// The result as a message; `None` while it runs, and for requests that were never accepted.
-pub fn result(floor: &Floor, job: &Job) -> Option<String> {
-    let outcome = match state(job) {
+pub fn result(floor: &HubContext, job: &Job) -> Option<String> {
+    let outcome = match collaboration_state(job) {
         State::Completed => {
-            let output = job.report.as_ref().and_then(|report| report.output.as_deref());
-            let output_data = object(output.unwrap_or("{}"), "output").into();
-            Outcome::Completed { output_data }
+            let output = job.result.as_ref().and_then(|report| report.output.as_deref());
+            let output_data = as_object(output.unwrap_or("{}"), "output").into();
+            ResultOutcome::Completed { output_data }
         }
-        State::Failed => Outcome::Failed(failed(job)),
+        State::Failed => ResultOutcome::Failed(failed(job)),
         State::Cancelled => {
-            let reason = job.report.as_ref().and_then(|report| report.text.clone());
-            Outcome::Cancelled { reason }
+            let reason = job.result.as_ref().and_then(|report| report.text.clone());
+            ResultOutcome::Cancelled { reason }
         }
         _ => return None,
     };
-    let words = job.report.as_ref().and_then(|report| report.words.as_deref());
+    let words = job.result.as_ref().and_then(|report| report.meta.as_deref());
     let said = words.and_then(|words| ijson::read(words.as_bytes()).ok());
     // A worker of another protocol may have stored its own format there.
     let said = said.filter(|said| said.get("result_status").is_some());
     let says_when = said.as_ref().is_some_and(|said| said.get("completed_at").is_some());
-    let Ids { request_id, correlation_id, collaboration_id } = ids(job);
-    let took = said.is_none().then(|| job.report.as_ref().map(|report| report.took.0)).flatten();
-    let message = Output {
+    let CollaborationIds { request_id, correlation_id, collaboration_id } = collaboration_ids(job);
+    let took =
+        said.is_none().then(|| job.result.as_ref().map(|report| report.duration.0)).flatten();
+    let message = CollaborationResult {
         collaboration_id,
         request_id,
-        responder_agent_id: responder(floor, job),
+        responder_agent_id: responder_id(floor, job),
         outcome,
         execution_duration_ms: took.filter(|_| job.accepted_at.is_some()),
         completed_at: job.ended_at.filter(|_| !says_when),
         correlation_id,
         timestamp: job.ended_at.unwrap_or(job.opened_at),
     };
-    let extra = said.map(|said| Object::copy(&said, &OWN).finish());
+    let extra = said.map(|said| ObjectWriter::copy_without(&said, &OWN).finish());
     let unfit = unfit_output(job).map(|output| {
-        let output = object(output, "output");
-        Object::new().raw("output_data", &output).flag("output_valid", false).finish()
+        let output = as_object(output, "output");
+        ObjectWriter::new().raw("output_data", &output).flag("output_valid", false).finish()
     });
     let parts = extra.into_iter().chain(unfit);
     Some(parts.fold(message.write(), |whole, part| joined(&whole, &part)))
@@ -246,7 +250,7 @@ pub fn result(floor: &Floor, job: &Job) -> Option<String> {
 
 /// Output that violates its schema. It counts as failed, but the requester still gets it (R60).
 fn unfit_output(job: &Job) -> Option<&str> {
-    let report = job.report.as_ref()?;
+    let report = job.result.as_ref()?;
     report.output.as_deref().filter(|_| report.cause == Some(Cause::Unusable))
 }
 
@@ -259,42 +263,42 @@ fn joined(one: &str, other: &str) -> String {
 }
 
 /// Why there is no output.
-fn failed(job: &Job) -> Failed {
-    let report = job.report.as_ref();
+fn failed(job: &Job) -> ResultError {
+    let report = job.result.as_ref();
     let cause = report.and_then(|report| report.cause);
     if cause == Some(Cause::TimedOut) {
-        return Failed::deadline_exceeded();
+        return ResultError::deadline_exceeded();
     }
     let text = report.and_then(|report| report.text.clone()).unwrap_or_default();
     if unfit_output(job).is_some() {
-        let errors = texts(text.split("; "));
-        let details = Object::new().raw("validation_errors", &errors).finish();
+        let errors = string_array(text.split("; "));
+        let details = ObjectWriter::new().raw("validation_errors", &errors).finish();
         let message = "The output does not conform to the capability's output schema";
-        return Failed {
+        return ResultError {
             details: Some(details.into()),
             ..plain("OUTPUT_INVALID", message.to_owned(), ErrorType::Permanent)
         };
     }
-    let words = report.and_then(|report| report.words.as_deref());
-    if let Some(said) = words.and_then(Failed::read) {
+    let words = report.and_then(|report| report.meta.as_deref());
+    if let Some(said) = words.and_then(ResultError::read) {
         return said;
     }
     match cause {
         Some(Cause::WorkerLeft) => plain("AGENT_UNREGISTERED", text, ErrorType::Transient),
-        Some(Cause::NobodyLeft | Cause::Offline) => {
+        Some(Cause::NoWorkerLeft | Cause::Offline) => {
             plain("AGENT_UNAVAILABLE", text, ErrorType::Transient)
         }
         _ => plain("EXECUTION_ERROR", text, ErrorType::Permanent),
     }
 }
 
-fn plain(code: &str, message: String, error_type: ErrorType) -> Failed {
-    Failed {
+fn plain(code: &str, message: String, error_type: ErrorType) -> ResultError {
+    ResultError {
         code: code.to_owned(),
         message,
         error_type: Some(error_type),
         details: None,
-        retryable: error_type.retryable(),
+        retryable: error_type.is_retryable(),
         retry_after_seconds: None,
     }
 }

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::examples;
-use crate::adapter::Trouble;
+use crate::adapter::EdgeError;
 use crate::kit::fields::Malformed;
-use crate::kit::{rfc3339, raw_json};
+use crate::kit::{raw_json, rfc3339};
 use rialto_core::money::Credits;
 
 pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
@@ -71,7 +71,7 @@ impl Failure {
     }
 
     pub fn offline() -> Self {
-        refused(&Refusal::Offline, Context::Job)
+        from_refusal(&Refusal::Offline, RequestKind::Job)
     }
 
     /// An invalid field, with a correct example of it.
@@ -86,7 +86,7 @@ impl Failure {
         Self { field: Some(field), ..Self::new(413, "TOO_LARGE", message) }
     }
 
-    pub fn of_job(mut self, job: RefusedJob) -> Self {
+    pub fn for_job(mut self, job: RefusedJob) -> Self {
         self.job = Some(Box::new(job));
         self
     }
@@ -94,7 +94,7 @@ impl Failure {
 
 impl From<Malformed> for Failure {
     fn from(malformed: Malformed) -> Self {
-        let example = examples::of(&malformed.field);
+        let example = examples::example_for(&malformed.field);
         let mut failure = Self::new(400, INVALID_REQUEST, malformed.message);
         failure.field = Some(malformed.field);
         failure.example = Some(example);
@@ -103,7 +103,7 @@ impl From<Malformed> for Failure {
 }
 
 /// For bodies that cannot be read at all: the answer shows a complete valid one.
-pub fn unread(whole: &'static str) -> impl Fn(Malformed) -> Failure {
+pub fn with_body_example(whole: &'static str) -> impl Fn(Malformed) -> Failure {
     move |malformed| {
         let all = malformed.field.is_empty();
         let failure = Failure::from(malformed);
@@ -113,22 +113,22 @@ pub fn unread(whole: &'static str) -> impl Fn(Malformed) -> Failure {
 
 /// The kind of request, where the same refusal has different codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum RequestKind {
     Job,
     Transfer,
     Other,
 }
 
 /// An engine failure as an error of this protocol.
-pub fn failed(failure: EngineFailure, context: Context) -> Failure {
+pub fn from_engine(failure: EngineFailure, context: RequestKind) -> Failure {
     match failure {
-        EngineFailure::Refused(refusal) => refused(&refusal, context),
-        EngineFailure::Full => {
+        EngineFailure::Refused(refusal) => from_refusal(&refusal, context),
+        EngineFailure::StoreFull => {
             let full =
                 Failure::new(507, "UNAVAILABLE", "the hub's disk is full; nothing was changed");
             Failure { retry_after_seconds: Some(30), ..full }
         }
-        EngineFailure::Down => {
+        EngineFailure::Unavailable => {
             let down = Failure::new(503, "UNAVAILABLE", "the hub cannot accept writes now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
@@ -143,45 +143,47 @@ pub fn failed(failure: EngineFailure, context: Context) -> Failure {
 }
 
 /// Matches every refusal, so that a new one cannot be forgotten.
-pub fn refused(refusal: &Refusal, context: Context) -> Failure {
+pub fn from_refusal(refusal: &Refusal, context: RequestKind) -> Failure {
     // "Does not exist" and "belongs to another caller" get the same answer, wherever it was
     // noticed.
-    if *refusal == Refusal::NotYours {
+    if *refusal == Refusal::NotFound {
         return Failure::not_found();
     }
-    let money = context == Context::Transfer;
+    let money = context == RequestKind::Transfer;
     let (status, code) = match refusal {
         Refusal::NotAuthenticated => (401, "UNAUTHORIZED"),
-        Refusal::IdentityDiffers | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
+        Refusal::IdentityMismatch | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
         Refusal::Suspended => (403, "SUSPENDED"),
-        Refusal::IdTaken | Refusal::OwnerTaken | Refusal::LooksTaken => (409, "CONFLICT"),
-        Refusal::WrongState { .. } | Refusal::OfferExpired | Refusal::UnreadOffer => {
+        Refusal::IdTaken | Refusal::OwnerTaken | Refusal::NameConfusable => (409, "CONFLICT"),
+        Refusal::WrongState { .. } | Refusal::OfferExpired | Refusal::OfferNotRead => {
             (409, "CONFLICT")
         }
-        Refusal::TooManyAgents { .. } | Refusal::OtherTurn { .. } => (409, "CONFLICT"),
-        Refusal::NotYours | Refusal::NoSuchAgent => (404, "NOT_FOUND"),
+        Refusal::TooManyAgents { .. } | Refusal::OtherAssignment { .. } => (409, "CONFLICT"),
+        Refusal::NotFound | Refusal::NoSuchAgent => (404, "NOT_FOUND"),
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => (422, SKILL_MISMATCH),
         Refusal::BudgetTooLow { .. } => (402, BUDGET_INSUFFICIENT),
         Refusal::TooFewCredits | Refusal::Overflow => (402, TRANSFER_FAILED),
-        Refusal::Offline | Refusal::AtCapacity | Refusal::TooFast | Refusal::OutOfOrder => {
+        Refusal::Offline | Refusal::AtCapacity | Refusal::AtRateLimit | Refusal::AgentBroken => {
             (503, AGENT_OFFLINE)
         }
         Refusal::DeadlineTooSoon => (502, EXECUTION_ERROR),
         Refusal::SameIdOtherContent if money => (422, TRANSFER_FAILED),
         Refusal::SameIdOtherContent => (422, "IDEMPOTENCY_CONFLICT"),
         Refusal::NoSuchOwner { .. } => (404, TRANSFER_FAILED),
-        Refusal::PaysItself | Refusal::NotWhatWasPaid { .. } => (422, TRANSFER_FAILED),
-        Refusal::NothingToMove | Refusal::Unfit { .. } => (400, INVALID_REQUEST),
+        Refusal::SelfPayment | Refusal::PaymentMismatch { .. } => (422, TRANSFER_FAILED),
+        Refusal::AmountNotPositive | Refusal::InputRejected { .. } => (400, INVALID_REQUEST),
         Refusal::JobNotPaid { .. } | Refusal::AlreadySettled { .. } => (409, TRANSFER_FAILED),
         Refusal::InboxFull | Refusal::TooManyOpen => (429, "RATE_LIMITED"),
-        Refusal::TooManyKept => (507, "UNAVAILABLE"),
+        Refusal::TooManySavedAnswers => (507, "UNAVAILABLE"),
         Refusal::Blocked => (403, "FORBIDDEN"),
         Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),
-        Refusal::TooManyOffers { .. } | Refusal::OfferRaised { .. } => (409, "CONFLICT"),
+        Refusal::TooManyOffers { .. } | Refusal::OfferAbovePrevious { .. } => (409, "CONFLICT"),
         Refusal::NoSuchOffer => (404, "NOT_FOUND"),
-        Refusal::Ambiguous | Refusal::WrongParty | Refusal::OfferUnnamed => (400, INVALID_REQUEST),
-        Refusal::OtherCurrency => (402, TRANSFER_FAILED),
+        Refusal::Ambiguous | Refusal::WrongParty | Refusal::OfferAmbiguous => {
+            (400, INVALID_REQUEST)
+        }
+        Refusal::UnsupportedCurrency => (402, TRANSFER_FAILED),
         Refusal::MemoryFull { .. } => (507, "UNAVAILABLE"),
     };
     let mut failure = Failure::new(status, code, refusal.to_string());
@@ -189,7 +191,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         failure.retry_after_seconds = Some(wait.0.unsigned_abs().div_ceil(1_000));
     }
     // Agent ids are UUIDs here, so it is the owner's name. A payer must exist already.
-    if *refusal == Refusal::LooksTaken {
+    if *refusal == Refusal::NameConfusable {
         let field = if money { "to_owner" } else { "owner_id" };
         failure.field = Some(format!("/{field}"));
         failure.message = format!(
@@ -216,23 +218,25 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
 }
 
 /// A refusal by the edge as an error of this protocol.
-pub fn trouble(trouble: Trouble) -> Failure {
+pub fn from_edge(trouble: EdgeError) -> Failure {
     match trouble {
-        Trouble::NotFound => Failure::new(404, "NOT_FOUND", "no such path"),
-        Trouble::MethodNotAllowed => {
+        EdgeError::NotFound => Failure::new(404, "NOT_FOUND", "no such path"),
+        EdgeError::MethodNotAllowed => {
             Failure::new(405, INVALID_REQUEST, "method not allowed for this path")
         }
-        Trouble::WrongHost => {
+        EdgeError::WrongHost => {
             Failure::new(421, INVALID_REQUEST, "unknown Host header for this hub")
         }
-        Trouble::ForeignOrigin => Failure::forbidden("cross-origin requests are not allowed here"),
-        Trouble::Encoded => {
+        EdgeError::ForeignOrigin => {
+            Failure::forbidden("cross-origin requests are not allowed here")
+        }
+        EdgeError::EncodedBody => {
             Failure::new(415, "UNSUPPORTED_ENCODING", "send the body without Content-Encoding")
         }
-        Trouble::TooLarge { limit } => {
+        EdgeError::TooLarge { limit } => {
             Failure::new(413, "TOO_LARGE", format!("the body has more than {limit} bytes"))
         }
-        Trouble::TooManyRequests { retry_after_seconds } => {
+        EdgeError::TooManyRequests { retry_after_seconds } => {
             let limited = Failure::new(
                 429,
                 "RATE_LIMITED",
@@ -240,25 +244,25 @@ pub fn trouble(trouble: Trouble) -> Failure {
             );
             Failure { retry_after_seconds: Some(retry_after_seconds), ..limited }
         }
-        Trouble::Overloaded => {
+        EdgeError::Overloaded => {
             let busy = Failure::new(503, "UNAVAILABLE", "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..busy }
         }
-        Trouble::Malformed { what } => {
+        EdgeError::Malformed { what } => {
             Failure::new(400, INVALID_REQUEST, format!("malformed HTTP request: {what}"))
         }
-        Trouble::TooSlow => {
+        EdgeError::TooSlow => {
             let slow = Failure::new(408, INVALID_REQUEST, "the body took too long to arrive");
             Failure { retry_after_seconds: Some(1), ..slow }
         }
-        Trouble::Broken => {
+        EdgeError::Internal => {
             Failure::new(500, "INTERNAL", "internal error; see the hub log for this request id")
         }
     }
 }
 
 /// The code that a result shows for the way a job ended; a cancelled job has none.
-pub fn of_cause(cause: Cause) -> Option<&'static str> {
+pub fn code_of_cause(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::NoSuchSkill => Some(SKILL_MISMATCH),
         Cause::BudgetTooLow => Some(BUDGET_INSUFFICIENT),
@@ -269,14 +273,14 @@ pub fn of_cause(cause: Cause) -> Option<&'static str> {
         | Cause::TimedOut
         | Cause::WorkerLeft
         | Cause::Policy
-        | Cause::NobodyLeft
-        | Cause::NoFairTime => Some(EXECUTION_ERROR),
+        | Cause::NoWorkerLeft
+        | Cause::WithinGracePeriod => Some(EXECUTION_ERROR),
         Cause::Cancelled => None,
     }
 }
 
 /// The cause of a worker's own code; an unknown code is an execution error.
-pub fn to_cause(code: Option<&str>) -> Cause {
+pub fn cause_of_code(code: Option<&str>) -> Cause {
     match code {
         Some("SKILL_MISMATCH") => Cause::NoSuchSkill,
         Some("BUDGET_INSUFFICIENT") => Cause::BudgetTooLow,
@@ -289,16 +293,16 @@ pub fn to_cause(code: Option<&str>) -> Cause {
 #[derive(Serialize)]
 struct ErrorBody<'a> {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    job: Option<ResultShape<'a>>,
+    job: Option<RefusedJobBody<'a>>,
     status: &'a str,
     error_code: &'a str,
     error_message: &'a str,
-    error: Detail<'a>,
+    error: ErrorDetail<'a>,
     detail: &'a str,
 }
 
 #[derive(Serialize)]
-struct ResultShape<'a> {
+struct RefusedJobBody<'a> {
     job_id: Option<&'a str>,
     agent_id: Option<&'a str>,
     output_data: (),
@@ -308,7 +312,7 @@ struct ResultShape<'a> {
 }
 
 #[derive(Serialize)]
-struct Detail<'a> {
+struct ErrorDetail<'a> {
     code: &'a str,
     message: &'a str,
     retryable: bool,
@@ -322,20 +326,20 @@ struct Detail<'a> {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let job = self.job.as_ref().map(|job| ResultShape {
+        let job = self.job.as_ref().map(|job| RefusedJobBody {
             job_id: job.job_id.as_deref(),
             agent_id: job.agent_id.as_deref(),
             output_data: (),
             execution_cost: raw_json::amount(Credits::ZERO, super::wire::DECIMALS),
             execution_time_ms: 0,
-            timestamp_utc: rfc3339::seconds(job.at),
+            timestamp_utc: rfc3339::format_seconds(job.at),
         });
         let body = ErrorBody {
             status: if job.is_some() { "FAILURE" } else { "error" },
             job,
             error_code: self.code,
             error_message: &self.message,
-            error: Detail {
+            error: ErrorDetail {
                 code: self.code,
                 message: &self.message,
                 retryable: self.retry_after_seconds.is_some(),
@@ -345,7 +349,7 @@ impl IntoResponse for Failure {
             },
             detail: &self.message,
         };
-        let mut answer = json(self.status, &body);
+        let mut answer = json_response(self.status, &body);
         if let Some(seconds) = self.retry_after_seconds {
             answer.headers_mut().insert("retry-after", HeaderValue::from(seconds));
         }
@@ -354,7 +358,7 @@ impl IntoResponse for Failure {
 }
 
 /// A JSON response.
-pub fn json(status: u16, body: &impl Serialize) -> Response {
+pub fn json_response(status: u16, body: &impl Serialize) -> Response {
     let text = serde_json::to_vec(body).unwrap_or_default();
     let mut answer = Response::new(Body::from(text));
     *answer.status_mut() =

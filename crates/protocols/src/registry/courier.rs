@@ -2,60 +2,69 @@
 
 use rialto_core::command::{Command, JobRef};
 use rialto_core::job::Job;
-use rialto_core::notice::{News, Push};
+use rialto_core::notice::{Delivery, NoticeKind};
 use rialto_engine::Engine;
-use rialto_engine::delivery::egress::{Answer, SendError};
-use rialto_engine::delivery::{ANSWER_MAX, Arrived, Courier, JOB_ANSWER_MAX, Letter, Verdict};
+use rialto_engine::delivery::egress::{HttpResponse, SendError};
+use rialto_engine::delivery::{
+    AttemptResult, AttemptStatus, DeliveryEncoder, JOB_RESPONSE_BYTES_MAX, OutboundRequest,
+    RESPONSE_BYTES_MAX,
+};
 
-use super::translate::Unusable;
+use super::translate::UnusableAnswer;
 use super::wire::ResultPost;
 use super::{shape, translate};
-use crate::adapter::Floor;
-use crate::adapter::delivery_result::is_refusal;
+use crate::adapter::HubContext;
+use crate::adapter::delivery_result::is_refusal_status;
 
 /// Encodes deliveries for agents of this protocol.
-pub struct RegistryCourier {
-    pub floor: Floor,
+pub struct RegistryEncoder {
+    pub context: HubContext,
 }
 
-impl Courier for RegistryCourier {
-    fn worded(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+impl DeliveryEncoder for RegistryEncoder {
+    fn encode(
+        &self,
+        engine: &Engine,
+        push: &Delivery,
+        job: Option<&Job>,
+    ) -> Option<OutboundRequest> {
         let job = job?;
-        match push.news {
-            News::Assigned { epoch, .. } => {
+        match push.kind {
+            NoticeKind::Assigned { epoch, .. } => {
                 let still_theirs = job.epoch == epoch && !job.state.is_final();
-                let body = engine.look(|world| shape::forwarded(&self.floor, world, job));
-                still_theirs.then(|| Letter {
+                let body = engine.with_world(|world| shape::forward_job(&self.context, world, job));
+                still_theirs.then(|| OutboundRequest {
                     url: jobs_url(&push.url),
                     body: serde_json::to_vec(&body).unwrap_or_default().into(),
                     id: format!("{}-{epoch}", job.uuid),
                     headers: Vec::new(),
-                    answer_max: JOB_ANSWER_MAX,
+                    response_max: JOB_RESPONSE_BYTES_MAX,
                 })
             }
-            News::Ended { .. } => {
-                let body = engine.look(|world| serde_json::to_vec(&shape::result(world, job)));
-                Some(Letter {
+            NoticeKind::Ended { .. } => {
+                let body =
+                    engine.with_world(|world| serde_json::to_vec(&shape::result_body(world, job)));
+                Some(OutboundRequest {
                     url: push.url.clone(),
                     body: body.unwrap_or_default().into(),
                     id: format!("{}-ended", job.uuid),
                     headers: Vec::new(),
-                    answer_max: ANSWER_MAX,
+                    response_max: RESPONSE_BYTES_MAX,
                 })
             }
             _ => None,
         }
     }
 
-    fn verdict(
+    fn interpret_response(
         &self,
         _engine: &Engine,
-        push: &Push,
+        push: &Delivery,
         job: Option<&Job>,
-        answer: &Result<Answer, SendError>,
-    ) -> Verdict {
-        match (&push.news, job) {
-            (News::Assigned { epoch, .. }, Some(job)) => worked(job, *epoch, answer),
+        answer: &Result<HttpResponse, SendError>,
+    ) -> AttemptResult {
+        match (&push.kind, job) {
+            (NoticeKind::Assigned { epoch, .. }, Some(job)) => worked(job, *epoch, answer),
             _ => called_back(answer),
         }
     }
@@ -69,34 +78,42 @@ pub fn jobs_url(endpoint: &str) -> String {
 
 /// Reads a worker's answer to a job. The job decides what follows; the delivery itself ends either
 /// way.
-fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict {
-    let done = |commands| Verdict { arrived: Arrived::Yes { reply: None }, commands };
+fn worked(job: &Job, epoch: u32, answer: &Result<HttpResponse, SendError>) -> AttemptResult {
+    let done =
+        |commands| AttemptResult { status: AttemptStatus::Delivered { reply: None }, commands };
     let Some(worker) = job.worker() else { return done(Vec::new()) };
-    let unusable = |answer| done(vec![translate::unusable(JobRef::Id(job.id), worker, answer)]);
+    let unusable =
+        |answer| done(vec![translate::report_unusable_answer(JobRef::Id(job.id), worker, answer)]);
     match answer {
         Ok(answer) => {
             let verdict = match said(job, answer) {
-                Ok(result) => done(vec![translate::report(result, JobRef::Id(job.id), worker)]),
-                Err(why) => unusable(Unusable { silent: is_refusal(answer.status), why }),
+                Ok(result) => {
+                    done(vec![translate::report_result(result, JobRef::Id(job.id), worker)])
+                }
+                Err(why) => {
+                    unusable(UnusableAnswer { silent: is_refusal_status(answer.status), why })
+                }
             };
             // Whatever this job's result, an endpoint that answers 410 gets no further deliveries.
-            let arrived = if answer.status == 410 { Arrived::Gone } else { verdict.arrived };
-            Verdict { arrived, ..verdict }
+            let arrived =
+                if answer.status == 410 { AttemptStatus::EndpointGone } else { verdict.status };
+            AttemptResult { status: arrived, ..verdict }
         }
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            let commands = vec![Command::Unreachable { job: job.id, epoch }];
-            Verdict { arrived: Arrived::Over, commands }
+            let commands = vec![Command::MarkUnreachable { job: job.id, epoch }];
+            AttemptResult { status: AttemptStatus::Obsolete, commands }
         }
         // The worker has the job and may still answer by its callback URL until the lease ends.
         Err(SendError::TimedOut) => done(Vec::new()),
-        Err(SendError::Broken(_)) => {
-            unusable(Unusable { silent: true, why: "the agent's answer could not be read".into() })
-        }
+        Err(SendError::InvalidResponse(_)) => unusable(UnusableAnswer {
+            silent: true,
+            why: "the agent's answer could not be read".into(),
+        }),
     }
 }
 
 /// The result in an answer, or why there is none.
-fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
+fn said(job: &Job, answer: &HttpResponse) -> Result<ResultPost, String> {
     // Statuses below 500 may carry a result: some agents report their own failures with 4xx. A 4xx
     // without a result refuses the request.
     if answer.status >= 500 || (300..400).contains(&answer.status) {
@@ -104,7 +121,7 @@ fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
     }
     let result = ResultPost::read(&answer.body)
         .map_err(|malformed| format!("the agent's response is not a valid result: {malformed}"))?;
-    let own = [job.foreign.as_str(), &job.uuid.to_string()];
+    let own = [job.foreign_id.as_str(), &job.uuid.to_string()];
     match result.job_id {
         Some(id) if !own.contains(&id.to_string().as_str()) => {
             Err("the agent's response names a different job".to_owned())
@@ -114,19 +131,23 @@ fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
 }
 
 /// A callback is delivered when it is answered 2xx.
-fn called_back(answer: &Result<Answer, SendError>) -> Verdict {
+fn called_back(answer: &Result<HttpResponse, SendError>) -> AttemptResult {
     let arrived = match answer {
-        Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes { reply: None },
-        Ok(answer) if answer.status == 410 => Arrived::Gone,
-        Ok(answer) => Arrived::No(format!("answered HTTP {}", answer.status)),
-        Err(SendError::TimedOut) => Arrived::No("no answer in time".to_owned()),
-        Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
+        Ok(answer) if (200..300).contains(&answer.status) => {
+            AttemptStatus::Delivered { reply: None }
+        }
+        Ok(answer) if answer.status == 410 => AttemptStatus::EndpointGone,
+        Ok(answer) => AttemptStatus::Failed(format!("answered HTTP {}", answer.status)),
+        Err(SendError::TimedOut) => AttemptStatus::Failed("no answer in time".to_owned()),
+        Err(SendError::InvalidResponse(_)) => {
+            AttemptStatus::Failed("the answer could not be read".to_owned())
+        }
         // One text for both errors, so that callers cannot probe what the hub's resolver sees.
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            Arrived::No("could not connect".to_owned())
+            AttemptStatus::Failed("could not connect".to_owned())
         }
     };
-    Verdict { arrived, commands: Vec::new() }
+    AttemptResult { status: arrived, commands: Vec::new() }
 }
 
 #[cfg(test)]

@@ -13,16 +13,16 @@ pub const RESULT: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","ag
 pub const TRANSFER: &str = r#"{"transfer_id":"0e37df36-f698-41e6-8a1c-0d2f6e2c7a10","from_owner":"acme","to_owner":"globex","amount":0.10}"#;
 
 /// A complete discovery query.
-pub const QUESTION: &str = r#"{"skill":"analyze_text","min_reputation":40,"max_cost":0.20}"#;
+pub const DISCOVERY_QUERY: &str = r#"{"skill":"analyze_text","min_reputation":40,"max_cost":0.20}"#;
 
 /// A complete heartbeat.
-pub const BEAT: &str = r#"{"agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#;
+pub const HEARTBEAT: &str = r#"{"agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#;
 
 /// A complete account.
 pub const ACCOUNT: &str = r#"{"owner_id":"acme"}"#;
 
 /// A valid example for the named field; the whole body if no closer one is known.
-pub fn of(field: &str) -> &'static str {
+pub fn example_for(field: &str) -> &'static str {
     let last = field.rsplit('/').next().unwrap_or_default();
     match last {
         "agent_id" => r#"{"agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#,

@@ -7,243 +7,245 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use rialto_core::alias::Protocol;
 use rialto_core::refusal::Refusal;
-use rialto_engine::delivery::Courier;
+use rialto_engine::delivery::DeliveryEncoder;
 use rialto_engine::secret::HubSecret;
 
 use super::codes::{self, Failure};
-use super::courier::RegistryCourier;
+use super::courier::RegistryEncoder;
 use super::routes::{agents, discover, jobs, money, results};
-use super::sides::RegistrySides;
+use super::sides::RegistryFieldMap;
 use super::{ID, examples};
-use crate::adapter::fidelity::Sides;
-use crate::adapter::idempotency::{Words, once_each};
-use crate::adapter::operation::listed;
-use crate::adapter::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
+use crate::adapter::fidelity::FieldMap;
+use crate::adapter::idempotency::{IdempotencyResponses, idempotent_router};
+use crate::adapter::operation::describe_operations;
+use crate::adapter::{
+    Access, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter, naming,
+};
 use crate::kit::fields::Malformed;
-use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::ijson::{self, Json, JsonValue};
 
 /// The adapter of this protocol.
 pub struct Registry;
 
-const TABLE: &[Route<Floor>] = &[
-    Route {
+const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation {
         method: "POST",
         path: "/register",
         at_root: true,
-        reach: Reach::Register,
-        about: "Register an agent, or update it with its key",
+        access: Access::Register,
+        summary: "Register an agent, or update it with its key",
         handler: || post(agents::register),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/discover",
         at_root: true,
-        reach: Reach::Public,
-        about: "Find agents by skill, reputation and cost",
-        handler: || get(discover::get),
+        access: Access::Public,
+        summary: "Find agents by skill, reputation and cost",
+        handler: || get(discover::discover_by_query),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/discover",
         at_root: true,
-        reach: Reach::Public,
-        about: "Find agents; the query is a JSON body",
-        handler: || post(discover::post),
+        access: Access::Public,
+        summary: "Find agents; the query is a JSON body",
+        handler: || post(discover::discover_by_body),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/jobs",
         at_root: true,
-        reach: Reach::AnyAgent,
-        about: "Request a job; the hub picks the worker unless the body names one",
-        handler: || post(jobs::post),
+        access: Access::AnyAgent,
+        summary: "Request a job; the hub picks the worker unless the body names one",
+        handler: || post(jobs::create_job),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/agents/{agent_id}/jobs",
         at_root: false,
-        reach: Reach::AnyAgent,
-        about: "Request a job from this agent",
-        handler: || post(jobs::post_to),
+        access: Access::AnyAgent,
+        summary: "Request a job from this agent",
+        handler: || post(jobs::create_job_for_agent),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/jobs/{job_id}",
         at_root: true,
-        reach: Reach::Party,
-        about: "Get a job's status",
+        access: Access::Party,
+        summary: "Get a job's status",
         handler: || get(jobs::show),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/jobs/{job_id}/cancel",
         at_root: true,
-        reach: Reach::Requester,
-        about: "Cancel a job before it is handed to its worker",
+        access: Access::Requester,
+        summary: "Cancel a job before it is handed to its worker",
         handler: || post(jobs::cancel),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/agents/{agent_id}/jobs",
         at_root: false,
-        reach: Reach::Agent,
-        about: "Fetch the jobs that wait for an agent",
-        handler: || get(jobs::fetch),
+        access: Access::Agent,
+        summary: "Fetch the jobs that wait for an agent",
+        handler: || get(jobs::fetch_jobs),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/results",
         at_root: true,
-        reach: Reach::Worker,
-        about: "Report the result of a job",
-        handler: || post(results::post),
+        access: Access::Worker,
+        summary: "Report the result of a job",
+        handler: || post(results::post_result),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/callbacks/{token}",
         at_root: false,
-        reach: Reach::Token,
-        about: "Report the result of the job that this callback URL belongs to",
-        handler: || post(results::call_back),
+        access: Access::Token,
+        summary: "Report the result of the job that this callback URL belongs to",
+        handler: || post(results::post_callback),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/transfer",
         at_root: true,
-        reach: Reach::Owner,
-        about: "Transfer credits, or confirm what a job's escrow has paid",
+        access: Access::Owner,
+        summary: "Transfer credits, or confirm what a job's escrow has paid",
         handler: || post(money::transfer),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/heartbeat",
         at_root: true,
-        reach: Reach::Agent,
-        about: "Send a heartbeat",
+        access: Access::Agent,
+        summary: "Send a heartbeat",
         handler: || post(agents::heartbeat),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/accounts",
         at_root: true,
-        reach: Reach::OwnerOrOperator,
-        about: "Open an account; with the operator key, grant credits",
+        access: Access::OwnerOrOperator,
+        summary: "Open an account; with the operator key, grant credits",
         handler: || post(money::open_account),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/accounts/{owner_id}",
         at_root: true,
-        reach: Reach::OwnerOrOperator,
-        about: "Balance and escrow of an owner",
+        access: Access::OwnerOrOperator,
+        summary: "Balance and escrow of an owner",
         handler: || get(money::account),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/agents/{agent_id}",
         at_root: false,
-        reach: Reach::Public,
-        about: "Get an agent's public entry",
+        access: Access::Public,
+        summary: "Get an agent's public entry",
         handler: || get(agents::show),
     },
-    Route {
+    Operation {
         method: "DELETE",
         path: "/agents/{agent_id}",
         at_root: false,
-        reach: Reach::AgentOrOperator,
-        about: "Unregister an agent",
+        access: Access::AgentOrOperator,
+        summary: "Unregister an agent",
         handler: || delete(agents::unregister),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/skills",
         at_root: true,
-        reach: Reach::Public,
-        about: "All skills on offer",
+        access: Access::Public,
+        summary: "All skills on offer",
         handler: || get(discover::skills),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/reputation/{agent_id}",
         at_root: true,
-        reach: Reach::Public,
-        about: "An agent's score",
+        access: Access::Public,
+        summary: "An agent's score",
         handler: || get(agents::reputation),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/reputation/{agent_id}/success",
         at_root: true,
-        reach: Reach::Public,
-        about: "Accepted for compatibility; has no effect",
+        access: Access::Public,
+        summary: "Accepted for compatibility; has no effect",
         handler: || post(agents::claim_reputation),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/reputation/{agent_id}/failure",
         at_root: true,
-        reach: Reach::Public,
-        about: "Accepted for compatibility; has no effect",
+        access: Access::Public,
+        summary: "Accepted for compatibility; has no effect",
         handler: || post(agents::claim_reputation),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/audit",
         at_root: true,
-        reach: Reach::AnyAgentOrOperator,
-        about: "Payments, newest first",
+        access: Access::AnyAgentOrOperator,
+        summary: "Payments, newest first",
         handler: || get(money::audit),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/economy",
         at_root: true,
-        reach: Reach::AnyAgentOrOperator,
-        about: "Totals of all accounts, and the balances visible to the caller",
+        access: Access::AnyAgentOrOperator,
+        summary: "Totals of all accounts, and the balances visible to the caller",
         handler: || get(money::economy),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/health",
         at_root: false,
-        reach: Reach::Public,
-        about: "Health of the registry",
+        access: Access::Public,
+        summary: "Health of the registry",
         handler: || get(discover::health),
     },
 ];
 
-impl Face for Registry {
+impl ProtocolAdapter for Registry {
     fn id(&self) -> Protocol {
         ID
     }
 
-    fn routes(&self, floor: &Floor) -> Router {
-        once_each(TABLE.iter(), floor, &Registry)
+    fn routes(&self, floor: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), floor, &Registry)
     }
 
-    fn root_routes(&self, floor: &Floor) -> Router {
+    fn root_routes(&self, floor: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
-        once_each(rows, floor, &Registry)
+        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        idempotent_router(rows, floor, &Registry)
     }
 
-    fn listed(&self) -> Vec<Listed> {
-        listed(ID, TABLE)
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
     }
 
-    fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
-        Arc::new(RegistryCourier { floor: floor.clone() })
+    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RegistryEncoder { context: floor.clone() })
     }
 
-    fn trouble(&self, _: &Floor, trouble: Trouble) -> Response {
-        codes::trouble(trouble).into_response()
+    fn edge_error_response(&self, _: &HubContext, trouble: EdgeError) -> Response {
+        codes::from_edge(trouble).into_response()
     }
 
-    fn claims_registration(&self, body: &Json<'_>) -> bool {
+    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
         let named =
             ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
-        let by_uuid = body.get("agent_id").is_some_and(|id| match id.kind() {
-            Kind::Text(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
+        let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
+            JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
             _ => false,
         });
         named || by_uuid
@@ -253,45 +255,45 @@ impl Face for Registry {
         Some(examples::REGISTRATION)
     }
 
-    fn sides(&self) -> &'static dyn Sides {
-        &RegistrySides
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &RegistryFieldMap
     }
 
-    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
+    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
         let name = match taken {
-            true => naming::spare_uuid(secret, new.home, new.native),
-            false => naming::uuid(new.home, new.native),
+            true => naming::fallback_alias_uuid(secret, new.home, new.native),
+            false => naming::alias_uuid(new.home, new.native),
         };
         Some(name.to_string())
     }
 }
 
-impl Words for Registry {
-    fn realm(&self) -> &'static str {
+impl IdempotencyResponses for Registry {
+    fn namespace(&self) -> &'static str {
         "registry"
     }
 
-    fn key_too_long(&self) -> Response {
+    fn invalid_key(&self) -> Response {
         let message = "Idempotency-Key must have 1 to 256 characters".to_owned();
         let field = "Idempotency-Key".to_owned();
         Failure::from(Malformed { field, message }).into_response()
     }
 
-    fn other_content(&self, _: &[u8]) -> Response {
+    fn body_mismatch(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         Failure::new(422, "IDEMPOTENCY_CONFLICT", text).into_response()
     }
 
-    fn no_room(&self, refusal: &Refusal) -> Response {
-        let failure = codes::refused(refusal, codes::Context::Other);
+    fn storage_full(&self, refusal: &Refusal) -> Response {
+        let failure = codes::from_refusal(refusal, codes::RequestKind::Other);
         Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
     }
 
-    fn trouble(&self, trouble: Trouble) -> Response {
-        codes::trouble(trouble).into_response()
+    fn edge_error(&self, trouble: EdgeError) -> Response {
+        codes::from_edge(trouble).into_response()
     }
 
-    fn without_secrets(&self, body: &str) -> String {
+    fn redact_secrets(&self, body: &str) -> String {
         use serde_json::value::RawValue;
         // Raw members keep every digit of every amount.
         type Members = std::collections::BTreeMap<String, Box<RawValue>>;
@@ -304,7 +306,7 @@ impl Words for Registry {
         serde_json::to_string(&members).unwrap_or_default()
     }
 
-    fn principal(&self, body: &[u8]) -> Option<String> {
+    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
         let json = ijson::read(body).ok()?;
         let names = ["orchestrator_id", "from_owner", "agent_id", "owner_id"];
         let named = names.iter().find_map(|name| json.get(name))?;

@@ -3,7 +3,7 @@
 use rialto_core::job::{Cause, Job, Requester};
 use rialto_core::world::World;
 
-pub use super::translate::JOB_LIFE;
+pub use super::translate::JOB_LIFETIME;
 use super::{ID, codes, shape, wire};
 use crate::kit::ijson;
 
@@ -15,21 +15,21 @@ pub fn skill_name(world: &World, job: &Job) -> String {
 /// The requester's name in this protocol.
 pub fn requester_name(world: &World, job: &Job) -> String {
     match &job.requester {
-        Requester::Agent(id) => world.name_of(*id, ID).unwrap_or_default().to_owned(),
+        Requester::Agent(id) => world.alias_of(*id, ID).unwrap_or_default().to_owned(),
         Requester::Guest(name) => name.clone(),
     }
 }
 
 /// The cause of a worker's own code; an unknown code is an execution error.
-pub fn cause_of(code: &str) -> Cause {
-    codes::to_cause(Some(code))
+pub fn cause_of_code(code: &str) -> Cause {
+    codes::cause_of_code(Some(code))
 }
 
 /// The canonical bytes of JSON text: independent of spacing, member order and escapes.
-pub fn meaning(text: &str) -> Vec<u8> {
+pub fn canonical_bytes(text: &str) -> Vec<u8> {
     let mut meaning = Vec::new();
     match ijson::read(text.as_bytes()) {
-        Ok(json) => wire::canonical(&json, &mut meaning),
+        Ok(json) => wire::write_canonical(&json, &mut meaning),
         Err(_) => meaning.extend(text.as_bytes()),
     }
     meaning

@@ -10,33 +10,33 @@ use rialto_core::time::Timestamp;
 use rialto_engine::{Failure as EngineFailure, Idempotency};
 
 use super::ID;
-use super::translate::{self, Fresh};
+use super::translate::{self, GeneratedIds};
 use super::wire::JobPost;
-use crate::adapter::Floor;
-use crate::adapter::input_check::{self, Wanted};
+use crate::adapter::HubContext;
+use crate::adapter::input_check::{self, InputCheck};
 
 /// A job, its requester and its worker.
-pub struct Order {
-    pub wire: JobPost,
+pub struct JobOrder {
+    pub request: JobPost,
     pub requester: Requester,
     /// `None` lets the hub choose.
     pub worker: Option<AgentId>,
-    pub wishes: Wishes,
+    pub preferences: JobPreferences,
 }
 
 /// Options that have no members in a job's body.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wishes {
-    pub choice: Choice,
+pub struct JobPreferences {
+    pub choice: WorkerChoice,
     /// When the job expires.
     pub deadline: Option<Timestamp>,
     /// Whether the requester waits for the result, whichever agent does the work.
-    pub waits: bool,
+    pub requester_waits: bool,
 }
 
 /// How the hub chooses a worker when none is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum WorkerChoice {
     #[default]
     Best,
     Cheapest,
@@ -45,20 +45,20 @@ pub enum Choice {
 }
 
 /// Opens the job, or refuses it and leaves nothing behind. A repeat returns the first job.
-pub async fn open(
-    floor: &Floor,
-    order: Order,
+pub async fn open_job(
+    floor: &HubContext,
+    order: JobOrder,
     once: Option<Idempotency>,
 ) -> Result<Arc<Job>, EngineFailure> {
-    let ids = floor.engine.ids();
-    let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
-    let (names, input) = ([order.wire.skill_name.as_str()], &order.wire.input_data);
-    let wanted = Wanted { by: ID, names: &names, of: order.worker, input };
-    let unfit = input_check::unfit(floor, &wanted).await;
+    let ids = floor.engine.random();
+    let fresh = GeneratedIds { uuid: ids.new_uuid(), job_id: ids.new_uuid() };
+    let (names, input) = ([order.request.skill_name.as_str()], &order.request.input_data);
+    let wanted = InputCheck { origin: ID, skill_names: &names, agent: order.worker, input };
+    let unfit = input_check::find_unfit_agents(floor, &wanted).await;
     let (settings, now) = (&floor.settings.registry, floor.engine.now());
     let command = translate::open_job(order, fresh, unfit, settings, now);
     match floor.engine.run_once(command, once).await?.answer {
         Answer::Job { job, .. } => Ok(job),
-        _ => Err(Refusal::NotYours.into()),
+        _ => Err(Refusal::NotFound.into()),
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use axum::response::Response;
-use rialto_core::agent::{Agent, Desk, Liveness, Skill};
+use rialto_core::agent::{Agent, AgentState, Liveness, Skill};
 use rialto_core::job::{Cause, Job, State};
 use rialto_core::ledger::Transfer;
 use rialto_core::money::Credits;
@@ -13,20 +13,20 @@ use rialto_core::world::World;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::codes::{self, of_cause};
-use super::wire::{CURRENCY, DECIMALS, Rest, Status};
+use super::codes::{self, code_of_cause};
+use super::wire::{CURRENCY, DECIMALS, JobStatus, PassthroughMembers};
 use super::{ID, lent, token};
-use crate::adapter::{Floor, fidelity, bridge};
-use crate::kit::{rfc3339, raw_json};
+use crate::adapter::{HubContext, bridge, fidelity};
+use crate::kit::{raw_json, rfc3339};
 
 /// An amount with two decimals; finer ones are rounded down, as balances are.
-pub fn money(amount: Credits) -> Box<RawValue> {
+pub fn format_amount(amount: Credits) -> Box<RawValue> {
     raw_json::amount(amount.floor(DECIMALS), DECIMALS)
 }
 
 /// A price in this protocol's price step: rounded up, so that no worker gets less than it asked
 /// for.
-pub fn price(amount: Credits) -> Credits {
+pub fn round_price_up(amount: Credits) -> Credits {
     amount.ceil(DECIMALS).unwrap_or(amount)
 }
 
@@ -49,66 +49,66 @@ pub struct ResultBody<'a> {
 
 /// The stored warnings about figures that could not be used.
 #[derive(Serialize, Deserialize)]
-struct Warnings<'a> {
+struct StoredWarnings<'a> {
     warnings: Cow<'a, [String]>,
 }
 
 /// The same as JSON text.
-pub fn warnings_text(warnings: &[String]) -> String {
-    serde_json::to_string(&Warnings { warnings: warnings.into() }).unwrap_or_default()
+pub fn write_warnings(warnings: &[String]) -> String {
+    serde_json::to_string(&StoredWarnings { warnings: warnings.into() }).unwrap_or_default()
 }
 
 /// Warnings for the worker of a job about its figures; none for workers of other protocols.
-pub fn warnings(world: &World, job: &Job) -> Vec<String> {
+pub fn read_warnings(world: &World, job: &Job) -> Vec<String> {
     let own = job.worker().and_then(|id| world.agent(id)).is_some_and(|agent| agent.home == ID);
-    let words = job.report.as_ref().and_then(|report| report.words.as_deref()).filter(|_| own);
-    let kept = words.and_then(|words| serde_json::from_str::<Warnings<'_>>(words).ok());
+    let words = job.result.as_ref().and_then(|report| report.meta.as_deref()).filter(|_| own);
+    let kept = words.and_then(|words| serde_json::from_str::<StoredWarnings<'_>>(words).ok());
     kept.map(|kept| kept.warnings.into_owned()).unwrap_or_default()
 }
 
 /// A job's status: one of the three of this protocol.
-pub fn status(job: &Job) -> Status {
+pub fn job_status(job: &Job) -> JobStatus {
     match job.state {
-        State::Completed => Status::Success,
-        State::Failed | State::Expired | State::Cancelled | State::Withdrawn => Status::Failure,
+        State::Completed => JobStatus::Success,
+        State::Failed | State::Expired | State::Cancelled | State::Withdrawn => JobStatus::Failure,
         State::Open
         | State::Queued
         | State::Negotiating
         | State::Deferred { .. }
         | State::Assigned
-        | State::Running => Status::Pending,
+        | State::Running => JobStatus::Pending,
     }
 }
 
 /// The result body of a job.
-pub fn result<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
-    let status = status(job);
-    let report = job.report.as_ref();
-    let worker = job.worker().and_then(|id| world.name_of(id, ID)).map(str::to_owned);
+pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
+    let status = job_status(job);
+    let report = job.result.as_ref();
+    let worker = job.worker().and_then(|id| world.alias_of(id, ID)).map(str::to_owned);
     let cause = report.and_then(|report| report.cause);
     let text = report.and_then(|report| report.text.as_deref());
-    let failed = status == Status::Failure;
+    let failed = status == JobStatus::Failure;
     ResultBody {
-        job_id: &job.foreign,
+        job_id: &job.foreign_id,
         agent_id: worker,
         status: status.as_str(),
         output_data: report.and_then(|r| r.output.as_deref()).map(raw_json::verbatim),
-        execution_cost: money(report.map_or(Credits::ZERO, |report| report.paid)),
-        execution_time_ms: report.map_or(0, |report| report.took.0),
+        execution_cost: format_amount(report.map_or(Credits::ZERO, |report| report.paid)),
+        execution_time_ms: report.map_or(0, |report| report.duration.0),
         error_message: failed.then(|| text.unwrap_or("the agent gave no error message")),
-        error_code: cause.and_then(of_cause),
-        timestamp_utc: rfc3339::seconds(job.ended_at.unwrap_or(job.opened_at)),
-        warnings: warnings(world, job),
+        error_code: cause.and_then(code_of_cause),
+        timestamp_utc: rfc3339::format_seconds(job.ended_at.unwrap_or(job.opened_at)),
+        warnings: read_warnings(world, job),
     }
 }
 
 /// The HTTP status of a job's answer.
 pub fn result_status(job: &Job) -> u16 {
-    match status(job) {
-        Status::Pending => 202,
-        Status::Success => 200,
+    match job_status(job) {
+        JobStatus::Pending => 202,
+        JobStatus::Success => 200,
         // Only a result that the worker sent itself is an ordinary answer.
-        Status::Failure => match job.report.as_ref().and_then(|report| report.cause) {
+        JobStatus::Failure => match job.result.as_ref().and_then(|report| report.cause) {
             Some(Cause::Unusable) => 502,
             _ => 200,
         },
@@ -116,8 +116,9 @@ pub fn result_status(job: &Job) -> u16 {
 }
 
 /// The response to the requester of a job.
-pub fn answer(floor: &Floor, job: &Job, status: u16) -> Response {
-    let mut answer = floor.engine.look(|world| codes::json(status, &result(world, job)));
+pub fn job_response(floor: &HubContext, job: &Job, status: u16) -> Response {
+    let mut answer =
+        floor.engine.with_world(|world| codes::json_response(status, &result_body(world, job)));
     if let Ok(id) = job.uuid.to_string().parse() {
         answer.headers_mut().insert("rialto-job", id);
     }
@@ -126,7 +127,7 @@ pub fn answer(floor: &Floor, job: &Job, status: u16) -> Response {
 
 /// A job as its worker gets it: the requester's own text except for the callback URL.
 #[derive(Serialize)]
-pub struct Forwarded {
+pub struct ForwardedJob {
     pub job_id: String,
     pub orchestrator_id: String,
     pub skill_name: String,
@@ -139,40 +140,40 @@ pub struct Forwarded {
     pub more: BTreeMap<String, Box<RawValue>>,
 }
 
-pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
+pub fn forward_job(floor: &HubContext, world: &World, job: &Job) -> ForwardedJob {
     let native = job.origin == ID;
     let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
     // What another protocol stores there is not for this one's agents, except members that protocol
     // does not define itself (B11).
-    let rest: Rest = match native {
+    let rest: PassthroughMembers = match native {
         true => serde_json::from_str(&job.meta).unwrap_or_default(),
         false => {
-            let mut more = meta(fidelity::extras(job));
-            let bridge = raw_json::verbatim(&bridge::of_requester(world, job));
+            let mut more = meta_member(fidelity::extras(job));
+            let bridge = raw_json::verbatim(&bridge::bridge_of_requester(world, job));
             more.insert(bridge::MEMBER.to_owned(), bridge);
-            Rest { timestamp_utc: None, more }
+            PassthroughMembers { timestamp_utc: None, more }
         }
     };
-    Forwarded {
+    ForwardedJob {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
-        job_id: if native { job.foreign.clone() } else { job.uuid.to_string() },
+        job_id: if native { job.foreign_id.clone() } else { job.uuid.to_string() },
         orchestrator_id: lent::requester_name(world, job),
         skill_name: skill_name(world, job),
         input_data: raw_json::verbatim(&job.input),
-        budget: money(if native { job.budget } else { agreed }),
+        budget: format_amount(if native { job.budget } else { agreed }),
         currency: CURRENCY,
         callback_url: format!(
             "{}/registry/callbacks/{}",
             floor.hub_url,
-            token::make(floor.engine.secret(), job)
+            token::callback_token(floor.engine.hub_secret(), job)
         ),
-        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| rfc3339::seconds(job.opened_at)),
+        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| rfc3339::format_seconds(job.opened_at)),
         more: rest.more,
     }
 }
 
 /// Members that this protocol has no field for, under `meta`.
-pub fn meta(extras: Option<String>) -> BTreeMap<String, Box<RawValue>> {
+pub fn meta_member(extras: Option<String>) -> BTreeMap<String, Box<RawValue>> {
     extras.map(|extras| ("meta".to_owned(), raw_json::verbatim(&extras))).into_iter().collect()
 }
 
@@ -185,16 +186,16 @@ pub fn skill_name(world: &World, job: &Job) -> String {
 
 /// An agent as discovery shows it.
 #[derive(Serialize)]
-pub struct Entry {
+pub struct AgentEntry {
     agent_id: String,
     agent_name: String,
     api_endpoint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    skill: Option<Asked>,
+    skill: Option<MatchedSkill>,
     reputation_score: Box<RawValue>,
     status: &'static str,
     owner_id: String,
-    skills: Vec<Offered>,
+    skills: Vec<SkillEntry>,
     hub_endpoint: String,
     protocol: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,7 +207,7 @@ pub struct Entry {
 
 /// The skill that was asked for.
 #[derive(Serialize)]
-struct Asked {
+struct MatchedSkill {
     skill_name: String,
     cost_per_call: Box<RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -214,7 +215,7 @@ struct Asked {
 }
 
 #[derive(Serialize)]
-struct Offered {
+struct SkillEntry {
     skill_name: String,
     description: String,
     cost_per_call: Box<RawValue>,
@@ -225,35 +226,35 @@ struct Offered {
 }
 
 /// One discovery entry; with `asked`, the matching skill.
-pub fn entry(
-    floor: &Floor,
+pub fn agent_entry(
+    floor: &HubContext,
     world: &World,
-    (agent, desk): (&Agent, &Desk),
+    (agent, desk): (&Agent, &AgentState),
     asked: Option<&str>,
     now: Timestamp,
-) -> Entry {
-    let id = world.name_of(agent.id, ID).unwrap_or_default().to_owned();
+) -> AgentEntry {
+    let id = world.alias_of(agent.id, ID).unwrap_or_default().to_owned();
     let hub_endpoint = format!("{}/registry/agents/{id}", floor.hub_url);
     let own = agent.endpoint.clone().filter(|_| {
         agent.home == ID
-            && agent.liveness == Liveness::Reached
+            && agent.liveness == Liveness::ByEndpoint
             && !floor.settings.registry.hide_endpoints
     });
     let owner = world.owner(agent.owner).map(|owner| owner.name.clone()).unwrap_or_default();
-    let skill = asked.and_then(|name| agent.skill(name)).map(|skill| Asked {
+    let skill = asked.and_then(|name| agent.skill(name)).map(|skill| MatchedSkill {
         skill_name: skill.name.clone(),
-        cost_per_call: money(price(skill.price)),
+        cost_per_call: format_amount(round_price_up(skill.price)),
         price: by_offer(skill),
     });
-    let offered = agent.skills_for_others().map(|skill| Offered {
+    let offered = agent.skills_for_other_protocols().map(|skill| SkillEntry {
         skill_name: skill.name.clone(),
-        description: skill.about.clone(),
-        cost_per_call: money(price(skill.price)),
+        description: skill.description.clone(),
+        cost_per_call: format_amount(round_price_up(skill.price)),
         price: by_offer(skill),
         input_schema: raw_json::verbatim(&skill.input),
         output_schema: raw_json::verbatim(&skill.output),
     });
-    Entry {
+    AgentEntry {
         agent_id: id,
         agent_name: agent.name.clone(),
         api_endpoint: own.unwrap_or_else(|| hub_endpoint.clone()),
@@ -264,11 +265,13 @@ pub fn entry(
         skills: offered.collect(),
         hub_endpoint,
         protocol: agent.home.to_string(),
-        native_id: (agent.home != ID).then(|| agent.native.clone()),
-        jobs_settled: desk.standing.settled(),
-        registered_at: rfc3339::seconds(agent.registered_at),
+        native_id: (agent.home != ID).then(|| agent.native_id.clone()),
+        jobs_settled: desk.standing.settled_jobs(),
+        registered_at: rfc3339::format_seconds(agent.registered_at),
         // An agent that sent nothing since it registered was last active then.
-        last_heartbeat: rfc3339::seconds(desk.presence.heard.unwrap_or(agent.registered_at)),
+        last_heartbeat: rfc3339::format_seconds(
+            desk.presence.last_heartbeat.unwrap_or(agent.registered_at),
+        ),
     }
 }
 
@@ -291,12 +294,12 @@ pub struct TransferBody {
 impl TransferBody {
     pub fn of(world: &World, transfer: &Transfer) -> Self {
         Self {
-            transfer_id: transfer.foreign.clone(),
+            transfer_id: transfer.foreign_id.clone(),
             from_owner: owner_name(world, transfer.from),
             to_owner: owner_name(world, transfer.to),
-            amount: money(transfer.amount),
+            amount: format_amount(transfer.amount),
             job_id: transfer.job.clone(),
-            timestamp_utc: rfc3339::seconds(transfer.at),
+            timestamp_utc: rfc3339::format_seconds(transfer.at),
         }
     }
 
@@ -313,9 +316,9 @@ impl TransferBody {
             transfer_id: id.to_string(),
             from_owner: owner_name(world, entry.from.owner),
             to_owner: owner_name(world, entry.to.owner),
-            amount: money(entry.amount),
+            amount: format_amount(entry.amount),
             job_id,
-            timestamp_utc: rfc3339::seconds(entry.at),
+            timestamp_utc: rfc3339::format_seconds(entry.at),
         }
     }
 }

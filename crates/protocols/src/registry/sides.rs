@@ -8,16 +8,18 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::ID;
-use super::codes::of_cause;
-use super::shape::{self, Forwarded};
-use super::wire::{CURRENCY, JobPost, Rest, Status};
-use crate::adapter::Floor;
-use crate::adapter::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
-use crate::kit::object::Object;
-use crate::kit::{rfc3339, raw_json};
+use super::codes::code_of_cause;
+use super::shape::{self, ForwardedJob};
+use super::wire::{CURRENCY, JobPost, JobStatus, PassthroughMembers};
+use crate::adapter::HubContext;
+use crate::adapter::fidelity::{
+    FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+};
+use crate::kit::object::ObjectWriter;
+use crate::kit::{raw_json, rfc3339};
 
 /// A job as posted and as forwarded.
-const JOB: Layout = &[
+const JOB: FieldParts = &[
     ("/job_id", Part::Id),
     ("/orchestrator_id", Part::Requester),
     ("/agent_id", Part::Worker),
@@ -27,30 +29,30 @@ const JOB: Layout = &[
     ("/currency", Part::Currency),
     ("/callback_url", Part::Callback),
     ("/timestamp_utc", Part::Time),
-    ("/bridge", Part::Form),
+    ("/bridge", Part::Framing),
 ];
 
 /// A result.
-const RESULT: Layout = &[
+const RESULT: FieldParts = &[
     ("/job_id", Part::Id),
     ("/agent_id", Part::Worker),
     ("/status", Part::Outcome),
     ("/output_data", Part::Output),
     ("/execution_cost", Part::Paid),
     ("/execution_time_ms", Part::Duration),
-    ("/warnings", Part::Form),
+    ("/warnings", Part::Framing),
     ("/error_message", Part::Reason),
     ("/error_code", Part::Cause),
     ("/timestamp_utc", Part::Time),
 ];
 
 /// This protocol's field map.
-pub struct RegistrySides;
+pub struct RegistryFieldMap;
 
-impl Sides for RegistrySides {
-    fn asked(&self, shown: Shown<'_>) -> Side {
+impl FieldMap for RegistryFieldMap {
+    fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
         let job = shown.job;
-        let rest: Rest = serde_json::from_str(&job.meta).unwrap_or_default();
+        let rest: PassthroughMembers = serde_json::from_str(&job.meta).unwrap_or_default();
         let named = match job.selection {
             Selection::Direct(agent) => name(shown.floor, agent),
             _ => None,
@@ -59,69 +61,73 @@ impl Sides for RegistrySides {
             Requester::Agent(agent) => name(shown.floor, *agent),
             Requester::Guest(name) => Some(name.clone()),
         };
-        let known = Object::new()
-            .text("job_id", &job.foreign)
+        let known = ObjectWriter::new()
+            .text("job_id", &job.foreign_id)
             .maybe_text("orchestrator_id", orchestrator.as_deref())
             .maybe_text("agent_id", named.as_deref())
             .text("skill_name", &job.skill)
             .raw("input_data", &job.input)
-            .raw("budget", shape::money(job.budget).get())
+            .raw("budget", shape::format_amount(job.budget).get())
             .text("currency", CURRENCY)
             .maybe_text("callback_url", job.callback.as_deref())
             .maybe_text("timestamp_utc", rest.timestamp_utc.as_deref());
         let all = rest.more.iter().fold(known, |all, (name, value)| all.raw(name, value.get()));
-        Side::of_json(ID, all.finish(), JOB)
+        MessageView::from_json(ID, all.finish(), JOB)
     }
 
-    fn given(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
+    fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
         job.worker()?;
-        let forwarded = floor.engine.look(|world| shape::forwarded(floor, world, job));
+        let forwarded = floor.engine.with_world(|world| shape::forward_job(floor, world, job));
         Some(forwarded_side(&forwarded, job.origin != ID))
     }
 
-    fn made(&self, shown: Shown<'_>) -> Option<Side> {
+    fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let report = job.report.as_ref().filter(|report| {
+        let report = job.result.as_ref().filter(|report| {
             // In these cases the worker sent no result, or none that could be read.
             let silent = [Cause::TimedOut, Cause::WorkerLeft, Cause::Unusable];
             let own = |cause| !silent.contains(&cause);
             report.content.is_some() && report.cause.is_none_or(own)
         })?;
-        let status = if report.ok { Status::Success } else { Status::Failure };
+        let status = if report.ok { JobStatus::Success } else { JobStatus::Failure };
         let uuid = job.uuid.to_string();
-        let said = Object::new()
-            .text("job_id", if job.origin == ID { &job.foreign } else { &uuid })
+        let said = ObjectWriter::new()
+            .text("job_id", if job.origin == ID { &job.foreign_id } else { &uuid })
             .maybe_text("agent_id", job.worker().and_then(|id| name(shown.floor, id)).as_deref())
             .text("status", status.as_str())
             .maybe_raw("output_data", report.output.as_deref())
-            .raw("execution_cost", shape::money(report.paid).get())
-            .whole("execution_time_ms", report.took.0)
+            .raw("execution_cost", shape::format_amount(report.paid).get())
+            .integer("execution_time_ms", report.duration.0)
             .maybe_text("error_message", report.text.as_deref())
-            .maybe_text("error_code", report.cause.and_then(of_cause));
-        Some(Side::of_json(ID, said.finish(), RESULT))
+            .maybe_text("error_code", report.cause.and_then(code_of_cause));
+        Some(MessageView::from_json(ID, said.finish(), RESULT))
     }
 
-    fn told(&self, shown: Shown<'_>) -> Option<Side> {
-        let result = |world: &World| serde_json::to_string(&shape::result(world, shown.job));
-        let body = shown.floor.engine.look(result).ok()?;
-        Some(Side::of_json(ID, body, RESULT))
+    fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let result = |world: &World| serde_json::to_string(&shape::result_body(world, shown.job));
+        let body = shown.floor.engine.with_world(result).ok()?;
+        Some(MessageView::from_json(ID, body, RESULT))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
-        let rest: Rest = serde_json::from_str(&job.meta).unwrap_or_default();
+        let rest: PassthroughMembers = serde_json::from_str(&job.meta).unwrap_or_default();
         (!rest.more.is_empty()).then(|| serde_json::to_string(&rest.more).ok()).flatten()
     }
 
-    fn find<'a>(&'a self, floor: &'a Floor, _: AgentId, id: &'a str) -> Finding<'a> {
+    fn find_job<'a>(&'a self, floor: &'a HubContext, _: AgentId, id: &'a str) -> FindJobFuture<'a> {
         let wanted = JobRef::Foreign { origin: ID, id: id.to_lowercase() };
         Box::pin(async move { floor.engine.find_job(&wanted).await })
     }
 
-    fn read(&self, bytes: &[u8], _: Timestamp) -> Result<(Side, Wanted), String> {
+    fn read_request(
+        &self,
+        bytes: &[u8],
+        _: Timestamp,
+    ) -> Result<(MessageView, NeutralRequest), String> {
         let post = JobPost::read(bytes).map_err(|bad| bad.to_string())?;
-        let side = Side::of_json(ID, String::from_utf8_lossy(bytes).into_owned(), JOB);
-        let wanted = Wanted {
+        let side = MessageView::from_json(ID, String::from_utf8_lossy(bytes).into_owned(), JOB);
+        let wanted = NeutralRequest {
             skill: post.skill_name,
             input: post.input_data,
             budget: Some(post.budget),
@@ -131,29 +137,29 @@ impl Sides for RegistrySides {
         Ok((side, wanted))
     }
 
-    fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side {
-        let forwarded = Forwarded {
+    fn write_request(&self, wanted: &NeutralRequest, at: Timestamp) -> MessageView {
+        let forwarded = ForwardedJob {
             job_id: Uuid::nil().to_string(),
             orchestrator_id: Uuid::nil().to_string(),
             skill_name: wanted.skill.clone(),
             input_data: raw_json::verbatim(&wanted.input),
-            budget: shape::money(wanted.budget.unwrap_or_default()),
+            budget: shape::format_amount(wanted.budget.unwrap_or_default()),
             currency: CURRENCY,
             callback_url: "(generated by the hub)".to_owned(),
-            timestamp_utc: rfc3339::seconds(at),
-            more: shape::meta(wanted.extras.clone()),
+            timestamp_utc: rfc3339::format_seconds(at),
+            more: shape::meta_member(wanted.extras.clone()),
         };
         forwarded_side(&forwarded, true)
     }
 }
 
 /// A forwarded job; members that have no field here are under `meta` (B11).
-fn forwarded_side(forwarded: &Forwarded, bridged: bool) -> Side {
+fn forwarded_side(forwarded: &ForwardedJob, bridged: bool) -> MessageView {
     let body = serde_json::to_string(forwarded).unwrap_or_default();
-    let side = Side::of_json(ID, body, JOB);
-    if bridged { side.opened("/meta") } else { side }
+    let side = MessageView::from_json(ID, body, JOB);
+    if bridged { side.expand_field("/meta") } else { side }
 }
 
-fn name(floor: &Floor, agent: AgentId) -> Option<String> {
-    floor.engine.look(|world| world.name_of(agent, ID).map(str::to_owned))
+fn name(floor: &HubContext, agent: AgentId) -> Option<String> {
+    floor.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned))
 }

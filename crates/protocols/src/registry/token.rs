@@ -16,25 +16,25 @@ const MAC_LEN: usize = 16;
 
 /// The content of a genuine token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct CallbackToken {
     pub job: Uuid,
     pub epoch: u32,
 }
 
 /// The token of a job's current assignment.
-pub fn make(secret: &HubSecret, job: &Job) -> String {
-    let token = Token { job: job.uuid, epoch: job.epoch };
+pub fn callback_token(secret: &HubSecret, job: &Job) -> String {
+    let token = CallbackToken { job: job.uuid, epoch: job.epoch };
     let mut bytes = token.bytes();
     bytes.extend(token.mac(secret).finalize().into_bytes().iter().take(MAC_LEN));
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The content of a token, if this hub made it.
-pub fn read(secret: &HubSecret, text: &str) -> Option<Token> {
+pub fn read_callback_token(secret: &HubSecret, text: &str) -> Option<CallbackToken> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (job, rest) = bytes.split_first_chunk::<16>()?;
     let (epoch, mac) = rest.split_first_chunk::<4>()?;
-    let token = Token { job: Uuid::from_bytes(*job), epoch: u32::from_be_bytes(*epoch) };
+    let token = CallbackToken { job: Uuid::from_bytes(*job), epoch: u32::from_be_bytes(*epoch) };
     if mac.len() != MAC_LEN {
         return None;
     }
@@ -42,7 +42,7 @@ pub fn read(secret: &HubSecret, text: &str) -> Option<Token> {
     Some(token)
 }
 
-impl Token {
+impl CallbackToken {
     fn bytes(self) -> Vec<u8> {
         let mut bytes = self.job.as_bytes().to_vec();
         bytes.extend(self.epoch.to_be_bytes());

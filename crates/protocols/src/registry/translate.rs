@@ -2,28 +2,30 @@
 
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::{Liveness, Skill};
-use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, Unfit};
-use rialto_core::price_step::Grain;
+use rialto_core::command::{
+    Actor, Command, JobRef, OpenJob, Pay, Registration, ReportResult, UnfitAgent,
+};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Policy, Selection};
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
-use super::codes::to_cause;
-use super::opening::{Choice, Order};
+use super::codes::cause_of_code;
+use super::opening::{JobOrder, WorkerChoice};
 use super::shape;
-use super::wire::{JobPost, Register, ResultPost, SkillOffer, Status, TransferPost};
+use super::wire::{JobPost, JobStatus, RegisterBody, ResultPost, SkillOffer, TransferPost};
 use super::{ID, Settings};
 
 /// An unfinished job expires after this time, whatever its workers do.
-pub const JOB_LIFE: Millis = Millis::hours(24);
+pub const JOB_LIFETIME: Millis = Millis::hours(24);
 
 /// Amounts here have two decimals.
-const GRAIN: Grain = Grain { decimals: 2, least: Credits::ZERO };
+const PRICE_STEP: PriceStep = PriceStep { decimals: 2, minimum: Credits::ZERO };
 
-pub fn enrol(
-    wire: Register,
+pub fn register_agent(
+    wire: RegisterBody,
     native: Uuid,
     actor: Actor,
     aliases: Vec<(rialto_core::alias::Protocol, String)>,
@@ -31,24 +33,24 @@ pub fn enrol(
 ) -> Command {
     let card = serde_json::json!({
         "version": wire.version,
-        "timestamp_utc": wire.timestamp_utc.map(crate::kit::rfc3339::seconds),
+        "timestamp_utc": wire.timestamp_utc.map(crate::kit::rfc3339::format_seconds),
     });
     let reached = wire.api_endpoint.as_deref().is_some_and(is_callable);
-    Command::Enrol(Box::new(Enrol {
+    Command::Register(Box::new(Registration {
         actor,
         home: ID,
-        native: native.to_string(),
+        native_id: native.to_string(),
         aliases,
         owner: wire.owner_id,
         name: wire.agent_name,
-        liveness: if reached { Liveness::Reached } else { Liveness::Polls },
+        liveness: if reached { Liveness::ByEndpoint } else { Liveness::ByPolling },
         endpoint: wire.api_endpoint,
         skills: wire.skills.into_iter().map(skill).collect(),
         terms: Default::default(),
-        condition: None,
+        status: None,
         card: card.to_string(),
         key: Some(key),
-        rotate: wire.rotate_key,
+        rotate_key: wire.rotate_key,
     }))
 }
 
@@ -63,11 +65,11 @@ fn skill(offer: SkillOffer) -> Skill {
         name: offer.skill_name,
         price: offer.cost_per_call,
         by_offer: false,
-        takes: None,
-        approval: false,
-        sort: None,
-        stands_for: None,
-        about: offer.description,
+        expected_duration: None,
+        needs_approval: false,
+        category: None,
+        native_name: None,
+        description: offer.description,
         input: offer.input_schema,
         output: offer.output_schema,
     }
@@ -75,53 +77,53 @@ fn skill(offer: SkillOffer) -> Skill {
 
 /// Ids that only the hub can generate.
 #[derive(Clone, Copy, Debug)]
-pub struct Fresh {
+pub struct GeneratedIds {
     pub uuid: Uuid,
     pub job_id: Uuid,
 }
 
 pub fn open_job(
-    order: Order,
-    fresh: Fresh,
-    unfit: Vec<Unfit>,
+    order: JobOrder,
+    fresh: GeneratedIds,
+    unfit: Vec<UnfitAgent>,
     settings: &Settings,
     now: Timestamp,
 ) -> Command {
-    let Order { wire, requester, worker, wishes } = order;
-    let by_hub = worker.is_none() && wishes.choice != Choice::Offers;
+    let JobOrder { request: wire, requester, worker, preferences: wishes } = order;
+    let by_hub = worker.is_none() && wishes.choice != WorkerChoice::Offers;
     let choice = match wishes.choice {
-        Choice::Best => Selection::BestReputation,
-        Choice::Cheapest => Selection::Cheapest,
-        Choice::Offers => Selection::Offers,
+        WorkerChoice::Best => Selection::BestReputation,
+        WorkerChoice::Cheapest => Selection::Cheapest,
+        WorkerChoice::Offers => Selection::Offers,
     };
     Command::OpenJob(Box::new(OpenJob {
         uuid: fresh.uuid,
         origin: ID,
-        foreign: wire.job_id.unwrap_or(fresh.job_id).to_string(),
+        foreign_id: wire.job_id.unwrap_or(fresh.job_id).to_string(),
         content: content(&wire, worker),
         requester,
         skill: wire.skill_name,
-        also: Vec::new(),
+        alternative_skills: Vec::new(),
         input: wire.input_data,
         budget: wire.budget,
-        grain: GRAIN,
-        unfit,
+        price_step: PRICE_STEP,
+        unfit_agents: unfit,
         selection: worker.map_or(choice, Selection::Direct),
         policy: Policy {
             next_when_unreachable: by_hub,
             next_when_declined: by_hub,
             next_when_failed: false,
             queue_unmatched: false,
-            requester_waits: wishes.waits,
+            requester_waits: wishes.requester_waits,
             ..Policy::default()
         },
-        deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFE)),
+        deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFETIME)),
         lease: settings.lease,
-        promised: None,
-        priority: rialto_core::job::PRIORITY,
+        wanted_by: None,
+        priority: rialto_core::job::DEFAULT_PRIORITY,
         callback: wire.callback_url,
-        flaw: None,
-        meta: serde_json::to_string(&wire.rest).unwrap_or_default(),
+        input_error: None,
+        meta: serde_json::to_string(&wire.passthrough).unwrap_or_default(),
         hops: 0,
         request_id: None,
     }))
@@ -135,32 +137,32 @@ fn content(wire: &JobPost, worker: Option<AgentId>) -> rialto_core::alias::Diges
 }
 
 /// A worker's result of a job, whichever way it came.
-pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
-    if wire.status == Status::Pending {
+pub fn report_result(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
+    if wire.status == JobStatus::Pending {
         return Command::Start { job, by };
     }
-    let ok = wire.status == Status::Success;
+    let ok = wire.status == JobStatus::Success;
     let silent = "the agent reported a failure";
     let warned = !wire.warnings.is_empty();
-    Command::Report(Box::new(ReportWork {
+    Command::ReportResult(Box::new(ReportResult {
         job,
         by,
         epoch: None,
         ok,
-        silent: false,
+        no_response: false,
         output: wire.output_data,
         // A worker that names no cost wants its price, which caps the payment anyway.
         cost: wire.execution_cost.unwrap_or(Credits::MAX),
         took: Millis(wire.execution_time_ms),
-        cause: (!ok).then(|| to_cause(wire.error_code.as_deref())),
+        cause: (!ok).then(|| cause_of_code(wire.error_code.as_deref())),
         text: (!ok).then(|| wire.error_message.unwrap_or_else(|| silent.to_owned())),
-        words: warned.then(|| shape::warnings_text(&wire.warnings)),
+        meta: warned.then(|| shape::write_warnings(&wire.warnings)),
         content: wire.content,
     }))
 }
 
 /// An answer without a result.
-pub struct Unusable {
+pub struct UnusableAnswer {
     /// The answer says nothing about the work: the request was refused, or the connection broke.
     pub silent: bool,
     pub why: String,
@@ -168,29 +170,29 @@ pub struct Unusable {
 
 /// An answer without a result: the job failed. It counts against the worker only if the answer is
 /// about the work.
-pub fn unusable(job: JobRef, by: AgentId, answer: Unusable) -> Command {
-    let Unusable { silent, why } = answer;
-    Command::Report(Box::new(ReportWork {
+pub fn report_unusable_answer(job: JobRef, by: AgentId, answer: UnusableAnswer) -> Command {
+    let UnusableAnswer { silent, why } = answer;
+    Command::ReportResult(Box::new(ReportResult {
         job,
         by,
         epoch: None,
         ok: false,
-        silent,
+        no_response: silent,
         output: None,
         cost: Credits::ZERO,
         took: Millis(0),
         cause: Some(Cause::Unusable),
-        words: None,
+        meta: None,
         content: rialto_core::alias::Digest::of(&[b"unusable", why.as_bytes()]),
         text: Some(why),
     }))
 }
 
-pub fn pay(wire: TransferPost, fresh: Uuid, open_payee: bool) -> Command {
+pub fn transfer_credits(wire: TransferPost, fresh: Uuid, open_payee: bool) -> Command {
     Command::Pay(Box::new(Pay {
         origin: ID,
-        named: wire.transfer_id.is_some(),
-        foreign: wire.transfer_id.unwrap_or(fresh).to_string(),
+        id_given: wire.transfer_id.is_some(),
+        foreign_id: wire.transfer_id.unwrap_or(fresh).to_string(),
         from: wire.from_owner,
         to: wire.to_owner,
         amount: wire.amount,

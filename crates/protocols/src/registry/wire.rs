@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::name::check_name;
 use crate::kit::raw_json;
 
@@ -50,7 +50,7 @@ pub const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:
 
 /// The body of a registration.
 #[derive(Clone, Debug)]
-pub struct Register {
+pub struct RegisterBody {
     pub agent_id: Option<Uuid>,
     pub agent_name: String,
     pub owner_id: String,
@@ -83,14 +83,14 @@ pub struct JobPost {
     pub budget: Credits,
     pub callback_url: Option<String>,
     /// Members the hub does not use and passes on.
-    pub rest: Rest,
+    pub passthrough: PassthroughMembers,
     /// The digest of everything relevant but the worker, which a path may name as well.
     pub content: Digest,
 }
 
 /// Members of a job that only its worker reads; they are passed on unchanged.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Rest {
+pub struct PassthroughMembers {
     pub timestamp_utc: Option<String>,
     /// Members this protocol does not define.
     pub more: BTreeMap<String, Box<RawValue>>,
@@ -101,7 +101,7 @@ pub struct Rest {
 pub struct ResultPost {
     pub job_id: Option<Uuid>,
     pub agent_id: Option<Uuid>,
-    pub status: Status,
+    pub status: JobStatus,
     pub output_data: Option<String>,
     pub execution_cost: Option<Credits>,
     pub execution_time_ms: i64,
@@ -114,7 +114,7 @@ pub struct ResultPost {
 
 /// The three states of a job in this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum JobStatus {
     Success,
     Failure,
     Pending,
@@ -131,7 +131,7 @@ pub struct TransferPost {
     pub content: Digest,
 }
 
-impl Status {
+impl JobStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "SUCCESS",
@@ -141,14 +141,14 @@ impl Status {
     }
 }
 
-impl Register {
+impl RegisterBody {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = Fields::of(&json, "")?;
-        let owner_id = owner_name(&f, "owner_id")?;
+        let f = Fields::read(&json, "")?;
+        let owner_id = read_owner_name(&f, "owner_id")?;
         let version = f.text("version")?.unwrap_or(VERSION);
         if version != VERSION && !version.starts_with("0.1-") {
-            return Err(f.fail("version", "must be \"0.1\""));
+            return Err(f.malformed("version", "must be \"0.1\""));
         }
         Ok(Self {
             agent_id: f.uuid("agent_id")?,
@@ -163,9 +163,9 @@ impl Register {
     }
 }
 
-impl Register {
+impl RegisterBody {
     /// The first member that has more bytes than the hub stores, as a JSON pointer, and its limit.
-    pub fn too_large(&self) -> Option<(String, usize)> {
+    pub fn oversized_member(&self) -> Option<(String, usize)> {
         let schemas = self.skills.iter().enumerate().find_map(|(at, skill)| {
             let both =
                 [("input_schema", &skill.input_schema), ("output_schema", &skill.output_schema)];
@@ -187,7 +187,7 @@ impl Register {
 fn skills(f: &Fields<'_, '_>) -> Result<Vec<SkillOffer>, Malformed> {
     let mut offers: Vec<SkillOffer> = Vec::new();
     for (at, item) in f.list("skills", SKILLS_MAX)?.unwrap_or_default().iter().enumerate() {
-        let s = Fields::of(item, format!("/skills/{at}"))?;
+        let s = Fields::read(item, format!("/skills/{at}"))?;
         let offer = SkillOffer {
             skill_name: s.required_name("skill_name", NAME_MAX)?.to_owned(),
             description: bounded(&s, "description", ABOUT_MAX)?.unwrap_or_default(),
@@ -196,7 +196,7 @@ fn skills(f: &Fields<'_, '_>) -> Result<Vec<SkillOffer>, Malformed> {
             output_schema: schema(&s, "output_schema")?,
         };
         if offers.iter().any(|known| known.skill_name == offer.skill_name) {
-            return Err(s.fail("skill_name", "is listed twice; list each skill once"));
+            return Err(s.malformed("skill_name", "is listed twice; list each skill once"));
         }
         offers.push(offer);
     }
@@ -211,16 +211,16 @@ fn schema(s: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
 fn bounded(f: &Fields<'_, '_>, name: &str, max: usize) -> Result<Option<String>, Malformed> {
     let text = f.text(name)?;
     match text.filter(|text| text.chars().count() > max) {
-        Some(_) => Err(f.fail(name, format!("has more than {max} characters"))),
+        Some(_) => Err(f.malformed(name, format!("has more than {max} characters"))),
         None => Ok(text.map(str::to_owned)),
     }
 }
 
 /// An owner's name that a caller may use for itself.
-pub fn owner_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
+pub fn read_owner_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
     let owner = f.required_name(name, NAME_MAX)?;
     match reserved_prefix(owner) {
-        Some(prefix) => Err(f.fail(name, format!("must not start with \"{prefix}\""))),
+        Some(prefix) => Err(f.malformed(name, format!("must not start with \"{prefix}\""))),
         None => Ok(owner.to_owned()),
     }
 }
@@ -231,17 +231,17 @@ pub fn reserved_prefix(owner: &str) -> Option<&'static str> {
 }
 
 /// Any name in the ledger, for operators and for payees.
-pub fn ledger_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
+pub fn read_ledger_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
     Ok(f.required_name(name, NAME_MAX + 32)?.to_owned())
 }
 
 impl JobPost {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = Fields::of(&json, "")?;
+        let f = Fields::read(&json, "")?;
         let currency = f.text("currency")?.unwrap_or(CURRENCY);
         if currency != CURRENCY {
-            return Err(f.fail("currency", format!("must be \"{CURRENCY}\"")));
+            return Err(f.malformed("currency", format!("must be \"{CURRENCY}\"")));
         }
         let orchestrator_id = f.name("orchestrator_id", NAME_MAX)?.map(str::to_owned);
         let skill_name = f.required_name("skill_name", NAME_MAX)?.to_owned();
@@ -255,16 +255,23 @@ impl JobPost {
         for (name, value) in unknown(&json) {
             more.insert(name.to_owned(), raw_json::verbatim(value.raw()));
             said.extend(name.as_bytes());
-            canonical(value, &mut said);
+            write_canonical(value, &mut said);
         }
-        let rest = Rest { timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned), more };
-        let plain = Self::plain(skill_name, input, budget, callback_url, &said);
-        Ok(Self { job_id: f.uuid("job_id")?, orchestrator_id, agent_id, rest, ..plain })
+        let rest =
+            PassthroughMembers { timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned), more };
+        let plain = Self::minimal(skill_name, input, budget, callback_url, &said);
+        Ok(Self {
+            job_id: f.uuid("job_id")?,
+            orchestrator_id,
+            agent_id,
+            passthrough: rest,
+            ..plain
+        })
     }
 
     /// A job with only the required members; `said` is anything else that distinguishes it from
     /// other jobs.
-    pub fn plain(
+    pub fn minimal(
         skill_name: String,
         input: Option<&Json<'_>>,
         budget: Credits,
@@ -273,7 +280,7 @@ impl JobPost {
     ) -> Self {
         let mut meaning = Vec::new();
         if let Some(input) = input {
-            canonical(input, &mut meaning);
+            write_canonical(input, &mut meaning);
         }
         let content = Digest::of(&[
             skill_name.as_bytes(),
@@ -290,7 +297,7 @@ impl JobPost {
             input_data: input.map_or("{}", Json::raw).to_owned(),
             budget,
             callback_url: callback_url.map(str::to_owned),
-            rest: Rest::default(),
+            passthrough: PassthroughMembers::default(),
             content,
         }
     }
@@ -298,7 +305,7 @@ impl JobPost {
 
 /// The members of a job that this protocol does not define, by name.
 fn unknown<'j, 'a>(job: &'j Json<'a>) -> Vec<(&'j str, &'j Json<'a>)> {
-    let Kind::Object(members) = job.kind() else { return Vec::new() };
+    let JsonValue::Object(members) = job.value() else { return Vec::new() };
     let all = members.iter().map(|(name, value)| (name.as_ref(), value));
     let mut unknown: Vec<_> = all.filter(|(name, _)| !JOB_MEMBERS.contains(name)).collect();
     unknown.sort_by_key(|(name, _)| *name);
@@ -307,40 +314,44 @@ fn unknown<'j, 'a>(job: &'j Json<'a>) -> Vec<(&'j str, &'j Json<'a>)> {
 
 impl ResultPost {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let json = ijson::read_with_figures(body, &["execution_cost", "execution_time_ms"])?;
-        let f = Fields::of(&json, "")?;
+        let json = ijson::read_allowing_non_finite(body, &["execution_cost", "execution_time_ms"])?;
+        let f = Fields::read(&json, "")?;
         let status = match f.required_text("status")? {
-            "SUCCESS" => Status::Success,
-            "FAILURE" => Status::Failure,
-            "PENDING" => Status::Pending,
-            _ => return Err(f.fail("status", "must be \"SUCCESS\", \"FAILURE\" or \"PENDING\"")),
+            "SUCCESS" => JobStatus::Success,
+            "FAILURE" => JobStatus::Failure,
+            "PENDING" => JobStatus::Pending,
+            _ => {
+                return Err(
+                    f.malformed("status", "must be \"SUCCESS\", \"FAILURE\" or \"PENDING\"")
+                );
+            }
         };
         // An invalid figure does not void the work it comes with.
         let (time, cost) = (execution_time(&f), f.credits("execution_cost", DECIMALS));
         let mut warnings = Vec::new();
-        if let Some(bad) = time.as_ref().err().filter(|_| status != Status::Pending) {
+        if let Some(bad) = time.as_ref().err().filter(|_| status != JobStatus::Pending) {
             warnings.push(format!("{bad}; ignored"));
         }
-        if let Some(bad) = cost.as_ref().err().filter(|_| status == Status::Success) {
+        if let Some(bad) = cost.as_ref().err().filter(|_| status == JobStatus::Success) {
             warnings.push(format!("{bad}; the agreed price is used instead"));
         }
         let (execution_time_ms, cost) = (time.unwrap_or(0), cost.unwrap_or(None));
         let error_message =
             bounded(&f, "error_message", ERROR_TEXT_MAX)?.filter(|text| !text.is_empty());
         let output = match status {
-            Status::Success => {
+            JobStatus::Success => {
                 if error_message.is_some() {
-                    return Err(f.fail("error_message", "must be null when status is SUCCESS"));
+                    return Err(f.malformed("error_message", "must be null when status is SUCCESS"));
                 }
                 f.object("output_data")?;
                 Some(f.required("output_data", f.get("output_data"))?)
             }
-            Status::Failure | Status::Pending => None,
+            JobStatus::Failure | JobStatus::Pending => None,
         };
         let error_code = f.text("error_code")?.map(str::to_owned);
         let mut meaning = Vec::new();
         if let Some(output) = output {
-            canonical(output, &mut meaning);
+            write_canonical(output, &mut meaning);
         }
         let content = Digest::of(&[
             status.as_str().as_bytes(),
@@ -368,7 +379,7 @@ impl ResultPost {
 fn execution_time(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
     const NAME: &str = "execution_time_ms";
     match f.integer(NAME)?.unwrap_or(0) {
-        ..0 => Err(f.fail(NAME, "must not be negative")),
+        ..0 => Err(f.malformed(NAME, "must not be negative")),
         millis => Ok(millis),
     }
 }
@@ -376,11 +387,12 @@ fn execution_time(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
 impl TransferPost {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = Fields::of(&json, "")?;
-        let (from_owner, to_owner) = (ledger_name(&f, "from_owner")?, ledger_name(&f, "to_owner")?);
+        let f = Fields::read(&json, "")?;
+        let (from_owner, to_owner) =
+            (read_ledger_name(&f, "from_owner")?, read_ledger_name(&f, "to_owner")?);
         let amount = f.required_credits("amount", DECIMALS)?;
         if amount.is_zero() {
-            return Err(f.fail("amount", "must be above zero"));
+            return Err(f.malformed("amount", "must be above zero"));
         }
         let job_id = f.uuid("job_id")?;
         f.time("timestamp_utc")?;
@@ -396,36 +408,36 @@ impl TransferPost {
 }
 
 /// Writes the canonical bytes of a value: independent of spacing, member order and escapes.
-pub fn canonical(json: &Json<'_>, out: &mut Vec<u8>) {
+pub fn write_canonical(json: &Json<'_>, out: &mut Vec<u8>) {
     let mut text = |tag: u8, text: &str| {
         out.push(tag);
         out.extend((text.len() as u64).to_be_bytes());
         out.extend(text.as_bytes());
     };
-    match json.kind() {
-        Kind::Null => text(b'n', ""),
-        Kind::Bool(flag) => text(b'b', if *flag { "1" } else { "" }),
-        Kind::Number(digits) => text(b'd', digits),
-        Kind::Text(words) => text(b't', words),
-        Kind::List(items) => {
+    match json.value() {
+        JsonValue::Null => text(b'n', ""),
+        JsonValue::Bool(flag) => text(b'b', if *flag { "1" } else { "" }),
+        JsonValue::Number(digits) => text(b'd', digits),
+        JsonValue::String(words) => text(b't', words),
+        JsonValue::Array(items) => {
             text(b'l', &items.len().to_string());
-            items.iter().for_each(|item| canonical(item, out));
+            items.iter().for_each(|item| write_canonical(item, out));
         }
-        Kind::Object(members) => {
+        JsonValue::Object(members) => {
             text(b'o', &members.len().to_string());
             let mut sorted: Vec<_> = members.iter().collect();
             sorted.sort_by(|a, b| a.0.cmp(&b.0));
             for (name, value) in sorted {
                 out.extend((name.len() as u64).to_be_bytes());
                 out.extend(name.as_bytes());
-                canonical(value, out);
+                write_canonical(value, out);
             }
         }
     }
 }
 
 /// A UUID in a path, in its canonical form.
-pub fn path_uuid(text: &str, name: &str) -> Result<Uuid, Malformed> {
+pub fn read_path_uuid(text: &str, name: &str) -> Result<Uuid, Malformed> {
     let form = text.parse::<uuid::fmt::Hyphenated>().map(uuid::fmt::Hyphenated::into_uuid);
     form.map_err(|_| Malformed {
         field: name.to_owned(),
@@ -434,7 +446,7 @@ pub fn path_uuid(text: &str, name: &str) -> Result<Uuid, Malformed> {
 }
 
 /// An owner name in a path.
-pub fn path_owner(text: &str) -> Result<&str, Malformed> {
+pub fn read_path_owner(text: &str) -> Result<&str, Malformed> {
     check_name(text, NAME_MAX + 32).map(|()| text).map_err(|bad| Malformed {
         field: "owner_id".to_owned(),
         message: format!("owner_id {bad}"),

@@ -4,23 +4,23 @@
 
 use std::borrow::Cow;
 
-use super::shape::text;
+use super::shape::write_json_string;
 use crate::kit::fields::Malformed;
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// The media type of an envelope.
 pub const MEDIA_TYPE: &str = "application/vnd.chorus.envelope+json";
 
 /// How a receiver wants its envelopes wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum EnvelopeFormat {
     /// A2A 1.0: the members of a part tell its type.
     A2a10,
     /// A2A 0.3: `kind` tells the type of a part.
     A2a03,
 }
 
-impl Format {
+impl EnvelopeFormat {
     /// The format with this text.
     pub fn read(text: &str) -> Option<Self> {
         [Self::A2a10, Self::A2a03].into_iter().find(|format| format.as_str() == text)
@@ -37,27 +37,29 @@ impl Format {
 
 /// The envelope in a body, perhaps inside an A2A message.
 #[derive(Clone, Debug)]
-pub struct Unwrapped<'a, 'b, 'c> {
+pub struct EnvelopeLocation<'a, 'b, 'c> {
     /// The envelope itself.
     pub envelope: &'b Json<'a>,
     /// The JSON pointer to it.
-    pub at: Cow<'c, str>,
+    pub pointer: Cow<'c, str>,
 }
 
 /// Finds the envelope at the JSON pointer `at`, inside an A2A message if there is one: the message
 /// itself, the request that sends one, or its data part alone.
-pub fn unwrap<'a, 'b, 'c>(
+pub fn find_envelope<'a, 'b, 'c>(
     json: &'b Json<'a>,
     at: &'c str,
-) -> Result<Unwrapped<'a, 'b, 'c>, Malformed> {
+) -> Result<EnvelopeLocation<'a, 'b, 'c>, Malformed> {
     // A plain envelope may have members of these names too: unknown members are allowed.
     if json.get("chorus_version").is_some() {
-        return Ok(Unwrapped { envelope: json, at: Cow::Borrowed(at) });
+        return Ok(EnvelopeLocation { envelope: json, pointer: Cow::Borrowed(at) });
     }
     let Some((parts, path)) = parts(json) else {
         return Ok(match data(json) {
-            Some((envelope, path)) => Unwrapped { envelope, at: Cow::Owned(format!("{at}{path}")) },
-            None => Unwrapped { envelope: json, at: Cow::Borrowed(at) },
+            Some((envelope, path)) => {
+                EnvelopeLocation { envelope, pointer: Cow::Owned(format!("{at}{path}")) }
+            }
+            None => EnvelopeLocation { envelope: json, pointer: Cow::Borrowed(at) },
         });
     };
     let mut found = parts.iter().enumerate().filter_map(|(n, part)| Some((n, data(part)?)));
@@ -67,7 +69,10 @@ pub fn unwrap<'a, 'b, 'c>(
     };
     let (n, (envelope, inside)) = found.next().ok_or_else(|| fail("is none"))?;
     match found.next() {
-        None => Ok(Unwrapped { envelope, at: Cow::Owned(format!("{at}{path}/{n}{inside}")) }),
+        None => Ok(EnvelopeLocation {
+            envelope,
+            pointer: Cow::Owned(format!("{at}{path}/{n}{inside}")),
+        }),
         Some(_) => Err(fail("are several")),
     }
 }
@@ -80,9 +85,9 @@ fn parts<'a, 'b>(json: &'b Json<'a>) -> Option<(&'b [Json<'a>], &'static str)> {
     let inner = message.or_else(request);
     [Some((json, "/parts")), inner].into_iter().flatten().find_map(|(message, path)| match message
         .get("parts")
-        .map(Json::kind)
+        .map(Json::value)
     {
-        Some(Kind::List(parts)) => Some((parts.as_slice(), path)),
+        Some(JsonValue::Array(parts)) => Some((parts.as_slice(), path)),
         _ => None,
     })
 }
@@ -92,7 +97,7 @@ fn parts<'a, 'b>(json: &'b Json<'a>) -> Option<(&'b [Json<'a>], &'static str)> {
 fn data<'a, 'b>(part: &'b Json<'a>) -> Option<(&'b Json<'a>, &'static str)> {
     let own = part.get("mediaType");
     let declared = own.or_else(|| part.get("metadata")?.get("mediaType"))?;
-    let Kind::Text(declared) = declared.kind() else { return None };
+    let JsonValue::String(declared) = declared.value() else { return None };
     let essence = declared.split(';').next().unwrap_or_default().trim();
     let data = part.get("data").filter(|_| essence.eq_ignore_ascii_case(MEDIA_TYPE))?;
     // A2A over protocol buffers nests the data of a data part one level deeper.
@@ -101,27 +106,32 @@ fn data<'a, 'b>(part: &'b Json<'a>) -> Option<(&'b Json<'a>, &'static str)> {
 }
 
 /// Writes an envelope, wrapped if a format is given. `message_id` is the id of the A2A message.
-pub fn write(out: &mut Vec<u8>, envelope: &str, format: Option<Format>, message_id: &str) {
+pub fn write_envelope(
+    out: &mut Vec<u8>,
+    envelope: &str,
+    format: Option<EnvelopeFormat>,
+    message_id: &str,
+) {
     let Some(format) = format else {
         out.extend_from_slice(envelope.as_bytes());
         return;
     };
     let (kind, role, part) = match format {
-        Format::A2a10 => ("", "ROLE_USER", ""),
-        Format::A2a03 => (r#""kind":"message","#, "user", r#""kind":"data","#),
+        EnvelopeFormat::A2a10 => ("", "ROLE_USER", ""),
+        EnvelopeFormat::A2a03 => (r#""kind":"message","#, "user", r#""kind":"data","#),
     };
     let mut put = |text: &str| out.extend_from_slice(text.as_bytes());
     for piece in ["{", kind, r#""role":""#, role, r#"","parts":[{"#, part, r#""data":"#, envelope] {
         put(piece);
     }
     match format {
-        Format::A2a10 => put(",\"mediaType\":\""),
-        Format::A2a03 => put(",\"metadata\":{\"mediaType\":\""),
+        EnvelopeFormat::A2a10 => put(",\"mediaType\":\""),
+        EnvelopeFormat::A2a03 => put(",\"metadata\":{\"mediaType\":\""),
     }
     put(MEDIA_TYPE);
-    put(if format == Format::A2a10 { "\"}]" } else { "\"}}]" });
+    put(if format == EnvelopeFormat::A2a10 { "\"}]" } else { "\"}}]" });
     put(",\"messageId\":");
-    text(out, message_id);
+    write_json_string(out, message_id);
     out.push(b'}');
 }
 
@@ -135,8 +145,8 @@ mod tests {
 
     fn unwrapped(body: &str) -> Result<(String, String), String> {
         let json = ijson::read(body.as_bytes()).expect(body);
-        match unwrap(&json, "/envelope") {
-            Ok(inner) => Ok((inner.envelope.raw().to_owned(), inner.at.into_owned())),
+        match find_envelope(&json, "/envelope") {
+            Ok(inner) => Ok((inner.envelope.raw().to_owned(), inner.pointer.into_owned())),
             Err(malformed) => Err(format!("{}: {malformed}", malformed.field)),
         }
     }
@@ -225,26 +235,26 @@ mod tests {
 
     #[test]
     fn formats_are_read_as_they_are_written() {
-        for format in [Format::A2a10, Format::A2a03] {
-            assert_eq!(Format::read(format.as_str()), Some(format));
+        for format in [EnvelopeFormat::A2a10, EnvelopeFormat::A2a03] {
+            assert_eq!(EnvelopeFormat::read(format.as_str()), Some(format));
         }
-        assert_eq!(Format::read("a2a-0.2"), None);
+        assert_eq!(EnvelopeFormat::read("a2a-0.2"), None);
     }
 
     #[test]
     fn wrapped_envelopes_look_like_their_version() {
         let wrapped = |format| {
             let mut out = Vec::new();
-            write(&mut out, "{}", format, "m\"1");
+            write_envelope(&mut out, "{}", format, "m\"1");
             String::from_utf8(out).expect("text")
         };
         assert_eq!(wrapped(None), "{}");
         assert_eq!(
-            wrapped(Some(Format::A2a10)),
+            wrapped(Some(EnvelopeFormat::A2a10)),
             r#"{"role":"ROLE_USER","parts":[{"data":{},"mediaType":"application/vnd.chorus.envelope+json"}],"messageId":"m\"1"}"#
         );
         assert_eq!(
-            wrapped(Some(Format::A2a03)),
+            wrapped(Some(EnvelopeFormat::A2a03)),
             r#"{"kind":"message","role":"user","parts":[{"kind":"data","data":{},"metadata":{"mediaType":"application/vnd.chorus.envelope+json"}}],"messageId":"m\"1"}"#
         );
     }
@@ -255,8 +265,8 @@ mod tests {
             let said = serde_json::to_string(&said).expect("a string");
             let envelope = format!("{{ \"chorus_version\" : \"0.4\",\n\"original_text\":{said}}}");
             let mut out = Vec::new();
-            let format = if old { Format::A2a03 } else { Format::A2a10 };
-            write(&mut out, &envelope, Some(format), &id);
+            let format = if old { EnvelopeFormat::A2a03 } else { EnvelopeFormat::A2a10 };
+            write_envelope(&mut out, &envelope, Some(format), &id);
             let (inner, _) = unwrapped(std::str::from_utf8(&out).expect("text")).expect("wrapped");
             prop_assert_eq!(inner, envelope);
         }

@@ -11,7 +11,7 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 use unicode_security::{MixedScript, RestrictionLevel, RestrictionLevelDetection};
 
 use crate::kit::confusables;
-use crate::kit::name::{is_joiner, is_unseen};
+use crate::kit::name::{is_invisible, is_valid_joiner};
 
 /// The maximum length of a whole address in characters.
 pub const ADDRESS_MAX: usize = 128;
@@ -41,13 +41,13 @@ pub enum BadAddress {
     NameTooLong,
     /// An invisible character in the name.
     #[error("contains a control, bidi or zero-width character; remove it")]
-    Unseen,
+    InvisibleCharacter,
     /// A character in the name that is neither a letter, a digit nor one of `.` `_` `-`.
     #[error("contains {0:?}; a name has letters, digits and . _ - only")]
     BadCharacter(char),
     /// A name that begins or ends with `.`, `_` or `-`.
     #[error("must have a letter or digit first and last in its name")]
-    BadEdge,
+    BadFirstOrLast,
     /// Scripts that are not normally mixed, or stylized forms of other letters.
     #[error("mixes scripts or uses compatibility letters; use letters of one script")]
     MixedScripts,
@@ -59,7 +59,7 @@ pub enum BadAddress {
 /// An agent's address.
 #[derive(Clone, Debug)]
 pub struct Address<'a> {
-    shown: Cow<'a, str>,
+    display: Cow<'a, str>,
     /// Only where it differs from the displayed form.
     canonical: Option<String>,
 }
@@ -101,22 +101,22 @@ impl<'a> Address<'a> {
         };
         // Most names are canonical as typed, whichever way they were checked.
         let canonical = canonical.filter(|canonical| *canonical != shown);
-        Ok(Self { shown, canonical })
+        Ok(Self { display: shown, canonical })
     }
 
     /// The whole address as typed.
-    pub fn shown(&self) -> &str {
-        &self.shown
+    pub fn display(&self) -> &str {
+        &self.display
     }
 
     /// The whole address in the form that identifies the agent.
     pub fn canonical(&self) -> &str {
-        self.canonical.as_deref().unwrap_or(&self.shown)
+        self.canonical.as_deref().unwrap_or(&self.display)
     }
 
     /// The part before the `@`, as typed.
     pub fn name(&self) -> &str {
-        self.shown.split_once('@').map_or("", |(name, _)| name)
+        self.display.split_once('@').map_or("", |(name, _)| name)
     }
 
     /// The part after the `@`, in lower case.
@@ -132,8 +132,8 @@ impl<'a> Address<'a> {
 
     /// The skeleton of the name as typed, which can be confusable in more ways than in lower case:
     /// a capital I looks like a small L.
-    pub fn shown_skeleton(&self) -> String {
-        confusables::lowered_skeleton(self.name()) + "@" + self.host()
+    pub fn display_skeleton(&self) -> String {
+        confusables::lowercase_skeleton(self.name()) + "@" + self.host()
     }
 
     /// Whether the host is reserved for the hub.
@@ -143,7 +143,7 @@ impl<'a> Address<'a> {
 
     /// The same address with owned text.
     pub fn into_owned(self) -> Address<'static> {
-        Address { shown: Cow::Owned(self.shown.into_owned()), canonical: self.canonical }
+        Address { display: Cow::Owned(self.display.into_owned()), canonical: self.canonical }
     }
 }
 
@@ -181,7 +181,7 @@ fn check_ascii_name(name: &str) -> Result<(), BadAddress> {
         return Err(bad_character(char::from(*byte)));
     }
     if !first.is_ascii_alphanumeric() || !last.is_ascii_alphanumeric() {
-        return Err(BadAddress::BadEdge);
+        return Err(BadAddress::BadFirstOrLast);
     }
     Ok(())
 }
@@ -190,12 +190,12 @@ fn canonical_name(name: &str) -> Result<String, BadAddress> {
     // A joiner that shapes its letters does not make a different name: it is displayed, but is not
     // part of the identity.
     let typed: Vec<char> = name.chars().collect();
-    let plain = (0..typed.len()).filter(|at| !is_joiner(&typed, *at)).map(|at| typed[at]);
+    let plain = (0..typed.len()).filter(|at| !is_valid_joiner(&typed, *at)).map(|at| typed[at]);
     let plain: String = plain.collect();
-    let composed = confusables::composed(&plain);
+    let composed = confusables::to_nfc(&plain);
     let is_mark = |c: char| c.general_category_group() == GeneralCategoryGroup::Mark;
     let strange = |c: &char| !is_letter_or_digit(*c) && !is_mark(*c) && !"._-".contains(*c);
-    if let Some(c) = plain.chars().find(|c| is_unseen(*c) || strange(c)) {
+    if let Some(c) = plain.chars().find(|c| is_invisible(*c) || strange(c)) {
         return Err(bad_character(c));
     }
     // A mark belongs to the letter before it, so names in scripts that write vowels as marks can
@@ -203,12 +203,12 @@ fn canonical_name(name: &str) -> Result<String, BadAddress> {
     let first = composed.chars().next();
     let last = composed.chars().rev().find(|c| !is_mark(*c));
     if ![first, last].into_iter().all(|edge| edge.is_some_and(is_letter_or_digit)) {
-        return Err(BadAddress::BadEdge);
+        return Err(BadAddress::BadFirstOrLast);
     }
     if !is_written_together(&composed) {
         return Err(BadAddress::MixedScripts);
     }
-    let canonical = confusables::folded(&composed);
+    let canonical = confusables::case_fold(&composed);
     // Folding can lengthen a name; the canonical form must be a valid name too.
     if [name, &canonical].into_iter().any(|text| text.chars().count() > NAME_MAX) {
         return Err(BadAddress::NameTooLong);
@@ -229,7 +229,7 @@ fn is_letter_or_digit(c: char) -> bool {
 }
 
 fn bad_character(c: char) -> BadAddress {
-    if is_unseen(c) { BadAddress::Unseen } else { BadAddress::BadCharacter(c) }
+    if is_invisible(c) { BadAddress::InvisibleCharacter } else { BadAddress::BadCharacter(c) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Agent cards: what an agent says about itself. Two members are read; the whole card is stored.
 
-use super::bad::{Bad, Faults};
+use super::bad::{FieldErrors, InvalidBody};
 use super::culture;
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// The only supported version of cards.
 pub const VERSION: &str = "0.3";
@@ -14,25 +14,25 @@ pub const LANGUAGES_MAX: usize = 1_000;
 
 /// A valid card.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Card<'a> {
+pub struct AgentCard<'a> {
     raw: &'a str,
     culture: &'a str,
     languages: Vec<&'a str>,
 }
 
-impl<'a> Card<'a> {
+impl<'a> AgentCard<'a> {
     /// Reads the card at the JSON pointer `at`.
-    pub fn read(json: &'a Json<'_>, at: &str) -> Result<Self, Bad> {
-        let f = Fields::of(json, at)?;
-        let mut faults = Faults::default();
-        let version = faults.note(version(&f));
-        let culture = faults.note(user_culture(&f));
-        let languages = faults.note(languages(&f));
+    pub fn read(json: &'a Json<'_>, at: &str) -> Result<Self, InvalidBody> {
+        let f = Fields::read(json, at)?;
+        let mut faults = FieldErrors::default();
+        let version = faults.collect(version(&f));
+        let culture = faults.collect(user_culture(&f));
+        let languages = faults.collect(languages(&f));
         match (version, culture, languages) {
             (Some(()), Some(culture), Some(languages)) => {
                 Ok(Self { raw: json.raw(), culture, languages })
             }
-            _ => Err(faults.into_bad()),
+            _ => Err(faults.into_invalid_body()),
         }
     }
 
@@ -52,33 +52,33 @@ impl<'a> Card<'a> {
     }
 }
 
-fn version(f: &Fields<'_, '_>) -> Result<(), Bad> {
+fn version(f: &Fields<'_, '_>) -> Result<(), InvalidBody> {
     const HINT: &str = "a card's version is called card_version: \"0.3\"; chorus_version is the \
                         version of envelopes";
     let wrong = match f.text("card_version") {
         Ok(Some(VERSION)) => return Ok(()),
-        Ok(Some(_)) => f.fail("card_version", "must be \"0.3\""),
-        Ok(None) => f.fail("card_version", "is required and must be \"0.3\""),
+        Ok(Some(_)) => f.malformed("card_version", "must be \"0.3\""),
+        Ok(None) => f.malformed("card_version", "is required and must be \"0.3\""),
         Err(malformed) => malformed,
     };
-    let bad = Bad::from(wrong);
+    let bad = InvalidBody::from(wrong);
     // Cards of version 0.2 used the envelope's field name.
-    if f.has("chorus_version") { Err(bad.with_hint(HINT)) } else { Err(bad) }
+    if f.has_value("chorus_version") { Err(bad.with_hint(HINT)) } else { Err(bad) }
 }
 
 fn user_culture<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
     let text = f.required_text("user_culture")?;
-    culture::check(text).map(|()| text).map_err(|bad| f.fail("user_culture", bad))
+    culture::check_language_tag(text).map(|()| text).map_err(|bad| f.malformed("user_culture", bad))
 }
 
 fn languages<'b>(f: &Fields<'_, 'b>) -> Result<Vec<&'b str>, Malformed> {
     const NAME: &str = "supported_languages";
     let items = f.required(NAME, f.list(NAME, LANGUAGES_MAX)?)?;
     if items.is_empty() {
-        return Err(f.fail(NAME, "must name at least one language"));
+        return Err(f.malformed(NAME, "must name at least one language"));
     }
-    let read = |(at, item): (usize, &'b Json<'_>)| match item.kind() {
-        Kind::Text(text) if culture::check(text).is_ok() => Ok(text.as_ref()),
+    let read = |(at, item): (usize, &'b Json<'_>)| match item.value() {
+        JsonValue::String(text) if culture::check_language_tag(text).is_ok() => Ok(text.as_ref()),
         _ => Err(Malformed {
             field: format!("{}/{at}", f.pointer(NAME)),
             message: format!("{NAME} {}", culture::BadCulture),
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
     use crate::kit::ijson;
 
-    fn refused(card: &str) -> Bad {
-        Card::read(&ijson::read(card.as_bytes()).expect(card), "/agent_card").expect_err(card)
+    fn refused(card: &str) -> InvalidBody {
+        AgentCard::read(&ijson::read(card.as_bytes()).expect(card), "/agent_card").expect_err(card)
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         let text = r#"{ "card_version":"0.3","user_culture":"zh-CN",
             "supported_languages":["zh-CN","\u0065n"],"personality":{"a":[1.0]} }"#;
         let json = ijson::read(text.as_bytes()).expect("JSON");
-        let card = Card::read(&json, "/agent_card").expect("a card");
+        let card = AgentCard::read(&json, "/agent_card").expect("a card");
         assert_eq!(card.raw(), text);
         assert_eq!(card.culture(), "zh-CN");
         assert_eq!(card.languages(), ["zh-CN", "en"]);
@@ -113,7 +113,7 @@ mod tests {
             r#"{"card_version":"0.2","user_culture":"english","supported_languages":["en","x"]}"#,
         );
         assert_eq!(bad.field(), "/agent_card/card_version");
-        let fields: Vec<_> = bad.faults().iter().map(|fault| fault.field.as_str()).collect();
+        let fields: Vec<_> = bad.errors().iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(
             fields,
             [
@@ -122,7 +122,7 @@ mod tests {
                 "/agent_card/supported_languages/1"
             ]
         );
-        assert_eq!(refused("{}").faults().len(), 3);
+        assert_eq!(refused("{}").errors().len(), 3);
         assert_eq!(refused("[]").message(), "/agent_card: agent_card must be an object");
     }
 
@@ -148,6 +148,6 @@ mod tests {
         assert_eq!(refused(&format!(r#"{{"card_version":0.3,{rest}}}"#)).hint(), None);
         let both = format!(r#"{{"card_version":"0.3","chorus_version":"0.4",{rest}}}"#);
         let json = ijson::read(both.as_bytes()).expect("JSON");
-        assert!(Card::read(&json, "").is_ok(), "further members are kept");
+        assert!(AgentCard::read(&json, "").is_ok(), "further members are kept");
     }
 }

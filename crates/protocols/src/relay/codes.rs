@@ -137,7 +137,7 @@ impl Code {
     }
 
     /// Whether the same request can succeed later.
-    pub const fn retryable(self) -> bool {
+    pub const fn is_retryable(self) -> bool {
         matches!(
             self,
             Self::InProgress
@@ -176,7 +176,7 @@ mod tests {
             ("ERR_SENDER_NOT_REGISTERED", 400, false),
         ] {
             let code = Code::read(text).expect(text);
-            assert_eq!((code.status(), code.retryable()), (status, retryable), "{text}");
+            assert_eq!((code.status(), code.is_retryable()), (status, retryable), "{text}");
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
             ("ADAPTATION_FAILED", 500, false),
         ] {
             let code = Code::read(text).expect(text);
-            assert_eq!((code.status(), code.retryable()), (status, retryable), "{text}");
+            assert_eq!((code.status(), code.is_retryable()), (status, retryable), "{text}");
         }
     }
 

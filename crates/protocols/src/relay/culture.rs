@@ -10,7 +10,7 @@ use oxilangtag::LanguageTag;
 pub struct BadCulture;
 
 /// Checks a tag: well-formed by RFC 5646, in any case, with a language of 2 or 3 letters (D20).
-pub fn check(text: &str) -> Result<(), BadCulture> {
+pub fn check_language_tag(text: &str) -> Result<(), BadCulture> {
     let language = text.split('-').next().unwrap_or_default();
     let short = matches!(language.len(), 2..=3);
     match short && LanguageTag::parse(text).is_ok() {
@@ -39,7 +39,7 @@ mod tests {
             "en-u-ca-gregory",
             "zh-min-nan",
         ] {
-            assert_eq!(check(text), Ok(()), "{text}");
+            assert_eq!(check_language_tag(text), Ok(()), "{text}");
         }
     }
 
@@ -64,7 +64,7 @@ mod tests {
             "en-toolongsubtag",
             "en\n",
         ] {
-            assert_eq!(check(text), Err(BadCulture), "{text}");
+            assert_eq!(check_language_tag(text), Err(BadCulture), "{text}");
         }
     }
 }

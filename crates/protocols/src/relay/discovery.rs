@@ -5,11 +5,11 @@ use std::num::NonZeroU64;
 use serde::Serialize;
 
 use super::VERSION;
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// The hub's discovery document.
 #[derive(Clone, Copy, Debug)]
-pub struct Hub<'a> {
+pub struct HubDocument<'a> {
     /// Its name.
     pub server_name: &'a str,
     /// `ok`, unless the hub cannot write.
@@ -62,7 +62,7 @@ impl Default for Paths {
 
 /// A server's discovery document, as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerDocument {
     /// The version it speaks, if given.
     pub chorus_version: Option<String>,
     /// Its name, if given.
@@ -71,7 +71,7 @@ pub struct Server {
     pub paths: Paths,
 }
 
-impl Hub<'_> {
+impl HubDocument<'_> {
     /// The document, which is not wrapped in a response envelope (D15).
     pub fn write(&self) -> Vec<u8> {
         #[derive(Serialize)]
@@ -108,7 +108,7 @@ impl Hub<'_> {
     }
 }
 
-impl Server {
+impl ServerDocument {
     /// Reads a server's document. Nothing in it is required.
     pub fn read(json: &Json<'_>) -> Self {
         let mut paths = Paths::default();
@@ -136,8 +136,8 @@ impl Server {
 }
 
 fn text(json: &Json<'_>, name: &str) -> Option<String> {
-    match json.get(name)?.kind() {
-        Kind::Text(text) => Some(text.as_ref().to_owned()),
+    match json.get(name)?.value() {
+        JsonValue::String(text) => Some(text.as_ref().to_owned()),
         _ => None,
     }
 }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_hubs_document_is_that_of_the_book() {
-        let hub = Hub {
+        let hub = HubDocument {
             server_name: "Rialto",
             server_status: "ok",
             max_message_bytes: 65_536,
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_client_takes_the_paths_it_is_given() {
         let json = ijson::read(br#"{"server_name":"x","endpoints":{"send":"/v2/messages","inbox":"/in","more":"/more"}}"#).expect("JSON");
-        let server = Server::read(&json);
+        let server = ServerDocument::read(&json);
         assert_eq!(server.server_name.as_deref(), Some("x"));
         assert_eq!(
             (server.paths.send.as_str(), server.paths.inbox.as_str()),
@@ -192,11 +192,11 @@ mod tests {
         {
             let document = format!(r#"{{"endpoints":{{"send":"{path}"}}}}"#);
             let json = ijson::read(document.as_bytes()).expect("JSON");
-            assert_eq!(Server::read(&json).paths, Paths::default(), "{path}");
+            assert_eq!(ServerDocument::read(&json).paths, Paths::default(), "{path}");
         }
         for document in ["{}", "[]", "7", r#"{"endpoints":[]}"#, r#"{"endpoints":{"send":7}}"#] {
             let json = ijson::read(document.as_bytes()).expect("JSON");
-            assert_eq!(Server::read(&json).paths, Paths::default());
+            assert_eq!(ServerDocument::read(&json).paths, Paths::default());
         }
     }
 }

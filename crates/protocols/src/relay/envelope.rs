@@ -5,11 +5,11 @@
 
 use super::VERSION;
 use super::address::Address;
-use super::bad::{Bad, Faults};
+use super::bad::{FieldErrors, InvalidBody};
 use super::codes::Code;
 use super::culture;
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// The minimum and maximum length of a cultural context in characters.
 pub const CONTEXT_LEN: std::ops::RangeInclusive<usize> = 10..=500;
@@ -36,40 +36,43 @@ pub struct Envelope<'a> {
 
 /// An envelope that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid {
+pub struct InvalidEnvelope {
     /// What is wrong with it.
-    pub bad: Bad,
+    pub body: InvalidBody,
     /// `INVALID_ENVELOPE`, or `UNSUPPORTED_VERSION` for another version.
     pub code: Code,
 }
 
-impl From<Invalid> for Bad {
-    fn from(invalid: Invalid) -> Self {
-        invalid.bad
+impl From<InvalidEnvelope> for InvalidBody {
+    fn from(invalid: InvalidEnvelope) -> Self {
+        invalid.body
     }
 }
 
 /// An error outside the envelope's own fields also makes it invalid.
-impl From<Bad> for Invalid {
-    fn from(bad: Bad) -> Self {
-        Self { bad, code: Code::InvalidEnvelope }
+impl From<InvalidBody> for InvalidEnvelope {
+    fn from(bad: InvalidBody) -> Self {
+        Self { body: bad, code: Code::InvalidEnvelope }
     }
 }
 
 impl<'a> Envelope<'a> {
     /// Reads the envelope at the JSON pointer `at`.
-    pub fn read(json: &'a Json<'_>, at: &str) -> Result<Self, Invalid> {
-        let f = Fields::of(json, at).map_err(Bad::from)?;
-        let mut faults = Faults::default();
+    pub fn read(json: &'a Json<'_>, at: &str) -> Result<Self, InvalidEnvelope> {
+        let f = Fields::read(json, at).map_err(InvalidBody::from)?;
+        let mut faults = FieldErrors::default();
         let read = (
-            faults.note(version(&f)),
-            faults.note(no_semantic(&f)),
-            faults.note(sender(&f)),
-            faults.note(original_text(&f)),
-            faults.note(sender_culture(&f)),
-            faults.note(not_null(json, &f, "cultural_context").and_then(|()| cultural_context(&f))),
-            faults.note(not_null(json, &f, "conversation_id").and_then(|()| conversation_id(&f))),
-            faults.note(not_null(json, &f, "turn_number").and_then(|()| turn_number(&f))),
+            faults.collect(version(&f)),
+            faults.collect(no_semantic(&f)),
+            faults.collect(sender(&f)),
+            faults.collect(original_text(&f)),
+            faults.collect(sender_culture(&f)),
+            faults.collect(
+                not_null(json, &f, "cultural_context").and_then(|()| cultural_context(&f)),
+            ),
+            faults
+                .collect(not_null(json, &f, "conversation_id").and_then(|()| conversation_id(&f))),
+            faults.collect(not_null(json, &f, "turn_number").and_then(|()| turn_number(&f))),
         );
         let (
             Some(()),
@@ -82,9 +85,9 @@ impl<'a> Envelope<'a> {
             Some(turn_number),
         ) = read
         else {
-            let bad = faults.into_bad();
+            let bad = faults.into_invalid_body();
             let code = if is_of_old(&f) { Code::UnsupportedVersion } else { Code::InvalidEnvelope };
-            return Err(Invalid { bad, code });
+            return Err(InvalidEnvelope { body: bad, code });
         };
         Ok(Self {
             sender,
@@ -105,30 +108,33 @@ impl<'a> Envelope<'a> {
 
 /// Whether it is an envelope of another version, rather than an invalid one of this version.
 fn is_of_old(f: &Fields<'_, '_>) -> bool {
-    match f.get("chorus_version").map(Json::kind) {
-        Some(Kind::Text(version)) => version != VERSION,
+    match f.get("chorus_version").map(Json::value) {
+        Some(JsonValue::String(version)) => version != VERSION,
         Some(_) => false,
-        None => f.has("original_semantic"),
+        None => f.has_value("original_semantic"),
     }
 }
 
 fn version(f: &Fields<'_, '_>) -> Result<(), Malformed> {
     // Every error about the version names the supported one (R50).
-    let not_text = |_| f.fail("chorus_version", "must be the string \"0.4\"");
+    let not_text = |_| f.malformed("chorus_version", "must be the string \"0.4\"");
     match f.text("chorus_version").map_err(not_text)? {
         Some(VERSION) => Ok(()),
-        Some(_) => Err(f.fail("chorus_version", "must be \"0.4\", the only supported version")),
-        None => Err(f.fail("chorus_version", "is required and must be \"0.4\"")),
+        Some(_) => {
+            Err(f.malformed("chorus_version", "must be \"0.4\", the only supported version"))
+        }
+        None => Err(f.malformed("chorus_version", "is required and must be \"0.4\"")),
     }
 }
 
-fn no_semantic(f: &Fields<'_, '_>) -> Result<(), Bad> {
+fn no_semantic(f: &Fields<'_, '_>) -> Result<(), InvalidBody> {
     const NAME: &str = "original_semantic";
-    if !f.has(NAME) {
+    if !f.has_value(NAME) {
         return Ok(());
     }
-    let fault = f.fail(NAME, "belongs to envelopes of 0.2 and 0.3; this hub supports version 0.4");
-    Err(Bad::from(fault).with_hint(
+    let fault =
+        f.malformed(NAME, "belongs to envelopes of 0.2 and 0.3; this hub supports version 0.4");
+    Err(InvalidBody::from(fault).with_hint(
         "put the sender's own words into original_text, leave original_semantic out, and set \
          chorus_version to \"0.4\"",
     ))
@@ -136,25 +142,27 @@ fn no_semantic(f: &Fields<'_, '_>) -> Result<(), Bad> {
 
 fn sender<'b>(f: &Fields<'_, 'b>) -> Result<Address<'b>, Malformed> {
     let text = f.required_text("sender_id")?;
-    Address::read_full(text).map_err(|bad| f.fail("sender_id", bad))
+    Address::read_full(text).map_err(|bad| f.malformed("sender_id", bad))
 }
 
 fn original_text<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
     match f.required_text("original_text")? {
-        "" => Err(f.fail("original_text", "must not be empty")),
+        "" => Err(f.malformed("original_text", "must not be empty")),
         text => Ok(text),
     }
 }
 
 fn sender_culture<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
     let text = f.required_text("sender_culture")?;
-    culture::check(text).map(|()| text).map_err(|bad| f.fail("sender_culture", bad))
+    culture::check_language_tag(text)
+        .map(|()| text)
+        .map_err(|bad| f.malformed("sender_culture", bad))
 }
 
 /// An optional member is absent or has a value: `null` is not accepted.
 fn not_null(json: &Json<'_>, f: &Fields<'_, '_>, name: &str) -> Result<(), Malformed> {
-    match json.get(name).map(Json::kind) {
-        Some(Kind::Null) => Err(f.fail(name, "must not be null: leave it out")),
+    match json.get(name).map(Json::value) {
+        Some(JsonValue::Null) => Err(f.malformed(name, "must not be null: leave it out")),
         _ => Ok(()),
     }
 }
@@ -163,7 +171,7 @@ fn cultural_context<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed
     let text = f.text("cultural_context")?;
     match text.is_none_or(|text| CONTEXT_LEN.contains(&text.chars().count())) {
         true => Ok(text),
-        false => Err(f.fail("cultural_context", "must have 10 to 500 characters")),
+        false => Err(f.malformed("cultural_context", "must have 10 to 500 characters")),
     }
 }
 
@@ -171,7 +179,7 @@ fn conversation_id<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed>
     let text = f.text("conversation_id")?;
     match text.is_none_or(|text| text.chars().count() <= CONVERSATION_ID_MAX) {
         true => Ok(text),
-        false => Err(f.fail("conversation_id", "has more than 64 characters")),
+        false => Err(f.malformed("conversation_id", "has more than 64 characters")),
     }
 }
 
@@ -179,7 +187,7 @@ fn turn_number(f: &Fields<'_, '_>) -> Result<Option<u64>, Malformed> {
     let Some(turn) = f.integer("turn_number")? else { return Ok(None) };
     match u64::try_from(turn) {
         Ok(turn @ 1..) => Ok(Some(turn)),
-        _ => Err(f.fail("turn_number", "must be 1 or more")),
+        _ => Err(f.malformed("turn_number", "must be 1 or more")),
     }
 }
 
@@ -193,7 +201,7 @@ mod tests {
     /// The valid envelope with a member added or replaced.
     fn with(name: &str, value: &str) -> String {
         let json = ijson::read(GOOD.as_bytes()).expect("JSON");
-        let Kind::Object(members) = json.kind() else { panic!("an object") };
+        let JsonValue::Object(members) = json.value() else { panic!("an object") };
         let mut kept: Vec<_> = members
             .iter()
             .filter(|(given, _)| given != name)
@@ -203,7 +211,7 @@ mod tests {
         format!("{{{}}}", kept.join(","))
     }
 
-    fn refused(envelope: &str) -> Invalid {
+    fn refused(envelope: &str) -> InvalidEnvelope {
         let json = ijson::read(envelope.as_bytes()).expect(envelope);
         Envelope::read(&json, "/envelope").expect_err(envelope)
     }
@@ -270,23 +278,23 @@ mod tests {
             ("sender_id", r#""a@b@c""#.to_owned()),
         ] {
             let invalid = refused(&with(name, &value));
-            assert_eq!(invalid.bad.field(), format!("/envelope/{name}"), "{value}");
-            assert_eq!(invalid.bad.faults().len(), 1, "{name} {value}");
+            assert_eq!(invalid.body.field(), format!("/envelope/{name}"), "{value}");
+            assert_eq!(invalid.body.errors().len(), 1, "{name} {value}");
         }
     }
 
     #[test]
     fn every_bad_field_is_listed_in_one_text() {
         let text = r#"{"chorus_version":"0.4","sender_id":"alice@chorus","sender_culture":"english","turn_number":0}"#;
-        let bad = refused(text).bad;
+        let bad = refused(text).body;
         assert_eq!(bad.field(), "/envelope/original_text");
         let message = "/envelope/original_text: original_text is required; \
                        /envelope/sender_culture: sender_culture must be a BCP 47 tag like en, \
                        zh-CN or es-419, with hyphens and a language of 2 or 3 letters; \
                        /envelope/turn_number: turn_number must be 1 or more";
         assert_eq!(bad.message(), message);
-        assert_eq!(refused("{}").bad.faults().len(), 4);
-        assert_eq!(refused("[]").bad.message(), "/envelope: envelope must be an object");
+        assert_eq!(refused("{}").body.errors().len(), 4);
+        assert_eq!(refused("[]").body.message(), "/envelope: envelope must be an object");
     }
 
     #[test]
@@ -302,11 +310,11 @@ mod tests {
     #[test]
     fn envelopes_of_old_are_told_what_has_changed() {
         let old = r#"{"chorus_version":"0.3","sender_id":"alice@chorus","original_semantic":"hi","sender_culture":"en"}"#;
-        let bad = refused(old).bad;
+        let bad = refused(old).body;
         assert!(bad.message().contains("0.4"));
         assert!(bad.hint().expect("a hint").contains("original_text"));
         let now = refused(&with("original_semantic", "\"hi\""));
-        assert_eq!(now.bad.field(), "/envelope/original_semantic");
-        assert!(now.bad.message().contains("0.4"));
+        assert_eq!(now.body.field(), "/envelope/original_semantic");
+        assert!(now.body.message().contains("0.4"));
     }
 }

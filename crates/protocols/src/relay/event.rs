@@ -4,16 +4,16 @@ use std::io::Write;
 
 use rialto_core::time::{Millis, Timestamp};
 
-use super::a2a::{self, Format};
-use super::shape::text;
-use crate::kit::{sse, rfc3339};
+use super::a2a::{self, EnvelopeFormat};
+use super::shape::write_json_string;
+use crate::kit::{rfc3339, sse};
 
 /// How long a reader should wait before it reconnects.
 const RETRY_MS: u32 = 2_000;
 
 /// The first event of every connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Connected<'a> {
+pub struct ConnectedEvent<'a> {
     /// The inbox's agent.
     pub agent_id: &'a str,
     /// The position after which events follow; also the event's id.
@@ -24,7 +24,7 @@ pub struct Connected<'a> {
 
 /// A message as its receiver gets it.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct MessageEvent<'a> {
     /// Its position in the receiver's inbox; also the event's id.
     pub position: u64,
     /// Its public id.
@@ -36,11 +36,11 @@ pub struct Message<'a> {
     /// When the hub accepted it.
     pub at: Timestamp,
     /// How the receiver wants the envelope wrapped.
-    pub format: Option<Format>,
+    pub format: Option<EnvelopeFormat>,
     /// What the hub adds beside the envelope.
     pub annotations: &'a Annotations,
     /// Flags the receiver should know.
-    pub marks: Marks,
+    pub flags: MessageFlags,
 }
 
 /// What the hub adds to an envelope it wrote for an agent of another protocol, each a JSON text. It
@@ -68,7 +68,7 @@ impl Annotations {
 
 /// What is unusual about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct MessageFlags {
     /// The operator sent it in the sender's name (R35).
     pub by_operator: bool,
     /// It came from outside, and its sender is not proven (R85).
@@ -77,46 +77,46 @@ pub struct Marks {
     pub loop_guard: Option<Millis>,
 }
 
-impl Connected<'_> {
+impl ConnectedEvent<'_> {
     /// Appends the event, with the time to wait before reconnecting.
     pub fn write(&self, out: &mut Vec<u8>) {
         const SAID: &str = "Inbox connected. Messages will be delivered here.";
         writeln!(out, "retry: {RETRY_MS}").expect("memory can be written to");
-        sse::open(out, Some(self.resume_from), "connected");
+        sse::begin_frame(out, Some(self.resume_from), "connected");
         out.extend_from_slice(b"{\"agent_id\":");
-        text(out, self.agent_id);
+        write_json_string(out, self.agent_id);
         let Self { resume_from, backlog, .. } = self;
         write!(out, r#","message":"{SAID}","resume_from":{resume_from},"backlog":{backlog}}}"#)
             .expect("memory can be written to");
-        sse::close(out);
+        sse::end_frame(out);
     }
 }
 
-impl Message<'_> {
+impl MessageEvent<'_> {
     /// Appends the event.
     pub fn write(&self, out: &mut Vec<u8>) {
         // Names, flags, ids and perhaps the A2A message around the envelope.
         out.reserve(self.envelope.len() + self.sender_id.len() + 512);
-        sse::open(out, Some(self.position), "message");
+        sse::begin_frame(out, Some(self.position), "message");
         let start = out.len();
         out.extend_from_slice(b"{\"trace_id\":");
-        text(out, self.trace_id);
+        write_json_string(out, self.trace_id);
         out.extend_from_slice(b",\"sender_id\":");
-        text(out, self.sender_id);
+        write_json_string(out, self.sender_id);
         out.extend_from_slice(b",\"envelope\":");
-        a2a::write(out, self.envelope, self.format, self.trace_id);
+        a2a::write_envelope(out, self.envelope, self.format, self.trace_id);
         self.annotations.write(out);
         out.extend_from_slice(b",\"timestamp\":\"");
-        out.extend_from_slice(&rfc3339::millis_bytes(self.at));
+        out.extend_from_slice(&rfc3339::format_millis_bytes(self.at));
         out.push(b'"');
-        self.marks.write(out);
+        self.flags.write(out);
         out.push(b'}');
-        sse::keep_on_one_line(&mut out[start..]);
-        sse::close(out);
+        sse::replace_newlines(&mut out[start..]);
+        sse::end_frame(out);
     }
 }
 
-impl Marks {
+impl MessageFlags {
     fn write(self, out: &mut Vec<u8>) {
         let marks: [(bool, &[u8]); 3] = [
             (self.by_operator, b",\"sent_by\":\"operator\""),
@@ -130,8 +130,8 @@ impl Marks {
 }
 
 /// Appends a keep-alive comment.
-pub fn ping(out: &mut Vec<u8>) {
-    sse::comment(out, "ping");
+pub fn write_ping(out: &mut Vec<u8>) {
+    sse::write_comment(out, "ping");
 }
 
 #[cfg(test)]
@@ -143,8 +143,8 @@ mod tests {
     const NONE: Annotations = Annotations { job: None, bridge: None, meta: None };
     const AT: Timestamp = Timestamp(1_774_000_800_000);
 
-    fn message(envelope: &str) -> Message<'_> {
-        Message {
+    fn message(envelope: &str) -> MessageEvent<'_> {
+        MessageEvent {
             position: 42,
             trace_id: "t-1",
             sender_id: "alice@chorus",
@@ -152,11 +152,11 @@ mod tests {
             at: AT,
             format: None,
             annotations: &NONE,
-            marks: Marks::default(),
+            flags: MessageFlags::default(),
         }
     }
 
-    fn written(message: Message<'_>) -> String {
+    fn written(message: MessageEvent<'_>) -> String {
         let mut out = Vec::new();
         message.write(&mut out);
         String::from_utf8(out).expect("text")
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn an_inbox_opens_as_the_book_shows() {
         let mut out = Vec::new();
-        let opened = Connected { agent_id: "my-agent@chorus", resume_from: 41, backlog: 2 };
+        let opened = ConnectedEvent { agent_id: "my-agent@chorus", resume_from: 41, backlog: 2 };
         opened.write(&mut out);
-        ping(&mut out);
+        write_ping(&mut out);
         let wanted = "retry: 2000\nid: 41\nevent: connected\ndata: {\"agent_id\":\"my-agent@chorus\",\
                       \"message\":\"Inbox connected. Messages will be delivered here.\",\
                       \"resume_from\":41,\"backlog\":2}\n\n: ping\n\n";
@@ -189,7 +189,7 @@ mod tests {
             bridge: Some(r#"{"protocol":"agora"}"#.to_owned()),
             meta: Some(r#"{"a":1.0}"#.to_owned()),
         };
-        let said = written(Message { annotations: &annotations, ..message("{}") });
+        let said = written(MessageEvent { annotations: &annotations, ..message("{}") });
         let wanted = r#","envelope":{},"job":{"id":"j"},"bridge":{"protocol":"agora"},"meta":{"a":1.0},"timestamp":"#;
         assert!(said.contains(wanted), "{said}");
     }
@@ -197,7 +197,8 @@ mod tests {
     #[test]
     fn marks_are_shown_where_they_are_set() {
         let mut marked = message("{}");
-        marked.marks = Marks { by_operator: true, unverified: true, loop_guard: Some(Millis(500)) };
+        marked.flags =
+            MessageFlags { by_operator: true, unverified: true, loop_guard: Some(Millis(500)) };
         let wanted = r#"Z","sent_by":"operator","verified":false,"loop_guard":true}"#;
         assert!(written(marked).trim_end().ends_with(wanted));
     }
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn an_envelope_is_wrapped_for_whoever_asked_for_it() {
         let mut wrapped = message("{}");
-        wrapped.format = Some(Format::A2a10);
+        wrapped.format = Some(EnvelopeFormat::A2a10);
         let wanted = r#""envelope":{"role":"ROLE_USER","parts":[{"data":{},"#;
         assert!(written(wrapped).contains(wanted));
     }
@@ -218,14 +219,14 @@ mod tests {
             let said = serde_json::to_string(&said).expect("a string");
             let envelope = format!("{{{gap}\"original_text\"{gap}:{gap}{said}{gap},{gap}\"data: \":[]}}");
             let mut message = message(&envelope);
-            message.format = wrap.then_some(Format::A2a03);
+            message.format = wrap.then_some(EnvelopeFormat::A2a03);
             let mut events = Vec::new();
             let stream = written(message);
             sse::Parser::new(100_000).push(stream.as_bytes(), &mut events).expect("short");
             prop_assert_eq!(events.len(), 1);
             prop_assert_eq!(events[0].id.as_deref(), Some("42"));
             let data = ijson::read(events[0].data.as_bytes()).expect("JSON");
-            let inner = a2a::unwrap(data.get("envelope").expect("it"), "").expect("one").envelope;
+            let inner = a2a::find_envelope(data.get("envelope").expect("it"), "").expect("one").envelope;
             prop_assert_eq!(inner.raw().to_owned(), envelope.replace(['\r', '\n'], " "));
         }
     }

@@ -17,7 +17,7 @@ pub const CARD: &str =
 pub const ACK: &str = r#"{"up_to":42}"#;
 
 /// A valid example for the named field.
-pub fn of(field: &str) -> &'static str {
+pub fn example_for(field: &str) -> &'static str {
     match field.rsplit('/').next().unwrap_or_default() {
         "agent_id" => r#"{"agent_id":"my-agent@chorus"}"#,
         "agent_card" => CARD,

@@ -9,197 +9,200 @@ use rialto_core::alias::Protocol;
 use rialto_core::notice::Notice;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
-use rialto_engine::delivery::Courier;
+use rialto_engine::delivery::DeliveryEncoder;
 use rialto_engine::secret::HubSecret;
 
-use super::courier::RelayCourier;
-use super::refusals::{self, Refused};
+use super::courier::RelayEncoder;
+use super::refusals::{self, ErrorResponse};
 use super::routes::{agents, blocks, history, inbox, messages, overview, receive, traced};
-use super::sides::RelaySides;
+use super::sides::RelayFieldMap;
 use super::{BODY_MAX, Code, Failure, ID, examples, letter};
-use crate::adapter::fidelity::Sides;
-use crate::adapter::idempotency::{self, Words, once_each};
-use crate::adapter::operation::listed;
-use crate::adapter::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
-use crate::kit::ijson::{self, Json, Kind};
+use crate::adapter::fidelity::FieldMap;
+use crate::adapter::idempotency::{self, IdempotencyResponses, idempotent_router};
+use crate::adapter::operation::describe_operations;
+use crate::adapter::{
+    Access, EdgeError, FastRoute, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
+    naming,
+};
+use crate::kit::ijson::{self, Json, JsonValue};
 
 /// The adapter of this protocol.
 pub struct Relay;
 
-const TABLE: &[Route<Floor>] = &[
-    Route {
+const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation {
         method: "POST",
         path: "/register",
         at_root: true,
-        reach: Reach::Register,
-        about: "Register an agent, or update it with its key",
+        access: Access::Register,
+        summary: "Register an agent, or update it with its key",
         handler: || post(agents::register),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/agent/inbox",
         at_root: true,
-        reach: Reach::AnyAgent,
-        about: "The caller's inbox as a stream of events",
-        handler: || get(inbox::open),
+        access: Access::AnyAgent,
+        summary: "The caller's inbox as a stream of events",
+        handler: || get(inbox::open_inbox),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/agent/inbox/ack",
         at_root: true,
-        reach: Reach::AnyAgent,
-        about: "Acknowledge everything up to a position",
+        access: Access::AnyAgent,
+        summary: "Acknowledge everything up to a position",
         handler: || post(inbox::ack),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/agent/messages",
         at_root: true,
-        reach: Reach::AnyAgent,
-        about: "Messages the caller sent and received",
+        access: Access::AnyAgent,
+        summary: "Messages the caller sent and received",
         handler: || get(history::list),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/agents",
         at_root: true,
-        reach: Reach::Operator,
-        about: "Register an agent as the operator",
-        handler: || post(agents::announce),
+        access: Access::Operator,
+        summary: "Register an agent as the operator",
+        handler: || post(agents::register_as_operator),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/agents",
         at_root: true,
-        reach: Reach::Public,
-        about: "All registered agents",
+        access: Access::Public,
+        summary: "All registered agents",
         handler: || get(agents::list),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/agents/{id}",
         at_root: true,
-        reach: Reach::Public,
-        about: "One agent's record",
+        access: Access::Public,
+        summary: "One agent's record",
         handler: || get(agents::show),
     },
-    Route {
+    Operation {
         method: "DELETE",
         path: "/agents/{id}",
         at_root: true,
-        reach: Reach::AgentOrOperator,
-        about: "Unregister an agent",
+        access: Access::AgentOrOperator,
+        summary: "Unregister an agent",
         handler: || delete(agents::unregister),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/agents/{id}/key",
         at_root: true,
-        reach: Reach::Operator,
-        about: "Mint a key for an agent",
-        handler: || post(agents::mint),
+        access: Access::Operator,
+        summary: "Mint a key for an agent",
+        handler: || post(agents::mint_key),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/messages",
         at_root: true,
-        reach: Reach::AnyAgentOrOperator,
-        about: "Send a message",
-        handler: || post(messages::post),
+        access: Access::AnyAgentOrOperator,
+        summary: "Send a message",
+        handler: || post(messages::send_message),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/messages/{trace_id}",
         at_root: true,
-        reach: Reach::Party,
-        about: "Get a message's state",
+        access: Access::Party,
+        summary: "Get a message's state",
         handler: || get(traced::show),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/agent/blocks",
         at_root: true,
-        reach: Reach::AnyAgent,
-        about: "List blocked agents",
+        access: Access::AnyAgent,
+        summary: "List blocked agents",
         handler: || get(blocks::list),
     },
-    Route {
+    Operation {
         method: "PUT",
         path: "/agent/blocks/{id}",
         at_root: true,
-        reach: Reach::AnyAgent,
-        about: "Refuse an agent's messages",
+        access: Access::AnyAgent,
+        summary: "Refuse an agent's messages",
         handler: || put(blocks::add),
     },
-    Route {
+    Operation {
         method: "DELETE",
         path: "/agent/blocks/{id}",
         at_root: true,
-        reach: Reach::AnyAgent,
-        about: "Unblock an agent",
+        access: Access::AnyAgent,
+        summary: "Unblock an agent",
         handler: || delete(blocks::remove),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/health",
         at_root: true,
-        reach: Reach::Public,
-        about: "Health of the hub",
+        access: Access::Public,
+        summary: "Health of the hub",
         handler: || get(overview::health),
     },
-    Route {
+    Operation {
         method: "GET",
         path: "/.well-known/chorus.json",
         at_root: true,
-        reach: Reach::Public,
-        about: "Discovery document",
+        access: Access::Public,
+        summary: "Discovery document",
         handler: || get(overview::well_known),
     },
-    Route {
+    Operation {
         method: "POST",
         path: "/receive/{id}",
         at_root: false,
         // Open to any caller, and every call creates a message, so it is limited by address.
-        reach: Reach::Register,
-        about: "Deliver an envelope to an agent of this hub as a peer",
-        handler: || post(receive::post),
+        access: Access::Register,
+        summary: "Deliver an envelope to an agent of this hub as a peer",
+        handler: || post(receive::receive_envelope),
     },
 ];
 
-impl Face for Relay {
+impl ProtocolAdapter for Relay {
     fn id(&self) -> Protocol {
         ID
     }
 
-    fn routes(&self, floor: &Floor) -> Router {
-        once_each(TABLE.iter(), floor, &Relay)
+    fn routes(&self, floor: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), floor, &Relay)
     }
 
-    fn root_routes(&self, floor: &Floor) -> Router {
+    fn root_routes(&self, floor: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
-        once_each(rows, floor, &Relay)
+        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        idempotent_router(rows, floor, &Relay)
     }
 
-    fn listed(&self) -> Vec<Listed> {
-        listed(ID, TABLE)
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
     }
 
-    fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
-        Arc::new(RelayCourier { floor: floor.clone() })
+    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RelayEncoder { context: floor.clone() })
     }
 
-    fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
-        Refused::new(refusals::trouble(&trouble), floor.engine.now()).into_response()
+    fn edge_error_response(&self, floor: &HubContext, trouble: EdgeError) -> Response {
+        ErrorResponse::new(refusals::from_edge(&trouble), floor.engine.now()).into_response()
     }
 
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
         letter::held_until(&notice.news, notice.at, now)
     }
 
-    fn claims_registration(&self, body: &Json<'_>) -> bool {
-        let addressed = body.get("agent_id").is_some_and(|id| match id.kind() {
-            Kind::Text(text) => text.contains('@'),
+    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
+        let addressed = body.get("agent_id").is_some_and(|id| match id.value() {
+            JsonValue::String(text) => text.contains('@'),
             _ => false,
         });
         body.get("agent_card").is_some() || addressed
@@ -209,12 +212,12 @@ impl Face for Relay {
         Some(examples::REGISTRATION)
     }
 
-    fn sides(&self) -> &'static dyn Sides {
-        &RelaySides
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &RelayFieldMap
     }
 
-    fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, long: bool) -> Option<String> {
-        let digits = naming::digits(new.home, new.native, long);
+    fn alias(&self, _: &HubSecret, new: &NewAgent<'_>, long: bool) -> Option<String> {
+        let digits = naming::alias_digits(new.home, new.native, long);
         Some(format!("{}-{digits}@{}", naming::slug(new.name), new.home))
     }
 
@@ -222,12 +225,17 @@ impl Face for Relay {
         general.min(BODY_MAX)
     }
 
-    fn express(&self) -> &'static [Express] {
+    fn fast_routes(&self) -> &'static [FastRoute] {
         const UNLESS: &[&str] = &[idempotency::HEADER];
-        &[Express { method: "POST", path: "/messages", unless: UNLESS, handler: messages::express }]
+        &[FastRoute {
+            method: "POST",
+            path: "/messages",
+            excluded_headers: UNLESS,
+            handler: messages::send_message_fast,
+        }]
     }
 
-    fn owns_the_rest(&self) -> bool {
+    fn handles_unknown_paths(&self) -> bool {
         true
     }
 }
@@ -238,35 +246,36 @@ fn now() -> Timestamp {
     Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
-impl Words for Relay {
-    fn realm(&self) -> &'static str {
+impl IdempotencyResponses for Relay {
+    fn namespace(&self) -> &'static str {
         "relay"
     }
 
-    fn key_too_long(&self) -> Response {
+    fn invalid_key(&self) -> Response {
         let failure = Failure {
             field: Some("Idempotency-Key".into()),
-            example: Some(examples::of("Idempotency-Key").into()),
+            example: Some(examples::example_for("Idempotency-Key").into()),
             ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
         };
-        Refused::new(failure, now()).into_response()
+        ErrorResponse::new(failure, now()).into_response()
     }
 
-    fn other_content(&self, _: &[u8]) -> Response {
+    fn body_mismatch(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body; use a new one";
-        Refused::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
+        ErrorResponse::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
     }
 
-    fn no_room(&self, refusal: &Refusal) -> Response {
+    fn storage_full(&self, refusal: &Refusal) -> Response {
         let field = Some("Idempotency-Key".into());
-        Refused::new(Failure { field, ..refusals::refused(refusal) }, now()).into_response()
+        ErrorResponse::new(Failure { field, ..refusals::from_refusal(refusal) }, now())
+            .into_response()
     }
 
-    fn trouble(&self, trouble: Trouble) -> Response {
-        Refused::new(refusals::trouble(&trouble), now()).into_response()
+    fn edge_error(&self, trouble: EdgeError) -> Response {
+        ErrorResponse::new(refusals::from_edge(&trouble), now()).into_response()
     }
 
-    fn without_secrets(&self, body: &str) -> String {
+    fn redact_secrets(&self, body: &str) -> String {
         use serde_json::value::RawValue;
         type Members = std::collections::BTreeMap<String, Box<RawValue>>;
         let stripped = || {
@@ -284,7 +293,7 @@ impl Words for Relay {
         stripped().unwrap_or_else(|| body.to_owned())
     }
 
-    fn principal(&self, body: &[u8]) -> Option<String> {
+    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
         // Unrelated senders that happen to choose the same key must not conflict.
         let json = ijson::read(body).ok()?;
         let sender = || json.get("envelope")?.get("sender_id");

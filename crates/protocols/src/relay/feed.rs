@@ -5,63 +5,70 @@ use rialto_core::agent::key::KeyHash;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 
-use super::event::{self, Connected};
-use super::wording::is_over;
+use super::event::{self, ConnectedEvent};
+use super::wording::is_obsolete;
 use super::{ID, letter, proof, record};
-use crate::adapter::Floor;
-use crate::adapter::inbox_stream::{self, Jobs, Wording};
+use crate::adapter::HubContext;
+use crate::adapter::inbox_stream::{self, InboxEncoder, JobsById};
 
 /// An open inbox stream.
-pub type Feed = inbox_stream::Feed<ByKey>;
+pub type RelayInboxStream = inbox_stream::InboxStream<EventEncoder>;
 
 /// A reader authenticated by its key.
-pub struct ByKey(pub KeyHash);
+pub struct EventEncoder(pub KeyHash);
 
-impl Wording for ByKey {
-    const JOBS: bool = true;
+impl InboxEncoder for EventEncoder {
+    const NEEDS_JOBS: bool = true;
 
-    fn may_read(&self, floor: &Floor, agent: AgentId) -> bool {
-        proof::still_holds(&floor.engine, agent, &self.0)
+    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool {
+        proof::is_key_valid(&floor.engine, agent, &self.0)
     }
 
-    fn hello(&self, floor: &Floor, agent: AgentId, after: u64) -> Bytes {
+    fn encode_connected(&self, floor: &HubContext, agent: AgentId, after: u64) -> Bytes {
         let mut out = Vec::with_capacity(256);
-        floor.engine.look(|world| {
-            let backlog = world.mailbox(agent).head.saturating_sub(after);
+        floor.engine.with_world(|world| {
+            let backlog = world.inbox(agent).head.saturating_sub(after);
             let agent_id = record::address_of(world, Some(agent));
-            Connected { agent_id: &agent_id, resume_from: after, backlog }.write(&mut out);
+            ConnectedEvent { agent_id: &agent_id, resume_from: after, backlog }.write(&mut out);
         });
         out.into()
     }
 
-    fn ping(&self) -> Bytes {
+    fn encode_ping(&self) -> Bytes {
         let mut out = Vec::with_capacity(8);
-        event::ping(&mut out);
+        event::write_ping(&mut out);
         out.into()
     }
 
-    fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs) {
+    fn encode_notice(
+        &self,
+        out: &mut Vec<u8>,
+        floor: &HubContext,
+        notice: &Notice,
+        jobs: &JobsById,
+    ) {
         let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
         hand_over(floor, notice, job);
-        floor.engine.look(|world| {
+        floor.engine.with_world(|world| {
             let reader = notice.to.and_then(|to| world.agent(to));
-            let format = reader.and_then(|agent| record::format(agent));
-            letter::write(out, floor, world, notice, job, format);
+            let format = reader.and_then(|agent| record::envelope_format(agent));
+            letter::write_event(out, floor, world, notice, job, format);
         });
     }
 }
 
 /// Work that is being read can no longer be cancelled. The reader need not wait until that is
 /// recorded.
-fn hand_over(floor: &Floor, notice: &Notice, job: Option<&Job>) {
-    let Some((agent, job)) = notice.to.zip(job.filter(|_| !is_over(&notice.news, job))) else {
+fn hand_over(floor: &HubContext, notice: &Notice, job: Option<&Job>) {
+    let Some((agent, job)) = notice.to.zip(job.filter(|_| !is_obsolete(&notice.news, job))) else {
         return;
     };
     let fresh = job.assignment.is_some_and(|turn| turn.worker == agent && !turn.handed_over);
-    let at_home = || floor.engine.look(|world| world.agent(agent).is_some_and(|a| a.home == ID));
-    if !fresh || !matches!(notice.news, News::Assigned { .. }) || !at_home() {
+    let at_home =
+        || floor.engine.with_world(|world| world.agent(agent).is_some_and(|a| a.home == ID));
+    if !fresh || !matches!(notice.news, NoticeKind::Assigned { .. }) || !at_home() {
         return;
     }
     let (engine, order) = (floor.engine.clone(), Command::HandOver { agent, jobs: vec![job.id] });
@@ -79,86 +86,92 @@ mod tests {
 
     use rialto_core::agent::Liveness;
     use rialto_core::answer::Answer;
-    use rialto_core::command::{Actor, Enrol, SendMessage};
+    use rialto_core::command::{Actor, Registration, SendMessage};
     use rialto_core::time::Millis;
     use rialto_core::world::Rules;
     use rialto_engine::clock::SystemClock;
     use rialto_engine::delivery::egress::{Egress, EgressSettings};
-    use rialto_engine::random::OsIds;
-    use rialto_engine::keys::{Key, Kind};
+    use rialto_engine::keys::{Key, KeyKind};
+    use rialto_engine::random::OsRandom;
     use rialto_engine::secret::HubSecret;
     use rialto_engine::store::memory::MemoryStore;
-    use rialto_engine::{Engine, Setup};
+    use rialto_engine::{Engine, EngineParts};
 
     use tokio::time::Instant;
 
     use super::*;
-    use crate::adapter::inbox_stream::From;
-    use crate::adapter::shutdown::Stopping;
-    use crate::adapter::{Ground, Unlimited};
-    use crate::relay::event::Marks;
-    use crate::relay::{ID, Room, Settings, stored};
+    use crate::adapter::inbox_stream::StreamStart;
+    use crate::adapter::shutdown::Shutdown;
+    use crate::adapter::{HubContextParts, Unlimited};
+    use crate::relay::event::MessageFlags;
+    use crate::relay::{ID, RelayState, Settings, stored};
 
-    fn floor() -> Floor {
-        let setup = Setup {
+    fn floor() -> HubContext {
+        let setup = EngineParts {
             store: Box::new(MemoryStore::default()),
             rules: Rules::default(),
             clock: Arc::new(SystemClock::start()),
-            ids: Arc::new(OsIds),
+            random: Arc::new(OsRandom),
             secret: HubSecret::from_bytes([7; 32]),
             market: None,
         };
         let engine = Engine::start(setup).expect("memory is there").engine;
         let egress = Egress::new(EgressSettings::default()).expect("the defaults work");
-        Floor::new(Ground {
-            relay: Room::new(Settings::default(), engine.secret()),
-            agora: crate::agora::Room::new(Default::default(), engine.secret()),
-            openclaw: crate::openclaw::Room::new(Default::default(), engine.secret()),
-            clara: crate::clara::Settings::of(engine.secret()),
-            writes: Arc::new(Unlimited),
+        HubContext::new(HubContextParts {
+            relay: RelayState::new(Settings::default(), engine.hub_secret()),
+            agora: crate::agora::AgoraState::new(Default::default(), engine.hub_secret()),
+            openclaw: crate::openclaw::OpenclawState::new(Default::default(), engine.hub_secret()),
+            clara: crate::clara::Settings::of(engine.hub_secret()),
+            write_limiter: Arc::new(Unlimited),
             engine,
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
             body_limit: 1 << 20,
             settings: Default::default(),
-            running: Default::default(),
-            waits: Default::default(),
-            trying: Default::default(),
+            running_requests: Default::default(),
+            pending_waits: Default::default(),
+            endpoint_checks: Default::default(),
         })
     }
 
     /// The inbox stream of a new agent, and its key.
-    async fn open(floor: &Floor, stopping: Stopping) -> Feed {
-        let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
-        let order = Enrol {
-            actor: Actor::Nobody,
+    async fn open(floor: &HubContext, stopping: Shutdown) -> RelayInboxStream {
+        let key = Key::from_random(KeyKind::Relay, floor.engine.random().new_key_bytes());
+        let order = Registration {
+            actor: Actor::Anonymous,
             home: ID,
             owner: "relay:bob@chorus".to_owned(),
-            native: "bob@chorus".to_owned(),
+            native_id: "bob@chorus".to_owned(),
             aliases: Vec::new(),
             name: "bob".to_owned(),
             endpoint: None,
-            liveness: Liveness::Polls,
+            liveness: Liveness::ByPolling,
             skills: Vec::new(),
             terms: Default::default(),
-            condition: None,
-            card: record::card("bob@chorus", None, None),
+            status: None,
+            card: record::write_stored_card("bob@chorus", None, None),
             key: Some(key.hash()),
-            rotate: false,
+            rotate_key: false,
         };
-        let enrolled = floor.engine.run(Command::Enrol(Box::new(order))).await;
+        let enrolled = floor.engine.run(Command::Register(Box::new(order))).await;
         let Ok(Answer::Agent { agent, .. }) = enrolled else { panic!("{enrolled:?}") };
-        Feed::new(floor.clone(), agent.id, ByKey(key.hash()), From::Unread, stopping)
+        RelayInboxStream::new(
+            floor.clone(),
+            agent.id,
+            EventEncoder(key.hash()),
+            StreamStart::Unread,
+            stopping,
+        )
     }
 
     #[tokio::test]
     async fn a_quiet_inbox_is_pinged_every_fifteen_seconds() {
         let floor = floor();
-        let mut feed = open(&floor, Stopping::default()).await;
+        let mut feed = open(&floor, Shutdown::default()).await;
         let hello = feed.next().await.expect("connected");
         assert!(hello.starts_with(b"retry: 2000\nid: 0\nevent: connected\n"));
         // The test does not wait for it: the ping time is moved instead.
-        let due = |feed: &Feed| feed.ping_at.saturating_duration_since(Instant::now());
+        let due = |feed: &RelayInboxStream| feed.ping_at.saturating_duration_since(Instant::now());
         assert!(due(&feed) <= Duration::from_secs(15) && due(&feed) > Duration::from_secs(5));
         for _ in 0..3 {
             feed.ping_at = Instant::now();
@@ -171,23 +184,24 @@ mod tests {
     #[tokio::test]
     async fn what_is_held_back_waits_alone_and_goes_out_with_what_comes_behind_it() {
         let floor = floor();
-        let mut feed = open(&floor, Stopping::default()).await;
+        let mut feed = open(&floor, Shutdown::default()).await;
         feed.next().await.expect("connected");
         let to = feed.agent;
         let send = async |text: &str, delay: Option<Millis>| {
-            let marks = Marks { loop_guard: delay, ..Marks::default() };
-            let body = stored::write(&format!(r#"{{"original_text":"{text}"}}"#), marks);
+            let marks = MessageFlags { loop_guard: delay, ..MessageFlags::default() };
+            let body =
+                stored::write_stored_message(&format!(r#"{{"original_text":"{text}"}}"#), marks);
             let order = SendMessage {
                 from: None,
                 to,
-                words: ID,
+                protocol: ID,
                 body,
                 url: None,
                 first_try: Millis(0),
-                turn: None,
+                identity: None,
                 by_operator: false,
             };
-            floor.engine.run(Command::Send(Box::new(order))).await.expect("it is sent");
+            floor.engine.run(Command::SendMessage(Box::new(order))).await.expect("it is sent");
         };
         // Longer than any test: held-back messages do not appear by themselves.
         for text in ["one", "two"] {
@@ -212,17 +226,17 @@ mod tests {
     async fn a_stop_a_revoked_key_or_a_lost_trigger_ends_an_inbox() {
         let floor = floor();
         let (stop, stopping) = tokio::sync::watch::channel(false);
-        let mut feed = open(&floor, Stopping::new(stopping)).await;
+        let mut feed = open(&floor, Shutdown::new(stopping)).await;
         feed.next().await.expect("connected");
         stop.send_replace(true);
         assert_eq!(feed.next().await, None);
 
         let (stop, stopping) = tokio::sync::watch::channel(false);
-        feed.stopping = Stopping::new(stopping);
+        feed.shutdown = Shutdown::new(stopping);
         drop(stop);
         assert_eq!(feed.next().await, None);
 
-        feed.stopping = Stopping::default();
+        feed.shutdown = Shutdown::default();
         let revoked = Command::RevokeKeys { agent: feed.agent, by_operator: true };
         floor.engine.run(revoked).await.expect("it is done");
         assert_eq!(feed.next().await, None);

@@ -7,26 +7,26 @@ use axum::response::Response;
 use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, OpenJob, Unfit};
-use rialto_core::price_step::Grain;
+use rialto_core::command::{Command, OpenJob, UnfitAgent};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection, State};
+use rialto_core::job::{DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Millis;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
 use super::codes::Code;
-use super::delivery::{Delivery, Outcome};
+use super::delivery::{DeliveryOutcome, DeliveryReport};
 use super::envelope::Envelope;
-use super::proof::AsEither;
-use super::routes::{Answered, refuse};
-use super::send::Send;
-use super::wish::Wish;
-use super::{Bad, Failure, ID, refusals, reply, shape, wording};
-use crate::adapter::Floor;
-use crate::adapter::input_check::{self, Wanted};
+use super::proof::AgentOrOperator;
+use super::routes::{HandlerResult, error_response};
+use super::send::SendRequest;
+use super::wish::WorkTerms;
+use super::{Failure, ID, InvalidBody, refusals, reply, shape, wording};
+use crate::adapter::HubContext;
+use crate::adapter::input_check::{self, InputCheck};
 use crate::kit::ijson;
 
 /// The header with the id of the job that an answer is about (B18).
@@ -35,18 +35,18 @@ const JOB_HEADER: &str = "rialto-job";
 const DECIMALS: usize = 2;
 
 /// Opens a job for a message to an agent of another protocol; `None` if it is only a message.
-pub async fn hire(
-    floor: &Floor,
-    by: AsEither,
+pub async fn open_job(
+    floor: &HubContext,
+    by: AgentOrOperator,
     from: AgentId,
     worker: &Arc<Agent>,
-    send: &Send<'_>,
+    send: &SendRequest<'_>,
     delay: Option<Millis>,
-) -> Result<Option<Response>, refusals::Refused> {
-    let rejected = |failure: Failure| refuse(floor, failure).rejected();
+) -> Result<Option<Response>, refusals::ErrorResponse> {
+    let rejected = |failure: Failure| error_response(floor, failure).as_rejected_message();
     let json = ijson::read(send.envelope.raw().as_bytes());
-    let json = json.map_err(|unreadable| rejected(Bad::from(unreadable).into()))?;
-    let wish = Wish::read(&json).map_err(|bad| rejected(bad.into()))?;
+    let json = json.map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
+    let wish = WorkTerms::read(&json).map_err(|bad| rejected(bad.into()))?;
     if by.agent.is_none() {
         // Only the agent itself may spend its credits; the operator may write for it.
         return match wish.skill {
@@ -54,8 +54,8 @@ pub async fn hire(
             Some(_) => Err(rejected(operator_hires_nobody())),
         };
     }
-    let Some(skill) = wish.skill_of(worker) else { return Ok(None) };
-    let order = Order { floor, from, worker, skill, wish: &wish, send, delay };
+    let Some(skill) = wish.skill_for(worker) else { return Ok(None) };
+    let order = JobOrder { floor, from, worker, skill, terms: &wish, send, delay };
     order.run(by).await.map(Some)
 }
 
@@ -65,24 +65,28 @@ fn operator_hires_nobody() -> Failure {
 }
 
 /// A job to be opened for a worker.
-struct Order<'o> {
-    floor: &'o Floor,
+struct JobOrder<'o> {
+    floor: &'o HubContext,
     from: AgentId,
     worker: &'o Arc<Agent>,
     skill: &'o str,
-    wish: &'o Wish<'o>,
-    send: &'o Send<'o>,
+    terms: &'o WorkTerms<'o>,
+    send: &'o SendRequest<'o>,
     /// How long the loop guard holds it back.
     delay: Option<Millis>,
 }
 
-impl Order<'_> {
-    async fn run(&self, by: AsEither) -> Answered {
+impl JobOrder<'_> {
+    async fn run(&self, by: AgentOrOperator) -> HandlerResult {
         let floor = self.floor;
-        let input = self.wish.input(&self.send.envelope, self.worker.skill(self.skill));
-        let wanted =
-            Wanted { by: ID, names: &[self.skill], of: Some(self.worker.id), input: &input };
-        let unfit = input_check::unfit(floor, &wanted).await;
+        let input = self.terms.input(&self.send.envelope, self.worker.skill(self.skill));
+        let wanted = InputCheck {
+            origin: ID,
+            skill_names: &[self.skill],
+            agent: Some(self.worker.id),
+            input: &input,
+        };
+        let unfit = input_check::find_unfit_agents(floor, &wanted).await;
         let flaw = self.flaw();
         // An input that is unfit now is unfit later too.
         let may_wait = flaw.is_none() && unfit.is_empty();
@@ -90,19 +94,21 @@ impl Order<'_> {
         match floor.engine.run_once(order, by.once).await {
             Ok(ran) => {
                 let Answer::Job { job, repeated } = ran.answer else {
-                    return Err(refuse(floor, refusals::failed(EngineFailure::Fault)).rejected());
+                    return Err(error_response(floor, refusals::from_engine(EngineFailure::Fault))
+                        .as_rejected_message());
                 };
                 let held = self.delay.is_some() && !repeated;
-                Ok(told(floor, job.uuid, outcome(&job), repeated || ran.replayed, held))
+                Ok(job_response(floor, job.uuid, outcome(&job), repeated || ran.replayed, held))
             }
             Err(EngineFailure::Refused(refusal)) if is_the_agents(&refusal) => {
-                let detail = flaw.unwrap_or_else(|| words(&refusal, self.wish.budget));
+                let detail = flaw.unwrap_or_else(|| words(&refusal, self.terms.budget));
                 Ok(answered_no(floor, &detail))
             }
-            Err(failure) => {
-                Err(refuse(floor, super::routes::messages::conflict(refusals::failed(failure)))
-                    .rejected())
-            }
+            Err(failure) => Err(error_response(
+                floor,
+                super::routes::messages::with_turn_hint(refusals::from_engine(failure)),
+            )
+            .as_rejected_message()),
         }
     }
 
@@ -111,28 +117,28 @@ impl Order<'_> {
         let Some(skill) = self.worker.skill(self.skill) else {
             return Some(no_such_skill(self.worker, self.skill));
         };
-        let budget = self.wish.budget.unwrap_or(Credits::ZERO);
+        let budget = self.terms.budget.unwrap_or(Credits::ZERO);
         (skill.price > budget).then(|| costs(skill.price))
     }
 
-    fn open(&self, input: String, unfit: Vec<Unfit>, may_wait: bool) -> Command {
+    fn open(&self, input: String, unfit: Vec<UnfitAgent>, may_wait: bool) -> Command {
         let (floor, envelope) = (self.floor, &self.send.envelope);
         let (now, lease) = (floor.engine.now(), floor.relay.settings.lease);
-        let uuid = floor.engine.ids().uuid();
-        let away = floor.engine.look(|world| !world.is_online(self.worker.id, now));
+        let uuid = floor.engine.random().new_uuid();
+        let away = floor.engine.with_world(|world| !world.is_online(self.worker.id, now));
         Command::OpenJob(Box::new(OpenJob {
             uuid,
             origin: ID,
-            foreign: name(self.send).unwrap_or_else(|| uuid.to_string()),
+            foreign_id: name(self.send).unwrap_or_else(|| uuid.to_string()),
             content: Digest::of(&[envelope.raw().as_bytes()]),
             requester: Requester::Agent(self.from),
             skill: self.skill.to_owned(),
-            also: Vec::new(),
+            alternative_skills: Vec::new(),
             input,
-            budget: self.wish.budget.unwrap_or(Credits::ZERO),
-            grain: Grain::FINE,
+            budget: self.terms.budget.unwrap_or(Credits::ZERO),
+            price_step: PriceStep::FINEST,
             selection: Selection::Direct(self.worker.id),
-            unfit,
+            unfit_agents: unfit,
             // The sender is notified of the end in any case, so it can be answered at once.
             policy: Policy {
                 presence_first: true,
@@ -143,10 +149,10 @@ impl Order<'_> {
             },
             deadline: now.plus(lease),
             lease,
-            promised: None,
-            priority: PRIORITY,
+            wanted_by: None,
+            priority: DEFAULT_PRIORITY,
             callback: None,
-            flaw: None,
+            input_error: None,
             meta: envelope.raw().to_owned(),
             hops: 0,
             request_id: None,
@@ -156,7 +162,7 @@ impl Order<'_> {
 
 /// What identifies a repeat: the same turn of the same conversation between the same two agents
 /// (R47).
-fn name(send: &Send<'_>) -> Option<String> {
+fn name(send: &SendRequest<'_>) -> Option<String> {
     let Envelope { sender, conversation_id, turn_number, .. } = &send.envelope;
     let (conversation, turn) = conversation_id.zip(*turn_number)?;
     let (sender, receiver) = (sender.canonical(), send.receiver.canonical());
@@ -164,12 +170,12 @@ fn name(send: &Send<'_>) -> Option<String> {
 }
 
 /// How far the work got, as the outcome of a message.
-fn outcome(job: &Job) -> Outcome<'static> {
+fn outcome(job: &Job) -> DeliveryOutcome<'static> {
     match job.state {
         State::Open | State::Queued | State::Negotiating | State::Deferred { .. } => {
-            Outcome::Queued
+            DeliveryOutcome::Queued
         }
-        _ => Outcome::Delivered { reply: reply::OK },
+        _ => DeliveryOutcome::Delivered { reply: reply::OK },
     }
 }
 
@@ -184,10 +190,10 @@ fn is_the_agents(refusal: &Refusal) -> bool {
             | TooFewCredits
             | Offline
             | AtCapacity
-            | TooFast
-            | OutOfOrder
+            | AtRateLimit
+            | AgentBroken
             | GuestCannotPay
-            | Unfit { .. }
+            | InputRejected { .. }
             | DeadlineTooSoon
             | BridgeLoop { .. }
     )
@@ -197,7 +203,7 @@ fn words(refusal: &Refusal, budget: Option<Credits>) -> String {
     match refusal {
         Refusal::BudgetTooLow { price } => costs(*price),
         Refusal::TooFewCredits => {
-            let budget = budget.unwrap_or(Credits::ZERO).text(DECIMALS);
+            let budget = budget.unwrap_or(Credits::ZERO).to_text(DECIMALS);
             format!("not enough credits: {budget} must be held for this job")
         }
         other => other.to_string(),
@@ -206,12 +212,13 @@ fn words(refusal: &Refusal, budget: Option<Credits>) -> String {
 
 /// How a priced skill is paid for.
 fn costs(price: Credits) -> String {
-    let price = price.text(DECIMALS);
+    let price = price.to_text(DECIMALS);
     format!("the skill costs {price} credits; add \"budget\": {price} to the envelope")
 }
 
 fn no_such_skill(worker: &Agent, skill: &str) -> String {
-    let known: Vec<&str> = worker.skills_for_others().map(|one| one.name.as_str()).collect();
+    let known: Vec<&str> =
+        worker.skills_for_other_protocols().map(|one| one.name.as_str()).collect();
     match known.is_empty() {
         true => format!("the agent has no skill {skill:?} and offers no other"),
         false => format!("the agent has no skill {skill:?}; it offers {}", known.join(", ")),
@@ -219,18 +226,20 @@ fn no_such_skill(worker: &Agent, skill: &str) -> String {
 }
 
 /// The response to the sender of a message that is work; its trace id is the job's id.
-pub fn told(
-    floor: &Floor,
+pub fn job_response(
+    floor: &HubContext,
     job: Uuid,
-    outcome: Outcome<'_>,
+    outcome: DeliveryOutcome<'_>,
     repeated: bool,
     loop_guard: bool,
 ) -> Response {
-    floor.relay.tally.count(&outcome);
+    floor.relay.delivery_counts.count(&outcome);
     let trace_id = job.to_string();
-    let delivery = Delivery { outcome, trace_id: &trace_id, loop_guard };
-    let body = shape::answered(floor.engine.now(), delivery.size(), |out| delivery.write(out));
-    let mut answer = refusals::json(delivery.status(), body);
+    let delivery = DeliveryReport { outcome, trace_id: &trace_id, loop_guard };
+    let body = shape::success_response_with(floor.engine.now(), delivery.size_hint(), |out| {
+        delivery.write(out)
+    });
+    let mut answer = refusals::json_response(delivery.status(), body);
     let headers = answer.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&trace_id) {
         headers.insert(JOB_HEADER, id);
@@ -242,18 +251,18 @@ pub fn told(
 }
 
 /// The agent's refusal, written for it: nothing was stored (docs/requirements.md, section 6).
-fn answered_no(floor: &Floor, detail: &str) -> Response {
-    let reply = wording::error(detail);
+fn answered_no(floor: &HubContext, detail: &str) -> Response {
+    let reply = wording::error_text(detail);
     // Clients read a trace id from every 200; this one cannot be looked up.
-    let trace = floor.engine.ids().uuid();
+    let trace = floor.engine.random().new_uuid();
     let data =
         format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
     let now = floor.engine.now();
     if !floor.relay.settings.failed_is_error {
-        return refusals::json(200, shape::success(&data, now));
+        return refusals::json_response(200, shape::success_response(&data, now));
     }
     let failure = Failure::new(Code::AdaptationFailed, detail.to_owned());
     // As in every answer whose cause is on the receiver's side.
     let failure = Failure { status: 502, data: Some(data.into()), ..failure };
-    refusals::json(failure.status, failure.write(now))
+    refusals::json_response(failure.status, failure.write(now))
 }

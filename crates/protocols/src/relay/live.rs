@@ -12,18 +12,20 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use rialto_core::id::NoticeId;
-use rialto_core::notice::Push;
-use rialto_engine::delivery::egress::{Answer, Opened, SendError};
-use rialto_engine::delivery::{self, ANSWER_MAX, Arrived, Courier, Verdict};
+use rialto_core::notice::Delivery;
+use rialto_engine::delivery::egress::{HttpResponse, SendError, StreamingResponse};
+use rialto_engine::delivery::{
+    self, AttemptResult, AttemptStatus, DeliveryEncoder, RESPONSE_BYTES_MAX,
+};
 use tokio::sync::mpsc;
 
-use super::attempt::kept;
+use super::attempt::describe_retry;
 use super::codes::Code;
-use super::courier::{RelayCourier, is_gone, said};
-use super::delivery::{Delivery, Outcome};
+use super::courier::{RelayEncoder, is_gone, read_answer};
+use super::delivery::{DeliveryOutcome, DeliveryReport};
 use super::reply::OK;
-use super::stream::{self as words, Word};
-use crate::adapter::Floor;
+use super::stream::{self as words, ReplyEvent};
+use crate::adapter::HubContext;
 use crate::kit::sse::Parser;
 
 /// How many events are buffered for the sender.
@@ -34,12 +36,12 @@ const FRAME_MAX: usize = 64 << 10;
 /// The maximum size of the text of all chunks, kept for a `done` that does not repeat it.
 const TEXT_MAX: usize = 1 << 20;
 /// How long a receiver's stream may last.
-pub const WHOLE: Duration = Duration::from_secs(600);
+pub const STREAM_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Calls the receiver and streams its reply.
-pub fn relay(floor: &Floor, notice: NoticeId) -> Response {
+pub fn stream_reply(floor: &HubContext, notice: NoticeId) -> Response {
     let (events, heard) = mpsc::channel(UNDER_WAY);
-    let call = Call { floor: floor.clone(), notice, events };
+    let call = ReceiverCall { floor: floor.clone(), notice, events };
     tokio::spawn(call.run());
     let body = stream::unfold(heard, async |mut heard: mpsc::Receiver<Bytes>| {
         let next = heard.recv().await?;
@@ -53,17 +55,17 @@ pub fn relay(floor: &Floor, notice: NoticeId) -> Response {
 }
 
 /// The sender disconnected.
-struct Left;
+struct SenderDisconnected;
 
 /// One call of a receiver.
-struct Call {
-    floor: Floor,
+struct ReceiverCall {
+    floor: HubContext,
     notice: NoticeId,
     events: mpsc::Sender<Bytes>,
 }
 
 /// How the receiver's stream ended.
-enum End {
+enum StreamEnd {
     Done {
         reply: String,
     },
@@ -74,7 +76,7 @@ enum End {
     },
     /// The receiver itself reported a failure with this event.
     Error {
-        said: Word,
+        said: ReplyEvent,
         why: String,
     },
     /// The sender disconnected; the receiver had answered 2xx, so it has the message.
@@ -85,40 +87,42 @@ enum End {
     Waits,
 }
 
-impl Call {
+impl ReceiverCall {
     async fn run(self) {
-        let push = self.floor.engine.look(|world| world.push(self.notice).cloned());
-        let Some(push) = push else { return self.conclude(Outcome::Presented).await };
-        let Some(push) = delivery::with_text(&self.floor.engine, &push).await else {
-            return self.conclude(Outcome::Queued).await;
+        let push = self.floor.engine.with_world(|world| world.delivery(self.notice).cloned());
+        let Some(push) = push else { return self.conclude(DeliveryOutcome::Streamed).await };
+        let Some(push) = delivery::load_message_text(&self.floor.engine, &push).await else {
+            return self.conclude(DeliveryOutcome::Queued).await;
         };
         let end = self.hear(&push).await;
-        if matches!(end, End::Waits) {
-            return self.conclude(Outcome::Queued).await;
+        if matches!(end, StreamEnd::Waits) {
+            return self.conclude(DeliveryOutcome::Queued).await;
         }
         let why = match &end {
-            End::Failed { code, why, gone } => Some((*code, why.clone(), *gone)),
-            End::Error { why, .. } => Some((Code::AgentUnreachable, why.clone(), false)),
-            End::Done { .. } | End::Left | End::Read | End::Waits => None,
+            StreamEnd::Failed { code, why, gone } => Some((*code, why.clone(), *gone)),
+            StreamEnd::Error { why, .. } => Some((Code::AgentUnreachable, why.clone(), false)),
+            StreamEnd::Done { .. } | StreamEnd::Left | StreamEnd::Read | StreamEnd::Waits => None,
         };
         let failed = why.as_ref().map(|(code, why, gone)| {
             let attempts = (!gone).then_some(push.attempts + 1);
-            (*code, kept(why, attempts))
+            (*code, describe_retry(why, attempts))
         });
         let arrived = match (&end, why) {
-            (_, Some((_, _, true))) => Arrived::Gone,
-            (_, Some((_, why, false))) => Arrived::No(why),
-            (End::Done { reply }, None) => Arrived::Yes { reply: Some(reply.clone()) },
-            (End::Read, None) => Arrived::Over,
-            (_, None) => Arrived::Yes { reply: Some(OK.to_owned()) },
+            (_, Some((_, _, true))) => AttemptStatus::EndpointGone,
+            (_, Some((_, why, false))) => AttemptStatus::Failed(why),
+            (StreamEnd::Done { reply }, None) => {
+                AttemptStatus::Delivered { reply: Some(reply.clone()) }
+            }
+            (StreamEnd::Read, None) => AttemptStatus::Obsolete,
+            (_, None) => AttemptStatus::Delivered { reply: Some(OK.to_owned()) },
         };
         // Recorded first, reported second.
-        let verdict = Verdict { arrived, commands: Vec::new() };
-        delivery::record(&self.floor.engine, &push, verdict).await;
+        let verdict = AttemptResult { status: arrived, commands: Vec::new() };
+        delivery::record_attempt(&self.floor.engine, &push, verdict).await;
         let error = match (&end, &failed) {
-            (End::Error { said, .. }, _) => Some(said.clone()),
+            (StreamEnd::Error { said, .. }, _) => Some(said.clone()),
             (_, Some((code, detail))) => {
-                Some(Word::Error { code: code.as_str().to_owned(), message: detail.clone() })
+                Some(ReplyEvent::Error { code: code.as_str().to_owned(), message: detail.clone() })
             }
             (_, None) => None,
         };
@@ -126,36 +130,40 @@ impl Call {
             let _ = self.tell(|out| error.write(out)).await;
         }
         let outcome = match (&end, &failed) {
-            (_, Some((code, detail))) => Outcome::Failed { code: *code, detail },
-            (End::Read, None) => Outcome::Presented,
-            (End::Done { reply }, None) => Outcome::Delivered { reply },
-            (_, None) => Outcome::Delivered { reply: OK },
+            (_, Some((code, detail))) => DeliveryOutcome::Failed { code: *code, detail },
+            (StreamEnd::Read, None) => DeliveryOutcome::Streamed,
+            (StreamEnd::Done { reply }, None) => DeliveryOutcome::Delivered { reply },
+            (_, None) => DeliveryOutcome::Delivered { reply: OK },
         };
         self.conclude(outcome).await;
     }
 
     /// The last event: the delivery report.
-    async fn conclude(&self, outcome: Outcome<'_>) {
-        self.floor.relay.tally.count(&outcome);
-        let trace = self.floor.relay.traces.of(self.notice).to_string();
-        let told = Delivery { outcome, trace_id: &trace, loop_guard: false };
-        let _ = self.tell(|out| words::delivery(out, &told)).await;
+    async fn conclude(&self, outcome: DeliveryOutcome<'_>) {
+        self.floor.relay.delivery_counts.count(&outcome);
+        let trace = self.floor.relay.trace_ids.of(self.notice).to_string();
+        let told = DeliveryReport { outcome, trace_id: &trace, loop_guard: false };
+        let _ = self.tell(|out| words::write_delivery_event(out, &told)).await;
     }
 
-    async fn hear(&self, push: &Push) -> End {
-        let courier = RelayCourier { floor: self.floor.clone() };
+    async fn hear(&self, push: &Delivery) -> StreamEnd {
+        let courier = RelayEncoder { context: self.floor.clone() };
         let engine = &self.floor.engine;
-        let Some(letter) = courier.letter(engine, push, None) else { return End::Read };
-        if self.floor.egress.take_turn(&letter.url, engine.now()).is_err() {
-            return End::Waits;
+        let Some(letter) = courier.encode_if_due(engine, push, None) else {
+            return StreamEnd::Read;
+        };
+        if self.floor.egress.try_acquire_call(&letter.url, engine.now()).is_err() {
+            return StreamEnd::Waits;
         }
-        let mut headers = delivery::headers(engine, push.to, &letter);
+        let mut headers = delivery::signed_headers(engine, push.to, &letter);
         headers.push(("accept".to_owned(), "text/event-stream, application/json".to_owned()));
         let egress = &self.floor.egress;
-        let opened = egress.open(&letter.url, headers, letter.body, STREAM_MAX, WHOLE).await;
+        let opened = egress
+            .post_streaming(&letter.url, headers, letter.body, STREAM_MAX, STREAM_TIMEOUT)
+            .await;
         match opened {
             Ok(opened) if opened.status < 300 && opened.media_type == "text/event-stream" => {
-                self.stream(opened).await.unwrap_or(End::Left)
+                self.stream(opened).await.unwrap_or(StreamEnd::Left)
             }
             Ok(opened) => self.whole(opened).await,
             Err(error) => failed(&Err(error)),
@@ -163,37 +171,42 @@ impl Call {
     }
 
     /// The answer of a receiver that does not stream becomes one event (R82).
-    async fn whole(&self, mut opened: Opened<'_>) -> End {
+    async fn whole(&self, mut opened: StreamingResponse<'_>) -> StreamEnd {
         let mut body = Vec::new();
         let answer = loop {
-            match opened.next().await {
-                Ok(Some(piece)) if body.len() + piece.len() <= ANSWER_MAX => {
+            match opened.next_chunk().await {
+                Ok(Some(piece)) if body.len() + piece.len() <= RESPONSE_BYTES_MAX => {
                     body.extend_from_slice(&piece);
                 }
-                Ok(Some(_)) => break Err(SendError::Broken("the response is too large".to_owned())),
-                Ok(None) => break Ok(Answer { status: opened.status, body: body.into() }),
+                Ok(Some(_)) => {
+                    break Err(SendError::InvalidResponse("the response is too large".to_owned()));
+                }
+                Ok(None) => break Ok(HttpResponse { status: opened.status, body: body.into() }),
                 Err(error) => break Err(error),
             }
         };
-        match said(&answer) {
+        match read_answer(&answer) {
             Ok(reply) => {
-                let word = Word::Done { full_text: reply.clone(), envelope: None };
+                let word = ReplyEvent::Done { full_text: reply.clone(), envelope: None };
                 // The result is the same whether the sender still reads or not.
                 let _ = self.tell(|out| word.write(out)).await;
-                End::Done { reply }
+                StreamEnd::Done { reply }
             }
             Err(_) => failed(&answer),
         }
     }
 
-    async fn stream(&self, mut opened: Opened<'_>) -> Result<End, Left> {
+    async fn stream(
+        &self,
+        mut opened: StreamingResponse<'_>,
+    ) -> Result<StreamEnd, SenderDisconnected> {
         let (mut parser, mut events, mut text) =
             (Parser::new(FRAME_MAX), Vec::new(), String::new());
         loop {
             let piece = tokio::select! {
-                piece = opened.next() => piece,
+                piece = opened.next_chunk() => piece,
                 // A silent receiver is not waited for once the sender has disconnected.
-                () = self.events.closed() => return Err(Left),
+                () = self.events.closed() => return Err(SenderDisconnected),
             };
             let piece = match piece {
                 Ok(Some(piece)) => piece,
@@ -204,21 +217,25 @@ impl Call {
             };
             let too_large = parser.push(&piece, &mut events).is_err();
             for event in events.drain(..) {
-                match Word::read(&event) {
-                    Some(Word::Chunk { text: more }) => {
+                match ReplyEvent::read(&event) {
+                    Some(ReplyEvent::Chunk { text: more }) => {
                         if text.len() + more.len() <= TEXT_MAX {
                             text.push_str(&more);
                         }
-                        self.tell(|out| Word::Chunk { text: more }.write(out)).await?;
+                        self.tell(|out| ReplyEvent::Chunk { text: more }.write(out)).await?;
                     }
-                    Some(Word::Done { full_text, envelope }) => {
+                    Some(ReplyEvent::Done { full_text, envelope }) => {
                         let full_text = if full_text.is_empty() { text } else { full_text };
-                        self.tell(|out| Word::Done { full_text, envelope }.write(out)).await?;
-                        return Ok(End::Done { reply: OK.to_owned() });
+                        self.tell(|out| ReplyEvent::Done { full_text, envelope }.write(out))
+                            .await?;
+                        return Ok(StreamEnd::Done { reply: OK.to_owned() });
                     }
-                    Some(Word::Error { code, message }) => {
+                    Some(ReplyEvent::Error { code, message }) => {
                         let why = format!("the receiver reported {code}: {message}");
-                        return Ok(End::Error { said: Word::Error { code, message }, why });
+                        return Ok(StreamEnd::Error {
+                            said: ReplyEvent::Error { code, message },
+                            why,
+                        });
                     }
                     None => {}
                 }
@@ -230,18 +247,18 @@ impl Call {
         }
     }
 
-    async fn tell(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Left> {
+    async fn tell(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SenderDisconnected> {
         let mut out = Vec::new();
         write(&mut out);
-        self.events.send(out.into()).await.map_err(|_| Left)
+        self.events.send(out.into()).await.map_err(|_| SenderDisconnected)
     }
 }
 
-fn broken_off(why: &str) -> End {
-    End::Failed { code: Code::AgentUnreachable, why: why.to_owned(), gone: false }
+fn broken_off(why: &str) -> StreamEnd {
+    StreamEnd::Failed { code: Code::AgentUnreachable, why: why.to_owned(), gone: false }
 }
 
-fn failed(answer: &Result<Answer, SendError>) -> End {
-    let (code, why) = said(answer).err().unwrap_or((Code::AgentUnreachable, String::new()));
-    End::Failed { code, why, gone: is_gone(answer) }
+fn failed(answer: &Result<HttpResponse, SendError>) -> StreamEnd {
+    let (code, why) = read_answer(answer).err().unwrap_or((Code::AgentUnreachable, String::new()));
+    StreamEnd::Failed { code, why, gone: is_gone(answer) }
 }

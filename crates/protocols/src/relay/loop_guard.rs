@@ -23,12 +23,12 @@ const WATCHED_MAX: usize = 16_384;
 /// Watches conversations.
 #[derive(Default)]
 pub struct LoopGuard {
-    talks: Mutex<HashMap<u64, Talk>>,
+    conversations: Mutex<HashMap<u64, Conversation>>,
 }
 
 /// A message to check, and its conversation.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
+pub struct GuardedMessage<'a> {
     pub conversation: Option<&'a str>,
     pub turn: Option<u64>,
     pub text: &'a str,
@@ -36,7 +36,7 @@ pub struct Said<'a> {
 
 /// The state of one conversation.
 #[derive(Default)]
-struct Talk {
+struct Conversation {
     /// The times of its newest messages, in a ring: the next one overwrites the oldest.
     /// Milliseconds that wrap around are enough for times compared within minutes.
     times: [u32; FREE],
@@ -56,11 +56,12 @@ impl LoopGuard {
     pub fn delay(
         &self,
         (from, to): (AgentId, AgentId),
-        said: Said<'_>,
+        said: GuardedMessage<'_>,
         now: Timestamp,
     ) -> Option<Millis> {
         let key = hash(&(from.min(to), from.max(to), said.conversation));
-        let mut talks = self.talks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut talks =
+            self.conversations.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if talks.len() >= WATCHED_MAX && !talks.contains_key(&key) {
             talks.retain(|_, talk| talk.is_going_on(ms(now)));
             if talks.len() >= WATCHED_MAX {
@@ -72,7 +73,7 @@ impl LoopGuard {
     }
 }
 
-impl Talk {
+impl Conversation {
     /// Whether its last message is less than a minute old.
     fn is_going_on(&self, now: u32) -> bool {
         self.heard > 0 && is_recent(self.times[(self.next + FREE - 1) % FREE], now)
@@ -144,7 +145,7 @@ mod tests {
         text: &str,
         now: Timestamp,
     ) -> Option<Millis> {
-        guard.delay(pair, Said { conversation, turn: None, text }, now)
+        guard.delay(pair, GuardedMessage { conversation, turn: None, text }, now)
     }
 
     fn at(ms: i64) -> Timestamp {
@@ -190,7 +191,7 @@ mod tests {
     fn a_repeated_turn_is_no_further_message() {
         let guard = LoopGuard::default();
         let say = |from: u64, to, conversation, turn| {
-            let said = Said { conversation, turn: Some(turn), text: "again" };
+            let said = GuardedMessage { conversation, turn: Some(turn), text: "again" };
             guard.delay((AgentId(from), AgentId(to)), said, at(0)).is_some()
         };
         for _ in 0..50 {
@@ -211,6 +212,6 @@ mod tests {
         for n in 0..(WATCHED_MAX as u64 + 10) {
             delay(&guard, (AgentId(n), AgentId(0)), None, "x", at(0));
         }
-        assert!(guard.talks.lock().unwrap().len() <= WATCHED_MAX);
+        assert!(guard.conversations.lock().unwrap().len() <= WATCHED_MAX);
     }
 }

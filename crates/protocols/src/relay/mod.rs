@@ -68,15 +68,15 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use a2a::Format;
+pub use a2a::EnvelopeFormat;
 pub use address::{Address, BadAddress};
-pub use bad::Bad;
-pub use card::Card;
+pub use bad::InvalidBody;
+pub use card::AgentCard;
 pub use codes::Code;
-pub use delivery::{Delivery, Outcome};
+pub use delivery::{DeliveryOutcome, DeliveryReport};
 pub use envelope::Envelope;
 #[cfg(feature = "server")]
-pub use room::Room;
+pub use room::RelayState;
 #[cfg(feature = "server")]
 pub use settings::Settings;
 pub use shape::Failure;
@@ -93,4 +93,4 @@ const BODY_MAX: usize = 65_536;
 /// The alias namespace of skeletons, so that no two agents have confusable names. It is never used
 /// for addressing.
 #[cfg(feature = "server")]
-const LOOKS: Protocol = Protocol::new("relaylooks");
+const CONFUSABLES: Protocol = Protocol::new("relaylooks");

@@ -10,11 +10,11 @@ use rialto_engine::Failure as EngineFailure;
 use super::codes::Code;
 use super::delivery::REJECTED;
 use super::shape::Failure;
-use crate::adapter::Trouble;
-use crate::adapter::caller::BadKey;
+use crate::adapter::EdgeError;
+use crate::adapter::caller::KeyRejection;
 
 /// A JSON response.
-pub fn json(status: u16, body: Vec<u8>) -> Response {
+pub fn json_response(status: u16, body: Vec<u8>) -> Response {
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let json = HeaderValue::from_static("application/json");
@@ -24,12 +24,12 @@ pub fn json(status: u16, body: Vec<u8>) -> Response {
 
 /// An error response, and the time it was made.
 #[derive(Debug)]
-pub struct Refused {
+pub struct ErrorResponse {
     failure: Box<Failure>,
     at: Timestamp,
 }
 
-impl Refused {
+impl ErrorResponse {
     pub fn new(failure: impl Into<Failure>, at: Timestamp) -> Self {
         Self { failure: Box::new(failure.into()), at }
     }
@@ -40,15 +40,15 @@ impl Refused {
     }
 
     /// Marks it as the answer to a message that was neither stored nor attempted.
-    pub fn rejected(mut self) -> Self {
+    pub fn as_rejected_message(mut self) -> Self {
         self.failure.data = Some(REJECTED.into());
         self
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        let mut answer = json(self.failure.status, self.failure.write(self.at));
+        let mut answer = json_response(self.failure.status, self.failure.write(self.at));
         if let Some(seconds) = self.failure.retry_after_seconds {
             answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
@@ -70,28 +70,28 @@ pub fn unauthorized() -> Failure {
 }
 
 /// The key was rejected.
-pub fn bad_key(bad: BadKey) -> Failure {
+pub fn from_key_rejection(bad: KeyRejection) -> Failure {
     match bad {
-        BadKey::Unknown => unauthorized(),
-        BadKey::Suspended => refused(&Refusal::Suspended),
+        KeyRejection::Unknown => unauthorized(),
+        KeyRejection::Suspended => from_refusal(&Refusal::Suspended),
     }
 }
 
 /// The agent in a path, or the receiver, is unknown.
-pub fn no_such_agent() -> Failure {
+pub fn agent_not_found() -> Failure {
     Failure::new(Code::AgentNotFound, "agent not found; GET /agents lists all agents")
 }
 
 /// An engine failure as an error.
-pub fn failed(failure: EngineFailure) -> Failure {
+pub fn from_engine(failure: EngineFailure) -> Failure {
     match failure {
-        EngineFailure::Refused(refusal) => refused(&refusal),
-        EngineFailure::Full => Failure {
+        EngineFailure::Refused(refusal) => from_refusal(&refusal),
+        EngineFailure::StoreFull => Failure {
             status: 507,
             retry_after_seconds: Some(30),
             ..Failure::new(Code::Unavailable, "the hub's disk is full; nothing was changed")
         },
-        EngineFailure::Down => Failure {
+        EngineFailure::Unavailable => Failure {
             retry_after_seconds: Some(5),
             ..Failure::new(Code::Unavailable, "the hub cannot accept writes now")
         },
@@ -107,20 +107,20 @@ pub fn failed(failure: EngineFailure) -> Failure {
 }
 
 /// A core refusal as an error.
-pub fn refused(refusal: &Refusal) -> Failure {
+pub fn from_refusal(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotAuthenticated => return unauthorized(),
-        Refusal::NoSuchAgent => return no_such_agent(),
-        Refusal::IdentityDiffers => Code::SenderMismatch,
+        Refusal::NoSuchAgent => return agent_not_found(),
+        Refusal::IdentityMismatch => Code::SenderMismatch,
         Refusal::GuestCannotPay | Refusal::Suspended => Code::Forbidden,
         Refusal::Blocked => Code::Blocked,
-        Refusal::IdTaken | Refusal::OwnerTaken | Refusal::LooksTaken => Code::AgentIdTaken,
-        Refusal::NotYours | Refusal::NoSuchOwner { .. } => Code::NotFound,
+        Refusal::IdTaken | Refusal::OwnerTaken | Refusal::NameConfusable => Code::AgentIdTaken,
+        Refusal::NotFound | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
         Refusal::TooManyOpen => Code::RateLimited,
-        Refusal::MemoryFull { .. } | Refusal::TooManyKept => Code::Unavailable,
-        Refusal::WrongState { .. } | Refusal::OtherTurn { .. } => Code::WrongState,
+        Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers => Code::Unavailable,
+        Refusal::WrongState { .. } | Refusal::OtherAssignment { .. } => Code::WrongState,
         // A bridged agent's refusal goes into its reply; here it is a bad request.
         Refusal::NoSuchSkill
         | Refusal::SkillNotOffered
@@ -128,31 +128,31 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooFewCredits
         | Refusal::Offline
         | Refusal::AtCapacity
-        | Refusal::TooFast
-        | Refusal::OutOfOrder
-        | Refusal::Unfit { .. }
+        | Refusal::AtRateLimit
+        | Refusal::AgentBroken
+        | Refusal::InputRejected { .. }
         | Refusal::DeadlineTooSoon
         | Refusal::OfferExpired
-        | Refusal::UnreadOffer
-        | Refusal::PaysItself
-        | Refusal::NothingToMove
-        | Refusal::NotWhatWasPaid { .. }
+        | Refusal::OfferNotRead
+        | Refusal::SelfPayment
+        | Refusal::AmountNotPositive
+        | Refusal::PaymentMismatch { .. }
         | Refusal::JobNotPaid { .. }
         | Refusal::AlreadySettled { .. }
         | Refusal::BridgeLoop { .. }
         | Refusal::TooManyAgents { .. }
         | Refusal::TooManyBlocked { .. }
         | Refusal::TooManyOffers { .. }
-        | Refusal::OfferRaised { .. }
-        | Refusal::OfferUnnamed
+        | Refusal::OfferAbovePrevious { .. }
+        | Refusal::OfferAmbiguous
         | Refusal::NoSuchOffer
         | Refusal::Ambiguous
         | Refusal::WrongParty
-        | Refusal::OtherCurrency
+        | Refusal::UnsupportedCurrency
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, refusal.to_string());
-    if let Refusal::MemoryFull { .. } | Refusal::TooManyKept = refusal {
+    if let Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers = refusal {
         failure.status = 507;
     }
     if let Retry::After(wait) = refusal.retry() {
@@ -163,41 +163,41 @@ pub fn refused(refusal: &Refusal) -> Failure {
 }
 
 /// A refusal by the edge as an error.
-pub fn trouble(trouble: &Trouble) -> Failure {
+pub fn from_edge(trouble: &EdgeError) -> Failure {
     let other = |status, code, text: &'static str| Failure { status, ..Failure::new(code, text) };
     match trouble {
-        Trouble::NotFound => {
+        EdgeError::NotFound => {
             let hint = "the paths are listed in /.well-known/chorus.json and /openapi.json";
             let failure = Failure::new(Code::NotFound, "no such path");
             Failure { hint: Some(hint.into()), ..failure }
         }
-        Trouble::MethodNotAllowed => {
+        EdgeError::MethodNotAllowed => {
             Failure::new(Code::MethodNotAllowed, "method not allowed for this path; see Allow")
         }
-        Trouble::WrongHost => other(421, Code::NotFound, "unknown Host header"),
-        Trouble::ForeignOrigin => {
+        EdgeError::WrongHost => other(421, Code::NotFound, "unknown Host header"),
+        EdgeError::ForeignOrigin => {
             Failure::new(Code::Forbidden, "cross-origin requests are not allowed here")
         }
-        Trouble::Encoded => Failure::new(
+        EdgeError::EncodedBody => Failure::new(
             Code::UnsupportedEncoding,
             "encoded bodies are not supported; remove Content-Encoding",
         ),
-        Trouble::TooLarge { limit } => {
+        EdgeError::TooLarge { limit } => {
             Failure::new(Code::PayloadTooLarge, format!("the body has more than {limit} bytes"))
         }
-        Trouble::TooManyRequests { retry_after_seconds } => Failure {
+        EdgeError::TooManyRequests { retry_after_seconds } => Failure {
             retry_after_seconds: Some(u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX)),
             ..Failure::new(Code::RateLimited, "too many requests; wait and try again")
         },
-        Trouble::Overloaded => Failure {
+        EdgeError::Overloaded => Failure {
             retry_after_seconds: Some(1),
             ..Failure::new(Code::Unavailable, "the hub is overloaded")
         },
-        Trouble::Malformed { what } => {
+        EdgeError::Malformed { what } => {
             Failure::new(Code::Validation, format!("the request cannot be read: {what}"))
         }
-        Trouble::TooSlow => other(408, Code::Validation, "the request took too long to arrive"),
-        Trouble::Broken => {
+        EdgeError::TooSlow => other(408, Code::Validation, "the request took too long to arrive"),
+        EdgeError::Internal => {
             other(500, Code::Unavailable, "internal error; see the hub log for this request id")
         }
     }

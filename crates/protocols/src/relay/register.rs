@@ -2,57 +2,61 @@
 
 use url::Url;
 
-use super::a2a::Format;
+use super::a2a::EnvelopeFormat;
 use super::address::Address;
-use super::bad::{Bad, Faults};
-use super::card::{CARD_MAX, Card};
+use super::bad::{FieldErrors, InvalidBody};
+use super::card::{AgentCard, CARD_MAX};
 use super::examples;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
 
 /// Who registers the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum RegisteredBy {
     /// The agent, at `/register`; it needs no endpoint.
-    Itself,
+    Agent,
     /// The operator, at `/agents`; such an agent has no key, so it needs an endpoint.
     Operator,
 }
 
 /// The body of a registration.
 #[derive(Clone, Debug)]
-pub struct Register<'a> {
+pub struct RegisterBody<'a> {
     /// Its address.
     pub address: Address<'a>,
     /// Its card, if it has one.
-    pub card: Option<Card<'a>>,
+    pub card: Option<AgentCard<'a>>,
     /// An absolute URL. Whether it may be called is decided elsewhere.
     pub endpoint: Option<&'a str>,
     /// How it wants its envelopes wrapped.
-    pub format: Option<Format>,
+    pub format: Option<EnvelopeFormat>,
     /// Whether it wants a new key.
     pub rotate_key: bool,
 }
 
-impl<'a> Register<'a> {
+impl<'a> RegisterBody<'a> {
     /// Reads a body; a name without host gets `default_host`.
-    pub fn read(json: &'a Json<'_>, by: By, default_host: &str) -> Result<Self, Bad> {
-        let f = Fields::of(json, "")
-            .map_err(|bad| Bad::from(bad).with_example(examples::REGISTRATION))?;
-        let mut faults = Faults::default();
+    pub fn read(
+        json: &'a Json<'_>,
+        by: RegisteredBy,
+        default_host: &str,
+    ) -> Result<Self, InvalidBody> {
+        let f = Fields::read(json, "")
+            .map_err(|bad| InvalidBody::from(bad).with_example(examples::REGISTRATION))?;
+        let mut faults = FieldErrors::default();
         let read = (
-            faults.note(address(&f, default_host)),
-            faults.note(card(&f)),
-            faults.note(endpoint(&f, by)),
-            faults.note(format(&f)),
-            faults.note(f.flag("rotate_key")),
+            faults.collect(address(&f, default_host)),
+            faults.collect(card(&f)),
+            faults.collect(endpoint(&f, by)),
+            faults.collect(format(&f)),
+            faults.collect(f.flag("rotate_key")),
         );
         match read {
             (Some(address), Some(card), Some(endpoint), Some(format), Some(rotate_key)) => {
                 let rotate_key = rotate_key.unwrap_or(false);
                 Ok(Self { address, card, endpoint, format, rotate_key })
             }
-            _ => Err(faults.into_bad()),
+            _ => Err(faults.into_invalid_body()),
         }
     }
 }
@@ -60,9 +64,9 @@ impl<'a> Register<'a> {
 /// The maximum size of an endpoint in bytes.
 const ENDPOINT_MAX: usize = 2_048;
 
-impl Register<'_> {
+impl RegisterBody<'_> {
     /// The first member that has more bytes than the hub stores, and its limit.
-    pub fn too_large(&self) -> Option<(&'static str, usize)> {
+    pub fn oversized_member(&self) -> Option<(&'static str, usize)> {
         let card = self.card.as_ref().filter(|card| card.raw().len() > CARD_MAX);
         let endpoint = self.endpoint.filter(|url| url.len() > ENDPOINT_MAX);
         let card = card.map(|_| ("agent_card", CARD_MAX));
@@ -72,28 +76,31 @@ impl Register<'_> {
 
 fn address<'b>(f: &Fields<'_, 'b>, default_host: &str) -> Result<Address<'b>, Malformed> {
     let text = f.required_text("agent_id")?;
-    let address = Address::read(text, default_host).map_err(|bad| f.fail("agent_id", bad))?;
+    let address = Address::read(text, default_host).map_err(|bad| f.malformed("agent_id", bad))?;
     match address.is_reserved_host() {
-        true => Err(f.fail("agent_id", "uses a reserved host; choose another, for example chorus")),
+        true => {
+            Err(f.malformed("agent_id", "uses a reserved host; choose another, for example chorus"))
+        }
         false => Ok(address),
     }
 }
 
-fn card<'b>(f: &Fields<'_, 'b>) -> Result<Option<Card<'b>>, Bad> {
-    f.get("agent_card").map(|card| Card::read(card, "/agent_card")).transpose()
+fn card<'b>(f: &Fields<'_, 'b>) -> Result<Option<AgentCard<'b>>, InvalidBody> {
+    f.get("agent_card").map(|card| AgentCard::read(card, "/agent_card")).transpose()
 }
 
-fn endpoint<'b>(f: &Fields<'_, 'b>, by: By) -> Result<Option<&'b str>, Malformed> {
+fn endpoint<'b>(f: &Fields<'_, 'b>, by: RegisteredBy) -> Result<Option<&'b str>, Malformed> {
     const NAME: &str = "endpoint";
     let text = f.text(NAME)?;
-    if by == By::Operator && text.is_none() {
-        return Err(
-            f.fail(NAME, "is required: an agent without a key can only be reached at an endpoint")
-        );
+    if by == RegisteredBy::Operator && text.is_none() {
+        return Err(f.malformed(
+            NAME,
+            "is required: an agent without a key can only be reached at an endpoint",
+        ));
     }
     match text.is_none_or(is_http_url) {
         true => Ok(text),
-        false => Err(f.fail(NAME, "must be a URL like https://agent.example/receive")),
+        false => Err(f.malformed(NAME, "must be a URL like https://agent.example/receive")),
     }
 }
 
@@ -107,10 +114,10 @@ fn is_http_url(text: &str) -> bool {
     schemed && text.chars().all(plain) && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
-fn format(f: &Fields<'_, '_>) -> Result<Option<Format>, Malformed> {
+fn format(f: &Fields<'_, '_>) -> Result<Option<EnvelopeFormat>, Malformed> {
     const NAME: &str = "envelope_format";
-    let wrong = || f.fail(NAME, "must be \"a2a-1.0\" or \"a2a-0.3\", or be left out");
-    f.text(NAME)?.map(|text| Format::read(text).ok_or_else(wrong)).transpose()
+    let wrong = || f.malformed(NAME, "must be \"a2a-1.0\" or \"a2a-0.3\", or be left out");
+    f.text(NAME)?.map(|text| EnvelopeFormat::read(text).ok_or_else(wrong)).transpose()
 }
 
 #[cfg(test)]
@@ -122,14 +129,14 @@ mod tests {
         ijson::read(text.as_bytes()).expect(text)
     }
 
-    fn refused(text: &str, by: By) -> Bad {
-        Register::read(&body(text), by, "chorus").expect_err(text)
+    fn refused(text: &str, by: RegisteredBy) -> InvalidBody {
+        RegisterBody::read(&body(text), by, "chorus").expect_err(text)
     }
 
     #[test]
     fn a_name_is_enough() {
         let json = body(r#"{"agent_id":"Alice"}"#);
-        let read = Register::read(&json, By::Itself, "chorus").expect("a name");
+        let read = RegisterBody::read(&json, RegisteredBy::Agent, "chorus").expect("a name");
         assert_eq!(read.address.canonical(), "alice@chorus");
         assert!(read.card.is_none() && read.endpoint.is_none() && read.format.is_none());
         assert!(!read.rotate_key);
@@ -141,16 +148,16 @@ mod tests {
             r#"{"agent_id":"alice@hub.example","endpoint":"http://[::1]:8080/x","envelope_format":"a2a-0.3","rotate_key":true,
             "agent_card":{"card_version":"0.3","user_culture":"en","supported_languages":["en"]},"api_key":"x"}"#,
         );
-        let read = Register::read(&json, By::Operator, "chorus").expect("all of it");
+        let read = RegisterBody::read(&json, RegisteredBy::Operator, "chorus").expect("all of it");
         assert_eq!(read.endpoint, Some("http://[::1]:8080/x"));
-        assert_eq!(read.format, Some(Format::A2a03));
+        assert_eq!(read.format, Some(EnvelopeFormat::A2a03));
         assert_eq!(read.card.expect("a card").culture(), "en");
         assert!(read.rotate_key);
     }
 
     #[test]
     fn the_operator_must_say_where_an_agent_is() {
-        assert_eq!(refused(r#"{"agent_id":"a"}"#, By::Operator).field(), "/endpoint");
+        assert_eq!(refused(r#"{"agent_id":"a"}"#, RegisteredBy::Operator).field(), "/endpoint");
     }
 
     #[test]
@@ -171,7 +178,7 @@ mod tests {
             " https://alice.example",
         ] {
             let text = format!(r#"{{"agent_id":"a","endpoint":"{url}"}}"#);
-            for by in [By::Itself, By::Operator] {
+            for by in [RegisteredBy::Agent, RegisteredBy::Operator] {
                 assert_eq!(refused(&text, by).field(), "/endpoint", "{url}");
             }
         }
@@ -181,8 +188,8 @@ mod tests {
     #[test]
     fn every_bad_field_is_named() {
         let text = r#"{"agent_id":"a b","agent_card":{"chorus_version":"0.2"},"endpoint":7,"envelope_format":"xml","rotate_key":"yes"}"#;
-        let bad = refused(text, By::Itself);
-        let fields: Vec<_> = bad.faults().iter().map(|fault| fault.field.as_str()).collect();
+        let bad = refused(text, RegisteredBy::Agent);
+        let fields: Vec<_> = bad.errors().iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(
             fields,
             [
@@ -199,13 +206,13 @@ mod tests {
             bad.hint().expect("a hint").contains("card_version"),
             "a hint of any fault is kept"
         );
-        assert_eq!(refused("{}", By::Itself).message(), "/agent_id: agent_id is required");
-        assert_eq!(refused("[]", By::Itself).example(), examples::REGISTRATION);
+        assert_eq!(refused("{}", RegisteredBy::Agent).message(), "/agent_id: agent_id is required");
+        assert_eq!(refused("[]", RegisteredBy::Agent).example(), examples::REGISTRATION);
     }
 
     #[test]
     fn nobody_settles_at_a_host_of_the_hub() {
-        let bad = refused(r#"{"agent_id":"alice@Registry"}"#, By::Itself);
+        let bad = refused(r#"{"agent_id":"alice@Registry"}"#, RegisteredBy::Agent);
         assert!(bad.message().contains("a reserved host"));
     }
 }

@@ -4,8 +4,8 @@
 //! sender unchanged.
 
 use super::codes::Code;
-use super::shape::text;
-use crate::kit::ijson::{self, Json, Kind};
+use super::shape::write_json_string;
+use crate::kit::ijson::{self, Json, JsonValue};
 
 /// The answer of a receiver without an error.
 pub const OK: &str = r#"{"status":"ok"}"#;
@@ -14,12 +14,12 @@ pub const OK: &str = r#"{"status":"ok"}"#;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     raw: &'a str,
-    said: Said,
+    status: ReplyStatus,
 }
 
 /// The part of an answer that the protocol defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ReplyStatus {
     /// It accepted the envelope.
     Ok,
     /// It could not use the envelope.
@@ -37,20 +37,20 @@ impl<'a> Reply<'a> {
     /// Reads an answer; `None` if it is not a JSON object.
     pub fn read(body: &'a [u8]) -> Option<Self> {
         let json = ijson::read(body).ok()?;
-        let Kind::Object(_) = json.kind() else { return None };
-        let member = |name| match json.get(name).map(Json::kind) {
-            Some(Kind::Text(text)) => text.as_ref(),
+        let JsonValue::Object(_) = json.value() else { return None };
+        let member = |name| match json.get(name).map(Json::value) {
+            Some(JsonValue::String(text)) => text.as_ref(),
             _ => "",
         };
         let said = match member("status") {
-            "ok" => Said::Ok,
-            "error" => Said::Error {
+            "ok" => ReplyStatus::Ok,
+            "error" => ReplyStatus::Error {
                 code: member("error_code").to_owned(),
                 detail: member("detail").to_owned(),
             },
-            _ => Said::Other,
+            _ => ReplyStatus::Other,
         };
-        Some(Self { raw: json.raw(), said })
+        Some(Self { raw: json.raw(), status: said })
     }
 
     /// The object as received.
@@ -59,18 +59,18 @@ impl<'a> Reply<'a> {
     }
 
     /// The part of it that the protocol defines.
-    pub fn said(&self) -> &Said {
-        &self.said
+    pub fn status(&self) -> &ReplyStatus {
+        &self.status
     }
 }
 
 /// Writes the answer of a receiver that cannot use the envelope.
-pub fn error(code: Code, detail: &str) -> Vec<u8> {
+pub fn write_error_reply(code: Code, detail: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(detail.len() + 80);
     out.extend_from_slice(br#"{"status":"error","error_code":"#);
-    text(&mut out, code.as_str());
+    write_json_string(&mut out, code.as_str());
     out.extend_from_slice(br#","detail":"#);
-    text(&mut out, detail);
+    write_json_string(&mut out, detail);
     out.push(b'}');
     out
 }
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn any_object_is_an_answer() {
-        let said = |body: &str| Reply::read(body.as_bytes()).map(|reply| reply.said);
-        assert_eq!(said(" {\"status\":\"ok\"}\n"), Some(Said::Ok));
-        assert_eq!(said("{}"), Some(Said::Other));
-        assert_eq!(said(r#"{"status":1}"#), Some(Said::Other));
-        let empty = Said::Error { code: String::new(), detail: String::new() };
+        let said = |body: &str| Reply::read(body.as_bytes()).map(|reply| reply.status);
+        assert_eq!(said(" {\"status\":\"ok\"}\n"), Some(ReplyStatus::Ok));
+        assert_eq!(said("{}"), Some(ReplyStatus::Other));
+        assert_eq!(said(r#"{"status":1}"#), Some(ReplyStatus::Other));
+        let empty = ReplyStatus::Error { code: String::new(), detail: String::new() };
         assert_eq!(said(r#"{"status":"error"}"#), Some(empty));
         for body in ["", "[]", "\"ok\"", "ok", "<html>", "null", "{\"a\":1"] {
             assert_eq!(said(body), None, "{body}");
@@ -97,16 +97,16 @@ mod tests {
         let body = b" { \"status\" : \"ok\", \"n\":1.0 }\n";
         let reply = Reply::read(body).expect("an answer");
         assert_eq!(reply.raw(), "{ \"status\" : \"ok\", \"n\":1.0 }");
-        assert_eq!(reply.said(), &Said::Ok);
+        assert_eq!(reply.status(), &ReplyStatus::Ok);
     }
 
     #[test]
     fn a_written_error_is_read_back() {
         let detail = "missing \"sender_culture\"\n";
-        let body = error(Code::InvalidEnvelope, detail);
-        let said = Reply::read(&body).expect("an answer").said;
+        let body = write_error_reply(Code::InvalidEnvelope, detail);
+        let said = Reply::read(&body).expect("an answer").status;
         let code = "INVALID_ENVELOPE".to_owned();
-        assert_eq!(said, Said::Error { code, detail: detail.to_owned() });
-        assert_eq!(Reply::read(OK.as_bytes()).expect("an answer").said, Said::Ok);
+        assert_eq!(said, ReplyStatus::Error { code, detail: detail.to_owned() });
+        assert_eq!(Reply::read(OK.as_bytes()).expect("an answer").status, ReplyStatus::Ok);
     }
 }

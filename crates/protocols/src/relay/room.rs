@@ -5,29 +5,29 @@ use std::time::Instant;
 
 use rialto_engine::secret::HubSecret;
 
-use super::attempt::Tries;
+use super::attempt::RunningAttempts;
 use super::loop_guard::LoopGuard;
 use super::settings::Settings;
-use super::trace::Traces;
+use super::trace::TraceIds;
 
 /// The relay's own state, shared by all its operations.
-pub struct Room {
+pub struct RelayState {
     pub settings: Settings,
-    pub traces: Traces,
+    pub trace_ids: TraceIds,
     pub loop_guard: LoopGuard,
-    pub tries: Tries,
-    pub tally: Tally,
+    pub running_attempts: RunningAttempts,
+    pub delivery_counts: DeliveryCounts,
     pub started: Instant,
 }
 
-impl Room {
+impl RelayState {
     pub fn new(settings: Settings, secret: &HubSecret) -> Self {
         Self {
             settings,
-            traces: Traces::new(secret.derive("rialto relay trace v1", "hub")),
+            trace_ids: TraceIds::new(secret.derive("rialto relay trace v1", "hub")),
             loop_guard: LoopGuard::default(),
-            tries: Tries::default(),
-            tally: Tally::default(),
+            running_attempts: RunningAttempts::default(),
+            delivery_counts: DeliveryCounts::default(),
             started: Instant::now(),
         }
     }
@@ -35,17 +35,17 @@ impl Room {
 
 /// Outcomes of messages since the hub was started.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct DeliveryCounts {
     delivered: AtomicU64,
     failed: AtomicU64,
     queued: AtomicU64,
 }
 
-impl Tally {
-    pub fn count(&self, outcome: &super::Outcome<'_>) {
-        use super::Outcome::{Delivered, Failed, Presented, Queued};
+impl DeliveryCounts {
+    pub fn count(&self, outcome: &super::DeliveryOutcome<'_>) {
+        use super::DeliveryOutcome::{Delivered, Failed, Queued, Streamed};
         let counter = match outcome {
-            Presented | Delivered { .. } => &self.delivered,
+            Streamed | Delivered { .. } => &self.delivered,
             Queued => &self.queued,
             Failed { .. } => &self.failed,
         };

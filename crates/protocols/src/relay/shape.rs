@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use rialto_core::time::Timestamp;
 
-use super::bad::Bad;
+use super::bad::InvalidBody;
 use super::codes::Code;
 use crate::kit::rfc3339;
 
@@ -15,12 +15,16 @@ use crate::kit::rfc3339;
 const AROUND: usize = 96;
 
 /// A successful request. `data` is JSON text.
-pub fn success(data: &str, at: Timestamp) -> Vec<u8> {
-    answered(at, data.len(), |out| out.extend_from_slice(data.as_bytes()))
+pub fn success_response(data: &str, at: Timestamp) -> Vec<u8> {
+    success_response_with(at, data.len(), |out| out.extend_from_slice(data.as_bytes()))
 }
 
 /// A successful request whose data is written by the caller, in about `size` bytes.
-pub fn answered(at: Timestamp, size: usize, data: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub fn success_response_with(
+    at: Timestamp,
+    size: usize,
+    data: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(AROUND + size);
     out.extend_from_slice(b"{\"success\":true,\"data\":");
     data(&mut out);
@@ -29,7 +33,7 @@ pub fn answered(at: Timestamp, size: usize, data: impl FnOnce(&mut Vec<u8>)) -> 
 }
 
 /// One page of a list; `next_cursor` leads to the next page, if there is one.
-pub fn page(data: &str, next_cursor: Option<&str>, at: Timestamp) -> Vec<u8> {
+pub fn page_response(data: &str, next_cursor: Option<&str>, at: Timestamp) -> Vec<u8> {
     let mut out = Vec::with_capacity(AROUND + data.len() + next_cursor.map_or(0, str::len));
     out.extend_from_slice(b"{\"success\":true,\"data\":");
     out.extend_from_slice(data.as_bytes());
@@ -79,11 +83,11 @@ impl Failure {
         let extra: usize = texts.into_iter().flatten().map(str::len).sum();
         let mut out = Vec::with_capacity(AROUND * 2 + self.message.len() + extra);
         out.extend_from_slice(b"{\"success\":false,\"error\":{\"code\":");
-        text(&mut out, self.code.as_str());
+        write_json_string(&mut out, self.code.as_str());
         out.extend_from_slice(b",\"message\":");
-        text(&mut out, &self.message);
+        write_json_string(&mut out, &self.message);
         out.extend_from_slice(b",\"retryable\":");
-        out.extend_from_slice(if self.code.retryable() { b"true" } else { b"false" });
+        out.extend_from_slice(if self.code.is_retryable() { b"true" } else { b"false" });
         if let Some(seconds) = self.retry_after_seconds {
             out.extend_from_slice(b",\"retry_after_seconds\":");
             out.extend_from_slice(seconds.to_string().as_bytes());
@@ -91,9 +95,9 @@ impl Failure {
         for (name, value) in [("field", self.field.as_deref()), ("hint", self.hint.as_deref())] {
             let Some(value) = value else { continue };
             out.push(b',');
-            text(&mut out, name);
+            write_json_string(&mut out, name);
             out.push(b':');
-            text(&mut out, value);
+            write_json_string(&mut out, value);
         }
         if let Some(example) = &self.example {
             out.extend_from_slice(b",\"example\":");
@@ -110,8 +114,8 @@ impl Failure {
 }
 
 /// An invalid body is refused with everything that helps to correct it.
-impl From<Bad> for Failure {
-    fn from(bad: Bad) -> Self {
+impl From<InvalidBody> for Failure {
+    fn from(bad: InvalidBody) -> Self {
         Self {
             field: Some(bad.field().into()),
             hint: bad.hint().map(|hint| Cow::Owned(hint.to_owned())),
@@ -122,18 +126,18 @@ impl From<Bad> for Failure {
 }
 
 /// Writes a JSON string.
-pub fn text(out: &mut Vec<u8>, text: &str) {
+pub fn write_json_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("memory can be written to, and text is JSON");
 }
 
 /// Ends an answer.
 fn metadata(out: &mut Vec<u8>, at: Timestamp, next_cursor: Option<&str>) {
     out.extend_from_slice(b",\"metadata\":{\"timestamp\":\"");
-    out.extend_from_slice(&rfc3339::millis_bytes(at));
+    out.extend_from_slice(&rfc3339::format_millis_bytes(at));
     out.push(b'"');
     if let Some(cursor) = next_cursor {
         out.extend_from_slice(b",\"next_cursor\":");
-        text(out, cursor);
+        write_json_string(out, cursor);
     }
     out.extend_from_slice(b"}}");
 }
@@ -154,20 +158,20 @@ mod tests {
     #[test]
     fn a_success_has_data_and_a_time() {
         assert_eq!(
-            shown(success("{}", AT)),
+            shown(success_response("{}", AT)),
             r#"{"success":true,"data":{},"metadata":{"timestamp":"2026-03-20T10:00:00.000Z"}}"#
         );
         assert_eq!(
-            shown(page("[1]", Some("a\"b"), AT)),
+            shown(page_response("[1]", Some("a\"b"), AT)),
             r#"{"success":true,"data":[1],"metadata":{"timestamp":"2026-03-20T10:00:00.000Z","next_cursor":"a\"b"}}"#
         );
-        assert_eq!(page("[]", None, AT), success("[]", AT));
+        assert_eq!(page_response("[]", None, AT), success_response("[]", AT));
     }
 
     #[test]
     fn the_buffer_of_an_answer_is_large_enough_from_the_start() {
         let data = "x".repeat(70);
-        assert_eq!(success(&data, AT).capacity(), AROUND + 70);
+        assert_eq!(success_response(&data, AT).capacity(), AROUND + 70);
     }
 
     #[test]
@@ -194,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_with_field_and_example() {
-        let bad = Bad::from(ijson::read(b"{").expect_err("cut"));
+        let bad = InvalidBody::from(ijson::read(b"{").expect_err("cut"));
         let failure = Failure::from(bad.with_hint("close it"));
         assert_eq!((failure.status, failure.code), (400, Code::Validation));
         assert_eq!(failure.message, "body is not valid JSON: unexpected end at byte 1");

@@ -5,24 +5,27 @@ use std::sync::Arc;
 use rialto_core::command::JobRef;
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::{Cause, Job, Requester};
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::envelope::Envelope;
 use super::event::Annotations;
-use super::skill::MESSAGE;
-use super::wish::Wish;
+use super::skill::MESSAGE_SKILL;
+use super::wish::WorkTerms;
 use super::{ID, VERSION, receive, record, spoken, wording};
-use crate::adapter::Floor;
-use crate::adapter::fidelity::{Field, Finding, Layout, Part, Shown, Side, Sides, Wanted, fields};
+use crate::adapter::HubContext;
+use crate::adapter::fidelity::{
+    Field, FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+    read_fields,
+};
 use crate::kit::ijson::{self, Json};
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// An envelope that requests work.
-const ASKED: Layout = &[
-    ("/chorus_version", Part::Form),
+const ASKED: FieldParts = &[
+    ("/chorus_version", Part::Framing),
     ("/sender_id", Part::Requester),
     ("/original_text", Part::Input),
     ("/input", Part::Input),
@@ -35,11 +38,11 @@ const ASKED: Layout = &[
 ];
 
 /// The members around an envelope that is sent.
-const AROUND: Layout = &[("/receiver_id", Part::Worker), ("/stream", Part::Form)];
+const AROUND: FieldParts = &[("/receiver_id", Part::Worker), ("/stream", Part::Framing)];
 
 /// An envelope with work and its annotations: its conversation is the job (B10).
-const GIVEN: Layout = &[
-    ("/envelope/chorus_version", Part::Form),
+const GIVEN: FieldParts = &[
+    ("/envelope/chorus_version", Part::Framing),
     ("/envelope/sender_id", Part::Requester),
     ("/envelope/original_text", Part::Input),
     ("/envelope/sender_culture", Part::Culture),
@@ -48,29 +51,29 @@ const GIVEN: Layout = &[
     ("/job/id", Part::Id),
     ("/job/skill", Part::Skill),
     ("/job/price", Part::Budget),
-    ("/bridge", Part::Form),
+    ("/bridge", Part::Framing),
 ];
 
 /// An envelope with the result of work, as its worker wrote it.
-const MADE: Layout = &[
-    ("/chorus_version", Part::Form),
+const MADE: FieldParts = &[
+    ("/chorus_version", Part::Framing),
     ("/sender_id", Part::Worker),
     ("/original_text", Part::Output),
     ("/conversation_id", Part::Id),
 ];
 
 /// The envelope with a result, as the requester gets it, and its annotations.
-const TOLD: Layout = &[
-    ("/envelope/chorus_version", Part::Form),
+const TOLD: FieldParts = &[
+    ("/envelope/chorus_version", Part::Framing),
     ("/envelope/sender_id", Part::Worker),
     ("/envelope/original_text", Part::Output),
     ("/envelope/sender_culture", Part::Culture),
     ("/envelope/conversation_id", Part::Conversation),
     ("/envelope/turn_number", Part::Turn),
     ("/job/id", Part::Id),
-    ("/job/skill", Part::Form),
+    ("/job/skill", Part::Framing),
     ("/job/price", Part::Paid),
-    ("/bridge", Part::Form),
+    ("/bridge", Part::Framing),
 ];
 
 /// How many finished jobs are searched for a conversation.
@@ -81,82 +84,96 @@ const BY_HUB: &str = "(named by the hub)";
 const ENVELOPE: &str = "/envelope";
 
 /// This protocol's field map.
-pub struct RelaySides;
+pub struct RelayFieldMap;
 
-impl Sides for RelaySides {
-    fn asked(&self, shown: Shown<'_>) -> Side {
+impl FieldMap for RelayFieldMap {
+    fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
         asked(&shown.job.meta)
     }
 
-    fn given(&self, shown: Shown<'_>) -> Option<Side> {
+    fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let news = News::Assigned { job: job.id, epoch: job.epoch };
+        let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
         let given = worded(shown, job.worker()?, news)?;
-        let side = Side::of_json(ID, given, GIVEN);
-        Some(if job.origin == ID { side } else { side.opened("/meta") })
+        let side = MessageView::from_json(ID, given, GIVEN);
+        Some(if job.origin == ID { side } else { side.expand_field("/meta") })
     }
 
-    fn made(&self, shown: Shown<'_>) -> Option<Side> {
-        let Shown { floor, job, .. } = shown;
-        let report = job.report.as_ref()?;
+    fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
+        let TracedJob { floor, job, .. } = shown;
+        let report = job.result.as_ref()?;
         let said = match (&report.output, report.cause) {
-            (Some(output), None) => spoken::text_of(output),
+            (Some(output), None) => spoken::json_as_text(output),
             (_, Some(Cause::TimedOut | Cause::WorkerLeft | Cause::Cancelled) | None) => {
                 return None;
             }
-            (_, Some(_)) => wording::error(report.text.as_deref().unwrap_or_default()),
+            (_, Some(_)) => wording::error_text(report.text.as_deref().unwrap_or_default()),
         };
         let sender =
-            floor.engine.look(|world| record::address_of(world, job.worker()).into_owned());
-        let envelope = Object::new()
+            floor.engine.with_world(|world| record::address_of(world, job.worker()).into_owned());
+        let envelope = ObjectWriter::new()
             .text("chorus_version", VERSION)
             .text("sender_id", &sender)
             .text("original_text", &said)
-            .id("conversation_id", job.uuid);
-        Some(spoken(Side::of_json(ID, envelope.finish(), MADE), report.ok))
+            .uuid("conversation_id", job.uuid);
+        Some(spoken(MessageView::from_json(ID, envelope.finish(), MADE), report.ok))
     }
 
-    fn told(&self, shown: Shown<'_>) -> Option<Side> {
+    fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
         let Requester::Agent(reader) = job.requester else { return None };
-        let ok = job.report.as_ref().is_some_and(|report| report.ok);
-        let told = worded(shown, reader, News::Ended { job: job.id })?;
-        Some(spoken(Side::of_json(ID, told, TOLD), ok))
+        let ok = job.result.as_ref().is_some_and(|report| report.ok);
+        let told = worded(shown, reader, NoticeKind::Ended { job: job.id })?;
+        Some(spoken(MessageView::from_json(ID, told, TOLD), ok))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
         asked(&job.meta).extras()
     }
 
-    fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a> {
+    fn find_job<'a>(
+        &'a self,
+        floor: &'a HubContext,
+        by: AgentId,
+        id: &'a str,
+    ) -> FindJobFuture<'a> {
         Box::pin(async move {
             let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
             let named = floor.engine.find_job(&wanted).await?;
             let is_it = |job: &&Arc<Job>| {
                 job.origin == ID && asked(&job.meta).text(Part::Conversation).as_deref() == Some(id)
             };
-            let live =
-                || floor.engine.look(|world| world.asked_by(by).filter(is_it).last().cloned());
+            let live = || {
+                floor
+                    .engine
+                    .with_world(|world| world.jobs_requested_by(by).filter(is_it).last().cloned())
+            };
             if let Some(job) = named.or_else(live) {
                 return Ok(Some(job));
             }
             // Ended conversations are found by the jobs of the agent that started them, newest
             // first.
-            let last = floor.engine.look(|world| world.desk(by)?.last_asked);
-            let ended =
-                floor.engine.jobs_of(rialto_engine::run::Side::Asked, last, ENDED_MAX).await?;
+            let last = floor.engine.with_world(|world| world.agent_state(by)?.last_requested);
+            let ended = floor
+                .engine
+                .jobs_of(rialto_engine::run::JobRole::Requester, last, ENDED_MAX)
+                .await?;
             Ok(ended.rows.iter().find(is_it).cloned())
         })
     }
 
-    fn read(&self, bytes: &[u8], _: Timestamp) -> Result<(Side, Wanted), String> {
+    fn read_request(
+        &self,
+        bytes: &[u8],
+        _: Timestamp,
+    ) -> Result<(MessageView, NeutralRequest), String> {
         let json = ijson::read(bytes).map_err(|bad| bad.to_string())?;
         let inner = json.get("envelope").unwrap_or(&json);
-        let envelope = Envelope::read(inner, ENVELOPE).map_err(|bad| bad.bad.message())?;
-        let wish = Wish::read(inner).map_err(|bad| bad.message())?;
+        let envelope = Envelope::read(inner, ENVELOPE).map_err(|bad| bad.body.message())?;
+        let wish = WorkTerms::read(inner).map_err(|bad| bad.message())?;
         let side = sent(&json);
-        let wanted = Wanted {
-            skill: wish.skill.unwrap_or(MESSAGE).to_owned(),
+        let wanted = NeutralRequest {
+            skill: wish.skill.unwrap_or(MESSAGE_SKILL).to_owned(),
             input: wish.input(&envelope, None),
             budget: wish.budget,
             deadline: None,
@@ -165,44 +182,45 @@ impl Sides for RelaySides {
         Ok((side, wanted))
     }
 
-    fn compose(&self, wanted: &Wanted, _: Timestamp) -> Side {
+    fn write_request(&self, wanted: &NeutralRequest, _: Timestamp) -> MessageView {
         let price = wanted.budget.unwrap_or_default();
-        let job = Object::new()
-            .id("id", Uuid::nil())
+        let job = ObjectWriter::new()
+            .uuid("id", Uuid::nil())
             .text("skill", &wanted.skill)
-            .amount("price", price)
+            .credits("price", price)
             .finish();
-        let envelope = Object::new()
+        let envelope = ObjectWriter::new()
             .text("chorus_version", VERSION)
             .text("sender_id", BY_HUB)
-            .text("original_text", &spoken::text_of(&wanted.input))
-            .text("sender_culture", wording::CULTURE)
-            .id("conversation_id", Uuid::nil())
-            .whole("turn_number", 1)
+            .text("original_text", &spoken::json_as_text(&wanted.input))
+            .text("sender_culture", wording::DEFAULT_CULTURE)
+            .uuid("conversation_id", Uuid::nil())
+            .integer("turn_number", 1)
             .finish();
         let annotations = Annotations { job: Some(job), bridge: None, meta: wanted.extras.clone() };
-        Side::of_json(ID, annotated(&envelope, &annotations), GIVEN).opened("/meta")
+        MessageView::from_json(ID, annotated(&envelope, &annotations), GIVEN).expand_field("/meta")
     }
 }
 
 /// What a reader is sent about a job. The text is the same at any time.
-fn worded(shown: Shown<'_>, reader: AgentId, news: News) -> Option<String> {
-    let Shown { floor, job, .. } = shown;
+fn worded(shown: TracedJob<'_>, reader: AgentId, news: NoticeKind) -> Option<String> {
+    let TracedJob { floor, job, .. } = shown;
     let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
     let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
-    let worded = |world: &World| wording::of(world, &notice, job);
-    let worded = floor.engine.look(worded)?;
+    let worded = |world: &World| wording::job_envelope(world, &notice, job);
+    let worded = floor.engine.with_world(worded)?;
     Some(annotated(&worded.envelope, &worded.annotations))
 }
 
 /// An envelope and its annotations, as an endpoint gets them.
 fn annotated(envelope: &str, annotations: &Annotations) -> String {
-    String::from_utf8(receive::write_annotated(envelope, None, "", annotations)).unwrap_or_default()
+    String::from_utf8(receive::write_annotated_receive_body(envelope, None, "", annotations))
+        .unwrap_or_default()
 }
 
 /// An envelope that requests work. If it has an input, its text is only for people.
-fn asked(envelope: &str) -> Side {
-    let mut side = Side::of_json(ID, envelope.to_owned(), ASKED);
+fn asked(envelope: &str) -> MessageView {
+    let mut side = MessageView::from_json(ID, envelope.to_owned(), ASKED);
     if side.fields.iter().any(|field| field.name == "/input") {
         let text = side.fields.iter_mut().find(|field| field.name == "/original_text");
         text.into_iter().for_each(|field| field.part = Part::Extra);
@@ -211,17 +229,18 @@ fn asked(envelope: &str) -> Side {
 }
 
 /// The same as sent, or the envelope alone.
-fn sent(json: &Json<'_>) -> Side {
+fn sent(json: &Json<'_>) -> MessageView {
     let Some(envelope) = json.get("envelope") else { return asked(json.raw()) };
     let inside = asked(envelope.raw()).fields.into_iter();
     let inside = inside.map(|field| Field { name: format!("{ENVELOPE}{}", field.name), ..field });
-    let around = fields(json.raw(), "", AROUND).into_iter().filter(|field| field.name != ENVELOPE);
+    let around =
+        read_fields(json.raw(), "", AROUND).into_iter().filter(|field| field.name != ENVELOPE);
     let fields = around.chain(inside).collect();
-    Side { protocol: ID, payload: json.raw().to_owned(), fields }
+    MessageView { protocol: ID, payload: json.raw().to_owned(), fields }
 }
 
 /// Treats the text of a final message as output on success, and as a reason on failure.
-fn spoken(mut side: Side, ok: bool) -> Side {
+fn spoken(mut side: MessageView, ok: bool) -> MessageView {
     let text = side.fields.iter_mut().filter(|field| field.part == Part::Output && !ok);
     text.for_each(|field| field.part = Part::Reason);
     side

@@ -1,16 +1,16 @@
 //! Input and output of work as text, which is all an envelope can carry (B19).
 
-use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::ijson::{self, Json, JsonValue};
 
 /// Input or output as text: `{"text":…}` and a string become that text, anything else its JSON.
-pub fn text_of(json: &str) -> String {
+pub fn json_as_text(json: &str) -> String {
     let read = ijson::read(json.as_bytes());
-    let said = match read.as_ref().map(Json::kind) {
-        Ok(Kind::Object(members)) => match &members[..] {
-            [(name, value)] if name == "text" => text(value),
+    let said = match read.as_ref().map(Json::value) {
+        Ok(JsonValue::Object(members)) => match &members[..] {
+            [(name, value)] if name == "text" => as_string(value),
             _ => None,
         },
-        Ok(Kind::Text(said)) => Some(said.as_ref()),
+        Ok(JsonValue::String(said)) => Some(said.as_ref()),
         _ => None,
     };
     // An envelope's text must not be empty, so an empty text becomes its JSON.
@@ -18,9 +18,9 @@ pub fn text_of(json: &str) -> String {
 }
 
 /// The text of a JSON string.
-pub(super) fn text<'j>(json: &'j Json<'_>) -> Option<&'j str> {
-    match json.kind() {
-        Kind::Text(text) => Some(text),
+pub(super) fn as_string<'j>(json: &'j Json<'_>) -> Option<&'j str> {
+    match json.value() {
+        JsonValue::String(text) => Some(text),
         _ => None,
     }
 }
@@ -42,7 +42,7 @@ mod tests {
             ("null", "null"),
             ("[1.0]", "[1.0]"),
         ] {
-            assert_eq!(text_of(json), said, "{json}");
+            assert_eq!(json_as_text(json), said, "{json}");
         }
     }
 }

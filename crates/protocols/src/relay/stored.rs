@@ -5,7 +5,7 @@
 
 use rialto_core::time::Millis;
 
-use super::event::Marks;
+use super::event::MessageFlags;
 
 const BY_OPERATOR: &str = r#""operator","#;
 const UNVERIFIED: &str = r#""unverified","#;
@@ -14,8 +14,8 @@ const UNVERIFIED: &str = r#""unverified","#;
 const LOOP_GUARD: &str = r#""loop_guard","#;
 
 /// The text to store.
-pub fn write(envelope: &str, marks: Marks) -> String {
-    if marks == Marks::default() {
+pub fn write_stored_message(envelope: &str, marks: MessageFlags) -> String {
+    if marks == MessageFlags::default() {
         return envelope.to_owned();
     }
     let mut text = String::with_capacity(envelope.len() + 48);
@@ -31,8 +31,8 @@ pub fn write(envelope: &str, marks: Marks) -> String {
 }
 
 /// The envelope and its flags.
-pub fn read(text: &str) -> (&str, Marks) {
-    let mut marks = Marks::default();
+pub fn read_stored_message(text: &str) -> (&str, MessageFlags) {
+    let mut marks = MessageFlags::default();
     let Some(mut rest) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
         return (text, marks);
     };
@@ -60,18 +60,21 @@ mod tests {
         for bits in 0..8 {
             let [by_operator, unverified, held] = [1, 2, 4].map(|bit| bits & bit != 0);
             let loop_guard = held.then_some(Millis(1_500));
-            let marks = Marks { by_operator, unverified, loop_guard };
-            let kept = write(envelope, marks);
+            let marks = MessageFlags { by_operator, unverified, loop_guard };
+            let kept = write_stored_message(envelope, marks);
             assert!(crate::kit::ijson::read(kept.as_bytes()).is_ok(), "{kept}");
-            assert_eq!(read(&kept), (envelope, marks));
+            assert_eq!(read_stored_message(&kept), (envelope, marks));
         }
-        assert_eq!(write(envelope, Marks::default()), envelope);
+        assert_eq!(write_stored_message(envelope, MessageFlags::default()), envelope);
     }
 
     #[test]
     fn a_mark_of_an_older_version_holds_nothing_back() {
         let envelope = r#"{"original_text":"a,b","turn_number":7}"#;
-        let marks = Marks { loop_guard: Some(Millis(0)), ..Marks::default() };
-        assert_eq!(read(&format!(r#"["loop_guard",{envelope}]"#)), (envelope, marks));
+        let marks = MessageFlags { loop_guard: Some(Millis(0)), ..MessageFlags::default() };
+        assert_eq!(
+            read_stored_message(&format!(r#"["loop_guard",{envelope}]"#)),
+            (envelope, marks)
+        );
     }
 }

@@ -3,14 +3,14 @@
 //! The hub parses the receiver's events and writes its own frames (R81), so nothing a receiver
 //! writes can pass as the hub's.
 
-use super::delivery::Delivery;
-use super::shape::text;
-use crate::kit::ijson::{self, Json, Kind};
+use super::delivery::DeliveryReport;
+use super::shape::write_json_string;
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::sse::{self, Event};
 
 /// One event of a receiver's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum ReplyEvent {
     /// A piece of the reply's text.
     Chunk {
         /// The piece.
@@ -32,24 +32,25 @@ pub enum Word {
     },
 }
 
-impl Word {
+impl ReplyEvent {
     /// Reads an event of a receiver's stream; `None` for events the protocol does not define. Data
     /// in another form is taken as the text itself.
     pub fn read(event: &Event) -> Option<Self> {
         let json = ijson::read(event.data.as_bytes()).ok();
         let member = |name: &str| json.as_ref().and_then(|json| json.get(name));
-        let words = |name: &str| match member(name).map(Json::kind) {
-            Some(Kind::Text(text)) => Some(text.as_ref().to_owned()),
+        let words = |name: &str| match member(name).map(Json::value) {
+            Some(JsonValue::String(text)) => Some(text.as_ref().to_owned()),
             _ => None,
         };
-        let is_object = json.as_ref().is_some_and(|json| matches!(json.kind(), Kind::Object(_)));
+        let is_object =
+            json.as_ref().is_some_and(|json| matches!(json.value(), JsonValue::Object(_)));
         let otherwise = || if is_object { String::new() } else { event.data.clone() };
         match event.event.as_str() {
             "chunk" => Some(Self::Chunk { text: words("text").unwrap_or_else(otherwise) }),
             "done" => Some(Self::Done {
                 full_text: words("full_text").unwrap_or_else(otherwise),
                 envelope: member("envelope")
-                    .filter(|json| matches!(json.kind(), Kind::Object(_)))
+                    .filter(|json| matches!(json.value(), JsonValue::Object(_)))
                     .map(|json| json.raw().to_owned()),
             }),
             "error" => Some(Self::Error {
@@ -64,52 +65,52 @@ impl Word {
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Chunk { text: piece } => {
-                sse::open(out, None, "chunk");
+                sse::begin_frame(out, None, "chunk");
                 out.extend_from_slice(b"{\"text\":");
-                text(out, piece);
+                write_json_string(out, piece);
             }
             Self::Done { full_text, envelope } => {
-                sse::open(out, None, "done");
+                sse::begin_frame(out, None, "done");
                 out.extend_from_slice(b"{\"full_text\":");
-                text(out, full_text);
+                write_json_string(out, full_text);
                 out.extend_from_slice(b",\"envelope\":");
                 let start = out.len();
                 out.extend_from_slice(envelope.as_deref().unwrap_or("null").as_bytes());
-                sse::keep_on_one_line(&mut out[start..]);
+                sse::replace_newlines(&mut out[start..]);
             }
             Self::Error { code, message } => {
-                sse::open(out, None, "error");
+                sse::begin_frame(out, None, "error");
                 out.extend_from_slice(b"{\"code\":");
-                text(out, code);
+                write_json_string(out, code);
                 out.extend_from_slice(b",\"message\":");
-                text(out, message);
+                write_json_string(out, message);
             }
         }
         out.push(b'}');
-        sse::close(out);
+        sse::end_frame(out);
     }
 }
 
 /// Appends the last event of a stream: the delivery report.
-pub fn delivery(out: &mut Vec<u8>, delivery: &Delivery<'_>) {
-    sse::open(out, None, "delivery");
+pub fn write_delivery_event(out: &mut Vec<u8>, delivery: &DeliveryReport<'_>) {
+    sse::begin_frame(out, None, "delivery");
     let start = out.len();
     delivery.write(out);
-    sse::keep_on_one_line(&mut out[start..]);
-    sse::close(out);
+    sse::replace_newlines(&mut out[start..]);
+    sse::end_frame(out);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::delivery::Outcome;
+    use crate::relay::delivery::DeliveryOutcome;
     use proptest::prelude::*;
 
-    fn heard(name: &str, data: &str) -> Option<Word> {
-        Word::read(&Event { id: None, event: name.to_owned(), data: data.to_owned() })
+    fn heard(name: &str, data: &str) -> Option<ReplyEvent> {
+        ReplyEvent::read(&Event { id: None, event: name.to_owned(), data: data.to_owned() })
     }
 
-    fn written(word: &Word) -> String {
+    fn written(word: &ReplyEvent) -> String {
         let mut out = Vec::new();
         word.write(&mut out);
         String::from_utf8(out).expect("text")
@@ -117,18 +118,22 @@ mod tests {
 
     #[test]
     fn words_are_written_as_the_book_has_them() {
-        let chunk = Word::Chunk { text: "a\nb".to_owned() };
+        let chunk = ReplyEvent::Chunk { text: "a\nb".to_owned() };
         assert_eq!(written(&chunk), "event: chunk\ndata: {\"text\":\"a\\nb\"}\n\n");
-        let done = Word::Done { full_text: "ab".to_owned(), envelope: Some("{\n}".to_owned()) };
+        let done =
+            ReplyEvent::Done { full_text: "ab".to_owned(), envelope: Some("{\n}".to_owned()) };
         let wanted = "event: done\ndata: {\"full_text\":\"ab\",\"envelope\":{ }}\n\n";
         assert_eq!(written(&done), wanted);
-        let done = Word::Done { full_text: String::new(), envelope: None };
+        let done = ReplyEvent::Done { full_text: String::new(), envelope: None };
         assert!(written(&done).contains(r#""envelope":null}"#));
-        let error = Word::Error { code: "X".to_owned(), message: "no".to_owned() };
+        let error = ReplyEvent::Error { code: "X".to_owned(), message: "no".to_owned() };
         assert_eq!(written(&error), "event: error\ndata: {\"code\":\"X\",\"message\":\"no\"}\n\n");
         let mut out = Vec::new();
-        let outcome = Outcome::Delivered { reply: "{\r\n}" };
-        delivery(&mut out, &Delivery { outcome, trace_id: "t", loop_guard: false });
+        let outcome = DeliveryOutcome::Delivered { reply: "{\r\n}" };
+        write_delivery_event(
+            &mut out,
+            &DeliveryReport { outcome, trace_id: "t", loop_guard: false },
+        );
         let wanted = "event: delivery\ndata: {\"delivery\":\"delivered\",\
                       \"receiver_response\":{  },\"trace_id\":\"t\"}\n\n";
         assert_eq!(String::from_utf8(out).expect("text"), wanted);
@@ -136,14 +141,14 @@ mod tests {
 
     #[test]
     fn receivers_that_stream_plain_text_are_understood() {
-        assert_eq!(heard("chunk", "hello"), Some(Word::Chunk { text: "hello".to_owned() }));
-        assert_eq!(heard("chunk", "[1]"), Some(Word::Chunk { text: "[1]".to_owned() }));
-        assert_eq!(heard("chunk", "{}"), Some(Word::Chunk { text: String::new() }));
-        let done = Word::Done { full_text: "bye".to_owned(), envelope: None };
+        assert_eq!(heard("chunk", "hello"), Some(ReplyEvent::Chunk { text: "hello".to_owned() }));
+        assert_eq!(heard("chunk", "[1]"), Some(ReplyEvent::Chunk { text: "[1]".to_owned() }));
+        assert_eq!(heard("chunk", "{}"), Some(ReplyEvent::Chunk { text: String::new() }));
+        let done = ReplyEvent::Done { full_text: "bye".to_owned(), envelope: None };
         assert_eq!(heard("done", "bye"), Some(done));
-        let error = Word::Error { code: String::new(), message: "broken".to_owned() };
+        let error = ReplyEvent::Error { code: String::new(), message: "broken".to_owned() };
         assert_eq!(heard("error", "broken"), Some(error));
-        let odd = Word::Done { full_text: "x".to_owned(), envelope: None };
+        let odd = ReplyEvent::Done { full_text: "x".to_owned(), envelope: None };
         assert_eq!(heard("done", r#"{"full_text":"x","envelope":"no"}"#), Some(odd));
     }
 
@@ -159,15 +164,15 @@ mod tests {
         fn what_is_said_again_is_what_was_said(a in any::<String>(), b in any::<String>(), which in 0..3) {
             let envelope = Some(format!("{{\"x\":{}}}", serde_json::to_string(&b).expect("text")));
             let word = match which {
-                0 => Word::Chunk { text: a },
-                1 => Word::Done { full_text: a, envelope },
-                _ => Word::Error { code: a, message: b },
+                0 => ReplyEvent::Chunk { text: a },
+                1 => ReplyEvent::Done { full_text: a, envelope },
+                _ => ReplyEvent::Error { code: a, message: b },
             };
             let mut events = Vec::new();
             let stream = written(&word);
             sse::Parser::new(100_000).push(stream.as_bytes(), &mut events).expect("short");
             prop_assert_eq!(events.len(), 1);
-            prop_assert_eq!(Word::read(&events[0]), Some(word));
+            prop_assert_eq!(ReplyEvent::read(&events[0]), Some(word));
         }
     }
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::address::Address;
 use super::codes::Code;
-use super::delivery::{Delivery, Outcome};
-use super::discovery::{Paths, Server};
-use super::register::{By, Register};
-use super::reply::{Reply, Said};
-use super::send::Send;
+use super::delivery::{DeliveryOutcome, DeliveryReport};
+use super::discovery::{Paths, ServerDocument};
+use super::register::{RegisterBody, RegisteredBy};
+use super::reply::{Reply, ReplyStatus};
+use super::send::SendRequest;
 use super::{examples, receive, shape};
 use crate::kit::ijson::{self, Json};
 
@@ -30,13 +30,15 @@ fn the_specs_registrations_are_read() {
         (include_str!("fixtures/skill-register.json"), "your-agent-name@chorus"),
     ] {
         let json = read(text);
-        let register = Register::read(&json, By::Itself, "chorus").expect("a registration");
+        let register =
+            RegisterBody::read(&json, RegisteredBy::Agent, "chorus").expect("a registration");
         assert_eq!(register.address.canonical(), name);
         let card = register.card.expect("a card");
         assert_eq!((card.culture(), card.languages()), ("en", ["en"].as_slice()));
     }
     let json = read(include_str!("fixtures/register-operator.json"));
-    let register = Register::read(&json, By::Operator, "chorus").expect("a registration");
+    let register =
+        RegisterBody::read(&json, RegisteredBy::Operator, "chorus").expect("a registration");
     assert_eq!(register.endpoint, Some("https://alice.example/receive"));
     assert_eq!(register.card.expect("a card").languages(), ["zh-CN", "en"]);
 }
@@ -53,7 +55,7 @@ fn the_specs_messages_are_read() {
         (include_str!("fixtures/send-context.json"), "bob@chorus.example", "下午一起喝杯咖啡?"),
     ] {
         let json = read(text);
-        let send = Send::read(&json, "chorus").expect("a message");
+        let send = SendRequest::read(&json, "chorus").expect("a message");
         assert_eq!((send.receiver.canonical(), send.envelope.original_text), (receiver, said));
         assert!(text.contains(send.envelope.raw()), "not a byte of it is changed");
         let context = send.envelope.cultural_context.map(|context| context.chars().count());
@@ -64,7 +66,7 @@ fn the_specs_messages_are_read() {
 #[test]
 fn the_specs_envelope_is_received() {
     let json = read(include_str!("fixtures/receive.json"));
-    let envelope = receive::read(&json).expect("an envelope");
+    let envelope = receive::read_receive_body(&json).expect("an envelope");
     assert_eq!(envelope.sender.canonical(), "alice@chorus.example");
     assert_eq!(envelope.sender_culture, "zh-CN");
 }
@@ -72,19 +74,19 @@ fn the_specs_envelope_is_received() {
 #[test]
 fn the_specs_replies_are_understood() {
     let ok = Reply::read(include_bytes!("fixtures/reply-ok.json")).expect("a reply");
-    assert_eq!((ok.raw(), ok.said()), (r#"{ "status": "ok" }"#, &Said::Ok));
+    assert_eq!((ok.raw(), ok.status()), (r#"{ "status": "ok" }"#, &ReplyStatus::Ok));
     let error = Reply::read(include_bytes!("fixtures/reply-error.json")).expect("a reply");
-    let said = Said::Error {
+    let said = ReplyStatus::Error {
         code: "INVALID_ENVELOPE".to_owned(),
         detail: "missing sender_culture".to_owned(),
     };
-    assert_eq!(error.said(), &said);
+    assert_eq!(error.status(), &said);
 }
 
 #[test]
 fn answers_have_the_specs_form() {
     let success = value(include_bytes!("fixtures/success.json"));
-    assert_eq!(value(&shape::success("{}", AT)), success);
+    assert_eq!(value(&shape::success_response("{}", AT)), success);
     let mut failure = value(include_bytes!("fixtures/failure.json"));
     failure["error"]["retryable"] = json!(false);
     let ours = shape::Failure::new(Code::Validation, "sender_id is required");
@@ -97,15 +99,16 @@ fn deliveries_have_the_specs_form() {
     for (text, outcome) in [
         (
             include_str!("fixtures/delivered.json"),
-            Outcome::Delivered { reply: r#"{ "status": "ok" }"# },
+            DeliveryOutcome::Delivered { reply: r#"{ "status": "ok" }"# },
         ),
         (
             include_str!("fixtures/failed.json"),
-            Outcome::Failed { code: Code::AgentUnreachable, detail },
+            DeliveryOutcome::Failed { code: Code::AgentUnreachable, detail },
         ),
     ] {
-        let delivery = Delivery { outcome, trace_id: "t", loop_guard: false };
-        let body = shape::answered(AT, delivery.size(), |out| delivery.write(out));
+        let delivery = DeliveryReport { outcome, trace_id: "t", loop_guard: false };
+        let body =
+            shape::success_response_with(AT, delivery.size_hint(), |out| delivery.write(out));
         let mut wanted = value(text.as_bytes());
         wanted["data"]["trace_id"] = json!("t");
         wanted["metadata"]["timestamp"] = json!("2026-03-20T10:00:00.000Z");
@@ -115,7 +118,7 @@ fn deliveries_have_the_specs_form() {
 
 #[test]
 fn the_specs_discovery_document_is_read() {
-    let server = Server::read(&read(include_str!("fixtures/discovery.json")));
+    let server = ServerDocument::read(&read(include_str!("fixtures/discovery.json")));
     assert_eq!(server.server_name.as_deref(), Some("Example Chorus Hub"));
     assert_eq!(server.chorus_version.as_deref(), Some("0.4"));
     assert_eq!(server.paths, Paths::default());
@@ -124,9 +127,9 @@ fn the_specs_discovery_document_is_read() {
 #[test]
 fn the_examples_we_show_are_right() {
     let json = read(examples::REGISTRATION);
-    assert!(Register::read(&json, By::Itself, "chorus").is_ok());
-    assert!(Send::read(&read(examples::MESSAGE), "chorus").is_ok());
-    assert!(receive::read(&read(examples::ENVELOPE)).is_ok());
+    assert!(RegisterBody::read(&json, RegisteredBy::Agent, "chorus").is_ok());
+    assert!(SendRequest::read(&read(examples::MESSAGE), "chorus").is_ok());
+    assert!(receive::read_receive_body(&read(examples::ENVELOPE)).is_ok());
     for field in [
         "/agent_id",
         "/agent_card",
@@ -163,7 +166,7 @@ fn the_examples_we_show_are_right() {
         "Idempotency-Key",
         "Last-Event-ID",
     ] {
-        read(examples::of(field));
+        read(examples::example_for(field));
     }
 }
 
@@ -175,7 +178,7 @@ fn an_example_repairs_the_field_it_is_shown_for() {
     let mut envelope = json!({"chorus_version": "0.3", "sender_id": "a", "original_text": "",
         "sender_culture": "e", "cultural_context": "x", "conversation_id": 1, "turn_number": 0});
     let patch = |body: &mut Value, field: &str| {
-        let Value::Object(example) = value(examples::of(field).as_bytes()) else {
+        let Value::Object(example) = value(examples::example_for(field).as_bytes()) else {
             panic!("{field}")
         };
         body.as_object_mut().expect("an object").extend(example);
@@ -184,7 +187,7 @@ fn an_example_repairs_the_field_it_is_shown_for() {
         patch(&mut register, field);
     }
     let text = register.to_string();
-    assert!(Register::read(&read(&text), By::Operator, "chorus").is_ok(), "{text}");
+    assert!(RegisterBody::read(&read(&text), RegisteredBy::Operator, "chorus").is_ok(), "{text}");
     for name in [
         "sender_id",
         "original_text",
@@ -197,6 +200,6 @@ fn an_example_repairs_the_field_it_is_shown_for() {
         patch(&mut envelope, &format!("/envelope/{name}"));
     }
     let text = json!({ "envelope": envelope }).to_string();
-    assert!(receive::read(&read(&text)).is_ok(), "{text}");
+    assert!(receive::read_receive_body(&read(&text)).is_ok(), "{text}");
     assert!(Address::read("bob", "chorus").is_ok());
 }

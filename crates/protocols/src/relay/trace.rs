@@ -13,11 +13,11 @@ const LOW: u64 = 0x3FFF_FFFF_FFFF_FFFF;
 
 /// Makes and reads trace ids of one hub.
 #[derive(Clone)]
-pub struct Traces {
+pub struct TraceIds {
     key: [u8; 32],
 }
 
-impl Traces {
+impl TraceIds {
     pub fn new(key: [u8; 32]) -> Self {
         Self { key }
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn ids_of_two_hubs_never_meet_and_made_up_ones_lead_nowhere() {
-        let [ours, theirs] = [1, 2].map(|n| Traces::new([n; 32]));
+        let [ours, theirs] = [1, 2].map(|n| TraceIds::new([n; 32]));
         assert_ne!(ours.of(NoticeId(1)), theirs.of(NoticeId(1)));
         assert_eq!(ours.read(theirs.of(NoticeId(1))), None);
         assert_eq!(ours.read(Uuid::nil()), None);
@@ -77,7 +77,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_trace_id_is_a_uuid_and_leads_back(number in 1_u64..LOW, key: [u8; 32]) {
-            let traces = Traces::new(key);
+            let traces = TraceIds::new(key);
             let trace = traces.of(NoticeId(number));
             prop_assert_eq!(trace.get_version_num(), 8);
             prop_assert_eq!(trace.get_variant(), uuid::Variant::RFC4122);

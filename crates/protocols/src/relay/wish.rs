@@ -3,12 +3,12 @@
 use rialto_core::agent::{Agent, Skill};
 use rialto_core::money::Credits;
 
-use super::bad::{Bad, Faults};
+use super::bad::{FieldErrors, InvalidBody};
 use super::envelope::Envelope;
-use super::skill::MESSAGE;
+use super::skill::MESSAGE_SKILL;
 use crate::kit::fields::Fields;
-use crate::kit::ijson::{Json, Kind};
-use crate::kit::object::Object;
+use crate::kit::ijson::{Json, JsonValue};
+use crate::kit::object::ObjectWriter;
 
 /// The maximum length of a skill's name in characters.
 const SKILL_MAX: usize = 256;
@@ -19,33 +19,35 @@ const AT: &str = "/envelope";
 
 /// The additional members of an envelope that are about work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish<'a> {
+pub struct WorkTerms<'a> {
     pub skill: Option<&'a str>,
     /// JSON text of an object, which is used instead of the text.
     pub input: Option<&'a str>,
     pub budget: Option<Credits>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> WorkTerms<'a> {
     /// Reads them from the envelope's own JSON.
-    pub fn read(envelope: &'a Json<'_>) -> Result<Self, Bad> {
-        let f = Fields::of(envelope, AT)?;
-        let mut faults = Faults::default();
+    pub fn read(envelope: &'a Json<'_>) -> Result<Self, InvalidBody> {
+        let f = Fields::read(envelope, AT)?;
+        let mut faults = FieldErrors::default();
         let read = (
-            faults.note(f.name("skill", SKILL_MAX)),
-            faults.note(f.object("input").map(|_| f.get("input").map(Json::raw))),
-            faults.note(f.credits("budget", DECIMALS)),
+            faults.collect(f.name("skill", SKILL_MAX)),
+            faults.collect(f.object("input").map(|_| f.get("input").map(Json::raw))),
+            faults.collect(f.credits("budget", DECIMALS)),
         );
-        let (Some(skill), Some(input), Some(budget)) = read else { return Err(faults.into_bad()) };
+        let (Some(skill), Some(input), Some(budget)) = read else {
+            return Err(faults.into_invalid_body());
+        };
         Ok(Self { skill, input, budget })
     }
 
     /// The requested skill: the one named, the agent's only skill, or the `message` skill. An agent
     /// with several skills, none of them named, gets a plain message.
-    pub fn skill_of(&self, agent: &'a Agent) -> Option<&'a str> {
-        let mut others = agent.skills_for_others();
+    pub fn skill_for(&self, agent: &'a Agent) -> Option<&'a str> {
+        let mut others = agent.skills_for_other_protocols();
         let only = others.next().filter(|_| others.next().is_none());
-        let usual = || only.or_else(|| agent.skill(MESSAGE)).map(|skill| skill.name.as_str());
+        let usual = || only.or_else(|| agent.skill(MESSAGE_SKILL)).map(|skill| skill.name.as_str());
         self.skill.or_else(usual)
     }
 
@@ -54,7 +56,7 @@ impl<'a> Wish<'a> {
         if let Some(input) = self.input {
             return input.to_owned();
         }
-        let text = Object::new().text("text", envelope.original_text);
+        let text = ObjectWriter::new().text("text", envelope.original_text);
         let culture = skill.filter(|skill| takes_culture(skill)).map(|_| envelope.sender_culture);
         text.maybe_text("culture", culture).finish()
     }
@@ -63,7 +65,8 @@ impl<'a> Wish<'a> {
 /// Whether a skill's input has a field for the sender's culture, in any form of schema.
 fn takes_culture(skill: &Skill) -> bool {
     let Ok(shape) = crate::kit::ijson::read(skill.input.as_bytes()) else { return false };
-    let properties = shape.get("properties").filter(|all| matches!(all.kind(), Kind::Object(_)));
+    let properties =
+        shape.get("properties").filter(|all| matches!(all.value(), JsonValue::Object(_)));
     properties.unwrap_or(&shape).get("culture").is_some()
 }
 
@@ -77,7 +80,7 @@ mod tests {
 
     fn wish(text: &str) -> Result<Read, String> {
         let json = ijson::read(text.as_bytes()).expect("JSON");
-        let wish = Wish::read(&json).map_err(|bad| bad.message())?;
+        let wish = WorkTerms::read(&json).map_err(|bad| bad.message())?;
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Ok((owned(wish.skill), owned(wish.input), wish.budget.map(Credits::micros)))
     }
@@ -106,8 +109,8 @@ mod tests {
         let text = r#"{"chorus_version":"0.4","sender_id":"a@b","original_text":"hi \"you\"","sender_culture":"zh-CN"}"#;
         let json = ijson::read(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json, AT).expect("an envelope");
-        let wish = Wish::read(&json).expect("nothing is asked for");
-        let with = |input: &str| Skill { input: input.to_owned(), ..skill::message() };
+        let wish = WorkTerms::read(&json).expect("nothing is asked for");
+        let with = |input: &str| Skill { input: input.to_owned(), ..skill::message_skill() };
         let plain = r#"{"text":"hi \"you\""}"#;
         let cultured = r#"{"text":"hi \"you\"","culture":"zh-CN"}"#;
         for (shape, input) in [

@@ -5,127 +5,128 @@
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection, State};
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::number;
 use rialto_core::world::World;
 
 use super::codes::Code;
 use super::event::Annotations;
-use super::spoken::{text, text_of};
+use super::spoken::{as_string, json_as_text};
 use super::{ID, VERSION, record, reply};
-use crate::adapter::{fidelity, bridge};
+use crate::adapter::{bridge, fidelity};
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::raw_json;
 
 /// The culture assumed for a party that names none.
-pub const CULTURE: &str = "en";
+pub const DEFAULT_CULTURE: &str = "en";
 /// The minimum number of decimals of a price.
 const DECIMALS: usize = 2;
 
 /// An envelope, its sender, and its annotations.
-pub struct Worded {
+pub struct JobEnvelope {
     pub sender_id: String,
     pub envelope: String,
     pub annotations: Annotations,
 }
 
 /// What a reader is sent about a job; `None` for notices that have no form in this protocol.
-pub fn of(world: &World, notice: &Notice, job: &Job) -> Option<Worded> {
+pub fn job_envelope(world: &World, notice: &Notice, job: &Job) -> Option<JobEnvelope> {
     match notice.news {
-        News::Assigned { epoch, .. } => assigned(world, notice, job, epoch),
-        News::TakenBack { .. } => Some(taken_back(world, job)),
-        News::Ended { .. } => Some(ended(world, job)),
-        News::ApprovalWanted { .. }
-        | News::Accepted { .. }
-        | News::Queued { .. }
-        | News::OffersWanted { .. }
-        | News::Offered { .. }
-        | News::PriceTaken { .. }
-        | News::OfferClosed { .. }
-        | News::Message { .. } => None,
+        NoticeKind::Assigned { epoch, .. } => assigned(world, notice, job, epoch),
+        NoticeKind::Unassigned { .. } => Some(taken_back(world, job)),
+        NoticeKind::Ended { .. } => Some(ended(world, job)),
+        NoticeKind::ApprovalRequested { .. }
+        | NoticeKind::Accepted { .. }
+        | NoticeKind::Queued { .. }
+        | NoticeKind::OfferRequested { .. }
+        | NoticeKind::OfferReceived { .. }
+        | NoticeKind::PriceAgreed { .. }
+        | NoticeKind::OfferLost { .. }
+        | NoticeKind::Message { .. } => None,
     }
 }
 
 /// Whether it is work that is no longer wanted.
-pub fn is_over(news: &News, job: Option<&Job>) -> bool {
-    let News::Assigned { epoch, .. } = news else { return false };
+pub fn is_obsolete(news: &NoticeKind, job: Option<&Job>) -> bool {
+    let NoticeKind::Assigned { epoch, .. } = news else { return false };
     !job.is_some_and(|job| {
         job.epoch == *epoch && matches!(job.state, State::Assigned | State::Running)
     })
 }
 
-fn assigned(world: &World, notice: &Notice, job: &Job, epoch: u32) -> Option<Worded> {
+fn assigned(world: &World, notice: &Notice, job: &Job, epoch: u32) -> Option<JobEnvelope> {
     let theirs = job.epoch == epoch && job.worker() == notice.to;
     theirs.then(|| {
-        let said = text_of(&job.input);
-        let worded = Voice::of_requester(world, job);
+        let said = json_as_text(&job.input);
+        let worded = EnvelopeSender::of_requester(world, job);
         let mut worded = worded.says(world, job, &said, &job.uuid.to_string(), 1);
         worded.annotations.meta = fidelity::extras(job);
         worded
     })
 }
 
-fn taken_back(world: &World, job: &Job) -> Worded {
-    let why = job.report.as_ref().and_then(|report| report.text.as_deref());
+fn taken_back(world: &World, job: &Job) -> JobEnvelope {
+    let why = job.result.as_ref().and_then(|report| report.text.as_deref());
     let why = why.unwrap_or("it was assigned to another agent");
-    let said = error(&format!("the job was reassigned or cancelled: {why}"));
-    Voice::of_requester(world, job).says(world, job, &said, &job.uuid.to_string(), 2)
+    let said = error_text(&format!("the job was reassigned or cancelled: {why}"));
+    EnvelopeSender::of_requester(world, job).says(world, job, &said, &job.uuid.to_string(), 2)
 }
 
 /// The answer to a message that was work.
-fn ended(world: &World, job: &Job) -> Worded {
-    let said = match &job.report {
-        Some(report) if report.ok => text_of(report.output.as_deref().unwrap_or("{}")),
+fn ended(world: &World, job: &Job) -> JobEnvelope {
+    let said = match &job.result {
+        Some(report) if report.ok => json_as_text(report.output.as_deref().unwrap_or("{}")),
         report => {
             let why = report.as_ref().and_then(|report| report.text.as_deref());
-            error(why.unwrap_or("the agent gave no error message"))
+            error_text(why.unwrap_or("the agent gave no error message"))
         }
     };
     let asked = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
     let conversation = match asked.as_ref().and_then(|asked| asked.get("conversation_id")) {
-        Some(id) => text(id).map(str::to_owned),
+        Some(id) => as_string(id).map(str::to_owned),
         None => None,
     };
     let conversation = conversation.unwrap_or_else(|| job.uuid.to_string());
-    let turn =
-        asked.as_ref().and_then(|asked| number::integer(asked.get("turn_number")?.raw()).ok());
+    let turn = asked
+        .as_ref()
+        .and_then(|asked| number::parse_integer(asked.get("turn_number")?.raw()).ok());
     let turn = turn.unwrap_or(1).saturating_add(1);
-    Voice::of_worker(world, job).says(world, job, &said, &conversation, turn)
+    EnvelopeSender::of_worker(world, job).says(world, job, &said, &conversation, turn)
 }
 
 /// An error, in the form this protocol's receivers use.
-pub fn error(detail: &str) -> String {
-    String::from_utf8(reply::error(Code::AdaptationFailed, detail)).unwrap_or_default()
+pub fn error_text(detail: &str) -> String {
+    String::from_utf8(reply::write_error_reply(Code::AdaptationFailed, detail)).unwrap_or_default()
 }
 
 /// The addresses of a job's two parties.
-pub struct Voices {
+pub struct PartyAddresses {
     pub requester: String,
     pub worker: String,
 }
 
-pub fn voices(world: &World, job: &Job) -> Voices {
-    Voices {
-        requester: Voice::of_requester(world, job).address,
-        worker: Voice::of_worker(world, job).address,
+pub fn party_addresses(world: &World, job: &Job) -> PartyAddresses {
+    PartyAddresses {
+        requester: EnvelopeSender::of_requester(world, job).address,
+        worker: EnvelopeSender::of_worker(world, job).address,
     }
 }
 
 /// The party the hub writes for.
-struct Voice {
+struct EnvelopeSender {
     address: String,
     culture: String,
     bridge: String,
 }
 
-impl Voice {
+impl EnvelopeSender {
     fn of_agent(world: &World, id: AgentId) -> Option<Self> {
         let agent = world.agent(id)?;
         Some(Self {
             address: record::address(world, agent).into_owned(),
-            culture: record::culture(agent).unwrap_or_else(|| CULTURE.to_owned()),
-            bridge: bridge::of_agent(agent),
+            culture: record::culture(agent).unwrap_or_else(|| DEFAULT_CULTURE.to_owned()),
+            bridge: bridge::bridge_of_agent(agent),
         })
     }
 
@@ -133,8 +134,8 @@ impl Voice {
     fn of_nobody(job: &Job, name: &str) -> Self {
         Self {
             address: format!("{name}@bridge"),
-            culture: CULTURE.to_owned(),
-            bridge: Object::new().text("protocol", job.origin.as_str()).finish(),
+            culture: DEFAULT_CULTURE.to_owned(),
+            bridge: ObjectWriter::new().text("protocol", job.origin.as_str()).finish(),
         }
     }
 
@@ -152,7 +153,7 @@ impl Voice {
             Selection::Direct(agent) => Some(agent),
             _ => None,
         };
-        let worker = job.for_whom().or(named);
+        let worker = job.intended_worker().or(named);
         let known = worker.and_then(|worker| Self::of_agent(world, worker));
         known.unwrap_or_else(|| Self::of_nobody(job, "hub"))
     }
@@ -164,27 +165,27 @@ impl Voice {
         said: &str,
         conversation_id: &str,
         turn_number: i64,
-    ) -> Worded {
-        let envelope = Object::new()
+    ) -> JobEnvelope {
+        let envelope = ObjectWriter::new()
             .text("chorus_version", VERSION)
             .text("sender_id", &self.address)
             .text("original_text", said)
             .text("sender_culture", &self.culture)
             .text("conversation_id", conversation_id)
-            .whole("turn_number", turn_number);
+            .integer("turn_number", turn_number);
         let (job, bridge) = (Some(summary(world, job)), Some(self.bridge));
         let annotations = Annotations { job, bridge, meta: None };
-        Worded { sender_id: self.address, envelope: envelope.finish(), annotations }
+        JobEnvelope { sender_id: self.address, envelope: envelope.finish(), annotations }
     }
 }
 
 /// A summary of the job, the same for both parties.
 fn summary(world: &World, job: &Job) -> String {
-    let worker = job.for_whom().and_then(|worker| world.agent(worker));
+    let worker = job.intended_worker().and_then(|worker| world.agent(worker));
     let skill = worker.and_then(|worker| worker.skill_for(job)).map(|skill| skill.name.as_str());
     let price = job.assignment.map(|turn| raw_json::amount(turn.price, DECIMALS));
-    Object::new()
-        .id("id", job.uuid)
+    ObjectWriter::new()
+        .uuid("id", job.uuid)
         .text("skill", skill.unwrap_or(&job.skill))
         .maybe_raw("price", price.as_deref().map(|price| price.get()))
         .finish()

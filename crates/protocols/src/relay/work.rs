@@ -2,7 +2,7 @@
 
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef, ReportWork};
+use rialto_core::command::{Command, JobRef, ReportResult};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester};
 use rialto_core::money::Credits;
@@ -12,30 +12,30 @@ use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
 use super::codes::Code;
-use super::delivery::Outcome;
+use super::delivery::DeliveryOutcome;
 use super::envelope::Envelope;
-use super::proof::AsEither;
-use super::reply::{self, Reply, Said};
-use super::routes::{Answered, refuse};
+use super::proof::AgentOrOperator;
+use super::reply::{self, Reply, ReplyStatus};
+use super::routes::{HandlerResult, error_response};
 use super::{Failure, hire, refusals};
-use crate::adapter::Floor;
-use crate::adapter::delivery_result::is_refusal;
-use crate::kit::object::Object;
+use crate::adapter::HubContext;
+use crate::adapter::delivery_result::is_refusal_status;
+use crate::kit::object::ObjectWriter;
 
 /// The job whose conversation an envelope belongs to, if it can be one.
-pub fn conversation(envelope: &Envelope<'_>) -> Option<Uuid> {
+pub fn job_of_conversation(envelope: &Envelope<'_>) -> Option<Uuid> {
     let id = envelope.conversation_id?;
     id.parse::<uuid::fmt::Hyphenated>().ok().map(uuid::fmt::Hyphenated::into_uuid)
 }
 
 /// Whether a job is an agent's work, or was until it was reassigned.
-pub fn is_of(job: &Job, agent: AgentId) -> bool {
+pub fn is_work_of(job: &Job, agent: AgentId) -> bool {
     job.worker() == Some(agent) || job.declined.contains(&agent)
 }
 
 /// Whether a message is for the job's requester. A message to a third party under the job's id is
 /// not a result; a guest has no address.
-pub fn is_for(job: &Job, to: Option<AgentId>) -> bool {
+pub fn is_for_requester(job: &Job, to: Option<AgentId>) -> bool {
     match job.requester {
         Requester::Agent(agent) => to.is_none_or(|to| to == agent),
         Requester::Guest(_) => to.is_none(),
@@ -44,55 +44,57 @@ pub fn is_for(job: &Job, to: Option<AgentId>) -> bool {
 
 /// Takes an envelope as a worker's result: its next message to the requester in that conversation
 /// is the result (X10).
-pub async fn take(
-    floor: &Floor,
-    by: AsEither,
+pub async fn take_result(
+    floor: &HubContext,
+    by: AgentOrOperator,
     worker: AgentId,
     job: &Job,
     envelope: &Envelope<'_>,
-) -> Answered {
+) -> HandlerResult {
     if job.worker() != Some(worker) {
-        return Err(refuse(floor, over(&job.state)).rejected());
+        return Err(error_response(floor, over(&job.state)).as_rejected_message());
     }
     let now = floor.engine.now();
     let reply = Reply::read(envelope.original_text.as_bytes());
-    let order = match reply.and_then(|reply| Failed::read(&reply, envelope.raw())) {
-        Some(said) => failed(job, worker, &said, now),
+    let order = match reply.and_then(|reply| WorkerError::read(&reply, envelope.raw())) {
+        Some(said) => report_failure(job, worker, &said, now),
         None => succeeded(job, worker, envelope, now),
     };
     match floor.engine.run_once(order, by.once).await {
         Ok(ran) => {
             let repeated = ran.replayed || matches!(ran.answer, Answer::Job { repeated: true, .. });
-            Ok(hire::told(
+            Ok(hire::job_response(
                 floor,
                 job.uuid,
-                Outcome::Delivered { reply: reply::OK },
+                DeliveryOutcome::Delivered { reply: reply::OK },
                 repeated,
                 false,
             ))
         }
-        Err(EngineFailure::Refused(Refusal::WrongState { is })) => {
-            Err(refuse(floor, over(&is)).rejected())
+        Err(EngineFailure::Refused(Refusal::WrongState { state: is })) => {
+            Err(error_response(floor, over(&is)).as_rejected_message())
         }
-        Err(failure) => Err(refuse(floor, refusals::failed(failure)).rejected()),
+        Err(failure) => {
+            Err(error_response(floor, refusals::from_engine(failure)).as_rejected_message())
+        }
     }
 }
 
 /// The job has its result, or no longer belongs to the sender.
 fn over(is: &rialto_core::job::State) -> Failure {
-    let refusal = Refusal::WrongState { is: *is };
+    let refusal = Refusal::WrongState { state: *is };
     let hint = "the job of this conversation_id has ended or was taken back; to write about \
                 something else, use another conversation_id";
     Failure {
         field: Some("/envelope/conversation_id".into()),
         hint: Some(hint.into()),
-        ..refusals::failed(refusal.into())
+        ..refusals::from_engine(refusal.into())
     }
 }
 
 fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>, now: Timestamp) -> Command {
-    let output = Object::new().text("text", envelope.original_text).finish();
-    Command::Report(Box::new(ReportWork {
+    let output = ObjectWriter::new().text("text", envelope.original_text).finish();
+    Command::ReportResult(Box::new(ReportResult {
         ok: true,
         output: Some(output),
         ..report(job, by, Digest::of(&[envelope.raw().as_bytes()]), now)
@@ -101,7 +103,7 @@ fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>, now: Timestamp) ->
 
 /// A worker's report that it could not do the work.
 #[derive(Clone, Debug)]
-pub struct Failed {
+pub struct WorkerError {
     code: String,
     detail: String,
     /// It did not accept the work.
@@ -110,10 +112,10 @@ pub struct Failed {
     content: Digest,
 }
 
-impl Failed {
+impl WorkerError {
     /// The error in a reply, if it has one; `whole` is the text that identifies a repeat.
     pub fn read(reply: &Reply<'_>, whole: &str) -> Option<Self> {
-        let Said::Error { code, detail } = reply.said() else { return None };
+        let ReplyStatus::Error { code, detail } = reply.status() else { return None };
         let refused =
             matches!(Code::read(code), Some(Code::InvalidEnvelope | Code::UnsupportedVersion));
         let content = Digest::of(&[whole.as_bytes()]);
@@ -122,15 +124,15 @@ impl Failed {
 
     /// An endpoint's answer to work that was posted to it. A status that refuses the request is a
     /// refusal, unless the endpoint says explicitly that the work failed.
-    pub fn answered(reply: &Reply<'_>, status: u16) -> Option<Self> {
+    pub fn from_http_answer(reply: &Reply<'_>, status: u16) -> Option<Self> {
         if let Some(said) = Self::read(reply, reply.raw()) {
             let failed = Code::read(&said.code) == Some(Code::AdaptationFailed);
-            let refused = said.refused || is_refusal(status) && !failed;
+            let refused = said.refused || is_refusal_status(status) && !failed;
             return Some(Self { refused, ..said });
         }
         // A 5xx without an error of this protocol means that the worker was not reached, and is
         // retried.
-        let refused = (400..500).contains(&status) && *reply.said() == Said::Other;
+        let refused = (400..500).contains(&status) && *reply.status() == ReplyStatus::Other;
         refused.then(|| Self {
             code: String::new(),
             detail: format!("the agent's endpoint answered HTTP {status}"),
@@ -142,7 +144,7 @@ impl Failed {
 
 /// A worker that could not read the work, or did not accept it, has not failed; everything else is
 /// a failure (B16). Its own text is kept (B7).
-pub fn failed(job: &Job, by: AgentId, said: &Failed, now: Timestamp) -> Command {
+pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError, now: Timestamp) -> Command {
     let refused = said.refused;
     // The next worker gets it at once, and this one's text is not passed on.
     if refused && job.policy.next_when_declined {
@@ -151,7 +153,7 @@ pub fn failed(job: &Job, by: AgentId, said: &Failed, now: Timestamp) -> Command 
     let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());
     let text = text.unwrap_or("the agent could not complete the job").to_owned();
     let cause = if refused { Cause::Policy } else { Cause::Execution };
-    Command::Report(Box::new(ReportWork {
+    Command::ReportResult(Box::new(ReportResult {
         ok: false,
         cause: Some(cause),
         text: Some(text),
@@ -159,20 +161,20 @@ pub fn failed(job: &Job, by: AgentId, said: &Failed, now: Timestamp) -> Command 
     }))
 }
 
-fn report(job: &Job, by: AgentId, content: Digest, now: Timestamp) -> ReportWork {
-    ReportWork {
+fn report(job: &Job, by: AgentId, content: Digest, now: Timestamp) -> ReportResult {
+    ReportResult {
         job: JobRef::Id(job.id),
         by,
         epoch: None,
         ok: false,
-        silent: false,
+        no_response: false,
         output: None,
         // The agreed price is paid.
         cost: Credits::MAX,
-        took: rialto_core::job::work::worked_for(job, now),
+        took: rialto_core::job::work::work_duration(job, now),
         cause: None,
         text: None,
-        words: None,
+        meta: None,
         content,
     }
 }

@@ -4,52 +4,52 @@ use std::io;
 
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::answer::Answer;
-use rialto_core::command::{Actor, Command, Enrol};
+use rialto_core::command::{Actor, Command, Registration};
 use rialto_core::money::Credits;
 use rialto_engine::Engine;
-use rialto_engine::keys::{Key, Kind};
+use rialto_engine::keys::{Key, KeyKind};
 use rialto_protocols::registry::ID;
 use uuid::Uuid;
 
 /// An agent and its key.
 #[derive(Clone, Debug)]
-pub struct Person {
+pub struct BenchAgent {
     pub id: Uuid,
     pub key: String,
 }
 
 /// A skill of an agent and its price.
 #[derive(Clone, Debug)]
-pub struct Sells {
+pub struct SkillPrice {
     pub skill: String,
     pub price: Credits,
 }
 
 /// Registers an agent.
-pub async fn enrol(
+pub async fn register_agent(
     engine: &Engine,
     owner: &str,
     liveness: Liveness,
-    sells: Option<Sells>,
-) -> io::Result<Person> {
-    let id = engine.ids().uuid();
-    let key = Key::make(Kind::Registry, engine.ids().key_bits());
-    let skill = |sells: Sells| Skill {
+    sells: Option<SkillPrice>,
+) -> io::Result<BenchAgent> {
+    let id = engine.random().new_uuid();
+    let key = Key::from_random(KeyKind::Registry, engine.random().new_key_bytes());
+    let skill = |sells: SkillPrice| Skill {
         name: sells.skill,
         price: sells.price,
         by_offer: false,
-        takes: None,
-        approval: false,
-        sort: None,
-        stands_for: None,
-        about: "benchmark".to_owned(),
+        expected_duration: None,
+        needs_approval: false,
+        category: None,
+        native_name: None,
+        description: "benchmark".to_owned(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
     };
-    let order = Enrol {
+    let order = Registration {
         actor: Actor::Operator,
         home: ID,
-        native: id.to_string(),
+        native_id: id.to_string(),
         aliases: Vec::new(),
         owner: owner.to_owned(),
         name: "benchmark agent".to_owned(),
@@ -57,20 +57,20 @@ pub async fn enrol(
         liveness,
         skills: sells.into_iter().map(skill).collect(),
         terms: Default::default(),
-        condition: None,
+        status: None,
         card: "{}".to_owned(),
         key: Some(key.hash()),
-        rotate: false,
+        rotate_key: false,
     };
-    match engine.run(Command::Enrol(Box::new(order))).await {
-        Ok(Answer::Agent { .. }) => Ok(Person { id, key: key.expose().to_owned() }),
+    match engine.run(Command::Register(Box::new(order))).await {
+        Ok(Answer::Agent { .. }) => Ok(BenchAgent { id, key: key.expose().to_owned() }),
         Ok(_) => Err(io::Error::other("the registration returned an unexpected answer")),
         Err(failure) => Err(io::Error::other(failure)),
     }
 }
 
 /// Grants an owner more credits than a benchmark can spend.
-pub async fn enrich(engine: &Engine, owner: &str) -> io::Result<()> {
+pub async fn grant_credits(engine: &Engine, owner: &str) -> io::Result<()> {
     let grant = Command::Grant { name: owner.to_owned(), amount: Credits::MAX };
     engine.run(grant).await.map(drop).map_err(io::Error::other)
 }

@@ -12,53 +12,53 @@ use std::time::Duration;
 use hyper::StatusCode;
 use rialto_client::agora::{Agent, Profile, Server, Skill};
 
-use super::cpu::Cpu;
-use super::envelopes::{self, Envelopes, RESOURCE};
+use super::cpu::CpuTime;
+use super::envelope_verifier::EnvelopeVerifier;
+use super::envelopes::{self, RESOURCE, SignedEnvelopes};
 use super::hub::BenchHub;
-use super::jobs::How;
-use super::load::{self, Plan};
-use super::measurement::Measured;
+use super::jobs::BenchOptions;
+use super::load::{self, LoadPlan};
+use super::measurement::Measurement;
 use super::report::Goal;
-use super::rounds::{Contestant, Series, take_turns};
-use super::envelope_verifier::Check;
+use super::rounds::{Benchmark, Series, run_interleaved};
 
 /// Target share of the rate at which one core verifies signatures.
-const SHARE: f64 = 0.6;
+const TARGET_SHARE: f64 = 0.6;
 /// Requests per second for which envelopes are signed in the first round. Later rounds use the
 /// measured rate.
-const FORESEEN: f64 = if cfg!(debug_assertions) { 1_000.0 } else { 20_000.0 };
+const EXPECTED_RATE: f64 = if cfg!(debug_assertions) { 1_000.0 } else { 20_000.0 };
 /// How much faster a round may be than the previous one without running out of signed envelopes.
-const SPARE: f64 = 1.3;
+const RATE_MARGIN: f64 = 1.3;
 /// Warm-up, not counted: keys are checked and pages loaded for the first time.
 const WARM_UP: Duration = Duration::from_millis(500);
 
 /// Measures verification and requests in alternating rounds.
-pub fn measure(how: &How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+pub fn measure(how: &BenchOptions) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let hub = BenchHub::start(how.threads, "sqlite")?;
     let provider = envelopes::identity(0);
-    hub.wait(async {
+    hub.block_on(async {
         let server = Server::discover(&format!("http://{}", hub.address)).await?;
         let skills = Some(vec![Skill::new(RESOURCE)]);
         let profile = Profile { name: Some("bench".to_owned()), skills, endpoint: None };
         Agent::new(provider.clone(), server).hello(&profile, false).await
     })
     .map_err(io::Error::other)?;
-    let check = Check::of(&envelopes::example(provider.key())?)?;
+    let check = EnvelopeVerifier::of(&envelopes::example_envelope(provider.key())?)?;
     let second = Duration::from_secs(how.seconds.min(1));
-    let office = Office {
+    let office = RequestLoad {
         hub: &hub,
         how,
-        foreseen: Cell::new(FORESEEN),
-        taken: RefCell::default(),
+        expected_rate: Cell::new(EXPECTED_RATE),
+        rounds: RefCell::default(),
         by_wall_time: Cell::new(false),
     };
     office.load(WARM_UP)?;
-    office.taken.borrow_mut().clear();
-    let mut series = take_turns(
+    office.rounds.borrow_mut().clear();
+    let mut series = run_interleaved(
         how.rounds,
         vec![
-            Contestant::new("verify_strict, one core", |_| check.run(second)),
-            Contestant::new("agora REQUEST, per core of the hub", |_| {
+            Benchmark::new("verify_strict, one core", |_| check.run(second)),
+            Benchmark::new("agora REQUEST, per core of the hub", |_| {
                 office.load(Duration::from_secs(how.seconds))
             }),
         ],
@@ -68,45 +68,45 @@ pub fn measure(how: &How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let goal = Goal::at_least(
         format!("agora REQUEST / verify_strict, per core{counted}"),
         ratio,
-        SHARE,
+        TARGET_SHARE,
         "×",
     );
-    let rounds = office.taken.take();
+    let rounds = office.rounds.take();
     series.push(Series { name: "agora REQUEST, all cores".to_owned(), rounds });
     Ok((series, vec![goal]))
 }
 
 /// A hub, and the figures kept between rounds.
-struct Office<'h> {
+struct RequestLoad<'h> {
     hub: &'h BenchHub,
-    how: &'h How,
-    foreseen: Cell<f64>,
+    how: &'h BenchOptions,
+    expected_rate: Cell<f64>,
     /// The same rounds in wall time, as a client sees them.
-    taken: RefCell<Vec<Measured>>,
+    rounds: RefCell<Vec<Measurement>>,
     /// Whether the system does not report CPU time per thread.
     by_wall_time: Cell<bool>,
 }
 
-impl Office<'_> {
+impl RequestLoad<'_> {
     /// Sends for `duration` and returns the rate per second of the hub's own CPU time.
-    fn load(&self, duration: Duration) -> io::Result<Measured> {
+    fn load(&self, duration: Duration) -> io::Result<Measurement> {
         let connections = self.how.connections;
-        let wanted = self.foreseen.get() * duration.as_secs_f64() / connections as f64;
+        let wanted = self.expected_rate.get() * duration.as_secs_f64() / connections as f64;
         let provider = envelopes::identity(0).key();
         let signed =
-            Envelopes::sign(self.hub.address, provider, connections, wanted.ceil() as usize)?;
-        let plan = Plan {
+            SignedEnvelopes::sign(self.hub.address, provider, connections, wanted.ceil() as usize)?;
+        let plan = LoadPlan {
             connections,
             duration,
             warm_up: Duration::ZERO,
             pace: self.how.pace,
-            ..Plan::new(self.hub.address)
+            ..LoadPlan::new(self.hub.address)
         };
-        let before = Cpu::of_hub();
+        let before = CpuTime::of_hub();
         let ask = move |at: usize, n: u64| signed.nth(at, n);
         let measured = load::run(&plan, ask, |status, _: &[u8]| status == StatusCode::ACCEPTED)?;
-        let used = Cpu::of_hub().zip(before).map(|(after, before)| after.since(&before));
-        self.foreseen.set((measured.per_second * SPARE).max(1.0));
+        let used = CpuTime::of_hub().zip(before).map(|(after, before)| after.since(&before));
+        self.expected_rate.set((measured.per_second * RATE_MARGIN).max(1.0));
         let seconds = match used.filter(|used| !used.is_zero()) {
             Some(used) => used.as_secs_f64(),
             None => {
@@ -114,7 +114,7 @@ impl Office<'_> {
                 measured.seconds * self.how.threads as f64
             }
         };
-        self.taken.borrow_mut().push(measured.clone());
-        Ok(Measured { seconds, per_second: measured.good as f64 / seconds, ..measured })
+        self.rounds.borrow_mut().push(measured.clone());
+        Ok(Measurement { seconds, per_second: measured.good as f64 / seconds, ..measured })
     }
 }

@@ -12,9 +12,9 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// CPU time by thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cpu(HashMap<u64, Duration>);
+pub struct CpuTime(HashMap<u64, Duration>);
 
-impl Cpu {
+impl CpuTime {
     /// CPU time the hub's threads have used so far. `None` where there is no `/proc`.
     pub fn of_hub() -> Option<Self> {
         let mut used = HashMap::new();
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn only_what_came_since_counts_and_new_threads_count_whole() {
         let cpu = |times: &[(u64, u64)]| {
-            Cpu(times.iter().map(|(id, ms)| (*id, Duration::from_millis(*ms))).collect())
+            CpuTime(times.iter().map(|(id, ms)| (*id, Duration::from_millis(*ms))).collect())
         };
         let (before, after) = (cpu(&[(1, 100), (2, 50)]), cpu(&[(1, 130), (3, 20)]));
         assert_eq!(after.since(&before), Duration::from_millis(50));
@@ -90,10 +90,10 @@ mod tests {
         let work = || {
             let until = std::time::Instant::now() + Duration::from_millis(60);
             while std::time::Instant::now() < until {}
-            Cpu::of_hub()
+            CpuTime::of_hub()
         };
         let hub = std::thread::Builder::new().name("hub".to_owned()).spawn(work).unwrap();
-        let used = hub.join().unwrap().unwrap().since(&Cpu::default());
+        let used = hub.join().unwrap().unwrap().since(&CpuTime::default());
         assert!(used > Duration::ZERO, "{used:?}");
     }
 }

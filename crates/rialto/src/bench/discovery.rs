@@ -8,34 +8,34 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use rialto_core::agent::Liveness;
 use rialto_core::money::Credits;
 
+use super::agents::{self, SkillPrice};
 use super::hub::BenchHub;
-use super::jobs::How;
-use super::load::{self, Plan, Request};
-use super::agents::{self, Sells};
+use super::jobs::BenchOptions;
+use super::load::{self, LoadPlan, Request};
 use super::report::Goal;
-use super::rounds::{Contestant, Series, take_turns};
+use super::rounds::{Benchmark, Series, run_interleaved};
 
 /// Goal: at most this many times slower.
 const GOAL: f64 = 4.0;
 /// Agents that share one rare skill, in both hubs.
 const HITS: usize = 20;
 /// Registrations in flight at once during setup.
-const GATHERING: usize = 2_048;
+const REGISTRATIONS_MAX: usize = 2_048;
 
 /// Measures one hub with a thousand agents and one with many, in alternating rounds.
-pub fn measure(how: How, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+pub fn measure(how: BenchOptions, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let (small, large) = (1_000, many);
     // The index is in memory whatever the store. A disk store would only slow down the setup.
     let few = BenchHub::start(how.threads, "memory")?;
-    few.wait(gather(&few, small))?;
+    few.block_on(register_agents(&few, small))?;
     let crowd = BenchHub::start(how.threads, "memory")?;
-    crowd.wait(gather(&crowd, large))?;
+    crowd.block_on(register_agents(&crowd, large))?;
     let ask = |hub: &BenchHub, agents: usize, common: bool| {
-        let plan = Plan {
+        let plan = LoadPlan {
             connections: 8,
             duration: Duration::from_secs(how.seconds),
             warm_up: Duration::from_millis(500),
-            ..Plan::new(hub.address)
+            ..LoadPlan::new(hub.address)
         };
         move |_round: usize| {
             let path = move |at: usize, n: u64| {
@@ -52,22 +52,19 @@ pub fn measure(how: How, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
             load::run(&plan, path, full)
         }
     };
-    let series = take_turns(
+    let series = run_interleaved(
         how.rounds,
         vec![
-            Contestant::new(
-                format!("discover rare skill, {small} agents"),
-                ask(&few, small, false),
-            ),
-            Contestant::new(
+            Benchmark::new(format!("discover rare skill, {small} agents"), ask(&few, small, false)),
+            Benchmark::new(
                 format!("discover rare skill, {large} agents"),
                 ask(&crowd, large, false),
             ),
-            Contestant::new(
+            Benchmark::new(
                 format!("discover common skill, {small} agents"),
                 ask(&few, small, true),
             ),
-            Contestant::new(
+            Benchmark::new(
                 format!("discover common skill, {large} agents"),
                 ask(&crowd, large, true),
             ),
@@ -94,21 +91,21 @@ pub fn measure(how: How, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
 
 /// Each agent shares its rare skill with nineteen others. Every second agent also has the common
 /// skill, at one of a hundred prices.
-async fn gather(hub: &BenchHub, agents: usize) -> io::Result<()> {
+async fn register_agents(hub: &BenchHub, agents: usize) -> io::Result<()> {
     let mut under_way = FuturesUnordered::new();
     for at in 0..agents {
-        while under_way.len() >= GATHERING {
+        while under_way.len() >= REGISTRATIONS_MAX {
             under_way.next().await.transpose()?;
         }
         let (skill, cents) = match at % 2 {
             0 => (rare(at), 1 + (at / 2) % 20),
             _ => ("common".to_owned(), 1 + (at / 2) % 100),
         };
-        let sells = Sells { skill, price: Credits::from_micros(cents as i64 * 10_000) };
+        let sells = SkillPrice { skill, price: Credits::from_micros(cents as i64 * 10_000) };
         let owner = format!("owner-{}", at % 1_000);
         let engine = hub.engine.clone();
         under_way.push(async move {
-            agents::enrol(&engine, &owner, Liveness::Always, Some(sells)).await.map(drop)
+            agents::register_agent(&engine, &owner, Liveness::Always, Some(sells)).await.map(drop)
         });
     }
     while let Some(done) = under_way.next().await {

@@ -25,28 +25,28 @@ use tokio::runtime::Runtime;
 use super::echo_message;
 
 /// The timestamp of an answer if the job has none.
-const SOME_TIME: &str = "2026-01-01T00:00:00Z";
+const DEFAULT_TIME: &str = "2026-01-01T00:00:00Z";
 
 /// A running echo server; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Echo {
+pub struct EchoServer {
     address: SocketAddr,
     runtime: Option<Runtime>,
 }
 
 /// The worker id and price that the echo reports.
 #[derive(Clone, Debug)]
-pub struct Worker {
+pub struct EchoWorker {
     /// The worker's id, a UUID.
     pub agent_id: String,
     /// Price of one job.
     pub cost: f64,
 }
 
-impl Echo {
+impl EchoServer {
     /// Starts listening on a free port of the loopback interface, with a runtime of its own that
     /// has `threads` worker threads.
-    pub fn start(threads: usize, worker: Worker) -> io::Result<Self> {
+    pub fn start(threads: usize, worker: EchoWorker) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads.max(1))
             .thread_name("echo")
@@ -65,7 +65,7 @@ impl Echo {
         let router = Router::new()
             .route("/jobs", post(answer))
             .route("/registry/jobs", post(answer))
-            .route("/relay/messages", post(echo_message::take))
+            .route("/relay/messages", post(echo_message::accept_message))
             .with_state(Arc::new(worker));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Ok(Self { address, runtime: Some(runtime) })
@@ -77,7 +77,7 @@ impl Echo {
     }
 }
 
-impl Drop for Echo {
+impl Drop for EchoServer {
     fn drop(&mut self) {
         // Not the runtime's own drop: that one blocks and therefore panics inside another runtime.
         if let Some(runtime) = self.runtime.take() {
@@ -102,7 +102,7 @@ struct Job {
 
 /// A registry job's result.
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct JobResult<'a> {
     job_id: &'a str,
     agent_id: &'a str,
     status: &'a str,
@@ -114,12 +114,12 @@ struct Outcome<'a> {
     timestamp_utc: &'a str,
 }
 
-async fn answer(worker: State<Arc<Worker>>, body: Bytes) -> Response {
+async fn answer(worker: State<Arc<EchoWorker>>, body: Bytes) -> Response {
     let job: Job = match serde_json::from_slice(&body) {
         Ok(job) => job,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
-    let outcome = Outcome {
+    let outcome = JobResult {
         job_id: &job.job_id,
         agent_id: &worker.agent_id,
         status: "SUCCESS",
@@ -128,7 +128,7 @@ async fn answer(worker: State<Arc<Worker>>, body: Bytes) -> Response {
         execution_time_ms: 1,
         error_message: None,
         error_code: None,
-        timestamp_utc: job.timestamp_utc.as_deref().unwrap_or(SOME_TIME),
+        timestamp_utc: job.timestamp_utc.as_deref().unwrap_or(DEFAULT_TIME),
     };
     match serde_json::to_vec(&outcome) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),

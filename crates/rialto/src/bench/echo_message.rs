@@ -8,8 +8,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// As long as the hub's own trace id.
-const SOME_TRACE: &str = "6f1c2d3e-4a5b-4c6d-8e7f-901234567890";
-const SOME_TIME: &str = "2026-01-01T00:00:00.000Z";
+const DEFAULT_TRACE: &str = "6f1c2d3e-4a5b-4c6d-8e7f-901234567890";
+const DEFAULT_TIME: &str = "2026-01-01T00:00:00.000Z";
 
 /// A message to send, as far as the echo has to parse it.
 #[derive(Deserialize)]
@@ -33,14 +33,14 @@ struct Envelope {
 }
 
 #[derive(Serialize)]
-struct Taken {
+struct QueuedResponse {
     success: bool,
-    data: Outcome,
+    data: DeliveryBody,
     metadata: Metadata,
 }
 
 #[derive(Serialize)]
-struct Outcome {
+struct DeliveryBody {
     delivery: &'static str,
     trace_id: &'static str,
 }
@@ -51,12 +51,13 @@ struct Metadata {
 }
 
 /// `POST /relay/messages`, without any of the hub's work.
-pub async fn take(body: Bytes) -> Response {
+pub async fn accept_message(body: Bytes) -> Response {
     match serde_json::from_slice::<Message>(&body) {
         Ok(_) => {
-            let data = Outcome { delivery: "queued", trace_id: SOME_TRACE };
-            let metadata = Metadata { timestamp: SOME_TIME };
-            (StatusCode::ACCEPTED, Json(Taken { success: true, data, metadata })).into_response()
+            let data = DeliveryBody { delivery: "queued", trace_id: DEFAULT_TRACE };
+            let metadata = Metadata { timestamp: DEFAULT_TIME };
+            (StatusCode::ACCEPTED, Json(QueuedResponse { success: true, data, metadata }))
+                .into_response()
         }
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }

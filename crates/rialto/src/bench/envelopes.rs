@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 
-use rialto_client::agora::{Identity, Kind, PublicKey, Seed};
+use rialto_client::agora::{Identity, MessageType, PublicKey, Seed};
 
-use super::raw_connection::Raw;
+use super::raw_connection::RawRequest;
 
 /// The resource that all senders request.
 pub const RESOURCE: &str = "bench:echo:v1";
@@ -15,11 +15,11 @@ pub const RESOURCE: &str = "bench:echo:v1";
 const PARAMS: &str = r#"{"q":"weather tokyo","max_results":3,"text":"some words of input"}"#;
 
 /// The envelopes of all senders, ready to send. They are fresh for one minute.
-pub struct Envelopes {
+pub struct SignedEnvelopes {
     hub: SocketAddr,
     provider: PublicKey,
     senders: Vec<Identity>,
-    ready: Vec<Vec<Raw>>,
+    ready: Vec<Vec<RawRequest>>,
 }
 
 /// An identity that is the same in every run.
@@ -29,7 +29,7 @@ pub fn identity(number: usize) -> Identity {
     Identity::new(&Seed::from_bytes(seed))
 }
 
-impl Envelopes {
+impl SignedEnvelopes {
     /// Signs `each` envelopes for each sender, on all cores.
     pub fn sign(
         hub: SocketAddr,
@@ -40,7 +40,7 @@ impl Envelopes {
         // Number 0 is the provider.
         let senders: Vec<_> = (1..=senders).map(identity).collect();
         let threads = thread::available_parallelism().map_or(1, usize::from).min(senders.len());
-        let mut ready: Vec<(usize, Vec<Raw>)> = thread::scope(|scope| {
+        let mut ready: Vec<(usize, Vec<RawRequest>)> = thread::scope(|scope| {
             let share = |from: usize| {
                 let mine = senders.iter().enumerate().skip(from).step_by(threads);
                 let all = mine.map(|(at, sender)| {
@@ -64,7 +64,7 @@ impl Envelopes {
 
     /// The `n`th envelope of a sender. One that was not signed in advance is signed now, which
     /// costs the client time but not the hub.
-    pub fn nth(&self, sender: usize, n: u64) -> Raw {
+    pub fn nth(&self, sender: usize, n: u64) -> RawRequest {
         let ready = usize::try_from(n).ok().and_then(|n| self.ready[sender].get(n));
         ready.cloned().unwrap_or_else(|| {
             let made = request(self.hub, &self.senders[sender], self.provider);
@@ -74,23 +74,23 @@ impl Envelopes {
 }
 
 /// The signed bytes of a REQUEST and the signature: the input of a verifier.
-pub fn example(provider: PublicKey) -> io::Result<String> {
+pub fn example_envelope(provider: PublicKey) -> io::Result<String> {
     envelope(&identity(1), provider)
 }
 
 fn envelope(sender: &Identity, provider: PublicKey) -> io::Result<String> {
     let payload = format!(r#"{{"params":{PARAMS},"resource":"{RESOURCE}"}}"#);
-    let sealed = sender.seal(Kind::Request, &payload, Some(provider));
+    let sealed = sender.sign(MessageType::Request, &payload, Some(provider));
     sealed.map(|sealed| sealed.as_str().to_owned()).map_err(io::Error::other)
 }
 
-fn request(hub: SocketAddr, sender: &Identity, provider: PublicKey) -> io::Result<Raw> {
+fn request(hub: SocketAddr, sender: &Identity, provider: PublicKey) -> io::Result<RawRequest> {
     let body = envelope(sender, provider)?;
     let length = body.len();
     let request = format!(
         "POST /agora/envelopes HTTP/1.1\r\nhost: {hub}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    Ok(Raw(request.into()))
+    Ok(RawRequest(request.into()))
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_sender_has_its_own_envelopes_and_never_runs_out() {
         let hub = ([127, 0, 0, 1], 7425).into();
-        let envelopes = Envelopes::sign(hub, identity(0).key(), 3, 2).unwrap();
+        let envelopes = SignedEnvelopes::sign(hub, identity(0).key(), 3, 2).unwrap();
         let mut all = HashSet::new();
         for (sender, n) in [(0, 0), (0, 1), (1, 0), (2, 1), (2, 2), (2, 3)] {
             let raw = envelopes.nth(sender, n);

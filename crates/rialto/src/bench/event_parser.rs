@@ -6,17 +6,17 @@ use super::message;
 
 /// An event of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum InboxEvent {
     /// The inbox is open.
     Connected,
     /// A message arrived. `sent_ns` is when it was sent, on the benchmark's clock.
-    Letter { id: u64, sent_ns: u64 },
+    Message { id: u64, sent_ns: u64 },
 }
 
 /// The parser's state.
 #[derive(Debug, Default)]
-pub struct Events {
-    part: Part,
+pub struct EventParser {
+    chunk: ChunkState,
     /// The start of a line whose end has not arrived yet.
     line: Vec<u8>,
     id: u64,
@@ -25,7 +25,7 @@ pub struct Events {
 
 /// Where in the chunked body the next byte belongs.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum ChunkState {
     /// In the line with the length of the next chunk.
     Size {
         so_far: usize,
@@ -38,33 +38,33 @@ enum Part {
     Break,
 }
 
-impl Default for Part {
+impl Default for ChunkState {
     fn default() -> Self {
         Self::Size { so_far: 0, over: false }
     }
 }
 
-impl Events {
+impl EventParser {
     /// Parses more bytes and passes each event to a callback.
-    pub fn read(&mut self, mut bytes: &[u8], mut tell: impl FnMut(Event)) {
+    pub fn read(&mut self, mut bytes: &[u8], mut tell: impl FnMut(InboxEvent)) {
         while let Some(first) = bytes.first() {
-            let taken = match self.part {
-                Part::Size { so_far, over } => {
-                    self.part = after_size(*first, so_far, over);
+            let taken = match self.chunk {
+                ChunkState::Size { so_far, over } => {
+                    self.chunk = after_size(*first, so_far, over);
                     1
                 }
-                Part::Break => {
+                ChunkState::Break => {
                     if *first == b'\n' {
-                        self.part = Part::default();
+                        self.chunk = ChunkState::default();
                     }
                     1
                 }
-                Part::Data { left } => {
+                ChunkState::Data { left } => {
                     let taken = left.min(bytes.len());
                     self.text(&bytes[..taken], &mut tell);
-                    self.part = match left - taken {
-                        0 => Part::Break,
-                        left => Part::Data { left },
+                    self.chunk = match left - taken {
+                        0 => ChunkState::Break,
+                        left => ChunkState::Data { left },
                     };
                     taken
                 }
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    fn text(&mut self, mut text: &[u8], tell: &mut impl FnMut(Event)) {
+    fn text(&mut self, mut text: &[u8], tell: &mut impl FnMut(InboxEvent)) {
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = text.split_at(end);
             text = &rest[1..];
@@ -90,7 +90,7 @@ impl Events {
         self.line.extend_from_slice(text);
     }
 
-    fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Event)) {
+    fn line(&mut self, line: &[u8], tell: &mut impl FnMut(InboxEvent)) {
         if let Some(id) = line.strip_prefix(b"id:") {
             let id = str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
             self.id = id.unwrap_or(self.id);
@@ -98,22 +98,23 @@ impl Events {
             self.connected = name.trim_ascii() == b"connected";
         } else if line.starts_with(b"data:") {
             if std::mem::take(&mut self.connected) {
-                tell(Event::Connected);
+                tell(InboxEvent::Connected);
             } else if let Some(sent_ns) = message::sent_ns(line) {
-                tell(Event::Letter { id: self.id, sent_ns });
+                tell(InboxEvent::Message { id: self.id, sent_ns });
             }
         }
     }
 }
 
 /// Reads one more byte of a chunk's size line. Text after a `;` is ignored.
-fn after_size(byte: u8, so_far: usize, over: bool) -> Part {
+fn after_size(byte: u8, so_far: usize, over: bool) -> ChunkState {
     match (byte, char::from(byte).to_digit(16)) {
-        (b'\n', _) => Part::Data { left: so_far },
-        (_, Some(digit)) if !over => {
-            Part::Size { so_far: so_far.saturating_mul(16).saturating_add(digit as usize), over }
-        }
-        _ => Part::Size { so_far, over: true },
+        (b'\n', _) => ChunkState::Data { left: so_far },
+        (_, Some(digit)) if !over => ChunkState::Size {
+            so_far: so_far.saturating_mul(16).saturating_add(digit as usize),
+            over,
+        },
+        _ => ChunkState::Size { so_far, over: true },
     }
 }
 
@@ -130,17 +131,17 @@ mod tests {
         texts.iter().map(chunk).collect::<String>().into_bytes()
     }
 
-    fn read(pieces: &[&[u8]]) -> Vec<Event> {
-        let (mut events, mut told) = (Events::default(), Vec::new());
+    fn read(pieces: &[&[u8]]) -> Vec<InboxEvent> {
+        let (mut events, mut told) = (EventParser::default(), Vec::new());
         for piece in pieces {
             events.read(piece, |event| told.push(event));
         }
         told
     }
 
-    fn all() -> Vec<Event> {
-        let letter = |id, sent_ns| Event::Letter { id, sent_ns };
-        vec![Event::Connected, letter(42, 1_234), letter(43, 5_678)]
+    fn all() -> Vec<InboxEvent> {
+        let letter = |id, sent_ns| InboxEvent::Message { id, sent_ns };
+        vec![InboxEvent::Connected, letter(42, 1_234), letter(43, 5_678)]
     }
 
     #[test]

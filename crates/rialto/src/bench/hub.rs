@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use rialto_engine::Engine;
 use rialto_hub::app::{Hub, Options};
-use rialto_hub::config::{Loaded, Posture};
-use rialto_hub::shutdown::{Shutdown, Trigger};
+use rialto_hub::config::{LoadedConfig, Profile};
+use rialto_hub::shutdown::{Shutdown, ShutdownTrigger};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -26,7 +26,7 @@ pub struct BenchHub {
     pub address: SocketAddr,
     pub engine: Engine,
     pub runtime: Option<Runtime>,
-    trigger: Trigger,
+    trigger: ShutdownTrigger,
     _dir: TempDir,
 }
 
@@ -45,7 +45,7 @@ impl BenchHub {
             ("store.backend", backend.to_owned()),
         ];
         flags.extend(SETTINGS.map(|(key, value)| (key, value.to_owned())));
-        let loaded = Loaded::load(Posture::Serve, None, std::iter::empty(), &flags);
+        let loaded = LoadedConfig::load(Profile::Serve, None, std::iter::empty(), &flags);
         let loaded = loaded.map_err(io::Error::other)?;
         let (trigger, shutdown) = Shutdown::manual();
         let hub =
@@ -57,7 +57,7 @@ impl BenchHub {
     }
 
     /// Blocks on a future on the hub's runtime.
-    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+    pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         let runtime = self.runtime.as_ref().expect("the runtime lives as long as the hub");
         runtime.block_on(work)
     }
@@ -65,8 +65,8 @@ impl BenchHub {
 
 impl Drop for BenchHub {
     fn drop(&mut self) {
-        self.trigger.ask();
-        self.wait(self.engine.stop());
+        self.trigger.trigger();
+        self.block_on(self.engine.stop());
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(std::time::Duration::from_secs(2));
         }

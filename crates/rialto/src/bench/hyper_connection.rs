@@ -15,17 +15,17 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::load::Request;
-use super::measurement::Trouble;
+use super::measurement::RequestError;
 
 /// A request, and the kind of connection that sends it.
-pub(super) trait Asked: Sized + Send + 'static {
-    type Wire: Talk<Self>;
+pub(super) trait BenchRequest: Sized + Send + 'static {
+    type HyperConnection: BenchConnection<Self>;
 }
 
 /// A connection with at most one request in flight.
-pub(super) trait Talk<R>: Sized + Send {
+pub(super) trait BenchConnection<R>: Sized + Send {
     /// Uses an open TCP stream.
-    fn over(stream: TcpStream) -> impl Future<Output = Result<Self, Trouble>> + Send;
+    fn from_stream(stream: TcpStream) -> impl Future<Output = Result<Self, RequestError>> + Send;
 
     /// Waits until a request can be sent; `false` if the connection is closed.
     fn is_open(&mut self) -> impl Future<Output = bool> + Send;
@@ -34,14 +34,15 @@ pub(super) trait Talk<R>: Sized + Send {
     fn exchange(
         &mut self,
         request: R,
-    ) -> impl Future<Output = Result<(StatusCode, Bytes), Trouble>> + Send;
+    ) -> impl Future<Output = Result<(StatusCode, Bytes), RequestError>> + Send;
 
     /// Connects to a server.
-    fn to(address: SocketAddr) -> impl Future<Output = Result<Self, Trouble>> + Send {
+    fn connect(address: SocketAddr) -> impl Future<Output = Result<Self, RequestError>> + Send {
         async move {
-            let stream = TcpStream::connect(address).await.map_err(Trouble::broken)?;
-            stream.set_nodelay(true).map_err(Trouble::broken)?;
-            Self::over(stream).await
+            let stream =
+                TcpStream::connect(address).await.map_err(RequestError::connection_failed)?;
+            stream.set_nodelay(true).map_err(RequestError::connection_failed)?;
+            Self::from_stream(stream).await
         }
     }
 }
@@ -53,16 +54,17 @@ pub(super) struct Wire {
     connection: Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>,
 }
 
-impl Asked for Request {
-    type Wire = Wire;
+impl BenchRequest for Request {
+    type HyperConnection = Wire;
 }
 
-impl Talk<Request> for Wire {
-    async fn over(stream: TcpStream) -> Result<Self, Trouble> {
-        let host = stream.peer_addr().map_err(Trouble::broken)?.to_string();
-        let host = HeaderValue::try_from(host).map_err(Trouble::broken)?;
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(Trouble::broken)?;
+impl BenchConnection<Request> for Wire {
+    async fn from_stream(stream: TcpStream) -> Result<Self, RequestError> {
+        let host = stream.peer_addr().map_err(RequestError::connection_failed)?.to_string();
+        let host = HeaderValue::try_from(host).map_err(RequestError::connection_failed)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(RequestError::connection_failed)?;
         Ok(Self { host, sender, connection: Some(connection) })
     }
 
@@ -79,9 +81,9 @@ impl Talk<Request> for Wire {
         }
     }
 
-    async fn exchange(&mut self, request: Request) -> Result<(StatusCode, Bytes), Trouble> {
+    async fn exchange(&mut self, request: Request) -> Result<(StatusCode, Bytes), RequestError> {
         let Self { host, sender, connection } = self;
-        let request = made(request, host)?;
+        let request = build_request(request, host)?;
         let answer = async {
             let answer = sender.send_request(request).await?;
             let status = answer.status();
@@ -91,21 +93,24 @@ impl Talk<Request> for Wire {
         if let Some(driven) = connection {
             tokio::select! {
                 biased;
-                answered = &mut answer => return answered.map_err(Trouble::broken),
+                answered = &mut answer => return answered.map_err(RequestError::connection_failed),
                 _ = driven => {}
             }
         }
         // The server has closed the connection; the answer may have arrived just before.
         *connection = None;
-        answer.await.map_err(Trouble::broken)
+        answer.await.map_err(RequestError::connection_failed)
     }
 }
 
-fn made(request: Request, host: &HeaderValue) -> Result<hyper::Request<Full<Bytes>>, Trouble> {
+fn build_request(
+    request: Request,
+    host: &HeaderValue,
+) -> Result<hyper::Request<Full<Bytes>>, RequestError> {
     let Request { method, path, headers, body } = request;
     let mut request = hyper::Request::new(Full::new(body));
     *request.method_mut() = method;
-    *request.uri_mut() = path.try_into().map_err(Trouble::broken)?;
+    *request.uri_mut() = path.try_into().map_err(RequestError::connection_failed)?;
     *request.headers_mut() = headers;
     request.headers_mut().insert(HOST, host.clone());
     Ok(request)

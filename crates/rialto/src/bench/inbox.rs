@@ -13,16 +13,16 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::relay_agent::Correspondent;
-use super::event_parser::{Event, Events};
+use super::event_parser::{EventParser, InboxEvent};
 use super::message;
+use super::relay_agent::RelayAgent;
 
 /// Inboxes opened at once.
-const OPENING: usize = 128;
+const OPEN_CONCURRENCY: usize = 128;
 /// Time limit for opening one inbox.
-const PATIENCE: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for accepted messages before they count as lost.
-const DRY: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_BYTES: usize = 16 * 1_024;
 /// The smallest receive buffer a system allows.
 const STALLED_BYTES: u32 = 4 * 1_024;
@@ -31,26 +31,26 @@ const STALLED_BYTES: u32 = 4 * 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub sent_ns: u64,
-    pub came_ns: u64,
+    pub arrived_ns: u64,
 }
 
 /// Inboxes that are open and being read, on one thread.
-pub struct Inboxes {
+pub struct OpenInboxes {
     runtime: Runtime,
     count: Arc<AtomicU64>,
     close: watch::Sender<bool>,
     streams: Vec<JoinHandle<Vec<Arrival>>>,
 }
 
-impl Inboxes {
+impl OpenInboxes {
     /// Opens the inbox of each agent, from its last position.
-    pub fn open(hub: SocketAddr, owners: &[Correspondent]) -> io::Result<Self> {
+    pub fn open(hub: SocketAddr, owners: &[RelayAgent]) -> io::Result<Self> {
         let runtime = one_thread("inboxes")?;
         let (close, closing) = watch::channel(false);
         let count = Arc::new(AtomicU64::new(0));
         let mut streams = Vec::with_capacity(owners.len());
-        for some in owners.chunks(OPENING) {
-            let opened = some.iter().map(|owner| Stream::open(hub, owner, &count));
+        for some in owners.chunks(OPEN_CONCURRENCY) {
+            let opened = some.iter().map(|owner| InboxStream::open(hub, owner, &count));
             for stream in runtime.block_on(try_join_all(opened))? {
                 streams.push(runtime.spawn(stream.follow(closing.clone())));
             }
@@ -61,7 +61,7 @@ impl Inboxes {
     /// Waits until this many messages have arrived, or no more arrive.
     pub fn wait_for(&self, letters: u64) {
         let (mut seen, mut since) = (0, Instant::now());
-        while seen < letters && since.elapsed() < DRY {
+        while seen < letters && since.elapsed() < IDLE_TIMEOUT {
             std::thread::sleep(Duration::from_millis(10));
             let now = self.count.load(Ordering::Relaxed);
             if now > seen {
@@ -82,42 +82,38 @@ impl Inboxes {
 }
 
 /// One open inbox.
-struct Stream {
-    owner: Correspondent,
+struct InboxStream {
+    owner: RelayAgent,
     stream: TcpStream,
-    events: Events,
+    events: EventParser,
     arrivals: Vec<Arrival>,
     count: Arc<AtomicU64>,
 }
 
-impl Stream {
-    async fn open(
-        hub: SocketAddr,
-        owner: &Correspondent,
-        count: &Arc<AtomicU64>,
-    ) -> io::Result<Self> {
+impl InboxStream {
+    async fn open(hub: SocketAddr, owner: &RelayAgent, count: &Arc<AtomicU64>) -> io::Result<Self> {
         let opening = async {
             let mut stream = TcpStream::connect(hub).await?;
             let from = owner.read_to.load(Ordering::Relaxed);
             let resume =
                 if from > 0 { format!("last-event-id: {from}\r\n") } else { String::new() };
             stream.write_all(request(hub, owner, "", &resume).as_bytes()).await?;
-            let rest = past_head(&mut stream).await?;
-            let (events, count) = (Events::default(), Arc::clone(count));
+            let rest = read_head(&mut stream).await?;
+            let (events, count) = (EventParser::default(), Arc::clone(count));
             let mut opened =
                 Self { owner: owner.clone(), stream, events, arrivals: Vec::new(), count };
-            let mut connected = opened.take(&rest);
+            let mut connected = opened.feed(&rest);
             while !connected {
                 let mut bytes = [0; READ_BYTES];
                 let length = opened.stream.read(&mut bytes).await?;
                 if length == 0 {
                     return Err(io::Error::other("the inbox closed before its first event"));
                 }
-                connected = opened.take(&bytes[..length]);
+                connected = opened.feed(&bytes[..length]);
             }
             Ok(opened)
         };
-        tokio::time::timeout(PATIENCE, opening).await?
+        tokio::time::timeout(OPEN_TIMEOUT, opening).await?
     }
 
     /// Reads until `closing` is set or the hub ends the stream.
@@ -132,20 +128,20 @@ impl Stream {
             if length == 0 {
                 break;
             }
-            self.take(&bytes[..length]);
+            self.feed(&bytes[..length]);
         }
         self.arrivals
     }
 
     /// Parses bytes and returns whether they contain the first event.
-    fn take(&mut self, bytes: &[u8]) -> bool {
+    fn feed(&mut self, bytes: &[u8]) -> bool {
         let came_ns = message::clock_ns(Instant::now());
         let (before, mut last, mut connected) = (self.arrivals.len(), None, false);
         self.events.read(bytes, |event| match event {
-            Event::Connected => connected = true,
-            Event::Letter { id, sent_ns } => {
+            InboxEvent::Connected => connected = true,
+            InboxEvent::Message { id, sent_ns } => {
                 last = Some(id);
-                self.arrivals.push(Arrival { sent_ns, came_ns });
+                self.arrivals.push(Arrival { sent_ns, arrived_ns: came_ns });
             }
         });
         if let Some(id) = last {
@@ -158,17 +154,17 @@ impl Stream {
 }
 
 /// Inboxes that are open and never read; they close when this is dropped.
-pub struct Stalled {
+pub struct StalledInboxes {
     _streams: Vec<TcpStream>,
     _runtime: Runtime,
 }
 
-impl Stalled {
+impl StalledInboxes {
     /// Opens the inbox of each agent from the first unacknowledged message and never reads it.
-    pub fn open(hub: SocketAddr, owners: &[Correspondent]) -> io::Result<Self> {
+    pub fn open(hub: SocketAddr, owners: &[RelayAgent]) -> io::Result<Self> {
         let runtime = one_thread("stalled")?;
         let mut streams = Vec::with_capacity(owners.len());
-        for some in owners.chunks(OPENING) {
+        for some in owners.chunks(OPEN_CONCURRENCY) {
             let opened = some.iter().map(|owner| async move {
                 let socket = TcpSocket::new_v4()?;
                 socket.set_recv_buffer_size(STALLED_BYTES)?;
@@ -190,7 +186,7 @@ fn one_thread(name: &str) -> io::Result<Runtime> {
     builder.worker_threads(1).thread_name(name).enable_all().build()
 }
 
-fn request(hub: SocketAddr, owner: &Correspondent, query: &str, more: &str) -> String {
+fn request(hub: SocketAddr, owner: &RelayAgent, query: &str, more: &str) -> String {
     let key = &owner.key;
     format!(
         "GET /relay/agent/inbox{query} HTTP/1.1\r\nhost: {hub}\r\nauthorization: Bearer {key}\r\naccept: text/event-stream\r\n{more}\r\n"
@@ -198,7 +194,7 @@ fn request(hub: SocketAddr, owner: &Correspondent, query: &str, more: &str) -> S
 }
 
 /// Reads the response head and returns the bytes after it.
-async fn past_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+async fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -255,8 +251,8 @@ mod tests {
         chunk(&format!("id: {id}\nevent: message\ndata: {{\"x\":\"#000000000000007 ns\"}}\n\n"))
     }
 
-    fn owner() -> Correspondent {
-        Correspondent::new("a@chorus".to_owned(), "ca_0f".to_owned())
+    fn owner() -> RelayAgent {
+        RelayAgent::new("a@chorus".to_owned(), "ca_0f".to_owned())
     }
 
     #[test]
@@ -264,7 +260,7 @@ mod tests {
         let opened = format!("{HEAD}{}", chunk(HELLO));
         let (address, asked) = hub(vec![format!("{opened}{}{}", letter(1), letter(2)), opened]);
         let owners = [owner()];
-        let inboxes = Inboxes::open(address, &owners).unwrap();
+        let inboxes = OpenInboxes::open(address, &owners).unwrap();
         inboxes.wait_for(2);
         let arrivals = inboxes.close().unwrap();
         assert_eq!(arrivals.iter().map(|letter| letter.sent_ns).collect::<Vec<_>>(), [7, 7]);
@@ -274,7 +270,7 @@ mod tests {
         assert!(first.contains("\r\nauthorization: Bearer ca_0f\r\n"), "{first}");
         assert!(!first.contains("last-event-id"), "{first}");
 
-        let none = Inboxes::open(address, &owners).unwrap().close().unwrap();
+        let none = OpenInboxes::open(address, &owners).unwrap().close().unwrap();
         assert_eq!(none, []);
         let second = asked.recv().unwrap();
         assert!(second.contains("\r\nlast-event-id: 2\r\n"), "{second}");
@@ -284,14 +280,14 @@ mod tests {
     fn an_inbox_that_does_not_open_is_told() {
         let refused = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno".to_owned();
         let (address, _asked) = hub(vec![refused]);
-        let told = Inboxes::open(address, &[owner()]).err().unwrap().to_string();
+        let told = OpenInboxes::open(address, &[owner()]).err().unwrap().to_string();
         assert!(told.contains("401 Unauthorized"), "{told}");
     }
 
     #[test]
     fn a_stalled_reader_asks_for_everything_and_takes_nothing() {
         let (address, asked) = hub(vec![format!("{HEAD}{}", chunk(HELLO))]);
-        let stalled = Stalled::open(address, &[owner()]).unwrap();
+        let stalled = StalledInboxes::open(address, &[owner()]).unwrap();
         assert!(asked.recv().unwrap().starts_with("GET /relay/agent/inbox?ack=explicit HTTP/1.1"));
         drop(stalled);
     }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use rialto_client::clara::{Account, Action, Signed};
+use rialto_client::clara::{Action, MarketClient, SignedItem};
 
-use super::raw_connection::Raw;
+use super::raw_connection::RawRequest;
 
 /// A typical task with some input; the spec's example is shorter.
 const PAYLOAD: &str = r#"{"prompt":"weather tokyo","max_results":3,"text":"some words of input"}"#;
@@ -19,26 +19,26 @@ const TAGS: [(&str, &str); 3] = [
 ];
 
 /// Signed messages; any connection that is free sends the next.
-pub struct Items {
+pub struct SignedItems {
     hub: SocketAddr,
-    account: Account,
-    ready: Mutex<Vec<Raw>>,
+    account: MarketClient,
+    ready: Mutex<Vec<RawRequest>>,
     /// The id of one of them.
-    pub one: String,
+    pub sample_id: String,
 }
 
 /// A `Register-Task`.
-pub fn task(account: &Account) -> io::Result<Signed> {
+pub fn sign_task(account: &MarketClient) -> io::Result<SignedItem> {
     account.sign(Action::RegisterTask, &TAGS, PAYLOAD).map_err(io::Error::other)
 }
 
-impl Items {
+impl SignedItems {
     /// Signs `count` messages, on all cores.
-    pub fn sign(hub: SocketAddr, account: &Account, count: usize) -> io::Result<Arc<Self>> {
+    pub fn sign(hub: SocketAddr, account: &MarketClient, count: usize) -> io::Result<Arc<Self>> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let share = |at: usize| {
             let mine = (at..count.max(1)).step_by(threads);
-            mine.map(|_| task(account)).collect::<io::Result<Vec<_>>>()
+            mine.map(|_| sign_task(account)).collect::<io::Result<Vec<_>>>()
         };
         let signed = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|at| scope.spawn(move || share(at))).collect();
@@ -51,26 +51,27 @@ impl Items {
         })?;
         let one = signed.last().map(|one| one.id.clone()).unwrap_or_default();
         let ready = Mutex::new(signed.iter().map(|one| request(hub, one)).collect());
-        Ok(Arc::new(Self { hub, account: account.clone(), ready, one }))
+        Ok(Arc::new(Self { hub, account: account.clone(), ready, sample_id: one }))
     }
 
     /// The next message. One that was not signed in advance is signed now, which costs the client
     /// time but not the hub.
-    pub fn next(&self) -> Raw {
+    pub fn next(&self) -> RawRequest {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop();
         ready.unwrap_or_else(|| {
-            let signed = task(&self.account).expect("signing worked before with the same input");
+            let signed =
+                sign_task(&self.account).expect("signing worked before with the same input");
             request(self.hub, &signed)
         })
     }
 }
 
-fn request(hub: SocketAddr, item: &Signed) -> Raw {
+fn request(hub: SocketAddr, item: &SignedItem) -> RawRequest {
     let length = item.as_bytes().len();
     let head = format!(
         "POST /clara/mu HTTP/1.1\r\nhost: {hub}\r\ncontent-type: application/octet-stream\r\ncontent-length: {length}\r\n\r\n"
     );
-    Raw([head.as_bytes(), item.as_bytes()].concat().into())
+    RawRequest([head.as_bytes(), item.as_bytes()].concat().into())
 }
 
 #[cfg(test)]
@@ -81,24 +82,24 @@ mod tests {
     use rialto_client::clara::{Seed, Server, Wallet};
 
     use super::super::hub::BenchHub;
-    use super::super::rsa_verifier::Check;
+    use super::super::rsa_verifier::RsaVerifier;
     use super::*;
 
     #[test]
     fn items_are_all_others_never_run_out_and_are_checked() {
         let hub = BenchHub::start(1, "sqlite").unwrap();
-        let server = hub.wait(Server::discover(&format!("http://{}", hub.address))).unwrap();
-        let account = Account::new(Wallet::rsa().unwrap(), server.clone());
-        let items = Items::sign(hub.address, &account, 3).unwrap();
+        let server = hub.block_on(Server::discover(&format!("http://{}", hub.address))).unwrap();
+        let account = MarketClient::new(Wallet::generate_rsa().unwrap(), server.clone());
+        let items = SignedItems::sign(hub.address, &account, 3).unwrap();
         let all: HashSet<_> = (0..5).map(|_| items.next().0).collect();
         assert_eq!(all.len(), 5);
-        let signed = task(&account).unwrap();
-        let check = Check::of(signed.as_bytes()).unwrap();
+        let signed = sign_task(&account).unwrap();
+        let check = RsaVerifier::of(signed.as_bytes()).unwrap();
         assert!(check.run(Duration::from_millis(5)).unwrap().good > 0);
         let mut changed = signed.as_bytes().to_vec();
         *changed.last_mut().unwrap() ^= 1;
-        assert!(Check::of(&changed).unwrap().run(Duration::from_millis(5)).is_err());
-        let other = Account::new(Wallet::new(&Seed::from_bytes([1; 32])), server);
-        assert!(Check::of(task(&other).unwrap().as_bytes()).is_err());
+        assert!(RsaVerifier::of(&changed).unwrap().run(Duration::from_millis(5)).is_err());
+        let other = MarketClient::new(Wallet::new(&Seed::from_bytes([1; 32])), server);
+        assert!(RsaVerifier::of(sign_task(&other).unwrap().as_bytes()).is_err());
     }
 }

@@ -18,14 +18,14 @@ use hyper::http::HeaderValue;
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::net::TcpStream;
 
-use super::measurement::{Measured, Tally, Trouble};
-use super::hyper_connection::{Asked, Talk};
+use super::hyper_connection::{BenchConnection, BenchRequest};
+use super::measurement::{Measurement, RequestError, Tally};
 
 /// Delay before a broken connection is opened again, so that a dead server is not hammered.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Time between the last connect and the first request: the threads need it to start.
-const LEAD: Duration = Duration::from_millis(5);
+const START_DELAY: Duration = Duration::from_millis(5);
 
 /// How late a timer may fire by itself. A request sent later than that was delayed by a busy
 /// machine, which a real client would notice too.
@@ -36,7 +36,7 @@ const PER_SECOND_MIN: f64 = 0.001;
 
 /// What to measure, at which load and for how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct LoadPlan {
     /// The server's address.
     pub address: SocketAddr,
     /// Connections kept open; each has at most one request in flight.
@@ -50,7 +50,7 @@ pub struct Plan {
     /// Time that is measured.
     pub duration: Duration,
     /// Time limit for an answer; then the connection is closed.
-    pub patience: Duration,
+    pub answer_timeout: Duration,
 }
 
 /// When a connection sends its next request.
@@ -84,7 +84,7 @@ pub struct Request {
     pub body: Bytes,
 }
 
-impl Plan {
+impl LoadPlan {
     /// A closed loop over 64 connections: one second of warm-up, five seconds measured.
     ///
     /// The client gets one thread per core. If the client were the bottleneck, a slow server would
@@ -97,7 +97,7 @@ impl Plan {
             pace: Pace::Closed,
             warm_up: Duration::from_secs(1),
             duration: Duration::from_secs(5),
-            patience: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(30),
         }
     }
 
@@ -134,11 +134,11 @@ impl Request {
     /// A POST request to `path` with a JSON `body`.
     pub fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
         let request = Self { method: Method::POST, body: body.into(), ..Self::get(path) };
-        request.with(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+        request.with_header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
     }
 
     /// Adds a header.
-    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
@@ -153,25 +153,25 @@ impl Request {
 ///
 /// Blocks the calling thread until the last answer has arrived. Fails only if the plan is invalid
 /// or the server cannot be reached at all; later errors are part of the result.
-pub(super) fn run<A, C, R>(plan: &Plan, ask: A, check: C) -> io::Result<Measured>
+pub(super) fn run<A, C, R>(plan: &LoadPlan, ask: A, check: C) -> io::Result<Measurement>
 where
     A: Fn(usize, u64) -> R + Send + Sync + 'static,
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
-    R: Asked,
+    R: BenchRequest,
 {
     run_timed(plan, ask, check).map(|(measured, _)| measured)
 }
 
 /// Like [`run`], and also returns when the measured time began and ended.
 pub(super) fn run_timed<A, C, R>(
-    plan: &Plan,
+    plan: &LoadPlan,
     ask: A,
     check: C,
-) -> io::Result<(Measured, Range<Instant>)>
+) -> io::Result<(Measurement, Range<Instant>)>
 where
     A: Fn(usize, u64) -> R + Send + Sync + 'static,
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
-    R: Asked,
+    R: BenchRequest,
 {
     plan.check()?;
     let scenario = Arc::new(Scenario { plan: *plan, ask, check });
@@ -188,7 +188,7 @@ where
         .into_iter()
         .map(|streams| {
             let scenario = Arc::clone(&scenario);
-            thread::spawn(move || work(scenario, phases, streams))
+            thread::spawn(move || run_thread(scenario, phases, streams))
         })
         .collect();
     let mut tally = Tally::default();
@@ -196,7 +196,7 @@ where
         let done = worker.join().map_err(|_| io::Error::other("a client thread panicked"))?;
         tally.add(done?);
     }
-    Ok((tally.measured(plan), phases.measured_from..phases.until))
+    Ok((tally.into_measurement(plan), phases.measured_from..phases.until))
 }
 
 fn connect(address: SocketAddr) -> io::Result<std::net::TcpStream> {
@@ -215,8 +215,8 @@ struct Phases {
 }
 
 impl Phases {
-    fn starting_soon(plan: &Plan) -> Self {
-        let start = Instant::now() + LEAD;
+    fn starting_soon(plan: &LoadPlan) -> Self {
+        let start = Instant::now() + START_DELAY;
         let measured_from = start + plan.warm_up;
         Self { start, measured_from, until: measured_from + plan.duration }
     }
@@ -224,13 +224,13 @@ impl Phases {
 
 /// What all connections of a run share.
 struct Scenario<A, C> {
-    plan: Plan,
+    plan: LoadPlan,
     ask: A,
     check: C,
 }
 
 /// One thread of the client, with its own runtime, so that a connection never changes threads.
-fn work<A, C, R>(
+fn run_thread<A, C, R>(
     scenario: Arc<Scenario<A, C>>,
     phases: Phases,
     streams: Vec<(usize, std::net::TcpStream)>,
@@ -238,7 +238,7 @@ fn work<A, C, R>(
 where
     A: Fn(usize, u64) -> R + Send + Sync + 'static,
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
-    R: Asked,
+    R: BenchRequest,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Shared only by tasks of one thread, so the lock is never contended.
@@ -247,13 +247,13 @@ where
         let mut tasks = Vec::with_capacity(streams.len());
         for (connection, stream) in streams {
             let stream = TcpStream::from_std(stream)?;
-            let visitor = Visitor {
+            let visitor = LoadConnection {
                 scenario: Arc::clone(&scenario),
                 phases,
                 connection,
                 tally: Arc::clone(&tally),
             };
-            tasks.push(tokio::spawn(visitor.visit(stream)));
+            tasks.push(tokio::spawn(visitor.run(stream)));
         }
         for task in tasks {
             task.await.map_err(io::Error::other)?;
@@ -266,7 +266,7 @@ where
 
 /// Permission to send the next request.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct SendSlot {
     /// Latency counts from sending, but from this time at the latest.
     latest: Option<Instant>,
     /// Whether the connection was still busy when the request was due.
@@ -274,31 +274,32 @@ struct Turn {
 }
 
 /// One connection of the load client, and the requests it sends.
-struct Visitor<A, C> {
+struct LoadConnection<A, C> {
     scenario: Arc<Scenario<A, C>>,
     phases: Phases,
     connection: usize,
     tally: Arc<Mutex<Tally>>,
 }
 
-impl<A, C, R> Visitor<A, C>
+impl<A, C, R> LoadConnection<A, C>
 where
     A: Fn(usize, u64) -> R,
     C: Fn(StatusCode, &[u8]) -> bool,
-    R: Asked,
+    R: BenchRequest,
 {
-    async fn visit(self, stream: TcpStream) {
-        let mut wire = R::Wire::over(stream).await.ok();
+    async fn run(self, stream: TcpStream) {
+        let mut wire = R::HyperConnection::from_stream(stream).await.ok();
         for n in 0.. {
-            let Some(turn) = self.turn(n).await else { break };
+            let Some(turn) = self.next_slot(n).await else { break };
             // Building the request and checking the answer is the client's time, not the server's.
             let request = (self.scenario.ask)(self.connection, n);
             let now = Instant::now();
             let began = turn.latest.map_or(now, |latest| now.min(latest));
             let answer = self.exchange(&mut wire, request).await;
             let ended = Instant::now();
-            let outcome = answer.and_then(|(status, body)| self.judge(status, &body));
-            let must_reconnect = matches!(outcome, Err(Trouble::Broken(_) | Trouble::TimedOut));
+            let outcome = answer.and_then(|(status, body)| self.check_answer(status, &body));
+            let must_reconnect =
+                matches!(outcome, Err(RequestError::ConnectionFailed(_) | RequestError::TimedOut));
             self.record(turn, began, ended, outcome);
             if must_reconnect {
                 wire = None;
@@ -308,10 +309,10 @@ where
     }
 
     /// Waits until the `n`th request may be sent; `None` when the run is over.
-    async fn turn(&self, n: u64) -> Option<Turn> {
+    async fn next_slot(&self, n: u64) -> Option<SendSlot> {
         let now = Instant::now();
         let Pace::Open { per_second } = self.scenario.plan.pace else {
-            return (now < self.phases.until).then_some(Turn { latest: None, queued: false });
+            return (now < self.phases.until).then_some(SendSlot { latest: None, queued: false });
         };
         let due = self.due(n, per_second);
         if due >= self.phases.until {
@@ -323,10 +324,10 @@ where
             return None;
         }
         if now >= due {
-            return Some(Turn { latest: Some(due), queued: true });
+            return Some(SendSlot { latest: Some(due), queued: true });
         }
         tokio::time::sleep_until(due.into()).await;
-        Some(Turn { latest: Some(due + TIMER_SLACK), queued: false })
+        Some(SendSlot { latest: Some(due + TIMER_SLACK), queued: false })
     }
 
     /// The connections alternate, so that together they send at equal intervals.
@@ -337,10 +338,10 @@ where
 
     async fn exchange(
         &self,
-        wire: &mut Option<R::Wire>,
+        wire: &mut Option<R::HyperConnection>,
         request: R,
-    ) -> Result<(StatusCode, Bytes), Trouble> {
-        let Plan { address, patience, .. } = self.scenario.plan;
+    ) -> Result<(StatusCode, Bytes), RequestError> {
+        let LoadPlan { address, answer_timeout: patience, .. } = self.scenario.plan;
         let exchanged = tokio::time::timeout(patience, async {
             // A server may close a connection between two requests; that is not an error.
             if let Some(kept) = wire
@@ -348,16 +349,26 @@ where
             {
                 return kept.exchange(request).await;
             }
-            wire.insert(R::Wire::to(address).await?).exchange(request).await
+            wire.insert(R::HyperConnection::connect(address).await?).exchange(request).await
         });
-        exchanged.await.unwrap_or(Err(Trouble::TimedOut))
+        exchanged.await.unwrap_or(Err(RequestError::TimedOut))
     }
 
-    fn judge(&self, status: StatusCode, body: &[u8]) -> Result<(), Trouble> {
-        if (self.scenario.check)(status, body) { Ok(()) } else { Err(Trouble::wrong(status, body)) }
+    fn check_answer(&self, status: StatusCode, body: &[u8]) -> Result<(), RequestError> {
+        if (self.scenario.check)(status, body) {
+            Ok(())
+        } else {
+            Err(RequestError::unexpected_answer(status, body))
+        }
     }
 
-    fn record(&self, turn: Turn, began: Instant, ended: Instant, outcome: Result<(), Trouble>) {
+    fn record(
+        &self,
+        turn: SendSlot,
+        began: Instant,
+        ended: Instant,
+        outcome: Result<(), RequestError>,
+    ) {
         let Phases { measured_from, until, .. } = self.phases;
         let began_inside = began >= measured_from;
         let ended_inside = ended >= measured_from && ended <= until;
@@ -369,10 +380,10 @@ where
                 tally.good += u64::from(ended_inside);
                 if began_inside {
                     tally.queued += u64::from(turn.queued);
-                    tally.latency(ended.duration_since(began));
+                    tally.record_latency(ended.duration_since(began));
                 }
             }
-            Err(trouble) if began_inside || ended_inside => tally.trouble(trouble),
+            Err(trouble) if began_inside || ended_inside => tally.record_error(trouble),
             Err(_) => {}
         });
     }

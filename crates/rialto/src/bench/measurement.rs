@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use hyper::StatusCode;
 use serde::Serialize;
 
-use super::load::{Pace, Plan};
+use super::load::{LoadPlan, Pace};
 
 /// Latencies are kept to three digits, up to ten minutes.
 const DIGITS: u8 = 3;
@@ -19,7 +19,7 @@ const SAMPLE_CHARS_MAX: usize = 300;
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct Measurement {
     /// Number of connections.
     pub connections: usize,
     /// The requested rate; none in a closed loop.
@@ -70,10 +70,10 @@ pub struct Errors {
     pub first: Option<String>,
 }
 
-impl Measured {
+impl Measurement {
     /// Whether an open loop asked for more than the server can handle: more than one request in a
     /// hundred was never sent.
-    pub fn overrun(&self) -> bool {
+    pub fn is_overrun(&self) -> bool {
         self.unsent > self.good / 100
     }
 }
@@ -134,31 +134,31 @@ impl fmt::Display for Errors {
 
 /// Why a request did not get a good answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum RequestError {
     /// An answer came, but not the expected one.
-    Wrong { status: u16, sample: String },
+    UnexpectedAnswer { status: u16, sample: String },
     /// The connection failed.
-    Broken(String),
+    ConnectionFailed(String),
     /// No answer came in time.
     TimedOut,
 }
 
-impl Trouble {
-    pub(super) fn wrong(status: StatusCode, body: &[u8]) -> Self {
+impl RequestError {
+    pub(super) fn unexpected_answer(status: StatusCode, body: &[u8]) -> Self {
         let sample = String::from_utf8_lossy(body).chars().take(SAMPLE_CHARS_MAX).collect();
-        Self::Wrong { status: status.as_u16(), sample }
+        Self::UnexpectedAnswer { status: status.as_u16(), sample }
     }
 
-    pub(super) fn broken(error: impl fmt::Display) -> Self {
-        Self::Broken(error.to_string())
+    pub(super) fn connection_failed(error: impl fmt::Display) -> Self {
+        Self::ConnectionFailed(error.to_string())
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong { status, sample } => write!(f, "{status} {sample}"),
-            Self::Broken(why) => f.write_str(why),
+            Self::UnexpectedAnswer { status, sample } => write!(f, "{status} {sample}"),
+            Self::ConnectionFailed(why) => f.write_str(why),
             Self::TimedOut => f.write_str("timed out waiting for the answer"),
         }
     }
@@ -182,18 +182,20 @@ impl Default for Tally {
 }
 
 impl Tally {
-    pub(super) fn latency(&mut self, took: Duration) {
+    pub(super) fn record_latency(&mut self, took: Duration) {
         // Saturating: longer latencies count as ten minutes.
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.saturating_record(nanoseconds);
     }
 
-    pub(super) fn trouble(&mut self, trouble: Trouble) {
+    pub(super) fn record_error(&mut self, trouble: RequestError) {
         let told = trouble.to_string();
         match trouble {
-            Trouble::Wrong { status, .. } => *self.errors.by_status.entry(status).or_default() += 1,
-            Trouble::Broken(_) => self.errors.broken += 1,
-            Trouble::TimedOut => self.errors.timed_out += 1,
+            RequestError::UnexpectedAnswer { status, .. } => {
+                *self.errors.by_status.entry(status).or_default() += 1
+            }
+            RequestError::ConnectionFailed(_) => self.errors.broken += 1,
+            RequestError::TimedOut => self.errors.timed_out += 1,
         }
         self.errors.first.get_or_insert(told);
     }
@@ -206,9 +208,9 @@ impl Tally {
         self.unsent += other.unsent;
     }
 
-    pub(super) fn measured(self, plan: &Plan) -> Measured {
+    pub(super) fn into_measurement(self, plan: &LoadPlan) -> Measurement {
         let seconds = plan.duration.as_secs_f64();
-        Measured {
+        Measurement {
             connections: plan.connections,
             planned_per_second: match plan.pace {
                 Pace::Closed => None,
@@ -232,7 +234,7 @@ mod tests {
     fn tally_of(micros: impl IntoIterator<Item = u64>) -> Tally {
         let mut tally = Tally::default();
         for micros in micros {
-            tally.latency(Duration::from_micros(micros));
+            tally.record_latency(Duration::from_micros(micros));
         }
         tally
     }
@@ -264,16 +266,21 @@ mod tests {
     fn tallies_of_several_threads_add_up() {
         let mut one = tally_of([100, 100, 100]);
         one.good = 3;
-        one.trouble(Trouble::wrong(StatusCode::TOO_MANY_REQUESTS, b"slow down"));
+        one.record_error(RequestError::unexpected_answer(
+            StatusCode::TOO_MANY_REQUESTS,
+            b"slow down",
+        ));
         let mut two = tally_of([900]);
         two.good = 1;
-        two.trouble(Trouble::TimedOut);
-        two.trouble(Trouble::wrong(StatusCode::TOO_MANY_REQUESTS, b"slower"));
+        two.record_error(RequestError::TimedOut);
+        two.record_error(RequestError::unexpected_answer(StatusCode::TOO_MANY_REQUESTS, b"slower"));
         one.add(two);
 
-        let plan =
-            Plan { duration: Duration::from_secs(2), ..Plan::new(([127, 0, 0, 1], 1).into()) };
-        let measured = one.measured(&plan);
+        let plan = LoadPlan {
+            duration: Duration::from_secs(2),
+            ..LoadPlan::new(([127, 0, 0, 1], 1).into())
+        };
+        let measured = one.into_measurement(&plan);
         assert_eq!(measured.good, 4);
         assert_eq!(measured.per_second, 2.0);
         assert!(about(measured.latency.max_us, 900.0));
@@ -284,7 +291,7 @@ mod tests {
     #[test]
     fn a_latency_beyond_the_scale_counts_as_its_end() {
         let mut tally = Tally::default();
-        tally.latency(Duration::from_secs(86_400));
+        tally.record_latency(Duration::from_secs(86_400));
         assert!(about(Percentiles::of(&tally.nanoseconds).max_us, LATENCY_NS_MAX as f64 / 1_000.0));
     }
 }

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
-use super::relay_agent::Correspondent;
-use super::raw_connection::Raw;
+use super::raw_connection::RawRequest;
+use super::relay_agent::RelayAgent;
 
 /// Messages per conversation: fewer than the loop guard allows per minute (relay R89).
 pub const PER_CONVERSATION: u64 = 16;
@@ -20,7 +20,7 @@ pub const PER_CONVERSATION: u64 = 16;
 const CONVERSATIONS_MAX: u64 = 10_000_000;
 const SENDERS_MAX: u64 = 10_000;
 /// Marks the send time of a message. Appears nowhere else in an inbox.
-const TIME_SIGN: char = '#';
+const TIME_MARK: char = '#';
 /// Digits of a time: enough for eleven days.
 const TIME_DIGITS: usize = 15;
 
@@ -36,20 +36,20 @@ pub fn clock_ns(at: Instant) -> u64 {
 
 /// The send time of the message in this inbox line, if it contains one.
 pub fn sent_ns(line: &[u8]) -> Option<u64> {
-    let sign = line.iter().position(|byte| *byte == TIME_SIGN as u8)?;
+    let sign = line.iter().position(|byte| *byte == TIME_MARK as u8)?;
     let digits = line.get(sign + 1..)?.get(..TIME_DIGITS)?;
     str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// All messages of one run.
-pub struct Letters {
+pub struct Messages {
     run: u64,
     receivers: Vec<Bytes>,
-    senders: Vec<Template>,
+    senders: Vec<MessageTemplate>,
 }
 
 /// One sender's message, and the places where it differs from the next.
-struct Template {
+struct MessageTemplate {
     request: Bytes,
     receiver: Range<usize>,
     number: Range<usize>,
@@ -57,12 +57,12 @@ struct Template {
     conversation: Range<usize>,
 }
 
-impl Letters {
+impl Messages {
     /// Messages from all `senders` to all `receivers`, with `padding` extra characters.
     pub fn new(
         to: SocketAddr,
-        senders: &[Correspondent],
-        receivers: &[Correspondent],
+        senders: &[RelayAgent],
+        receivers: &[RelayAgent],
         padding: usize,
     ) -> Self {
         let longest = receivers.first().map_or(0, |receiver| receiver.id.len());
@@ -71,7 +71,7 @@ impl Letters {
             "receivers must exist and have names of equal length"
         );
         assert!((senders.len() as u64) < SENDERS_MAX, "too many senders for the conversation ids");
-        let template = |sender| Template::new(to, sender, &receivers[0].id, padding);
+        let template = |sender| MessageTemplate::new(to, sender, &receivers[0].id, padding);
         Self {
             run: RUNS.fetch_add(1, Ordering::Relaxed),
             receivers: receivers.iter().map(|one| Bytes::from(one.id.clone())).collect(),
@@ -80,7 +80,7 @@ impl Letters {
     }
 
     /// The `n`th message of a sender, with the current time.
-    pub fn nth(&self, sender: usize, n: u64) -> Raw {
+    pub fn nth(&self, sender: usize, n: u64) -> RawRequest {
         let talk = n / PER_CONVERSATION;
         let conversation =
             (self.run * SENDERS_MAX + sender as u64) * CONVERSATIONS_MAX + talk % CONVERSATIONS_MAX;
@@ -91,17 +91,17 @@ impl Letters {
         write_digits(&mut letter[template.conversation.clone()], conversation);
         write_digits(&mut letter[template.number.clone()], n);
         write_digits(&mut letter[template.time.clone()], clock_ns(Instant::now()));
-        Raw(letter.freeze())
+        RawRequest(letter.freeze())
     }
 }
 
-impl Template {
-    fn new(to: SocketAddr, sender: &Correspondent, receiver: &str, padding: usize) -> Self {
+impl MessageTemplate {
+    fn new(to: SocketAddr, sender: &RelayAgent, receiver: &str, padding: usize) -> Self {
         let (number, time, conversation) = ("N".repeat(9), "T".repeat(TIME_DIGITS), "C".repeat(18));
         let padding = "-".repeat(padding);
-        let Correspondent { id, key, .. } = sender;
+        let RelayAgent { id, key, .. } = sender;
         let text =
-            format!("Benchmark message {number}, sent at {TIME_SIGN}{time} nanoseconds{padding}");
+            format!("Benchmark message {number}, sent at {TIME_MARK}{time} nanoseconds{padding}");
         let body = format!(
             r#"{{"receiver_id":"{receiver}","envelope":{{"chorus_version":"0.4","sender_id":"{id}","original_text":"{text}","sender_culture":"en","conversation_id":"{conversation}"}}}}"#
         );
@@ -137,17 +137,17 @@ mod tests {
 
     use super::*;
 
-    fn people(prefix: &str, count: usize) -> Vec<Correspondent> {
-        let one = |at| Correspondent::new(format!("{prefix}-{at:05}@chorus"), "ca_0f".to_owned());
+    fn people(prefix: &str, count: usize) -> Vec<RelayAgent> {
+        let one = |at| RelayAgent::new(format!("{prefix}-{at:05}@chorus"), "ca_0f".to_owned());
         (0..count).map(one).collect()
     }
 
-    fn letters(padding: usize) -> Letters {
+    fn letters(padding: usize) -> Messages {
         let to = ([127, 0, 0, 1], 7425).into();
-        Letters::new(to, &people("from", 2), &people("away", 3), padding)
+        Messages::new(to, &people("from", 2), &people("away", 3), padding)
     }
 
-    fn body(raw: &Raw) -> Value {
+    fn body(raw: &RawRequest) -> Value {
         let text = str::from_utf8(&raw.0).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("POST /relay/messages HTTP/1.1\r\nhost: 127.0.0.1:7425\r\n"));
@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn no_two_runs_share_a_conversation() {
-        let of = |letters: Letters| body(&letters.nth(0, 0))["envelope"]["conversation_id"].clone();
+        let of =
+            |letters: Messages| body(&letters.nth(0, 0))["envelope"]["conversation_id"].clone();
         assert_ne!(of(letters(0)), of(letters(0)));
     }
 

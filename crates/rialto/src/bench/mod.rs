@@ -7,27 +7,29 @@
 //! [`worker`] measures our own agent runtime by one requester's consecutive jobs, without an echo.
 //! [`agora`] and [`clara`] are measured next to bare signature verification instead.
 
+mod agents;
 pub mod agora;
 pub mod clara;
-mod relay_agent;
 mod cpu;
 pub mod discovery;
 pub mod echo;
+mod echo_message;
+mod envelope_verifier;
 mod envelopes;
 mod event_parser;
 mod hub;
+mod hyper_connection;
 mod inbox;
 mod items;
 pub mod jobs;
-mod message;
-mod raw_connection;
 pub mod load;
 pub mod measurement;
 pub mod memory;
-mod relay_fixture;
-mod agents;
-mod echo_message;
+mod message;
 mod process;
+mod raw_connection;
+mod relay_agent;
+mod relay_fixture;
 pub mod report;
 pub mod rounds;
 mod rsa_verifier;
@@ -36,8 +38,6 @@ pub mod stalled;
 pub mod startup;
 pub mod stored;
 pub mod streams;
-mod envelope_verifier;
-mod hyper_connection;
 pub mod worker;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::memory;
 
 /// Time limit for a start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A hub that is ready; it stops when this is dropped.
 pub struct HubProcess {
@@ -34,8 +34,8 @@ impl HubProcess {
             .stderr(Stdio::null())
             .spawn()?;
         let mut hub = Self { address, child };
-        while !ready(address) {
-            if began.elapsed() > PATIENCE || hub.child.try_wait()?.is_some() {
+        while !is_ready(address) {
+            if began.elapsed() > START_TIMEOUT || hub.child.try_wait()?.is_some() {
                 return Err(io::Error::other("the hub did not become ready in time"));
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -57,7 +57,7 @@ impl Drop for HubProcess {
 }
 
 /// Whether the hub reports that it accepts writes.
-fn ready(address: SocketAddr) -> bool {
+fn is_ready(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_millis(50)) else {
         return false;
     };

@@ -8,31 +8,31 @@ use hyper::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::measurement::Trouble;
-use super::hyper_connection::{Asked, Talk};
+use super::hyper_connection::{BenchConnection, BenchRequest};
+use super::measurement::RequestError;
 
 /// Buffer for an answer of the usual size.
-const ROOM: usize = 4_096;
+const BUFFER_BYTES: usize = 4_096;
 /// The longest accepted response head.
 const HEAD_BYTES_MAX: usize = 64 * 1_024;
 
 /// A whole request, head and body, as sent on the wire.
 #[derive(Clone, Debug)]
-pub struct Raw(pub Bytes);
+pub struct RawRequest(pub Bytes);
 
 /// One open connection.
-pub(super) struct Line {
+pub(super) struct RawConnection {
     stream: TcpStream,
     buffer: BytesMut,
 }
 
-impl Asked for Raw {
-    type Wire = Line;
+impl BenchRequest for RawRequest {
+    type HyperConnection = RawConnection;
 }
 
-impl Talk<Raw> for Line {
-    async fn over(stream: TcpStream) -> Result<Self, Trouble> {
-        Ok(Self { stream, buffer: BytesMut::with_capacity(ROOM) })
+impl BenchConnection<RawRequest> for RawConnection {
+    async fn from_stream(stream: TcpStream) -> Result<Self, RequestError> {
+        Ok(Self { stream, buffer: BytesMut::with_capacity(BUFFER_BYTES) })
     }
 
     async fn is_open(&mut self) -> bool {
@@ -42,9 +42,9 @@ impl Talk<Raw> for Line {
         found.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
 
-    async fn exchange(&mut self, request: Raw) -> Result<(StatusCode, Bytes), Trouble> {
+    async fn exchange(&mut self, request: RawRequest) -> Result<(StatusCode, Bytes), RequestError> {
         self.buffer.clear();
-        self.stream.write_all(&request.0).await.map_err(Trouble::broken)?;
+        self.stream.write_all(&request.0).await.map_err(RequestError::connection_failed)?;
         let head = loop {
             if let Some(head) = read_head(&self.buffer)? {
                 break head;
@@ -59,11 +59,16 @@ impl Talk<Raw> for Line {
     }
 }
 
-impl Line {
-    async fn more(&mut self) -> Result<(), Trouble> {
-        self.buffer.reserve(ROOM);
-        match self.stream.read_buf(&mut self.buffer).await.map_err(Trouble::broken)? {
-            0 => Err(Trouble::broken("the connection closed before the answer")),
+impl RawConnection {
+    async fn more(&mut self) -> Result<(), RequestError> {
+        self.buffer.reserve(BUFFER_BYTES);
+        match self
+            .stream
+            .read_buf(&mut self.buffer)
+            .await
+            .map_err(RequestError::connection_failed)?
+        {
+            0 => Err(RequestError::connection_failed("the connection closed before the answer")),
             _ => Ok(()),
         }
     }
@@ -71,7 +76,7 @@ impl Line {
 
 /// The parts of a response head that are used.
 #[derive(Debug, PartialEq, Eq)]
-struct Head {
+struct ResponseHead {
     status: StatusCode,
     /// Length of the head itself.
     bytes: usize,
@@ -80,16 +85,22 @@ struct Head {
 }
 
 /// `None` until the head is complete.
-fn read_head(bytes: &[u8]) -> Result<Option<Head>, Trouble> {
+fn read_head(bytes: &[u8]) -> Result<Option<ResponseHead>, RequestError> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         let endless = bytes.len() > HEAD_BYTES_MAX;
-        return if endless { Err(Trouble::broken("head is too long")) } else { Ok(None) };
+        return if endless {
+            Err(RequestError::connection_failed("head is too long"))
+        } else {
+            Ok(None)
+        };
     };
     let status = bytes.get(9..12).and_then(|digits| StatusCode::from_bytes(digits).ok());
-    let status = status.ok_or_else(|| Trouble::broken("the response has no status"))?;
+    let status =
+        status.ok_or_else(|| RequestError::connection_failed("the response has no status"))?;
     let length = bytes[..end].split(|byte| *byte == b'\n').find_map(content_length);
-    let body = length.ok_or_else(|| Trouble::broken("the response has no content-length"))?;
-    Ok(Some(Head { status, bytes: end + 4, body }))
+    let body = length
+        .ok_or_else(|| RequestError::connection_failed("the response has no content-length"))?;
+    Ok(Some(ResponseHead { status, bytes: end + 4, body }))
 }
 
 fn content_length(line: &[u8]) -> Option<usize> {
@@ -111,14 +122,14 @@ mod tests {
         for some in 0..whole {
             assert_eq!(read_head(&ANSWER[..some]), Ok(None));
         }
-        let head = Head { status: StatusCode::ACCEPTED, bytes: whole, body: 5 };
+        let head = ResponseHead { status: StatusCode::ACCEPTED, bytes: whole, body: 5 };
         assert_eq!(read_head(ANSWER), Ok(Some(head)));
     }
 
     #[test]
     fn answers_without_status_length_or_end_are_broken() {
         for bytes in [&b"HTTP/1.1 200 OK\r\n\r\n"[..], b"hello, world\r\n\r\n", &[b'x'; 70_000]] {
-            assert!(matches!(read_head(bytes), Err(Trouble::Broken(_))));
+            assert!(matches!(read_head(bytes), Err(RequestError::ConnectionFailed(_))));
         }
     }
 }

@@ -9,33 +9,33 @@ use futures_util::future::try_join_all;
 use hyper::StatusCode;
 use serde_json::Value;
 
-use super::raw_connection::{Line, Raw};
-use super::measurement::Trouble;
-use super::hyper_connection::Talk;
+use super::hyper_connection::BenchConnection;
+use super::measurement::RequestError;
+use super::raw_connection::{RawConnection, RawRequest};
 
 /// Registrations in flight at once.
-const DESKS: usize = 32;
+const REGISTRATIONS_MAX: usize = 32;
 
 /// An agent, its key, and its position in its inbox.
 #[derive(Clone, Debug)]
-pub struct Correspondent {
+pub struct RelayAgent {
     pub id: String,
     pub key: String,
     /// Position of the last inbox event it has read.
     pub read_to: Arc<AtomicU64>,
 }
 
-impl Correspondent {
+impl RelayAgent {
     pub fn new(id: String, key: String) -> Self {
         Self { id, key, read_to: Arc::default() }
     }
 }
 
 /// Registers `count` agents without an endpoint. Their names all have the same length.
-pub fn register(hub: SocketAddr, prefix: &str, count: usize) -> io::Result<Vec<Correspondent>> {
+pub fn register_agents(hub: SocketAddr, prefix: &str, count: usize) -> io::Result<Vec<RelayAgent>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let desks = DESKS.min(count);
-    let shares = (0..desks).map(|desk| share(hub, prefix, (desk..count).step_by(desks)));
+    let desks = REGISTRATIONS_MAX.min(count);
+    let shares = (0..desks).map(|desk| register_share(hub, prefix, (desk..count).step_by(desks)));
     let made = runtime.block_on(try_join_all(shares));
     let made =
         made.map_err(|trouble| io::Error::other(format!("registration failed: {trouble}")))?;
@@ -44,12 +44,12 @@ pub fn register(hub: SocketAddr, prefix: &str, count: usize) -> io::Result<Vec<C
     Ok(all)
 }
 
-async fn share(
+async fn register_share(
     hub: SocketAddr,
     prefix: &str,
     places: impl Iterator<Item = usize>,
-) -> Result<Vec<Correspondent>, Trouble> {
-    let mut line = Line::to(hub).await?;
+) -> Result<Vec<RelayAgent>, RequestError> {
+    let mut line = RawConnection::connect(hub).await?;
     let mut made = Vec::new();
     for at in places {
         let body = format!(r#"{{"agent_id":"{prefix}-{at:05}"}}"#);
@@ -57,17 +57,20 @@ async fn share(
         let request = format!(
             "POST /relay/register HTTP/1.1\r\nhost: {hub}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        let (status, answer) = line.exchange(Raw(request.into())).await?;
-        made.push(read(status, &answer).ok_or_else(|| Trouble::wrong(status, &answer))?);
+        let (status, answer) = line.exchange(RawRequest(request.into())).await?;
+        made.push(
+            read(status, &answer)
+                .ok_or_else(|| RequestError::unexpected_answer(status, &answer))?,
+        );
     }
     Ok(made)
 }
 
-fn read(status: StatusCode, answer: &[u8]) -> Option<Correspondent> {
+fn read(status: StatusCode, answer: &[u8]) -> Option<RelayAgent> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let text = |name: &str| Some(answer["data"][name].as_str()?.to_owned());
     (status == StatusCode::CREATED).then_some(())?;
-    Some(Correspondent::new(text("agent_id")?, text("api_key")?))
+    Some(RelayAgent::new(text("agent_id")?, text("api_key")?))
 }
 
 #[cfg(test)]

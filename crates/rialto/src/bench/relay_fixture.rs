@@ -8,49 +8,49 @@ use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 
-use super::relay_agent::{Correspondent, register};
 use super::hub::BenchHub;
-use super::inbox::{Arrival, Inboxes};
-use super::message::{self, Letters};
-use super::load::{self, Plan};
-use super::measurement::{Measured, Tally};
+use super::inbox::{Arrival, OpenInboxes};
+use super::load::{self, LoadPlan};
+use super::measurement::{Measurement, Tally};
+use super::message::{self, Messages};
+use super::relay_agent::{RelayAgent, register_agents};
 
 /// A running hub with its senders and receivers.
-pub struct Office {
+pub struct RelayFixture {
     pub hub: BenchHub,
-    pub senders: Vec<Correspondent>,
+    pub senders: Vec<RelayAgent>,
     /// Receivers without an open inbox: messages to them are queued.
-    pub away: Vec<Correspondent>,
+    pub offline_receivers: Vec<RelayAgent>,
     /// Receivers whose inbox is open while arrivals are counted.
-    pub here: Vec<Correspondent>,
+    pub online_receivers: Vec<RelayAgent>,
 }
 
-impl Office {
+impl RelayFixture {
     /// Starts a hub over the named store.
-    pub fn open(
+    pub fn start(
         threads: usize,
         backend: &str,
         senders: usize,
         receivers: usize,
     ) -> io::Result<Self> {
         let hub = BenchHub::start(threads, backend)?;
-        let people = |prefix, count| register(hub.address, prefix, count);
+        let people = |prefix, count| register_agents(hub.address, prefix, count);
         let (senders, away) = (people("from", senders)?, people("away", receivers)?);
         let here = people("here", receivers)?;
-        Ok(Self { hub, senders, away, here })
+        Ok(Self { hub, senders, offline_receivers: away, online_receivers: here })
     }
 
     /// Sends to offline receivers. The plan may also point at an echo.
-    pub fn send(&self, plan: &Plan) -> io::Result<Measured> {
-        let letters = Letters::new(plan.address, &self.senders, &self.away, 0);
+    pub fn send(&self, plan: &LoadPlan) -> io::Result<Measurement> {
+        let letters = Messages::new(plan.address, &self.senders, &self.offline_receivers, 0);
         let ask = move |at: usize, n: u64| letters.nth(at, n);
         load::run(plan, ask, |status, _: &[u8]| status == StatusCode::ACCEPTED)
     }
 
     /// Sends to online receivers and measures arrivals and delivery times.
-    pub fn send_and_receive(&self, plan: &Plan) -> io::Result<Measured> {
-        let inboxes = Inboxes::open(plan.address, &self.here)?;
-        let letters = Letters::new(plan.address, &self.senders, &self.here, 0);
+    pub fn send_and_receive(&self, plan: &LoadPlan) -> io::Result<Measurement> {
+        let inboxes = OpenInboxes::open(plan.address, &self.online_receivers)?;
+        let letters = Messages::new(plan.address, &self.senders, &self.online_receivers, 0);
         let accepted = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&accepted);
         let ask = move |at: usize, n: u64| letters.nth(at, n);
@@ -62,29 +62,29 @@ impl Office {
         let accepted = accepted.load(Ordering::Relaxed);
         inboxes.wait_for(accepted);
         let arrivals = inboxes.close()?;
-        Ok(received(plan, sent, &window, &arrivals, accepted))
+        Ok(measure_arrivals(plan, sent, &window, &arrivals, accepted))
     }
 }
 
 /// The measurement at the receivers: the rate counts messages that arrived in the measured time,
 /// the latencies are those of messages sent in it.
-fn received(
-    plan: &Plan,
-    sent: Measured,
+fn measure_arrivals(
+    plan: &LoadPlan,
+    sent: Measurement,
     window: &Range<Instant>,
     arrivals: &[Arrival],
     accepted: u64,
-) -> Measured {
+) -> Measurement {
     let window = message::clock_ns(window.start)..=message::clock_ns(window.end);
     let mut tally = Tally::default();
-    for Arrival { sent_ns, came_ns } in arrivals {
+    for Arrival { sent_ns, arrived_ns: came_ns } in arrivals {
         tally.good += u64::from(window.contains(came_ns));
         if window.contains(sent_ns) {
-            tally.latency(Duration::from_nanos(came_ns.saturating_sub(*sent_ns)));
+            tally.record_latency(Duration::from_nanos(came_ns.saturating_sub(*sent_ns)));
         }
     }
-    let Measured { errors, queued, unsent, .. } = sent;
-    let mut measured = Measured { errors, queued, unsent, ..tally.measured(plan) };
+    let Measurement { errors, queued, unsent, .. } = sent;
+    let mut measured = Measurement { errors, queued, unsent, ..tally.into_measurement(plan) };
     let lost = accepted.saturating_sub(arrivals.len() as u64);
     if lost > 0 {
         measured.errors.broken += lost;
@@ -98,19 +98,21 @@ fn received(
 mod tests {
     use super::*;
 
-    fn made_of(arrivals: &[(u64, u64)], accepted: u64) -> Measured {
+    fn made_of(arrivals: &[(u64, u64)], accepted: u64) -> Measurement {
         let zero = Instant::now();
         let base = message::clock_ns(zero);
         let window = zero + Duration::from_millis(10)..zero + Duration::from_millis(20);
         let at = |ms: u64| base + ms * 1_000_000;
         let arrivals: Vec<_> = arrivals
             .iter()
-            .map(|(sent, came)| Arrival { sent_ns: at(*sent), came_ns: at(*came) })
+            .map(|(sent, came)| Arrival { sent_ns: at(*sent), arrived_ns: at(*came) })
             .collect();
-        let plan =
-            Plan { duration: Duration::from_millis(10), ..Plan::new(([127, 0, 0, 1], 1).into()) };
-        let sent = Tally::default().measured(&plan);
-        received(&plan, sent, &window, &arrivals, accepted)
+        let plan = LoadPlan {
+            duration: Duration::from_millis(10),
+            ..LoadPlan::new(([127, 0, 0, 1], 1).into())
+        };
+        let sent = Tally::default().into_measurement(&plan);
+        measure_arrivals(&plan, sent, &window, &arrivals, accepted)
     }
 
     #[test]

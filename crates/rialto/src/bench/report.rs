@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measurement::{Errors, Measured};
+use super::measurement::{Errors, Measurement};
 use super::rounds::Series;
 
 /// All results of one benchmark run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     /// The machine it ran on.
     pub machine: Machine,
     /// Load measurements, round by round.
@@ -60,7 +60,7 @@ pub enum Direction {
 
 impl Machine {
     /// This machine.
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             os: std::env::consts::OS,
@@ -84,14 +84,14 @@ impl Goal {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// A report about this machine.
     pub fn new(series: Vec<Series>, goals: Vec<Goal>) -> Self {
-        Self { machine: Machine::here(), series, goals }
+        Self { machine: Machine::current(), series, goals }
     }
 
     /// Whether every goal was met.
-    pub fn all_met(&self) -> bool {
+    pub fn all_goals_met(&self) -> bool {
         self.goals.iter().all(|goal| goal.met)
     }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Direction {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for BenchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Machine { cores, os, arch, debug_build } = &self.machine;
         writeln!(f, "{cores} cores, {os} {arch}")?;
@@ -135,7 +135,7 @@ fn load_table(all: &[Series]) -> String {
     let head = ["", "conns", "per second", "p50", "p90", "p99", "p99.9", "max", "rounds", "errors"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for series in all {
-        let latency = |of: fn(&Measured) -> f64| duration(series.median(of));
+        let latency = |of: fn(&Measurement) -> f64| duration(series.median(of));
         let connections = series.rounds.first().map_or(0, |round| round.connections);
         rows.push(vec![
             series.name.clone(),
@@ -172,7 +172,7 @@ fn write_remarks(f: &mut fmt::Formatter<'_>, series: &Series) -> fmt::Result {
     if errors.total() > 0 {
         writeln!(f, "{}: {errors}", series.name)?;
     }
-    let overrun = series.rounds.iter().filter(|round| round.overrun()).count();
+    let overrun = series.rounds.iter().filter(|round| round.is_overrun()).count();
     if overrun > 0 {
         let Series { name, rounds } = series;
         writeln!(f, "{name}: the rate was too high in {overrun} of {} rounds", rounds.len())?;
@@ -227,9 +227,9 @@ mod tests {
     use super::super::measurement::Percentiles;
     use super::*;
 
-    fn round(per_second: f64, p50_us: f64) -> Measured {
+    fn round(per_second: f64, p50_us: f64) -> Measurement {
         let [p90_us, p99_us, p999_us, max_us] = [2.0, 5.0, 10.0, 50.0].map(|times| p50_us * times);
-        Measured {
+        Measurement {
             connections: 64,
             planned_per_second: None,
             seconds: 1.0,
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    fn series(name: &str, rounds: Vec<Measured>) -> Series {
+    fn series(name: &str, rounds: Vec<Measurement>) -> Series {
         Series { name: name.to_owned(), rounds }
     }
 
@@ -276,8 +276,8 @@ mod tests {
             Goal::at_least("job / echo", all[1].ratio_to(&all[0], |m| m.per_second), 0.15, "×"),
             Goal::at_most("idle memory", f64::NAN, 60.0, "MB"),
         ];
-        let report = Report::new(all, goals);
-        assert!(!report.all_met());
+        let report = BenchReport::new(all, goals);
+        assert!(!report.all_goals_met());
         let said = report.to_string();
         let has = |text: &str| assert!(said.contains(text), "{text:?} is not in:\n{said}");
         has(
@@ -293,13 +293,13 @@ mod tests {
     #[test]
     fn the_document_names_everything() {
         let goals = vec![Goal::at_least("job / echo", 0.2, 0.15, "×")];
-        let report = Report::new(vec![series("echo", vec![round(10.0, 1.0)])], goals);
+        let report = BenchReport::new(vec![series("echo", vec![round(10.0, 1.0)])], goals);
         let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
         assert_eq!(json["series"][0]["rounds"][0]["latency"]["p99_us"], 5.0);
         assert_eq!(json["goals"][0]["direction"], "at_least");
         assert_eq!(json["goals"][0]["met"], true);
         assert!(json["machine"]["cores"].as_u64().unwrap() >= 1);
-        assert!(report.all_met());
+        assert!(report.all_goals_met());
     }
 
     #[test]

@@ -9,14 +9,14 @@ use std::io;
 
 use serde::Serialize;
 
-use super::measurement::Measured;
+use super::measurement::Measurement;
 
 /// Something that is measured once per round.
-pub struct Contestant<'a> {
+pub struct Benchmark<'a> {
     /// Its name in the report.
     pub name: String,
     /// Measures it. The argument is the number of the round, from 0.
-    pub measure: Box<dyn FnMut(usize) -> io::Result<Measured> + 'a>,
+    pub measure: Box<dyn FnMut(usize) -> io::Result<Measurement> + 'a>,
 }
 
 /// All rounds of one benchmark.
@@ -25,21 +25,24 @@ pub struct Series {
     /// What was measured.
     pub name: String,
     /// The result of each round, in order.
-    pub rounds: Vec<Measured>,
+    pub rounds: Vec<Measurement>,
 }
 
-impl<'a> Contestant<'a> {
+impl<'a> Benchmark<'a> {
     /// Names a measurement.
     pub fn new(
         name: impl Into<String>,
-        measure: impl FnMut(usize) -> io::Result<Measured> + 'a,
+        measure: impl FnMut(usize) -> io::Result<Measurement> + 'a,
     ) -> Self {
         Self { name: name.into(), measure: Box::new(measure) }
     }
 }
 
 /// Runs all benchmarks alternately for `rounds` rounds. Stops at the first error.
-pub fn take_turns(rounds: usize, mut contestants: Vec<Contestant<'_>>) -> io::Result<Vec<Series>> {
+pub fn run_interleaved(
+    rounds: usize,
+    mut contestants: Vec<Benchmark<'_>>,
+) -> io::Result<Vec<Series>> {
     let mut all: Vec<Series> = contestants
         .iter()
         .map(|contestant| Series { name: contestant.name.clone(), rounds: Vec::new() })
@@ -54,18 +57,18 @@ pub fn take_turns(rounds: usize, mut contestants: Vec<Contestant<'_>>) -> io::Re
 
 impl Series {
     /// The median of one figure over all rounds.
-    pub fn median(&self, figure: impl Fn(&Measured) -> f64) -> f64 {
+    pub fn median(&self, figure: impl Fn(&Measurement) -> f64) -> f64 {
         median(self.rounds.iter().map(figure))
     }
 
     /// The median over the rounds of this figure divided by the other's in the same round.
-    pub fn ratio_to(&self, other: &Self, figure: impl Fn(&Measured) -> f64) -> f64 {
+    pub fn ratio_to(&self, other: &Self, figure: impl Fn(&Measurement) -> f64) -> f64 {
         let pairs = self.rounds.iter().zip(&other.rounds);
         median(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)))
     }
 
     /// The median over the rounds of this figure minus the other's in the same round.
-    pub fn difference_to(&self, other: &Self, figure: impl Fn(&Measured) -> f64) -> f64 {
+    pub fn difference_to(&self, other: &Self, figure: impl Fn(&Measurement) -> f64) -> f64 {
         let pairs = self.rounds.iter().zip(&other.rounds);
         median(pairs.map(|(ours, theirs)| figure(ours) - figure(theirs)))
     }
@@ -94,9 +97,9 @@ mod tests {
     use super::super::measurement::{Errors, Percentiles};
     use super::*;
 
-    fn measured(per_second: f64) -> Measured {
+    fn measured(per_second: f64) -> Measurement {
         let us = 1_000_000.0 / per_second;
-        Measured {
+        Measurement {
             connections: 1,
             planned_per_second: None,
             seconds: 1.0,
@@ -143,20 +146,21 @@ mod tests {
         let order = RefCell::new(Vec::new());
         let contestant = |name: &'static str, rate: f64| {
             let order = &order;
-            Contestant::new(name, move |round| {
+            Benchmark::new(name, move |round| {
                 order.borrow_mut().push((name, round));
                 Ok(measured(rate))
             })
         };
-        let all = take_turns(2, vec![contestant("echo", 2.0), contestant("hub", 1.0)]).unwrap();
+        let all =
+            run_interleaved(2, vec![contestant("echo", 2.0), contestant("hub", 1.0)]).unwrap();
         assert_eq!(*order.borrow(), [("echo", 0), ("hub", 0), ("echo", 1), ("hub", 1)]);
         assert_eq!(all[1].ratio_to(&all[0], |round| round.per_second), 0.5);
     }
 
     #[test]
     fn the_first_failure_ends_the_rounds() {
-        let broken = Contestant::new("broken", |_| Err(io::Error::other("gone")));
-        let never = Contestant::new("never", |_| panic!("must not be measured"));
-        assert!(take_turns(3, vec![broken, never]).is_err());
+        let broken = Benchmark::new("broken", |_| Err(io::Error::other("gone")));
+        let never = Benchmark::new("never", |_| panic!("must not be measured"));
+        assert!(run_interleaved(3, vec![broken, never]).is_err());
     }
 }

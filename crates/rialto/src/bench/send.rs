@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::echo::{Echo, Worker};
-use super::jobs::How;
-use super::load::{Pace, Plan};
-use super::measurement::Measured;
-use super::relay_fixture::Office;
+use super::echo::{EchoServer, EchoWorker};
+use super::jobs::BenchOptions;
+use super::load::{LoadPlan, Pace};
+use super::measurement::Measurement;
+use super::relay_fixture::RelayFixture;
 use super::report::Goal;
-use super::rounds::{Contestant, Series, take_turns};
+use super::rounds::{Benchmark, Series, run_interleaved};
 
 /// The wide phase has this many times the connections.
 const WIDER: usize = 4;
@@ -26,62 +26,68 @@ const P99: f64 = 2.5;
 const DURABLE: f64 = 0.6;
 
 /// The load plan for one phase.
-pub fn plan(how: &How, address: SocketAddr, connections: usize) -> Plan {
-    Plan {
+pub fn send_plan(how: &BenchOptions, address: SocketAddr, connections: usize) -> LoadPlan {
+    LoadPlan {
         connections,
         duration: Duration::from_secs(how.seconds),
         warm_up: Duration::from_secs(1),
         pace: how.pace,
-        ..Plan::new(address)
+        ..LoadPlan::new(address)
     }
 }
 
 /// Measures echo, durable sends and end-to-end deliveries in alternating rounds.
-pub fn measure(how: &How, receivers: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+pub fn measure(how: &BenchOptions, receivers: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let (few, many) = (how.connections, how.connections * WIDER);
-    let echo = Echo::start(how.threads, Worker { agent_id: Uuid::nil().to_string(), cost: 0.01 })?;
-    let durable = Office::open(how.threads, "sqlite", many, receivers)?;
-    let memory = Office::open(how.threads, "memory", few, receivers)?;
+    let echo = EchoServer::start(
+        how.threads,
+        EchoWorker { agent_id: Uuid::nil().to_string(), cost: 0.01 },
+    )?;
+    let durable = RelayFixture::start(how.threads, "sqlite", many, receivers)?;
+    let memory = RelayFixture::start(how.threads, "memory", few, receivers)?;
     let echoed = |connections| {
-        Contestant::new(
+        Benchmark::new(
             "echo of a message",
-            sending(&durable, plan(how, echo.address(), connections)),
+            sending(&durable, send_plan(how, echo.address(), connections)),
         )
     };
     let sent = |connections| {
-        let plan = plan(how, durable.hub.address, connections);
-        Contestant::new("send, receivers offline", sending(&durable, plan))
+        let plan = send_plan(how, durable.hub.address, connections);
+        Benchmark::new("send, receivers offline", sending(&durable, plan))
     };
     // At full speed, whatever pace the others have: here the rate is measured.
-    let at_full_speed = How { pace: Pace::Closed, ..*how };
-    let series = take_turns(
+    let at_full_speed = BenchOptions { pace: Pace::Closed, ..*how };
+    let series = run_interleaved(
         how.rounds,
         vec![
             echoed(few),
             sent(few),
             echoed(many),
             sent(many),
-            Contestant::new("end to end, sqlite", receiving(&durable, &at_full_speed)),
-            Contestant::new("end to end, memory", receiving(&memory, &at_full_speed)),
+            Benchmark::new("end to end, sqlite", receiving(&durable, &at_full_speed)),
+            Benchmark::new("end to end, memory", receiving(&memory, &at_full_speed)),
         ],
     )?;
     let goals = goals(&series, few, many);
     Ok((series, goals))
 }
 
-fn sending(office: &Office, plan: Plan) -> impl FnMut(usize) -> io::Result<Measured> {
+fn sending(office: &RelayFixture, plan: LoadPlan) -> impl FnMut(usize) -> io::Result<Measurement> {
     move |_round| office.send(&plan)
 }
 
-fn receiving(office: &Office, how: &How) -> impl FnMut(usize) -> io::Result<Measured> {
-    let plan = plan(how, office.hub.address, how.connections);
+fn receiving(
+    office: &RelayFixture,
+    how: &BenchOptions,
+) -> impl FnMut(usize) -> io::Result<Measurement> {
+    let plan = send_plan(how, office.hub.address, how.connections);
     move |_round| office.send_and_receive(&plan)
 }
 
 fn goals(series: &[Series], few: usize, many: usize) -> Vec<Goal> {
-    let rate = |round: &Measured| round.per_second;
-    let p99 = |round: &Measured| round.latency.p99_us;
-    let ratio = |one: usize, other: usize, figure: fn(&Measured) -> f64| {
+    let rate = |round: &Measurement| round.per_second;
+    let p99 = |round: &Measurement| round.latency.p99_us;
+    let ratio = |one: usize, other: usize, figure: fn(&Measurement) -> f64| {
         series[one].ratio_to(&series[other], figure)
     };
     vec![

@@ -9,18 +9,18 @@ use std::thread;
 use futures_util::future::try_join_all;
 use hyper::StatusCode;
 
-use super::relay_agent::{Correspondent, register};
-use super::inbox::Stalled;
-use super::jobs::How;
-use super::message::{Letters, PER_CONVERSATION};
-use super::raw_connection::Line;
-use super::load::{self, Pace, Plan};
-use super::measurement::{Measured, Trouble};
-use super::relay_fixture::Office;
+use super::hyper_connection::BenchConnection;
+use super::inbox::StalledInboxes;
+use super::jobs::BenchOptions;
+use super::load::{self, LoadPlan, Pace};
+use super::measurement::{Measurement, RequestError};
+use super::message::{Messages, PER_CONVERSATION};
+use super::raw_connection::RawConnection;
+use super::relay_agent::{RelayAgent, register_agents};
+use super::relay_fixture::RelayFixture;
 use super::report::Goal;
-use super::rounds::{Contestant, Series, take_turns};
-use super::send::plan;
-use super::hyper_connection::Talk;
+use super::rounds::{Benchmark, Series, run_interleaved};
+use super::send::send_plan;
 
 /// Milliseconds of p99 that all stalled readers together may add for the others.
 const GOAL_MS: f64 = 5.0;
@@ -37,35 +37,43 @@ const FILLING: usize = 32;
 
 /// Measures deliveries to the other readers with and without the stalled ones, in alternating
 /// rounds.
-pub fn measure(how: &How, receivers: usize, count: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
-    let office = Office::open(how.threads, "sqlite", how.connections, receivers)?;
-    let hung = register(office.hub.address, "hung", count)?;
+pub fn measure(
+    how: &BenchOptions,
+    receivers: usize,
+    count: usize,
+) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+    let office = RelayFixture::start(how.threads, "sqlite", how.connections, receivers)?;
+    let hung = register_agents(office.hub.address, "hung", count)?;
     fill(&office, &hung)?;
     let pace = match how.pace {
         Pace::Closed => Pace::Open { per_second: PER_SECOND },
         open => open,
     };
-    let plan = Plan { pace, ..plan(how, office.hub.address, how.connections) };
+    let plan = LoadPlan { pace, ..send_plan(how, office.hub.address, how.connections) };
     let (office, hung) = (&office, &hung);
-    let series = take_turns(
+    let series = run_interleaved(
         how.rounds,
         vec![
-            Contestant::new("end to end, 0 stalled", move |_| both(office, hung, &plan)),
-            Contestant::new(format!("end to end, {count} stalled"), move |_| {
-                let _stalled = Stalled::open(plan.address, hung)?;
-                both(office, hung, &plan)
+            Benchmark::new("end to end, 0 stalled", move |_| send_to_both(office, hung, &plan)),
+            Benchmark::new(format!("end to end, {count} stalled"), move |_| {
+                let _stalled = StalledInboxes::open(plan.address, hung)?;
+                send_to_both(office, hung, &plan)
             }),
         ],
     )?;
-    let p99_ms = |round: &Measured| round.latency.p99_us / 1_000.0;
+    let p99_ms = |round: &Measurement| round.latency.p99_us / 1_000.0;
     let added = series[1].difference_to(&series[0], p99_ms);
     let goal = Goal::at_most(format!("p99 added by {count} stalled readers"), added, GOAL_MS, "ms");
     Ok((series, vec![goal]))
 }
 
 /// Sends to the readers that read, which is measured, and to those that do not.
-fn both(office: &Office, hung: &[Correspondent], plan: &Plan) -> io::Result<Measured> {
-    let letters = Letters::new(plan.address, &office.senders, hung, 0);
+fn send_to_both(
+    office: &RelayFixture,
+    hung: &[RelayAgent],
+    plan: &LoadPlan,
+) -> io::Result<Measurement> {
+    let letters = Messages::new(plan.address, &office.senders, hung, 0);
     thread::scope(|scope| {
         let aside = scope.spawn(|| {
             let ask = move |at: usize, n: u64| letters.nth(at, n);
@@ -80,18 +88,18 @@ fn both(office: &Office, hung: &[Correspondent], plan: &Plan) -> io::Result<Meas
 }
 
 /// Queues messages for all stalled readers.
-fn fill(office: &Office, hung: &[Correspondent]) -> io::Result<()> {
+fn fill(office: &RelayFixture, hung: &[RelayAgent]) -> io::Result<()> {
     let address = office.hub.address;
-    let letters = &Letters::new(address, &office.senders, hung, WAITING_CHARS);
+    let letters = &Messages::new(address, &office.senders, hung, WAITING_CHARS);
     let desks = FILLING.min(hung.len());
     let shares = (0..desks).map(|desk| async move {
-        let mut line = Line::to(address).await?;
+        let mut line = RawConnection::connect(address).await?;
         // A conversation has one receiver; the next conversation has the next receiver.
         for talk in (desk..hung.len()).step_by(desks) {
             for n in (talk as u64 * PER_CONVERSATION..).take(WAITING as usize) {
                 let (status, answer) = line.exchange(letters.nth(0, n)).await?;
                 if status != StatusCode::ACCEPTED {
-                    return Err(Trouble::wrong(status, &answer));
+                    return Err(RequestError::unexpected_answer(status, &answer));
                 }
             }
         }

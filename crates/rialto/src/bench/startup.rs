@@ -17,11 +17,11 @@ const IDLE_MB: f64 = 60.0;
 pub fn measure(rounds: usize) -> io::Result<Vec<Goal>> {
     let dir = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
     // The first start creates the store and is not measured.
-    one(dir.path())?;
+    measure_start(dir.path())?;
     let mut times = Vec::new();
     let mut sizes = Vec::new();
     for _ in 0..rounds.max(3) {
-        let (time, size) = one(dir.path())?;
+        let (time, size) = measure_start(dir.path())?;
         times.push(time);
         sizes.push(size);
     }
@@ -31,7 +31,7 @@ pub fn measure(rounds: usize) -> io::Result<Vec<Goal>> {
     ])
 }
 
-fn one(dir: &Path) -> io::Result<(f64, f64)> {
+fn measure_start(dir: &Path) -> io::Result<(f64, f64)> {
     let began = Instant::now();
     let hub = HubProcess::start(dir, &[])?;
     let time = began.elapsed().as_secs_f64() * 1_000.0;

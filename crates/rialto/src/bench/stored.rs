@@ -10,12 +10,12 @@ use rialto_core::time::Millis;
 use rialto_engine::Engine;
 use rialto_protocols::relay;
 
-use super::relay_agent::Correspondent;
-use super::jobs::How;
-use super::relay_fixture::Office;
+use super::jobs::BenchOptions;
+use super::relay_agent::RelayAgent;
+use super::relay_fixture::RelayFixture;
 use super::report::Goal;
-use super::rounds::{Contestant, Series, take_turns};
-use super::send::plan;
+use super::rounds::{Benchmark, Series, run_interleaved};
+use super::send::send_plan;
 
 /// Messages in the smaller store.
 const FEW: u64 = 10_000;
@@ -25,28 +25,33 @@ const GOAL: f64 = 0.8;
 const FILLING: usize = 2_048;
 
 /// Measures a small and a large store in alternating rounds.
-pub fn measure(how: &How, receivers: usize, many: u64) -> io::Result<(Vec<Series>, Vec<Goal>)> {
-    let offices = [office(how, receivers, FEW)?, office(how, receivers, many)?];
+pub fn measure(
+    how: &BenchOptions,
+    receivers: usize,
+    many: u64,
+) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+    let offices = [filled_fixture(how, receivers, FEW)?, filled_fixture(how, receivers, many)?];
     let contestants = offices.iter().zip([FEW, many]).map(|(office, stored)| {
-        let plan = plan(how, office.hub.address, how.connections);
-        Contestant::new(format!("send, {stored} messages stored"), move |_| office.send(&plan))
+        let plan = send_plan(how, office.hub.address, how.connections);
+        Benchmark::new(format!("send, {stored} messages stored"), move |_| office.send(&plan))
     });
-    let series = take_turns(how.rounds, contestants.collect())?;
+    let series = run_interleaved(how.rounds, contestants.collect())?;
     let ratio = series[1].ratio_to(&series[0], |round| round.per_second);
     let goal = Goal::at_least(format!("send, {many} / {FEW} messages stored"), ratio, GOAL, "×");
     Ok((series, vec![goal]))
 }
 
-fn office(how: &How, receivers: usize, stored: u64) -> io::Result<Office> {
-    let office = Office::open(how.threads, "sqlite", how.connections, receivers)?;
-    office.hub.wait(fill(&office, stored))?;
+fn filled_fixture(how: &BenchOptions, receivers: usize, stored: u64) -> io::Result<RelayFixture> {
+    let office = RelayFixture::start(how.threads, "sqlite", how.connections, receivers)?;
+    office.hub.block_on(fill(&office, stored))?;
     Ok(office)
 }
 
 /// Puts messages into the inboxes of offline receivers through the commit lane, without HTTP.
-async fn fill(office: &Office, letters: u64) -> io::Result<()> {
+async fn fill(office: &RelayFixture, letters: u64) -> io::Result<()> {
     let engine = &office.hub.engine;
-    let (senders, receivers) = (ids(engine, &office.senders)?, ids(engine, &office.away)?);
+    let (senders, receivers) =
+        (ids(engine, &office.senders)?, ids(engine, &office.offline_receivers)?);
     let mut under_way = FuturesUnordered::new();
     for n in 0..letters {
         while under_way.len() >= FILLING {
@@ -62,15 +67,15 @@ async fn fill(office: &Office, letters: u64) -> io::Result<()> {
         let order = SendMessage {
             from: Some(senders[sender]),
             to: receivers[receiver],
-            words: relay::ID,
+            protocol: relay::ID,
             body,
             url: None,
             first_try: Millis::seconds(0),
-            turn: None,
+            identity: None,
             by_operator: false,
         };
         under_way.push(async move {
-            let ran = engine.run(Command::Send(Box::new(order))).await;
+            let ran = engine.run(Command::SendMessage(Box::new(order))).await;
             ran.map(drop).map_err(io::Error::other)
         });
     }
@@ -80,8 +85,9 @@ async fn fill(office: &Office, letters: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn ids(engine: &Engine, people: &[Correspondent]) -> io::Result<Vec<AgentId>> {
-    let known = |one: &Correspondent| engine.look(|world| world.agent_named(relay::ID, &one.id));
+fn ids(engine: &Engine, people: &[RelayAgent]) -> io::Result<Vec<AgentId>> {
+    let known =
+        |one: &RelayAgent| engine.with_world(|world| world.agent_by_alias(relay::ID, &one.id));
     let found: Option<Vec<_>> = people.iter().map(known).collect();
     found.ok_or_else(|| io::Error::other("the hub does not know an agent that was just registered"))
 }

@@ -4,10 +4,10 @@ use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::relay_agent::register;
 use super::hub::SETTINGS;
-use super::inbox::Inboxes;
+use super::inbox::OpenInboxes;
 use super::process::HubProcess;
+use super::relay_agent::register_agents;
 use super::report::Goal;
 
 /// Goal: kibibytes per idle stream.
@@ -19,10 +19,10 @@ const SETTLE: Duration = Duration::from_secs(2);
 pub fn measure(count: usize) -> io::Result<Goal> {
     let dir = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
     let hub = HubProcess::start(dir.path(), &SETTINGS)?;
-    let owners = register(hub.address, "idle", count)?;
+    let owners = register_agents(hub.address, "idle", count)?;
     sleep(SETTLE);
     let before = hub.rss_bytes();
-    let inboxes = Inboxes::open(hub.address, &owners)?;
+    let inboxes = OpenInboxes::open(hub.address, &owners)?;
     sleep(SETTLE);
     let after = hub.rss_bytes();
     inboxes.close()?;

@@ -10,26 +10,26 @@ use std::time::Duration;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::relay_agent::Correspondent;
-use super::echo::{Echo, Worker};
-use super::message::Letters;
-use super::raw_connection::Raw;
-use super::load::{self, Pace, Plan, Request};
+use super::echo::{EchoServer, EchoWorker};
+use super::load::{self, LoadPlan, Pace, Request};
+use super::message::Messages;
+use super::raw_connection::RawRequest;
+use super::relay_agent::RelayAgent;
 
 const WORKER: &str = "0b7e1a52-4a39-4d50-9c66-9f0a3c9a7d11";
 
-fn echo() -> Echo {
-    Echo::start(1, Worker { agent_id: WORKER.to_owned(), cost: 0.10 }).unwrap()
+fn echo() -> EchoServer {
+    EchoServer::start(1, EchoWorker { agent_id: WORKER.to_owned(), cost: 0.10 }).unwrap()
 }
 
-fn brief(address: SocketAddr) -> Plan {
-    Plan {
+fn brief(address: SocketAddr) -> LoadPlan {
+    LoadPlan {
         connections: 4,
         threads: 2,
         warm_up: Duration::from_millis(50),
         duration: Duration::from_millis(500),
-        patience: Duration::from_secs(10),
-        ..Plan::new(address)
+        answer_timeout: Duration::from_secs(10),
+        ..LoadPlan::new(address)
     }
 }
 
@@ -74,9 +74,9 @@ fn a_closed_loop_counts_what_the_echo_answered() {
 #[test]
 fn letters_over_lean_connections_are_answered_as_a_hub_would() {
     let echo = echo();
-    let person = |name: &str| Correspondent::new(name.to_owned(), "ca_0f".to_owned());
+    let person = |name: &str| RelayAgent::new(name.to_owned(), "ca_0f".to_owned());
     let senders: Vec<_> = (0..4).map(|at| person(&format!("from-{at}@chorus"))).collect();
-    let letters = Letters::new(echo.address(), &senders, &[person("away@chorus")], 10_000);
+    let letters = Messages::new(echo.address(), &senders, &[person("away@chorus")], 10_000);
     let ask = move |at: usize, n: u64| letters.nth(at, n);
     let measured = load::run(&brief(echo.address()), ask, |status, body| {
         let answer: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -91,13 +91,13 @@ fn letters_over_lean_connections_are_answered_as_a_hub_would() {
 
 #[test]
 fn lean_connections_are_made_again_and_give_up_like_the_others() {
-    let raw = |_, _| Raw("GET / HTTP/1.1\r\nhost: x\r\n\r\n".into());
-    let plan = |address| Plan { connections: 1, threads: 1, ..brief(address) };
+    let raw = |_, _| RawRequest("GET / HTTP/1.1\r\nhost: x\r\n\r\n".into());
+    let plan = |address| LoadPlan { connections: 1, threads: 1, ..brief(address) };
     let address = server(|_| "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
     let measured = load::run(&plan(address), raw, |_, body| body == b"ok").unwrap();
     assert!(measured.good >= 2, "{measured:?}");
 
-    let silent = Plan { patience: Duration::from_millis(50), ..plan(server(|_| "")) };
+    let silent = LoadPlan { answer_timeout: Duration::from_millis(50), ..plan(server(|_| "")) };
     let measured = load::run(&silent, raw, |_, _| true).unwrap();
     assert!(measured.good == 0 && measured.errors.timed_out > 0, "{measured:?}");
 }
@@ -123,7 +123,7 @@ fn every_pair_of_connection_and_number_is_asked_once() {
 #[test]
 fn an_open_loop_asks_no_more_often_than_planned() {
     let echo = echo();
-    let plan = Plan { pace: Pace::Open { per_second: 100.0 }, ..brief(echo.address()) };
+    let plan = LoadPlan { pace: Pace::Open { per_second: 100.0 }, ..brief(echo.address()) };
     let asked = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&asked);
     let ask = move |connection, n| {
@@ -158,13 +158,13 @@ fn a_server_that_stalls_is_felt_by_all_who_were_due() {
         }
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
     });
-    let plan = Plan {
+    let plan = LoadPlan {
         connections: 1,
         threads: 1,
         warm_up: Duration::ZERO,
         duration: Duration::from_secs(1),
         pace: Pace::Open { per_second: 100.0 },
-        ..Plan::new(address)
+        ..LoadPlan::new(address)
     };
     let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
     // In 200 ms, 20 more requests were due and found the connection busy.
@@ -175,7 +175,7 @@ fn a_server_that_stalls_is_felt_by_all_who_were_due() {
 #[test]
 fn a_connection_that_is_closed_after_each_answer_is_made_again() {
     let address = server(|_| "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
-    let plan = Plan { connections: 1, threads: 1, warm_up: Duration::ZERO, ..brief(address) };
+    let plan = LoadPlan { connections: 1, threads: 1, warm_up: Duration::ZERO, ..brief(address) };
     let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
     assert!(measured.good >= 2, "{measured:?}");
     assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
@@ -184,11 +184,11 @@ fn a_connection_that_is_closed_after_each_answer_is_made_again() {
 #[test]
 fn silence_ends_in_a_timeout() {
     let address = server(|_| "");
-    let plan = Plan {
+    let plan = LoadPlan {
         connections: 1,
         threads: 1,
         warm_up: Duration::ZERO,
-        patience: Duration::from_millis(50),
+        answer_timeout: Duration::from_millis(50),
         ..brief(address)
     };
     let measured = load::run(&plan, |_, _| Request::get("/"), |_, _| true).unwrap();
@@ -199,15 +199,15 @@ fn silence_ends_in_a_timeout() {
 #[test]
 fn an_absent_server_and_a_senseless_plan_are_refused_at_once() {
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let run = |plan: &Plan| load::run(plan, job, |_, _| true);
+    let run = |plan: &LoadPlan| load::run(plan, job, |_, _| true);
     assert!(run(&brief(gone)).is_err());
 
     let echo = echo();
     let good = brief(echo.address());
-    assert!(run(&Plan { connections: 0, ..good }).is_err());
-    assert!(run(&Plan { threads: 0, ..good }).is_err());
-    assert!(run(&Plan { duration: Duration::ZERO, ..good }).is_err());
-    assert!(run(&Plan { pace: Pace::Open { per_second: f64::NAN }, ..good }).is_err());
+    assert!(run(&LoadPlan { connections: 0, ..good }).is_err());
+    assert!(run(&LoadPlan { threads: 0, ..good }).is_err());
+    assert!(run(&LoadPlan { duration: Duration::ZERO, ..good }).is_err());
+    assert!(run(&LoadPlan { pace: Pace::Open { per_second: f64::NAN }, ..good }).is_err());
 }
 
 /// A server that answers the `n`th request with the given bytes and closes the connection if they

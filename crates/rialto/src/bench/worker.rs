@@ -11,25 +11,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rialto_client::agent::program::Exec;
-use rialto_client::agent::{Job, Outcome, Seat, Skill};
-use rialto_client::{Agent, Hub, Wanted};
+use rialto_client::agent::{Job, Outcome, Skill, StateDir};
+use rialto_client::{Agent, Hub, JobRequest};
 use rialto_core::agent::Liveness;
 use tempfile::TempDir;
 
-use super::hub::BenchHub;
-use super::load::Plan;
-use super::measurement::{Measured, Tally, Trouble};
 use super::agents;
+use super::hub::BenchHub;
+use super::load::LoadPlan;
+use super::measurement::{Measurement, RequestError, Tally};
 use super::report::Goal;
 use super::rounds::Series;
-use super::rounds::{Contestant, take_turns};
+use super::rounds::{Benchmark, run_interleaved};
 
 /// Goal: the median job takes at most this many milliseconds.
 const GOAL_MS: f64 = 10.0;
 /// Jobs that are not counted: the first ones find cold caches and no connection.
 const WARM_UP: u32 = 5;
 /// Time limit for one job.
-const PATIENCE: Duration = Duration::from_secs(30);
+const JOB_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The handlers that are compared.
 const FUNCTION: &str = "echo_function";
@@ -39,15 +39,15 @@ const PROGRAM: &str = "echo_program";
 pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<(Vec<Series>, Vec<Goal>)> {
     let hub = BenchHub::start(threads, "sqlite")?;
     let state = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
-    let requester = hub.wait(start(&hub, &state))?;
+    let requester = hub.block_on(start(&hub, &state))?;
     let contestant = |name: &str, skill: &'static str| {
         let (hub, requester) = (&hub, requester.clone());
-        Contestant::new(format!("back-to-back jobs, {name}"), move |_| {
-            hub.wait(one_round(&requester, skill, jobs, Plan::new(hub.address)))
+        Benchmark::new(format!("back-to-back jobs, {name}"), move |_| {
+            hub.block_on(one_round(&requester, skill, jobs, LoadPlan::new(hub.address)))
         })
     };
     let contestants = vec![contestant("function", FUNCTION), contestant("program", PROGRAM)];
-    let series = take_turns(rounds, contestants)?;
+    let series = run_interleaved(rounds, contestants)?;
     let goals = series.iter().map(|series| {
         let median = series.median(|round| round.latency.p50_us) / 1_000.0;
         Goal::at_most(format!("{}, median", series.name), median, GOAL_MS, "ms")
@@ -58,27 +58,27 @@ pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<(Vec<Seri
 
 /// Registers a requester with credits and starts both agents; they stop with the hub.
 async fn start(hub: &BenchHub, state: &TempDir) -> io::Result<Hub> {
-    let person = agents::enrol(&hub.engine, "asks", Liveness::Always, None).await?;
-    agents::enrich(&hub.engine, "asks").await?;
+    let person = agents::register_agent(&hub.engine, "asks", Liveness::Always, None).await?;
+    agents::grant_credits(&hub.engine, "asks").await?;
     let url = format!("http://{}", hub.address);
     let skill = |name: &str| Skill::new(name, "0.01").map_err(io::Error::other);
-    let function = Agent::named(FUNCTION)
+    let function = Agent::new(FUNCTION)
         .skill(skill(FUNCTION)?, |job: Job| async { Outcome::Done(job.input) })
-        .state(state.path().join(FUNCTION));
-    let seat = Seat::take(state.path().join(PROGRAM)).map_err(io::Error::other)?;
+        .state_path(state.path().join(FUNCTION));
+    let seat = StateDir::open(state.path().join(PROGRAM)).map_err(io::Error::other)?;
     let records = seat.records().map_err(io::Error::other)?;
     let exec = Exec::new("cat", records, Arc::new(|_: &str, _: &str| {}));
-    let program = Agent::named(PROGRAM).skill(skill(PROGRAM)?, exec).seat(seat);
+    let program = Agent::new(PROGRAM).skill(skill(PROGRAM)?, exec).state_dir(seat);
     for agent in [function, program] {
         let (at_work, mut listed) = tokio::sync::mpsc::unbounded_channel();
-        let agent = agent.at_hub(&url).tell(move |told| drop(at_work.send(told)));
+        let agent = agent.hub(&url).on_event(move |told| drop(at_work.send(told)));
         tokio::spawn(agent.run(std::future::pending()));
         listed.recv().await.ok_or_else(|| io::Error::other("an agent did not start"))?;
     }
     Hub::new(&url).map(|hub| hub.with_key(&person.key)).map_err(io::Error::other)
 }
 
-async fn one_round(hub: &Hub, skill: &str, jobs: u32, plan: Plan) -> io::Result<Measured> {
+async fn one_round(hub: &Hub, skill: &str, jobs: u32, plan: LoadPlan) -> io::Result<Measurement> {
     for _ in 0..WARM_UP {
         hire(hub, skill).await?;
     }
@@ -87,22 +87,25 @@ async fn one_round(hub: &Hub, skill: &str, jobs: u32, plan: Plan) -> io::Result<
         let posted = Instant::now();
         match hire(hub, skill).await {
             Ok(()) => {
-                tally.latency(posted.elapsed());
+                tally.record_latency(posted.elapsed());
                 tally.good += 1;
             }
-            Err(error) => tally.trouble(Trouble::broken(error)),
+            Err(error) => tally.record_error(RequestError::connection_failed(error)),
         }
     }
-    Ok(tally.measured(&Plan { connections: 1, duration: began.elapsed(), ..plan }))
+    Ok(tally.into_measurement(&LoadPlan { connections: 1, duration: began.elapsed(), ..plan }))
 }
 
 /// One job, from the post until its end is known.
 async fn hire(hub: &Hub, skill: &str) -> io::Result<()> {
-    let wanted = Wanted::new(skill, &serde_json::json!({"n": 1}), "0.01");
+    let wanted = JobRequest::new(skill, &serde_json::json!({"n": 1}), "0.01");
     let wanted = wanted.map_err(io::Error::other)?;
-    let job = hub.hire(&wanted, PATIENCE).await.map_err(io::Error::other)?;
+    let job = hub.hire(&wanted, JOB_TIMEOUT).await.map_err(io::Error::other)?;
     match job.state.as_str() {
         "completed" => Ok(()),
-        state => Err(io::Error::other(format!("the job is {state}: {}", job.why().unwrap_or("")))),
+        state => Err(io::Error::other(format!(
+            "the job is {state}: {}",
+            job.failure_reason().unwrap_or("")
+        ))),
     }
 }

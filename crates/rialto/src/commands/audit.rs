@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use rialto_engine::audit::Report;
 use rialto_engine::store::StoreError;
 
+use super::error::CliError;
 use super::output;
-use super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -23,27 +23,27 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Exit {
-    let report = match rialto_engine::audit::audit(&args.data) {
+    let report = match rialto_engine::audit::audit_dir(&args.data) {
         Ok(report) => report,
         Err(error) => {
             let next = "name a hub's data directory with --data";
             let trouble = match &error {
-                StoreError::Missing(_) => Trouble::not_found(error.to_string(), next),
-                _ => Trouble::failed(error.to_string(), next),
+                StoreError::Missing(_) => CliError::not_found(error.to_string(), next),
+                _ => CliError::failed(error.to_string(), next),
             };
-            return trouble.tell(args.json);
+            return trouble.report(args.json);
         }
     };
     let told = match args.json {
         true => serde_json::to_string_pretty(&report).unwrap_or_default(),
-        false => told(&report),
+        false => describe(&report),
     };
     // The exit code counts even if the reader closes the pipe.
-    let _ = output::line(&told);
+    let _ = output::print_line(&told);
     if report.is_clean() { Exit::Ok } else { Exit::Failed }
 }
 
-fn told(report: &Report) -> String {
+fn describe(report: &Report) -> String {
     let mut lines = Vec::new();
     for check in &report.checks {
         let verdict = if check.breaches_total == 0 { "ok" } else { "BREACH" };

@@ -7,8 +7,8 @@ use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::secret::{self, HubSecret};
 use serde_json::json;
 
+use super::error::CliError;
 use super::output;
-use super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -31,21 +31,21 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Exit {
-    match made(args) {
+    match make_backup(args) {
         Ok(told) => {
-            let _ = output::line(&told);
+            let _ = output::print_line(&told);
             Exit::Ok
         }
-        Err(trouble) => trouble.tell(args.json),
+        Err(trouble) => trouble.report(args.json),
     }
 }
 
-fn made(args: &Args) -> Result<String, Trouble> {
+fn make_backup(args: &Args) -> Result<String, CliError> {
     if let Some(key) = &args.hub_key {
-        HubSecret::copy_out(&args.data, key).map_err(BackupError::from).map_err(explained)?;
+        HubSecret::export_file(&args.data, key).map_err(BackupError::from).map_err(backup_error)?;
     }
-    let now = SystemClock::start().wall();
-    let copied = backup::backup(&args.data, &args.to, now).map_err(explained)?;
+    let now = SystemClock::start().wall_time();
+    let copied = backup::create_backup(&args.data, &args.to, now).map_err(backup_error)?;
     let (to, bytes, epoch) = (args.to.display().to_string(), copied.bytes, copied.epoch);
     if args.json {
         let key = args.hub_key.as_ref().map(|path| path.display().to_string());
@@ -54,7 +54,7 @@ fn made(args: &Args) -> Result<String, Trouble> {
         return Ok(document.to_string());
     }
     let mut told = format!("{to}: {bytes} bytes, epoch {epoch}, audited");
-    let own = args.data.join(secret::FILE);
+    let own = args.data.join(secret::FILE_NAME);
     if args.hub_key.is_none() && own.exists() {
         told.push_str(&format!(
             "\nthe hub's secret is not in the backup: keep a copy of {}",
@@ -65,46 +65,46 @@ fn made(args: &Args) -> Result<String, Trouble> {
 }
 
 /// Turns a backup error into an error with a hint.
-pub fn explained(error: BackupError) -> Trouble {
+pub fn backup_error(error: BackupError) -> CliError {
     use rialto_engine::store::StoreError;
     let message = error.to_string();
     match &error {
         BackupError::Exists(_) => {
-            Trouble::conflict(message, "choose another name, or move the file")
+            CliError::conflict(message, "choose another name, or move the file")
         }
         BackupError::Missing(path) => {
-            Trouble::not_found(message, format!("check the path {}", shown(path)))
+            CliError::not_found(message, format!("check the path {}", shown(path)))
         }
         BackupError::NoBackup { .. } => {
-            Trouble::failed(message, "pass a file written by `rialto backup` with --from")
+            CliError::failed(message, "pass a file written by `rialto backup` with --from")
         }
-        BackupError::WrongKey(_) => Trouble::usage(
+        BackupError::WrongKey(_) => CliError::usage(
             message,
             "pass a copy of the original's hub.key with --hub-key, or use --new-hub-key to \
              continue with new webhook secrets and hub identities",
         ),
         BackupError::Store(StoreError::Missing(_)) => {
-            Trouble::not_found(message, "name a hub's data directory with --data")
+            CliError::not_found(message, "name a hub's data directory with --data")
         }
         BackupError::Store(StoreError::InUse(_)) => {
-            Trouble::conflict(message, "stop that hub first")
+            CliError::conflict(message, "stop that hub first")
         }
-        BackupError::OriginalRuns(_) => {
-            Trouble::conflict(message, "stop it, or add --beside-original to run both hubs")
+        BackupError::OriginalRunning(_) => {
+            CliError::conflict(message, "stop it, or add --beside-original to run both hubs")
         }
-        BackupError::NoSecret(dir) => Trouble::usage(
+        BackupError::SecretMissing(dir) => CliError::usage(
             message,
             format!(
                 "copy it to {}, pass a copy with --hub-key, set RIALTO_HUB_SECRET, or add \
                  --new-hub-key to continue with new webhook secrets and hub identities",
-                shown(&dir.join(secret::FILE))
+                shown(&dir.join(secret::FILE_NAME))
             ),
         ),
-        BackupError::Unsound { .. } => {
-            Trouble::failed(message, "`rialto audit --data DIR` shows the details")
+        BackupError::AuditFailed { .. } => {
+            CliError::failed(message, "`rialto audit --data DIR` shows the details")
         }
         BackupError::Store(_) | BackupError::Io { .. } | BackupError::Secret(_) => {
-            Trouble::failed(message, "no backup was written")
+            CliError::failed(message, "no backup was written")
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use clap::ValueEnum;
 
-use super::error::Trouble;
-use super::{complain, output};
-use crate::bench::jobs::How;
+use super::error::CliError;
+use super::{output, print_error};
+use crate::bench::jobs::BenchOptions;
 use crate::bench::load::Pace;
-use crate::bench::report::Report;
+use crate::bench::report::BenchReport;
 use crate::bench::{
     agora, clara, discovery, jobs, send, stalled, startup, stored, streams, worker,
 };
@@ -18,8 +18,8 @@ use crate::exit::Exit;
 )]
 pub struct Args {
     /// Scenario to measure
-    #[arg(value_enum, default_value_t = What::All)]
-    what: What,
+    #[arg(value_enum, default_value_t = BenchScenario::All)]
+    what: BenchScenario,
     /// Number of alternating rounds; the median of their ratios counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -62,7 +62,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
+enum BenchScenario {
     All,
     /// Full registry jobs against the echo
     Jobs,
@@ -85,22 +85,22 @@ pub fn run(args: Args) -> Exit {
         Ok(report) => report,
         Err(error) => {
             let next = "check the machine's limits: `ulimit -n`, memory and disk";
-            return Trouble::failed(error.to_string(), next).tell(args.json);
+            return CliError::failed(error.to_string(), next).report(args.json);
         }
     };
     let told = match args.json.then(|| report.to_json()) {
         None => report.to_string(),
         Some(Ok(text)) => text,
-        Some(Err(error)) => return complain(error),
+        Some(Err(error)) => return print_error(error),
     };
     // The exit code counts even if the reader closes the pipe.
-    let _ = output::line(&told);
-    if args.check && !report.all_met() { Exit::Failed } else { Exit::Ok }
+    let _ = output::print_line(&told);
+    if args.check && !report.all_goals_met() { Exit::Failed } else { Exit::Ok }
 }
 
-fn measure(args: &Args) -> std::io::Result<Report> {
+fn measure(args: &Args) -> std::io::Result<BenchReport> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let how = How {
+    let how = BenchOptions {
         rounds: args.rounds,
         connections: args.connections,
         seconds: args.seconds,
@@ -108,37 +108,37 @@ fn measure(args: &Args) -> std::io::Result<Report> {
         batch: args.batch,
         pace: args.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second }),
     };
-    let wants = |what| args.what == What::All || args.what == what;
+    let wants = |what| args.what == BenchScenario::All || args.what == what;
     let (mut series, mut goals) = (Vec::new(), Vec::new());
-    if wants(What::Start) {
+    if wants(BenchScenario::Start) {
         goals.extend(startup::measure(args.rounds)?);
     }
-    if wants(What::Jobs) {
+    if wants(BenchScenario::Jobs) {
         let (measured, met) = jobs::measure(how)?;
         series.extend(measured);
         goals.extend(met);
     }
-    if wants(What::Worker) {
+    if wants(BenchScenario::Worker) {
         let (measured, met) = worker::measure(args.rounds, threads, args.jobs)?;
         series.extend(measured);
         goals.extend(met);
     }
-    if wants(What::Discover) {
+    if wants(BenchScenario::Discover) {
         let (measured, met) = discovery::measure(how, args.agents)?;
         series.extend(measured);
         goals.extend(met);
     }
-    if wants(What::Agora) {
+    if wants(BenchScenario::Agora) {
         let (measured, met) = agora::measure(&how)?;
         series.extend(measured);
         goals.extend(met);
     }
-    if wants(What::Clara) {
+    if wants(BenchScenario::Clara) {
         let (measured, met) = clara::measure(&how)?;
         series.extend(measured);
         goals.extend(met);
     }
-    if wants(What::Send) {
+    if wants(BenchScenario::Send) {
         let receivers = args.receivers as usize;
         let (measured, met) = send::measure(&how, receivers)?;
         series.extend(measured);
@@ -157,5 +157,5 @@ fn measure(args: &Args) -> std::io::Result<Report> {
             goals.extend(met);
         }
     }
-    Ok(Report::new(series, goals))
+    Ok(BenchReport::new(series, goals))
 }

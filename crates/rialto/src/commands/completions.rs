@@ -16,10 +16,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Exit {
-    let mut line = super::Line::command();
+    let mut line = super::Cli::command();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut line, "rialto", &mut script);
     // A closed pipe is not an error: the reader has seen enough.
-    let _ = output::piece(&String::from_utf8_lossy(&script));
+    let _ = output::print_text(&String::from_utf8_lossy(&script));
     Exit::Ok
 }

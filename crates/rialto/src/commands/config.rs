@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use rialto_hub::config::{Loaded, Posture};
+use rialto_hub::config::{LoadedConfig, Profile};
 use serde_json::json;
 
+use super::error::CliError;
 use super::output;
-use super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -47,24 +47,24 @@ enum Verb {
 }
 
 pub fn run(args: Args) -> Exit {
-    told(&args).map_or_else(
-        |trouble| trouble.tell(args.json),
+    render(&args).map_or_else(
+        |trouble| trouble.report(args.json),
         |told| {
             // A closed pipe is not an error: the reader has seen enough.
-            let _ = output::line(&told);
+            let _ = output::print_line(&told);
             Exit::Ok
         },
     )
 }
 
-fn told(args: &Args) -> Result<String, Trouble> {
+fn render(args: &Args) -> Result<String, CliError> {
     let posture = match args.verb {
-        Verb::Show { dev: true, .. } => Posture::Dev,
-        Verb::Show { .. } | Verb::Check => Posture::Serve,
+        Verb::Show { dev: true, .. } => Profile::Dev,
+        Verb::Show { .. } | Verb::Check => Profile::Serve,
     };
-    let loaded = Loaded::load(posture, args.config.as_deref(), std::env::vars(), &[]);
+    let loaded = LoadedConfig::load(posture, args.config.as_deref(), std::env::vars(), &[]);
     let loaded = loaded.map_err(|problems| {
-        Trouble::usage(
+        CliError::usage(
             problems.to_string(),
             "without a rialto.toml, `rialto config show` prints every setting in its file format",
         )
@@ -73,10 +73,10 @@ fn told(args: &Args) -> Result<String, Trouble> {
         (Verb::Check, true) => json!({"ok": true}).to_string(),
         (Verb::Check, false) => "the configuration is valid".to_owned(),
         (Verb::Show { .. }, true) => {
-            serde_json::to_string_pretty(loaded.rows()).unwrap_or_default()
+            serde_json::to_string_pretty(loaded.settings()).unwrap_or_default()
         }
         (Verb::Show { origin, .. }, false) => {
-            let lines = loaded.rows().iter().map(|row| match origin {
+            let lines = loaded.settings().iter().map(|row| match origin {
                 true => format!("{} = {}    # {}", row.key, row.value, row.origin),
                 false => format!("{} = {}", row.key, row.value),
             });

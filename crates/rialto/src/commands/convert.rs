@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
-use rialto_protocols::adapter::fidelity::{Converted, convert};
+use rialto_protocols::adapter::fidelity::{Conversion, convert};
 use serde::Serialize;
 
-use super::notes::{Row, table};
+use super::error::CliError;
+use super::notes::{NoteRow, table};
 use super::output;
-use super::error::Trouble;
 use crate::exit::Exit;
 
 /// The maximum length of a request.
@@ -50,17 +50,17 @@ struct Document<'c> {
 }
 
 pub fn run(args: &Args) -> Exit {
-    told(args).unwrap_or_else(|trouble| trouble.tell(args.json))
+    convert_file(args).unwrap_or_else(|trouble| trouble.report(args.json))
 }
 
-fn told(args: &Args) -> Result<Exit, Trouble> {
+fn convert_file(args: &Args) -> Result<Exit, CliError> {
     let request = read(&args.file)?;
     let refused = |why: String| {
         let message = format!("not a {} request: {why}", args.from);
-        Trouble { exit: Exit::Failed, code: None, message, next: None }
+        CliError { exit: Exit::Failed, code: None, message, next: None }
     };
-    let converted = convert(args.from, args.to, &request, present()).map_err(refused)?;
-    let Converted { asked, given, notes } = &converted;
+    let converted = convert(args.from, args.to, &request, now()).map_err(refused)?;
+    let Conversion { source: asked, target: given, notes } = &converted;
     let document = Document {
         from: args.from,
         to: args.to,
@@ -69,23 +69,23 @@ fn told(args: &Args) -> Result<Exit, Trouble> {
         notes,
     };
     if args.json {
-        let _ = output::line(&serde_json::to_string(&document).unwrap_or_default());
+        let _ = output::print_line(&serde_json::to_string(&document).unwrap_or_default());
         return Ok(Exit::Ok);
     }
     if args.explain {
-        output::aside(&table(&rows(&converted)));
+        output::print_stderr(&table(&rows(&converted)));
     }
-    let _ = output::line(&given.payload);
+    let _ = output::print_line(&given.payload);
     Ok(Exit::Ok)
 }
 
-fn rows(converted: &Converted) -> Vec<Row> {
+fn rows(converted: &Conversion) -> Vec<NoteRow> {
     let notes = serde_json::to_string(&converted.notes).unwrap_or_default();
     serde_json::from_str(&notes).unwrap_or_default()
 }
 
 /// Reads a file, or standard input for `-`.
-fn read(path: &Path) -> Result<Vec<u8>, Trouble> {
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
         true => io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes),
@@ -93,14 +93,14 @@ fn read(path: &Path) -> Result<Vec<u8>, Trouble> {
     };
     match read {
         Ok(_) => Ok(bytes),
-        Err(error) => Err(Trouble::usage(
+        Err(error) => Err(CliError::usage(
             format!("cannot read {}: {error}", path.display()),
             "name a file that contains a request, or pipe it in",
         )),
     }
 }
 
-fn present() -> Timestamp {
+fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
 }

@@ -5,12 +5,12 @@ use std::future::pending;
 use std::path::Path;
 
 use rialto_client::Agent;
-use rialto_client::agent::{BadSkill, Job, Outcome, Skill};
+use rialto_client::agent::{Job, Outcome, Skill, SkillError};
 use serde_json::{Value, json};
 
 /// Registers both agents and serves jobs until the hub stops.
-pub async fn work(hub_url: String, data: impl AsRef<Path>) {
-    let (counter, echo) = match both(&hub_url, data.as_ref()) {
+pub async fn run_demo_agents(hub_url: String, data: impl AsRef<Path>) {
+    let (counter, echo) = match build_agents(&hub_url, data.as_ref()) {
         Ok(both) => both,
         Err(error) => return tracing::error!(%error, "cannot create the demo agents"),
     };
@@ -24,27 +24,27 @@ async fn run(agent: Agent, name: &str) {
     }
 }
 
-fn both(hub_url: &str, data: &Path) -> Result<(Agent, Agent), BadSkill> {
+fn build_agents(hub_url: &str, data: &Path) -> Result<(Agent, Agent), SkillError> {
     let seat = |name: &str| data.join("demo-agents").join(name);
-    let counting = Skill::new("count_words", "0.05")?.about("Counts the words of a text");
-    let echoing = Skill::new("echo", "0")?.about("Returns its input");
-    let counter = Agent::named("word-counter")
+    let counting = Skill::new("count_words", "0.05")?.description("Counts the words of a text");
+    let echoing = Skill::new("echo", "0")?.description("Returns its input");
+    let counter = Agent::new("word-counter")
         .owner("rialto-demo-counter")
         .skill(counting, count_words)
-        .state(seat("word-counter"))
-        .at_hub(hub_url);
-    let echo = Agent::named("echo")
+        .state_path(seat("word-counter"))
+        .hub(hub_url);
+    let echo = Agent::new("echo")
         .owner("rialto-demo-echo")
         .skill(echoing, |job: Job| async { Outcome::Done(job.input) })
-        .state(seat("echo"))
-        .at_hub(hub_url);
+        .state_path(seat("echo"))
+        .hub(hub_url);
     Ok((counter, echo))
 }
 
 async fn count_words(job: Job) -> Outcome {
     let input: Value = job.input().unwrap_or_default();
     match input.get("text").and_then(Value::as_str) {
-        Some(text) => Outcome::done(&json!({"words": text.split_whitespace().count()})),
+        Some(text) => Outcome::from_output(&json!({"words": text.split_whitespace().count()})),
         None => Outcome::Failed("the input needs a text: {\"text\":\"one two three\"}".to_owned()),
     }
 }

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use rialto_hub::config::Posture;
+use rialto_hub::config::Profile;
 
-use super::context::OWN_HUB;
-use super::{complain, demo_agents, init, history_printer, output, serve};
+use super::context::DEFAULT_HUB;
+use super::{demo_agents, history_printer, init, output, print_error, serve};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -35,27 +35,27 @@ pub fn run(args: Args) -> Exit {
     // Removed when the command ends, unless --data is given.
     let scratch = match tempfile::Builder::new().prefix("rialto-dev-").tempdir() {
         Ok(scratch) => scratch,
-        Err(error) => return complain(error),
+        Err(error) => return print_error(error),
     };
     let own = args.data.is_none().then(|| scratch.path().to_owned());
     let address = (args.listen, args.public_url);
-    let flags = match serve::flags(address, args.data.as_ref(), &args.set) {
+    let flags = match serve::settings_from_flags(address, args.data.as_ref(), &args.set) {
         Ok(flags) => flags,
         Err(error) => {
-            complain(error);
+            print_error(error);
             return Exit::Usage;
         }
     };
     let data = args.data.or_else(|| own.clone()).unwrap_or_default();
-    let source = serve::Source { posture: Posture::Dev, file: None, flags, scratch: own };
-    serve::hub(&source, |hub| {
+    let source = serve::ConfigSource { posture: Profile::Dev, file: None, flags, scratch: own };
+    serve::run_hub(&source, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         // The hub keeps running if standard output is closed.
-        let _ = output::line(&greeting(&url, hub.new_operator_key.as_deref()));
+        let _ = output::print_line(&greeting(&url, hub.new_operator_key.as_deref()));
         if !args.quiet {
-            tokio::spawn(history_printer::print(hub.engine.clone()));
+            tokio::spawn(history_printer::print_history(hub.engine.clone()));
         }
-        tokio::spawn(demo_agents::work(format!("http://{address}"), data.clone()));
+        tokio::spawn(demo_agents::run_demo_agents(format!("http://{address}"), data.clone()));
     })
 }
 
@@ -82,11 +82,11 @@ fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
         ),
         "\nrun your own agent, in an empty folder:".to_owned(),
     ];
-    if url != OWN_HUB {
+    if url != DEFAULT_HUB {
         lines.push(format!("  export RIALTO_HUB={url}"));
     }
     lines.extend(
-        ["rialto init agent --lang python", "rialto agent run", init::POST]
+        ["rialto init agent --lang python", "rialto agent run", init::POST_JOB_EXAMPLE]
             .map(|line| format!("  {line}")),
     );
     lines.join("\n")

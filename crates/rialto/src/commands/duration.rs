@@ -3,7 +3,7 @@
 use rialto_core::time::Millis;
 
 /// Parses `500ms`, `60s`, `10m`, `24h` or `7d`.
-pub fn length(text: &str) -> Result<Millis, String> {
+pub fn parse_duration(text: &str) -> Result<Millis, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let factor = match unit {
         "ms" => 1,
@@ -25,10 +25,10 @@ mod tests {
     #[test]
     fn lengths_are_a_number_and_a_unit() {
         for (text, ms) in [("500ms", 500), ("60s", 60_000), ("10m", 600_000), ("7d", 604_800_000)] {
-            assert_eq!(length(text), Ok(Millis(ms)));
+            assert_eq!(parse_duration(text), Ok(Millis(ms)));
         }
         for text in ["", "60", "s", "-1s", "1.5s", "60 s", "99999999999999999d"] {
-            assert!(length(text).is_err(), "{text}");
+            assert!(parse_duration(text).is_err(), "{text}");
         }
     }
 }

@@ -28,14 +28,14 @@ pub struct KeySource {
 }
 
 impl KeySource {
-    pub fn of(key: String) -> Self {
+    pub fn new(key: String) -> Self {
         Self { key, next: None }
     }
 }
 
 /// Why a command failed.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct CliError {
     pub exit: Exit,
     /// The hub's error code, if the hub refused.
     pub code: Option<String>,
@@ -44,7 +44,7 @@ pub struct Trouble {
     pub next: Option<String>,
 }
 
-impl Trouble {
+impl CliError {
     /// The command line is wrong.
     pub fn usage(message: impl Into<String>, next: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, code: None, message: message.into(), next: Some(next.into()) }
@@ -72,7 +72,7 @@ impl Trouble {
     }
 
     /// Adds a hint for this exit code, unless there already is one.
-    pub fn on(self, exit: Exit, next: impl Into<String>) -> Self {
+    pub fn with_hint_on(self, exit: Exit, next: impl Into<String>) -> Self {
         match self.exit == exit && self.next.is_none() {
             true => Self { next: Some(next.into()), ..self },
             false => self,
@@ -80,7 +80,7 @@ impl Trouble {
     }
 
     /// For a rejected key, says where it comes from and what to do about it.
-    pub fn of_key(self, source: Option<&KeySource>) -> Self {
+    pub fn with_key_source(self, source: Option<&KeySource>) -> Self {
         match source {
             Some(KeySource { key, next }) if self.next.as_deref() == Some(BAD_KEY) => {
                 let next = next.as_deref().unwrap_or(BAD_KEY);
@@ -92,7 +92,7 @@ impl Trouble {
     }
 
     /// For a rejected key, asks for the operator key.
-    pub fn for_operator(self) -> Self {
+    pub fn with_operator_hint(self) -> Self {
         let next = "set RIALTO_OPERATOR_KEY to this hub's operator key, which begins with ro_; the hub shows it at its first start, and a lost one is replaced with `rialto operator key rotate --data DIR` while the hub is stopped";
         match self.exit {
             Exit::Auth if self.code.is_some() => Self { next: Some(next.to_owned()), ..self },
@@ -101,27 +101,27 @@ impl Trouble {
     }
 
     /// Prints the error: as text for people, or as JSON for programs.
-    pub fn tell(&self, as_json: bool) -> Exit {
+    pub fn report(&self, as_json: bool) -> Exit {
         if as_json {
             // A closed pipe is not an error: the reader has seen enough.
-            let _ = output::line(&self.json().to_string());
+            let _ = output::print_line(&self.to_json().to_string());
         } else {
-            output::aside(&format!("rialto: {}", self.told()));
+            output::print_stderr(&format!("rialto: {}", self.message_text()));
         }
         self.exit
     }
 
     /// The error on one line, with text from others escaped. Errors about the caller's own command
     /// line or file may have more lines, as parsers print them.
-    fn told(&self) -> String {
+    fn message_text(&self) -> String {
         let own = self.exit == Exit::Usage && self.code.is_none();
         let gap = if own && self.message.contains('\n') { "\n\n" } else { "; " };
         let next = self.next.as_ref().map(|next| format!("{gap}{next}")).unwrap_or_default();
         let text = format!("{}{next}", self.message.trim_end());
-        if own { output::lines(text.trim_end()) } else { output::one_line(&text) }
+        if own { output::escape_lines(text.trim_end()) } else { output::escape_line(&text) }
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn to_json(&self) -> serde_json::Value {
         let mut document = json!({"error": self.message});
         let extra = [("code", &self.code), ("next", &self.next)];
         for (name, value) in extra.into_iter().filter_map(|(name, v)| Some((name, v.as_ref()?))) {
@@ -131,10 +131,10 @@ impl Trouble {
     }
 }
 
-impl From<CallError> for Trouble {
+impl From<CallError> for CliError {
     fn from(error: CallError) -> Self {
         let mut exit = Exit::from(&error);
-        let (message, next) = (error.to_string(), next(&error));
+        let (message, next) = (error.to_string(), hint_for(&error));
         let CallError::Refused { code, hint, .. } = error else {
             return Self { exit, code: None, message, next };
         };
@@ -153,7 +153,7 @@ impl From<CallError> for Trouble {
 }
 
 /// The usual hint for an error.
-fn next(error: &CallError) -> Option<String> {
+fn hint_for(error: &CallError) -> Option<String> {
     let elsewhere = "choose the hub with --hub or RIALTO_HUB";
     let next = match error {
         CallError::Unreachable { .. } => {
@@ -206,8 +206,8 @@ mod tests {
 
     use super::*;
 
-    fn refused(status: u16, code: &str, hint: Option<&str>) -> Trouble {
-        Trouble::from(CallError::Refused {
+    fn refused(status: u16, code: &str, hint: Option<&str>) -> CliError {
+        CliError::from(CallError::Refused {
             status,
             code: code.to_owned(),
             message: "no".to_owned(),
@@ -231,16 +231,20 @@ mod tests {
         ] {
             let trouble = refused(status, code, None);
             assert_eq!(trouble.exit, exit, "{code}");
-            assert!(trouble.told().contains(next) && trouble.told().contains(code), "{code}");
+            assert!(
+                trouble.message_text().contains(next) && trouble.message_text().contains(code),
+                "{code}"
+            );
         }
-        let timed_out = Trouble::from(CallError::TimedOut { url: "http://x".to_owned() });
+        let timed_out = CliError::from(CallError::TimedOut { url: "http://x".to_owned() });
         assert_eq!(timed_out.exit, Exit::TimedOut);
     }
 
     #[test]
     fn a_command_says_what_helps_where_nobody_else_does() {
-        let helped =
-            |status, code| refused(status, code, None).on(Exit::NotFound, "look there").next;
+        let helped = |status, code| {
+            refused(status, code, None).with_hint_on(Exit::NotFound, "look there").next
+        };
         assert_eq!(helped(404, "not_found").as_deref(), Some("look there"));
         assert_eq!(helped(409, "wrong_state"), None);
         assert!(helped(422, SKILL_NOT_OFFERED).is_some_and(|next| next.contains("agent show")));
@@ -252,22 +256,22 @@ mod tests {
     fn a_parsers_drawing_stays_a_drawing() {
         let parsed = toml::from_str::<toml::Table>("price = 0.05\nprice = 1").expect_err("twice");
         let trouble =
-            Trouble::usage(format!("agent.toml: {parsed}"), "write it like:\n\nname = \"a\"\n");
-        let told = trouble.told();
+            CliError::usage(format!("agent.toml: {parsed}"), "write it like:\n\nname = \"a\"\n");
+        let told = trouble.message_text();
         assert!(told.lines().any(|line| line == "2 | price = 1"), "{told}");
         assert!(told.ends_with("\n\nwrite it like:\n\nname = \"a\"") && !told.contains("\\n"));
-        let nasty = Trouble::usage("a\x1b[2J".to_owned(), "b");
-        assert_eq!(nasty.told(), "a\\u{1b}[2J; b");
+        let nasty = CliError::usage("a\x1b[2J".to_owned(), "b");
+        assert_eq!(nasty.message_text(), "a\\u{1b}[2J; b");
     }
 
     #[test]
     fn what_to_type_comes_before_what_the_hub_says_and_the_line_stays_one() {
         let found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
-        assert!(found.told().ends_with("; `rialto agent ls` lists agents"));
+        assert!(found.message_text().ends_with("; `rialto agent ls` lists agents"));
         let trouble = refused(403, "ERR_BLOCKED", Some("write to\nanother agent"));
-        assert_eq!(trouble.told(), "no (HTTP 403, ERR_BLOCKED); write to\\nanother agent");
+        assert_eq!(trouble.message_text(), "no (HTTP 403, ERR_BLOCKED); write to\\nanother agent");
         let wanted = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",
             "next": "write to\nanother agent"});
-        assert_eq!(trouble.json(), wanted);
+        assert_eq!(trouble.to_json(), wanted);
     }
 }

@@ -1,7 +1,7 @@
 //! Prints the events of a hub in this process, one line each.
 
 use rialto_engine::Engine;
-use rialto_hub::v1::History;
+use rialto_hub::v1::HistoryReader;
 use serde_json::Value;
 
 use super::output;
@@ -10,12 +10,12 @@ use super::output;
 const PAGE: usize = 256;
 
 /// Prints events from now on, until the reader closes the pipe or the hub stops.
-pub async fn print(engine: Engine) {
-    let mut history = History::from_now(engine);
-    while let Ok(lines) = history.next(PAGE).await {
+pub async fn print_history(engine: Engine) {
+    let mut history = HistoryReader::from_now(engine);
+    while let Ok(lines) = history.next_lines(PAGE).await {
         for line in &lines {
-            for text in told(line) {
-                if output::line(&text).is_err() {
+            for text in describe(line) {
+                if output::print_line(&text).is_err() {
                     return;
                 }
             }
@@ -24,7 +24,7 @@ pub async fn print(engine: Engine) {
 }
 
 /// The facts of one history line, one text each: time, event and details.
-fn told(line: &str) -> Vec<String> {
+fn describe(line: &str) -> Vec<String> {
     let line: Value = serde_json::from_str(line).unwrap_or_default();
     let at = line["at"].as_str().and_then(|at| at.get(11..19)).unwrap_or_default();
     let facts = line["events"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -33,7 +33,7 @@ fn told(line: &str) -> Vec<String> {
         let members = fact.as_object().into_iter().flatten();
         let members = members.filter(|(name, value)| *name != "event" && !value.is_null());
         let text = |value: &Value| match value {
-            Value::String(text) => output::one_line(text),
+            Value::String(text) => output::escape_line(text),
             other => other.to_string(),
         };
         members.fold(format!("{at}  {name}"), |line, (name, value)| {
@@ -45,7 +45,7 @@ fn told(line: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::describe;
 
     #[test]
     fn every_fact_of_a_line_is_told_on_a_line_of_its_own() {
@@ -58,7 +58,7 @@ mod tests {
             "14:15:09  job assigned  job=f81d  worker=3",
             "14:15:09  granted  amount=1.5  owner=a\\u{1b}b",
         ];
-        let mut found = told(line);
+        let mut found = describe(line);
         for line in &mut found {
             // Members come in no particular order.
             let mut parts: Vec<&str> = line.split("  ").collect();
@@ -66,6 +66,6 @@ mod tests {
             *line = parts.join("  ");
         }
         assert_eq!(found, wanted);
-        assert!(told("nonsense").is_empty());
+        assert!(describe("nonsense").is_empty());
     }
 }

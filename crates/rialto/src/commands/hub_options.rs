@@ -11,21 +11,21 @@ use rialto_client::Hub;
 use rialto_client::relay::Server;
 
 use super::agent_names;
-use super::context::{Context, OWN_HUB, address};
-use super::key_file::{self, KeyFile};
 use super::auto_register;
-use super::error::{BAD_KEY, KeySource, Trouble};
-use super::{complain, runtime};
+use super::context::{Context, DEFAULT_HUB, address};
+use super::error::{BAD_KEY, CliError, KeySource};
+use super::key_file::{self, KeyFile};
+use super::{print_error, runtime};
 use crate::exit::Exit;
 
 /// Hint for a hub that does not know the caller's key.
 const NEW_HUB: &str = "the hub may have been reset (`rialto dev` starts empty each time); the next `rialto job post` registers you again";
 
 /// The variable for a key that is not in a file.
-const KEY: &str = "RIALTO_KEY";
+const KEY_VARIABLE: &str = "RIALTO_KEY";
 
 #[derive(clap::Args)]
-pub struct Access {
+pub struct HubOptions {
     /// Base URL of the hub [default: from the key file or the context, or http://127.0.0.1:7425]
     #[arg(long, global = true, env = "RIALTO_HUB", hide_env_values = true, value_name = "URL")]
     pub hub: Option<String>,
@@ -64,30 +64,30 @@ pub struct Access {
 }
 
 /// Where the caller's key comes from, and where a new one is saved.
-pub enum Origin {
+pub enum KeyOrigin {
     File(PathBuf),
     /// The environment, which this command cannot change.
     Variable,
     Context(Context),
 }
 
-impl Origin {
+impl KeyOrigin {
     /// Saves a key in place of the old one and returns where; `None` for a key from the
     /// environment.
-    pub fn keep(&self, keys: &KeyFile) -> Result<Option<String>, Trouble> {
+    pub fn save_key(&self, keys: &KeyFile) -> Result<Option<String>, CliError> {
         match self {
             Self::Variable => Ok(None),
             Self::Context(context) => {
-                context.keep_me(keys)?;
+                context.save_key(keys)?;
                 Ok(Some(format!("context {}", context.name())))
             }
             Self::File(path) => {
                 let shown = path.display().to_string();
                 let failed = |error| {
                     let next = "make the file and its directory writable";
-                    Trouble::failed(format!("cannot write {shown}: {error}"), next)
+                    CliError::failed(format!("cannot write {shown}: {error}"), next)
                 };
-                keys.replace(path).map_err(failed)?;
+                keys.write(path).map_err(failed)?;
                 Ok(Some(shown))
             }
         }
@@ -96,16 +96,16 @@ impl Origin {
 
 /// Whether a key in the environment overrides the context's key.
 pub fn has_key_variable() -> bool {
-    set(KEY).is_some()
+    env_var(KEY_VARIABLE).is_some()
 }
 
-impl Access {
+impl HubOptions {
     /// The options of a command without flags.
-    pub fn of_environment() -> Self {
+    pub fn from_environment() -> Self {
         Self {
-            hub: set("RIALTO_HUB"),
+            hub: env_var("RIALTO_HUB"),
             key_file: None,
-            context: set("RIALTO_CONTEXT"),
+            context: env_var("RIALTO_CONTEXT"),
             acting: None,
             json: false,
             context_hub: OnceLock::new(),
@@ -115,21 +115,21 @@ impl Access {
 
     /// The key to use, if there is one: from the named file or agent, or else from the first
     /// variable that is set, or else from the context.
-    pub fn keys_or(&self, variables: &[&str]) -> Result<Option<KeyFile>, Trouble> {
+    pub fn load_key_from(&self, variables: &[&str]) -> Result<Option<KeyFile>, CliError> {
         if let Some(name) = &self.acting {
-            return self.keys_of(name).map(Some);
+            return self.load_agent_key(name).map(Some);
         }
         let given = match &self.key_file {
             Some(path) => {
-                self.comes_from(|| KeySource::of(format!("the key in {}", path.display())));
+                self.set_key_source(|| KeySource::new(format!("the key in {}", path.display())));
                 Some(key_file::load(path)?)
             }
             None => {
-                let set = variables.iter().find_map(|name| Some((name, set(name)?)));
+                let set = variables.iter().find_map(|name| Some((name, env_var(name)?)));
                 if let Some((name, _)) = &set {
-                    self.comes_from(|| KeySource::of(format!("the key in {name}")));
+                    self.set_key_source(|| KeySource::new(format!("the key in {name}")));
                 }
-                set.map(|(name, value)| key_file::of_variable(name, &value)).transpose()?
+                set.map(|(name, value)| key_file::from_variable(name, &value)).transpose()?
             }
         };
         match given {
@@ -141,23 +141,23 @@ impl Access {
             }
             None => {
                 let context = self.context()?;
-                self.comes_from(|| KeySource {
+                self.set_key_source(|| KeySource {
                     key: format!("your key in context {}", context.name()),
                     next: Some(format!("{NEW_HUB}; or {BAD_KEY}")),
                 });
-                context.me()
+                context.load_key()
             }
         }
     }
 
-    fn comes_from(&self, source: impl FnOnce() -> KeySource) {
+    fn set_key_source(&self, source: impl FnOnce() -> KeySource) {
         self.key_source.get_or_init(source);
     }
 
     /// The key of an agent of this machine.
-    fn keys_of(&self, name: &str) -> Result<KeyFile, Trouble> {
-        let (context, path) = (self.context()?, self.agent_key(name)?);
-        self.comes_from(|| KeySource {
+    fn load_agent_key(&self, name: &str) -> Result<KeyFile, CliError> {
+        let (context, path) = (self.context()?, self.agent_key_path(name)?);
+        self.set_key_source(|| KeySource {
             key: format!("the key of {name} in {}", path.display()),
             // A stopped agent is unregistered, and its key stops working.
             next: Some(format!("agent {name} is stopped or the hub was reset; start it with `rialto agent run` in its folder: its key only works while it runs")),
@@ -166,36 +166,36 @@ impl Access {
     }
 
     /// The key file of an agent of this machine.
-    fn agent_key(&self, name: &str) -> Result<PathBuf, Trouble> {
+    fn agent_key_path(&self, name: &str) -> Result<PathBuf, CliError> {
         let context = self.context()?;
         let path = context.agent_key_path(name)?.filter(|path| path.exists());
-        path.map_or_else(|| Err(agent_names::unknown(&context, name)), Ok)
+        path.map_or_else(|| Err(agent_names::unknown_agent(&context, name)), Ok)
     }
 
     /// Rejects `--as` for commands that do not act as an agent.
-    pub fn without_acting(&self, why: &str) -> Result<(), Trouble> {
+    pub fn reject_acting(&self, why: &str) -> Result<(), CliError> {
         match &self.acting {
             None => Ok(()),
             Some(name) => {
-                Err(Trouble::usage(format!("--as {name} cannot be used with this command"), why))
+                Err(CliError::usage(format!("--as {name} cannot be used with this command"), why))
             }
         }
     }
 
     /// The caller's key.
-    pub fn keys(&self) -> Result<Option<KeyFile>, Trouble> {
-        self.keys_or(&[KEY])
+    pub fn load_key(&self) -> Result<Option<KeyFile>, CliError> {
+        self.load_key_from(&[KEY_VARIABLE])
     }
 
     /// Where that key comes from.
-    pub fn origin(&self) -> Result<Origin, Trouble> {
+    pub fn key_origin(&self) -> Result<KeyOrigin, CliError> {
         if let Some(name) = &self.acting {
-            return self.agent_key(name).map(Origin::File);
+            return self.agent_key_path(name).map(KeyOrigin::File);
         }
         match &self.key_file {
-            Some(path) => Ok(Origin::File(path.clone())),
-            None if has_key_variable() => Ok(Origin::Variable),
-            None => self.context().map(Origin::Context),
+            Some(path) => Ok(KeyOrigin::File(path.clone())),
+            None if has_key_variable() => Ok(KeyOrigin::Variable),
+            None => self.context().map(KeyOrigin::Context),
         }
     }
 
@@ -203,20 +203,20 @@ impl Access {
     pub fn hub_url<'a>(&'a self, keys: Option<&'a KeyFile>) -> &'a str {
         let remembered = keys.and_then(|keys| keys.hub.as_deref());
         let known = self.context_hub.get().map(String::as_str);
-        self.hub.as_deref().or(remembered).or(known).unwrap_or(OWN_HUB)
+        self.hub.as_deref().or(remembered).or(known).unwrap_or(DEFAULT_HUB)
     }
 
     /// The context of this call: the named or current one, or the one of the given hub.
-    pub fn context(&self) -> Result<Context, Trouble> {
-        let context = self.context_at(self.hub.as_deref())?;
+    pub fn context(&self) -> Result<Context, CliError> {
+        let context = self.context_for(self.hub.as_deref())?;
         Ok(self.remember(context))
     }
 
     /// The named or current context if it is for this hub, or else the hub's own context.
-    pub fn context_at(&self, hub: Option<&str>) -> Result<Context, Trouble> {
+    pub fn context_for(&self, hub: Option<&str>) -> Result<Context, CliError> {
         let context = Context::current(self.context.as_deref())?;
         match hub {
-            Some(hub) if !address::same(hub, context.hub()) => Context::of_hub(hub),
+            Some(hub) if !address::is_same_hub(hub, context.hub()) => Context::for_hub(hub),
             _ => Ok(context),
         }
     }
@@ -227,13 +227,13 @@ impl Access {
     }
 
     /// A client for the hub, with the caller's key if there is one.
-    pub fn caller(&self) -> Result<(Hub, Option<KeyFile>), Trouble> {
-        self.caller_or(&[KEY])
+    pub fn client(&self) -> Result<(Hub, Option<KeyFile>), CliError> {
+        self.client_from(&[KEY_VARIABLE])
     }
 
     /// The same, with a key from one of these variables.
-    pub fn caller_or(&self, variables: &[&str]) -> Result<(Hub, Option<KeyFile>), Trouble> {
-        let keys = self.keys_or(variables)?;
+    pub fn client_from(&self, variables: &[&str]) -> Result<(Hub, Option<KeyFile>), CliError> {
+        let keys = self.load_key_from(variables)?;
         let hub = Hub::new(self.hub_url(keys.as_ref()))?;
         match &keys {
             Some(known) => Ok((hub.with_key(known.key.reveal()), keys)),
@@ -242,23 +242,27 @@ impl Access {
     }
 
     /// The same, for commands that require a key.
-    pub fn me(&self) -> Result<(Hub, KeyFile), Trouble> {
-        let (hub, keys) = self.caller()?;
-        Ok((hub, keys.ok_or_else(Trouble::no_key)?))
+    pub fn client_with_key(&self) -> Result<(Hub, KeyFile), CliError> {
+        let (hub, keys) = self.client()?;
+        Ok((hub, keys.ok_or_else(CliError::no_key)?))
     }
 
     /// The same. A caller without a key is registered first, and the key is saved in the context.
-    pub async fn me_or_register(&self) -> Result<(Hub, KeyFile), Trouble> {
-        let (hub, keys) = self.caller()?;
-        let context = self.context_at(Some(hub.base()))?;
-        let keys = match (keys, self.origin()?) {
-            (None, _) => auto_register::requester(&hub, &context).await?,
-            (Some(keys), Origin::Context(_)) if auto_register::is_unknown(&hub, &keys).await? => {
-                context.set_me_aside(&keys)?;
-                match context.me()? {
+    pub async fn client_or_register(&self) -> Result<(Hub, KeyFile), CliError> {
+        let (hub, keys) = self.client()?;
+        let context = self.context_for(Some(hub.base()))?;
+        let keys = match (keys, self.key_origin()?) {
+            (None, _) => auto_register::register_requester(&hub, &context).await?,
+            (Some(keys), KeyOrigin::Context(_))
+                if auto_register::is_agent_unknown(&hub, &keys).await? =>
+            {
+                context.archive_key(&keys)?;
+                match context.load_key()? {
                     // Another command registered first.
                     Some(keys) => keys,
-                    None => auto_register::requester(&Hub::new(hub.base())?, &context).await?,
+                    None => {
+                        auto_register::register_requester(&Hub::new(hub.base())?, &context).await?
+                    }
                 }
             }
             (Some(keys), _) => keys,
@@ -267,7 +271,7 @@ impl Access {
     }
 
     /// A client for the relay server, with the key.
-    pub async fn server(&self, keys: Option<&KeyFile>) -> Result<Server, Trouble> {
+    pub async fn relay_server(&self, keys: Option<&KeyFile>) -> Result<Server, CliError> {
         let server = Server::discover(self.hub_url(keys)).await?;
         Ok(match keys {
             Some(keys) => server.with_key(keys.key.clone()),
@@ -276,18 +280,18 @@ impl Access {
     }
 
     /// Runs a command and reports its error.
-    pub fn run(&self, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
+    pub fn run(&self, work: impl Future<Output = Result<Exit, CliError>>) -> Exit {
         match runtime() {
-            Err(error) => complain(error),
-            Ok(runtime) => runtime
-                .block_on(work)
-                .unwrap_or_else(|trouble| trouble.of_key(self.key_source.get()).tell(self.json)),
+            Err(error) => print_error(error),
+            Ok(runtime) => runtime.block_on(work).unwrap_or_else(|trouble| {
+                trouble.with_key_source(self.key_source.get()).report(self.json)
+            }),
         }
     }
 }
 
 /// The value of a variable, unless it is empty.
-fn set(name: &str) -> Option<String> {
+fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
@@ -297,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_hub_is_what_was_said_or_where_the_key_belongs() {
-        let mut access = Access {
+        let mut access = HubOptions {
             hub: None,
             key_file: None,
             context: None,
@@ -306,8 +310,8 @@ mod tests {
             context_hub: OnceLock::new(),
             key_source: OnceLock::new(),
         };
-        let mut keys = KeyFile::of("ca_1");
-        assert_eq!(access.hub_url(Some(&keys)), OWN_HUB);
+        let mut keys = KeyFile::from_key("ca_1");
+        assert_eq!(access.hub_url(Some(&keys)), DEFAULT_HUB);
         access.context_hub = OnceLock::from("http://context".to_owned());
         assert_eq!(access.hub_url(Some(&keys)), "http://context");
         keys.hub = Some("http://there".to_owned());

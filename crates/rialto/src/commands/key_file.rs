@@ -6,46 +6,46 @@ use std::path::{Path, PathBuf};
 
 pub use rialto_client::KeyFile;
 
-use super::error::Trouble;
+use super::error::CliError;
 use crate::exit::Exit;
 
 /// A file reserved for a key; removed again unless a key is written.
-pub struct Reserved {
+pub struct ReservedKeyFile {
     path: PathBuf,
     file: File,
     filled: bool,
 }
 
 /// Reads a key file.
-pub fn load(path: &Path) -> Result<KeyFile, Trouble> {
-    KeyFile::load(path).map_err(|error| unreadable(path, &error))
+pub fn load(path: &Path) -> Result<KeyFile, CliError> {
+    KeyFile::load(path).map_err(|error| read_error(path, &error))
 }
 
 /// The key of a variable. Only plain characters can be sent to a hub.
-pub fn of_variable(name: &str, value: &str) -> Result<KeyFile, Trouble> {
+pub fn from_variable(name: &str, value: &str) -> Result<KeyFile, CliError> {
     let key = value.trim();
     if key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(KeyFile::of(key));
+        return Ok(KeyFile::from_key(key));
     }
     let next = "a key is one word like ca_… or rk_…; `rialto agent register` creates one";
     let message = format!("{name} does not contain a key");
-    Err(Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) })
+    Err(CliError { exit: Exit::Auth, ..CliError::usage(message, next) })
 }
 
 /// The error for an invalid key file, with a hint how to create one.
-pub fn unreadable(path: &Path, error: &io::Error) -> Trouble {
+pub fn read_error(path: &Path, error: &io::Error) -> CliError {
     let shown = path.display();
     let make = format!("`rialto agent register NAME --key-out {shown}` creates a key file");
     let message = match error.kind() {
         io::ErrorKind::InvalidData => format!("the first line of {shown} is not a key"),
         _ => format!("cannot read {shown}: {error}"),
     };
-    Trouble::usage(message, make)
+    CliError::usage(message, make)
 }
 
-impl Reserved {
+impl ReservedKeyFile {
     /// Creates an empty file that only its owner can read; an existing file is not touched.
-    pub fn new(path: &Path) -> Result<Self, Trouble> {
+    pub fn new(path: &Path) -> Result<Self, CliError> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -54,18 +54,18 @@ impl Reserved {
             Ok(file) => Ok(Self { path: path.to_owned(), file, filled: false }),
             Err(error) => {
                 let message = format!("cannot create {}: {error}", path.display());
-                Err(Trouble::usage(message, "name a file that does not exist yet"))
+                Err(CliError::usage(message, "name a file that does not exist yet"))
             }
         }
     }
 
     /// Writes the key and keeps the file.
-    pub fn fill(self, keys: &KeyFile) -> io::Result<()> {
-        self.write(&keys.text())
+    pub fn write_keys(self, keys: &KeyFile) -> io::Result<()> {
+        self.write_text(&keys.to_text())
     }
 
     /// Writes text with another kind of key and keeps the file.
-    pub fn write(mut self, text: &str) -> io::Result<()> {
+    pub fn write_text(mut self, text: &str) -> io::Result<()> {
         self.file.write_all(text.as_bytes())?;
         self.file.sync_all()?;
         self.filled = true;
@@ -73,7 +73,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedKeyFile {
     fn drop(&mut self) {
         if !self.filled {
             // A leftover empty file is harmless.
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shown_to_a_hub_is_no_key() {
-        let read = |key: &str| of_variable("RIALTO_KEY", key);
-        assert_eq!(read(" ca_0123456789\n").expect("a key"), KeyFile::of("ca_0123456789"));
+        let read = |key: &str| from_variable("RIALTO_KEY", key);
+        assert_eq!(read(" ca_0123456789\n").expect("a key"), KeyFile::from_key("ca_0123456789"));
         for not in ["b\nad", "two words", "schlüssel", "\x1b[2J"] {
             let trouble = read(not).expect_err(not);
             assert_eq!(trouble.exit, Exit::Auth, "{not:?}");
@@ -101,11 +101,14 @@ mod tests {
     fn a_file_is_made_for_its_owner_alone_and_never_written_over() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("alice.key");
-        drop(Reserved::new(&path).expect("reserved"));
+        drop(ReservedKeyFile::new(&path).expect("reserved"));
         assert!(!path.exists(), "no key, no file");
-        Reserved::new(&path).expect("reserved").fill(&KeyFile::of("ca_1")).expect("written");
-        assert_eq!(load(&path).expect("a key"), KeyFile::of("ca_1"));
-        assert!(Reserved::new(&path).is_err());
+        ReservedKeyFile::new(&path)
+            .expect("reserved")
+            .write_keys(&KeyFile::from_key("ca_1"))
+            .expect("written");
+        assert_eq!(load(&path).expect("a key"), KeyFile::from_key("ca_1"));
+        assert!(ReservedKeyFile::new(&path).is_err());
         assert!(path.exists());
         #[cfg(unix)]
         {

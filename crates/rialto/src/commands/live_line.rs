@@ -3,8 +3,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::output::one_line;
-use super::table::cut;
+use super::output::escape_line;
+use super::table::truncate;
 
 /// Assumed width if the terminal does not report one.
 const COLUMNS: usize = 80;
@@ -14,61 +14,61 @@ const CLEAR: &str = "\r\x1b[K";
 
 /// A line that is replaced by the next one.
 #[derive(Debug)]
-pub struct Live {
-    changes: bool,
+pub struct LiveLine {
+    is_rewritable: bool,
     columns: usize,
     shown: String,
 }
 
-impl Live {
+impl LiveLine {
     /// On standard error.
     pub fn new() -> Self {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
-            changes: io::stderr().is_terminal() && !dumb,
+            is_rewritable: io::stderr().is_terminal() && !dumb,
             columns: columns().unwrap_or(COLUMNS),
             shown: String::new(),
         }
     }
 
     /// Replaces the current line.
-    pub fn now(&mut self, text: &str) {
-        put(&self.written_now(text));
+    pub fn replace(&mut self, text: &str) {
+        write_stderr(&self.written_now(text));
     }
 
     /// Prints a lasting line above the current one.
-    pub fn above(&mut self, text: &str) {
-        put(&self.written_above(text));
+    pub fn print_above(&mut self, text: &str) {
+        write_stderr(&self.written_above(text));
     }
 
     fn written_now(&mut self, text: &str) -> String {
-        let text = one_line(text);
-        if !self.changes {
+        let text = escape_line(text);
+        if !self.is_rewritable {
             return format!("{text}\n");
         }
         // A line that wraps could not be rewritten.
-        self.shown = cut(&text, self.columns.saturating_sub(1));
+        self.shown = truncate(&text, self.columns.saturating_sub(1));
         format!("{CLEAR}{}", self.shown)
     }
 
     fn written_above(&self, text: &str) -> String {
-        match self.changes {
-            true => format!("{CLEAR}{}\n{}", one_line(text), self.shown),
-            false => format!("{}\n", one_line(text)),
+        match self.is_rewritable {
+            true => format!("{CLEAR}{}\n{}", escape_line(text), self.shown),
+            false => format!("{}\n", escape_line(text)),
         }
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveLine {
     fn drop(&mut self) {
         if !self.shown.is_empty() {
-            put(CLEAR);
+            write_stderr(CLEAR);
         }
     }
 }
 
 /// A closed standard error is ignored.
-fn put(text: &str) {
+fn write_stderr(text: &str) {
     let mut error = io::stderr().lock();
     let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());
 }
@@ -86,8 +86,8 @@ fn columns() -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn live(changes: bool) -> Live {
-        Live { changes, columns: 10, shown: String::new() }
+    fn live(changes: bool) -> LiveLine {
+        LiveLine { is_rewritable: changes, columns: 10, shown: String::new() }
     }
 
     #[test]

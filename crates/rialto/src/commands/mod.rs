@@ -1,9 +1,9 @@
 //! The command line: one file per command.
 
-mod hub_options;
-mod agent_names;
 mod agent;
+mod agent_names;
 mod audit;
+mod auto_register;
 mod backup;
 mod bench;
 mod completions;
@@ -14,29 +14,29 @@ mod demo;
 mod demo_agents;
 mod dev;
 mod doctor;
+mod duration;
+mod error;
+mod history_printer;
+mod hub_options;
 mod init;
 mod job;
-mod private_files;
 mod key;
 mod key_file;
-mod duration;
 mod listen;
-mod history_printer;
+mod live_line;
 mod msg;
-mod auto_register;
 mod notes;
 mod openapi;
 mod operator;
+mod output;
+mod private_files;
 mod rep;
 mod restore;
-mod output;
 mod serve;
 mod table;
-mod error;
 mod uri;
 mod views;
 mod wallet;
-mod live_line;
 mod webhook;
 
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
-use error::Trouble;
+use error::CliError;
 
 /// The main examples, shown before the list of commands.
 const EXAMPLES: &str = "Examples:
@@ -69,7 +69,7 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 au
     before_help = EXAMPLES,
     after_help = EXIT_CODES
 )]
-pub struct Line {
+pub struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -128,7 +128,7 @@ enum Verb {
 }
 
 /// Runs the command.
-pub fn run(line: Line) -> ExitCode {
+pub fn run(line: Cli) -> ExitCode {
     let exit = match line.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Dev(args) => dev::run(args),
@@ -158,7 +158,7 @@ pub fn run(line: Line) -> ExitCode {
 }
 
 /// Reports a command line that cannot be parsed, or prints help. With `--json` the error is JSON.
-pub fn misread(error: &clap::Error) -> ExitCode {
+pub fn report_parse_error(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if !wants_json || !error.use_stderr() {
         error.exit();
@@ -169,12 +169,12 @@ pub fn misread(error: &clap::Error) -> ExitCode {
     let rest = lines.filter(|line| !line.starts_with("For more information"));
     let next = rest.collect::<Vec<_>>().join("; ");
     let next = if next.is_empty() { help_for(std::env::args().skip(1)) } else { next };
-    Trouble::usage(message, next).tell(true).into()
+    CliError::usage(message, next).report(true).into()
 }
 
 /// A hint for the help of the intended command, as far as it was recognized.
 fn help_for(typed: impl Iterator<Item = String>) -> String {
-    let mut command = Line::command();
+    let mut command = Cli::command();
     let mut path = "rialto".to_owned();
     for word in typed {
         let Some(found) = command.find_subcommand(&word) else { continue };
@@ -185,8 +185,8 @@ fn help_for(typed: impl Iterator<Item = String>) -> String {
 }
 
 /// Prints an error to standard error.
-fn complain(error: impl std::fmt::Display) -> Exit {
-    output::aside(&format!("rialto: {error}"));
+fn print_error(error: impl std::fmt::Display) -> Exit {
+    output::print_stderr(&format!("rialto: {error}"));
     Exit::Failed
 }
 
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_command_line_holds_together() {
-        Line::command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     /// Commands that print no data: they run until stopped, or print a file for other programs.
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn examples_come_first_in_the_help_of_every_command() {
-        let mut whole = Line::command();
+        let mut whole = Cli::command();
         whole.build();
         each(&whole, "rialto", &mut |path, command| {
             for help in [command.clone().render_help(), command.clone().render_long_help()] {
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_example_is_a_line_that_is_understood() {
-        let mut whole = Line::command();
+        let mut whole = Cli::command();
         whole.build();
         each(&whole, "rialto", &mut |path, command| {
             let help = command.clone().render_help().to_string();
@@ -243,7 +243,7 @@ mod tests {
                     .split([' '])
                     .take_while(|word| !["|", ">", "<", ""].contains(word));
                 let words = unquoted(&line.collect::<Vec<_>>().join(" "));
-                let parsed = Line::try_parse_from(words).map(|_| ());
+                let parsed = Cli::try_parse_from(words).map(|_| ());
                 parsed.unwrap_or_else(|error| panic!("{path}: {example}: {error}"));
             }
         });
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn data_is_printed_as_json_wherever_it_is_printed() {
-        let mut whole = Line::command();
+        let mut whole = Cli::command();
         whole.build();
         each(&whole, "rialto", &mut |path, command| {
             if command.has_subcommands() || WITHOUT_DATA.contains(&path) {
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn lines_that_make_sense_are_understood_and_others_are_not() {
-        let parsed = |line: &str| Line::try_parse_from(line.split(' ')).map(|_| ());
+        let parsed = |line: &str| Cli::try_parse_from(line.split(' ')).map(|_| ());
         for line in [
             "rialto demo",
             "rialto demo --check --plain",

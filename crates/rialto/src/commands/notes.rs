@@ -3,14 +3,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::output::one_line;
+use super::output::escape_line;
 
 /// Characters of a value that are shown.
 const VALUE_MAX: usize = 48;
 
 /// One note, as the hub writes it.
 #[derive(Deserialize)]
-pub struct Row {
+pub struct NoteRow {
     field: String,
     fate: String,
     value: Option<Box<RawValue>>,
@@ -20,30 +20,30 @@ pub struct Row {
 }
 
 /// The notes in columns, one line each.
-pub fn table(rows: &[Row]) -> String {
-    let width = |of: fn(&Row) -> &str| rows.iter().map(|row| of(row).chars().count()).max();
+pub fn table(rows: &[NoteRow]) -> String {
+    let width = |of: fn(&NoteRow) -> &str| rows.iter().map(|row| of(row).chars().count()).max();
     let (field, fate) = (width(|row| &row.field), width(|row| &row.fate));
     let (field, fate) = (field.unwrap_or(0), fate.unwrap_or(0));
-    let line = |row: &Row| {
-        let name = one_line(&row.field);
-        format!("  {name:field$}  {:fate$}  {}", row.fate, row.told()).trim_end().to_owned()
+    let line = |row: &NoteRow| {
+        let name = escape_line(&row.field);
+        format!("  {name:field$}  {:fate$}  {}", row.fate, row.describe()).trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-impl Row {
-    fn told(&self) -> String {
+impl NoteRow {
+    fn describe(&self) -> String {
         let value = self.value.as_deref().map(short);
         match (&self.to, &self.why, value) {
             (Some(to), _, _) => {
                 let becomes = self.becomes.as_deref().map(short);
-                [Some(format!("→ {}", one_line(to))), becomes]
+                [Some(format!("→ {}", escape_line(to))), becomes]
                     .into_iter()
                     .flatten()
                     .collect::<Vec<_>>()
                     .join("  ")
             }
-            (None, Some(why), _) => one_line(why),
+            (None, Some(why), _) => escape_line(why),
             (None, None, value) => value.unwrap_or_default(),
         }
     }
@@ -51,7 +51,7 @@ impl Row {
 
 /// A value on one short line.
 fn short(value: &RawValue) -> String {
-    let text = one_line(value.get());
+    let text = escape_line(value.get());
     match text.char_indices().nth(VALUE_MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
@@ -68,7 +68,7 @@ mod tests {
             {"field":"/job_id","part":"id","fate":"renamed","value":"a","to":"/id","becomes":"b"},
             {"field":"/x","part":"extra","fate":"dropped","value":1,"why":"no\nplace"},
             {"field":"/time","part":"time","fate":"defaulted","value":1.50}]"#;
-        let rows: Vec<Row> = serde_json::from_str(notes).expect("notes");
+        let rows: Vec<NoteRow> = serde_json::from_str(notes).expect("notes");
         let wanted = "  /job_id  renamed    → /id  \"b\"\n  \
                       /x       dropped    no\\nplace\n  \
                       /time    defaulted  1.50";

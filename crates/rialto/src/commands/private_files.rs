@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 /// Creates a directory and its parents, accessible only by the owner.
-pub fn directory(path: &Path) -> io::Result<()> {
+pub fn create_dir(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -16,7 +16,7 @@ pub fn directory(path: &Path) -> io::Result<()> {
 }
 
 /// Opens an empty lock file and creates it if it does not exist.
-pub fn lock_file(path: &Path) -> io::Result<File> {
+pub fn open_lock_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -24,26 +24,26 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
 }
 
 /// Writes or replaces a file atomically: readers see the old text or the new one.
-pub fn file(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     // A symbolic link stays, and its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (written, above) = written(&target, text)?;
+    let (written, above) = write_temporary(&target, text)?;
     written.persist(&target).map_err(|failed| failed.error)?;
-    settled(above)
+    sync_dir(above)
 }
 
 /// Writes a file that must not exist yet; returns `false` and keeps the file if it does.
-pub fn new_file(path: &Path, text: &str) -> io::Result<bool> {
-    let (written, above) = written(path, text)?;
+pub fn write_new(path: &Path, text: &str) -> io::Result<bool> {
+    let (written, above) = write_temporary(path, text)?;
     match written.persist_noclobber(path) {
-        Ok(_) => settled(above).map(|()| true),
+        Ok(_) => sync_dir(above).map(|()| true),
         Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(failed) => Err(failed.error),
     }
 }
 
 /// Writes and syncs a temporary file; returns it and its directory.
-fn written<'a>(path: &'a Path, text: &str) -> io::Result<(NamedTempFile, &'a Path)> {
+fn write_temporary<'a>(path: &'a Path, text: &str) -> io::Result<(NamedTempFile, &'a Path)> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new("."));
     // Temporary files are created with owner-only access.
@@ -54,7 +54,7 @@ fn written<'a>(path: &'a Path, text: &str) -> io::Result<(NamedTempFile, &'a Pat
 }
 
 /// A new name is durable only once its directory is synced.
-fn settled(directory: &Path) -> io::Result<()> {
+fn sync_dir(directory: &Path) -> io::Result<()> {
     match cfg!(unix) {
         true => File::open(directory)?.sync_all(),
         false => Ok(()),
@@ -69,11 +69,11 @@ mod tests {
     fn a_file_is_replaced_whole_and_a_new_one_never_replaces() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("f");
-        file(&path, "one").expect("written");
-        file(&path, "two").expect("replaced");
-        assert!(!new_file(&path, "three").expect("it is there"));
+        write_atomically(&path, "one").expect("written");
+        write_atomically(&path, "two").expect("replaced");
+        assert!(!write_new(&path, "three").expect("it is there"));
         assert_eq!(fs::read_to_string(&path).expect("text"), "two");
-        assert!(new_file(&dir.path().join("g"), "three").expect("written"));
+        assert!(write_new(&dir.path().join("g"), "three").expect("written"));
         assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 2, "no leftovers");
     }
 
@@ -83,15 +83,15 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("a directory");
         let (deep, link) = (dir.path().join("a/b"), dir.path().join("link"));
-        directory(&deep).expect("made");
+        create_dir(&deep).expect("made");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode(&deep), 0o700);
-        file(&deep.join("key"), "one").expect("written");
+        write_atomically(&deep.join("key"), "one").expect("written");
         assert_eq!(mode(&deep.join("key")), 0o600);
-        lock_file(&deep.join("lock")).expect("made");
+        open_lock_file(&deep.join("lock")).expect("made");
         assert_eq!(mode(&deep.join("lock")), 0o600);
         std::os::unix::fs::symlink(deep.join("key"), &link).expect("linked");
-        file(&link, "two").expect("replaced");
+        write_atomically(&link, "two").expect("replaced");
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(fs::read_to_string(deep.join("key")).expect("text"), "two");
     }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use rialto_engine::backup::{self, Restore, SecretFrom};
+use rialto_engine::backup::{self, RestoreOptions, SecretSource};
 use rialto_engine::clock::{Clock, SystemClock};
-use rialto_engine::secret::VARIABLE;
+use rialto_engine::secret::ENV_VAR;
 use serde_json::json;
 
-use super::backup::explained;
+use super::backup::backup_error;
+use super::error::CliError;
 use super::output;
-use super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -38,28 +38,29 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Exit {
-    match made(args) {
+    match restore_backup(args) {
         Ok(told) => {
-            let _ = output::line(&told);
+            let _ = output::print_line(&told);
             Exit::Ok
         }
-        Err(trouble) => trouble.tell(args.json),
+        Err(trouble) => trouble.report(args.json),
     }
 }
 
-fn made(args: &Args) -> Result<String, Trouble> {
+fn restore_backup(args: &Args) -> Result<String, CliError> {
     let secret = match &args.hub_key {
-        Some(path) => SecretFrom::File(path),
-        None if args.new_hub_key => SecretFrom::New,
-        None => SecretFrom::Place { in_environment: std::env::var_os(VARIABLE).is_some() },
+        Some(path) => SecretSource::File(path),
+        None if args.new_hub_key => SecretSource::New,
+        None => SecretSource::Existing { in_environment: std::env::var_os(ENV_VAR).is_some() },
     };
-    let order = Restore {
+    let order = RestoreOptions {
         from: &args.from,
         dir: &args.data,
         secret,
-        beside_original: args.beside_original,
+        allow_running_original: args.beside_original,
     };
-    let restored = backup::restore(&order, SystemClock::start().wall()).map_err(explained)?;
+    let restored =
+        backup::restore_backup(&order, SystemClock::start().wall_time()).map_err(backup_error)?;
     let (data, epoch) = (args.data.display().to_string(), restored.epoch);
     Ok(match args.json {
         true => json!({"data": data, "epoch": epoch, "audited": true}).to_string(),

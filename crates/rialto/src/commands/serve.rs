@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use rialto_hub::app::{Hub, Options};
-use rialto_hub::config::{Loaded, Posture, Problems};
+use rialto_hub::config::{ConfigErrors, LoadedConfig, Profile};
 use rialto_hub::shutdown::Shutdown;
 use rialto_hub::telemetry;
 
-use super::{complain, runtime, output};
+use super::{output, print_error, runtime};
 use crate::exit::Exit;
 
 /// The variable for an operator key that is not created by the hub.
@@ -40,26 +40,26 @@ pub struct Args {
 
 pub fn run(args: Args) -> Exit {
     let address = (args.listen, args.public_url);
-    let flags = match flags(address, args.data.as_ref(), &args.set) {
+    let flags = match settings_from_flags(address, args.data.as_ref(), &args.set) {
         Ok(flags) => flags,
         Err(error) => {
-            complain(error);
+            print_error(error);
             return Exit::Usage;
         }
     };
-    let source = Source { posture: Posture::Serve, file: args.config, flags, scratch: None };
-    hub(&source, |hub| {
+    let source = ConfigSource { posture: Profile::Serve, file: args.config, flags, scratch: None };
+    run_hub(&source, |hub| {
         let mut told = format!("rialto {} is listening on {}", env!("CARGO_PKG_VERSION"), hub.url);
         if let Some(key) = &hub.new_operator_key {
             told.push_str(&format!("\noperator key (shown only once): {key}"));
         }
         // The hub keeps running if standard output is closed.
-        let _ = output::line(&told);
+        let _ = output::print_line(&told);
     })
 }
 
 /// Converts flags to settings.
-pub fn flags(
+pub fn settings_from_flags(
     (listen, public_url): (Option<SocketAddr>, Option<String>),
     data: Option<&PathBuf>,
     set: &[String],
@@ -80,20 +80,20 @@ pub fn flags(
 }
 
 /// Sources of a hub's configuration, at the start and at each reload.
-pub struct Source {
-    pub posture: Posture,
+pub struct ConfigSource {
+    pub posture: Profile,
     pub file: Option<PathBuf>,
     pub flags: Vec<(String, String)>,
     /// A temporary data directory that overrides the setting.
     pub scratch: Option<PathBuf>,
 }
 
-impl Source {
-    fn read(&self) -> Result<Loaded, Problems> {
+impl ConfigSource {
+    fn read(&self) -> Result<LoadedConfig, ConfigErrors> {
         let flags: Vec<(&str, String)> =
             self.flags.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         let mut loaded =
-            Loaded::load(self.posture, self.file.as_deref(), std::env::vars(), &flags)?;
+            LoadedConfig::load(self.posture, self.file.as_deref(), std::env::vars(), &flags)?;
         if let Some(scratch) = &self.scratch {
             loaded.config.data.dir.clone_from(scratch);
         }
@@ -101,21 +101,22 @@ impl Source {
     }
 
     /// Loads the configuration and starts logging; reports problems.
-    fn load(&self) -> Result<Loaded, Exit> {
+    fn load(&self) -> Result<LoadedConfig, Exit> {
         let usage = |problem: &dyn std::fmt::Display| {
-            complain(problem);
+            print_error(problem);
             Exit::Usage
         };
         let loaded = self.read().map_err(|problems| usage(&problems))?;
         let filter = std::env::var(telemetry::FILTER_VARIABLE).ok();
-        telemetry::start(&loaded.config.log, filter.as_deref()).map_err(|bad| usage(&bad))?;
+        telemetry::start_logging(&loaded.config.log, filter.as_deref())
+            .map_err(|bad| usage(&bad))?;
         Ok(loaded)
     }
 }
 
 /// The settings that are not defaults, with their origins.
-fn set_by(loaded: &Loaded) -> String {
-    let rows = loaded.rows().iter().filter(|row| !row.origin.starts_with("default"));
+fn describe_settings(loaded: &LoadedConfig) -> String {
+    let rows = loaded.settings().iter().filter(|row| !row.origin.starts_with("default"));
     let told: Vec<String> = rows.map(|row| format!("{} ({})", row.key, row.origin)).collect();
     told.join(", ")
 }
@@ -125,15 +126,15 @@ fn set_by(loaded: &Loaded) -> String {
 #[cfg(unix)]
 async fn reload_on_hangup(
     mut hangup: tokio::signal::unix::Signal,
-    source: &Source,
-    mut loaded: Loaded,
-    reload: rialto_hub::app::Reload,
+    source: &ConfigSource,
+    mut loaded: LoadedConfig,
+    reload: rialto_hub::app::ReloadHandle,
 ) -> std::convert::Infallible {
     while hangup.recv().await.is_some() {
         match source.read() {
             Ok(new) => {
-                let (taken, waiting) = reload.take(&loaded, &new);
-                telemetry::set_level(new.config.log.level);
+                let (taken, waiting) = reload.apply(&loaded, &new);
+                telemetry::set_log_level(new.config.log.level);
                 let (taken, needs_restart) = (taken.join(", "), waiting.join(", "));
                 tracing::info!(taken, needs_restart, "configuration reloaded");
                 loaded = new;
@@ -148,15 +149,15 @@ async fn reload_on_hangup(
 }
 
 /// Runs a hub until it is stopped; `greet` is called once it is ready.
-pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
+pub fn run_hub(source: &ConfigSource, greet: impl FnOnce(&Hub)) -> Exit {
     let loaded = match source.load() {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    tracing::info!(settings = set_by(&loaded), "configuration loaded");
+    tracing::info!(settings = describe_settings(&loaded), "configuration loaded");
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(error),
+        Err(error) => return print_error(error),
     };
     let options = Options {
         operator_key: std::env::var(OPERATOR_KEY).ok(),
@@ -174,7 +175,7 @@ pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
         greet(&hub);
         #[cfg(unix)]
         {
-            let reload = hub.reload();
+            let reload = hub.reload_handle();
             let again = reload_on_hangup(hangup, source, loaded, reload);
             tokio::select! {
                 ended = hub.run(&shutdown) => ended,
@@ -182,12 +183,12 @@ pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
             }
         }
         #[cfg(not(unix))]
-        hub.run(&shutdown).await
+        run_hub.run(&shutdown).await
     });
     // Remaining streams and deliveries need not be waited for.
     runtime.shutdown_background();
     match ended {
         Ok(()) => Exit::Ok,
-        Err(error) => complain(error),
+        Err(error) => print_error(error),
     }
 }

@@ -36,7 +36,7 @@ enum Kind {
     /// Never cut, aligned right.
     Number,
     /// Cut if there is too little room.
-    Free,
+    Flexible,
     /// A time of the hub; to the minute on a terminal.
     Time,
 }
@@ -59,8 +59,8 @@ impl Column {
     }
 
     /// Names and descriptions: the longest is cut first.
-    pub fn free(heading: &'static str) -> Self {
-        Self { kind: Kind::Free, ..Self::text(heading) }
+    pub fn flexible(heading: &'static str) -> Self {
+        Self { kind: Kind::Flexible, ..Self::text(heading) }
     }
 
     /// Times as the hub writes them.
@@ -69,7 +69,7 @@ impl Column {
     }
 
     /// Makes the column droppable once cutting is not enough; the lowest rank goes first.
-    pub fn left_out(self, rank: u8) -> Self {
+    pub fn droppable(self, rank: u8) -> Self {
         Self { rank: Some(rank), ..self }
     }
 }
@@ -86,14 +86,15 @@ impl Table {
     }
 
     /// Adds a row, one text per column; an empty text is shown as a dash.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = impl AsRef<str>>) {
-        let shown = |cell: &str| if cell.is_empty() { "-".to_owned() } else { output::one_line(cell) };
+    pub fn push_row(&mut self, cells: impl IntoIterator<Item = impl AsRef<str>>) {
+        let shown =
+            |cell: &str| if cell.is_empty() { "-".to_owned() } else { output::escape_line(cell) };
         self.rows.push(cells.into_iter().map(|cell| shown(cell.as_ref())).collect());
     }
 
     /// Prints the table, as wide as the terminal. A closed pipe is not an error.
     pub fn print(&self) {
-        let _ = self.lines(width()).iter().try_for_each(|line| output::line(line));
+        let _ = self.lines(width()).iter().try_for_each(|line| output::print_line(line));
     }
 
     /// The lines, at most `width` columns wide where possible.
@@ -114,11 +115,11 @@ impl Table {
         let columns = self.columns.iter().zip(widths);
         let shown = cells.iter().zip(columns).filter_map(|(cell, (column, width))| {
             let width = (*width)?;
-            let cell = cut(cell, width);
+            let cell = truncate(cell, width);
             let space = " ".repeat(width.saturating_sub(cell.width()));
             Some(match column.kind {
                 Kind::Number => space + &cell,
-                Kind::Text | Kind::Free | Kind::Time => cell + &space,
+                Kind::Text | Kind::Flexible | Kind::Time => cell + &space,
             })
         });
         shown.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
@@ -156,7 +157,8 @@ impl Table {
     ) -> Result<Vec<usize>, Vec<usize>> {
         let room = room.saturating_sub(GAP.width() * widths.len().saturating_sub(1));
         while widths.iter().sum::<usize>() > room {
-            let free = (0..widths.len()).filter(|at| self.columns[shown[*at]].kind == Kind::Free);
+            let free =
+                (0..widths.len()).filter(|at| self.columns[shown[*at]].kind == Kind::Flexible);
             match free.max_by_key(|at| widths[*at]).filter(|at| widths[*at] > WIDTH_MIN) {
                 Some(longest) => widths[longest] -= 1,
                 None => return Err(widths),
@@ -178,7 +180,7 @@ impl Column {
 }
 
 /// A text of at most this width, with a mark if it is cut.
-pub fn cut(text: &str, width: usize) -> String {
+pub fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -197,11 +199,11 @@ fn width() -> Option<usize> {
         return None;
     }
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    said.or_else(seen).filter(|width| *width > 0)
+    said.or_else(terminal_width).filter(|width| *width > 0)
 }
 
 #[cfg(unix)]
-fn seen() -> Option<usize> {
+fn terminal_width() -> Option<usize> {
     rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col))
 }
 
@@ -227,10 +229,10 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let columns = [Column::text("ID"), Column::free("NAME"), Column::number("PRICE")];
+        let columns = [Column::text("ID"), Column::flexible("NAME"), Column::number("PRICE")];
         let mut table = Table::new(columns);
-        table.row(["17", "a rather long name", "0.05"]);
-        table.row(["9", "", "12.50"]);
+        table.push_row(["17", "a rather long name", "0.05"]);
+        table.push_row(["9", "", "12.50"]);
         table
     }
 
@@ -255,9 +257,9 @@ mod tests {
 
     #[test]
     fn wide_letters_take_two_places_and_commands_are_no_commands() {
-        let mut table = Table::new([Column::free("NAME"), Column::text("S")]);
-        table.row(["翻译翻译翻译", "x"]);
-        table.row(["a\x1b[2Jb", "y"]);
+        let mut table = Table::new([Column::flexible("NAME"), Column::text("S")]);
+        table.push_row(["翻译翻译翻译", "x"]);
+        table.push_row(["a\x1b[2Jb", "y"]);
         assert_eq!(table.lines(None), ["NAME          S", "翻译翻译翻译  x", "a\\u{1b}[2Jb   y"]);
         assert_eq!(table.lines(Some(11))[1], "翻译翻…   x");
     }
@@ -265,8 +267,8 @@ mod tests {
     #[test]
     fn times_are_short_on_a_terminal_and_whole_elsewhere() {
         let mut table = Table::new([Column::time("AT"), Column::text("S")]);
-        table.row(["2026-02-11T14:15:09.123Z", "x"]);
-        table.row(["", "y"]);
+        table.push_row(["2026-02-11T14:15:09.123Z", "x"]);
+        table.push_row(["", "y"]);
         assert_eq!(table.lines(Some(80))[1..], ["2026-02-11 14:15Z  x", "-                  y"]);
         assert_eq!(table.lines(None)[1], "2026-02-11T14:15:09.123Z  x");
     }
@@ -275,12 +277,12 @@ mod tests {
     fn what_is_needed_least_is_left_out_when_nothing_else_gives_way() {
         let columns = [
             Column::text("ID"),
-            Column::text("STATE").left_out(2),
-            Column::free("NAME"),
-            Column::number("JOBS").left_out(1),
+            Column::text("STATE").droppable(2),
+            Column::flexible("NAME"),
+            Column::number("JOBS").droppable(1),
         ];
         let mut table = Table::new(columns);
-        table.row(["0123456789", "completed", "a rather long name", "12"]);
+        table.push_row(["0123456789", "completed", "a rather long name", "12"]);
         let row = |width| table.lines(Some(width))[1].clone();
         assert_eq!(row(38), "0123456789  completed  a rather…    12");
         assert_eq!(row(34), "0123456789  completed  a rather l…");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Escapes a name as one path segment or query value.
-pub fn part(name: &str) -> String {
+pub fn encode_part(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -21,7 +21,7 @@ pub fn with_query<'a>(
 ) -> String {
     let given = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let pairs: Vec<String> =
-        given.map(|(name, value)| format!("{name}={}", part(&value))).collect();
+        given.map(|(name, value)| format!("{name}={}", encode_part(&value))).collect();
     if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
 }
 
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn names_of_any_kind_stay_one_part() {
-        assert_eq!(part("did:key:z/é?&="), "did%3Akey%3Az%2F%C3%A9%3F%26%3D");
+        assert_eq!(encode_part("did:key:z/é?&="), "did%3Akey%3Az%2F%C3%A9%3F%26%3D");
         let all = [("q", Some("a b".to_owned())), ("skill", None), ("limit", Some("5".to_owned()))];
         assert_eq!(with_query("/v1/agents", all), "/v1/agents?q=a%20b&limit=5");
         assert_eq!(with_query("/v1/agents", [("q", None)]), "/v1/agents");

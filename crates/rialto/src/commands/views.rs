@@ -15,13 +15,13 @@ const PAGE_MAX: usize = 200;
 
 /// An agent.
 #[derive(Deserialize)]
-pub struct Agent {
+pub struct AgentView {
     pub id: u64,
     pub name: String,
     pub owner: String,
     pub protocol: String,
     pub names: BTreeMap<String, String>,
-    pub skills: Vec<Skill>,
+    pub skills: Vec<SkillView>,
     pub score: Box<RawValue>,
     pub jobs_settled: u64,
     /// The score of the hub's own ranking; older hubs do not send it.
@@ -33,9 +33,9 @@ pub struct Agent {
     pub registered_at: String,
 }
 
-impl Agent {
+impl AgentView {
     /// How it ranks and why, if the hub shows it.
-    pub fn told_rank(&self) -> Option<String> {
+    pub fn rank_text(&self) -> Option<String> {
         let (worth, paid) = (self.rank_score.as_ref()?, self.credits_paid.as_ref()?);
         let (owners, failures) = (self.counterparties?, self.owner_failures?);
         let rank = format!("ranks as {}: {owners} other owners paid {}", worth.get(), paid.get());
@@ -48,7 +48,7 @@ impl Agent {
 
 /// One skill of an agent.
 #[derive(Deserialize)]
-pub struct Skill {
+pub struct SkillView {
     pub name: String,
     pub price: Box<RawValue>,
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct Skill {
 
 /// An owner's account.
 #[derive(Deserialize)]
-pub struct Account {
+pub struct AccountView {
     pub owner: String,
     pub available: Box<RawValue>,
     pub held: Box<RawValue>,
@@ -68,9 +68,9 @@ pub struct Account {
 
 /// The agent of the caller's key.
 #[derive(Deserialize)]
-pub struct Me {
-    pub agent: Agent,
-    pub account: Account,
+pub struct CallerView {
+    pub agent: AgentView,
+    pub account: AccountView,
 }
 
 /// A page of a list.
@@ -90,15 +90,15 @@ pub struct Pages<'a> {
     next: Option<Option<String>>,
 }
 
-impl Me {
-    pub async fn ask(hub: &Hub) -> Result<Self, CallError> {
-        read(&get(hub, "/v1/me").await?)
+impl CallerView {
+    pub async fn fetch(hub: &Hub) -> Result<Self, CallError> {
+        parse_json(&get_text(hub, "/v1/me").await?)
     }
 }
 
-impl Skill {
+impl SkillView {
     /// The price as text.
-    pub fn told_price(&self) -> &str {
+    pub fn price_text(&self) -> &str {
         if self.by_offer { "by offer" } else { self.price.get() }
     }
 }
@@ -109,11 +109,14 @@ impl<'a> Pages<'a> {
     }
 
     /// The next items, at most `most`; `None` at the end of the list.
-    pub async fn more(&mut self, most: usize) -> Result<Option<Vec<Box<RawValue>>>, CallError> {
+    pub async fn next_page(
+        &mut self,
+        most: usize,
+    ) -> Result<Option<Vec<Box<RawValue>>>, CallError> {
         let Some(cursor) = self.next.take() else { return Ok(None) };
         let own = [("limit", Some(most.clamp(1, PAGE_MAX).to_string())), ("cursor", cursor)];
         let path = uri::with_query(self.path, self.values.iter().cloned().chain(own));
-        let page: Page = read(&get(self.hub, &path).await?)?;
+        let page: Page = parse_json(&get_text(self.hub, &path).await?)?;
         self.next = page.next_cursor.map(Some);
         Ok(Some(page.items))
     }
@@ -125,12 +128,12 @@ impl<'a> Pages<'a> {
 }
 
 /// The text at a path.
-pub async fn get(hub: &Hub, path: &str) -> Result<String, CallError> {
+pub async fn get_text(hub: &Hub, path: &str) -> Result<String, CallError> {
     hub.call_text(Method::GET, path, None).await.map(|(_, text)| text)
 }
 
 /// Parses JSON text.
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, CallError> {
+pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, CallError> {
     serde_json::from_str(text).map_err(|error| CallError::Unreadable(error.to_string()))
 }
 
@@ -141,7 +144,7 @@ pub fn millionths(text: &str) -> Option<i64> {
 }
 
 /// The same, with an error for text that is not a number.
-pub fn exactly(number: &RawValue) -> Result<i64, CallError> {
+pub fn parse_millionths(number: &RawValue) -> Result<i64, CallError> {
     let text = number.get();
     millionths(text).ok_or_else(|| CallError::Unreadable(format!("{text} is not an amount")))
 }

@@ -1,10 +1,12 @@
 //! Signed envelopes: parsed or rejected, verified in any member order, and never after a change.
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::inbox::{Ack, Messages};
-use rialto_protocols::agora::payload::{Accept, Hello, Offer, Output, Payload, Request, Welcome};
+use rialto_protocols::agora::inbox::{Ack, InboxPage};
+use rialto_protocols::agora::payload::{
+    Accept, Hello, Offer, Payload, Request, ResultPayload, Welcome,
+};
 use rialto_protocols::agora::receipt::{self, Receipt};
-use rialto_protocols::agora::{Envelope, Failure, Kind, envelope, prove};
+use rialto_protocols::agora::{Envelope, Failure, MessageType, envelope, prove};
 use rialto_protocols::kit::ijson::{self, Json};
 
 use super::jcs::mirrored;
@@ -16,20 +18,20 @@ pub fn agora(bytes: &[u8]) {
         if let Some(receipt) = receipt::from_header(text) {
             assert_eq!(receipt::from_header(&receipt::to_header(&receipt)), Some(receipt));
         }
-        let _ = serde_json::from_str::<Messages<'_>>(text).map(|page| page.next_after);
+        let _ = serde_json::from_str::<InboxPage<'_>>(text).map(|page| page.next_after);
     }
-    let Ok(json) = envelope::parse(bytes) else { return };
+    let Ok(json) = envelope::read_json(bytes) else { return };
     let _ = Ack::read(&json);
     payloads(&json);
     let Ok(envelope) = Envelope::read(&json) else { return };
     assert_eq!(envelope.raw(), json.raw());
     let payload = Payload::read(&envelope);
-    assert!(!matches!(payload, Ok(Payload::Open)) || is_open(envelope.kind));
+    assert!(!matches!(payload, Ok(Payload::Unspecified)) || is_open(envelope.message_type));
     proven(&json, &envelope);
 }
 
-fn is_open(kind: Kind) -> bool {
-    matches!(kind, Kind::Hello | Kind::Welcome | Kind::Status)
+fn is_open(kind: MessageType) -> bool {
+    matches!(kind, MessageType::Hello | MessageType::Welcome | MessageType::Status)
 }
 
 fn proven(json: &Json<'_>, envelope: &Envelope<'_>) {
@@ -56,7 +58,7 @@ fn payloads(json: &Json<'_>) {
     again(json, Request::read, Request::write);
     again(json, Offer::read, Offer::write);
     again(json, Accept::read, Accept::write);
-    again(json, Output::read, Output::write);
+    again(json, ResultPayload::read, ResultPayload::write);
     again(json, Hello::read, Hello::write);
     again(json, Welcome::read, Welcome::write);
     if let Some(receipt) = Receipt::read(json) {

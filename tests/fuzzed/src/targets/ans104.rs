@@ -1,6 +1,6 @@
 //! Data items: parsing keeps every byte, and no signature survives a flipped bit.
 
-use rialto_protocols::kit::ans104::{Draft, Item};
+use rialto_protocols::kit::ans104::{Item, UnsignedItem};
 
 /// Checks the item parser, and the signatures of signed items.
 pub fn ans104(bytes: &[u8]) {
@@ -17,7 +17,7 @@ pub fn ans104(bytes: &[u8]) {
 }
 
 fn written(item: &Item<'_>) -> Vec<u8> {
-    let mut out = item.kind.number().to_le_bytes().to_vec();
+    let mut out = item.signature_type.number().to_le_bytes().to_vec();
     out.extend_from_slice(item.signature);
     out.extend_from_slice(item.owner);
     for part in [item.target, item.anchor] {
@@ -34,13 +34,13 @@ fn written(item: &Item<'_>) -> Vec<u8> {
 fn rewritten(item: &Item<'_>) -> Vec<u8> {
     let tags: Vec<(&str, &str)> = item.tags.iter().map(|tag| (tag.name, tag.value)).collect();
     let whole = |part: Option<&[u8]>| part.and_then(|part| part.try_into().ok());
-    let draft = Draft {
+    let draft = UnsignedItem {
         target: whole(item.target),
         anchor: whole(item.anchor),
         tags: &tags,
         data: item.data,
     };
-    draft.signed(item.kind, item.owner, item.signature)
+    draft.with_signature(item.signature_type, item.owner, item.signature)
 }
 
 /// One flipped bit in any part of the item invalidates the signature.

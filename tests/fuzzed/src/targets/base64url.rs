@@ -1,6 +1,6 @@
 //! Base64Url: one text per value.
 
-use rialto_protocols::kit::ans104::Id;
+use rialto_protocols::kit::ans104::ItemId;
 use rialto_protocols::kit::base64url;
 
 use super::text;
@@ -15,7 +15,7 @@ pub fn base64url(bytes: &[u8]) {
     }
     let array = base64url::decode_array::<32>(text).map(Vec::from).ok();
     assert_eq!(array, decoded.ok().filter(|bytes| bytes.len() == 32));
-    if let Some(id) = Id::read(text) {
-        assert_eq!(Id::read(&id.to_string()), Some(id));
+    if let Some(id) = ItemId::read(text) {
+        assert_eq!(ItemId::read(&id.to_string()), Some(id));
     }
 }

@@ -1,9 +1,9 @@
 //! Orders to the market, signed or as a dry-run, and its records as clients read them.
 
-use rialto_protocols::clara::record::{self, Agent, Done, Query, Task};
-use rialto_protocols::clara::result::{Evaluated, Page};
-use rialto_protocols::clara::{Dialect, Message, Order, Topics, message};
-use rialto_protocols::kit::ans104::{Id, Item};
+use rialto_protocols::clara::record::{self, AgentRecord, TaskQuery, TaskRecord, TaskResult};
+use rialto_protocols::clara::result::{MessageResult, ResultPage};
+use rialto_protocols::clara::{Dialect, IncomingMessage, Order, Topics, message};
+use rialto_protocols::kit::ans104::{Item, ItemId};
 use rialto_protocols::kit::ijson;
 
 use super::text;
@@ -11,7 +11,7 @@ use super::text;
 /// Checks the order in a signed item.
 pub fn clara_item(bytes: &[u8]) {
     let Ok(item) = Item::read(bytes) else { return };
-    if let Ok(message) = Message::of(&item) {
+    if let Ok(message) = IncomingMessage::of(&item) {
         assert!(message.signed);
         ordered(&message);
     }
@@ -19,14 +19,14 @@ pub fn clara_item(bytes: &[u8]) {
 
 /// Checks the order in a dry-run.
 pub fn clara_order(bytes: &[u8]) {
-    let Ok(json) = message::parse(bytes) else { return };
-    if let Ok(message) = Message::dry_run(&json, Id([7; 32])) {
+    let Ok(json) = message::read_dry_run(bytes) else { return };
+    if let Ok(message) = IncomingMessage::dry_run(&json, ItemId([7; 32])) {
         assert!(!message.signed && message.item.is_none());
         ordered(&message);
     }
 }
 
-fn ordered(message: &Message<'_>) {
+fn ordered(message: &IncomingMessage<'_>) {
     for hidden in ["From", "Owner", "From-Process"] {
         assert_eq!(message.tag(hidden), None, "only the hub may set {hidden}");
     }
@@ -44,31 +44,40 @@ fn ordered(message: &Message<'_>) {
 
 /// Checks the parsers of results and records.
 pub fn clara_record(bytes: &[u8]) {
-    if let Ok(result) = Evaluated::read(bytes) {
+    if let Ok(result) = MessageResult::read(bytes) {
         for sent in &result.messages {
             let first = sent.tags.iter().find(|pair| pair.name == "Action");
             assert_eq!(sent.tag("Action"), first.map(|pair| &*pair.value));
         }
     }
-    let _ = Page::read(bytes);
+    let _ = ResultPage::read(bytes);
     let Some(text) = text(bytes) else { return };
     // Some members are kept verbatim, so only strict JSON is sure to be the same again.
     if ijson::read(bytes).is_err() {
-        let _ = record::read::<Vec<Agent<'_>>>(text);
+        let _ = record::read_record::<Vec<AgentRecord<'_>>>(text);
         return;
     }
-    if let Ok(agent) = record::read::<Agent<'_>>(text) {
+    if let Ok(agent) = record::read_record::<AgentRecord<'_>>(text) {
         let written = agent.write();
-        let again: Agent<'_> = record::read(&written).expect("an agent of ours");
+        let again: AgentRecord<'_> = record::read_record(&written).expect("an agent of ours");
         assert_eq!((&again.id, again.fee, &again.topic), (&agent.id, agent.fee, &agent.topic));
     }
-    if let Ok(task) = record::read::<Task<'_>>(text) {
-        assert_eq!(record::read::<Task<'_>>(&task.write()).expect("a task of ours"), task);
+    if let Ok(task) = record::read_record::<TaskRecord<'_>>(text) {
+        assert_eq!(
+            record::read_record::<TaskRecord<'_>>(&task.write()).expect("a task of ours"),
+            task
+        );
     }
-    if let Ok(done) = record::read::<Done<'_>>(text) {
-        assert_eq!(record::read::<Done<'_>>(&done.write()).expect("a result of ours"), done);
+    if let Ok(done) = record::read_record::<TaskResult<'_>>(text) {
+        assert_eq!(
+            record::read_record::<TaskResult<'_>>(&done.write()).expect("a result of ours"),
+            done
+        );
     }
-    if let Ok(query) = record::read::<Query<'_>>(text) {
-        assert_eq!(record::read::<Query<'_>>(&query.write()).expect("a query of ours"), query);
+    if let Ok(query) = record::read_record::<TaskQuery<'_>>(text) {
+        assert_eq!(
+            record::read_record::<TaskQuery<'_>>(&query.write()).expect("a query of ours"),
+            query
+        );
     }
 }

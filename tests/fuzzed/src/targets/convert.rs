@@ -22,7 +22,7 @@ pub fn convert(bytes: &[u8]) {
             }
         };
         if from != to {
-            let given = ijson::read(done.given.payload.as_bytes());
+            let given = ijson::read(done.target.payload.as_bytes());
             assert!(given.is_ok(), "{from} to {to} is not valid JSON: {given:?}");
         }
         let own = done.notes.iter().filter(|note| note.fate != Fate::Defaulted);

@@ -16,7 +16,7 @@ pub fn did_key(bytes: &[u8]) {
             independent(key.as_bytes()),
             "another implementation writes a different DID"
         );
-        if let Ok(verifier) = Verifier::of(key) {
+        if let Ok(verifier) = Verifier::new(key) {
             assert_eq!(verifier.key(), key, "the point has a second encoding");
         }
         if text.starts_with("did:") {

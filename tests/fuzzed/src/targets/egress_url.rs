@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use rialto_engine::delivery::egress::{Guard, Target};
+use rialto_engine::delivery::egress::{CheckedUrl, Guard};
 use url::{Host, Url};
 
 use super::text;
@@ -12,7 +12,7 @@ pub fn egress_url(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     let guard = Guard::default();
     let Ok(target) = guard.check_url(text) else { return };
-    assert!(!target.is_plain() && target.url().scheme() == "https", "{text} is not https");
+    assert!(!target.is_plain_http() && target.url().scheme() == "https", "{text} is not https");
     let other = Url::parse(text).expect("the guard accepted it as a URL");
     assert_eq!(other.host(), target.url().host(), "two parsers disagree on {text}");
     assert_eq!(other.port_or_known_default(), target.url().port_or_known_default());
@@ -22,7 +22,7 @@ pub fn egress_url(bytes: &[u8]) {
     assert_eq!(again.url(), target.url());
 }
 
-fn is_public(target: &Target) -> bool {
+fn is_public(target: &CheckedUrl) -> bool {
     match target.url().host() {
         Some(Host::Ipv4(ip)) => is_public_v4(ip),
         Some(Host::Ipv6(ip)) => is_public_v6(ip),

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use rialto_hub::app::{Hub, Options};
-use rialto_hub::config::{Loaded, Posture};
+use rialto_hub::config::{LoadedConfig, Profile};
 use rialto_hub::shutdown::Shutdown;
 
 const MARK: &[u8] = b"{key}";
@@ -110,7 +110,7 @@ async fn open(tell: std::sync::mpsc::Sender<SocketAddr>) {
         ("limits.read_bytes_per_minute", "0".to_owned()),
         ("limits.wrong_keys_per_minute", "0".to_owned()),
     ];
-    let loaded = Loaded::load(Posture::Dev, None, std::iter::empty(), &flags);
+    let loaded = LoadedConfig::load(Profile::Dev, None, std::iter::empty(), &flags);
     let config = loaded.expect("valid settings").config;
     let (_trigger, shutdown) = Shutdown::manual();
     let hub = Hub::start(&config, Options::default(), shutdown.clone()).await.expect("a hub");

@@ -1,23 +1,24 @@
 //! Canonical JSON: one text per value, whatever wrote it and in whatever order.
 
-use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::kit::jcs;
 use serde_json::Value;
 
 /// Checks the canonical form.
 pub fn jcs(bytes: &[u8]) {
     let Ok(json) = ijson::read(bytes) else { return };
-    let canonical = jcs::canonical(&json);
+    let canonical = jcs::canonicalize(&json);
     if let Err(bad) = &canonical {
         assert!(bad.to_string().len() < 70 * 70, "the refusal is too long");
     }
     let mirrored = mirrored(&json);
     let other = ijson::read(mirrored.as_bytes()).expect("members in another order");
-    match (canonical, jcs::canonical(&other)) {
+    match (canonical, jcs::canonicalize(&other)) {
         (Ok(one), Ok(other)) => {
             assert_eq!(one, other, "the order of members changes the canonical form");
             // The meaning stays the same; only numbers from 2^53 on are not parsed again.
-            if let Ok(Ok(again)) = ijson::read(one.as_bytes()).map(|json| jcs::canonical(&json)) {
+            if let Ok(Ok(again)) = ijson::read(one.as_bytes()).map(|json| jcs::canonicalize(&json))
+            {
                 assert_eq!(again, one, "it is not its own canonical form");
             }
             second_opinion(bytes, &one);
@@ -29,16 +30,16 @@ pub fn jcs(bytes: &[u8]) {
 
 /// The text with the members of every object in reverse order.
 pub fn mirrored(json: &Json<'_>) -> String {
-    match json.kind() {
-        Kind::List(items) => {
+    match json.value() {
+        JsonValue::Array(items) => {
             let items: Vec<String> = items.iter().map(mirrored).collect();
             format!("[{}]", items.join(","))
         }
-        Kind::Object(members) => {
+        JsonValue::Object(members) => {
             let one = |(name, value): &(_, Json<'_>)| {
                 let mut text = String::new();
                 let name: &std::borrow::Cow<'_, str> = name;
-                jcs::string(&mut text, name);
+                jcs::push_string(&mut text, name);
                 format!("{text}:{}", mirrored(value))
             };
             let members: Vec<String> = members.iter().rev().map(one).collect();
@@ -62,17 +63,19 @@ fn second_opinion(bytes: &[u8], ours: &str) {
 /// Replaces every number with the double that the standard library parses, because serde's own
 /// parser may be off by the last bit. False if the two trees differ in shape.
 fn settle(value: &mut Value, json: &Json<'_>) -> bool {
-    match (value, json.kind()) {
-        (value @ Value::Number(_), Kind::Number(digits)) => {
+    match (value, json.value()) {
+        (value @ Value::Number(_), JsonValue::Number(digits)) => {
             let number = digits.parse().ok().and_then(serde_json::Number::from_f64);
             number.map(|number| *value = Value::Number(number)).is_some()
         }
-        (Value::Array(values), Kind::List(items)) => {
+        (Value::Array(values), JsonValue::Array(items)) => {
             values.iter_mut().zip(items).all(|(value, json)| settle(value, json))
         }
-        (Value::Object(values), Kind::Object(members)) => members.iter().all(|(name, json)| {
-            values.get_mut(name.as_ref()).is_some_and(|value| settle(value, json))
-        }),
+        (Value::Object(values), JsonValue::Object(members)) => {
+            members.iter().all(|(name, json)| {
+                values.get_mut(name.as_ref()).is_some_and(|value| settle(value, json))
+            })
+        }
         _ => true,
     }
 }

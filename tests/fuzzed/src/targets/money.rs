@@ -21,11 +21,11 @@ pub fn money(bytes: &[u8]) {
             }
         }
     }
-    if let Some(credits) = price::whole(text) {
-        assert_eq!(price::text(credits), text);
+    if let Some(credits) = price::read_sum(text) {
+        assert_eq!(price::format_price(credits), text);
     }
-    if let Some(credits) = price::read(text) {
-        assert_eq!(price::fee_of(credits), credits, "a price is not its own fee");
+    if let Some(credits) = price::read_price(text) {
+        assert_eq!(price::round_to_fee(credits), credits, "a price is not its own fee");
     }
     if let Some(score) = Score::parse(text) {
         assert!(score <= Score::ONE);
@@ -36,7 +36,7 @@ pub fn money(bytes: &[u8]) {
 fn amount(credits: Credits, decimals: usize) {
     assert!(Credits::ZERO <= credits && credits <= Credits::MAX, "{credits:?} is out of bounds");
     for shown in 0..=6 {
-        assert_eq!(Credits::parse(&credits.text(shown), 6), Ok(credits));
+        assert_eq!(Credits::parse(&credits.to_text(shown), 6), Ok(credits));
     }
     assert_eq!(credits.floor(decimals), credits, "more decimals than allowed");
     for coarse in 0..=6 {

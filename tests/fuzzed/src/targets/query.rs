@@ -1,7 +1,7 @@
 //! Query strings, and the cursors in them.
 
-use rialto_protocols::clara::paging::{Cursor, Paging};
-use rialto_protocols::clara::query::{assign, process};
+use rialto_protocols::clara::paging::{Paging, ResultCursor};
+use rialto_protocols::clara::query::{read_assign, read_process};
 use rialto_protocols::kit::query::{PAIRS_MAX, Query};
 
 use super::text;
@@ -24,10 +24,10 @@ pub fn query(bytes: &[u8]) {
     }
     if let Ok(paging) = Paging::read(text) {
         assert!((1..=1_000).contains(&paging.limit));
-        let _ = paging.contains(Cursor { at: rialto_core::time::Timestamp(1), place: 1 });
+        let _ = paging.contains(ResultCursor { at: rialto_core::time::Timestamp(1), ordinate: 1 });
     }
-    if let Some(cursor) = Cursor::read(text) {
-        assert_eq!(Cursor::read(&cursor.write()), Some(cursor));
+    if let Some(cursor) = ResultCursor::read(text) {
+        assert_eq!(ResultCursor::read(&cursor.write()), Some(cursor));
     }
-    let _ = (assign(text), process(text));
+    let _ = (read_assign(text), read_process(text));
 }

@@ -3,13 +3,15 @@
 use rialto_core::money::Credits;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::registry::wire::{JobPost, Register, ResultPost, TransferPost, canonical};
+use rialto_protocols::registry::wire::{
+    JobPost, RegisterBody, ResultPost, TransferPost, write_canonical,
+};
 
 use super::jcs::mirrored;
 
 /// Checks the parsers of all four bodies.
 pub fn registry(bytes: &[u8]) {
-    if let Ok(register) = told(Register::read(bytes)) {
+    if let Ok(register) = told(RegisterBody::read(bytes)) {
         for skill in &register.skills {
             bounds(skill.cost_per_call);
             ijson::read(skill.input_schema.as_bytes()).expect("a schema is JSON");
@@ -39,8 +41,8 @@ pub fn registry(bytes: &[u8]) {
         assert_eq!(again.content, transfer.content, "the order of members changes the payment");
     }
     let (mut one, mut two) = (Vec::new(), Vec::new());
-    canonical(&json, &mut one);
-    canonical(&ijson::read(other.as_bytes()).expect("JSON"), &mut two);
+    write_canonical(&json, &mut one);
+    write_canonical(&ijson::read(other.as_bytes()).expect("JSON"), &mut two);
     assert_eq!(one, two);
 }
 

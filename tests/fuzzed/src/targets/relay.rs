@@ -1,12 +1,14 @@
 //! Envelopes, alone and inside A2A messages, and everything else relay parses.
 
 use rialto_protocols::kit::ijson::{self, Json};
-use rialto_protocols::relay::discovery::Server;
-use rialto_protocols::relay::register::{By, Register};
+use rialto_protocols::relay::discovery::ServerDocument;
+use rialto_protocols::relay::register::{RegisterBody, RegisteredBy};
 use rialto_protocols::relay::reply::Reply;
-use rialto_protocols::relay::send::Send;
-use rialto_protocols::relay::wish::Wish;
-use rialto_protocols::relay::{Address, Card, Envelope, Format, a2a, culture, receive, spoken};
+use rialto_protocols::relay::send::SendRequest;
+use rialto_protocols::relay::wish::WorkTerms;
+use rialto_protocols::relay::{
+    Address, AgentCard, Envelope, EnvelopeFormat, a2a, culture, receive, spoken,
+};
 
 use super::text;
 
@@ -22,35 +24,40 @@ pub fn relay(bytes: &[u8]) {
         assert_eq!(envelope.raw(), json.raw(), "an envelope must be forwarded unchanged");
         wrapped(&json);
     }
-    if let Ok(send) = Send::read(&json, HOST) {
+    if let Ok(send) = SendRequest::read(&json, HOST) {
         assert!(json.raw().contains(send.envelope.raw()));
         addressed(&send.receiver);
         addressed(&send.envelope.sender);
     }
-    for by in [By::Itself, By::Operator] {
-        if let Ok(register) = Register::read(&json, by, HOST) {
+    for by in [RegisteredBy::Agent, RegisteredBy::Operator] {
+        if let Ok(register) = RegisterBody::read(&json, by, HOST) {
             addressed(&register.address);
             if let Some(card) = &register.card {
-                culture::check(card.culture()).expect("a card's culture is valid");
+                culture::check_language_tag(card.culture()).expect("a card's culture is valid");
             }
         }
     }
-    let _ = (Card::read(&json, ""), Wish::read(&json), receive::read(&json), Server::read(&json));
-    let _ = spoken::text_of(json.raw());
+    let _ = (
+        AgentCard::read(&json, ""),
+        WorkTerms::read(&json),
+        receive::read_receive_body(&json),
+        ServerDocument::read(&json),
+    );
+    let _ = spoken::json_as_text(json.raw());
 }
 
 /// Wrapping an envelope in A2A and unwrapping it gives the same envelope.
 fn wrapped(envelope: &Json<'_>) {
-    for format in [None, Some(Format::A2a10), Some(Format::A2a03)] {
+    for format in [None, Some(EnvelopeFormat::A2a10), Some(EnvelopeFormat::A2a03)] {
         let mut out = Vec::new();
-        a2a::write(&mut out, envelope.raw(), format, "m\"\n1");
+        a2a::write_envelope(&mut out, envelope.raw(), format, "m\"\n1");
         // Wrapping makes it deeper and larger; just below the limits it does not fit any more.
         let Ok(json) = ijson::read(&out) else { continue };
-        let found = a2a::unwrap(&json, "").expect("our own wrapping");
+        let found = a2a::find_envelope(&json, "").expect("our own wrapping");
         assert_eq!(found.envelope.raw(), envelope.raw());
-        let body = receive::write(envelope.raw(), format, "t1");
+        let body = receive::write_receive_body(envelope.raw(), format, "t1");
         if let Ok(json) = ijson::read(&body) {
-            let read = receive::read(&json).expect("our own delivery");
+            let read = receive::read_receive_body(&json).expect("our own delivery");
             assert_eq!(read.raw(), envelope.raw());
         }
     }
@@ -63,13 +70,13 @@ pub fn relay_address(bytes: &[u8]) {
         addressed(&address);
         assert!(Address::read_full(text).is_ok() == text.contains('@'));
     }
-    let _ = culture::check(text);
+    let _ = culture::check_language_tag(text);
 }
 
 fn addressed(address: &Address<'_>) {
     let canonical = Address::read_full(address.canonical()).expect("a canonical address");
     assert_eq!(canonical.canonical(), address.canonical(), "the canonical form is not stable");
-    let shown = Address::read_full(address.shown()).expect("an address as it is shown");
+    let shown = Address::read_full(address.display()).expect("an address as it is shown");
     assert_eq!(shown.canonical(), address.canonical(), "the shown form means another address");
     let whole = format!("{}@{}", address.name(), address.host());
     assert_eq!(Address::read_full(&whole).expect("its two parts").canonical(), address.canonical());

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::Write as _;
 
-use rialto_hub::config::{Loaded, Posture};
+use rialto_hub::config::{LoadedConfig, Profile};
 use tempfile::NamedTempFile;
 
 thread_local! {
@@ -18,14 +18,14 @@ pub fn settings(bytes: &[u8]) {
         std::fs::write(file.path(), bytes).expect("a file");
         file.flush().expect("a file");
         let none = std::iter::empty();
-        match Loaded::load(Posture::Serve, Some(file.path()), none, &[]) {
-            Ok(loaded) => assert!(!loaded.rows().is_empty()),
+        match LoadedConfig::load(Profile::Serve, Some(file.path()), none, &[]) {
+            Ok(loaded) => assert!(!loaded.settings().is_empty()),
             Err(problem) => assert!(!problem.to_string().is_empty()),
         }
     });
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for (key, value) in text.lines().filter_map(|line| line.split_once(" = ")).take(2) {
         let flag = [(key, value.to_owned())];
-        let _ = Loaded::load(Posture::Dev, None, std::iter::empty(), &flag);
+        let _ = LoadedConfig::load(Profile::Dev, None, std::iter::empty(), &flag);
     }
 }

@@ -2,7 +2,7 @@
 //! content ends it early.
 
 use rialto_protocols::kit::sse::{self, Event, Parser};
-use rialto_protocols::relay::stream::Word;
+use rialto_protocols::relay::stream::ReplyEvent;
 
 const MAX: usize = 8 << 10;
 /// How many events of an input are written again.
@@ -18,7 +18,7 @@ pub fn sse(bytes: &[u8]) {
     assert_eq!(whole, single, "the result depends on the size of the chunks");
     for event in whole.0.iter().take(EVENTS_MAX) {
         written(event);
-        if let Some(word) = Word::read(event) {
+        if let Some(word) = ReplyEvent::read(event) {
             said(&word);
         }
     }
@@ -35,7 +35,7 @@ fn read<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Read {
 
 fn written(event: &Event) {
     let mut out = Vec::new();
-    sse::write(&mut out, event.id.as_deref(), &event.event, &event.data);
+    sse::write_frame(&mut out, event.id.as_deref(), &event.event, &event.data);
     let (mut parser, mut events) = (Parser::new(usize::MAX), Vec::new());
     parser.push(&out, &mut events).expect("there is no limit");
     // A name cannot contain NUL, which the writer omits.
@@ -47,16 +47,18 @@ fn written(event: &Event) {
     assert_eq!(events, [plain]);
 }
 
-fn said(word: &Word) {
+fn said(word: &ReplyEvent) {
     let mut out = Vec::new();
     word.write(&mut out);
     let (mut parser, mut events) = (Parser::new(usize::MAX), Vec::new());
     parser.push(&out, &mut events).expect("there is no limit");
     assert_eq!(events.len(), 1, "one reply is one event");
-    let again = Word::read(&events[0]).expect("our own reply");
+    let again = ReplyEvent::read(&events[0]).expect("our own reply");
     let same = match (&again, word) {
         // The envelope inside is written on one line.
-        (Word::Done { full_text: one, .. }, Word::Done { full_text: other, .. }) => one == other,
+        (ReplyEvent::Done { full_text: one, .. }, ReplyEvent::Done { full_text: other, .. }) => {
+            one == other
+        }
         (one, other) => one == other,
     };
     assert!(same, "{again:?} is not {word:?}");

@@ -3,10 +3,10 @@
 //! The input is the name of a table, a line end, and a body.
 
 use rialto_engine::store::StoreError;
-use rialto_engine::store::sqlite::row_probe::Probe;
+use rialto_engine::store::sqlite::row_probe::RowProbe;
 
 thread_local! {
-    static PROBE: Probe = Probe::new().expect("a store in memory");
+    static PROBE: RowProbe = RowProbe::new().expect("a store in memory");
 }
 
 /// Checks the readers of all tables.
@@ -16,25 +16,25 @@ pub fn stored_row(bytes: &[u8]) {
     let body = bytes.get(end + 1..).unwrap_or_default();
     PROBE.with(|probe| match table {
         "notices" => {
-            refused(probe.notice("", body, 1));
-            let _ = corrupt(probe.notice("", body, 0));
-            let _ = corrupt(probe.notice("relay", body, 0));
+            refused(probe.reread_notice("", body, 1));
+            let _ = corrupt(probe.reread_notice("", body, 0));
+            let _ = corrupt(probe.reread_notice("relay", body, 0));
         }
         "claims" => {
-            refused(probe.claim([3; 16], body, 1 << 31));
-            let _ = corrupt(probe.claim([3; 16], body, 0));
+            refused(probe.reread_claim([3; 16], body, 1 << 31));
+            let _ = corrupt(probe.reread_claim([3; 16], body, 0));
         }
         _ => row(probe, table, body),
     });
 }
 
-fn row(probe: &Probe, table: &str, body: &[u8]) {
-    let Ok(read) = corrupt(probe.row(table, 17, body, 0)) else { return };
+fn row(probe: &RowProbe, table: &str, body: &[u8]) {
+    let Ok(read) = corrupt(probe.reread_row(table, 17, body, 0)) else { return };
     let Some(written) = read else { return };
     for spoilt in [1, 1 << 16, u32::MAX] {
-        refused(probe.row(table, 17, body, spoilt));
+        refused(probe.reread_row(table, 17, body, spoilt));
     }
-    let again = probe.row(table, 17, written.as_bytes(), 0).expect("what we write we read");
+    let again = probe.reread_row(table, 17, written.as_bytes(), 0).expect("what we write we read");
     assert_eq!(again, Some(written), "it changes when it is written again");
 }
 

@@ -18,7 +18,7 @@ pub fn webhook(bytes: &[u8]) {
     let (head, body) = halves(bytes);
     let Some(head) = text(head) else { return };
     let pairs: Vec<(&str, &str)> = head.lines().filter_map(|line| line.split_once(": ")).collect();
-    let secret = WebhookSecret::read(SECRET).expect("a secret");
+    let secret = WebhookSecret::parse(SECRET).expect("a secret");
     let believed = signature::verify(&secret, pairs.iter().copied(), body, NOW);
     let mut headers = HeaderMap::new();
     for (name, value) in &pairs {

@@ -1,6 +1,6 @@
 //! The scenario whose secrets are searched for: a job, a message and an offer of every kind.
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -200,7 +200,7 @@ impl Life {
             ("rival key", &carol, able),
             ("other key", &dave, json!({"inbox": true})),
         ] {
-            let welcome = self.tell(&key.sign_for(Kind::Hello, &profile, Some(own))).await;
+            let welcome = self.tell(&key.sign_for(MessageType::Hello, &profile, Some(own))).await;
             let token = welcome["payload"]["inbox_token"].as_str().expect("a token");
             self.reader(name, Some(token.to_owned()));
             self.agents.push(key.did().to_owned());
@@ -209,14 +209,14 @@ impl Life {
         let params = self.secret(INPUT, "params of a request", KEYS);
         let data = self.secret(RESULT, "data of a result", KEYS);
         let wish = json!({"resource": RESOURCE, "params": {"q": params}});
-        let request = alice.sign_for(Kind::Request, &wish, Some(bob.public()));
+        let request = alice.sign_for(MessageType::Request, &wish, Some(bob.public()));
         self.tell(&request).await;
         let output = json!({"request_id": request.id, "status": "success", "data": {"n": data}});
-        self.tell(&bob.sign(Kind::Result, &output)).await;
+        self.tell(&bob.sign(MessageType::Result, &output)).await;
         self.jobs.push(request.id);
         let note = self.secret(BODY, "body of a note", &["working key"]);
         let note = json!({"status": "busy", "note": note});
-        self.tell(&alice.sign_for(Kind::Status, &note, Some(bob.public()))).await;
+        self.tell(&alice.sign_for(MessageType::Status, &note, Some(bob.public()))).await;
         let both = &["asking key", "working key", "rival key"];
         let params = self.secret(INPUT, "params of a request to two", both);
         let more = json!({"params": {"q": params}, "budget": {"max": 6}});

@@ -11,7 +11,7 @@ mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rialto_hub::app::listed;
+use rialto_hub::app::operations;
 
 use life::{Life, Reader};
 use places::{places, read};
@@ -34,7 +34,7 @@ type Found = BTreeMap<(&'static str, String), BTreeSet<&'static str>>;
 #[test]
 fn every_place_where_something_private_is_shown_is_one_of_the_hubs() {
     let routes: BTreeSet<String> =
-        listed().iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+        operations().iter().map(|route| format!("{} {}", route.method, route.path)).collect();
     for (secret, route, _) in SHOWN {
         assert!(routes.contains(*route), "{secret} at {route}: there is no such place");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_hub::app::listed;
+use rialto_hub::app::operations;
 use rialto_protocols::clara::PROCESS;
 
 use super::life::{Life, Reader};
@@ -20,7 +20,7 @@ pub struct Place {
 /// All of them.
 pub fn places(life: &Life) -> Vec<Place> {
     let mut places = Vec::new();
-    for route in listed().into_iter().filter(|route| route.method == "GET") {
+    for route in operations().into_iter().filter(|route| route.method == "GET") {
         // A WebSocket sends nothing before a signed message opens it.
         if route.path.ends_with("/ws") {
             continue;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
 use super::{FORGER, SIGNERS, Signer, doors, held};
@@ -32,7 +32,7 @@ pub enum Stage {
 /// One action and its permitted signers.
 pub struct Row {
     pub deed: &'static str,
-    pub kind: Kind,
+    pub kind: MessageType,
     pub stage: Stage,
     /// The sender it claims when the signer cannot sign.
     whose: Signer,
@@ -65,7 +65,7 @@ impl Market {
         let request = match stage {
             Direct => {
                 let wish = json!({"resource": RESOURCE, "params": {}});
-                requester.sign_for(Kind::Request, &wish, Some(worker.public()))
+                requester.sign_for(MessageType::Request, &wish, Some(worker.public()))
             }
             _ => requester.request(RESOURCE, json!({"budget": {"max": 6}})),
         };
@@ -159,56 +159,56 @@ const ONESELF: [u16; 7] = [202, 202, 202, 202, 401, 401, 401];
 
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    Row { deed: "publish its own profile", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: false,
+    Row { deed: "publish its own profile", kind: MessageType::Hello, stage: Open, whose: Worker, to_reader: false,
         payload: profile, expected: [200, 200, 200, 200, 401, 401, 401] },
-    Row { deed: "send HELLO to an agent", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send HELLO to an agent", kind: MessageType::Hello, stage: Open, whose: Worker, to_reader: true,
         payload: greeting, expected: ONESELF },
-    Row { deed: "send WELCOME to an agent", kind: Kind::Welcome, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send WELCOME to an agent", kind: MessageType::Welcome, stage: Open, whose: Worker, to_reader: true,
         payload: greeting, expected: ONESELF },
-    Row { deed: "publish its own status", kind: Kind::Status, stage: Open, whose: Worker, to_reader: false,
+    Row { deed: "publish its own status", kind: MessageType::Status, stage: Open, whose: Worker, to_reader: false,
         payload: mood, expected: ONESELF },
-    Row { deed: "send STATUS to an agent", kind: Kind::Status, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send STATUS to an agent", kind: MessageType::Status, stage: Open, whose: Worker, to_reader: true,
         payload: mood, expected: ONESELF },
-    Row { deed: "request a job", kind: Kind::Request, stage: Open, whose: Requester, to_reader: false,
+    Row { deed: "request a job", kind: MessageType::Request, stage: Open, whose: Requester, to_reader: false,
         payload: wish, expected: ONESELF },
 
-    Row { deed: "bid first", kind: Kind::Offer, stage: Open, whose: Worker, to_reader: false,
+    Row { deed: "bid first", kind: MessageType::Offer, stage: Open, whose: Worker, to_reader: false,
         payload: price, expected: [401, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "bid after another", kind: Kind::Offer, stage: Offered, whose: Worker, to_reader: false,
+    Row { deed: "bid after another", kind: MessageType::Offer, stage: Offered, whose: Worker, to_reader: false,
         payload: price, expected: [401, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "bid too late", kind: Kind::Offer, stage: Agreed, whose: Worker, to_reader: false,
+    Row { deed: "bid too late", kind: MessageType::Offer, stage: Agreed, whose: Worker, to_reader: false,
         payload: price, expected: [401, 400, 400, 401, 401, 401, 401] },
-    Row { deed: "accept an offer", kind: Kind::Accept, stage: Offered, whose: Requester, to_reader: false,
+    Row { deed: "accept an offer", kind: MessageType::Accept, stage: Offered, whose: Requester, to_reader: false,
         payload: choice, expected: [202, 401, 401, 401, 401, 401, 401] },
-    Row { deed: "accept an offer twice", kind: Kind::Accept, stage: Agreed, whose: Requester, to_reader: false,
+    Row { deed: "accept an offer twice", kind: MessageType::Accept, stage: Agreed, whose: Requester, to_reader: false,
         payload: choice, expected: [400, 401, 401, 401, 401, 401, 401] },
 
-    Row { deed: "report a direct request", kind: Kind::Result, stage: Direct, whose: Worker,
+    Row { deed: "report a direct request", kind: MessageType::Result, stage: Direct, whose: Worker,
         to_reader: false, payload: outcome, expected: [401, 202, 401, 401, 401, 401, 401] },
-    Row { deed: "withdraw or refuse a direct request", kind: Kind::Error, stage: Direct, whose: Requester,
+    Row { deed: "withdraw or refuse a direct request", kind: MessageType::Error, stage: Direct, whose: Requester,
         to_reader: false, payload: failure, expected: [202, 202, 401, 401, 401, 401, 401] },
-    Row { deed: "report without a price", kind: Kind::Result, stage: Open, whose: Worker, to_reader: false,
+    Row { deed: "report without a price", kind: MessageType::Result, stage: Open, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
-    Row { deed: "report before an agreement", kind: Kind::Result, stage: Offered, whose: Worker, to_reader: false,
+    Row { deed: "report before an agreement", kind: MessageType::Result, stage: Offered, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
-    Row { deed: "report", kind: Kind::Result, stage: Agreed, whose: Worker, to_reader: false,
+    Row { deed: "report", kind: MessageType::Result, stage: Agreed, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 202, 400, 401, 401, 401, 401] },
-    Row { deed: "report a part", kind: Kind::Result, stage: Agreed, whose: Worker, to_reader: false,
+    Row { deed: "report a part", kind: MessageType::Result, stage: Agreed, whose: Worker, to_reader: false,
         payload: part, expected: [401, 202, 400, 401, 401, 401, 401] },
 
-    Row { deed: "withdraw, or decline to bid", kind: Kind::Error, stage: Open, whose: Requester, to_reader: false,
+    Row { deed: "withdraw, or decline to bid", kind: MessageType::Error, stage: Open, whose: Requester, to_reader: false,
         payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "withdraw a request with an offer", kind: Kind::Error, stage: Offered, whose: Requester, to_reader: false,
+    Row { deed: "withdraw a request with an offer", kind: MessageType::Error, stage: Offered, whose: Requester, to_reader: false,
         payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "abandon the job", kind: Kind::Error, stage: Agreed, whose: Worker, to_reader: false,
+    Row { deed: "abandon the job", kind: MessageType::Error, stage: Agreed, whose: Worker, to_reader: false,
         payload: failure, expected: [400, 202, 400, 401, 401, 401, 401] },
-    Row { deed: "send ERROR to an agent", kind: Kind::Error, stage: Open, whose: Worker, to_reader: true,
+    Row { deed: "send ERROR to an agent", kind: MessageType::Error, stage: Open, whose: Worker, to_reader: true,
         payload: complaint, expected: ONESELF },
 ];
 
 #[test]
 fn every_type_of_message_is_the_word_of_somebody() {
-    let all: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let all: BTreeSet<&str> = MessageType::ALL.iter().map(|kind| kind.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.kind.as_str()).collect();
     assert_eq!(all, rows, "types without a row");
     for row in TABLE {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rialto_protocols::clara::Action;
-use rialto_protocols::clara::result::Evaluated;
+use rialto_protocols::clara::result::MessageResult;
 
 use super::{FORGER, SIGNERS, Signer, doors, held};
 use crate::clara::kit::{Hub, Wallet};
@@ -117,7 +117,13 @@ impl Market {
     }
 
     /// The result of the row's order by this signer at a route; `None` if it is not an order.
-    pub async fn bring(&self, row: &Row, by: Signer, agent: &str, door: &str) -> Option<Evaluated> {
+    pub async fn bring(
+        &self,
+        row: &Row,
+        by: Signer,
+        agent: &str,
+        door: &str,
+    ) -> Option<MessageResult> {
         let seed = by.seed().or(row.whose.seed()).expect("the row has a signer");
         let (wallet, purse) = (Wallet::of(seed), Wallet::of(1).address());
         let (tags, data) = (self.tags(row, agent, &purse), "{}");

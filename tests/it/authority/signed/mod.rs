@@ -6,8 +6,8 @@
 pub mod envelopes;
 pub mod items;
 
-use rialto_hub::app::listed;
-use rialto_protocols::adapter::Reach;
+use rialto_hub::app::operations;
+use rialto_protocols::adapter::Access;
 
 use crate::kit::{TestHub, snapshot};
 
@@ -58,8 +58,8 @@ impl Signer {
 
 /// The routes of one protocol that accept signed messages.
 pub fn doors(prefix: &str) -> Vec<String> {
-    let posts = listed().into_iter().filter(|route| route.method == "POST");
-    let signed = posts.filter(|route| route.reach == Reach::Signed);
+    let posts = operations().into_iter().filter(|route| route.method == "POST");
+    let signed = posts.filter(|route| route.reach == Access::Signed);
     let all: Vec<String> = signed
         .map(|route| route.path.to_string())
         .filter(|path| path.starts_with(prefix))
@@ -72,10 +72,10 @@ pub fn doors(prefix: &str) -> Vec<String> {
 /// records messages without effect.
 async fn held(hub: &TestHub) -> (impl PartialEq + std::fmt::Debug + use<>, Vec<String>) {
     let snapshot = snapshot(hub).await;
-    let boxes = hub.engine.look(|world| {
+    let boxes = hub.engine.with_world(|world| {
         let mut all: Vec<_> = world.agents().map(|agent| agent.id).collect();
         all.sort_unstable();
-        all.into_iter().map(|id| format!("{:?}", world.mailbox(id))).collect()
+        all.into_iter().map(|id| format!("{:?}", world.inbox(id))).collect()
     });
     ((snapshot.shown, snapshot.kept), boxes)
 }

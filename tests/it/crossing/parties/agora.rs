@@ -1,8 +1,8 @@
 //! agora agents: keys that sign envelopes, and inboxes.
 
-use rialto_core::price_step::Grain;
+use rialto_core::price_step::PriceStep;
 use rialto_engine::clock::Clock;
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
@@ -24,8 +24,8 @@ impl Protocol for Agora {
         "agora"
     }
 
-    fn grain(&self) -> Grain {
-        Grain::FINE
+    fn grain(&self) -> PriceStep {
+        PriceStep::FINEST
     }
 
     fn price(&self) -> &'static str {
@@ -119,8 +119,8 @@ impl Signer {
     }
 
     /// An envelope with the hub's current time.
-    fn sign(&self, hub: &TestHub, kind: Kind, payload: &str, to: Option<PublicKey>) -> Said {
-        let draft = rialto_protocols::agora::Draft {
+    fn sign(&self, hub: &TestHub, kind: MessageType, payload: &str, to: Option<PublicKey>) -> Said {
+        let draft = rialto_protocols::agora::UnsignedEnvelope {
             id: &fresh_id(kind.as_str()),
             timestamp: hub.clock.now(),
             kind,
@@ -139,7 +139,7 @@ impl Signer {
         let mut profile = self.profile.clone();
         profile["inbox"] = true.into();
         let hub_key = PublicKey::parse(&hub_key).expect("a key");
-        let hello = self.sign(hub, Kind::Hello, &profile.to_string(), Some(hub_key));
+        let hello = self.sign(hub, MessageType::Hello, &profile.to_string(), Some(hub_key));
         hub.post_text(ENVELOPES, None, &hello.text).await.expect(200).str("/payload/inbox_token")
     }
 
@@ -159,7 +159,7 @@ impl Signer {
         hub.post_text(ENVELOPES, None, &said.text).await
     }
 
-    async fn answer(&self, hub: &TestHub, kind: Kind, payload: &str) -> Sent {
+    async fn answer(&self, hub: &TestHub, kind: MessageType, payload: &str) -> Sent {
         let said = self.sign(hub, kind, payload, None);
         let reply = self.tell(hub, &said).await;
         let bytes = format!("POST {ENVELOPES}\n{}", said.text);
@@ -175,7 +175,8 @@ impl Signer {
             of.skill,
             order.more()
         );
-        let request = self.sign(hub, Kind::Request, &payload, PublicKey::parse(&of.alias).ok());
+        let request =
+            self.sign(hub, MessageType::Request, &payload, PublicKey::parse(&of.alias).ok());
         let path = format!("/agora/agents/{}", of.alias);
         let reply = hub.post_text(&path, None, &request.text).await;
         (request, path, reply)
@@ -259,7 +260,7 @@ impl Worker for Signer {
                 given.id,
                 self.output()
             );
-            self.answer(hub, Kind::Result, &payload).await
+            self.answer(hub, MessageType::Result, &payload).await
         })
     }
 
@@ -278,7 +279,7 @@ impl Worker for Signer {
                 other => panic!("agora workers cannot send {other:?}"),
             };
             let payload = json!({"request_id": given.id, "code": code, "message": text});
-            self.answer(hub, Kind::Error, &payload.to_string()).await
+            self.answer(hub, MessageType::Error, &payload.to_string()).await
         })
     }
 
@@ -327,7 +328,7 @@ impl Requester for Signer {
                 let offer = self.about(hub, &request.id, &["OFFER"]).await;
                 let id = text(&offer, "/id").expect("an id");
                 let accept = json!({"offer_id": id}).to_string();
-                let accept = self.sign(hub, Kind::Accept, &accept, None);
+                let accept = self.sign(hub, MessageType::Accept, &accept, None);
                 let reply = self.tell(hub, &accept).await;
                 bytes = format!(
                     "{bytes}\n← {offer}\nPOST {ENVELOPES}\n{}\n→ {}\n{}",
@@ -380,7 +381,7 @@ impl Requester for Signer {
                 return None;
             }
             let payload = json!({"request_id": request.id, "code": 500, "message": "never mind"});
-            let sent = self.answer(hub, Kind::Error, &payload.to_string()).await;
+            let sent = self.answer(hub, MessageType::Error, &payload.to_string()).await;
             assert!(sent.taken, "{}", sent.answer);
             let words = text(&sent.answer, "/payload/state").unwrap_or_default();
             let id = text(&sent.answer, "/payload/request_id").unwrap_or_default();
@@ -395,7 +396,7 @@ impl Requester for Signer {
     fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed> {
         Box::pin(async move {
             let payload = json!({"resource": whom.skill, "params": {}}).to_string();
-            let own = self.sign(hub, Kind::Request, &payload, None);
+            let own = self.sign(hub, MessageType::Request, &payload, None);
             let text = own.text.replace(self.key.did(), &whom.alias);
             let spoke = hub.post_text(ENVELOPES, None, &text).await;
             Posed { spoke: refused(&spoke, spoke.text.clone()), took: None }

@@ -1,6 +1,6 @@
 //! Relay agents with an endpoint.
 
-use rialto_core::price_step::Grain;
+use rialto_core::price_step::PriceStep;
 
 use super::relay::{Member, Relay};
 use crate::crossing::party::{Doing, End, Found, Protocol, Requester, Saying, Terms, Worker};
@@ -17,7 +17,7 @@ impl Protocol for Called {
         Relay.id()
     }
 
-    fn grain(&self) -> Grain {
+    fn grain(&self) -> PriceStep {
         Relay.grain()
     }
 

@@ -1,7 +1,7 @@
 //! clara's agents and wallets: signed items with tags, and a board.
 
-use rialto_core::price_step::Grain;
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 use rialto_protocols::clara::PROCESS;
 use serde_json::json;
 
@@ -66,8 +66,8 @@ impl Protocol for Clara {
         "clara"
     }
 
-    fn grain(&self) -> Grain {
-        Grain { decimals: 0, least: Credits::from_micros(1_000_000) }
+    fn grain(&self) -> PriceStep {
+        PriceStep { decimals: 0, minimum: Credits::from_micros(1_000_000) }
     }
 
     fn price(&self) -> &'static str {

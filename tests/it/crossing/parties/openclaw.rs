@@ -1,6 +1,6 @@
 //! openclaw agents: collaborations with responders that find their own work.
 
-use rialto_core::price_step::Grain;
+use rialto_core::price_step::PriceStep;
 use serde_json::{Value, json};
 
 use super::registry::trace;
@@ -45,8 +45,8 @@ impl Protocol for Openclaw {
         "openclaw"
     }
 
-    fn grain(&self) -> Grain {
-        Grain::FINE
+    fn grain(&self) -> PriceStep {
+        PriceStep::FINEST
     }
 
     fn price(&self) -> &'static str {

@@ -1,7 +1,7 @@
 //! Registry agents: jobs with budgets, and workers that poll.
 
-use rialto_core::price_step::Grain;
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 use serde_json::{Value, json};
 
 use crate::crossing::party::{
@@ -19,8 +19,8 @@ impl Protocol for Registry {
         "registry"
     }
 
-    fn grain(&self) -> Grain {
-        Grain { decimals: 2, least: Credits::ZERO }
+    fn grain(&self) -> PriceStep {
+        PriceStep { decimals: 2, minimum: Credits::ZERO }
     }
 
     fn price(&self) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use rialto_core::price_step::Grain;
+use rialto_core::price_step::PriceStep;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -25,8 +25,8 @@ impl Protocol for Relay {
         "relay"
     }
 
-    fn grain(&self) -> Grain {
-        Grain::FINE
+    fn grain(&self) -> PriceStep {
+        PriceStep::FINEST
     }
 
     fn price(&self) -> &'static str {

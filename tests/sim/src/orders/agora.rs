@@ -1,16 +1,17 @@
 //! Commands as agents of `agora` send them: signed envelopes, by any key holder.
 
 use rialto_core::agent::Liveness;
-use rialto_core::agent::presence::Stance;
-use rialto_core::command::{Command, Enrol, Unfit};
-use rialto_core::price_step::Grain;
+use rialto_core::agent::presence::Availability;
+use rialto_core::command::{Command, Registration, UnfitAgent};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
 use rialto_core::signed_order::{
-    Ask, Binding, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
+    AbandonJob, AcceptOffer, ExternalRef, JobRequest, MakeOffer, PaymentBinding, ProfileUpdate,
+    RequestTarget, SendResult, SignedEnvelope, SignedOrder,
 };
-use rialto_core::testkit::Scene;
+use rialto_core::testkit::TestHub;
 use rialto_core::time::Millis;
 use uuid::Uuid;
 
@@ -32,7 +33,7 @@ enum Kind {
     Nothing,
 }
 
-pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let kind = match dice.roll(46) {
         0..=13 => Kind::Ask,
         14..=22 => Kind::Offer,
@@ -45,7 +46,7 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
         42..=44 => Kind::Introduce,
         _ => Kind::Nothing,
     };
-    let asked = |job: &Job| matches!(job.selection, Selection::Asked { .. });
+    let asked = |job: &Job| matches!(job.selection, Selection::Invited { .. });
     let job = some_job(dice, scene, asked);
     let speaker = speaker(dice, scene, kind, job.as_deref());
     let deed = deed(dice, scene, kind, job.as_deref());
@@ -53,35 +54,52 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
 }
 
 /// The first signed order of a worker.
-pub fn hello(dice: &mut Dice, scene: &Scene, n: u64) -> Command {
-    let profile = Profile { stance: Some(Stance::Idle), ..profile(dice) };
-    signed(dice, scene, native(AGORA, n), Deed::Introduce(Box::new(profile)))
+pub fn hello(dice: &mut Dice, scene: &TestHub, n: u64) -> Command {
+    let profile = ProfileUpdate { availability: Some(Availability::Idle), ..profile(dice) };
+    signed(dice, scene, native(AGORA, n), SignedOrder::UpdateProfile(Box::new(profile)))
 }
 
-fn signed(dice: &mut Dice, scene: &Scene, native: String, deed: Deed) -> Command {
-    let asks = matches!(deed, Deed::Ask(_));
+fn signed(dice: &mut Dice, scene: &TestHub, native: String, deed: SignedOrder) -> Command {
+    let asks = matches!(deed, SignedOrder::RequestJob(_));
     let (id, content) = match dice.roll(10) {
         0 => (format!("e-{}", dice.roll(4)), digest(dice.roll(2))),
         // Requesters that do not know each other use the same ids.
         1 | 2 if asks => (format!("e-{}", dice.roll(3)), digest(dice.any())),
         _ => (format!("e-{:016x}", dice.any()), digest(dice.any())),
     };
-    let known = scene.world.agent_named(AGORA, &native).is_some();
+    let known = scene.world.agent_by_alias(AGORA, &native).is_some();
     let newcomer = (!known).then(|| {
         let order = enrolment(dice, AGORA, 0);
         let owner = if dice.chance(15) { "owner-0".to_owned() } else { format!("agora:{native}") };
-        let (aliases, liveness) = (Vec::new(), Liveness::Polls);
+        let (aliases, liveness) = (Vec::new(), Liveness::ByPolling);
         let (skills, key, name) = (Vec::new(), None, native.clone());
         let native = native.clone();
-        let order = Enrol { native, owner, name, aliases, liveness, skills, key, ..order };
+        let order = Registration {
+            native_id: native,
+            owner,
+            name,
+            aliases,
+            liveness,
+            skills,
+            key,
+            ..order
+        };
         Box::new(order)
     });
     let body = "signed words".to_owned();
-    Command::Signed(Box::new(Signed { home: AGORA, native, newcomer, id, content, body, deed }))
+    Command::ExecuteSigned(Box::new(SignedEnvelope {
+        home: AGORA,
+        native_id: native,
+        registration: newcomer,
+        id,
+        content,
+        body,
+        order: deed,
+    }))
 }
 
 /// A plausible signer, or another one.
-fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> String {
+fn speaker(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> String {
     let anybody = native(AGORA, dice.any());
     if dice.chance(10) {
         // Also under a name that the hub gave to another agent.
@@ -92,7 +110,7 @@ fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Str
     // Every agent that was asked can name the job, even after another one has it.
     let by_other = dice.chance(12);
     let asked = |job: &Job| {
-        let able: Vec<AgentId> = job.asked.iter().copied().filter(signs).collect();
+        let able: Vec<AgentId> = job.invited.iter().copied().filter(signs).collect();
         let one = (!able.is_empty()).then(|| able[(at % able.len() as u64) as usize]);
         one.or(job.worker())
     };
@@ -104,80 +122,84 @@ fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Str
         Kind::Result { .. } | Kind::Fail => job.worker().or_else(|| asked(job)),
         _ => None,
     });
-    let named = party.filter(signs).and_then(|agent| scene.world.name_of(agent, AGORA));
+    let named = party.filter(signs).and_then(|agent| scene.world.alias_of(agent, AGORA));
     named.map_or(anybody, str::to_owned)
 }
 
 /// The id by which its parties know a job: the requester's, or the hub's for one from elsewhere.
-fn called(scene: &Scene, job: &Job) -> String {
+fn called(scene: &TestHub, job: &Job) -> String {
     let native = requester(job).and_then(|agent| scene.world.agent(agent));
-    let own = native.and_then(|one| job.foreign.strip_prefix(&one.native)?.strip_prefix('/'));
+    let own = native.and_then(|one| job.foreign_id.strip_prefix(&one.native_id)?.strip_prefix('/'));
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
-fn deed(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Deed {
+fn deed(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> SignedOrder {
     let id = job.filter(|_| dice.chance(92)).map(|job| called(scene, job));
     let id = id.unwrap_or_else(|| format!("e-{}", dice.roll(4)));
     let with = dice.chance(25).then(|| other(dice, scene, kind, job));
-    let request = Named { id, with };
+    let request = ExternalRef { id, counterparty: with };
     let output = "{}".to_owned();
     match kind {
-        Kind::Ask => Deed::Ask(Box::new(question(dice, scene))),
+        Kind::Ask => SignedOrder::RequestJob(Box::new(question(dice, scene))),
         Kind::Offer => {
             let valid_for = Millis::seconds(dice.of([0, 5, 600, 600]));
             let price =
                 if dice.chance(10) { Credits::from_micros(40_000_000) } else { price(dice) };
-            Deed::Offer(MakeOffer { request, price, valid_for, eta: Millis(1) })
+            SignedOrder::Offer(MakeOffer { request, price, valid_for, eta: Millis(1) })
         }
         Kind::Accept => {
             let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
             let name = dice.pick(offers).map(|offer| offer.name.clone());
-            let offer = Named { id: name.unwrap_or(request.id), with };
+            let offer = ExternalRef { id: name.unwrap_or(request.id), counterparty: with };
             let binding = match dice.chance(20) {
-                true => Binding::ReadTo(dice.roll(12)),
-                false => Binding::Named,
+                true => PaymentBinding::ReadUpTo(dice.roll(12)),
+                false => PaymentBinding::NamesHub,
             };
-            Deed::Accept(TakeOffer { offer, payment_proof: None, binding })
+            SignedOrder::Accept(AcceptOffer { offer, payment_proof: None, binding })
         }
-        Kind::Result { last } => Deed::Result(GiveResult { request, output, last }),
+        Kind::Result { last } => {
+            SignedOrder::Result(SendResult { request, output, is_final: last })
+        }
         Kind::Fail | Kind::Refuse => {
             let causes = [Cause::Execution, Cause::TimedOut, Cause::BudgetTooLow, Cause::Offline];
             let (cause, text) = (dice.of(causes), "no".to_owned());
-            Deed::Fail(GiveUp { request, cause, refused: kind == Kind::Refuse, text })
+            SignedOrder::Fail(AbandonJob { request, cause, refused: kind == Kind::Refuse, text })
         }
-        Kind::Write => Deed::Write { to: somebody(dice, scene) },
-        Kind::Introduce => Deed::Introduce(Box::new(profile(dice))),
-        Kind::Nothing => Deed::Nothing,
+        Kind::Write => SignedOrder::SendMessage { to: somebody(dice, scene) },
+        Kind::Introduce => SignedOrder::UpdateProfile(Box::new(profile(dice))),
+        Kind::Nothing => SignedOrder::RecordOnly,
     }
 }
 
 /// In most cases the other party of a job, and sometimes any agent, even a missing one.
-fn other(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> AgentId {
+fn other(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> AgentId {
     match job.map(|job| &job.requester) {
         Some(Requester::Agent(agent)) if kind != Kind::Accept && dice.chance(60) => *agent,
         _ => somebody(dice, scene),
     }
 }
 
-fn question(dice: &mut Dice, scene: &Scene) -> Ask {
+fn question(dice: &mut Dice, scene: &TestHub) -> JobRequest {
     let to = match dice.roll(8) {
-        0 => Whom::Best { max: 6 },
-        1 => Whom::Best { max: 1 },
-        2 | 3 => Whom::Agent(somebody(dice, scene)),
-        _ => Whom::Agent(crate::cast::somebody_of(dice, scene, AGORA)),
+        0 => RequestTarget::Best { max: 6 },
+        1 => RequestTarget::Best { max: 1 },
+        2 | 3 => RequestTarget::Agent(somebody(dice, scene)),
+        _ => RequestTarget::Agent(crate::cast::somebody_of(dice, scene, AGORA)),
     };
     let unfit = match dice.chance(6) {
-        true => vec![Unfit { agent: somebody(dice, scene), why: "it takes text".to_owned() }],
+        true => {
+            vec![UnfitAgent { agent: somebody(dice, scene), reason: "it takes text".to_owned() }]
+        }
         false => Vec::new(),
     };
-    Ask {
+    JobRequest {
         uuid: Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any())),
         skill: dice.of(SKILLS).to_owned(),
         input: "{}".to_owned(),
         to,
         budget: dice.chance(66).then(|| amount(dice)),
-        grain: Grain::FINE,
-        unfit,
+        price_step: PriceStep::FINEST,
+        unfit_agents: unfit,
         other_currency: dice.chance(2),
         timeout: Millis(dice.within_seconds(1_000)),
         meta: "{}".to_owned(),
@@ -185,7 +207,7 @@ fn question(dice: &mut Dice, scene: &Scene) -> Ask {
     }
 }
 
-fn profile(dice: &mut Dice) -> Profile {
+fn profile(dice: &mut Dice) -> ProfileUpdate {
     let mut skills = Vec::new();
     for name in SKILLS {
         if dice.chance(75) {
@@ -194,11 +216,17 @@ fn profile(dice: &mut Dice) -> Profile {
             skills.push(skill);
         }
     }
-    let stances = [Stance::Idle, Stance::Idle, Stance::Busy, Stance::Error, Stance::Maintenance];
-    Profile {
+    let stances = [
+        Availability::Idle,
+        Availability::Idle,
+        Availability::Busy,
+        Availability::Error,
+        Availability::Maintenance,
+    ];
+    ProfileUpdate {
         name: dice.chance(30).then(|| "somebody".to_owned()),
         skills: dice.chance(75).then_some(skills),
         endpoint: dice.chance(12).then(|| "https://key.example".to_owned()),
-        stance: dice.chance(40).then(|| dice.of(stances)),
+        availability: dice.chance(40).then(|| dice.of(stances)),
     }
 }

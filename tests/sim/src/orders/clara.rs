@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use rialto_core::agent::Liveness;
-use rialto_core::command::{Actor, Command, Enrol, JobRef, Unfit};
-use rialto_core::price_step::Grain;
+use rialto_core::command::{Actor, Command, JobRef, Registration, UnfitAgent};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection, State};
-use rialto_core::market::{Deed, Opening, Post};
+use rialto_core::market::{MarketJobRequest, MarketOrder, MarketSubmission};
 use rialto_core::money::Credits;
-use rialto_core::testkit::Scene;
-use rialto_core::testkit::market::Teller;
+use rialto_core::price_step::PriceStep;
+use rialto_core::testkit::TestHub;
+use rialto_core::testkit::market::PlainRecorder;
 use rialto_core::time::{Millis, Timestamp};
 
 use super::{enrolment, whom, wish, work};
@@ -19,78 +19,85 @@ use crate::cast::{CLARA, some_job, somebody, somebody_of};
 use crate::dice::Dice;
 
 /// This market has whole credits only, and no price below one.
-const GRAIN: Grain = Grain { decimals: 0, least: WHOLE };
+const GRAIN: PriceStep = PriceStep { decimals: 0, minimum: WHOLE };
 const WHOLE: Credits = Credits::from_micros(1_000_000);
 
 fn whole(dice: &mut Dice) -> Credits {
     Credits::from_micros(dice.of([1, 1, 2, 5]) * WHOLE.micros())
 }
 
-pub fn enrol(dice: &mut Dice, n: u64) -> Enrol {
+pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
     let mut order = enrolment(dice, CLARA, n);
     order.skills.iter_mut().for_each(|skill| skill.price = whole(dice));
-    Enrol { actor: Actor::Owner, liveness: Liveness::Always, key: None, rotate: false, ..order }
+    Registration {
+        actor: Actor::Owner,
+        liveness: Liveness::Always,
+        key: None,
+        rotate_key: false,
+        ..order
+    }
 }
 
-pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let deed = match dice.roll(24) {
         0 | 1 => {
             let n = dice.any();
-            Deed::Enrol(Box::new(enrol(dice, n)))
+            MarketOrder::Register(Box::new(enrol(dice, n)))
         }
         2..=9 => open(dice, scene, now),
-        10..=13 => Deed::Report(Box::new(work::word(dice, scene, ours)?)),
+        10..=13 => MarketOrder::ReportResult(Box::new(work::word(dice, scene, ours)?)),
         14 | 15 => {
             let job = some_job(dice, scene, ours)?;
-            Deed::Decline { by: concerned(dice, scene, &job), job: JobRef::Id(job.id) }
+            MarketOrder::Decline { by: concerned(dice, scene, &job), job: JobRef::Id(job.id) }
         }
         16..=20 => {
             let job = some_job(dice, scene, auction)?;
             let price = whole(dice);
-            Deed::Offer { by: concerned(dice, scene, &job), job: JobRef::Id(job.id), price }
+            MarketOrder::Offer { by: concerned(dice, scene, &job), job: JobRef::Id(job.id), price }
         }
-        21 => Deed::Read { agent: somebody_of(dice, scene, CLARA), up_to: dice.roll(30) },
-        22 => Deed::Dispatch,
-        _ => Deed::Nothing,
+        21 => MarketOrder::Read { agent: somebody_of(dice, scene, CLARA), up_to: dice.roll(30) },
+        22 => MarketOrder::Dispatch,
+        _ => MarketOrder::RecordOnly,
     };
     let id = match dice.chance(10) {
         true => format!("item-{}", dice.roll(6)),
         false => format!("item-{:016x}", dice.any()),
     };
-    let order = Post { market: CLARA, id, deed, scribe: Arc::new(Teller) };
-    Some(Command::Post(Box::new(order)))
+    let order =
+        MarketSubmission { market: CLARA, id, order: deed, recorder: Arc::new(PlainRecorder) };
+    Some(Command::SubmitToMarket(Box::new(order)))
 }
 
-fn open(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Deed {
+fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> MarketOrder {
     let mut order = wish(dice, scene, CLARA, now);
-    (order.grain, order.budget) = (GRAIN, whole(dice));
+    (order.price_step, order.budget) = (GRAIN, whole(dice));
     order.selection = match dice.roll(10) {
         0 | 1 => Selection::Direct(whom(dice, scene, CLARA)),
         2 => Selection::Broadcast,
-        3 => Selection::Everybody,
+        3 => Selection::BroadcastToProtocol,
         4 => Selection::Cheapest,
         5 => Selection::LeastOccupied,
         6..=8 => Selection::Auction { closes: now.plus(Millis(dice.within_seconds(60))) },
         _ => Selection::RoundRobin,
     };
     let named = matches!(order.selection, Selection::Direct(_));
-    let all = matches!(order.selection, Selection::Broadcast | Selection::Everybody);
+    let all = matches!(order.selection, Selection::Broadcast | Selection::BroadcastToProtocol);
     let goes_on = !named && !all;
     order.policy = Policy {
         next_when_declined: goes_on,
         next_when_failed: goes_on,
         queue_unmatched: goes_on && dice.chance(70),
-        queue_later: goes_on,
-        absent_too: named,
+        queue_after_failure: goes_on,
+        allow_offline_worker: named,
         unpaid: dice.chance(35),
         ..Policy::default()
     };
     if !named && dice.chance(30) {
-        order.also.push("dig".to_owned());
+        order.alternative_skills.push("dig".to_owned());
     }
     if dice.chance(8) {
         let agent = somebody(dice, scene);
-        order.unfit.push(Unfit { agent, why: "it takes a list".to_owned() });
+        order.unfit_agents.push(UnfitAgent { agent, reason: "it takes a list".to_owned() });
     }
     let newcomer = dice.chance(12).then(|| {
         let n = dice.any();
@@ -100,9 +107,18 @@ fn open(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Deed {
         let aliases = Vec::new();
         let (actor, liveness) = (Actor::Owner, Liveness::Always);
         let owner = native.clone();
-        Enrol { actor, native, owner, aliases, liveness, skills: Vec::new(), key: None, ..stranger }
+        Registration {
+            actor,
+            native_id: native,
+            owner,
+            aliases,
+            liveness,
+            skills: Vec::new(),
+            key: None,
+            ..stranger
+        }
     });
-    Deed::Open(Box::new(Opening { order, newcomer }))
+    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: newcomer }))
 }
 
 fn ours(job: &Job) -> bool {
@@ -114,10 +130,10 @@ fn auction(job: &Job) -> bool {
 }
 
 /// In most cases the agent that has the job or was asked for it.
-fn concerned(dice: &mut Dice, scene: &Scene, job: &Job) -> AgentId {
+fn concerned(dice: &mut Dice, scene: &TestHub, job: &Job) -> AgentId {
     match job.worker() {
         Some(worker) if dice.chance(85) => worker,
-        None if dice.chance(85) => dice.pick(&job.asked).copied().unwrap_or_default(),
+        None if dice.chance(85) => dice.pick(&job.invited).copied().unwrap_or_default(),
         _ => somebody(dice, scene),
     }
 }

@@ -15,11 +15,11 @@ mod talk;
 mod work;
 
 use rialto_core::alias::Protocol;
-use rialto_core::command::{Command, Enrol, OpenJob};
-use rialto_core::price_step::Grain;
+use rialto_core::command::{Command, OpenJob, Registration};
 use rialto_core::id::AgentId;
-use rialto_core::job::{PRIORITY, Policy, Requester, Selection};
-use rialto_core::testkit::Scene;
+use rialto_core::job::{DEFAULT_PRIORITY, Policy, Requester, Selection};
+use rialto_core::price_step::PriceStep;
+use rialto_core::testkit::TestHub;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ use crate::dice::Dice;
 pub use people::opening;
 
 /// The next command.
-pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Ask> {
+pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Ask> {
     let command = match dice.roll(100) {
         0..10 => people::next(dice, scene, now),
         10..16 => money::next(dice, scene),
@@ -45,14 +45,14 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Ask> {
     };
     let mut ask = Ask::from(command?);
     // The hub itself saves answers under a key; no caller does that under another key.
-    if dice.chance(25) && !matches!(ask.command, Command::Remember(_)) {
+    if dice.chance(25) && !matches!(ask.command, Command::SaveAnswer(_)) {
         ask.once = Some(talk::once(dice));
     }
     Some(ask)
 }
 
 /// A job request, with defaults for everything that is the same in all protocols.
-fn wish(dice: &mut Dice, scene: &Scene, origin: Protocol, now: Timestamp) -> OpenJob {
+fn wish(dice: &mut Dice, scene: &TestHub, origin: Protocol, now: Timestamp) -> OpenJob {
     let made = dice.any();
     let requester = match dice.chance(6) {
         true => Requester::Guest("somebody".to_owned()),
@@ -66,23 +66,23 @@ fn wish(dice: &mut Dice, scene: &Scene, origin: Protocol, now: Timestamp) -> Ope
     OpenJob {
         uuid: Uuid::from_u128(u128::from(made) << 64 | u128::from(dice.any())),
         origin,
-        foreign,
+        foreign_id: foreign,
         content,
         requester,
         skill: dice.of(SKILLS).to_owned(),
-        also: Vec::new(),
+        alternative_skills: Vec::new(),
         input: "{}".to_owned(),
         budget: amount(dice),
-        grain: Grain::FINE,
+        price_step: PriceStep::FINEST,
         selection: Selection::BestReputation,
-        unfit: Vec::new(),
+        unfit_agents: Vec::new(),
         policy: Policy::default(),
         deadline: now.plus(Millis(dice.within_seconds(3_000))),
         lease: Millis(20_000 + dice.within_seconds(200)),
-        promised: None,
-        priority: PRIORITY,
+        wanted_by: None,
+        priority: DEFAULT_PRIORITY,
         callback: None,
-        flaw: None,
+        input_error: None,
         meta: "{}".to_owned(),
         hops: if dice.chance(2) { 9 } else { 0 },
         // From a small pool, so that requesters use the same one.
@@ -91,7 +91,7 @@ fn wish(dice: &mut Dice, scene: &Scene, origin: Protocol, now: Timestamp) -> Ope
 }
 
 /// The agent it is for, as named in the protocol: in most cases one of the protocol's own.
-fn whom(dice: &mut Dice, scene: &Scene, home: Protocol) -> AgentId {
+fn whom(dice: &mut Dice, scene: &TestHub, home: Protocol) -> AgentId {
     match dice.chance(60) {
         true => crate::cast::somebody_of(dice, scene, home),
         false => somebody(dice, scene),
@@ -99,7 +99,7 @@ fn whom(dice: &mut Dice, scene: &Scene, home: Protocol) -> AgentId {
 }
 
 /// A registration with defaults for everything that is the same in all protocols.
-fn enrolment(dice: &mut Dice, home: Protocol, n: u64) -> Enrol {
+fn enrolment(dice: &mut Dice, home: Protocol, n: u64) -> Registration {
     use crate::cast::{SPOKEN, native, owner_of};
     let native = native(home, n);
     let elsewhere = SPOKEN.into_iter().filter(|protocol| *protocol != home);
@@ -111,21 +111,21 @@ fn enrolment(dice: &mut Dice, home: Protocol, n: u64) -> Enrol {
             skills.push(skill);
         }
     }
-    Enrol {
-        actor: rialto_core::command::Actor::Open,
+    Registration {
+        actor: rialto_core::command::Actor::OpenRegistration,
         home,
         aliases: elsewhere.map(|protocol| (protocol, format!("{protocol}-of-{native}"))).collect(),
         owner: owner_of(home, n),
         name: native.clone(),
-        native,
+        native_id: native,
         endpoint: None,
-        liveness: rialto_core::agent::Liveness::Polls,
+        liveness: rialto_core::agent::Liveness::ByPolling,
         skills,
         terms: Default::default(),
-        condition: None,
+        status: None,
         card: "{}".to_owned(),
         key: Some(key(dice)),
-        rotate: dice.chance(15),
+        rotate_key: dice.chance(15),
     }
 }
 

@@ -3,7 +3,7 @@
 use rialto_core::command::{Command, Pay};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
-use rialto_core::testkit::Scene;
+use rialto_core::testkit::TestHub;
 
 use crate::cast::{REGISTRY, amount, digest};
 use crate::dice::Dice;
@@ -14,7 +14,7 @@ const PURSES: [&str; 7] =
 /// More than any account can hold twice.
 const HOARD: Credits = Credits::from_micros(i64::MAX / 3 * 2);
 
-pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     Some(match dice.roll(20) {
         0..=3 => Command::Grant { name: dice.of(PURSES).to_owned(), amount: amount(dice) },
         4 if dice.chance(10) => Command::Grant { name: "hoard".to_owned(), amount: HOARD },
@@ -24,12 +24,12 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
     })
 }
 
-fn pay(dice: &mut Dice, scene: &Scene) -> Pay {
+fn pay(dice: &mut Dice, scene: &TestHub) -> Pay {
     let made = dice.any();
     let mut order = Pay {
         origin: REGISTRY,
-        foreign: format!("transfer-{made:016x}"),
-        named: dice.chance(85),
+        foreign_id: format!("transfer-{made:016x}"),
+        id_given: dice.chance(85),
         from: dice.of(PURSES).to_owned(),
         to: dice.of(PURSES).to_owned(),
         amount: amount(dice),
@@ -37,9 +37,9 @@ fn pay(dice: &mut Dice, scene: &Scene) -> Pay {
         open_payee: dice.chance(40),
         content: digest(made),
     };
-    if order.named && dice.chance(20) {
+    if order.id_given && dice.chance(20) {
         // An id from a small pool, with content that may or may not be the same.
-        order.foreign = format!("shared-{}", dice.roll(5));
+        order.foreign_id = format!("shared-{}", dice.roll(5));
         order.content = digest(dice.roll(2));
     }
     match dice.roll(10) {
@@ -51,19 +51,19 @@ fn pay(dice: &mut Dice, scene: &Scene) -> Pay {
 }
 
 /// For a job requested here, sometimes exactly what was paid.
-fn for_a_job(dice: &mut Dice, scene: &Scene, order: &mut Pay) {
+fn for_a_job(dice: &mut Dice, scene: &TestHub, order: &mut Pay) {
     let newest = scene.world.next.job.0;
     let first = newest.saturating_sub(30);
     let ours = (first..newest).map(rialto_core::id::JobId);
     let ours = ours.filter_map(|id| scene.store.rows.jobs.get(&id));
     let ours: Vec<_> = ours.filter(|job| job.origin == REGISTRY).collect();
     let Some(job) = dice.pick(&ours) else { return };
-    order.job = Some(job.foreign.clone());
+    order.job = Some(job.foreign_id.clone());
     let owner = |id| scene.world.owner(id).map(|owner| owner.name.clone());
     let payer = job.payer.and_then(owner);
     let payee = job.assignment.and_then(|turn| owner(turn.owner));
     if let (Some(payer), Some(payee), Some(report), true) =
-        (payer, payee, &job.report, dice.chance(70))
+        (payer, payee, &job.result, dice.chance(70))
     {
         (order.from, order.to) = (payer, payee);
         order.amount = if dice.chance(85) { report.paid } else { amount(dice) };

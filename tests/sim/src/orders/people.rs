@@ -1,9 +1,9 @@
 //! Registering, changing, leaving, and being seen.
 
 use rialto_core::agent::key::Holder;
-use rialto_core::command::{Actor, Command, Enrol, Subject};
+use rialto_core::command::{Actor, Command, Registration, SuspensionTarget};
 use rialto_core::id::AgentId;
-use rialto_core::testkit::Scene;
+use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 
 use super::{agora, clara, key, openclaw, registry, relay};
@@ -11,13 +11,13 @@ use crate::cast::{AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKE
 use crate::dice::Dice;
 
 /// The first command of every agent.
-pub fn opening(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Vec<Command> {
+pub fn opening(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Vec<Command> {
     let mut all = Vec::new();
     for n in 0..OF_EACH {
         for home in SPOKEN {
             all.push(match home {
                 AGORA => agora::hello(dice, scene, n),
-                _ => Command::Enrol(Box::new(enrol(dice, home, n, now))),
+                _ => Command::Register(Box::new(enrol(dice, home, n, now))),
             });
         }
     }
@@ -28,7 +28,12 @@ pub fn opening(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Vec<Command> {
     all
 }
 
-fn enrol(dice: &mut Dice, home: rialto_core::alias::Protocol, n: u64, now: Timestamp) -> Enrol {
+fn enrol(
+    dice: &mut Dice,
+    home: rialto_core::alias::Protocol,
+    n: u64,
+    now: Timestamp,
+) -> Registration {
     match home {
         RELAY => relay::enrol(dice, n),
         OPENCLAW => openclaw::enrol(dice, n, now),
@@ -37,27 +42,27 @@ fn enrol(dice: &mut Dice, home: rialto_core::alias::Protocol, n: u64, now: Times
     }
 }
 
-pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let agent = somebody(dice, scene);
     Some(match dice.roll(36) {
         0..=9 => again(dice, scene, now),
         10 | 11 => Command::Remove { agent, by_operator: dice.chance(50) },
         12..=14 => keys(dice, scene, agent)?,
-        15..=17 => Command::Beat { agent },
-        18..=20 => Command::Return { agent },
-        21..=26 => Command::Stand { agent, told: openclaw::condition(dice, now, false) },
+        15..=17 => Command::Heartbeat { agent },
+        18..=20 => Command::RecordActivity { agent },
+        21..=26 => Command::ReportStatus { agent, status: openclaw::condition(dice, now, false) },
         30 => Command::BeginEpoch,
         31..=35 => suspend(dice, scene, agent),
-        27 | 28 => Command::Boast { agent, words: format!("{}", dice.roll(9)).into() },
+        27 | 28 => Command::ReportReputation { agent, text: format!("{}", dice.roll(9)).into() },
         _ => {
             let name = format!("later-{}", dice.roll(6));
-            Command::Name { agent, aliases: vec![(LATER, name), (LATER, "other".to_owned())] }
+            Command::AddAliases { agent, aliases: vec![(LATER, name), (LATER, "other".to_owned())] }
         }
     })
 }
 
 /// Suspends an agent or owner for a while; resumes are more frequent, so that work continues.
-fn suspend(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Command {
+fn suspend(dice: &mut Dice, scene: &TestHub, agent: AgentId) -> Command {
     let suspended = dice.chance(40);
     let stopped = scene.world.agents().map(|one| one.id).filter(|id| scene.world.is_suspended(*id));
     let stopped = stopped.min().filter(|_| !suspended);
@@ -67,12 +72,13 @@ fn suspend(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Command {
         true => dice.chance(20),
         false => !row.suspended,
     });
-    let subject = by_owner.map_or(Subject::Agent(agent), |row| Subject::Owner(row.owner));
-    Command::Suspend { subject, suspended }
+    let subject =
+        by_owner.map_or(SuspensionTarget::Agent(agent), |row| SuspensionTarget::Owner(row.owner));
+    Command::SetSuspended { subject, suspended }
 }
 
 /// Issues and revokes keys of known agents: the caller has proven its identity.
-fn keys(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Option<Command> {
+fn keys(dice: &mut Dice, scene: &TestHub, agent: AgentId) -> Option<Command> {
     scene.world.agent(agent)?;
     Some(match dice.roll(4) {
         0 => Command::RevokeKeys { agent, by_operator: dice.chance(50) },
@@ -87,25 +93,25 @@ fn keys(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Option<Command> {
 }
 
 /// A registration, in most cases a repeated one, by callers that may and may not.
-fn again(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Command {
+fn again(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Command {
     let home = dice.of([REGISTRY, RELAY, OPENCLAW, CLARA]);
     let n = dice.any();
     let mut order = enrol(dice, home, n, now);
-    let own = scene.world.agent_named(home, &order.native).unwrap_or_default();
+    let own = scene.world.agent_by_alias(home, &order.native_id).unwrap_or_default();
     order.actor = match dice.roll(10) {
-        0 => Actor::Nobody,
+        0 => Actor::Anonymous,
         1 => Actor::Agent(somebody(dice, scene)),
         2 => Actor::Operator,
         3 | 4 => Actor::Owner,
-        5 | 6 => Actor::Open,
+        5 | 6 => Actor::OpenRegistration,
         _ => Actor::Agent(own),
     };
     if dice.chance(6) {
         order.owner = dice.of(["owner-0", "somebody else", "hub:issuance"]).to_owned();
     }
     if dice.chance(4) {
-        order.native = format!("crowd-{}", dice.roll(9));
+        order.native_id = format!("crowd-{}", dice.roll(9));
         order.aliases.clear();
     }
-    Command::Enrol(Box::new(order))
+    Command::Register(Box::new(order))
 }

@@ -2,31 +2,31 @@
 //! callbacks.
 
 use rialto_core::agent::Liveness;
-use rialto_core::command::{Command, Enrol, Unfit};
-use rialto_core::price_step::Grain;
+use rialto_core::command::{Command, Registration, UnfitAgent};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::money::Credits;
-use rialto_core::testkit::Scene;
+use rialto_core::price_step::PriceStep;
+use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 
 use super::{enrolment, opened, whom, wish};
 use crate::cast::{REGISTRY, somebody};
 use crate::dice::Dice;
 
-const GRAIN: Grain = Grain { decimals: 2, least: Credits::ZERO };
+const GRAIN: PriceStep = PriceStep { decimals: 2, minimum: Credits::ZERO };
 
-pub fn enrol(dice: &mut Dice, n: u64) -> Enrol {
+pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
     let mut order = enrolment(dice, REGISTRY, n);
     if dice.chance(60) {
-        order.endpoint = Some(format!("https://{}.example", order.native));
-        order.liveness = Liveness::Reached;
+        order.endpoint = Some(format!("https://{}.example", order.native_id));
+        order.liveness = Liveness::ByEndpoint;
     }
     order
 }
 
-pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let mut order = wish(dice, scene, REGISTRY, now);
-    order.grain = GRAIN;
+    order.price_step = GRAIN;
     order.selection = match dice.roll(8) {
         0..=2 => Selection::Direct(whom(dice, scene, REGISTRY)),
         3 => Selection::Cheapest,
@@ -43,7 +43,7 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     order.callback = dice.chance(40).then(|| "https://caller.example/done".to_owned());
     if dice.chance(10) {
         let agent = somebody(dice, scene);
-        order.unfit.push(Unfit { agent, why: "it takes numbers".to_owned() });
+        order.unfit_agents.push(UnfitAgent { agent, reason: "it takes numbers".to_owned() });
     }
     opened(order)
 }

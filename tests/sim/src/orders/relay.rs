@@ -2,25 +2,25 @@
 //! offline.
 
 use rialto_core::agent::Liveness;
-use rialto_core::command::{Command, Enrol};
+use rialto_core::command::{Command, Registration};
 use rialto_core::job::{Policy, Selection};
-use rialto_core::testkit::Scene;
+use rialto_core::testkit::TestHub;
 use rialto_core::time::{Millis, Timestamp};
 
 use super::{enrolment, opened, whom, wish};
 use crate::cast::RELAY;
 use crate::dice::Dice;
 
-pub fn enrol(dice: &mut Dice, n: u64) -> Enrol {
+pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
     let mut order = enrolment(dice, RELAY, n);
     if dice.chance(40) {
-        order.endpoint = Some(format!("https://{}.example", order.native));
-        order.liveness = Liveness::Reached;
+        order.endpoint = Some(format!("https://{}.example", order.native_id));
+        order.liveness = Liveness::ByEndpoint;
     }
     order
 }
 
-pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let mut order = wish(dice, scene, RELAY, now);
     let worker = whom(dice, scene, RELAY);
     order.selection = Selection::Direct(worker);

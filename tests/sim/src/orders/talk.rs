@@ -1,10 +1,10 @@
 //! Messages between agents, and answers that are saved for repeats.
 
 use rialto_core::alias::Digest;
-use rialto_core::command::{Command, SendMessage, Turn};
+use rialto_core::command::{Command, MessageIdentity, SendMessage};
 use rialto_core::id::AgentId;
-use rialto_core::idempotency::{Kept, Principal};
-use rialto_core::testkit::Scene;
+use rialto_core::idempotency::{Principal, SavedAnswer};
+use rialto_core::testkit::TestHub;
 use rialto_core::time::Millis;
 use rialto_engine::Idempotency;
 
@@ -16,18 +16,18 @@ const SCOPES: u64 = 2_000;
 /// Callers that use them.
 const CALLERS: u64 = 8;
 
-pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     Some(match dice.roll(20) {
         0 => {
             let (agent, whom) = (somebody(dice, scene), somebody(dice, scene));
-            Command::Block { agent, whom, blocked: dice.chance(60) }
+            Command::SetBlocked { agent, other: whom, blocked: dice.chance(60) }
         }
         1 => {
             let once = once(dice);
-            let kept = Kept::Answer { status: 200, body: "{}".to_owned() };
-            Command::Remember(Box::new(once.keeping(kept)))
+            let kept = SavedAnswer::Answer { status: 200, body: "{}".to_owned() };
+            Command::SaveAnswer(Box::new(once.into_record(kept)))
         }
-        _ => Command::Send(Box::new(letter(dice, scene))),
+        _ => Command::SendMessage(Box::new(letter(dice, scene))),
     })
 }
 
@@ -44,7 +44,7 @@ pub fn once(dice: &mut Dice) -> Idempotency {
     Idempotency { scope, request: digest(dice.roll(2)), principal }
 }
 
-fn letter(dice: &mut Dice, scene: &Scene) -> SendMessage {
+fn letter(dice: &mut Dice, scene: &TestHub) -> SendMessage {
     let made = dice.any();
     // In most cases a new message id; sometimes one of a few used ones, with the same text or
     // another.
@@ -52,23 +52,23 @@ fn letter(dice: &mut Dice, scene: &Scene) -> SendMessage {
         0..20 => {
             let [from, to] = [(); 2].map(|()| somebody_of(dice, scene, RELAY));
             let (number, content) = (dice.roll(3), digest(dice.roll(2)));
-            (from, to, Some(Turn { conversation: "talk".to_owned(), number, content }))
+            (from, to, Some(MessageIdentity { conversation: "talk".to_owned(), number, content }))
         }
         roll => {
             let (from, to) = (somebody(dice, scene), somebody(dice, scene));
             let (conversation, number) = (format!("{made:x}"), dice.roll(9));
-            let turn = Turn { conversation, number, content: digest(made) };
+            let turn = MessageIdentity { conversation, number, content: digest(made) };
             (from, to, Some(turn).filter(|_| roll < 60))
         }
     };
     SendMessage {
         from: (!dice.chance(5)).then_some(from),
         to,
-        words: dice.of(SPOKEN),
+        protocol: dice.of(SPOKEN),
         body: format!("{made:016x}"),
         url: dice.chance(30).then(|| "https://elsewhere.example/in".to_owned()),
         first_try: Millis(if dice.chance(50) { 0 } else { 10_000 }),
-        turn,
+        identity: turn,
         by_operator: dice.chance(8),
     }
 }

@@ -2,21 +2,21 @@
 //! too late, true and false.
 
 use rialto_core::command::{
-    Approver, Canceller, Command, JobRef, OfferRef, ReportWork, Response, Timer,
+    Approver, Canceller, Command, JobRef, OfferRef, ReportResult, Timer, WorkerResponse,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection, State};
 use rialto_core::money::Credits;
-use rialto_core::testkit::Scene;
+use rialto_core::testkit::TestHub;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
 use crate::cast::{amount, digest, price, requester, some_job, somebody};
 use crate::dice::Dice;
 
-pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     match dice.roll(60) {
-        0..=17 => Some(Command::Report(Box::new(word(dice, scene, in_hand)?))),
+        0..=17 => Some(Command::ReportResult(Box::new(word(dice, scene, in_hand)?))),
         18..=23 => answer(dice, scene, now),
         24..=38 => by_worker(dice, scene, now),
         39..=47 => by_requester(dice, scene),
@@ -26,7 +26,7 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
 }
 
 /// A result by the worker, or by another agent.
-pub fn word(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Option<ReportWork> {
+pub fn word(dice: &mut Dice, scene: &TestHub, kind: impl Fn(&Job) -> bool) -> Option<ReportResult> {
     let job = some_job(dice, scene, kind)?;
     let by = worker(dice, scene, &job)?;
     let ok = dice.chance(70);
@@ -39,18 +39,18 @@ pub fn word(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Opti
     let cause = dice.of(causes).filter(|_| !ok);
     // Half of the unusable results are an endpoint that refused the request.
     let silent = cause == Some(Cause::Unusable) && dice.chance(50);
-    Some(ReportWork {
+    Some(ReportResult {
         epoch: epoch(dice, &job),
         job: name(dice, &job),
         by,
         ok,
-        silent,
+        no_response: silent,
         output: Some("{}".to_owned()),
         cost,
         took: Millis(dice.within_seconds(5)),
         cause,
         text: None,
-        words: dice.chance(30).then(|| "{}".to_owned()),
+        meta: dice.chance(30).then(|| "{}".to_owned()),
         // The same result twice, or a different one.
         content: digest(job.id.0 << 8 | dice.roll(2)),
     })
@@ -61,7 +61,7 @@ fn in_hand(job: &Job) -> bool {
 }
 
 /// In most cases the worker, and sometimes another agent.
-fn worker(dice: &mut Dice, scene: &Scene, job: &Job) -> Option<AgentId> {
+fn worker(dice: &mut Dice, scene: &TestHub, job: &Job) -> Option<AgentId> {
     match dice.chance(10) {
         true => Some(somebody(dice, scene)),
         false => job.worker(),
@@ -80,35 +80,35 @@ fn epoch(dice: &mut Dice, job: &Job) -> Option<u32> {
 /// A job by one of its ids: the hub's two, its requester's, and its worker's if there is one.
 fn name(dice: &mut Dice, job: &Job) -> JobRef {
     match dice.roll(3) {
-        0 => job.called.map_or(JobRef::Id(job.id), JobRef::Uuid),
+        0 => job.worker_job_id.map_or(JobRef::Id(job.id), JobRef::Uuid),
         1 => JobRef::Uuid(job.uuid),
-        _ => JobRef::Foreign { origin: job.origin, id: job.foreign.clone() },
+        _ => JobRef::Foreign { origin: job.origin, id: job.foreign_id.clone() },
     }
 }
 
 /// Whether an agent that answers for itself accepts its assignment.
-fn answer(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+fn answer(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let unanswered = |job: &Job| job.state == State::Assigned && job.accepted_at.is_none();
     let job = some_job(dice, scene, unanswered)?;
     let by = worker(dice, scene, &job)?;
     let at = now.plus(Millis(dice.within_seconds(90)));
     let said = match dice.roll(5) {
-        0..=2 => Response::Accept {
+        0..=2 => WorkerResponse::Accept {
             ready_at: dice.chance(40).then_some(at),
-            called: dice.chance(40).then(|| called(dice, scene)),
+            worker_job_id: dice.chance(40).then(|| called(dice, scene)),
         },
-        3 => Response::Refuse {
+        3 => WorkerResponse::Refuse {
             cause: dice.of([Cause::Policy, Cause::Execution]),
             text: "no".to_owned(),
             words: dice.chance(50).then(|| "{}".to_owned()),
         },
-        _ => Response::Defer { until: at },
+        _ => WorkerResponse::Defer { until: at },
     };
-    Some(Command::Respond { job: name(dice, &job), by, said })
+    Some(Command::Respond { job: name(dice, &job), by, response: said })
 }
 
 /// An id from a small pool, or that of another job.
-fn called(dice: &mut Dice, scene: &Scene) -> Uuid {
+fn called(dice: &mut Dice, scene: &TestHub) -> Uuid {
     let own = Uuid::from_u128(0xCA11_ED00 + u128::from(dice.roll(64)));
     match dice.chance(15) {
         true => some_job(dice, scene, |_| true).map_or(own, |job| job.uuid),
@@ -116,13 +116,13 @@ fn called(dice: &mut Dice, scene: &Scene) -> Uuid {
     }
 }
 
-fn by_worker(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+fn by_worker(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let kind = dice.roll(15);
     if kind < 4 {
         let offers = |job: &Job| job.state == State::Negotiating && job.selection.is_by_offers();
         let job = some_job(dice, scene, offers)?;
         let by = match dice.chance(80) {
-            true => dice.pick(&job.asked).copied()?,
+            true => dice.pick(&job.invited).copied()?,
             false => somebody(dice, scene),
         };
         let valid_for = if dice.chance(15) { Millis(0) } else { Millis::minutes(10) };
@@ -141,17 +141,17 @@ fn by_worker(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> 
             Command::Defer { job: name(dice, &job), by, until }
         }
         _ => {
-            let mut jobs: Vec<_> = scene.world.work_of(by).map(|job| job.id).collect();
+            let mut jobs: Vec<_> = scene.world.assigned_jobs(by).map(|job| job.id).collect();
             jobs.push(job.id);
             match dice.chance(30) {
-                true => Command::Show { agent: by, jobs },
+                true => Command::MarkShown { agent: by, jobs },
                 false => Command::HandOver { agent: by, jobs },
             }
         }
     })
 }
 
-fn by_requester(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+fn by_requester(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     if dice.chance(50) {
         let offered = |job: &Job| job.selection == Selection::Offers && !job.offers.is_empty();
         let job = some_job(dice, scene, offered)?;
@@ -164,14 +164,14 @@ fn by_requester(dice: &mut Dice, scene: &Scene) -> Option<Command> {
             _ => (somebody(dice, scene), amount(dice)),
         };
         let offer = match dice.roll(3) {
-            0 => OfferRef::Place(dice.roll(4) as u32),
+            0 => OfferRef::Index(dice.roll(4) as u32),
             1 => OfferRef::Price { by: maker, price },
             _ => OfferRef::Only { by: maker },
         };
         return Some(Command::AcceptOffer { job: name(dice, &job), by, offer });
     }
     let job = some_job(dice, scene, |_| true)?;
-    let by = match (dice.roll(6), &job.requester, job.for_whom()) {
+    let by = match (dice.roll(6), &job.requester, job.intended_worker()) {
         (0, ..) => Canceller::Agent(somebody(dice, scene)),
         (1, _, Some(worker)) => Canceller::Agent(worker),
         (2, ..) => Canceller::Operator,
@@ -182,26 +182,26 @@ fn by_requester(dice: &mut Dice, scene: &Scene) -> Option<Command> {
     Some(Command::Cancel { job: name(dice, &job), by, reason })
 }
 
-fn approve(dice: &mut Dice, scene: &Scene) -> Option<Command> {
-    let job = some_job(dice, scene, |job| job.waits_for.is_some())?;
+fn approve(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
+    let job = some_job(dice, scene, |job| job.pending_assignment.is_some())?;
     let by = match dice.roll(6) {
         0 => Approver::Agent(somebody(dice, scene)),
         1 | 2 => Approver::Operator,
-        _ => Approver::Agent(job.for_whom()?),
+        _ => Approver::Agent(job.intended_worker()?),
     };
-    Some(Command::Approve { job: name(dice, &job), by, yes: dice.chance(75) })
+    Some(Command::Approve { job: name(dice, &job), by, approved: dice.chance(75) })
 }
 
 /// What the hub itself detects, at the right time and too late.
-fn by_hub(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+fn by_hub(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let job = some_job(dice, scene, in_hand)?;
     Some(match dice.roll(10) {
         0..=3 => {
             let epoch = job.epoch.saturating_sub(u32::from(dice.chance(15)));
-            Command::Unreachable { job: job.id, epoch }
+            Command::MarkUnreachable { job: job.id, epoch }
         }
         4..=6 => Command::MarkPending { job: job.id },
         7 | 8 => Command::Requeue { job: name(dice, &job) },
-        _ => Command::Tick(Timer::Job(job.id)),
+        _ => Command::FireTimer(Timer::Job(job.id)),
     })
 }

@@ -7,81 +7,81 @@ use std::hash::Hash;
 use rialto_core::time::{Millis, Timestamp};
 
 /// Maximum number of entries.
-const THINGS_MAX: usize = 10_000;
+const ENTRIES_MAX: usize = 10_000;
 /// Maximum size of all entries in bytes.
 const BYTES_MAX: usize = 64 << 20;
 /// How long a finished entry is kept.
-pub(crate) const LIFE: Millis = Millis::minutes(24 * 60);
+pub(crate) const RETENTION: Millis = Millis::minutes(24 * 60);
 
 /// Entries by key.
 #[derive(Debug)]
-pub(crate) struct Shelf<K, V> {
-    things: HashMap<K, Thing<V>>,
+pub(crate) struct BoundedCache<K, V> {
+    entries: HashMap<K, CacheEntry<V>>,
     oldest_first: VecDeque<K>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Thing<V> {
+struct CacheEntry<V> {
     value: V,
     since: Timestamp,
     /// The entry's size; unknown while it runs.
     bytes: Option<usize>,
 }
 
-impl<K, V> Default for Shelf<K, V> {
+impl<K, V> Default for BoundedCache<K, V> {
     fn default() -> Self {
-        Self { things: HashMap::new(), oldest_first: VecDeque::new(), bytes: 0 }
+        Self { entries: HashMap::new(), oldest_first: VecDeque::new(), bytes: 0 }
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Clone> Shelf<K, V> {
+impl<K: Clone + Eq + Hash, V: Clone> BoundedCache<K, V> {
     /// The value stored under a key.
     pub(crate) fn get(&mut self, name: &K, now: Timestamp) -> Option<V> {
-        self.put_away(now);
-        self.things.get(name).map(|thing| thing.value.clone())
+        self.evict(now);
+        self.entries.get(name).map(|thing| thing.value.clone())
     }
 
     /// Inserts a running entry.
-    pub(crate) fn begin(&mut self, name: K, value: V, now: Timestamp) {
-        self.forget(&name);
-        self.things.insert(name.clone(), Thing { value, since: now, bytes: None });
+    pub(crate) fn insert_running(&mut self, name: K, value: V, now: Timestamp) {
+        self.remove(&name);
+        self.entries.insert(name.clone(), CacheEntry { value, since: now, bytes: None });
         self.oldest_first.push_back(name);
-        self.put_away(now);
+        self.evict(now);
     }
 
     /// Marks an entry as finished and sets its size.
-    pub(crate) fn end(&mut self, name: &K, bytes: usize, now: Timestamp) {
-        if let Some(thing) = self.things.get_mut(name)
+    pub(crate) fn finish(&mut self, name: &K, bytes: usize, now: Timestamp) {
+        if let Some(thing) = self.entries.get_mut(name)
             && thing.bytes.is_none()
         {
             thing.bytes = Some(bytes);
             self.bytes = self.bytes.saturating_add(bytes);
         }
-        self.put_away(now);
+        self.evict(now);
     }
 
     /// Inserts a finished entry.
-    pub(crate) fn keep(&mut self, name: K, value: V, bytes: usize, now: Timestamp) {
-        self.begin(name.clone(), value, now);
-        self.end(&name, bytes, now);
+    pub(crate) fn insert_finished(&mut self, name: K, value: V, bytes: usize, now: Timestamp) {
+        self.insert_running(name.clone(), value, now);
+        self.finish(&name, bytes, now);
     }
 
     /// Removes an entry.
-    pub(crate) fn forget(&mut self, name: &K) {
-        if let Some(thing) = self.things.remove(name) {
+    pub(crate) fn remove(&mut self, name: &K) {
+        if let Some(thing) = self.entries.remove(name) {
             self.bytes = self.bytes.saturating_sub(thing.bytes.unwrap_or(0));
             self.oldest_first.retain(|other| other != name);
         }
     }
 
-    fn put_away(&mut self, now: Timestamp) {
+    fn evict(&mut self, now: Timestamp) {
         // Few entries run at the same time, so this loop skips few.
         let mut at = 0;
         while let Some(name) = self.oldest_first.get(at) {
-            let Some(thing) = self.things.get(name) else { break };
-            let full = self.things.len() > THINGS_MAX || self.bytes > BYTES_MAX;
-            let old = now.since(thing.since) >= LIFE;
+            let Some(thing) = self.entries.get(name) else { break };
+            let full = self.entries.len() > ENTRIES_MAX || self.bytes > BYTES_MAX;
+            let old = now.since(thing.since) >= RETENTION;
             if !full && !old {
                 break;
             }
@@ -90,7 +90,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Shelf<K, V> {
                 Some(bytes) => {
                     self.bytes = self.bytes.saturating_sub(bytes);
                     if let Some(name) = self.oldest_first.remove(at) {
-                        self.things.remove(&name);
+                        self.entries.remove(&name);
                     }
                 }
             }
@@ -106,35 +106,35 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_first_and_what_is_under_way_stays() {
-        let mut shelf = Shelf::default();
-        shelf.begin(0, "under way", NOW);
-        for n in 1..=THINGS_MAX {
-            shelf.keep(n, "over", 1, NOW);
+        let mut shelf = BoundedCache::default();
+        shelf.insert_running(0, "under way", NOW);
+        for n in 1..=ENTRIES_MAX {
+            shelf.insert_finished(n, "over", 1, NOW);
         }
         assert_eq!((shelf.get(&0, NOW), shelf.get(&1, NOW)), (Some("under way"), None));
         assert_eq!(shelf.get(&2, NOW), Some("over"));
-        shelf.end(&0, 1, NOW);
-        shelf.keep(THINGS_MAX + 1, "over", 1, NOW);
+        shelf.finish(&0, 1, NOW);
+        shelf.insert_finished(ENTRIES_MAX + 1, "over", 1, NOW);
         assert_eq!(shelf.get(&0, NOW), None);
-        assert_eq!(shelf.things.len(), THINGS_MAX);
-        assert_eq!((shelf.oldest_first.len(), shelf.bytes), (THINGS_MAX, THINGS_MAX));
+        assert_eq!(shelf.entries.len(), ENTRIES_MAX);
+        assert_eq!((shelf.oldest_first.len(), shelf.bytes), (ENTRIES_MAX, ENTRIES_MAX));
     }
 
     #[test]
     fn big_things_leave_room_for_fewer() {
-        let mut shelf = Shelf::default();
+        let mut shelf = BoundedCache::default();
         for n in 0..3 {
-            shelf.keep(n, n, BYTES_MAX / 2, NOW);
+            shelf.insert_finished(n, n, BYTES_MAX / 2, NOW);
         }
         assert_eq!([0, 1, 2].map(|n| shelf.get(&n, NOW)), [None, Some(1), Some(2)]);
     }
 
     #[test]
     fn a_day_is_enough() {
-        let mut shelf = Shelf::default();
-        shelf.keep("a", 1, 1, NOW);
-        assert_eq!(shelf.get(&"a", Timestamp(NOW.0 + LIFE.0 - 1)), Some(1));
-        assert_eq!(shelf.get(&"a", NOW.plus(LIFE)), None);
+        let mut shelf = BoundedCache::default();
+        shelf.insert_finished("a", 1, 1, NOW);
+        assert_eq!(shelf.get(&"a", Timestamp(NOW.0 + RETENTION.0 - 1)), Some(1));
+        assert_eq!(shelf.get(&"a", NOW.plus(RETENTION)), None);
         assert_eq!(shelf.bytes, 0);
     }
 }

@@ -15,7 +15,7 @@ use rialto_core::alias::Digest;
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::worker_pool::lock;
+use super::worker_pool::lock_ignoring_poison;
 use crate::{clock, private_files};
 
 /// Maximum number of requests kept across a restart. Larger than any in-memory limit of a protocol
@@ -24,19 +24,22 @@ const ENTRIES_MAX: usize = 20_000;
 /// Maximum size of all entries in bytes.
 const BYTES_MAX: usize = 32 << 20;
 /// How much larger than these limits the file may grow before it is compacted.
-const SLACK: usize = 2;
+const COMPACT_FACTOR: usize = 2;
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     /// Identifies the request; the same for all repeats.
-    pub(crate) scope: Digest,
+    #[serde(rename = "scope")]
+    pub(crate) key: Digest,
     /// Digest of the content; the same for all requests with the same content.
     pub(crate) content: Digest,
     /// When the entry expires.
-    pub(crate) until: Timestamp,
+    #[serde(rename = "until")]
+    pub(crate) expires_at: Timestamp,
     /// Whether it was answered; otherwise it was only started.
-    pub(crate) over: bool,
+    #[serde(rename = "over")]
+    pub(crate) is_finished: bool,
     /// Protocol-specific data. `None` if there was no space to keep it.
     pub(crate) note: Option<String>,
 }
@@ -49,9 +52,9 @@ impl Entry {
 }
 
 /// The journal of one protocol.
-pub(crate) struct Journal(Option<Mutex<Pages>>);
+pub(crate) struct Journal(Option<Mutex<JournalFile>>);
 
-struct Pages {
+struct JournalFile {
     path: PathBuf,
     file: File,
     entries: usize,
@@ -60,21 +63,21 @@ struct Pages {
 
 impl Journal {
     /// A journal that is not stored: everything is lost when the program exits.
-    pub(crate) fn nowhere() -> Self {
+    pub(crate) fn disabled() -> Self {
         Self(None)
     }
 
     /// Opens the journal in a file, and returns its entries.
     pub(crate) fn open(path: PathBuf) -> io::Result<(Self, Vec<Entry>)> {
         if let Some(above) = path.parent() {
-            private_files::directory(above)?;
+            private_files::create_dir(above)?;
         }
-        let (pages, entries) = Pages::anew(path, clock::now())?;
+        let (pages, entries) = JournalFile::compact(path, clock::now())?;
         Ok((Self(Some(Mutex::new(pages))), entries))
     }
 
     /// Whether the journal is stored.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub(crate) fn is_persistent(&self) -> bool {
         self.0.is_some()
     }
 
@@ -83,35 +86,42 @@ impl Journal {
         let Some(pages) = &self.0 else { return Ok(()) };
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');
-        lock(pages).append(&line)
+        lock_ignoring_poison(pages).append(&line)
     }
 
     /// Removes a request, so that it can come again as a new one.
-    pub(crate) fn forget(&self, scope: Digest) -> io::Result<()> {
+    pub(crate) fn remove(&self, scope: Digest) -> io::Result<()> {
         let none = Digest([0; 16]);
         let until = Timestamp(0);
-        self.write(&Entry { scope, content: none, until, over: true, note: None })
+        self.write(&Entry {
+            key: scope,
+            content: none,
+            expires_at: until,
+            is_finished: true,
+            note: None,
+        })
     }
 }
 
-impl Pages {
+impl JournalFile {
     /// Reads a file and rewrites it with the entries that still count.
-    fn anew(path: PathBuf, now: Timestamp) -> io::Result<(Self, Vec<Entry>)> {
-        let entries = bounded(read(&path, now)?);
+    fn compact(path: PathBuf, now: Timestamp) -> io::Result<(Self, Vec<Entry>)> {
+        let entries = drop_oldest(read(&path, now)?);
         let mut text = String::new();
         for entry in &entries {
             text.push_str(&serde_json::to_string(entry)?);
             text.push('\n');
         }
-        private_files::file(&path, &text)?;
+        private_files::write_atomically(&path, &text)?;
         let file = OpenOptions::new().append(true).open(&path)?;
         Ok((Self { path, file, entries: entries.len(), bytes: text.len() }, entries))
     }
 
     fn append(&mut self, line: &str) -> io::Result<()> {
-        let full = self.entries >= ENTRIES_MAX * SLACK || self.bytes >= BYTES_MAX * SLACK;
+        let full = self.entries >= ENTRIES_MAX * COMPACT_FACTOR
+            || self.bytes >= BYTES_MAX * COMPACT_FACTOR;
         if full {
-            *self = Self::anew(self.path.clone(), clock::now())?.0;
+            *self = Self::compact(self.path.clone(), clock::now())?.0;
         }
         // A line cut off by a full disk must not corrupt the next one.
         if let Err(error) = self.file.write_all(line.as_bytes()) {
@@ -135,17 +145,18 @@ fn read(path: &Path, now: Timestamp) -> io::Result<Vec<Entry>> {
     let mut last = HashMap::new();
     for (at, line) in BufReader::new(file).split(b'\n').enumerate() {
         if let Ok(entry) = serde_json::from_slice::<Entry>(&line?) {
-            last.insert(entry.scope, (at, entry));
+            last.insert(entry.key, (at, entry));
         }
     }
-    let mut entries: Vec<_> = last.into_values().filter(|(_, entry)| entry.until >= now).collect();
+    let mut entries: Vec<_> =
+        last.into_values().filter(|(_, entry)| entry.expires_at >= now).collect();
     entries.sort_by_key(|(at, _)| *at);
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
 /// Keeps the newest entries up to the limits. The fact that a request came is kept longer than its
 /// answer, because a forgotten request would be executed twice.
-fn bounded(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn drop_oldest(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.drain(..entries.len().saturating_sub(ENTRIES_MAX));
     let mut bytes = 0;
     for entry in entries.iter_mut().rev() {
@@ -164,7 +175,13 @@ mod tests {
     fn entry(scope: u8, over: bool, note: &str) -> Entry {
         let until = Timestamp(i64::MAX);
         let (scope, content) = (Digest([scope; 16]), Digest([7; 16]));
-        Entry { scope, content, until, over, note: Some(note.to_owned()) }
+        Entry {
+            key: scope,
+            content,
+            expires_at: until,
+            is_finished: over,
+            note: Some(note.to_owned()),
+        }
     }
 
     fn journal() -> (tempfile::TempDir, PathBuf) {
@@ -182,8 +199,10 @@ mod tests {
         journal.write(&entry(2, false, "b")).expect("written");
         journal.write(&entry(1, true, "c\n")).expect("written");
         journal.write(&entry(3, true, "d")).expect("written");
-        journal.forget(Digest([3; 16])).expect("written");
-        journal.write(&Entry { until: Timestamp(1), ..entry(4, true, "old") }).expect("written");
+        journal.remove(Digest([3; 16])).expect("written");
+        journal
+            .write(&Entry { expires_at: Timestamp(1), ..entry(4, true, "old") })
+            .expect("written");
         let wanted = [entry(2, false, "b"), entry(1, true, "c\n")];
         assert_eq!(Journal::open(path).expect("opened").1, wanted);
     }
@@ -219,8 +238,8 @@ mod tests {
 
     #[test]
     fn a_journal_that_is_nowhere_keeps_nothing() {
-        let journal = Journal::nowhere();
+        let journal = Journal::disabled();
         journal.write(&entry(1, true, "a")).expect("nothing to do");
-        assert!(!journal.is_kept());
+        assert!(!journal.is_persistent());
     }
 }

@@ -47,13 +47,13 @@
 //! # }
 //! ```
 
-pub(crate) mod worker_pool;
-pub(crate) mod router;
+pub(crate) mod bounded_cache;
 mod identity;
 pub(crate) mod journal;
-pub(crate) mod shared_result;
 pub(crate) mod request_key;
-pub(crate) mod bounded_cache;
+pub(crate) mod router;
+pub(crate) mod shared_result;
+pub(crate) mod worker_pool;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -64,15 +64,15 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use tokio::net::TcpListener;
 
-use self::worker_pool::Bench;
-use self::router::{Door, Endpoint};
 use self::journal::{Entry, Journal};
-use super::{AgentError, Seat, Workshop, program};
+use self::router::{EndpointRouter, ProtocolEndpoint};
+use self::worker_pool::WorkerPool;
+use super::{AgentError, Handlers, StateDir, program};
 use crate::call::CallError;
-use crate::http_server::{self, NoBody};
+use crate::http_server::{self, BodyError};
 use crate::{agora, openclaw, registry, relay};
 
-pub use identity::Identity;
+pub use identity::PeerIdentity;
 
 /// Maximum body size of all protocols, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -83,80 +83,81 @@ const GRACE: Duration = Duration::from_secs(5);
 const JOURNALS: &str = "peers";
 
 /// A journal and the entries found in it.
-type Before = (Journal, Vec<Entry>);
+type OpenedJournal = (Journal, Vec<Entry>);
 
 /// Serves all peers that connect to `listener` until `stop`; running requests then have five
 /// seconds to finish. Fails at once, and serves nothing, if the skills cannot be announced.
 pub async fn serve(
     listener: TcpListener,
-    shop: Workshop,
-    identity: Identity,
+    shop: Handlers,
+    identity: PeerIdentity,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CallError> {
-    let bench = Arc::new(Bench::new(shop, None));
-    let nowhere = || (Journal::nowhere(), Vec::new());
-    answer_at(listener, &bench, identity, [nowhere(), nowhere(), nowhere(), nowhere()], stop).await
+    let bench = Arc::new(WorkerPool::new(shop, None));
+    let nowhere = || (Journal::disabled(), Vec::new());
+    serve_endpoints(listener, &bench, identity, [nowhere(), nowhere(), nowhere(), nowhere()], stop)
+        .await
 }
 
 /// Like `serve`, with a state directory: requests and answers are written to disk there.
-pub async fn serve_in(
-    seat: &Seat,
+pub async fn serve_with_state(
+    seat: &StateDir,
     listener: TcpListener,
-    shop: Workshop,
-    identity: Identity,
+    shop: Handlers,
+    identity: PeerIdentity,
     stop: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let journal = |name: &str| {
         let path = seat.directory().join(JOURNALS).join(name);
-        Journal::open(path.clone()).map_err(|error| AgentError::State { path, error })
+        Journal::open(path.clone()).map_err(|error| AgentError::StateFile { path, error })
     };
     let before = [journal("registry")?, journal("relay")?, journal("openclaw")?, journal("agora")?];
-    let bench = Arc::new(Bench::new(shop, Some(seat.records()?)));
-    Ok(answer_at(listener, &bench, identity, before, stop).await?)
+    let bench = Arc::new(WorkerPool::new(shop, Some(seat.records()?)));
+    Ok(serve_endpoints(listener, &bench, identity, before, stop).await?)
 }
 
-async fn answer_at(
+async fn serve_endpoints(
     listener: TcpListener,
-    bench: &Arc<Bench>,
-    identity: Identity,
-    before: [Before; 4],
+    bench: &Arc<WorkerPool>,
+    identity: PeerIdentity,
+    before: [OpenedJournal; 4],
     stop: impl Future<Output = ()>,
 ) -> Result<(), CallError> {
     let [for_registry, for_relay, for_openclaw, for_agora] = before;
-    let endpoints: Vec<Box<dyn Endpoint>> = vec![
+    let endpoints: Vec<Box<dyn ProtocolEndpoint>> = vec![
         Box::new(registry::direct::endpoint(&identity, bench, for_registry)),
         Box::new(relay::direct::endpoint(bench, for_relay)),
         Box::new(openclaw::direct::endpoint(&identity, bench, for_openclaw)?),
         Box::new(agora::direct::endpoint(&identity, bench, for_agora)),
     ];
-    let door = Arc::new(Door::new(identity, Arc::clone(bench), endpoints));
-    let answer = move |head: Parts, body: Result<Bytes, NoBody>| {
+    let door = Arc::new(EndpointRouter::new(identity, Arc::clone(bench), endpoints));
+    let answer = move |head: Parts, body: Result<Bytes, BodyError>| {
         let door = Arc::clone(&door);
         async move { door.answer(&head, body).await }
     };
-    let _open = Open(Arc::clone(bench));
+    let _open = AbortOnDrop(Arc::clone(bench));
     let stop = stop.shared();
     let served = http_server::serve(listener, BODY_BYTES_MAX, answer, stop.clone());
     let closed = async {
         stop.await;
-        bench.close(GRACE).await;
+        bench.shut_down(GRACE).await;
     };
     tokio::select! {
         _ = async { tokio::join!(served, closed) } => {}
-        () = bench.tidy() => {}
+        () = bench.prune_records_periodically() => {}
     }
     // Exiting earlier would leave programs running that no task waits for.
-    program::all_ended().await;
+    program::wait_for_groups().await;
     Ok(())
 }
 
 /// Aborts the pool's tasks when dropped. The tasks hold the pool, so without this they would keep
 /// running after serving is cancelled.
-struct Open(Arc<Bench>);
+struct AbortOnDrop(Arc<WorkerPool>);
 
-impl Drop for Open {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
-        self.0.abandon();
+        self.0.abort_all();
     }
 }
 

@@ -9,10 +9,10 @@ use uuid::{Builder, Uuid};
 
 /// The key of a request: its protocol, its sender, and the sender's id for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Scope(pub(crate) Digest);
+pub(crate) struct RequestKey(pub(crate) Digest);
 
-impl Scope {
-    pub(crate) fn of(protocol: &str, requester: &str, id: &str) -> Self {
+impl RequestKey {
+    pub(crate) fn new(protocol: &str, requester: &str, id: &str) -> Self {
         let parts = ["rialto direct job", protocol, requester, id].map(str::as_bytes);
         Self(Digest::of(&parts))
     }
@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn whoever_chooses_the_same_id_has_another_job() {
         let id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
-        let of = |protocol, requester| Scope::of(protocol, requester, id).job_id();
+        let of = |protocol, requester| RequestKey::new(protocol, requester, id).job_id();
         assert_eq!(of("agora", "a"), of("agora", "a"));
         assert_ne!(of("agora", "a"), of("agora", "b"));
         assert_ne!(of("agora", "a"), of("registry", "a"));

@@ -6,36 +6,36 @@ use tokio::sync::watch;
 
 /// The future result of a task. Clones share it.
 #[derive(Debug)]
-pub(crate) struct Ongoing<T>(Arc<watch::Sender<Stage<T>>>);
+pub(crate) struct SharedResult<T>(Arc<watch::Sender<State<T>>>);
 
 #[derive(Debug)]
-struct Stage<T> {
-    over: Option<T>,
+struct State<T> {
+    value: Option<T>,
     /// A caller was promised that the result will be sent to it.
     promised: bool,
 }
 
-impl<T> Clone for Ongoing<T> {
+impl<T> Clone for SharedResult<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T: Clone> Ongoing<T> {
+impl<T: Clone> SharedResult<T> {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(Stage { over: None, promised: false })))
+        Self(Arc::new(watch::Sender::new(State { value: None, promised: false })))
     }
 
     /// The result, if the task has finished.
-    pub(crate) fn now(&self) -> Option<T> {
-        self.0.borrow().over.clone()
+    pub(crate) fn get(&self) -> Option<T> {
+        self.0.borrow().value.clone()
     }
 
     /// Waits for the result.
     pub(crate) async fn wait(&self) -> T {
         let mut stage = self.0.subscribe();
         loop {
-            if let Some(over) = stage.borrow_and_update().over.clone() {
+            if let Some(over) = stage.borrow_and_update().value.clone() {
                 return over;
             }
             // `self` holds the sender, so the channel cannot be closed.
@@ -44,11 +44,11 @@ impl<T: Clone> Ongoing<T> {
     }
 
     /// The result, if there is one. Otherwise records the promise to send it later.
-    pub(crate) fn promise(&self) -> Option<T> {
+    pub(crate) fn get_or_promise(&self) -> Option<T> {
         let mut over = None;
         self.0.send_if_modified(|stage| {
-            over.clone_from(&stage.over);
-            stage.promised = stage.over.is_none();
+            over.clone_from(&stage.value);
+            stage.promised = stage.value.is_none();
             false
         });
         over
@@ -56,13 +56,13 @@ impl<T: Clone> Ongoing<T> {
 
     /// Sets the result and returns whether a caller was promised it. The first result counts:
     /// `None` if there was one already.
-    pub(crate) fn end(&self, outcome: T) -> Option<bool> {
+    pub(crate) fn complete(&self, outcome: T) -> Option<bool> {
         let mut first = None;
         self.0.send_if_modified(|stage| {
-            if stage.over.is_some() {
+            if stage.value.is_some() {
                 return false;
             }
-            stage.over = Some(outcome);
+            stage.value = Some(outcome);
             first = Some(stage.promised);
             true
         });
@@ -76,22 +76,22 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_word_counts_and_everybody_hears_it() {
-        let work = Ongoing::new();
+        let work = SharedResult::new();
         let waiting = tokio::spawn({
             let work = work.clone();
             async move { work.wait().await }
         });
-        assert_eq!(work.now(), None);
-        assert_eq!(work.end(1), Some(false));
-        assert_eq!(work.end(2), None);
+        assert_eq!(work.get(), None);
+        assert_eq!(work.complete(1), Some(false));
+        assert_eq!(work.complete(2), None);
         assert_eq!((waiting.await.expect("it ends"), work.wait().await), (1, 1));
-        assert_eq!(work.promise(), Some(1));
+        assert_eq!(work.get_or_promise(), Some(1));
     }
 
     #[test]
     fn who_was_promised_is_to_be_told() {
-        let work = Ongoing::new();
-        assert_eq!(work.promise(), None);
-        assert_eq!(work.end(1), Some(true));
+        let work = SharedResult::new();
+        assert_eq!(work.get_or_promise(), None);
+        assert_eq!(work.complete(1), Some(true));
     }
 }

@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::lifecycle::stand;
-use super::report::{may_pass, pause};
-use super::event::{Tell, Told};
-use crate::agent::handlers::Workshop;
+use super::event::{AgentEvent, EventCallback};
+use super::lifecycle::set_status;
+use super::report::{is_retryable, retry_delay};
+use crate::agent::handlers::Handlers;
 use crate::call::Hub;
 
 /// How long a change must last before it is reported; most jobs take less.
-const SETTLED: Duration = Duration::from_secs(1);
+const DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// Reports changes until the hub refuses them permanently.
-pub(super) async fn report(hub: &Hub, shop: &Workshop, tell: &Tell) {
-    let mut full = shop.fullness();
+pub(super) async fn report_availability(hub: &Hub, shop: &Handlers, tell: &EventCallback) {
+    let mut full = shop.watch_full();
     let (mut told, mut failures) = (false, 0);
     loop {
         let is_full = *full.borrow_and_update();
         if is_full == told {
             // The handlers hold the sender, so the channel cannot be closed.
             let _ = full.changed().await;
-            sleep(SETTLED).await;
+            sleep(DEBOUNCE).await;
             continue;
         }
-        match stand(hub, if is_full { "busy" } else { "online" }).await {
+        match set_status(hub, if is_full { "busy" } else { "online" }).await {
             Ok(()) => (told, failures) = (is_full, 0),
-            Err(error) if may_pass(&error) => {
+            Err(error) if is_retryable(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot report availability", &error));
-                sleep(pause(&error, failures)).await;
+                tell(AgentEvent::from_error("cannot report availability", &error));
+                sleep(retry_delay(&error, failures)).await;
             }
             Err(_) => return,
         }

@@ -6,13 +6,13 @@ use crate::agent::outcome::Outcome;
 use crate::call::CallError;
 
 /// Receives the events.
-pub type Tell = Arc<dyn Fn(Told) + Send + Sync>;
+pub type EventCallback = Arc<dyn Fn(AgentEvent) + Send + Sync>;
 
 /// An event of a working agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum AgentEvent {
     /// The agent is registered and working.
-    AtWork {
+    Started {
         /// The agent's name.
         agent: String,
         /// The agent's id.
@@ -23,28 +23,28 @@ pub enum Told {
         hub: String,
     },
     /// The agent serves peers.
-    ServesPeers {
+    ServingPeers {
         /// The agent's name.
         agent: String,
         /// Its URL.
         url: String,
     },
     /// The hub is not reachable yet; the agent waits. Emitted at every check.
-    Waiting {
+    WaitingForHub {
         /// The hub's URL.
         hub: String,
     },
     /// The hub no longer knows the agent; it registers again.
-    Forgotten,
+    Reregistering,
     /// A job started.
-    Took {
+    JobStarted {
         /// The job's id.
         job: String,
         /// The requested skill.
         skill: String,
     },
     /// A job ended, and the hub has its result.
-    Ended {
+    JobEnded {
         /// The job's id.
         job: String,
         /// The outcome.
@@ -55,33 +55,33 @@ pub enum Told {
         repeated: bool,
     },
     /// A job ended, and the hub refused its result.
-    Refused {
+    ResultRefused {
         /// The job's id.
         job: String,
         /// The hub's reason.
-        why: String,
+        reason: String,
     },
     /// An offer was sent for a job.
-    Offered {
+    OfferSent {
         /// The job's id.
         job: String,
         /// The price, as decimal text.
         price: String,
     },
     /// The hub cancelled an assignment.
-    CalledOff {
+    JobCancelled {
         /// The job's id.
         job: String,
     },
     /// An action failed and is retried.
-    Trouble {
+    Retrying {
         /// The action that failed.
-        what: &'static str,
+        action: &'static str,
         /// The reason.
         why: String,
     },
     /// An action for a job failed and is not retried.
-    Mishap {
+    JobError {
         /// The job's id.
         job: String,
         /// The action that failed.
@@ -93,15 +93,15 @@ pub enum Told {
     /// every attempt.
     Suspended,
     /// The last failure is over.
-    Back,
+    Recovered,
 }
 
-impl Told {
+impl AgentEvent {
     /// Something failed and is retried.
-    pub(in crate::agent) fn trouble(what: &'static str, error: &CallError) -> Self {
+    pub(in crate::agent) fn from_error(what: &'static str, error: &CallError) -> Self {
         match error.is_suspended() {
             true => Self::Suspended,
-            false => Self::Trouble { what, why: error.to_string() },
+            false => Self::Retrying { action: what, why: error.to_string() },
         }
     }
 }

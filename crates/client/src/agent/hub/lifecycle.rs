@@ -6,33 +6,33 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::dispatcher::{self, Desk};
-use super::report::{self, may_pass, pause};
-use super::event::{Tell, Told};
-use super::wire::{self, InHand};
+use super::dispatcher::{self, Dispatcher};
+use super::event::{AgentEvent, EventCallback};
+use super::report::{self, is_retryable, retry_delay};
+use super::wire::{self, KnownAssignments};
+use crate::agent::handlers::Handlers;
 use crate::agent::outcome::Outcome;
 use crate::agent::program;
-use crate::agent::record::{Ended, Turn};
-use crate::agent::handlers::Workshop;
+use crate::agent::record::{AssignmentRef, FinishedJob};
 use crate::call::{CallError, Hub};
 
 /// How long running jobs may continue after shutdown. Then they are terminated, and killed two
 /// seconds later.
-const FINISH: Duration = Duration::from_millis(1_500);
+const FINISH_TIME: Duration = Duration::from_millis(1_500);
 /// Maximum time for the whole shutdown.
-const LEAVE: Duration = Duration::from_millis(4_500);
+const SHUTDOWN_TIME: Duration = Duration::from_millis(4_500);
 /// Timeout of one call to the hub, so that a call that hangs leaves time for the others.
-const CALL: Duration = Duration::from_millis(500);
+const CALL_TIME: Duration = Duration::from_millis(500);
 
 /// Reports the agent as online; retries until the hub accepts it.
-pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
+pub(super) async fn go_online(hub: &Hub, tell: &EventCallback) -> Result<(), CallError> {
     let mut failures = 0;
     loop {
-        match stand(hub, "online").await {
-            Err(error) if may_pass(&error) => {
+        match set_status(hub, "online").await {
+            Err(error) if is_retryable(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot go online", &error));
-                sleep(pause(&error, failures)).await;
+                tell(AgentEvent::from_error("cannot go online", &error));
+                sleep(retry_delay(&error, failures)).await;
             }
             told => return told,
         }
@@ -41,66 +41,71 @@ pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
 
 /// Stops accepting work, finishes what can be finished soon, returns the rest, and unregisters. A
 /// hub that cannot be reached notices by itself. Programs are ended whatever the hub responds.
-pub(super) async fn leave(hub: &Hub, shop: &Workshop, instance: Option<&str>, mut desk: Desk) {
-    let until = Instant::now() + LEAVE;
+pub(super) async fn go_offline(
+    hub: &Hub,
+    shop: &Handlers,
+    instance: Option<&str>,
+    mut desk: Dispatcher,
+) {
+    let until = Instant::now() + SHUTDOWN_TIME;
     // This comes first: a returned job must not be assigned to this agent again.
-    let _ = timeout(CALL, stand(hub, "offline")).await;
+    let _ = timeout(CALL_TIME, set_status(hub, "offline")).await;
     // Jobs that wait for a permit are not started any more.
-    shop.close();
-    let _ = timeout(FINISH, async { while desk.turn_ended().await.is_some() {} }).await;
-    let left = timeout_at(until, desk.drop_all()).await.unwrap_or_default();
-    let handed_back = timeout_at(until, hand_over(hub, instance, &desk, &left));
+    shop.stop_accepting();
+    let _ = timeout(FINISH_TIME, async { while desk.next_finished().await.is_some() {} }).await;
+    let left = timeout_at(until, desk.abort_all()).await.unwrap_or_default();
+    let handed_back = timeout_at(until, return_all(hub, instance, &desk, &left));
     let programs_ended = async {
-        shop.dismiss().await;
-        program::all_ended().await;
+        shop.close_handlers().await;
+        program::wait_for_groups().await;
     };
     let _ = tokio::join!(handed_back, programs_ended);
 }
 
 /// Returns the remaining assignments and unregisters.
-async fn hand_over(hub: &Hub, instance: Option<&str>, desk: &Desk, left: &[Turn]) {
+async fn return_all(hub: &Hub, instance: Option<&str>, desk: &Dispatcher, left: &[AssignmentRef]) {
     for turn in left {
-        let _ = timeout(CALL, hand_back(hub, desk, turn)).await;
+        let _ = timeout(CALL_TIME, return_assignment(hub, desk, turn)).await;
     }
     // Unregistering would fail the assignments that remain, so then being offline is enough.
-    if all_handed_back(hub, instance, desk).await {
-        let _ = off(hub).await;
+    if return_remaining(hub, instance, desk).await {
+        let _ = unregister(hub).await;
     }
 }
 
 /// Returns all assignments the hub has given the agent in the meantime. Returns whether none is
 /// left.
-async fn all_handed_back(hub: &Hub, instance: Option<&str>, desk: &Desk) -> bool {
-    while let Ok(work) = wire::work(hub, instance, &InHand::default(), 0).await {
+async fn return_remaining(hub: &Hub, instance: Option<&str>, desk: &Dispatcher) -> bool {
+    while let Ok(work) = wire::fetch_work(hub, instance, &KnownAssignments::default(), 0).await {
         if work.jobs.is_empty() {
             return true;
         }
         for job in &work.jobs {
-            let turn = Turn { id: job.id.clone(), turn: job.epoch };
-            let _ = timeout(CALL, hand_back(hub, desk, &turn)).await;
+            let turn = AssignmentRef { id: job.id.clone(), epoch: job.epoch };
+            let _ = timeout(CALL_TIME, return_assignment(hub, desk, &turn)).await;
         }
     }
     false
 }
 
 /// Reports the outcome of an assignment, or declines it.
-async fn hand_back(hub: &Hub, desk: &Desk, turn: &Turn) {
-    let found = desk.look_up(turn);
+async fn return_assignment(hub: &Hub, desk: &Dispatcher, turn: &AssignmentRef) {
+    let found = desk.find_record(turn);
     let ended = found.as_ref().and_then(|(_, ended)| ended.clone()).unwrap_or_else(|| {
         let outcome = Outcome::Declined("the agent is shutting down".to_owned());
-        Ended { outcome, took_ms: 0 }
+        FinishedJob { outcome, took_ms: 0 }
     });
-    let told = report::once(hub, turn, &ended).await;
+    let told = report::report_once(hub, turn, &ended).await;
     if let (Ok(_), Some((record, _))) = (told, found) {
-        dispatcher::close(&record);
+        dispatcher::close_record(&record);
     }
 }
 
-pub(super) async fn stand(hub: &Hub, status: &str) -> Result<(), CallError> {
+pub(super) async fn set_status(hub: &Hub, status: &str) -> Result<(), CallError> {
     hub.post("/v1/me/status", &json!({ "status": status })).await.map(drop)
 }
 
 /// Unregisters the agent until it registers again with its key.
-async fn off(hub: &Hub) -> Result<(), CallError> {
+async fn unregister(hub: &Hub) -> Result<(), CallError> {
     hub.call(Method::DELETE, "/v1/me", None).await.map(|(_, _): (u16, Value)| ())
 }

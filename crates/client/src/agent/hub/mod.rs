@@ -4,13 +4,13 @@
 //! before it starts, and its outcome before it is reported. So the program can be killed at any
 //! time and continues after a restart. The hub accepts one outcome per assignment.
 
+mod availability;
 mod dispatcher;
-mod register;
+mod event;
 mod lifecycle;
 mod offers;
+mod register;
 mod report;
-mod availability;
-mod event;
 mod wire;
 
 use std::future::Future;
@@ -20,16 +20,16 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
 
-use super::record::Records;
-use super::handlers::Workshop;
+use super::handlers::Handlers;
+use super::record::JobRecords;
 use crate::call::{CallError, Hub};
-use crate::retry::{Retry, random};
-use dispatcher::Desk;
-pub use register::{Enrolled, Entry, enrol};
-pub(super) use report::{may_pass, pause};
-pub use event::{Tell, Told};
-pub(super) use wire::is_ours;
-use wire::{InHand, Work};
+use crate::retry::{RetryPolicy, random};
+use dispatcher::Dispatcher;
+pub use event::{AgentEvent, EventCallback};
+pub use register::{AgentRegistration, RegistrationResponse, register_agent};
+pub(super) use report::{is_retryable, retry_delay};
+pub(super) use wire::check_instance;
+use wire::{KnownAssignments, WorkResponse};
 
 /// How long a poll for work waits, in seconds.
 const WAIT: u32 = 25;
@@ -37,34 +37,42 @@ const WAIT: u32 = 25;
 /// the wait never sends one.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 /// The backoff when the hub cannot be reached. Retries never stop.
-pub(super) const RETRY: Retry = Retry {
-    tries_max: u32::MAX,
-    first: Duration::from_millis(200),
-    longest: Duration::from_secs(5),
+pub(super) const RETRY: RetryPolicy = RetryPolicy {
+    max_attempts: u32::MAX,
+    initial_delay: Duration::from_millis(200),
+    max_delay: Duration::from_secs(5),
 };
 
 /// The worker of one agent at a hub.
-pub struct Post {
+pub struct HubWorker {
     hub: Hub,
-    workshop: Workshop,
-    records: Records,
-    tell: Tell,
+    handlers: Handlers,
+    records: JobRecords,
+    on_event: EventCallback,
     /// The event emitted once the hub lists the agent.
-    greeting: Option<Told>,
+    start_event: Option<AgentEvent>,
     instance: Option<String>,
     idle_pause: Duration,
 }
 
-impl Post {
+impl HubWorker {
     /// A worker with its key, its handlers and its job records.
-    pub fn new(hub: Hub, workshop: Workshop, records: Records, tell: Tell) -> Self {
+    pub fn new(hub: Hub, workshop: Handlers, records: JobRecords, tell: EventCallback) -> Self {
         let (greeting, instance) = (None, None);
-        Self { hub, workshop, records, tell, greeting, instance, idle_pause: IDLE_PAUSE }
+        Self {
+            hub,
+            handlers: workshop,
+            records,
+            on_event: tell,
+            start_event: greeting,
+            instance,
+            idle_pause: IDLE_PAUSE,
+        }
     }
 
     /// Sets the event to emit once the hub lists the agent.
-    pub fn greeting(mut self, told: Told) -> Self {
-        self.greeting = Some(told);
+    pub fn start_event(mut self, told: AgentEvent) -> Self {
+        self.start_event = Some(told);
         self
     }
 
@@ -84,12 +92,12 @@ impl Post {
 
     /// Works until `stop`, or until the hub no longer knows the agent. Then finishes what can be
     /// finished soon, returns the rest, and unregisters, all within five seconds.
-    pub async fn work(self, stop: impl Future<Output = ()>) -> Result<(), CallError> {
-        let (hub, tell) = (self.hub.clone(), self.tell.clone());
-        let known = InHand::default();
-        let mut desk = Desk::new(
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), CallError> {
+        let (hub, tell) = (self.hub.clone(), self.on_event.clone());
+        let known = KnownAssignments::default();
+        let mut desk = Dispatcher::new(
             hub.clone(),
-            self.workshop.clone(),
+            self.handlers.clone(),
             self.records.clone(),
             known.clone(),
             tell.clone(),
@@ -98,42 +106,48 @@ impl Post {
         let ended = tokio::select! {
             biased;
             () = stop => Ok(()),
-            error = self.until_refused(&mut desk, &known) => Err(error),
+            error = self.run_until_refused(&mut desk, &known) => Err(error),
         };
         match ended {
-            Ok(()) => lifecycle::leave(&hub, &self.workshop, self.instance.as_deref(), desk).await,
+            Ok(()) => {
+                lifecycle::go_offline(&hub, &self.handlers, self.instance.as_deref(), desk).await
+            }
             // A hub that no longer knows the agent needs no report.
-            Err(_) => drop(desk.drop_all().await),
+            Err(_) => drop(desk.abort_all().await),
         }
         ended
     }
 
     /// Works until the hub refuses permanently.
-    async fn until_refused(&self, desk: &mut Desk, known: &InHand) -> CallError {
-        let Self { hub, workshop, tell, .. } = self;
-        if let Err(error) = lifecycle::come(hub, tell).await {
+    async fn run_until_refused(
+        &self,
+        desk: &mut Dispatcher,
+        known: &KnownAssignments,
+    ) -> CallError {
+        let Self { hub, handlers: workshop, on_event: tell, .. } = self;
+        if let Err(error) = lifecycle::go_online(hub, tell).await {
             return error;
         }
-        if let Some(told) = &self.greeting {
+        if let Some(told) = &self.start_event {
             tell(told.clone());
         }
         desk.recover();
-        let mut prices = pin!(offers::name_prices(hub, workshop, tell).fuse());
-        let mut stance = pin!(availability::report(hub, workshop, tell).fuse());
+        let mut prices = pin!(offers::answer_offer_requests(hub, workshop, tell).fuse());
+        let mut stance = pin!(availability::report_availability(hub, workshop, tell).fuse());
         let instance = self.instance.as_deref();
-        let mut asking = Box::pin(ask(hub, instance, known, tell, Duration::ZERO));
+        let mut asking = Box::pin(poll_work(hub, instance, known, tell, Duration::ZERO));
         let mut asked = Instant::now();
         loop {
             tokio::select! {
-                Some(()) = desk.turn_ended() => {}
+                Some(()) = desk.next_finished() => {}
                 () = &mut prices => {}
                 () = &mut stance => {}
                 work = &mut asking => match work {
                     Ok(work) => {
                         // An immediate response without changes would repeat.
-                        let is_idle = !desk.hear(work) && asked.elapsed() < IDLE_PAUSE;
+                        let is_idle = !desk.handle_work(work) && asked.elapsed() < IDLE_PAUSE;
                         let pause = if is_idle { self.idle_pause } else { Duration::ZERO };
-                        asking.set(ask(hub, instance, known, tell, pause));
+                        asking.set(poll_work(hub, instance, known, tell, pause));
                         asked = Instant::now() + pause;
                     }
                     Err(error) => return error,
@@ -144,25 +158,25 @@ impl Post {
 }
 
 /// Polls for work until the hub responds, starting after a delay.
-async fn ask(
+async fn poll_work(
     hub: &Hub,
     instance: Option<&str>,
-    known: &InHand,
-    tell: &Tell,
+    known: &KnownAssignments,
+    tell: &EventCallback,
     pause_first: Duration,
-) -> Result<Work, CallError> {
+) -> Result<WorkResponse, CallError> {
     sleep(pause_first).await;
     let mut failures = 0;
     loop {
-        match wire::work(hub, instance, known, WAIT).await {
-            Err(error) if may_pass(&error) => {
+        match wire::fetch_work(hub, instance, known, WAIT).await {
+            Err(error) if is_retryable(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot poll for work", &error));
-                sleep(pause(&error, failures)).await;
+                tell(AgentEvent::from_error("cannot poll for work", &error));
+                sleep(retry_delay(&error, failures)).await;
             }
             answer => {
                 if failures > 0 && answer.is_ok() {
-                    tell(Told::Back);
+                    tell(AgentEvent::Recovered);
                 }
                 return answer;
             }

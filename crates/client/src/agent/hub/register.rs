@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::agent::handlers::Handlers;
 use crate::agent::skill::Skill;
-use crate::agent::handlers::Workshop;
 use crate::call::{CallError, Hub};
 
 /// JSON types that the protocol has names for.
@@ -17,7 +17,7 @@ const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "ob
 
 /// The agent to register.
 #[derive(Clone, Debug)]
-pub struct Entry<'a> {
+pub struct AgentRegistration<'a> {
     /// Its name.
     pub name: &'a str,
     /// The owner that receives its earnings.
@@ -28,7 +28,7 @@ pub struct Entry<'a> {
 
 /// A registered agent.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Enrolled {
+pub struct RegistrationResponse {
     /// Its id.
     pub agent_id: String,
     /// Its key.
@@ -36,17 +36,17 @@ pub struct Enrolled {
 }
 
 #[derive(Serialize)]
-struct Register<'a> {
+struct RegisterBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<&'a str>,
     agent_name: &'a str,
     owner_id: &'a str,
-    skills: Vec<Offer<'a>>,
+    skills: Vec<SkillBody<'a>>,
     version: &'static str,
 }
 
 #[derive(Serialize)]
-struct Offer<'a> {
+struct SkillBody<'a> {
     skill_name: &'a str,
     description: &'a str,
     cost_per_call: Box<RawValue>,
@@ -55,12 +55,16 @@ struct Offer<'a> {
 }
 
 /// Registers an agent or, with its key, updates its registration.
-pub async fn enrol(hub: &Hub, who: &Entry<'_>, shop: &Workshop) -> Result<Enrolled, CallError> {
-    let body = Register {
+pub async fn register_agent(
+    hub: &Hub,
+    who: &AgentRegistration<'_>,
+    shop: &Handlers,
+) -> Result<RegistrationResponse, CallError> {
+    let body = RegisterBody {
         agent_id: who.id,
         agent_name: who.name,
         owner_id: who.owner,
-        skills: shop.skills().map(offer).collect(),
+        skills: shop.skills().map(skill_body).collect(),
         version: "0.1",
     };
     let body = serde_json::to_string(&body);
@@ -69,20 +73,20 @@ pub async fn enrol(hub: &Hub, who: &Entry<'_>, shop: &Workshop) -> Result<Enroll
     serde_json::from_str(&text).map_err(|error| CallError::Unreadable(error.to_string()))
 }
 
-fn offer(skill: &Skill) -> Offer<'_> {
-    let members = |schema: Option<&_>| schema.map(toy).unwrap_or_default();
-    Offer {
+fn skill_body(skill: &Skill) -> SkillBody<'_> {
+    let members = |schema: Option<&_>| schema.map(simple_schema).unwrap_or_default();
+    SkillBody {
         skill_name: &skill.name,
-        description: &skill.about,
+        description: &skill.description,
         cost_per_call: raw_json::amount(skill.price, 2),
-        input_schema: members(skill.input.as_ref()),
-        output_schema: members(skill.output.as_ref()),
+        input_schema: members(skill.input_schema.as_ref()),
+        output_schema: members(skill.output_schema.as_ref()),
     }
 }
 
 /// The part of a schema that the protocol can express: required members and their types. The rest
 /// is checked by the client.
-fn toy(schema: &rialto_protocols::kit::schema::Schema) -> BTreeMap<String, &'static str> {
+fn simple_schema(schema: &rialto_protocols::kit::schema::Schema) -> BTreeMap<String, &'static str> {
     let schema: Value = serde_json::from_str(schema.text()).unwrap_or_default();
     let required = schema.get("required").and_then(Value::as_array);
     let names = required.into_iter().flatten().filter_map(Value::as_str);

@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::backoff;
-use super::event::{Tell, Told};
+use super::event::{AgentEvent, EventCallback};
 use crate::agent::outcome::Outcome;
-use crate::agent::record::{Ended, Turn};
+use crate::agent::record::{AssignmentRef, FinishedJob};
 use crate::call::{CallError, Hub};
 
 /// The longest wait a hub can ask for, so that a wrong value does not keep an agent away.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
-struct Result_<'a> {
+struct ResultRequest<'a> {
     epoch: u32,
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,14 +31,14 @@ struct Result_<'a> {
 }
 
 #[derive(Serialize)]
-struct Decline<'a> {
+struct DeclineRequest<'a> {
     epoch: u32,
     reason: &'a str,
 }
 
 /// The hub's response.
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Answer {
+struct ResultResponse {
     paid: Option<Box<RawValue>>,
     #[serde(default)]
     repeated: bool,
@@ -46,7 +46,7 @@ struct Answer {
 
 /// The outcome that was reported, and the hub's response to it.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct ReportReceipt {
     pub(super) outcome: Outcome,
     /// As decimal text.
     pub(super) paid: Option<String>,
@@ -55,30 +55,35 @@ pub(super) struct Heard {
 }
 
 /// Reports an outcome to the hub, with retries.
-pub(super) async fn report(
+pub(super) async fn report_result(
     hub: &Hub,
-    turn: &Turn,
-    ended: &Ended,
-    tell: &Tell,
-) -> Result<Heard, CallError> {
-    match (&ended.outcome, persist(hub, turn, ended, tell).await) {
+    turn: &AssignmentRef,
+    ended: &FinishedJob,
+    tell: &EventCallback,
+) -> Result<ReportReceipt, CallError> {
+    match (&ended.outcome, report_with_retry(hub, turn, ended, tell).await) {
         // The requester waits, so an unusable output is reported as a failure.
         (Outcome::Done(_), Err(CallError::Refused { status: 400 | 413 | 422, message, .. })) => {
             let outcome = Outcome::Failed(format!("the hub did not accept the output: {message}"));
-            persist(hub, turn, &Ended { outcome, ..ended.clone() }, tell).await
+            report_with_retry(hub, turn, &FinishedJob { outcome, ..ended.clone() }, tell).await
         }
         (_, heard) => heard,
     }
 }
 
-async fn persist(hub: &Hub, turn: &Turn, ended: &Ended, tell: &Tell) -> Result<Heard, CallError> {
+async fn report_with_retry(
+    hub: &Hub,
+    turn: &AssignmentRef,
+    ended: &FinishedJob,
+    tell: &EventCallback,
+) -> Result<ReportReceipt, CallError> {
     let mut failures = 0;
     loop {
-        match once(hub, turn, ended).await {
-            Err(error) if may_pass(&error) => {
+        match report_once(hub, turn, ended).await {
+            Err(error) if is_retryable(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot report a result", &error));
-                sleep(pause(&error, failures)).await;
+                tell(AgentEvent::from_error("cannot report a result", &error));
+                sleep(retry_delay(&error, failures)).await;
             }
             heard => return heard,
         }
@@ -86,32 +91,39 @@ async fn persist(hub: &Hub, turn: &Turn, ended: &Ended, tell: &Tell) -> Result<H
 }
 
 /// Reports an outcome to the hub, once.
-pub(super) async fn once(hub: &Hub, turn: &Turn, ended: &Ended) -> Result<Heard, CallError> {
-    let (verb, body) = written(turn, ended)?;
+pub(super) async fn report_once(
+    hub: &Hub,
+    turn: &AssignmentRef,
+    ended: &FinishedJob,
+) -> Result<ReportReceipt, CallError> {
+    let (verb, body) = request_body(turn, ended)?;
     let path = format!("/v1/jobs/{}/{verb}", turn.id);
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await?;
-    let answer = serde_json::from_str::<Answer>(&text).unwrap_or_default();
+    let answer = serde_json::from_str::<ResultResponse>(&text).unwrap_or_default();
     let paid = answer.paid.map(|paid| paid.get().to_owned());
-    Ok(Heard { outcome: ended.outcome.clone(), paid, repeated: answer.repeated })
+    Ok(ReportReceipt { outcome: ended.outcome.clone(), paid, repeated: answer.repeated })
 }
 
-fn written(turn: &Turn, ended: &Ended) -> Result<(&'static str, String), CallError> {
-    let (epoch, took_ms) = (turn.turn, ended.took_ms);
+fn request_body(
+    turn: &AssignmentRef,
+    ended: &FinishedJob,
+) -> Result<(&'static str, String), CallError> {
+    let (epoch, took_ms) = (turn.epoch, ended.took_ms);
     let failed = |message, cause| {
         let cause = Some(cause);
-        Result_ { epoch, ok: false, output: None, message: Some(message), cause, took_ms }
+        ResultRequest { epoch, ok: false, output: None, message: Some(message), cause, took_ms }
     };
     let result = match &ended.outcome {
         Outcome::Declined(reason) => {
-            let body = serde_json::to_string(&Decline { epoch, reason });
+            let body = serde_json::to_string(&DeclineRequest { epoch, reason });
             return Ok(("decline", body.map_err(unwritable)?));
         }
         Outcome::Done(output) => {
             let output = Some(raw_json::verbatim(output));
-            Result_ { epoch, ok: true, output, message: None, cause: None, took_ms }
+            ResultRequest { epoch, ok: true, output, message: None, cause: None, took_ms }
         }
         Outcome::Failed(why) => failed(why, "execution"),
-        Outcome::Unfit(why) => failed(why, "invalid_input"),
+        Outcome::InvalidInput(why) => failed(why, "invalid_input"),
     };
     Ok(("result", serde_json::to_string(&result).map_err(unwritable)?))
 }
@@ -121,7 +133,7 @@ fn unwritable(error: serde_json::Error) -> CallError {
 }
 
 /// Whether a retry may succeed.
-pub(in crate::agent) fn may_pass(error: &CallError) -> bool {
+pub(in crate::agent) fn is_retryable(error: &CallError) -> bool {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => true,
         CallError::Refused { status, retryable, .. } => {
@@ -132,9 +144,9 @@ pub(in crate::agent) fn may_pass(error: &CallError) -> bool {
 }
 
 /// The delay before the next attempt: what the hub asks for, within limits, or a growing backoff.
-pub(in crate::agent) fn pause(error: &CallError, failures: u32) -> Duration {
+pub(in crate::agent) fn retry_delay(error: &CallError, failures: u32) -> Duration {
     match error {
-        CallError::Refused { retry_after: Some(after), .. } => (*after).min(PAUSE_MAX),
+        CallError::Refused { retry_after: Some(after), .. } => (*after).min(RETRY_DELAY_MAX),
         _ => backoff(failures),
     }
 }
@@ -153,7 +165,7 @@ mod tests {
             hint: None,
             retry_after: Some(Duration::from_secs(seconds)),
         };
-        assert_eq!(pause(&told(7), 1), Duration::from_secs(7));
-        assert_eq!(pause(&told(u64::MAX), 1), PAUSE_MAX);
+        assert_eq!(retry_delay(&told(7), 1), Duration::from_secs(7));
+        assert_eq!(retry_delay(&told(u64::MAX), 1), RETRY_DELAY_MAX);
     }
 }

@@ -21,10 +21,10 @@ pub struct Environment {
 
 /// Why a variable cannot be passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadVariable {
+pub enum VariableError {
     /// It is not a valid name.
     #[error("a variable name must not be empty or contain =")]
-    Name,
+    InvalidName,
     /// It is one of Rialto's own secrets.
     #[error("a program never gets a key or secret of the agent that runs it")]
     Secret,
@@ -32,12 +32,12 @@ pub enum BadVariable {
 
 impl Environment {
     /// Passes one more variable, by name. A variable that is not set is not passed.
-    pub fn pass(mut self, name: &str) -> Result<Self, BadVariable> {
+    pub fn pass(mut self, name: &str) -> Result<Self, VariableError> {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(BadVariable::Name);
+            return Err(VariableError::InvalidName);
         }
         if is_secret(name) {
-            return Err(BadVariable::Secret);
+            return Err(VariableError::Secret);
         }
         self.named.insert(name.to_owned());
         Ok(self)
@@ -52,10 +52,10 @@ impl Environment {
         &self,
         all: impl Iterator<Item = (OsString, OsString)>,
     ) -> impl Iterator<Item = (OsString, OsString)> {
-        all.filter(|(name, _)| self.passes(name))
+        all.filter(|(name, _)| self.is_passed(name))
     }
 
-    fn passes(&self, name: &OsStr) -> bool {
+    fn is_passed(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else { return false };
         ALWAYS.contains(&name) || name.starts_with("LC_") || self.named.contains(name)
     }
@@ -85,10 +85,10 @@ mod tests {
     fn our_own_secrets_are_passed_by_no_name() {
         let pass = |name: &str| Environment::default().pass(name).map(drop);
         for name in ["KEY", "OPERATOR_KEY", "HUB_SECRET", "AGORA_KEY", "WEBHOOK_SECRET"] {
-            assert_eq!(pass(&format!("RIALTO_{name}")), Err(BadVariable::Secret), "{name}");
+            assert_eq!(pass(&format!("RIALTO_{name}")), Err(VariableError::Secret), "{name}");
         }
         assert_eq!(pass("RIALTO_HUB"), Ok(()));
-        assert_eq!(pass("A=b"), Err(BadVariable::Name));
-        assert_eq!(pass(""), Err(BadVariable::Name));
+        assert_eq!(pass("A=b"), Err(VariableError::InvalidName));
+        assert_eq!(pass(""), Err(VariableError::InvalidName));
     }
 }

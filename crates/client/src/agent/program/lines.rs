@@ -3,29 +3,29 @@
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 /// Lines of at most this many bytes; the rest of a longer line becomes a line of its own.
-pub(super) struct Lines<R> {
+pub(super) struct BoundedLines<R> {
     from: BufReader<R>,
     /// The start of a line that is not complete yet.
-    begun: Vec<u8>,
+    partial: Vec<u8>,
     bytes_max: usize,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> BoundedLines<R> {
     pub(super) fn new(from: R, bytes_max: usize) -> Self {
-        Self { from: BufReader::new(from), begun: Vec::new(), bytes_max }
+        Self { from: BufReader::new(from), partial: Vec::new(), bytes_max }
     }
 
     /// The next line with its line break, which the last line may lack. Cancel-safe: no data is
     /// lost if the future is dropped.
     pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
-        let room = self.bytes_max.saturating_sub(self.begun.len()) as u64;
+        let room = self.bytes_max.saturating_sub(self.partial.len()) as u64;
         // A read error counts as the end.
-        let _ = (&mut self.from).take(room).read_until(b'\n', &mut self.begun).await;
-        Some(std::mem::take(&mut self.begun)).filter(|line| !line.is_empty())
+        let _ = (&mut self.from).take(room).read_until(b'\n', &mut self.partial).await;
+        Some(std::mem::take(&mut self.partial)).filter(|line| !line.is_empty())
     }
 
     /// Whether a line was cut off at the limit.
-    pub(super) fn is_cut(&self, line: &[u8]) -> bool {
+    pub(super) fn is_truncated(&self, line: &[u8]) -> bool {
         line.len() >= self.bytes_max && !line.ends_with(b"\n")
     }
 }

@@ -5,23 +5,23 @@
 
 mod environment;
 mod exec;
-mod process_group;
+mod http_program;
 mod lines;
 mod persistent;
+mod process_group;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod http_program;
 
-pub use environment::{BadVariable, Environment};
+pub use environment::{Environment, VariableError};
 pub use exec::Exec;
-pub(super) use exec::end;
-pub(super) use process_group::all_ended;
-pub use persistent::Persistent;
+pub(super) use exec::end_run;
+pub use http_program::HttpProgram;
+pub use persistent::PersistentProgram;
 #[cfg(any(test, feature = "testkit"))]
-pub use persistent::told;
-pub use tail::Log;
-pub use http_program::Web;
+pub use persistent::parse_line;
+pub(super) use process_group::wait_for_groups;
+pub use tail::LogSink;
 
 use serde_json::Value;
 
@@ -41,12 +41,12 @@ fn reason(written: &str) -> Option<String> {
 }
 
 /// The outcome for a program's output.
-fn made(written: &[u8]) -> Outcome {
+fn outcome_of_output(written: &[u8]) -> Outcome {
     if written.len() > OUTPUT_MAX {
         return Outcome::Failed(too_long("output", OUTPUT_MAX as u64));
     }
     match std::str::from_utf8(written) {
-        Ok(text) => Outcome::read(text),
+        Ok(text) => Outcome::from_json_text(text),
         Err(_) => Outcome::Failed("the output is not valid UTF-8".to_owned()),
     }
 }

@@ -10,27 +10,27 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// How often a terminated group is checked.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of groups that got SIGTERM and have not ended yet.
 static ENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// A running program and all its child processes, until it is released.
 #[derive(Debug)]
-pub(super) struct Group(Option<Pid>);
+pub(super) struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     /// The group led by this process.
-    pub(super) fn of(pid: u32) -> Self {
+    pub(super) fn new(pid: u32) -> Self {
         Self(i32::try_from(pid).ok().and_then(Pid::from_raw))
     }
 
     /// Sends SIGTERM.
-    pub(super) fn ask(&self) {
+    pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
     /// Sends SIGKILL.
-    pub(super) fn end(&self) {
+    pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
@@ -40,7 +40,7 @@ impl Group {
     }
 
     /// Called when the leader has exited. Terminates remaining child processes, then kills them.
-    pub(super) fn disband(self) {
+    pub(super) fn release_or_terminate(self) {
         match self.0.map(test_kill_process_group) {
             Some(Ok(())) => drop(self),
             _ => self.release(),
@@ -55,19 +55,19 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     /// Terminates the group: no task waits for it any more.
     fn drop(&mut self) {
         if let Some(pid) = self.0.take() {
             let group = Self(Some(pid));
-            group.ask();
+            group.terminate();
             ENDING.fetch_add(1, Ordering::SeqCst);
             thread::spawn(move || {
                 let until = Instant::now() + GRACE;
                 while Instant::now() < until && test_kill_process_group(pid).is_ok() {
-                    thread::sleep(LOOK);
+                    thread::sleep(POLL_INTERVAL);
                 }
-                group.end();
+                group.kill();
                 group.release();
                 ENDING.fetch_sub(1, Ordering::SeqCst);
             });
@@ -76,8 +76,8 @@ impl Drop for Group {
 }
 
 /// Waits until all dropped groups have ended. Exiting earlier would leave them running.
-pub(in crate::agent) async fn all_ended() {
+pub(in crate::agent) async fn wait_for_groups() {
     while ENDING.load(Ordering::SeqCst) > 0 {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

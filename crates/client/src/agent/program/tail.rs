@@ -11,27 +11,27 @@ use tokio::time::sleep;
 use super::LOG_MAX;
 
 /// Receives log lines: the job's id and the line.
-pub type Log = Arc<dyn Fn(&str, &str) + Send + Sync>;
+pub type LogSink = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// How often a log is checked.
-const EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes per read, and the maximum line length.
-const PIECE: usize = 8 << 10;
+const CHUNK_BYTES: usize = 8 << 10;
 /// Maximum number of reads at a time.
-const PIECES_MAX: usize = 64;
+const CHUNKS_MAX: usize = 64;
 
 /// A log that is being followed.
-pub(super) struct Tail {
+pub(super) struct LogTail {
     path: PathBuf,
     at: u64,
     rest: Vec<u8>,
     job: String,
-    log: Log,
+    log: LogSink,
 }
 
-impl Tail {
+impl LogTail {
     /// Follows a file from its start; it need not exist yet.
-    pub(super) fn new(path: PathBuf, job: &str, log: Log) -> Self {
+    pub(super) fn new(path: PathBuf, job: &str, log: LogSink) -> Self {
         Self { path, at: 0, rest: Vec::new(), job: job.to_owned(), log }
     }
 
@@ -39,7 +39,7 @@ impl Tail {
     pub(super) async fn follow(&mut self) {
         loop {
             self.catch_up();
-            sleep(EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -49,13 +49,13 @@ impl Tail {
         if file.seek(SeekFrom::Start(self.at)).is_err() {
             return;
         }
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; CHUNK_BYTES];
         // A log that grows as fast as it is read must not block other tasks.
-        for _ in 0..PIECES_MAX {
+        for _ in 0..CHUNKS_MAX {
             let Ok(count @ 1..) = file.read(&mut piece) else { return };
             self.at += count as u64;
             self.rest.extend_from_slice(&piece[..count]);
-            self.tell_lines();
+            self.emit_lines();
         }
     }
 
@@ -68,21 +68,21 @@ impl Tail {
             self.catch_up();
         }
         let rest = std::mem::take(&mut self.rest);
-        self.tell(&rest);
+        self.emit(&rest);
     }
 
-    fn tell_lines(&mut self) {
+    fn emit_lines(&mut self) {
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
-            self.tell(&line[..end]);
+            self.emit(&line[..end]);
         }
-        if self.rest.len() > PIECE {
+        if self.rest.len() > CHUNK_BYTES {
             let line = std::mem::take(&mut self.rest);
-            self.tell(&line);
+            self.emit(&line);
         }
     }
 
-    fn tell(&self, line: &[u8]) {
+    fn emit(&self, line: &[u8]) {
         if !line.is_empty() {
             (self.log)(&self.job, String::from_utf8_lossy(line).trim_end_matches('\r'));
         }

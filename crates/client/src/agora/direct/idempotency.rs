@@ -11,22 +11,22 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::sync::watch;
 
-use crate::agent::direct::request_key::Scope;
-use crate::http_server::Answer;
+use crate::agent::direct::request_key::RequestKey;
+use crate::http_server::HttpResponse;
 
 /// Maximum number of messages, in total and per sender.
 const MESSAGES_MAX: usize = 10_000;
-const MESSAGES_OF_ONE_MAX: usize = MESSAGES_MAX / 8;
+const MESSAGES_PER_SENDER_MAX: usize = MESSAGES_MAX / 8;
 /// Maximum bytes of answers, in total and per sender.
 const BYTES_MAX: usize = 32 << 20;
-const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
+const BYTES_PER_SENDER_MAX: usize = BYTES_MAX / 8;
 /// Maximum number of ids of REQUESTs and ACCEPTs that stay used after their messages have expired.
 const SPENT_MAX: usize = 100_000;
 
 /// Identifies a message and its content.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Name {
-    pub(super) scope: Scope,
+pub(super) struct Fingerprint {
+    pub(super) key: RequestKey,
     pub(super) content: Digest,
     pub(super) sender: PublicKey,
     /// Whether a repeat would execute something twice.
@@ -34,60 +34,60 @@ pub(super) struct Name {
 }
 
 /// What is known of a message.
-pub(super) enum Known {
+pub(super) enum Lookup {
     /// The message is new. The answer is to be sent here.
-    New(watch::Sender<Option<Answer>>),
+    New(watch::Sender<Option<HttpResponse>>),
     /// A repeat; the answer is here or will be.
-    Same(watch::Receiver<Option<Answer>>),
+    Repeat(watch::Receiver<Option<HttpResponse>>),
     /// A repeat, and the answer was evicted.
-    Forgotten,
+    Evicted,
     /// The id was used for another message.
-    Other,
+    Conflict,
     /// The cache is full.
     Full,
 }
 
 /// Messages by sender and id.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct IdempotencyCache {
     window: Millis,
-    messages: HashMap<Scope, Message>,
-    oldest_first: VecDeque<(Timestamp, Scope)>,
+    messages: HashMap<RequestKey, IdempotencyRecord>,
+    oldest_first: VecDeque<(Timestamp, RequestKey)>,
     /// Messages with an answer, oldest first.
-    answered: VecDeque<Scope>,
+    answered: VecDeque<RequestKey>,
     bytes: usize,
-    senders: HashMap<PublicKey, Share>,
+    senders: HashMap<PublicKey, SenderUsage>,
     /// Used ids of expired messages, so that a message signed again under one is refused.
-    spent: HashSet<Scope>,
-    spent_first: VecDeque<Scope>,
+    spent: HashSet<RequestKey>,
+    spent_first: VecDeque<RequestKey>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct IdempotencyRecord {
     content: Digest,
     /// `None` for a message of an earlier run of this program.
     sender: Option<PublicKey>,
     is_order: bool,
     bytes: usize,
-    answer: Stage,
+    answer: AnswerState,
 }
 
 #[derive(Debug)]
-enum Stage {
-    Here(watch::Receiver<Option<Answer>>),
+enum AnswerState {
+    Available(watch::Receiver<Option<HttpResponse>>),
     Forgotten,
     /// An earlier run of this program started it and did not finish.
-    Left,
+    Interrupted,
 }
 
 /// How much of the cache one sender uses.
 #[derive(Debug, Default)]
-struct Share {
+struct SenderUsage {
     messages: usize,
     bytes: usize,
 }
 
-impl Memory {
+impl IdempotencyCache {
     pub(super) fn new(window: Millis) -> Self {
         Self {
             window,
@@ -102,50 +102,55 @@ impl Memory {
     }
 
     /// Registers a message whose signature was just verified.
-    pub(super) fn meet(&mut self, name: Name, now: Timestamp) -> Known {
+    pub(super) fn register(&mut self, name: Fingerprint, now: Timestamp) -> Lookup {
         self.forget(now);
-        let Name { scope, content, sender, is_order } = name;
+        let Fingerprint { key: scope, content, sender, is_order } = name;
         match self.messages.get(&scope) {
-            Some(message) if message.content != content => return Known::Other,
-            Some(Message { answer: Stage::Here(answer), .. }) => {
-                return Known::Same(answer.clone());
+            Some(message) if message.content != content => return Lookup::Conflict,
+            Some(IdempotencyRecord { answer: AnswerState::Available(answer), .. }) => {
+                return Lookup::Repeat(answer.clone());
             }
-            Some(Message { answer: Stage::Forgotten, .. }) => return Known::Forgotten,
-            Some(Message { answer: Stage::Left, .. }) => self.remove(scope),
-            None if self.spent.contains(&scope) => return Known::Other,
+            Some(IdempotencyRecord { answer: AnswerState::Forgotten, .. }) => {
+                return Lookup::Evicted;
+            }
+            Some(IdempotencyRecord { answer: AnswerState::Interrupted, .. }) => self.remove(scope),
+            None if self.spent.contains(&scope) => return Lookup::Conflict,
             None => {}
         }
         let of_one = self.senders.get(&sender).map_or(0, |share| share.messages);
-        if self.messages.len() >= MESSAGES_MAX || of_one >= MESSAGES_OF_ONE_MAX {
-            return Known::Full;
+        if self.messages.len() >= MESSAGES_MAX || of_one >= MESSAGES_PER_SENDER_MAX {
+            return Lookup::Full;
         }
         let (tell, answer) = watch::channel(None);
         self.senders.entry(sender).or_default().messages += 1;
-        let answer = Stage::Here(answer);
-        let message = Message { content, sender: Some(sender), is_order, bytes: 0, answer };
+        let answer = AnswerState::Available(answer);
+        let message =
+            IdempotencyRecord { content, sender: Some(sender), is_order, bytes: 0, answer };
         self.insert(scope, message, self.fresh_until(now));
-        Known::New(tell)
+        Lookup::New(tell)
     }
 
     /// Restores a message of an earlier run, with its time and its answer, if there was one.
-    pub(super) fn recall(
+    pub(super) fn restore(
         &mut self,
-        scope: Scope,
+        scope: RequestKey,
         content: Digest,
         since: Timestamp,
-        answer: Recalled,
+        answer: RestoredAnswer,
     ) {
         let answer = match answer {
-            Recalled::Answer(answer) => Stage::Here(watch::channel(Some(answer)).1),
-            Recalled::Forgotten => Stage::Forgotten,
-            Recalled::Left => Stage::Left,
+            RestoredAnswer::Answer(answer) => {
+                AnswerState::Available(watch::channel(Some(answer)).1)
+            }
+            RestoredAnswer::Forgotten => AnswerState::Forgotten,
+            RestoredAnswer::Left => AnswerState::Interrupted,
         };
-        let message = Message { content, sender: None, is_order: true, bytes: 0, answer };
+        let message = IdempotencyRecord { content, sender: None, is_order: true, bytes: 0, answer };
         self.insert(scope, message, self.fresh_until(since));
     }
 
     /// Records the size of a message's answer.
-    pub(super) fn answered(&mut self, scope: Scope, bytes: usize) {
+    pub(super) fn record_answer(&mut self, scope: RequestKey, bytes: usize) {
         let Some(message) = self.messages.get_mut(&scope) else { return };
         message.bytes = bytes;
         let sender = message.sender;
@@ -157,9 +162,9 @@ impl Memory {
         let of_one = |memory: &Self| {
             sender.and_then(|key| memory.senders.get(&key)).map_or(0, |share| share.bytes)
         };
-        while of_one(self) > BYTES_OF_ONE_MAX {
+        while of_one(self) > BYTES_PER_SENDER_MAX {
             let theirs =
-                |scope: &Scope| self.messages.get(scope).is_some_and(|m| m.sender == sender);
+                |scope: &RequestKey| self.messages.get(scope).is_some_and(|m| m.sender == sender);
             let Some(at) = self.answered.iter().position(theirs) else { break };
             self.drop_answer(at);
         }
@@ -169,7 +174,7 @@ impl Memory {
     }
 
     /// Removes a message that was answered with "retry later", so that it can be sent again.
-    pub(super) fn allow_again(&mut self, scope: Scope) {
+    pub(super) fn allow_again(&mut self, scope: RequestKey) {
         self.remove(scope);
     }
 
@@ -178,13 +183,13 @@ impl Memory {
         now.plus(Millis(self.window.0.saturating_mul(2)))
     }
 
-    fn insert(&mut self, scope: Scope, message: Message, until: Timestamp) {
+    fn insert(&mut self, scope: RequestKey, message: IdempotencyRecord, until: Timestamp) {
         self.messages.insert(scope, message);
         self.oldest_first.push_back((until, scope));
     }
 
     /// Removes every trace: a leftover would expire the next message with this key too early.
-    fn remove(&mut self, scope: Scope) {
+    fn remove(&mut self, scope: RequestKey) {
         self.oldest_first.retain(|(_, other)| *other != scope);
         self.drop_message(scope);
     }
@@ -201,7 +206,7 @@ impl Memory {
     }
 
     /// Returns whether it was a REQUEST or ACCEPT.
-    fn drop_message(&mut self, scope: Scope) -> bool {
+    fn drop_message(&mut self, scope: RequestKey) -> bool {
         if let Some(at) = self.answered.iter().position(|other| *other == scope) {
             self.drop_answer(at);
         }
@@ -221,14 +226,14 @@ impl Memory {
         let scope = self.answered.remove(at);
         let Some(message) = scope.and_then(|scope| self.messages.get_mut(&scope)) else { return };
         let bytes = std::mem::take(&mut message.bytes);
-        message.answer = Stage::Forgotten;
+        message.answer = AnswerState::Forgotten;
         self.bytes -= bytes;
         if let Some(share) = message.sender.and_then(|key| self.senders.get_mut(&key)) {
             share.bytes -= bytes;
         }
     }
 
-    fn spend(&mut self, scope: Scope) {
+    fn spend(&mut self, scope: RequestKey) {
         if self.spent_first.len() >= SPENT_MAX
             && let Some(oldest) = self.spent_first.pop_front()
         {
@@ -241,8 +246,8 @@ impl Memory {
 }
 
 /// What an earlier run of this program did with a message.
-pub(super) enum Recalled {
-    Answer(Answer),
+pub(super) enum RestoredAnswer {
+    Answer(HttpResponse),
     Forgotten,
     Left,
 }
@@ -253,9 +258,9 @@ mod tests {
 
     const WINDOW: Millis = Millis::seconds(60);
 
-    fn name(sender: u8, id: &str, content: u8) -> Name {
-        Name {
-            scope: Scope::of("agora", &sender.to_string(), id),
+    fn name(sender: u8, id: &str, content: u8) -> Fingerprint {
+        Fingerprint {
+            key: RequestKey::new("agora", &sender.to_string(), id),
             content: Digest([content; 16]),
             sender: PublicKey::from_bytes([sender; 32]),
             is_order: false,
@@ -264,96 +269,96 @@ mod tests {
 
     #[test]
     fn a_name_means_one_thing_for_as_long_as_it_could_be_fresh() {
-        let mut memory = Memory::new(WINDOW);
-        let mut meet = |content: u8, now| memory.meet(name(1, "a", content), Timestamp(now));
-        assert!(matches!(meet(1, 0), Known::New(_)));
-        assert!(matches!(meet(1, 120_000), Known::Same(_)));
-        assert!(matches!(meet(2, 120_000), Known::Other));
-        assert!(matches!(meet(2, 120_001), Known::New(_)));
+        let mut memory = IdempotencyCache::new(WINDOW);
+        let mut meet = |content: u8, now| memory.register(name(1, "a", content), Timestamp(now));
+        assert!(matches!(meet(1, 0), Lookup::New(_)));
+        assert!(matches!(meet(1, 120_000), Lookup::Repeat(_)));
+        assert!(matches!(meet(2, 120_000), Lookup::Conflict));
+        assert!(matches!(meet(2, 120_001), Lookup::New(_)));
     }
 
     #[test]
     fn what_was_allowed_again_is_remembered_for_as_long_as_anything_else() {
-        let mut memory = Memory::new(WINDOW);
+        let mut memory = IdempotencyCache::new(WINDOW);
         let a = name(1, "a", 1);
-        assert!(matches!(memory.meet(a, Timestamp(0)), Known::New(_)));
-        memory.allow_again(a.scope);
-        assert!(matches!(memory.meet(a, Timestamp(50_000)), Known::New(_)));
+        assert!(matches!(memory.register(a, Timestamp(0)), Lookup::New(_)));
+        memory.allow_again(a.key);
+        assert!(matches!(memory.register(a, Timestamp(50_000)), Lookup::New(_)));
         // The first registration would have expired by now; the second has not.
-        assert!(matches!(memory.meet(a, Timestamp(130_000)), Known::Same(_)));
-        assert!(matches!(memory.meet(a, Timestamp(170_000)), Known::Same(_)));
+        assert!(matches!(memory.register(a, Timestamp(130_000)), Lookup::Repeat(_)));
+        assert!(matches!(memory.register(a, Timestamp(170_000)), Lookup::Repeat(_)));
     }
 
     #[test]
     fn an_order_signed_anew_is_spent_long_after() {
-        let mut memory = Memory::new(WINDOW);
-        let order = Name { is_order: true, ..name(1, "a", 1) };
-        assert!(matches!(memory.meet(order, Timestamp(0)), Known::New(_)));
-        let anew = Name { content: Digest([2; 16]), ..order };
-        assert!(matches!(memory.meet(anew, Timestamp(600_000)), Known::Other));
+        let mut memory = IdempotencyCache::new(WINDOW);
+        let order = Fingerprint { is_order: true, ..name(1, "a", 1) };
+        assert!(matches!(memory.register(order, Timestamp(0)), Lookup::New(_)));
+        let anew = Fingerprint { content: Digest([2; 16]), ..order };
+        assert!(matches!(memory.register(anew, Timestamp(600_000)), Lookup::Conflict));
     }
 
     #[test]
     fn nothing_is_forgotten_to_make_room_and_nobody_takes_all_of_it() {
-        let mut memory = Memory::new(WINDOW);
-        for n in 0..MESSAGES_OF_ONE_MAX {
-            memory.meet(name(1, &n.to_string(), 0), Timestamp(0));
+        let mut memory = IdempotencyCache::new(WINDOW);
+        for n in 0..MESSAGES_PER_SENDER_MAX {
+            memory.register(name(1, &n.to_string(), 0), Timestamp(0));
         }
-        let mut meet = |sender, id: &str, now| memory.meet(name(sender, id, 0), Timestamp(now));
-        assert!(matches!(meet(1, "one more", 0), Known::Full));
-        assert!(matches!(meet(1, "0", 0), Known::Same(_)));
-        assert!(matches!(meet(2, "one more", 0), Known::New(_)));
+        let mut meet = |sender, id: &str, now| memory.register(name(sender, id, 0), Timestamp(now));
+        assert!(matches!(meet(1, "one more", 0), Lookup::Full));
+        assert!(matches!(meet(1, "0", 0), Lookup::Repeat(_)));
+        assert!(matches!(meet(2, "one more", 0), Lookup::New(_)));
         for sender in 2..=8 {
-            for n in 0..MESSAGES_OF_ONE_MAX {
+            for n in 0..MESSAGES_PER_SENDER_MAX {
                 meet(sender, &n.to_string(), 0);
             }
         }
-        assert!(matches!(meet(9, "one more", 0), Known::Full));
-        assert!(matches!(meet(1, "x", 120_001), Known::New(_)));
+        assert!(matches!(meet(9, "one more", 0), Lookup::Full));
+        assert!(matches!(meet(1, "x", 120_001), Lookup::New(_)));
         assert_eq!((memory.senders.len(), memory.messages.len()), (1, 1));
     }
 
     #[test]
     fn long_answers_are_forgotten_first_by_who_has_most_of_them() {
-        let mut memory = Memory::new(WINDOW);
+        let mut memory = IdempotencyCache::new(WINDOW);
         let mut answered = |sender, id: &str, bytes| {
-            assert!(matches!(memory.meet(name(sender, id, 0), Timestamp(0)), Known::New(_)));
-            memory.answered(name(sender, id, 0).scope, bytes);
+            assert!(matches!(memory.register(name(sender, id, 0), Timestamp(0)), Lookup::New(_)));
+            memory.record_answer(name(sender, id, 0).key, bytes);
         };
         answered(2, "a", 100);
         for n in 0..3 {
-            answered(1, &n.to_string(), BYTES_OF_ONE_MAX / 2);
+            answered(1, &n.to_string(), BYTES_PER_SENDER_MAX / 2);
         }
         for n in 10..30 {
-            answered(n, "a", BYTES_OF_ONE_MAX);
+            answered(n, "a", BYTES_PER_SENDER_MAX);
         }
         assert!(memory.bytes <= BYTES_MAX);
-        let mut meet = |sender, id: &str| memory.meet(name(sender, id, 0), Timestamp(0));
-        assert!(matches!(meet(1, "0"), Known::Forgotten));
-        assert!(matches!(meet(10, "a"), Known::Forgotten));
-        assert!(matches!(meet(29, "a"), Known::Same(_)));
-        memory.meet(name(1, "end", 0), Timestamp(200_000));
+        let mut meet = |sender, id: &str| memory.register(name(sender, id, 0), Timestamp(0));
+        assert!(matches!(meet(1, "0"), Lookup::Evicted));
+        assert!(matches!(meet(10, "a"), Lookup::Evicted));
+        assert!(matches!(meet(29, "a"), Lookup::Repeat(_)));
+        memory.register(name(1, "end", 0), Timestamp(200_000));
         assert_eq!((memory.bytes, memory.answered.len(), memory.messages.len()), (0, 0, 1));
     }
 
     #[test]
     fn what_an_earlier_run_left_is_begun_again_and_nothing_else_under_its_name() {
-        let mut memory = Memory::new(WINDOW);
+        let mut memory = IdempotencyCache::new(WINDOW);
         let [left, done, gone] = ["l", "d", "g"].map(|id| name(1, id, 1));
-        let answer = Answer::new(200, "{}");
+        let answer = HttpResponse::new(200, "{}");
         for (name, answer) in [
-            (left, Recalled::Left),
-            (done, Recalled::Answer(answer.clone())),
-            (gone, Recalled::Forgotten),
+            (left, RestoredAnswer::Left),
+            (done, RestoredAnswer::Answer(answer.clone())),
+            (gone, RestoredAnswer::Forgotten),
         ] {
-            memory.recall(name.scope, name.content, Timestamp(0), answer);
+            memory.restore(name.key, name.content, Timestamp(0), answer);
         }
-        let mut meet = |name| memory.meet(name, Timestamp(1));
-        assert!(matches!(meet(name(1, "l", 2)), Known::Other));
-        assert!(matches!(meet(left), Known::New(_)));
-        assert!(matches!(meet(left), Known::Same(_)));
-        assert!(matches!(meet(gone), Known::Forgotten));
-        let Known::Same(found) = meet(done) else { panic!("not known") };
+        let mut meet = |name| memory.register(name, Timestamp(1));
+        assert!(matches!(meet(name(1, "l", 2)), Lookup::Conflict));
+        assert!(matches!(meet(left), Lookup::New(_)));
+        assert!(matches!(meet(left), Lookup::Repeat(_)));
+        assert!(matches!(meet(gone), Lookup::Evicted));
+        let Lookup::Repeat(found) = meet(done) else { panic!("not known") };
         assert_eq!(*found.borrow(), Some(answer));
     }
 }

@@ -17,28 +17,28 @@
 //! # }
 //! ```
 
-mod service;
 mod endpoint;
-mod journal_notes;
 mod idempotency;
+mod journal_notes;
 mod offers;
 mod serve;
+mod service;
 
 use std::time::Duration;
 
-use rialto_protocols::agora::payload::result::Status;
+use rialto_protocols::agora::payload::result::ResultStatus;
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::time::Instant;
 
 use super::agent::Agent;
-use super::response::Answered;
-use super::hello::{Profile, Welcomed};
+use super::hello::{Profile, WelcomeResponse};
 use super::identity::Identity;
-use super::incoming::Incoming;
-use super::negotiation_options::Proposal;
-use super::request_spec::Order;
-use super::outcome::{Outcome, Work};
-use super::payload::Said;
+use super::incoming::IncomingEnvelope;
+use super::negotiation_options::ReceivedOffer;
+use super::outcome::{CompletedWork, RequestOutcome};
+use super::payload::EnvelopePayload;
+use super::request_spec::RequestSpec;
+use super::response::EnvelopeResponse;
 use super::server::Server;
 use crate::call::CallError;
 
@@ -46,7 +46,7 @@ pub(crate) use endpoint::endpoint;
 pub use serve::serve;
 
 /// The default timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(600);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Extra time for the network besides the work.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -61,22 +61,22 @@ pub struct Peer {
 pub async fn request(
     url: &str,
     identity: Identity,
-    order: &Order,
-    agree: impl FnOnce(&Proposal) -> bool,
-) -> Result<Outcome, CallError> {
-    let patience = order.time_limit().unwrap_or(PATIENCE) + GRACE;
-    Peer::find(url, identity, patience).await?.ask(order, agree).await
+    order: &RequestSpec,
+    agree: impl FnOnce(&ReceivedOffer) -> bool,
+) -> Result<RequestOutcome, CallError> {
+    let patience = order.time_limit().unwrap_or(DEFAULT_TIMEOUT) + GRACE;
+    Peer::connect(url, identity, patience).await?.request(order, agree).await
 }
 
 impl Peer {
     /// Connects to the agent at a URL, with a timeout for its answers.
-    pub async fn find(
+    pub async fn connect(
         url: &str,
         identity: Identity,
         patience: Duration,
     ) -> Result<Self, CallError> {
-        let server = Server::find(url, Some(patience)).await?;
-        Ok(Self { agent: Agent::new(identity, server).at_peer() })
+        let server = Server::discover_with_timeout(url, Some(patience)).await?;
+        Ok(Self { agent: Agent::new(identity, server).for_peer() })
     }
 
     /// The peer's key. The peer states it itself: compare it with the key you expect.
@@ -85,63 +85,70 @@ impl Peer {
     }
 
     /// Sends HELLO; the WELCOME proves that the peer has its key.
-    pub async fn hello(&self, profile: &Profile) -> Result<Welcomed, CallError> {
+    pub async fn hello(&self, profile: &Profile) -> Result<WelcomeResponse, CallError> {
         self.agent.hello(profile, false).await
     }
 
     /// Requests work, and accepts an offer if `agree` returns true.
-    pub async fn ask(
+    pub async fn request(
         &self,
-        order: &Order,
-        agree: impl FnOnce(&Proposal) -> bool,
-    ) -> Result<Outcome, CallError> {
-        let sealed = self.agent.draw_up(&order.clone().to(self.key()))?;
+        order: &RequestSpec,
+        agree: impl FnOnce(&ReceivedOffer) -> bool,
+    ) -> Result<RequestOutcome, CallError> {
+        let sealed = self.agent.sign_request(&order.clone().to(self.key()))?;
         let id = sealed.id.clone();
-        let answer = self.answered(&id, self.agent.send(sealed).await?)?;
-        let Said::Offer { cost, ttl, eta, .. } = answer.said else {
-            return finished(answer, id, None);
+        let answer = self.check_answer(&id, self.agent.send(sealed).await?)?;
+        let EnvelopePayload::Offer { cost, ttl, eta, .. } = answer.payload else {
+            return completed_outcome(answer, id, None);
         };
         let until = Instant::now() + Duration::from_millis(ttl.0.unsigned_abs());
         let offer_id = answer.id;
-        let offer = Proposal { offer_id, provider: self.key(), cost, eta, until };
-        if order.max().is_some_and(|max| offer.cost > max) || !agree(&offer) {
+        let offer = ReceivedOffer { offer_id, provider: self.key(), cost, eta, expires_at: until };
+        if order.max_cost().is_some_and(|max| offer.cost > max) || !agree(&offer) {
             let why = "the offer was not accepted";
             let code = rialto_protocols::agora::Code::PaymentRequired;
             // If this does not arrive, the offer expires.
-            let _ = self.agent.error(Some(self.key()), Some(&id), code, why).await;
-            return Ok(Outcome::NoDeal { request_id: id, offers: vec![offer] });
+            let _ = self.agent.send_error(Some(self.key()), Some(&id), code, why).await;
+            return Ok(RequestOutcome::NoOfferAccepted { request_id: id, offers: vec![offer] });
         }
-        let accept = self.agent.accept(self.key(), &offer.offer_id, None, Duration::ZERO).await?;
-        finished(self.answered(&id, accept)?, id, Some(&offer))
+        let accept =
+            self.agent.accept_offer(self.key(), &offer.offer_id, None, Duration::ZERO).await?;
+        completed_outcome(self.check_answer(&id, accept)?, id, Some(&offer))
     }
 
     /// Checks that the answer comes from the peer and is about this request.
-    fn answered(&self, id: &str, answered: Answered) -> Result<Box<Incoming>, CallError> {
+    fn check_answer(
+        &self,
+        id: &str,
+        answered: EnvelopeResponse,
+    ) -> Result<Box<IncomingEnvelope>, CallError> {
         let wrong = |why: &str| Err(CallError::Unreadable(why.to_owned()));
         match answered {
-            Answered::Accepted(_) => wrong("the peer accepted the request without an answer"),
-            Answered::By(answer) if answer.sender != self.key() => {
+            EnvelopeResponse::Accepted(_) => {
+                wrong("the peer accepted the request without an answer")
+            }
+            EnvelopeResponse::Answered(answer) if answer.sender != self.key() => {
                 wrong("the answer is not signed by the peer")
             }
-            Answered::By(answer) if answer.said.request_id() != Some(id) => {
+            EnvelopeResponse::Answered(answer) if answer.payload.request_id() != Some(id) => {
                 wrong("the answer is about another request")
             }
-            Answered::By(answer) => Ok(answer),
+            EnvelopeResponse::Answered(answer) => Ok(answer),
         }
     }
 }
 
-fn finished(
-    answer: Box<Incoming>,
+fn completed_outcome(
+    answer: Box<IncomingEnvelope>,
     request_id: String,
-    offer: Option<&Proposal>,
-) -> Result<Outcome, CallError> {
-    let Said::Result { status, data, .. } = answer.said else {
+    offer: Option<&ReceivedOffer>,
+) -> Result<RequestOutcome, CallError> {
+    let EnvelopePayload::Result { status, data, .. } = answer.payload else {
         return Err(CallError::Unreadable(format!("{} is not an answer", answer.kind)));
     };
-    let whole = status == Status::Success;
+    let whole = status == ResultStatus::Success;
     let (provider, cost) = (answer.sender, offer.map(|offer| offer.cost));
-    Ok(Outcome::Done(Work { request_id, provider, data, whole, cost }))
+    Ok(RequestOutcome::Done(CompletedWork { request_id, provider, data, is_complete: whole, cost }))
 }
 
 #[cfg(test)]

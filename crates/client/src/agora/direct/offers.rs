@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 use crate::agora::handler::Job;
 
 /// How long an expired offer is still reported as expired.
-const KNOWN: Millis = Millis::minutes(10);
+const EXPIRED_RETENTION: Millis = Millis::minutes(10);
 /// Maximum number of offers, in total and per requester.
 const OFFERS_MAX: usize = 10_000;
-const OFFERS_TO_ONE_MAX: usize = OFFERS_MAX / 8;
+const OFFERS_PER_REQUESTER_MAX: usize = OFFERS_MAX / 8;
 /// Maximum bytes of request data, in total and per requester.
 const BYTES_MAX: usize = 32 << 20;
-const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
+const BYTES_PER_REQUESTER_MAX: usize = BYTES_MAX / 8;
 /// Approximate size of an offer besides its request data.
 const OFFER_BYTES: usize = 512;
 /// The default time for the work, counted from the REQUEST (R54).
-pub(super) const WORK_TIME: Duration = Duration::from_secs(600);
+pub(super) const DEFAULT_WORK_TIME: Duration = Duration::from_secs(600);
 
 /// The offers, by id.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct Offer {
 
 /// An offer as stored in the journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct OfferRecord {
     pub(super) id: String,
     request_id: String,
     requester: String,
@@ -53,7 +53,7 @@ pub(super) struct Written {
 impl Offers {
     /// Whether another offer fits within the limits.
     pub(super) fn has_room(&mut self, job: &Job, now: Timestamp) -> bool {
-        self.0.retain(|_, offer| now < offer.until.plus(KNOWN));
+        self.0.retain(|_, offer| now < offer.until.plus(EXPIRED_RETENTION));
         for offer in self.0.values_mut().filter(|offer| !offer.taken && now >= offer.until) {
             offer.job.params = String::new();
         }
@@ -66,16 +66,16 @@ impl Offers {
         let (of_all, bytes_of_all) = weigh(&mut self.0.values());
         of_all <= OFFERS_MAX
             && bytes_of_all <= BYTES_MAX
-            && of_one <= OFFERS_TO_ONE_MAX
-            && bytes_of_one <= BYTES_OF_ONE_MAX
+            && of_one <= OFFERS_PER_REQUESTER_MAX
+            && bytes_of_one <= BYTES_PER_REQUESTER_MAX
     }
 
     /// Adds an offer that is valid from now, for a REQUEST that just arrived.
-    pub(super) fn make(&mut self, id: String, job: Job, ttl: Millis, now: Timestamp) -> Written {
-        let allowed = job.timeout.unwrap_or(WORK_TIME).as_millis();
+    pub(super) fn add(&mut self, id: String, job: Job, ttl: Millis, now: Timestamp) -> OfferRecord {
+        let allowed = job.timeout.unwrap_or(DEFAULT_WORK_TIME).as_millis();
         let allowed = Millis(i64::try_from(allowed).unwrap_or(i64::MAX));
         let (until, deadline) = (now.plus(ttl), now.plus(allowed));
-        let written = Written {
+        let written = OfferRecord {
             id: id.clone(),
             request_id: job.request_id.clone(),
             requester: job.requester.did(),
@@ -90,7 +90,7 @@ impl Offers {
     }
 
     /// Restores an offer of an earlier run of this program.
-    pub(super) fn recall(&mut self, written: Written) {
+    pub(super) fn restore(&mut self, written: OfferRecord) {
         let Ok(requester) = PublicKey::parse(&written.requester) else { return };
         let job = Job {
             request_id: written.request_id,
@@ -99,14 +99,14 @@ impl Offers {
             params: written.params,
             max: written.max.map(Credits::from_micros),
             timeout: None,
-            direct: true,
+            may_skip_offer: true,
         };
-        let Written { id, until, deadline, .. } = written;
+        let OfferRecord { id, until, deadline, .. } = written;
         self.0.insert(id, Offer { job, until, deadline, taken: false });
     }
 
     /// Restores an offer that an earlier run accepted in time, with the work finished or not.
-    pub(super) fn recall_taken(&mut self, id: &str, is_over: bool) {
+    pub(super) fn restore_taken(&mut self, id: &str, is_over: bool) {
         if let Some(offer) = self.0.get_mut(id) {
             match is_over {
                 true => offer.taken = true,
@@ -116,7 +116,12 @@ impl Offers {
     }
 
     /// Accepts an offer. Other agents learn nothing about it (D19).
-    pub(super) fn take(&mut self, id: &str, by: PublicKey, now: Timestamp) -> Result<Job, Failure> {
+    pub(super) fn accept(
+        &mut self,
+        id: &str,
+        by: PublicKey,
+        now: Timestamp,
+    ) -> Result<Job, Failure> {
         let offer = self.0.get_mut(id).filter(|offer| offer.job.requester == by);
         let offer = offer.ok_or_else(|| Failure::unauthorized("no offer to you has this id"))?;
         if offer.taken {
@@ -134,7 +139,7 @@ impl Offers {
     }
 
     /// Ends an accepted offer, or makes it available again if its work was never started.
-    pub(super) fn settle(&mut self, id: &str, may_be_taken_again: bool) {
+    pub(super) fn finish(&mut self, id: &str, may_be_taken_again: bool) {
         if let Some(offer) = self.0.get_mut(id) {
             match may_be_taken_again {
                 true => offer.taken = false,
@@ -169,7 +174,7 @@ mod tests {
             params: "{}".to_owned(),
             max: None,
             timeout: None,
-            direct: true,
+            may_skip_offer: true,
         }
     }
 
@@ -185,20 +190,20 @@ mod tests {
     fn an_offer_is_taken_once_in_time_and_by_who_asked() {
         let [me, you] = keys();
         let mut offers = Offers::default();
-        offers.make("o".to_owned(), job(me), Millis(1_000), Timestamp(0));
-        assert_eq!(code(offers.take("o", you, Timestamp(0))), 401);
-        assert_eq!(code(offers.take("p", me, Timestamp(0))), 401);
-        assert_eq!(code(offers.take("o", me, Timestamp(1_000))), 408);
-        assert!(offers.take("o", me, Timestamp(999)).is_ok());
-        assert_eq!(code(offers.take("o", me, Timestamp(999))), 400);
-        offers.settle("o", true);
-        assert!(offers.take("o", me, Timestamp(999)).is_ok());
-        offers.settle("o", false);
-        assert_eq!(code(offers.take("o", me, Timestamp(999))), 400);
-        offers.make("q".to_owned(), job(me), Millis(1_000), Timestamp(0));
+        offers.add("o".to_owned(), job(me), Millis(1_000), Timestamp(0));
+        assert_eq!(code(offers.accept("o", you, Timestamp(0))), 401);
+        assert_eq!(code(offers.accept("p", me, Timestamp(0))), 401);
+        assert_eq!(code(offers.accept("o", me, Timestamp(1_000))), 408);
+        assert!(offers.accept("o", me, Timestamp(999)).is_ok());
+        assert_eq!(code(offers.accept("o", me, Timestamp(999))), 400);
+        offers.finish("o", true);
+        assert!(offers.accept("o", me, Timestamp(999)).is_ok());
+        offers.finish("o", false);
+        assert_eq!(code(offers.accept("o", me, Timestamp(999))), 400);
+        offers.add("q".to_owned(), job(me), Millis(1_000), Timestamp(0));
         assert!(!offers.withdraw("r", you));
         assert!(offers.withdraw("r", me));
-        assert_eq!(code(offers.take("q", me, Timestamp(0))), 401);
+        assert_eq!(code(offers.accept("q", me, Timestamp(0))), 401);
     }
 
     #[test]
@@ -206,11 +211,11 @@ mod tests {
         let [me, _] = keys();
         let mut offers = Offers::default();
         let hasty = Job { timeout: Some(Duration::from_millis(500)), ..job(me) };
-        offers.make("o".to_owned(), hasty.clone(), Millis(1_000), Timestamp(0));
-        let taken = offers.take("o", me, Timestamp(400)).expect("in time");
+        offers.add("o".to_owned(), hasty.clone(), Millis(1_000), Timestamp(0));
+        let taken = offers.accept("o", me, Timestamp(400)).expect("in time");
         assert_eq!(taken.timeout, Some(Duration::from_millis(100)));
-        offers.make("p".to_owned(), hasty, Millis(1_000), Timestamp(0));
-        assert_eq!(code(offers.take("p", me, Timestamp(500))), 408);
+        offers.add("p".to_owned(), hasty, Millis(1_000), Timestamp(0));
+        assert_eq!(code(offers.accept("p", me, Timestamp(500))), 408);
     }
 
     #[test]
@@ -220,16 +225,16 @@ mod tests {
         let long = |by| Job { params: "x".repeat(1 << 20), ..job(by) };
         let mut made = 0;
         while offers.has_room(&long(me), now) {
-            offers.make(made.to_string(), long(me), Millis(1_000), now);
+            offers.add(made.to_string(), long(me), Millis(1_000), now);
             made += 1;
         }
-        assert_eq!(made, BYTES_OF_ONE_MAX / (1 << 20) - 1);
+        assert_eq!(made, BYTES_PER_REQUESTER_MAX / (1 << 20) - 1);
         assert!(offers.has_room(&long(you), now));
         // Expired and finished offers hardly count towards the limit.
         assert!(offers.has_room(&long(me), Timestamp(1_000)));
         let mut offers = Offers::default();
-        for n in 0..OFFERS_TO_ONE_MAX {
-            offers.make(n.to_string(), job(me), Millis(1_000), now);
+        for n in 0..OFFERS_PER_REQUESTER_MAX {
+            offers.add(n.to_string(), job(me), Millis(1_000), now);
         }
         assert!(!offers.has_room(&job(me), now));
         assert!(offers.has_room(&job(you), now));
@@ -240,17 +245,17 @@ mod tests {
         let [me, _] = keys();
         let mut before = Offers::default();
         let written = ["a", "b", "c"]
-            .map(|id| before.make(id.to_owned(), job(me), Millis(1_000), Timestamp(0)));
+            .map(|id| before.add(id.to_owned(), job(me), Millis(1_000), Timestamp(0)));
         let mut offers = Offers::default();
         for one in written {
-            offers.recall(one);
+            offers.restore(one);
         }
-        offers.recall_taken("b", true);
-        offers.recall_taken("c", false);
-        assert_eq!(code(offers.take("b", me, Timestamp(1))), 400);
-        let taken = offers.take("a", me, Timestamp(1)).expect("it stands");
+        offers.restore_taken("b", true);
+        offers.restore_taken("c", false);
+        assert_eq!(code(offers.accept("b", me, Timestamp(1))), 400);
+        let taken = offers.accept("a", me, Timestamp(1)).expect("it stands");
         assert_eq!((taken.params, taken.requester), ("{}".to_owned(), me));
         // It was accepted in time, and its work continues.
-        assert!(offers.take("c", me, Timestamp(5_000)).is_ok());
+        assert!(offers.accept("c", me, Timestamp(5_000)).is_ok());
     }
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
-use rialto_protocols::agora::about::About;
+use rialto_protocols::agora::about::HubInfo;
 use rialto_protocols::agora::{BODY_MAX, Code, Failure, VERSION, WINDOW};
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::net::TcpListener;
 
-use super::service::Desk;
+use super::service::EnvelopeService;
 use crate::agent::direct::journal::Journal;
 use crate::agora::handler::Handler;
 use crate::agora::identity::Identity;
 use crate::clock;
-use crate::http_server::{self, Answer, NoBody, is_encoded};
+use crate::http_server::{self, BodyError, HttpResponse, has_content_encoding};
 
 /// Path for envelopes to one agent; its key follows.
 const AGENTS: &str = "/agora/agents/";
@@ -30,8 +30,9 @@ pub async fn serve<H: Handler>(
     handler: Arc<H>,
     stop: impl Future<Output = ()>,
 ) {
-    let desk = Arc::new(Desk::new(identity, handler, None, (Journal::nowhere(), Vec::new())));
-    let answer = move |head: Parts, body: Result<Bytes, NoBody>| {
+    let desk =
+        Arc::new(EnvelopeService::new(identity, handler, None, (Journal::disabled(), Vec::new())));
+    let answer = move |head: Parts, body: Result<Bytes, BodyError>| {
         let desk = Arc::clone(&desk);
         async move { route(&desk, &head, body).await }
     };
@@ -40,14 +41,14 @@ pub async fn serve<H: Handler>(
 
 /// Handles one request.
 pub(super) async fn route<H: Handler>(
-    desk: &Arc<Desk<H>>,
+    desk: &Arc<EnvelopeService<H>>,
     head: &Parts,
-    body: Result<Bytes, NoBody>,
-) -> Answer {
+    body: Result<Bytes, BodyError>,
+) -> HttpResponse {
     let path = head.uri.path().trim_end_matches('/');
     let to = match path {
         "/agora" | "/agora/envelopes" => None,
-        _ => match path.strip_prefix(AGENTS).map(named) {
+        _ => match path.strip_prefix(AGENTS).map(parse_key_segment) {
             Some(Some(key)) => Some(key),
             _ => return desk.refuse(&Failure::new(Code::NotFound, "unknown path"), None),
         },
@@ -56,35 +57,38 @@ pub(super) async fn route<H: Handler>(
         return about(desk.identity());
     }
     if head.method != Method::POST {
-        let failure = Failure { http: 405, ..Failure::bad_request("envelopes are sent with POST") };
+        let failure =
+            Failure { http_status: 405, ..Failure::bad_request("envelopes are sent with POST") };
         let allow = Some(if path == "/agora" { "GET, POST" } else { "POST" });
-        return Answer { allow, ..desk.refuse(&failure, None) };
+        return HttpResponse { allow, ..desk.refuse(&failure, None) };
     }
     match body {
-        Ok(_) if is_encoded(&head.headers) => desk.refuse(&Failure::encoded(), None),
+        Ok(_) if has_content_encoding(&head.headers) => desk.refuse(&Failure::encoded_body(), None),
         Ok(body) => desk.answer(&body, to, clock::now()).await,
-        Err(NoBody::TooLong) => desk.refuse(&Failure::too_large(), None),
-        Err(NoBody::BrokeOff) => desk.refuse(&Failure::bad_request("the body is incomplete"), None),
-        Err(NoBody::TooSlow) => {
+        Err(BodyError::TooLong) => desk.refuse(&Failure::too_large(), None),
+        Err(BodyError::Incomplete) => {
+            desk.refuse(&Failure::bad_request("the body is incomplete"), None)
+        }
+        Err(BodyError::TimedOut) => {
             desk.refuse(&Failure::new(Code::Timeout, "the body took too long"), None)
         }
     }
 }
 
 /// The key in a path. Colons may be escaped; keys contain nothing else to escape.
-fn named(segment: &str) -> Option<PublicKey> {
+fn parse_key_segment(segment: &str) -> Option<PublicKey> {
     PublicKey::parse(&segment.replace("%3A", ":").replace("%3a", ":")).ok()
 }
 
 /// The agent's own description, in the hub's format: to callers, a peer is a hub with one agent.
-fn about(identity: &Identity) -> Answer {
+fn about(identity: &Identity) -> HttpResponse {
     let endpoints = [("envelopes", "/agora/envelopes"), ("agents", "/agora/agents")];
-    let about = About {
+    let about = HubInfo {
         protocol: VERSION.to_owned(),
         hub: identity.did().to_owned(),
         window_ms: WINDOW.0,
         endpoints: endpoints.map(|(name, path)| (name.to_owned(), path.to_owned())).into(),
     };
     let body = serde_json::to_vec(&about).unwrap_or_default();
-    Answer { status: 200, body, ..Answer::default() }
+    HttpResponse { status: 200, body, ..HttpResponse::default() }
 }

@@ -3,13 +3,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::{BODY_MAX, Code, Envelope, Kind, envelope, prove};
+use rialto_protocols::agora::{BODY_MAX, Code, Envelope, MessageType, envelope, prove};
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
+use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError};
 use crate::agora::seed::Seed;
 use crate::clock;
 
@@ -34,11 +34,11 @@ impl Handler for Clerk {
         }
     }
 
-    async fn work(&self, job: Job, progress: Progress) -> Result<String, Broken> {
+    async fn work(&self, job: Job, progress: Progress) -> Result<String, WorkError> {
         let first = self.works.fetch_add(1, Ordering::SeqCst) == 0;
-        progress.part("{}").await.expect("parts are dropped");
+        progress.send_part("{}").await.expect("parts are dropped");
         match job.resource.as_str() {
-            "break" => Err(Broken::new(Code::Internal, "it is broken")),
+            "break" => Err(WorkError::new(Code::Internal, "it is broken")),
             "panic" => panic!("on purpose"),
             "nonsense" => Ok("[]".to_owned()),
             "slow" => std::future::pending().await,
@@ -46,7 +46,7 @@ impl Handler for Clerk {
             "long" => Ok(format!(r#"{{"n":"{}"}}"#, "x".repeat(BODY_MAX - 20))),
             // The first time it is at capacity.
             "agora:search:v1" if job.params.contains("busy") && first => {
-                Err(Broken::new(Code::Unavailable, "not now"))
+                Err(WorkError::new(Code::Unavailable, "not now"))
             }
             _ => Ok(format!(r#"{{"asked":{}}}"#, job.params)),
         }
@@ -73,24 +73,28 @@ async fn stand() -> Stand {
     });
     tokio::spawn(server);
     // It has started once it responds: envelopes signed before are refused.
-    Peer::find(&url, identity(1), PATIENCE).await.expect("a peer");
+    Peer::connect(&url, identity(1), DEFAULT_TIMEOUT).await.expect("a peer");
     Stand { url, clerk, key: identity(9).key(), _stop: stop }
 }
 
 /// Posts a body and reads the response, checking that the agent signed it.
-async fn post(stand: &Stand, path: &str, body: impl Into<reqwest::Body>) -> (u16, Kind, String) {
+async fn post(
+    stand: &Stand,
+    path: &str,
+    body: impl Into<reqwest::Body>,
+) -> (u16, MessageType, String) {
     let client = crate::testing::http();
     let answer = client.post(format!("{}{path}", stand.url)).body(body).send().await;
     let answer = answer.expect("an answer");
     let (status, text) = (answer.status().as_u16(), answer.text().await.expect("text"));
-    let json = envelope::parse(text.as_bytes()).expect("JSON");
+    let json = envelope::read_json(text.as_bytes()).expect("JSON");
     let read = Envelope::read(&json).expect("an envelope");
     let proof = prove(&read, clock::now(), Millis::seconds(60)).expect("signed");
     assert_eq!(proof.key, stand.key);
-    (status, read.kind, text.clone())
+    (status, read.message_type, text.clone())
 }
 
-async fn ask(stand: &Stand, order: &Order) -> Result<Outcome, CallError> {
+async fn ask(stand: &Stand, order: &RequestSpec) -> Result<RequestOutcome, CallError> {
     request(&stand.url, identity(1), order, |_| true).await
 }
 
@@ -104,41 +108,48 @@ fn status(error: CallError) -> u16 {
 #[tokio::test]
 async fn two_agents_greet_and_work_without_a_hub() {
     let stand = stand().await;
-    let peer = Peer::find(&stand.url, identity(1), PATIENCE).await.expect("a peer");
+    let peer = Peer::connect(&stand.url, identity(1), DEFAULT_TIMEOUT).await.expect("a peer");
     assert_eq!(peer.key(), stand.key);
     let welcomed = peer.hello(&Profile::default()).await.expect("welcome");
     assert_eq!(welcomed.hub, stand.key.did());
-    let order = Order::new("agora:time:v1", r#"{"n":1.0}"#);
-    let Outcome::Done(work) = peer.ask(&order, |_| false).await.expect("done") else {
+    let order = RequestSpec::new("agora:time:v1", r#"{"n":1.0}"#);
+    let RequestOutcome::Done(work) = peer.request(&order, |_| false).await.expect("done") else {
         panic!("not done")
     };
-    assert_eq!((work.data.as_str(), work.cost, work.whole), (r#"{"asked":{"n":1.0}}"#, None, true));
+    assert_eq!(
+        (work.data.as_str(), work.cost, work.is_complete),
+        (r#"{"asked":{"n":1.0}}"#, None, true)
+    );
 }
 
 #[tokio::test]
 async fn an_offer_is_taken_or_left() {
     let stand = stand().await;
-    let order = Order::new("agora:search:v1", "{}").budget(FIVE);
-    let Outcome::Done(work) = ask(&stand, &order).await.expect("done") else { panic!("not done") };
+    let order = RequestSpec::new("agora:search:v1", "{}").budget(FIVE);
+    let RequestOutcome::Done(work) = ask(&stand, &order).await.expect("done") else {
+        panic!("not done")
+    };
     assert_eq!((work.provider, work.cost), (stand.key, Some(FIVE)));
     let left = request(&stand.url, identity(1), &order, |offer| offer.cost < FIVE).await;
-    assert!(matches!(left, Ok(Outcome::NoDeal { offers, .. }) if offers.len() == 1));
+    assert!(
+        matches!(left, Ok(RequestOutcome::NoOfferAccepted { offers, .. }) if offers.len() == 1)
+    );
     assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 1);
-    let poor = Order::new("agora:search:v1", "{}").budget(Credits::from_micros(4_999_999));
+    let poor = RequestSpec::new("agora:search:v1", "{}").budget(Credits::from_micros(4_999_999));
     assert_eq!(status(ask(&stand, &poor).await.expect_err("too little")), 402);
 }
 
 #[tokio::test]
 async fn what_cannot_be_done_is_told_with_its_code() {
     let stand = stand().await;
-    let slow = Order::new("slow", "{}").timeout(Duration::from_millis(50));
+    let slow = RequestSpec::new("slow", "{}").timeout(Duration::from_millis(50));
     for (order, wanted) in [
-        (Order::new("unknown", "{}"), 404),
-        (Order::new("break", "{}"), 500),
-        (Order::new("panic", "{}"), 500),
-        (Order::new("nonsense", "{}"), 500),
-        (Order::new("odd", "{}"), 500),
-        (Order::new("long", "{}"), 500),
+        (RequestSpec::new("unknown", "{}"), 404),
+        (RequestSpec::new("break", "{}"), 500),
+        (RequestSpec::new("panic", "{}"), 500),
+        (RequestSpec::new("nonsense", "{}"), 500),
+        (RequestSpec::new("odd", "{}"), 500),
+        (RequestSpec::new("long", "{}"), 500),
         (slow, 408),
     ] {
         assert_eq!(status(ask(&stand, &order).await.expect_err("refused")), wanted, "{order:?}");
@@ -149,17 +160,17 @@ async fn what_cannot_be_done_is_told_with_its_code() {
 async fn the_same_envelope_is_answered_alike_and_done_once() {
     let stand = stand().await;
     let me = identity(1);
-    let payload = Order::new("agora:time:v1", "{}").payload().expect("an order");
-    let sealed = me.seal(Kind::Request, &payload, Some(stand.key)).expect("sealed");
+    let payload = RequestSpec::new("agora:time:v1", "{}").payload().expect("an order");
+    let sealed = me.sign(MessageType::Request, &payload, Some(stand.key)).expect("sealed");
     let body = || sealed.as_str().to_owned();
     let (one, two) =
         tokio::join!(post(&stand, "/agora", body()), post(&stand, "/agora/envelopes", body()));
-    assert_eq!((one.0, one.1), (200, Kind::Result));
+    assert_eq!((one.0, one.1), (200, MessageType::Result));
     assert_eq!(one, two);
     let by_key = format!("/agora/agents/{}", stand.key.did().replace(':', "%3A"));
     assert_eq!(post(&stand, &by_key, body()).await, one);
     assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 1);
-    let other = me.seal_as(&sealed.id, clock::now(), Kind::Request, &payload, None);
+    let other = me.sign_with_id(&sealed.id, clock::now(), MessageType::Request, &payload, None);
     let other = other.expect("sealed").as_str().to_owned();
     assert_eq!(post(&stand, "/agora", other).await.0, 400);
 }
@@ -168,12 +179,12 @@ async fn the_same_envelope_is_answered_alike_and_done_once() {
 async fn strangers_latecomers_and_forgers_are_refused() {
     let stand = stand().await;
     let (me, now) = (identity(1), clock::now());
-    let time = Order::new("agora:time:v1", "{}").payload().expect("an order");
+    let time = RequestSpec::new("agora:time:v1", "{}").payload().expect("an order");
     let seal = |at: Timestamp, kind, payload: &str, to: Option<PublicKey>| {
-        let sealed = me.seal_as(&at.0.to_string(), at, kind, payload, to).expect("sealed");
+        let sealed = me.sign_with_id(&at.0.to_string(), at, kind, payload, to).expect("sealed");
         sealed.as_str().to_owned()
     };
-    let fresh = seal(now, Kind::Request, &time, None);
+    let fresh = seal(now, MessageType::Request, &time, None);
     let other = identity(2).key();
     let before = Timestamp(now.0 - 70_000);
     let at = |n: i64| Timestamp(now.0 + n);
@@ -182,20 +193,25 @@ async fn strangers_latecomers_and_forgers_are_refused() {
         ("/agora", "{".to_owned(), 400),
         ("/agora", fresh.replace("agora:time", "agora:tame"), 401),
         ("/agora", fresh.replace("\"agora/1.0\"", "\"agora/2.0\""), 400),
-        ("/agora", seal(before, Kind::Request, &time, None), 401),
-        ("/agora", seal(at(1), Kind::Request, &time, Some(other)), 404),
-        (&elsewhere, seal(at(2), Kind::Request, &time, None), 404),
-        (&elsewhere, seal(at(3), Kind::Request, &time, Some(stand.key)), 400),
-        ("/agora", seal(at(4), Kind::Request, r#"{"params":{}}"#, None), 400),
-        ("/agora", seal(at(5), Kind::Accept, r#"{"offer_id":"o"}"#, None), 401),
+        ("/agora", seal(before, MessageType::Request, &time, None), 401),
+        ("/agora", seal(at(1), MessageType::Request, &time, Some(other)), 404),
+        (&elsewhere, seal(at(2), MessageType::Request, &time, None), 404),
+        (&elsewhere, seal(at(3), MessageType::Request, &time, Some(stand.key)), 400),
+        ("/agora", seal(at(4), MessageType::Request, r#"{"params":{}}"#, None), 400),
+        ("/agora", seal(at(5), MessageType::Accept, r#"{"offer_id":"o"}"#, None), 401),
         (
             "/agora",
-            seal(at(6), Kind::Result, r#"{"request_id":"r","status":"success","data":{}}"#, None),
+            seal(
+                at(6),
+                MessageType::Result,
+                r#"{"request_id":"r","status":"success","data":{}}"#,
+                None,
+            ),
             401,
         ),
         (
             "/agora",
-            seal(at(7), Kind::Error, r#"{"code":500,"message":"x","request_id":"r"}"#, None),
+            seal(at(7), MessageType::Error, r#"{"code":500,"message":"x","request_id":"r"}"#, None),
             401,
         ),
         ("/agora", " ".repeat(BODY_MAX + 1), 413),
@@ -203,10 +219,10 @@ async fn strangers_latecomers_and_forgers_are_refused() {
     ] {
         let shown: String = body.chars().take(200).collect();
         let (status, kind, _) = post(&stand, path, body).await;
-        assert_eq!((status, kind), (wanted, Kind::Error), "{path} {shown}");
+        assert_eq!((status, kind), (wanted, MessageType::Error), "{path} {shown}");
     }
     assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 0);
-    let tell = seal(at(8), Kind::Status, r#"{"status":"idle"}"#, None);
+    let tell = seal(at(8), MessageType::Status, r#"{"status":"idle"}"#, None);
     assert_eq!(post(&stand, "/agora", tell).await.0, 202);
 }
 
@@ -214,35 +230,35 @@ async fn strangers_latecomers_and_forgers_are_refused() {
 async fn an_offer_is_for_who_asked() {
     let stand = stand().await;
     let (me, you) = (identity(1), identity(2));
-    let payload = Order::new("agora:search:v1", "{}").payload().expect("an order");
-    let sealed = me.seal(Kind::Request, &payload, None).expect("sealed");
+    let payload = RequestSpec::new("agora:search:v1", "{}").payload().expect("an order");
+    let sealed = me.sign(MessageType::Request, &payload, None).expect("sealed");
     let (_, kind, offer) = post(&stand, "/agora", sealed.as_str().to_owned()).await;
-    assert_eq!(kind, Kind::Offer);
+    assert_eq!(kind, MessageType::Offer);
     let offer: serde_json::Value = serde_json::from_str(&offer).expect("JSON");
     let payload = format!(r#"{{"offer_id":{}}}"#, offer["id"]);
     for (who, wanted) in [(&you, 401), (&me, 200), (&me, 400)] {
-        let sealed = who.seal(Kind::Accept, &payload, None).expect("sealed");
+        let sealed = who.sign(MessageType::Accept, &payload, None).expect("sealed");
         assert_eq!(post(&stand, "/agora", sealed.as_str().to_owned()).await.0, wanted);
     }
 }
 
 async fn request_then_accept(stand: &Stand, payload: &str) -> String {
-    let sealed = identity(1).seal(Kind::Request, payload, None).expect("sealed");
+    let sealed = identity(1).sign(MessageType::Request, payload, None).expect("sealed");
     let (_, _, offer) = post(stand, "/agora", sealed.as_str().to_owned()).await;
     let offer: serde_json::Value = serde_json::from_str(&offer).expect("JSON");
     let payload = format!(r#"{{"offer_id":{}}}"#, offer["id"]);
-    let accept = identity(1).seal(Kind::Accept, &payload, None).expect("sealed");
+    let accept = identity(1).sign(MessageType::Accept, &payload, None).expect("sealed");
     accept.as_str().to_owned()
 }
 
 #[tokio::test]
 async fn an_offer_that_could_not_be_worked_on_stands_and_the_same_accept_takes_it() {
     let stand = stand().await;
-    let payload = Order::new("agora:search:v1", r#"{"busy":1}"#).payload().expect("an order");
+    let payload = RequestSpec::new("agora:search:v1", r#"{"busy":1}"#).payload().expect("an order");
     let accept = request_then_accept(&stand, &payload).await;
     assert_eq!(post(&stand, "/agora", accept.clone()).await.0, 503);
     let done = post(&stand, "/agora", accept.clone()).await;
-    assert_eq!((done.0, done.1), (200, Kind::Result));
+    assert_eq!((done.0, done.1), (200, MessageType::Result));
     assert_eq!(post(&stand, "/agora", accept).await, done);
     assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 2);
 }
@@ -251,10 +267,10 @@ async fn an_offer_that_could_not_be_worked_on_stands_and_the_same_accept_takes_i
 async fn what_cannot_be_signed_or_is_too_long_is_told_with_a_signed_error() {
     let stand = stand().await;
     for (resource, says) in [("odd", "cannot be"), ("long", "more than 1048576 bytes")] {
-        let payload = Order::new(resource, "{}").payload().expect("an order");
-        let sealed = identity(1).seal(Kind::Request, &payload, None).expect("sealed");
+        let payload = RequestSpec::new(resource, "{}").payload().expect("an order");
+        let sealed = identity(1).sign(MessageType::Request, &payload, None).expect("sealed");
         let (status, kind, text) = post(&stand, "/agora", sealed.as_str().to_owned()).await;
-        assert_eq!((status, kind), (500, Kind::Error));
+        assert_eq!((status, kind), (500, MessageType::Error));
         assert!(text.contains(says) && text.contains(&sealed.id), "{text}");
     }
 }
@@ -262,7 +278,7 @@ async fn what_cannot_be_signed_or_is_too_long_is_told_with_a_signed_error() {
 #[tokio::test]
 async fn who_remembers_nothing_of_before_hears_nothing_of_before() {
     let early =
-        identity(1).seal(Kind::Request, r#"{"resource":"agora:time:v1","params":{}}"#, None);
+        identity(1).sign(MessageType::Request, r#"{"resource":"agora:time:v1","params":{}}"#, None);
     let early = early.expect("sealed").as_str().to_owned();
     tokio::time::sleep(Duration::from_millis(5)).await;
     let stand = stand().await;
@@ -285,13 +301,17 @@ async fn an_envelope_whose_answer_was_lost_goes_again_as_it_is() {
         false => Vec::new(),
     })
     .await;
-    let peer = Peer::find(&stage.url, identity(1), PATIENCE).await.expect("a peer");
-    let retry = crate::retry::Retry { tries_max: 2, ..Default::default() };
+    let peer = Peer::connect(&stage.url, identity(1), DEFAULT_TIMEOUT).await.expect("a peer");
+    let retry = crate::retry::RetryPolicy { max_attempts: 2, ..Default::default() };
     let agent = peer.agent.with_retry(retry);
     let old = Timestamp(clock::now().0 - 40_000);
-    let sealed = identity(1).seal_as("x", old, Kind::Request, "{}", Some(peer.key()));
+    let sealed = identity(1).sign_with_id("x", old, MessageType::Request, "{}", Some(peer.key()));
     agent.send(sealed.expect("sealed")).await.expect_err("no answer");
     let sent: Vec<_> = stage.heard().into_iter().filter(|heard| !heard.body.is_empty()).collect();
     assert_eq!((sent.len(), &sent[0].body), (2, &sent[1].body));
-    assert!(sent[0].body.contains(&rialto_protocols::kit::rfc3339::millis(old)), "{}", sent[0].body);
+    assert!(
+        sent[0].body.contains(&rialto_protocols::kit::rfc3339::format_millis(old)),
+        "{}",
+        sent[0].body
+    );
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
-use rialto_protocols::agora::thread::{State, Thread};
+use rialto_protocols::agora::thread::{RequestState, RequestView};
 
 use crate::agora::agent::Agent;
-use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
+use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError};
 use crate::call::CallError;
 
 /// How long a free offer is valid.
@@ -16,89 +16,96 @@ const FREE_TTL: Duration = Duration::from_secs(60);
 
 /// How a step ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum RunOutcome {
     /// Nothing is left to do.
     Finished,
     /// An offer was made that is valid for this long.
     Offered { offer_id: String, ttl: Duration },
     /// The answer could not be sent.
-    Unsent(CallError),
+    NotSent(CallError),
 }
 
 /// Answers a REQUEST. One from before the start of this program may already be answered.
-pub(super) async fn answer<H: Handler>(
+pub(super) async fn answer_request<H: Handler>(
     agent: Agent,
     handler: Arc<H>,
     job: Job,
     from_before: bool,
-) -> Ended {
+) -> RunOutcome {
     if from_before
         && let Ok(thread) = agent.thread(&job.request_id).await
-        && let Some(thread) = thread.of(&job.requester.did())
-        && let Some(known) = known(&thread, agent.identity().did())
+        && let Some(thread) = thread.for_requester(&job.requester.did())
+        && let Some(known) = request_progress(&thread, agent.identity().did())
     {
         return match known {
-            Known::Accepted => work(agent, handler, job).await,
-            Known::Offered(offer_id) => Ended::Offered { offer_id, ttl: FREE_TTL },
-            Known::Over => Ended::Finished,
+            RequestProgress::Accepted => run_job(agent, handler, job).await,
+            RequestProgress::Offered(offer_id) => RunOutcome::Offered { offer_id, ttl: FREE_TTL },
+            RequestProgress::Finished => RunOutcome::Finished,
         };
     }
     let offer = match handler.terms(&job).await {
-        Terms::Work if job.direct => return work(agent, handler, job).await,
+        Terms::Work if job.may_skip_offer => return run_job(agent, handler, job).await,
         Terms::Work => (Credits::from_micros(0), FREE_TTL, Duration::ZERO),
         Terms::Offer { cost, ttl, eta } => (cost, ttl, eta),
-        Terms::Decline(why) => return fail(&agent, &job, why).await,
+        Terms::Decline(why) => return send_failure(&agent, &job, why).await,
     };
     let (cost, ttl, eta) = offer;
-    let sent = agent.offer(job.requester, &job.request_id, cost, millis(ttl), millis(eta)).await;
+    let sent =
+        agent.send_offer(job.requester, &job.request_id, cost, millis(ttl), millis(eta)).await;
     match sent {
-        Ok(offer_id) => Ended::Offered { offer_id, ttl },
-        Err(error) => Ended::Unsent(error),
+        Ok(offer_id) => RunOutcome::Offered { offer_id, ttl },
+        Err(error) => RunOutcome::NotSent(error),
     }
 }
 
 /// Does the work and delivers it.
-pub(super) async fn work<H: Handler>(agent: Agent, handler: Arc<H>, job: Job) -> Ended {
-    let progress = Progress::to(&agent, &job);
+pub(super) async fn run_job<H: Handler>(agent: Agent, handler: Arc<H>, job: Job) -> RunOutcome {
+    let progress = Progress::new(&agent, &job);
     let sent = match handler.work(job.clone(), progress).await {
-        Ok(data) => agent.result(job.requester, &job.request_id, &data).await,
-        Err(why) => return fail(&agent, &job, why).await,
+        Ok(data) => agent.send_result(job.requester, &job.request_id, &data).await,
+        Err(why) => return send_failure(&agent, &job, why).await,
     };
     match sent {
-        Ok(_) => Ended::Finished,
+        Ok(_) => RunOutcome::Finished,
         // The handler's output is not an object: report that to the requester as a failure.
         Err(CallError::Refused { status: 400, code, message, .. }) if code.is_empty() => {
-            let why = Broken::new(rialto_protocols::agora::Code::Internal, message);
-            fail(&agent, &job, why).await
+            let why = WorkError::new(rialto_protocols::agora::Code::Internal, message);
+            send_failure(&agent, &job, why).await
         }
-        Err(error) => Ended::Unsent(error),
+        Err(error) => RunOutcome::NotSent(error),
     }
 }
 
 /// Reports that the work will not be done.
-pub(super) async fn fail(agent: &Agent, job: &Job, why: Broken) -> Ended {
+pub(super) async fn send_failure(agent: &Agent, job: &Job, why: WorkError) -> RunOutcome {
     let (to, id) = (Some(job.requester), Some(job.request_id.as_str()));
-    match agent.error(to, id, why.code, &why.message).await {
-        Ok(_) => Ended::Finished,
-        Err(error) => Ended::Unsent(error),
+    match agent.send_error(to, id, why.code, &why.message).await {
+        Ok(_) => RunOutcome::Finished,
+        Err(error) => RunOutcome::NotSent(error),
     }
 }
 
 /// The progress of a request from before the start.
 #[derive(Debug, PartialEq, Eq)]
-enum Known {
+enum RequestProgress {
     Accepted,
     Offered(String),
-    Over,
+    Finished,
 }
 
-fn known(thread: &Thread, me: &str) -> Option<Known> {
+fn request_progress(thread: &RequestView, me: &str) -> Option<RequestProgress> {
     let mine = || thread.offers.iter().rfind(|offer| offer.provider == me);
     match thread.state {
-        State::Pending => None,
-        State::Negotiating => mine().map(|offer| Known::Offered(offer.offer_id.clone())),
-        State::Processing if thread.provider.as_deref() == Some(me) => Some(Known::Accepted),
-        State::Processing | State::Completed | State::Failed => Some(Known::Over),
+        RequestState::Pending => None,
+        RequestState::Negotiating => {
+            mine().map(|offer| RequestProgress::Offered(offer.offer_id.clone()))
+        }
+        RequestState::Processing if thread.provider.as_deref() == Some(me) => {
+            Some(RequestProgress::Accepted)
+        }
+        RequestState::Processing | RequestState::Completed | RequestState::Failed => {
+            Some(RequestProgress::Finished)
+        }
     }
 }
 
@@ -118,17 +125,21 @@ mod tests {
             let text = format!(
                 r#"{{"request_id":"r","state":"{state}","provider":{provider},"offers":{offers},"deadline":null}}"#
             );
-            serde_json::from_str::<Thread>(&text).expect("a thread")
+            serde_json::from_str::<RequestView>(&text).expect("a thread")
         };
         for (state, provider, wanted) in [
             ("PENDING", "null", None),
-            ("NEGOTIATING", "null", Some(Known::Offered("o-1".to_owned()))),
-            ("PROCESSING", "\"me\"", Some(Known::Accepted)),
-            ("PROCESSING", "\"you\"", Some(Known::Over)),
-            ("COMPLETED", "\"me\"", Some(Known::Over)),
-            ("FAILED", "\"me\"", Some(Known::Over)),
+            ("NEGOTIATING", "null", Some(RequestProgress::Offered("o-1".to_owned()))),
+            ("PROCESSING", "\"me\"", Some(RequestProgress::Accepted)),
+            ("PROCESSING", "\"you\"", Some(RequestProgress::Finished)),
+            ("COMPLETED", "\"me\"", Some(RequestProgress::Finished)),
+            ("FAILED", "\"me\"", Some(RequestProgress::Finished)),
         ] {
-            assert_eq!(known(&thread(state, provider), "me"), wanted, "{state} {provider}");
+            assert_eq!(
+                request_progress(&thread(state, provider), "me"),
+                wanted,
+                "{state} {provider}"
+            );
         }
     }
 }

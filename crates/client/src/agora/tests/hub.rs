@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::payload::{Notice, Welcome};
-use rialto_protocols::agora::{Envelope, Kind, Receipt, envelope, inbox, proof};
+use rialto_protocols::agora::payload::{MessageStatus, Welcome};
+use rialto_protocols::agora::{Envelope, MessageType, Receipt, envelope, inbox, proof};
 use rialto_protocols::kit::sse;
 use serde_json::{Value, json};
 
-use crate::agora::{Agent, Identity, Retry, Seed, Server};
+use crate::agora::{Agent, Identity, RetryPolicy, Seed, Server};
 use crate::clock;
 use crate::testing::{Heard, Stage, answer, stream};
 
@@ -33,7 +33,7 @@ pub(super) struct Hub {
 
 impl Hub {
     /// Adds an envelope to the inbox, as if it had just arrived.
-    pub(super) fn put(&self, by: &Identity, kind: Kind, payload: &Value) -> String {
+    pub(super) fn put(&self, by: &Identity, kind: MessageType, payload: &Value) -> String {
         self.put_at(by, kind, payload, clock::now())
     }
 
@@ -41,30 +41,30 @@ impl Hub {
     pub(super) fn put_at(
         &self,
         by: &Identity,
-        kind: Kind,
+        kind: MessageType,
         payload: &Value,
         at: Timestamp,
     ) -> String {
-        let id = super::super::identity::fresh_id().expect("random");
-        let sealed = by.seal_as(&id, at, kind, &payload.to_string(), None).expect("sealed");
+        let id = super::super::identity::new_id().expect("random");
+        let sealed = by.sign_with_id(&id, at, kind, &payload.to_string(), None).expect("sealed");
         self.put_raw(sealed.as_str(), Some(&self.receipt(sealed.as_str(), at)));
         id
     }
 
     pub(super) fn put_raw(&self, envelope: &str, receipt: Option<&str>) {
-        self.events.lock().expect("sound").push(inbox::event(envelope, receipt));
+        self.events.lock().expect("sound").push(inbox::write_event(envelope, receipt));
     }
 
     /// The hub's receipt for an envelope.
     pub(super) fn receipt(&self, text: &str, at: Timestamp) -> String {
-        let json = envelope::parse(text.as_bytes()).expect("JSON");
+        let json = envelope::read_json(text.as_bytes()).expect("JSON");
         let read = Envelope::read(&json).expect("an envelope");
         let proof = proof::verify(&read).expect("a proof");
-        self.say(Kind::Status, &Receipt::of(&read, &proof, at).write())
+        self.say(MessageType::Status, &Receipt::of(&read, &proof, at).write())
     }
 
-    pub(super) fn say(&self, kind: Kind, payload: &str) -> String {
-        self.me.seal(kind, payload, None).expect("sealed").as_str().to_owned()
+    pub(super) fn say(&self, kind: MessageType, payload: &str) -> String {
+        self.me.sign(kind, payload, None).expect("sealed").as_str().to_owned()
     }
 
     /// Revokes all inbox tokens.
@@ -85,7 +85,7 @@ impl Hub {
         let token = format!("Bearer {}", self.token());
         if reads && heard.header("authorization") != Some(&token) {
             let error = json!({"code": 401, "message": "no token", "retryable": false});
-            return answer(401, "", &self.say(Kind::Error, &error.to_string()));
+            return answer(401, "", &self.say(MessageType::Error, &error.to_string()));
         }
         match path {
             "/agora" => {
@@ -103,11 +103,12 @@ impl Hub {
             "/agora/messages" => {
                 let events = self.events.lock().expect("sound");
                 let items = events.iter().zip(1..).map(|(event, n): (_, u64)| {
-                    let event: inbox::Event<'_> = serde_json::from_str(event).expect("an event");
-                    inbox::message(n, event.envelope.get(), event.receipt.map(|r| r.get()))
+                    let event: inbox::InboxEvent<'_> =
+                        serde_json::from_str(event).expect("an event");
+                    inbox::write_message(n, event.envelope.get(), event.receipt.map(|r| r.get()))
                 });
                 let items: Vec<_> = items.collect();
-                answer(200, "", &inbox::messages(&items, items.len() as u64))
+                answer(200, "", &inbox::write_page(&items, items.len() as u64))
             }
             other => panic!("{other}"),
         }
@@ -118,9 +119,9 @@ impl Hub {
         let data = json!({"resume_from": after, "backlog": events.len() - after});
         let wait = self.comes_back_after.load(Ordering::Relaxed);
         let mut out = format!("retry: {wait}\n").into_bytes();
-        sse::write(&mut out, Some(&after.to_string()), "connected", &data.to_string());
+        sse::write_frame(&mut out, Some(&after.to_string()), "connected", &data.to_string());
         for (n, event) in events.iter().enumerate().skip(after) {
-            sse::write(&mut out, Some(&(n + 1).to_string()), "envelope", event);
+            sse::write_frame(&mut out, Some(&(n + 1).to_string()), "envelope", event);
         }
         String::from_utf8(out).expect("text")
     }
@@ -143,10 +144,10 @@ impl Hub {
                 hub: Some(self.me.did()),
                 webhook_secret: None,
             };
-            return answer(200, "", &self.say(Kind::Welcome, &welcome.write()));
+            return answer(200, "", &self.say(MessageType::Welcome, &welcome.write()));
         }
         react(self, &said);
-        answer(202, "", &self.say(Kind::Status, &Notice::accepted(&id, None).write()))
+        answer(202, "", &self.say(MessageType::Status, &MessageStatus::accepted(&id, None).write()))
     }
 
     /// Posted envelopes of one type.
@@ -171,6 +172,9 @@ pub(super) async fn hub(
     let stage = Stage::new(move |heard, _| inner.answer(heard, &react)).await;
     let server = Server::discover(&stage.url).await.expect("a server");
     let agent = Agent::new(identity(1), server);
-    let quick = Retry { first: std::time::Duration::from_millis(1), ..Retry::default() };
+    let quick = RetryPolicy {
+        initial_delay: std::time::Duration::from_millis(1),
+        ..RetryPolicy::default()
+    };
     (hub, stage, agent.with_retry(quick))
 }

@@ -1,13 +1,15 @@
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
 use super::hub::{hub, identity};
-use crate::agora::{Inbox, Incoming, Listen, NotTrusted, Said, Trouble};
+use crate::agora::{
+    EnvelopePayload, Inbox, InboxError, InboxOptions, IncomingEnvelope, TrustError,
+};
 use crate::clock;
 use crate::testing::in_time;
 
-async fn next(inbox: &mut Inbox) -> Incoming {
+async fn next(inbox: &mut Inbox) -> IncomingEnvelope {
     in_time(inbox.next()).await.expect("open").expect("an envelope")
 }
 
@@ -16,13 +18,13 @@ async fn every_envelope_comes_once_and_in_order_over_broken_lines() {
     let (hub, _stage, agent) = hub(|_, _| {}).await;
     let you = identity(2);
     let yesterday = Timestamp(clock::now().0 - 86_400_000);
-    hub.put_at(&you, Kind::Status, &json!({"status": "idle"}), yesterday);
-    let mut inbox = agent.inbox(Listen::default()).await.expect("an inbox");
+    hub.put_at(&you, MessageType::Status, &json!({"status": "idle"}), yesterday);
+    let mut inbox = agent.inbox(InboxOptions::default()).await.expect("an inbox");
     let first = next(&mut inbox).await;
     assert_eq!((first.position, first.sender, first.received_at), (Some(1), you.key(), yesterday));
     assert!(inbox.is_backlog(1) && !inbox.is_backlog(2));
     for n in 2..=4 {
-        hub.put(&you, Kind::Status, &json!({"status": "busy", "n": n}));
+        hub.put(&you, MessageType::Status, &json!({"status": "busy", "n": n}));
         let item = next(&mut inbox).await;
         assert_eq!(item.position, Some(n));
         assert!(item.raw().contains(&format!("\"n\":{n}")));
@@ -35,7 +37,7 @@ async fn every_envelope_comes_once_and_in_order_over_broken_lines() {
 async fn what_cannot_be_believed_is_told_and_passed_over() {
     let (hub, _stage, agent) = hub(|_, _| {}).await;
     let (me, you, now) = (identity(1), identity(2), clock::now());
-    let seal = |to| you.seal(Kind::Status, "{}", to).expect("sealed").as_str().to_owned();
+    let seal = |to| you.sign(MessageType::Status, "{}", to).expect("sealed").as_str().to_owned();
     let good = seal(Some(me.key()));
     let receipt = hub.receipt(&good, now);
     let (other, elsewhere) = (seal(None), seal(Some(identity(3).key())));
@@ -47,12 +49,12 @@ async fn what_cannot_be_believed_is_told_and_passed_over() {
     hub.put_raw(&good, Some(&hub.receipt(&good, old)));
     hub.put_raw("7", Some("{}"));
     hub.put_raw(&good, Some(&receipt));
-    let mut inbox = agent.inbox(Listen::default()).await.expect("an inbox");
+    let mut inbox = agent.inbox(InboxOptions::default()).await.expect("an inbox");
     for n in 1..=6 {
         let error = inbox.next().await.expect("open").expect_err("not trusted");
-        let Trouble::NotTrusted(why) = error else { panic!("{n}: {error}") };
-        assert_eq!(matches!(why, NotTrusted::NoReceipt), n == 1, "{n}: {why}");
-        assert_eq!(matches!(why, NotTrusted::NotForMe), n == 4, "{n}: {why}");
+        let InboxError::NotTrusted(why) = error else { panic!("{n}: {error}") };
+        assert_eq!(matches!(why, TrustError::NoReceipt), n == 1, "{n}: {why}");
+        assert_eq!(matches!(why, TrustError::WrongRecipient), n == 4, "{n}: {why}");
     }
     assert_eq!(next(&mut inbox).await.position, Some(7));
     let page = agent.messages(None, 50).await.expect("a page");
@@ -63,11 +65,11 @@ async fn what_cannot_be_believed_is_told_and_passed_over() {
 #[tokio::test]
 async fn a_token_that_is_refused_is_replaced() {
     let (hub, _stage, agent) = hub(|_, _| {}).await;
-    let mut inbox = agent.inbox(Listen::default()).await.expect("an inbox");
+    let mut inbox = agent.inbox(InboxOptions::default()).await.expect("an inbox");
     hub.revoke();
-    hub.put(&identity(2), Kind::Hello, &json!({"name": "you"}));
+    hub.put(&identity(2), MessageType::Hello, &json!({"name": "you"}));
     let item = next(&mut inbox).await;
-    assert_eq!(item.said, Said::Hello { nonce: None, name: Some("you".to_owned()) });
+    assert_eq!(item.payload, EnvelopePayload::Hello { nonce: None, name: Some("you".to_owned()) });
     hub.revoke();
     assert!(agent.messages(Some(0), 1).await.is_ok());
     assert_eq!(hub.said("HELLO").len(), 3);

@@ -1,13 +1,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::Kind;
-use rialto_protocols::agora::payload::{Notice, Welcome};
+use rialto_protocols::agora::MessageType;
+use rialto_protocols::agora::payload::{MessageStatus, Welcome};
 use serde_json::{Value, json};
 
 use super::hub::{hub, identity};
 use crate::CallError;
-use crate::agora::{Agent, Answered, Mood, Order, Profile, Retry, Server, Skill, State};
+use crate::agora::{
+    Agent, AgentStatus, EnvelopeResponse, Profile, RequestSpec, RequestState, RetryPolicy, Server,
+    Skill,
+};
 use crate::clock;
 use crate::testing::{Stage, answer};
 
@@ -26,23 +29,26 @@ async fn stage(post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static) -
     });
     let stage = stage.await;
     let server = Server::discover(&stage.url).await.expect("a server");
-    let quick = Retry { first: std::time::Duration::from_millis(1), ..Retry::default() };
+    let quick = RetryPolicy {
+        initial_delay: std::time::Duration::from_millis(1),
+        ..RetryPolicy::default()
+    };
     (stage, Agent::new(identity(1), server).with_retry(quick))
 }
 
-fn say(by: u8, kind: Kind, payload: &str) -> String {
-    identity(by).seal(kind, payload, None).expect("sealed").as_str().to_owned()
+fn say(by: u8, kind: MessageType, payload: &str) -> String {
+    identity(by).sign(kind, payload, None).expect("sealed").as_str().to_owned()
 }
 
 fn accepted(said: &Value) -> (u16, String) {
     let id = said["id"].as_str().expect("an id");
-    let notice = Notice::accepted(id, Some((id, State::Pending)));
-    (202, say(100, Kind::Status, &notice.write()))
+    let notice = MessageStatus::accepted(id, Some((id, RequestState::Pending)));
+    (202, say(100, MessageType::Status, &notice.write()))
 }
 
 fn error(code: u16, retryable: bool) -> (u16, String) {
     let payload = json!({"code": code, "message": "no", "retryable": retryable, "hint": "do"});
-    (code, say(100, Kind::Error, &payload.to_string()))
+    (code, say(100, MessageType::Error, &payload.to_string()))
 }
 
 #[tokio::test]
@@ -53,10 +59,12 @@ async fn the_same_envelope_is_sent_again_while_there_is_hope() {
         _ => accepted(said),
     })
     .await;
-    let (id, answered) =
-        agent.request(&Order::new("x", "{}"), std::time::Duration::ZERO).await.expect("taken");
-    let Answered::Accepted(accepted) = answered else { panic!("{answered:?}") };
-    assert_eq!((accepted.request_id, accepted.state), (Some(id), Some(State::Pending)));
+    let (id, answered) = agent
+        .send_request(&RequestSpec::new("x", "{}"), std::time::Duration::ZERO)
+        .await
+        .expect("taken");
+    let EnvelopeResponse::Accepted(accepted) = answered else { panic!("{answered:?}") };
+    assert_eq!((accepted.request_id, accepted.state), (Some(id), Some(RequestState::Pending)));
     assert_eq!(accepted.job.as_deref(), Some("j-1"));
     let bodies: Vec<_> = stage.heard().into_iter().skip(1).map(|heard| heard.body).collect();
     assert!(bodies.len() == 3 && bodies.iter().all(|body| *body == bodies[0]));
@@ -66,7 +74,8 @@ async fn the_same_envelope_is_sent_again_while_there_is_hope() {
 async fn an_old_envelope_is_signed_anew_under_its_id() {
     let (stage, agent) = stage(|_, said| accepted(said)).await;
     let old = Timestamp(clock::now().0 - 40_000);
-    let sealed = agent.identity().seal_as("m-1", old, Kind::Status, "{}", None).expect("sealed");
+    let sealed =
+        agent.identity().sign_with_id("m-1", old, MessageType::Status, "{}", None).expect("sealed");
     agent.send(sealed.clone()).await.expect("taken");
     let sent: Value = serde_json::from_str(&stage.heard()[1].body).expect("JSON");
     assert_eq!(sent["id"], "m-1");
@@ -76,7 +85,7 @@ async fn an_old_envelope_is_signed_anew_under_its_id() {
 #[tokio::test]
 async fn a_refusal_says_what_to_do_and_is_not_repeated() {
     let (stage, agent) = stage(|_, _| error(401, false)).await;
-    let refused = agent.status(Mood::Idle, None).await.expect_err("refused");
+    let refused = agent.send_status(AgentStatus::Idle, None).await.expect_err("refused");
     let CallError::Refused { status: 401, code, hint, .. } = refused else { panic!("{refused}") };
     assert_eq!((code.as_str(), hint.as_deref()), ("ERROR 401", Some("do")));
     assert_eq!(stage.heard().len(), 2);
@@ -86,26 +95,29 @@ async fn a_refusal_says_what_to_do_and_is_not_repeated() {
 async fn an_answer_of_somebody_else_is_no_word_of_the_hub() {
     let (_stage, agent) = stage(|_, said| {
         let id = said["id"].as_str().expect("an id");
-        (202, say(7, Kind::Status, &Notice::accepted(id, None).write()))
+        (202, say(7, MessageType::Status, &MessageStatus::accepted(id, None).write()))
     })
     .await;
-    let sealed = agent.identity().seal(Kind::Status, "{}", None).expect("sealed");
+    let sealed = agent.identity().sign(MessageType::Status, "{}", None).expect("sealed");
     let answered = agent.send(sealed).await.expect("an answer");
-    assert!(matches!(answered, Answered::By(by) if by.sender == identity(7).key()));
+    assert!(matches!(answered, EnvelopeResponse::Answered(by) if by.sender == identity(7).key()));
 }
 
 #[tokio::test]
 async fn waiting_gives_the_first_answer_as_its_sender_signed_it() {
     let (stage, agent) = stage(|_, said| {
         let data = json!({"request_id": said["id"], "status": "success", "data": {"x": 1}});
-        (200, say(2, Kind::Result, &data.to_string()))
+        (200, say(2, MessageType::Result, &data.to_string()))
     })
     .await;
     let wait = std::time::Duration::from_secs(60);
-    let order = Order::new("x", "{}").to(identity(2).key());
-    let (id, answered) = agent.request(&order, wait).await.expect("an answer");
-    let Answered::By(result) = answered else { panic!("{answered:?}") };
-    assert_eq!((result.sender, result.said.request_id()), (identity(2).key(), Some(id.as_str())));
+    let order = RequestSpec::new("x", "{}").to(identity(2).key());
+    let (id, answered) = agent.send_request(&order, wait).await.expect("an answer");
+    let EnvelopeResponse::Answered(result) = answered else { panic!("{answered:?}") };
+    assert_eq!(
+        (result.sender, result.payload.request_id()),
+        (identity(2).key(), Some(id.as_str()))
+    );
     assert_eq!(stage.heard()[1].target, "/agora/envelopes?wait=30000");
 }
 
@@ -130,7 +142,7 @@ async fn a_welcome_must_be_the_hubs_and_about_our_hello() {
                 inbox_token: Some("at_1"),
                 ..Welcome::default()
             };
-            (200, say(by, Kind::Welcome, &welcome.write()))
+            (200, say(by, MessageType::Welcome, &welcome.write()))
         })
         .await;
         let skills = Some(vec![Skill::new("agora:time:v1")]);
@@ -145,7 +157,11 @@ async fn a_welcome_must_be_the_hubs_and_about_our_hello() {
 #[tokio::test]
 async fn a_lost_token_is_asked_for_again() {
     let (hub, _stage, agent) = hub(|_, _| {}).await;
-    assert!(agent.hello(&Profile::default(), true).await.expect("welcome").inbox_until.is_some());
-    assert!(agent.hello(&Profile::default(), false).await.expect("welcome").inbox_until.is_none());
+    assert!(
+        agent.hello(&Profile::default(), true).await.expect("welcome").inbox_expires_at.is_some()
+    );
+    assert!(
+        agent.hello(&Profile::default(), false).await.expect("welcome").inbox_expires_at.is_none()
+    );
     assert_eq!(hub.said("HELLO").len(), 2);
 }

@@ -2,12 +2,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::hub::{Hub, hub, identity};
-use crate::agora::{Broken, Code, Credits, Handler, Job, Mishap, Progress, Terms, Workplace};
+use crate::agora::{
+    Code, Credits, Handler, Job, Progress, ServeError, ServeOptions, Terms, WorkError,
+};
 
 #[derive(Default)]
 struct Clerk {
@@ -28,20 +30,20 @@ impl Handler for Clerk {
         }
     }
 
-    async fn work(&self, job: Job, progress: Progress) -> Result<String, Broken> {
+    async fn work(&self, job: Job, progress: Progress) -> Result<String, WorkError> {
         self.worked.lock().expect("sound").push(job.resource.clone());
         match job.resource.as_str() {
             "panic" => panic!("on purpose"),
-            "break" => Err(Broken::new(Code::Unavailable, "not now")),
+            "break" => Err(WorkError::new(Code::Unavailable, "not now")),
             _ => {
-                progress.part(r#"{"half":true}"#).await.expect("taken");
+                progress.send_part(r#"{"half":true}"#).await.expect("taken");
                 Ok(r#"{"all":true}"#.to_owned())
             }
         }
     }
 
-    fn mishap(&self, mishap: &Mishap) {
-        self.mishaps.lock().expect("sound").push(mishap.what.to_owned());
+    fn on_error(&self, mishap: &ServeError) {
+        self.mishaps.lock().expect("sound").push(mishap.action.to_owned());
     }
 }
 
@@ -50,7 +52,7 @@ fn ask(hub: &Hub, resource: &str) -> String {
     if resource == "search" {
         payload["budget"] = json!({"max": 5});
     }
-    hub.put(&identity(2), Kind::Request, &payload)
+    hub.put(&identity(2), MessageType::Request, &payload)
 }
 
 /// Runs a provider until `done` fires.
@@ -69,7 +71,7 @@ async fn run(
     let inbox = Arc::clone(&hub);
     let first: Vec<_> = first.iter().map(|resource| (*resource).to_owned()).collect();
     let worker = Arc::clone(&clerk);
-    let serve = agent.serve(Workplace::default(), worker, async move {
+    let serve = agent.serve(ServeOptions::default(), worker, async move {
         // After the inbox is open, so that nothing in it counts as from before.
         tokio::time::sleep(Duration::from_millis(100)).await;
         for resource in &first {
@@ -85,8 +87,8 @@ async fn run(
 async fn a_provider_offers_works_and_delivers() {
     let react = |hub: &Hub, said: &Value| {
         if said["type"] == "OFFER" {
-            hub.put(&identity(3), Kind::Accept, &json!({"offer_id": said["id"]}));
-            hub.put(&identity(2), Kind::Accept, &json!({"offer_id": said["id"]}));
+            hub.put(&identity(3), MessageType::Accept, &json!({"offer_id": said["id"]}));
+            hub.put(&identity(2), MessageType::Accept, &json!({"offer_id": said["id"]}));
         }
         said["type"] == "RESULT" && said["payload"]["status"] == "success"
     };
@@ -133,7 +135,7 @@ async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
     // Longer than the interval of the provider's other tasks.
     hub.comes_back_after.store(1_500, Ordering::Relaxed);
     let inbox = Arc::clone(&hub);
-    let serve = agent.serve(Workplace::default(), Arc::clone(&clerk), async move {
+    let serve = agent.serve(ServeOptions::default(), Arc::clone(&clerk), async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
         ask(&inbox, "time");
         done.notified().await;

@@ -1,7 +1,7 @@
 use futures_util::{SinkExt, StreamExt};
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::payload::{Notice, Welcome};
-use rialto_protocols::agora::{Envelope, Kind, Receipt, envelope, proof};
+use rialto_protocols::agora::payload::{MessageStatus, Welcome};
+use rialto_protocols::agora::{Envelope, MessageType, Receipt, envelope, proof};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -9,18 +9,18 @@ use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::hub::identity;
-use crate::agora::{Agent, Frame, NotTrusted, Profile, Said, Server, Trouble};
+use crate::agora::{Agent, EnvelopePayload, Frame, InboxError, Profile, Server, TrustError};
 use crate::clock;
 
-fn say(kind: Kind, payload: &str) -> String {
-    identity(100).seal(kind, payload, None).expect("sealed").as_str().to_owned()
+fn say(kind: MessageType, payload: &str) -> String {
+    identity(100).sign(kind, payload, None).expect("sealed").as_str().to_owned()
 }
 
 fn receipt(text: &str, at: Timestamp) -> String {
-    let json = envelope::parse(text.as_bytes()).expect("JSON");
+    let json = envelope::read_json(text.as_bytes()).expect("JSON");
     let read = Envelope::read(&json).expect("an envelope");
     let proof = proof::verify(&read).expect("a proof");
-    say(Kind::Status, &Receipt::of(&read, &proof, at).write())
+    say(MessageType::Status, &Receipt::of(&read, &proof, at).write())
 }
 
 /// A test hub that describes itself, welcomes one socket, sends these frames, and answers one.
@@ -50,9 +50,9 @@ async fn hub(frames: Vec<String>) -> String {
                         hello_sender: said["sender"]["id"].as_str(),
                         ..Welcome::default()
                     };
-                    say(Kind::Welcome, &welcome.write())
+                    say(MessageType::Welcome, &welcome.write())
                 }
-                _ => say(Kind::Status, &Notice::accepted(&id, None).write()),
+                _ => say(MessageType::Status, &MessageStatus::accepted(&id, None).write()),
             };
             socket.send(Message::text(answer)).await.expect("sent");
         };
@@ -68,23 +68,27 @@ async fn hub(frames: Vec<String>) -> String {
 #[tokio::test]
 async fn envelopes_go_both_ways_and_each_is_believed_with_its_receipt() {
     let old = Timestamp(clock::now().0 - 3_600_000);
-    let sealed = identity(2).seal_as("m-1", old, Kind::Status, "{}", None).expect("sealed");
-    let (text, fresh) = (sealed.as_str().to_owned(), identity(2).seal(Kind::Status, "{}", None));
+    let sealed =
+        identity(2).sign_with_id("m-1", old, MessageType::Status, "{}", None).expect("sealed");
+    let (text, fresh) =
+        (sealed.as_str().to_owned(), identity(2).sign(MessageType::Status, "{}", None));
     let fresh = fresh.expect("sealed").as_str().to_owned();
     let frames =
         vec![receipt(&text, old), text.clone(), fresh, receipt(&text, old), "{}".to_owned()];
     let url = hub(frames).await;
     let agent = Agent::new(identity(1), Server::discover(&url).await.expect("a server"));
     let mut socket = agent.socket(&Profile::default()).await.expect("a socket");
-    assert_eq!(socket.welcomed().expect("welcome").hub, identity(100).did());
-    let ours = agent.identity().seal(Kind::Status, "{}", None).expect("sealed");
+    assert_eq!(socket.welcome().expect("welcome").hub, identity(100).did());
+    let ours = agent.identity().sign(MessageType::Status, "{}", None).expect("sealed");
     socket.send(&ours).await.expect("sent");
     let Some(Ok(Frame::Answer(answer))) = socket.next().await else { panic!("no answer") };
-    assert!(matches!(answer.said, Said::Notice { message_id: Some(id), .. } if id == ours.id));
+    assert!(
+        matches!(answer.payload, EnvelopePayload::MessageStatus { message_id: Some(id), .. } if id == ours.id)
+    );
     let Some(Ok(Frame::Envelope(envelope))) = socket.next().await else { panic!("no envelope") };
     assert_eq!((envelope.id.as_str(), envelope.received_at), ("m-1", old));
     let without = socket.next().await.expect("open").expect_err("no receipt");
-    assert!(matches!(without, Trouble::NotTrusted(NotTrusted::NoReceipt)));
+    assert!(matches!(without, InboxError::NotTrusted(TrustError::NoReceipt)));
     assert!(socket.next().await.expect("open").is_err(), "a receipt is for what follows it");
     assert!(socket.next().await.is_none());
 }

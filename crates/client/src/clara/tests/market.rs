@@ -6,13 +6,13 @@ use rialto_core::money::Credits;
 use rialto_protocols::clara::PROCESS;
 
 use crate::call::CallError;
-use crate::clara::{Account, Ending, Order, Profile, Retry, Seed, Server, Wallet};
+use crate::clara::{MarketClient, Profile, RetryPolicy, Seed, Server, TaskEnd, TaskSpec, Wallet};
 use crate::testing::{Heard, Stage, answer};
 
 const REGISTERED: &str =
     r#"{"Messages":[{"Target":"a","Tags":[{"name":"Action","value":"Registered"}]}]}"#;
 
-async fn market(said: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> (Stage, Account) {
+async fn market(said: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> (Stage, MarketClient) {
     let stage = Stage::new(move |heard, number| match heard.target.as_str() {
         "/clara" => answer(200, "", &format!(r#"{{"process":"{PROCESS}"}}"#)),
         _ => said(heard, number),
@@ -21,8 +21,9 @@ async fn market(said: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> (St
     let server = Server::discover(&stage.url).await.expect("a market");
     assert_eq!(server.process().to_string(), PROCESS);
     let quick = Duration::from_millis(2);
-    let server = server.with_retry(Retry { tries_max: 3, first: quick, longest: quick });
-    let account = Account::new(Wallet::new(&Seed::from_bytes([1; 32])), server);
+    let server =
+        server.with_retry(RetryPolicy { max_attempts: 3, initial_delay: quick, max_delay: quick });
+    let account = MarketClient::new(Wallet::new(&Seed::from_bytes([1; 32])), server);
     (stage, account)
 }
 
@@ -114,10 +115,10 @@ async fn a_requester_finds_its_own_result_among_all_others() {
         answer(200, "", &body)
     })
     .await;
-    let order = Order::new("tweet", Credits::from_micros(5_000_000), "{}");
-    let mut wait = account.order(&order).await.expect("registered");
+    let order = TaskSpec::new("tweet", Credits::from_micros(5_000_000), "{}");
+    let mut wait = account.register_task(&order).await.expect("registered");
     let ending = wait.next(Duration::from_secs(5)).await.expect("an ending");
-    let Ending::Done(outcome) = ending else { panic!("{ending:?}") };
+    let TaskEnd::Done(outcome) = ending else { panic!("{ending:?}") };
     assert_eq!((outcome.task_id.as_str(), outcome.result.as_str()), (wait.task_id(), r#"{"x":1}"#));
     let late = wait.next(Duration::from_millis(5)).await.expect_err("nothing more");
     assert!(matches!(late, CallError::TimedOut { .. }));

@@ -3,25 +3,25 @@
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize};
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::kit::ans104::{Id, Item, Kind};
+use rialto_protocols::kit::ans104::{Item, ItemId, SignatureType};
 use rialto_protocols::kit::base64url;
 use serde_json::json;
 
-use crate::clara::{NotAWallet, Seed, Wallet};
+use crate::clara::{Seed, Wallet, WalletError};
 
-fn process() -> Id {
-    Id::read(PROCESS).expect("an id")
+fn process() -> ItemId {
+    ItemId::read(PROCESS).expect("an id")
 }
 
 /// Whether a wallet's items are valid and carry its own address.
-fn signs(wallet: &Wallet, kind: Kind) {
+fn signs(wallet: &Wallet, kind: SignatureType) {
     let tags = [("Action", "List-Agents"), ("", "é")];
     let one = wallet.sign(process(), &tags, "data").expect("signed");
     let two = wallet.sign(process(), &tags, "data").expect("signed");
     assert_ne!(one.id, two.id);
     let item = Item::read(one.as_bytes()).expect("an item");
     assert_eq!(item.verify(), Ok(()));
-    assert_eq!((item.kind, item.address().as_str()), (kind, wallet.address()));
+    assert_eq!((item.signature_type, item.signer_address().as_str()), (kind, wallet.address()));
     assert_eq!(item.id().to_string(), one.id);
     assert_eq!(item.target, Some(process().0.as_slice()));
     assert_eq!(
@@ -34,14 +34,14 @@ fn signs(wallet: &Wallet, kind: Kind) {
 fn a_seed_is_a_wallet_and_a_key_file_is_too() {
     let seed = Seed::from_bytes([7; 32]);
     let wallet = Wallet::new(&seed);
-    signs(&wallet, Kind::Ed25519);
+    signs(&wallet, SignatureType::Ed25519);
     let dir = std::env::temp_dir().join(format!("rialto-wallet-{}", std::process::id()));
     std::fs::write(&dir, seed.reveal()).expect("a file");
     let read = Wallet::open(&dir);
     std::fs::remove_file(&dir).expect("it goes");
     assert_eq!(read.expect("a wallet").address(), wallet.address());
     assert_eq!(format!("{wallet:?}"), format!("Wallet({})", wallet.address()));
-    assert!(matches!(Wallet::open(&dir), Err(NotAWallet::Unreadable(_))));
+    assert!(matches!(Wallet::open(&dir), Err(WalletError::Unreadable(_))));
 }
 
 /// The numbers of a private key, in the order of its DER.
@@ -76,20 +76,20 @@ fn an_arweave_wallet_is_read_from_its_jwk() {
         jwk[*name] = base64url::encode(number).into();
     }
     let wallet = Wallet::read(&jwk.to_string()).expect("a wallet");
-    signs(&wallet, Kind::Arweave);
+    signs(&wallet, SignatureType::Arweave);
 
     for name in names {
         let mut broken = jwk.clone();
         broken[name] = "".into();
         let why = Wallet::read(&broken.to_string()).expect_err(name);
-        assert!(matches!(why, NotAWallet::BadMember(named) if named == name), "{why:?}");
+        assert!(matches!(why, WalletError::BadMember(named) if named == name), "{why:?}");
     }
     let mut other = jwk.clone();
     other["d"] = base64url::encode(&[1; 512]).into();
-    assert!(matches!(Wallet::read(&other.to_string()), Err(NotAWallet::BadKey)));
+    assert!(matches!(Wallet::read(&other.to_string()), Err(WalletError::BadKey)));
     other["e"] = base64url::encode(&[3]).into();
-    assert!(matches!(Wallet::read(&other.to_string()), Err(NotAWallet::BadKey)));
+    assert!(matches!(Wallet::read(&other.to_string()), Err(WalletError::BadKey)));
     for unknown in ["", "{}", r#"{"kty":"OKP"}"#, "ed25519-seed:AAAA"] {
-        assert!(matches!(Wallet::read(unknown), Err(NotAWallet::Unknown)), "{unknown}");
+        assert!(matches!(Wallet::read(unknown), Err(WalletError::UnknownFormat)), "{unknown}");
     }
 }

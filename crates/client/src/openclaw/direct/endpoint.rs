@@ -9,19 +9,19 @@ use http::request::Parts;
 use rialto_protocols::kit::fields::Fields;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
-use rialto_protocols::openclaw::message::{self, Any, Message, Request};
+use rialto_protocols::openclaw::message::{self, AnyMessage, Message, Request};
 use rialto_protocols::openclaw::{Code, Failure, TEXT_MAX};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-use super::service::Desk;
 use super::node::Node;
-use crate::agent::direct::Identity;
-use crate::agent::direct::worker_pool::Bench;
-use crate::agent::direct::router::{Answering, Endpoint};
+use super::service::CollaborationService;
+use crate::agent::direct::PeerIdentity;
 use crate::agent::direct::journal::{Entry, Journal};
+use crate::agent::direct::router::{ProtocolEndpoint, ResponseFuture};
+use crate::agent::direct::worker_pool::WorkerPool;
 use crate::call::CallError;
-use crate::http_server::{Answer, NoBody, is_encoded};
+use crate::http_server::{BodyError, HttpResponse, has_content_encoding};
 use crate::{clock, ids};
 
 /// The node's base path.
@@ -32,25 +32,25 @@ const WAIT_MAX_S: i64 = 30;
 const MISMATCH: (&str, &str) = ("idempotency-mismatch", "true");
 
 /// The openclaw endpoint of a node that its peers call.
-pub(crate) struct Works {
+pub(crate) struct DirectEndpoint {
     node: Node,
-    desk: Arc<Desk>,
+    service: Arc<CollaborationService>,
 }
 
-type Answered = Result<Answer, Failure>;
+type RouteResult = Result<HttpResponse, Failure>;
 
 /// Creates the openclaw endpoint for these handlers; fails if their skills cannot be announced.
 pub(crate) fn endpoint(
-    identity: &Identity,
-    bench: &Arc<Bench>,
+    identity: &PeerIdentity,
+    bench: &Arc<WorkerPool>,
     before: (Journal, Vec<Entry>),
-) -> Result<impl Endpoint + use<>, CallError> {
+) -> Result<impl ProtocolEndpoint + use<>, CallError> {
     let node = Node::new(identity, bench)?;
-    let desk = Desk::open(node.id(), Arc::clone(bench), before);
-    Ok(Works { node, desk })
+    let desk = CollaborationService::open(node.id(), Arc::clone(bench), before);
+    Ok(DirectEndpoint { node, service: desk })
 }
 
-impl Endpoint for Works {
+impl ProtocolEndpoint for DirectEndpoint {
     fn name(&self) -> &'static str {
         "openclaw"
     }
@@ -59,53 +59,56 @@ impl Endpoint for Works {
         PATH
     }
 
-    fn answer<'a>(&'a self, head: &'a Parts, body: Result<Bytes, NoBody>) -> Answering<'a> {
-        Box::pin(async move { self.route(head, body).await.unwrap_or_else(|bad| refused(&bad)) })
+    fn handle<'a>(&'a self, head: &'a Parts, body: Result<Bytes, BodyError>) -> ResponseFuture<'a> {
+        Box::pin(
+            async move { self.route(head, body).await.unwrap_or_else(|bad| error_response(&bad)) },
+        )
     }
 }
 
-impl Works {
-    async fn route(&self, head: &Parts, body: Result<Bytes, NoBody>) -> Answered {
+impl DirectEndpoint {
+    async fn route(&self, head: &Parts, body: Result<Bytes, BodyError>) -> RouteResult {
         let below = head.uri.path().strip_prefix(PATH).unwrap_or_default();
         let path: Vec<_> = below.split('/').filter(|name| !name.is_empty()).collect();
         match (&head.method, path.as_slice()) {
             (&Method::POST, [] | ["messages"] | ["collaborations"]) => {
-                let request = asked(&read(head, body)?, path.first() == Some(&"collaborations"))?;
-                let id = request.said.correlation_id;
+                let request =
+                    read_request(&read(head, body)?, path.first() == Some(&"collaborations"))?;
+                let id = request.body.correlation_id;
                 let about = |bad| Failure { correlation_id: Some(id), ..bad };
-                let (response, other) = self.desk.take(request).map_err(about)?;
+                let (response, other) = self.service.handle_request(request).map_err(about)?;
                 let header = other.then_some(MISMATCH);
-                Ok(Answer { header, ..Answer::new(200, response.write()) })
+                Ok(HttpResponse { header, ..HttpResponse::new(200, response.write()) })
             }
-            (&Method::GET, ["identity"]) => said(self.node.identity()),
-            (&Method::GET, ["status"]) => said(self.node.status()),
+            (&Method::GET, ["identity"]) => ok_response(self.node.identity()),
+            (&Method::GET, ["status"]) => ok_response(self.node.status()),
             (&Method::GET, ["reputation"]) => {
-                said(self.desk.with_record(|record| self.node.reputation(record)))
+                ok_response(self.service.with_history(|record| self.node.reputation(record)))
             }
-            (&Method::GET, ["health"]) => said(self.node.health()),
+            (&Method::GET, ["health"]) => ok_response(self.node.health()),
             (&Method::GET, ["collaborations", id]) => {
                 let query = Query::read(head.uri.query().unwrap_or_default())?;
                 let wait = query.integer("wait", 0..=WAIT_MAX_S)?.unwrap_or(0).unsigned_abs();
-                let seen = self.desk.look(named(id)?, Duration::from_secs(wait)).await?;
-                Ok(Answer::new(200, seen.view()))
+                let seen = self.service.wait_for(parse_id(id)?, Duration::from_secs(wait)).await?;
+                Ok(HttpResponse::new(200, seen.view()))
             }
             (&Method::POST, ["collaborations", id, "cancel"]) => {
                 let reason = reason(&read(head, body)?)?;
-                let over = self.desk.cancel(named(id)?, reason)?;
-                Ok(Answer::new(200, over.message.as_bytes()))
+                let over = self.service.cancel(parse_id(id)?, reason)?;
+                Ok(HttpResponse::new(200, over.message.as_bytes()))
             }
-            (_, path) => Err(misplaced(path)),
+            (_, path) => Err(unknown_route(path)),
         }
     }
 }
 
 /// Parses a body as a request. Other messages are refused: a node keeps no directory of agents.
-fn asked(body: &[u8], is_request: bool) -> Result<Message<Request>, Failure> {
+fn read_request(body: &[u8], is_request: bool) -> Result<Message<Request>, Failure> {
     if is_request {
         return message::read(body);
     }
-    match Any::read(body)? {
-        Any::Request(request) => Ok(request),
+    match AnyMessage::read(body)? {
+        AnyMessage::Request(request) => Ok(request),
         _ => Err(Failure::invalid(
             "a node takes collaboration requests only; send other messages to a hub",
         )),
@@ -118,36 +121,36 @@ fn reason(body: &[u8]) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     let json = ijson::read(body)?;
-    let fields = Fields::of(&json, "")?;
+    let fields = Fields::read(&json, "")?;
     let text = fields.text("reason")?;
     match text.filter(|text| text.chars().count() > TEXT_MAX) {
         Some(_) => {
             let says = format!("has more than {TEXT_MAX} characters");
-            Err(Failure::from(fields.fail("reason", says)).about(&json))
+            Err(Failure::from(fields.malformed("reason", says)).in_answer_to(&json))
         }
         None => Ok(text.map(str::to_owned)),
     }
 }
 
-fn read(head: &Parts, body: Result<Bytes, NoBody>) -> Result<Bytes, Failure> {
+fn read(head: &Parts, body: Result<Bytes, BodyError>) -> Result<Bytes, Failure> {
     match body {
-        Ok(_) if is_encoded(&head.headers) => Err(Failure::encoded()),
+        Ok(_) if has_content_encoding(&head.headers) => Err(Failure::encoded_body()),
         Ok(body) => Ok(body),
-        Err(NoBody::TooLong) => Err(Failure::too_large()),
-        Err(NoBody::BrokeOff) => Err(Failure::invalid("the body is incomplete")),
-        Err(NoBody::TooSlow) => {
-            Err(Failure { http: 408, ..Failure::invalid("the body took too long") })
+        Err(BodyError::TooLong) => Err(Failure::too_large()),
+        Err(BodyError::Incomplete) => Err(Failure::invalid("the body is incomplete")),
+        Err(BodyError::TimedOut) => {
+            Err(Failure { http_status: 408, ..Failure::invalid("the body took too long") })
         }
     }
 }
 
-fn named(id: &str) -> Result<Uuid, Failure> {
+fn parse_id(id: &str) -> Result<Uuid, Failure> {
     let id = id.parse::<Hyphenated>().map(Hyphenated::into_uuid);
     id.map_err(|_| Failure::not_found("collaboration"))
 }
 
 /// The error for an unknown path or a wrong method.
-fn misplaced(path: &[&str]) -> Failure {
+fn unknown_route(path: &[&str]) -> Failure {
     let known = matches!(
         path,
         [] | ["messages" | "collaborations" | "identity" | "status" | "reputation" | "health"]
@@ -160,17 +163,17 @@ fn misplaced(path: &[&str]) -> Failure {
     }
 }
 
-fn said(text: Result<impl Into<Vec<u8>>, CallError>) -> Answered {
-    text.map(|text| Answer::new(200, text))
-        .map_err(|_| Failure::fault("the random number generator failed"))
+fn ok_response(text: Result<impl Into<Vec<u8>>, CallError>) -> RouteResult {
+    text.map(|text| HttpResponse::new(200, text))
+        .map_err(|_| Failure::internal("the random number generator failed"))
 }
 
 /// A refusal in the protocol's format.
-fn refused(failure: &Failure) -> Answer {
+fn error_response(failure: &Failure) -> HttpResponse {
     // Without randomness the response has no id of its own.
-    let made = ids::id().unwrap_or_default();
+    let made = ids::random_id().unwrap_or_default();
     let retry_after_seconds = failure.retry_after_seconds;
     let body = failure.write(made, clock::now());
     let allow = (failure.code == Code::MethodNotAllowed).then_some("GET, POST");
-    Answer { retry_after_seconds, allow, ..Answer::new(failure.http, body) }
+    HttpResponse { retry_after_seconds, allow, ..HttpResponse::new(failure.http_status, body) }
 }

@@ -33,12 +33,12 @@
 //! # }
 //! ```
 
-mod store;
 mod collaboration;
-mod service;
+mod endpoint;
 mod node;
 mod peer;
-mod endpoint;
+mod service;
+mod store;
 
-pub use peer::Peer;
 pub(crate) use endpoint::endpoint;
+pub use peer::Peer;

@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::openclaw::answers::Health;
-use rialto_protocols::openclaw::common::Common;
-use rialto_protocols::openclaw::message::{Details, Identity, Report, Reputation, StatusUpdate};
+use rialto_protocols::openclaw::common::CommonMembers;
+use rialto_protocols::openclaw::message::{
+    Identity, ReportedStatus, ReputationUpdate, StatusDetails, StatusUpdate,
+};
 use rialto_protocols::openclaw::state::{Category, Status, UpdateType};
 use uuid::Uuid;
 
-use crate::agent::direct::worker_pool::Bench;
+use crate::agent::direct::worker_pool::WorkerPool;
 use crate::agent::{self, direct};
 use crate::call::CallError;
 use crate::clock;
-use crate::openclaw::presence::Record;
+use crate::openclaw::presence::WorkHistory;
 use crate::openclaw::profile::{Profile, Skill};
-use crate::openclaw::server::{common, traced};
+use crate::openclaw::server::{new_common_fields, with_common_fields};
 
 /// Maximum length of a name after its prefix.
 const SLUG_MAX: usize = 40;
@@ -25,18 +27,22 @@ const ABOUT_MAX: usize = 1_000;
 /// An agent as a node of this protocol.
 pub(super) struct Node {
     identity: Identity,
-    bench: Arc<Bench>,
+    pool: Arc<WorkerPool>,
 }
 
 impl Node {
     /// The node of an agent; fails if its skills cannot be announced.
-    pub(super) fn new(identity: &direct::Identity, bench: &Arc<Bench>) -> Result<Self, CallError> {
-        let shop = bench.shop();
-        let most = u32::try_from(shop.at_once()).unwrap_or(u32::MAX);
+    pub(super) fn new(
+        identity: &direct::PeerIdentity,
+        bench: &Arc<WorkerPool>,
+    ) -> Result<Self, CallError> {
+        let shop = bench.handlers();
+        let most = u32::try_from(shop.concurrency()).unwrap_or(u32::MAX);
         let profile = Profile::new(&format!("chimera-{}", slug(identity.name())));
         let profile = profile.id(identity.id()).max_concurrent_tasks(most);
-        let profile = shop.skills().fold(profile, |profile, skill| profile.can(announced(skill)));
-        Ok(Self { identity: profile.build()?, bench: Arc::clone(bench) })
+        let profile =
+            shop.skills().fold(profile, |profile, skill| profile.skill(capability_of(skill)));
+        Ok(Self { identity: profile.build()?, pool: Arc::clone(bench) })
     }
 
     pub(super) fn id(&self) -> Uuid {
@@ -47,22 +53,23 @@ impl Node {
     pub(super) fn identity(&self) -> Result<String, CallError> {
         let report = self.report(clock::now());
         let identity = Identity { report, ..self.identity.clone() };
-        traced(&identity.write(), common()?)
+        with_common_fields(&identity.write(), new_common_fields()?)
     }
 
     /// The current status.
     pub(super) fn status(&self) -> Result<String, CallError> {
-        let Common { correlation_id, timestamp } = common()?;
+        let CommonMembers { correlation_id, timestamp } = new_common_fields()?;
         let report = self.report(timestamp);
         let agent_id = self.id();
-        let update = StatusUpdate { agent_id, report, previous: None, correlation_id, timestamp };
+        let update =
+            StatusUpdate { agent_id, report, previous_status: None, correlation_id, timestamp };
         Ok(update.write())
     }
 
     /// The reputation it claims.
-    pub(super) fn reputation(&self, record: &Record) -> Result<String, CallError> {
-        let Common { correlation_id, timestamp } = common()?;
-        let update = Reputation {
+    pub(super) fn reputation(&self, record: &WorkHistory) -> Result<String, CallError> {
+        let CommonMembers { correlation_id, timestamp } = new_common_fields()?;
+        let update = ReputationUpdate {
             agent_id: self.id(),
             update_type: UpdateType::Periodic,
             score: record.score(),
@@ -77,27 +84,32 @@ impl Node {
 
     /// The health response. To callers, a node is a hub with one agent.
     pub(super) fn health(&self) -> Result<Vec<u8>, CallError> {
-        let health = Health::new(common()?, Health::STATUS.to_owned(), self.id().to_string(), 1);
+        let health =
+            Health::new(new_common_fields()?, Health::STATUS.to_owned(), self.id().to_string(), 1);
         serde_json::to_vec(&health).map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
-    fn report(&self, at: Timestamp) -> Report {
-        let busy = self.bench.busy();
+    fn report(&self, at: Timestamp) -> ReportedStatus {
+        let busy = self.pool.busy_count();
         let status = if busy == 0 { Status::Idle } else { Status::Busy };
         let active_tasks = i64::try_from(busy).ok().filter(|busy| *busy > 0);
-        Report { status, at, details: Details { active_tasks, ..Details::default() } }
+        ReportedStatus {
+            status,
+            at,
+            details: StatusDetails { active_tasks, ..StatusDetails::default() },
+        }
     }
 }
 
 /// A skill as a capability. The duration is omitted, because only the time limit is known.
-fn announced(skill: &agent::Skill) -> Skill {
-    let about = if skill.about.is_empty() { &skill.name } else { &skill.about };
+fn capability_of(skill: &agent::Skill) -> Skill {
+    let about = if skill.description.is_empty() { &skill.name } else { &skill.description };
     let about: String = about.chars().take(ABOUT_MAX).collect();
-    let mut made = Skill::new(&skill.name, Category::of_name(&skill.name), &about);
-    if let Some(schema) = &skill.input {
+    let mut made = Skill::new(&skill.name, Category::guess_from_name(&skill.name), &about);
+    if let Some(schema) = &skill.input_schema {
         made = made.input(schema.text());
     }
-    if let Some(schema) = &skill.output {
+    if let Some(schema) = &skill.output_schema {
         made = made.output(schema.text());
     }
     if skill.price.is_zero() { made } else { made.price(skill.price) }

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::{Answer, Identity, Output};
+use rialto_protocols::openclaw::message::{CollaborationResult, Identity, ResponseAnswer};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::call::CallError;
 use crate::openclaw::agent::Agent;
-use crate::openclaw::response;
 use crate::openclaw::collaboration::Collaboration;
-use crate::openclaw::request_spec::Order;
-use crate::openclaw::retry::{Patience, passing};
-use crate::openclaw::request::Asked;
+use crate::openclaw::request::RequestReply;
+use crate::openclaw::request_spec::RequestSpec;
+use crate::openclaw::response;
+use crate::openclaw::retry::{RequestRetryPolicy, min_retry_delay};
 use crate::openclaw::server::Server;
-use crate::openclaw::wait::End;
+use crate::openclaw::wait::RequestEnd;
 
 /// How long one poll waits for a result, in seconds.
-const LOOK_SECONDS: u64 = 25;
+const POLL_SECONDS: u64 = 25;
 /// How long to wait after a failed poll.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -30,15 +30,18 @@ pub struct Peer {
 
 impl Peer {
     /// Connects to the node at a URL, as the agent `me`.
-    pub async fn find(url: &str, me: Uuid) -> Result<Self, CallError> {
+    pub async fn connect(url: &str, me: Uuid) -> Result<Self, CallError> {
         let server = Server::new(url)?;
-        let text = server.get(server.at(&["identity"])).await?.text;
-        Ok(Self { identity: response::said(&text)?, agent: Agent::at(server, me) })
+        let text = server.get(server.url(&["identity"])).await?.text;
+        Ok(Self {
+            identity: response::parse_message(&text)?,
+            agent: Agent::with_server(server, me),
+        })
     }
 
     /// Sets the retry policy for requests.
-    pub fn with_patience(&self, patience: Patience) -> Self {
-        Self { agent: self.agent.with_patience(patience), identity: self.identity.clone() }
+    pub fn with_retry(&self, patience: RequestRetryPolicy) -> Self {
+        Self { agent: self.agent.with_retry(patience), identity: self.identity.clone() }
     }
 
     /// The node's identity and capabilities, as it states them itself.
@@ -48,32 +51,36 @@ impl Peer {
 
     /// Sends a request. Temporary errors are retried with the same key, so that the node does the
     /// work once.
-    pub async fn request(&self, order: &Order) -> Result<Asked, CallError> {
-        self.agent.request(&order.clone().of(self.identity.agent_id)).await
+    pub async fn request(&self, order: &RequestSpec) -> Result<RequestReply, CallError> {
+        self.agent.request(&order.clone().to(self.identity.agent_id)).await
     }
 
     /// Waits for the end of a request, across temporary errors.
-    pub async fn result(&self, asked: &Asked, within: Duration) -> Result<End, CallError> {
+    pub async fn result(
+        &self,
+        asked: &RequestReply,
+        within: Duration,
+    ) -> Result<RequestEnd, CallError> {
         let id = match &asked.response.answer {
-            Answer::Accepted { collaboration_id, .. } => *collaboration_id,
-            Answer::Rejected(why) => return Ok(End::Rejected(why.clone())),
-            Answer::Deferred { .. } => {
+            ResponseAnswer::Accepted { collaboration_id, .. } => *collaboration_id,
+            ResponseAnswer::Rejected(why) => return Ok(RequestEnd::Rejected(why.clone())),
+            ResponseAnswer::Deferred { .. } => {
                 return Err(CallError::Unreadable("a direct node must not defer".to_owned()));
             }
         };
         let until = Instant::now() + within;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let seconds = left.as_secs().min(LOOK_SECONDS);
-            let seen = self.look(id, seconds).await;
+            let seconds = left.as_secs().min(POLL_SECONDS);
+            let seen = self.poll(id, seconds).await;
             match &seen {
-                Ok(seen) => match End::of(seen)? {
+                Ok(seen) => match RequestEnd::of(seen)? {
                     Some(end) => return Ok(end),
-                    None if left.is_zero() => return Ok(End::NotYet(seen.state)),
+                    None if left.is_zero() => return Ok(RequestEnd::Pending(seen.state)),
                     None => {}
                 },
-                Err(error) if passing(error).is_some() && !left.is_zero() => {}
-                Err(_) => return seen.map(|seen| End::NotYet(seen.state)),
+                Err(error) if min_retry_delay(error).is_some() && !left.is_zero() => {}
+                Err(_) => return seen.map(|seen| RequestEnd::Pending(seen.state)),
             }
             // A poll that waited needs no extra delay.
             if seconds == 0 || seen.is_err() {
@@ -83,14 +90,18 @@ impl Peer {
     }
 
     /// The state of a collaboration, after waiting up to this many seconds for its end.
-    async fn look(&self, id: Uuid, seconds: u64) -> Result<Collaboration, CallError> {
-        let mut url = self.agent.server().at(&["collaborations", &id.to_string()]);
+    async fn poll(&self, id: Uuid, seconds: u64) -> Result<Collaboration, CallError> {
+        let mut url = self.agent.server().url(&["collaborations", &id.to_string()]);
         url.query_pairs_mut().append_pair("wait", &seconds.to_string());
-        Collaboration::seen(&self.agent.server().get(url).await?)
+        Collaboration::from_response(&self.agent.server().get(url).await?)
     }
 
     /// Cancels a collaboration; returns the `cancelled` result.
-    pub async fn cancel(&self, id: Uuid, reason: Option<&str>) -> Result<Output, CallError> {
+    pub async fn cancel(
+        &self,
+        id: Uuid,
+        reason: Option<&str>,
+    ) -> Result<CollaborationResult, CallError> {
         self.agent.cancel(id, reason).await
     }
 }

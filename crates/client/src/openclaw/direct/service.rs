@@ -6,123 +6,126 @@ use std::time::Duration;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::openclaw::codes::Rejected;
-use rialto_protocols::openclaw::message::{Answer, Message, Rejection, Request, Response};
+use rialto_protocols::openclaw::message::{Message, Rejection, Request, Response, ResponseAnswer};
 use rialto_protocols::openclaw::{Code, Failure};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::store::{Answered, Book, Name};
-use super::collaboration::{Collaboration, Over};
-use crate::agent::Refused;
-use crate::agent::direct::worker_pool::{Bench, Seat, lock};
+use super::collaboration::{CollaborationEnd, LocalCollaboration};
+use super::store::{CollaborationStore, Fingerprint, RecordedAnswer};
+use crate::agent::JobRefusal;
 use crate::agent::direct::journal::{Entry, Journal};
-use crate::agent::direct::shared_result::Ongoing;
-use crate::openclaw::presence::Record;
+use crate::agent::direct::shared_result::SharedResult;
+use crate::agent::direct::worker_pool::{Permit, WorkerPool, lock_ignoring_poison};
+use crate::openclaw::presence::WorkHistory;
 use crate::{clock, ids};
 
 /// The retry delay of a rejection for lack of capacity, in seconds.
-const BACK_AFTER_S: u32 = 5;
+const RETRY_AFTER_S: u32 = 5;
 
 /// Handles the collaborations of a node.
-pub(super) struct Desk {
+pub(super) struct CollaborationService {
     node_id: Uuid,
-    bench: Arc<Bench>,
-    book: Mutex<Book>,
+    pool: Arc<WorkerPool>,
+    store: Mutex<CollaborationStore>,
     journal: Journal,
 }
 
 /// The response, and whether it belongs to an earlier request with another body (R65).
-pub(super) type Answering = Result<(Response, bool), Failure>;
+pub(super) type RequestResult = Result<(Response, bool), Failure>;
 
-impl Desk {
+impl CollaborationService {
     /// Creates a service that continues what an earlier run of this program accepted: requesters
     /// that got an acceptance wait for a result, and need not ask again.
     pub(super) fn open(
         node_id: Uuid,
-        bench: Arc<Bench>,
+        bench: Arc<WorkerPool>,
         (journal, before): (Journal, Vec<Entry>),
     ) -> Arc<Self> {
-        let desk = Arc::new(Self { node_id, bench, book: Mutex::default(), journal });
+        let desk = Arc::new(Self { node_id, pool: bench, store: Mutex::default(), journal });
         for entry in &before {
-            let Some(found) = Collaboration::found(entry, node_id).map(Arc::new) else { continue };
-            lock(&desk.book).accepted(&found, found.accepted_at);
-            match found.result.now() {
-                Some(_) => lock(&desk.book).over(&found, None, clock::now()),
+            let Some(found) = LocalCollaboration::restore(entry, node_id).map(Arc::new) else {
+                continue;
+            };
+            lock_ignoring_poison(&desk.store).add_accepted(&found, found.accepted_at);
+            match found.result.get() {
+                Some(_) => lock_ignoring_poison(&desk.store).finish(&found, None, clock::now()),
                 None => desk.resume(found),
             }
         }
         desk
     }
 
-    fn resume(self: &Arc<Self>, collaboration: Arc<Collaboration>) {
+    fn resume(self: &Arc<Self>, collaboration: Arc<LocalCollaboration>) {
         let desk = Arc::clone(self);
-        let place = self.bench.place();
-        self.bench.run(async move {
+        let place = self.pool.try_enqueue();
+        self.pool.spawn(async move {
             let seat = match &place {
                 Some(place) => place.seat().await,
                 None => None,
             };
-            desk.finish(&collaboration, seat).await;
+            desk.run(&collaboration, seat).await;
         });
     }
 
     /// Answers a request at once, since no other party has to be asked.
-    pub(super) fn take(self: &Arc<Self>, request: Message<Request>) -> Answering {
+    pub(super) fn handle_request(self: &Arc<Self>, request: Message<Request>) -> RequestResult {
         let now = clock::now();
-        let said = &request.said;
+        let said = &request.body;
         // Checked before the store is locked, so that no other request waits for a long check.
-        let (name, fits) = (Name::of(said), self.fits(said));
-        let mut book = lock(&self.book);
-        if let Some((answered, same)) = book.known(name, now) {
+        let (name, fits) = (Fingerprint::of_request(said), self.check_request(said));
+        let mut book = lock_ignoring_poison(&self.store);
+        if let Some((answered, same)) = book.find_answer(name, now) {
             if !same && said.idempotency_key.is_none() {
                 let message = "request_id was used for another request: use a new one";
                 return Err(Failure::new(Code::IdempotencyConflict, message));
             }
-            return Ok((self.again(said, answered), !same));
+            return Ok((self.repeat_answer(said, answered), !same));
         }
-        let seat = match fits.and_then(|()| self.seat(said, now)) {
+        let seat = match fits.and_then(|()| self.acquire(said, now)) {
             Ok(seat) => seat,
             Err(why) => {
-                let response = self.rejects(said, why.clone());
+                let response = self.rejection(said, why.clone());
                 if !why.retryable {
-                    book.rejected(name, why, response.write().len(), now);
+                    book.add_rejected(name, why, response.write().len(), now);
                 }
                 return Ok((response, false));
             }
         };
-        let collaboration = Arc::new(Collaboration {
-            id: ids::id().map_err(|_| Failure::fault("the random number generator failed"))?,
-            name,
+        let collaboration = Arc::new(LocalCollaboration {
+            id: ids::random_id()
+                .map_err(|_| Failure::internal("the random number generator failed"))?,
+            fingerprint: name,
             responder: self.node_id,
             request,
             accepted_at: now,
-            result: Ongoing::new(),
+            result: SharedResult::new(),
         });
         // An acceptance is a promise, so it is written to the journal before it is sent.
         if self.journal.write(&collaboration.entry(None)).is_err() {
             let why = Rejection::new(Rejected::ResourceExhausted, "The journal cannot be written");
-            let why = Rejection { retry_after_seconds: Some(BACK_AFTER_S), ..why };
-            return Ok((self.rejects(&collaboration.request.said, why), false));
+            let why = Rejection { retry_after_seconds: Some(RETRY_AFTER_S), ..why };
+            return Ok((self.rejection(&collaboration.request.body, why), false));
         }
-        book.accepted(&collaboration, now);
+        book.add_accepted(&collaboration, now);
         drop(book);
         let (desk, begun) = (Arc::clone(self), Arc::clone(&collaboration));
-        self.bench.run(async move { desk.finish(&begun, Some(seat)).await });
-        let said = &collaboration.request.said;
+        self.pool.spawn(async move { desk.run(&begun, Some(seat)).await });
+        let said = &collaboration.request.body;
         // A result that already exists is fetched like any other.
         Ok((Response { result: None, ..collaboration.response(said) }, false))
     }
 
     /// Checks capability and input.
-    fn fits(&self, said: &Request) -> Result<(), Rejection> {
+    fn check_request(&self, said: &Request) -> Result<(), Rejection> {
         let elsewhere = said.responder_agent_id.is_some_and(|id| id != self.node_id);
         let unavailable = |message: &str| Rejection::new(Rejected::CapabilityNotAvailable, message);
         if elsewhere {
             return Err(unavailable("Responder is not this node"));
         }
-        match self.bench.shop().fits(&said.capability_id, &said.input_data) {
+        match self.pool.handlers().check_input(&said.capability_id, &said.input_data) {
             Ok(_) => Ok(()),
-            Err(Refused::Unfit(wrong)) => {
+            Err(JobRefusal::InvalidInput(wrong)) => {
                 Err(Rejection::invalid_input(wrong.iter().map(String::as_str)))
             }
             Err(_) => Err(unavailable("Capability is not advertised by this node")),
@@ -130,40 +133,40 @@ impl Desk {
     }
 
     /// Checks capacity (R71), deadline and price; returns a permit if all pass.
-    fn seat(&self, said: &Request, now: Timestamp) -> Result<Seat, Rejection> {
-        let most = u64::try_from(self.bench.shop().at_once()).unwrap_or(u64::MAX);
-        let full = || Rejection::at_capacity(most, most, BACK_AFTER_S);
-        let seat = self.bench.seat().ok_or_else(full)?;
-        in_time(said, now)?;
-        self.pays(said)?;
+    fn acquire(&self, said: &Request, now: Timestamp) -> Result<Permit, Rejection> {
+        let most = u64::try_from(self.pool.handlers().concurrency()).unwrap_or(u64::MAX);
+        let full = || Rejection::at_capacity(most, most, RETRY_AFTER_S);
+        let seat = self.pool.try_acquire().ok_or_else(full)?;
+        check_deadline(said, now)?;
+        self.check_budget(said)?;
         Ok(seat)
     }
 
     /// Checks the price (R88).
-    fn pays(&self, said: &Request) -> Result<(), Rejection> {
-        let skill = self.bench.shop().skill(&said.capability_id);
+    fn check_budget(&self, said: &Request) -> Result<(), Rejection> {
+        let skill = self.pool.handlers().skill(&said.capability_id);
         let price = skill.map_or(Credits::ZERO, |skill| skill.price);
         match said.budget.unwrap_or(Credits::ZERO) < price {
             true => {
-                let text = format!("This costs {0}: set budget to {0} or more", price.text(2));
+                let text = format!("This costs {0}: set budget to {0} or more", price.to_text(2));
                 Err(Rejection::new(Rejected::PolicyViolation, text))
             }
             false => Ok(()),
         }
     }
 
-    fn again(&self, said: &Request, answered: Answered) -> Response {
+    fn repeat_answer(&self, said: &Request, answered: RecordedAnswer) -> Response {
         match answered {
-            Answered::Accepted(collaboration) => collaboration.response(said),
-            Answered::Rejected(why) => self.rejects(said, why),
+            RecordedAnswer::Accepted(collaboration) => collaboration.response(said),
+            RecordedAnswer::Rejected(why) => self.rejection(said, why),
         }
     }
 
-    fn rejects(&self, said: &Request, why: Rejection) -> Response {
+    fn rejection(&self, said: &Request, why: Rejection) -> Response {
         Response {
             request_id: said.request_id,
             responder_agent_id: self.node_id,
-            answer: Answer::Rejected(why),
+            answer: ResponseAnswer::Rejected(why),
             correlation_id: said.correlation_id,
             timestamp: clock::now(),
             result: None,
@@ -171,11 +174,11 @@ impl Desk {
     }
 
     /// Runs until the work is done, cancelled, or past its deadline.
-    async fn finish(&self, collaboration: &Collaboration, seat: Option<Seat>) {
+    async fn run(&self, collaboration: &LocalCollaboration, seat: Option<Permit>) {
         let job = collaboration.job();
         let id = job.id.clone();
         let left = job.deadline.map(|deadline| deadline.since(clock::now()));
-        let work = self.bench.shop().work(job);
+        let work = self.pool.handlers().run_job(job);
         let work = async {
             match left {
                 Some(left) => timeout(span(left), work).await.ok(),
@@ -183,38 +186,42 @@ impl Desk {
             }
         };
         let ended = tokio::select! {
-            outcome = work => Some(collaboration.ending(outcome)),
+            outcome = work => Some(collaboration.finish(outcome)),
             _ = collaboration.result.wait() => None,
         };
         drop(seat);
         // Written to the journal before it is visible, so that it cannot change afterwards.
         let done = ended.and_then(|(over, done)| {
             let _ = self.journal.write(&collaboration.entry(Some(&over)));
-            collaboration.result.end(over).map(|_| done)
+            collaboration.result.complete(over).map(|_| done)
         });
         // It was cancelled in the meantime.
         if done.is_none() {
-            let _ = self.journal.write(&collaboration.entry(collaboration.result.now().as_ref()));
+            let _ = self.journal.write(&collaboration.entry(collaboration.result.get().as_ref()));
         }
-        self.bench.put_away(&id);
-        lock(&self.book).over(collaboration, done, clock::now());
+        self.pool.close_record(&id);
+        lock_ignoring_poison(&self.store).finish(collaboration, done, clock::now());
     }
 
     /// Waits until a collaboration has ended or the caller's wait is over, and returns it.
-    pub(super) async fn look(
+    pub(super) async fn wait_for(
         &self,
         id: Uuid,
         wait: Duration,
-    ) -> Result<Arc<Collaboration>, Failure> {
-        let found = lock(&self.book).find(id, clock::now());
+    ) -> Result<Arc<LocalCollaboration>, Failure> {
+        let found = lock_ignoring_poison(&self.store).find(id, clock::now());
         let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
         let _ = timeout(wait, collaboration.result.wait()).await;
         Ok(collaboration)
     }
 
     /// Cancels a collaboration.
-    pub(super) fn cancel(&self, id: Uuid, reason: Option<String>) -> Result<Over, Failure> {
-        let found = lock(&self.book).find(id, clock::now());
+    pub(super) fn cancel(
+        &self,
+        id: Uuid,
+        reason: Option<String>,
+    ) -> Result<CollaborationEnd, Failure> {
+        let found = lock_ignoring_poison(&self.store).find(id, clock::now());
         let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
         let over = || Failure::new(Code::Conflict, "the collaboration already has a result");
         let over = collaboration.cancel(reason).ok_or_else(over)?;
@@ -225,13 +232,13 @@ impl Desk {
     }
 
     /// Reads the node's work history.
-    pub(super) fn with_record<T>(&self, read: impl FnOnce(&Record) -> T) -> T {
-        read(lock(&self.book).record())
+    pub(super) fn with_history<T>(&self, read: impl FnOnce(&WorkHistory) -> T) -> T {
+        read(lock_ignoring_poison(&self.store).history())
     }
 }
 
 /// Checks the deadline (R67). The duration is not known, so only a past deadline is too soon.
-fn in_time(said: &Request, now: Timestamp) -> Result<(), Rejection> {
+fn check_deadline(said: &Request, now: Timestamp) -> Result<(), Rejection> {
     match said.deadline {
         Some(deadline) if deadline <= now => {
             Err(Rejection::new(Rejected::DeadlineTooSoon, "Deadline is in the past"))

@@ -9,101 +9,111 @@ use rialto_protocols::kit::{ijson, jcs};
 use rialto_protocols::openclaw::message::{Rejection, Request};
 use uuid::Uuid;
 
-use super::collaboration::Collaboration;
-use crate::agent::direct::bounded_cache::Shelf;
-use crate::openclaw::presence::{Done, Record};
+use super::collaboration::LocalCollaboration;
+use crate::agent::direct::bounded_cache::BoundedCache;
+use crate::openclaw::presence::{FinishedCollaboration, WorkHistory};
 
 /// The answer to a request.
 #[derive(Clone, Debug)]
-pub(super) enum Answered {
+pub(super) enum RecordedAnswer {
     /// It was accepted; the work is running or has ended.
-    Accepted(Arc<Collaboration>),
+    Accepted(Arc<LocalCollaboration>),
     /// It was rejected permanently (D12).
     Rejected(Rejection),
 }
 
 /// Identifies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct Fingerprint {
     /// The same for all repeats.
-    pub(super) scope: Digest,
+    pub(super) key: Digest,
     /// The same for all requests with the same content.
     pub(super) content: Digest,
 }
 
 /// The node's collaborations and answers.
 #[derive(Debug, Default)]
-pub(super) struct Book {
-    collaborations: Shelf<Uuid, Arc<Collaboration>>,
-    answers: Shelf<Digest, (Digest, Answered)>,
-    record: Record,
+pub(super) struct CollaborationStore {
+    collaborations: BoundedCache<Uuid, Arc<LocalCollaboration>>,
+    answers: BoundedCache<Digest, (Digest, RecordedAnswer)>,
+    record: WorkHistory,
 }
 
-impl Book {
+impl CollaborationStore {
     /// The answer to an earlier request with the same key, and whether its content was the same.
-    pub(super) fn known(&mut self, name: Name, now: Timestamp) -> Option<(Answered, bool)> {
-        let (first, answered) = self.answers.get(&name.scope, now)?;
+    pub(super) fn find_answer(
+        &mut self,
+        name: Fingerprint,
+        now: Timestamp,
+    ) -> Option<(RecordedAnswer, bool)> {
+        let (first, answered) = self.answers.get(&name.key, now)?;
         Some((answered, first == name.content))
     }
 
     /// A collaboration by its id.
-    pub(super) fn find(&mut self, id: Uuid, now: Timestamp) -> Option<Arc<Collaboration>> {
+    pub(super) fn find(&mut self, id: Uuid, now: Timestamp) -> Option<Arc<LocalCollaboration>> {
         self.collaborations.get(&id, now)
     }
 
     /// Records an accepted request.
-    pub(super) fn accepted(&mut self, collaboration: &Arc<Collaboration>, now: Timestamp) {
-        let name = collaboration.name;
-        let answered = Answered::Accepted(Arc::clone(collaboration));
-        self.answers.begin(name.scope, (name.content, answered), now);
-        self.collaborations.begin(collaboration.id, Arc::clone(collaboration), now);
+    pub(super) fn add_accepted(&mut self, collaboration: &Arc<LocalCollaboration>, now: Timestamp) {
+        let name = collaboration.fingerprint;
+        let answered = RecordedAnswer::Accepted(Arc::clone(collaboration));
+        self.answers.insert_running(name.key, (name.content, answered), now);
+        self.collaborations.insert_running(collaboration.id, Arc::clone(collaboration), now);
     }
 
     /// Records a rejected request that would be rejected again.
-    pub(super) fn rejected(&mut self, name: Name, why: Rejection, bytes: usize, now: Timestamp) {
-        let kept = (name.content, Answered::Rejected(why));
-        self.answers.keep(name.scope, kept, bytes, now);
+    pub(super) fn add_rejected(
+        &mut self,
+        name: Fingerprint,
+        why: Rejection,
+        bytes: usize,
+        now: Timestamp,
+    ) {
+        let kept = (name.content, RecordedAnswer::Rejected(why));
+        self.answers.insert_finished(name.key, kept, bytes, now);
     }
 
     /// Records the end of a collaboration. Cancelled ones are not counted.
-    pub(super) fn over(
+    pub(super) fn finish(
         &mut self,
-        collaboration: &Collaboration,
-        done: Option<Done>,
+        collaboration: &LocalCollaboration,
+        done: Option<FinishedCollaboration>,
         now: Timestamp,
     ) {
-        let result = collaboration.result.now().map_or(0, |over| over.message.len());
+        let result = collaboration.result.get().map_or(0, |over| over.message.len());
         let bytes = collaboration.request.raw.len() + result;
-        self.collaborations.end(&collaboration.id, bytes, now);
+        self.collaborations.finish(&collaboration.id, bytes, now);
         // Both caches share the collaboration.
-        self.answers.end(&collaboration.name.scope, bytes, now);
+        self.answers.finish(&collaboration.fingerprint.key, bytes, now);
         if let Some(done) = done {
             self.record.push(done);
         }
     }
 
     /// The node's work history.
-    pub(super) fn record(&self) -> &Record {
+    pub(super) fn history(&self) -> &WorkHistory {
         &self.record
     }
 }
 
-impl Name {
+impl Fingerprint {
     /// A repeat is recognised by its key or, without a key, by the request's own id (R64, R66).
-    pub(super) fn of(said: &Request) -> Self {
+    pub(super) fn of_request(said: &Request) -> Self {
         let who = said.requester_agent_id.as_bytes();
         let scope = match &said.idempotency_key {
             Some(key) => Digest::of(&[b"key", who, key.as_bytes()]),
             None => Digest::of(&[b"request", who, said.request_id.as_bytes()]),
         };
-        Self { scope, content: content(said) }
+        Self { key: scope, content: content(said) }
     }
 }
 
 /// A digest of the request's content, independent of member order and number format.
 fn content(said: &Request) -> Digest {
     let json = ijson::read(said.input_data.as_bytes()).ok();
-    let input = json.and_then(|json| jcs::canonical(&json).ok());
+    let input = json.and_then(|json| jcs::canonicalize(&json).ok());
     let input = input.unwrap_or_else(|| said.input_data.to_string());
     let number = |n: Option<i64>| n.map(|n| n.to_string()).unwrap_or_default();
     Digest::of(&[

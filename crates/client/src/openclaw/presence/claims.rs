@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::Rhythm;
-use super::state::{Book, Claim};
-use super::backoff::Pause;
+use super::PresenceOptions;
+use super::backoff::Backoff;
+use super::state::{Claim, SharedPresence};
 use crate::call::CallError;
 use crate::openclaw::agent::Agent;
-use crate::openclaw::retry::passing;
+use crate::openclaw::retry::min_retry_delay;
 use crate::retry::random;
 
 /// When the next claim is due.
 #[derive(Debug)]
-struct Pace {
-    rhythm: Rhythm,
+struct ClaimSchedule {
+    rhythm: PresenceOptions,
     periodic_at: Instant,
-    pause: Pause,
+    pause: Backoff,
 }
 
-impl Pace {
+impl ClaimSchedule {
     /// The first periodic claim is due at once, because the time of the last one is not known.
-    fn new(rhythm: Rhythm, now: Instant) -> Self {
-        Self { rhythm, periodic_at: now, pause: Pause::none(now) }
+    fn new(rhythm: PresenceOptions, now: Instant) -> Self {
+        Self { rhythm, periodic_at: now, pause: Backoff::none(now) }
     }
 
     /// When the next claim is due; `waiting` says whether one about a collaboration is queued.
@@ -32,8 +32,8 @@ impl Pace {
     }
 
     /// A claim was made, or never will be.
-    fn over(&mut self, claim: &Claim, now: Instant) {
-        self.pause = Pause::none(now);
+    fn finish(&mut self, claim: &Claim, now: Instant) {
+        self.pause = Backoff::none(now);
         if claim.collaboration_id.is_none() {
             self.periodic_at = now + self.rhythm.reputation;
         }
@@ -41,11 +41,11 @@ impl Pace {
 }
 
 /// Sends claims; never returns.
-pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
-    let mut page = book.read();
-    let mut pace = Pace::new(rhythm, Instant::now());
+pub(super) async fn run(agent: Agent, book: Arc<SharedPresence>, rhythm: PresenceOptions) {
+    let mut page = book.subscribe();
+    let mut pace = ClaimSchedule::new(rhythm, Instant::now());
     loop {
-        let waiting = page.borrow_and_update().claim().cloned();
+        let waiting = page.borrow_and_update().next_claim().cloned();
         let due = pace.due(waiting.is_some(), Instant::now());
         if due > Instant::now() {
             tokio::select! {
@@ -55,21 +55,21 @@ pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
             }
             continue;
         }
-        let claim = waiting.unwrap_or_else(|| page.borrow().periodic());
+        let claim = waiting.unwrap_or_else(|| page.borrow().periodic_claim());
         match tell(&agent, &claim).await {
             Ok(()) => {
-                pace.over(&claim, Instant::now());
-                book.claim_over(&claim, None);
+                pace.finish(&claim, Instant::now());
+                book.remove_claim(&claim, None);
             }
-            Err(error) => match passing(&error) {
+            Err(error) => match min_retry_delay(&error) {
                 Some(wanted) => {
                     pace.pause.failed(Instant::now(), wanted, &rhythm.retry, random());
-                    book.troubled(error.to_string());
+                    book.set_last_error(error.to_string());
                 }
                 // A claim that the hub refuses does not block the next ones.
                 None => {
-                    pace.over(&claim, Instant::now());
-                    book.claim_over(&claim, Some(error.to_string()));
+                    pace.finish(&claim, Instant::now());
+                    book.remove_claim(&claim, Some(error.to_string()));
                 }
             },
         }
@@ -78,12 +78,12 @@ pub(super) async fn keep(agent: Agent, book: Arc<Book>, rhythm: Rhythm) {
 
 async fn tell(agent: &Agent, claim: &Claim) -> Result<(), CallError> {
     let Claim { update_type, collaboration_id, score, metrics, at } = claim.clone();
-    agent.claim(update_type, collaboration_id, score, metrics, at).await.map(drop)
+    agent.claim_reputation(update_type, collaboration_id, score, metrics, at).await.map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::Record;
+    use super::super::history::WorkHistory;
     use super::*;
     use rialto_protocols::openclaw::state::UpdateType;
     use std::time::Duration;
@@ -92,18 +92,18 @@ mod tests {
     #[test]
     fn a_finished_collaboration_is_told_at_once_and_everything_once_a_day() {
         let (start, day) = (Instant::now(), Duration::from_secs(24 * 3_600));
-        let mut pace = Pace::new(Rhythm::default(), start);
-        let record = Record::default();
+        let mut pace = ClaimSchedule::new(PresenceOptions::default(), start);
+        let record = WorkHistory::default();
         let periodic = Claim::of(&record, UpdateType::Periodic, None);
         let reasoned = Claim::of(&record, UpdateType::Completed, Some(Uuid::nil()));
         assert_eq!(pace.due(false, start), start);
-        pace.over(&periodic, start);
+        pace.finish(&periodic, start);
         assert_eq!(pace.due(false, start), start + day);
         assert_eq!(pace.due(true, start), start);
-        pace.over(&reasoned, start + Duration::from_secs(5));
+        pace.finish(&reasoned, start + Duration::from_secs(5));
         assert_eq!(pace.due(false, start), start + day, "one does not replace the other");
         let wanted = Duration::from_secs(90);
-        pace.pause.failed(start, wanted, &Rhythm::default().retry, 0);
+        pace.pause.failed(start, wanted, &PresenceOptions::default().retry, 0);
         assert_eq!(pace.due(true, start), start + wanted);
     }
 }

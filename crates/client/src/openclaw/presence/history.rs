@@ -1,8 +1,8 @@
 //! An agent's work history: the counts and the score it claims.
 
-use rialto_core::reputation::window::{Rates, Seen, Window};
+use rialto_core::reputation::window::{Rates, Window, WindowOutcome};
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::openclaw::message::Metrics;
+use rialto_protocols::openclaw::message::ReputationMetrics;
 use rialto_protocols::openclaw::score::Score;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -14,7 +14,7 @@ const UNPROVEN: u32 = 500_000;
 
 /// A finished collaboration, successful or not. Cancelled ones are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct FinishedCollaboration {
     /// The collaboration's id.
     pub collaboration_id: Uuid,
     /// Whether there is a valid output.
@@ -27,13 +27,13 @@ pub struct Done {
 
 /// An agent's work history. It can be serialized, to keep it across restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct WorkHistory {
     successful: i64,
     failed: i64,
     newest: Window,
 }
 
-impl Done {
+impl FinishedCollaboration {
     /// Whether a collaboration finished `at` this time was on time: by its deadline or, without
     /// one, by the promised time (R86).
     pub fn is_on_time(
@@ -45,15 +45,15 @@ impl Done {
     }
 }
 
-impl Record {
+impl WorkHistory {
     /// Adds a finished collaboration.
-    pub(in crate::openclaw) fn push(&mut self, done: Done) {
-        let Done { ok, on_time, took, .. } = done;
+    pub(in crate::openclaw) fn push(&mut self, done: FinishedCollaboration) {
+        let FinishedCollaboration { ok, on_time, took, .. } = done;
         match ok {
             true => self.successful += 1,
             false => self.failed += 1,
         }
-        self.newest.push(Seen { ok, on_time, took });
+        self.newest.push(WindowOutcome { ok, on_time, took });
     }
 
     /// The score of the last hundred (R43, R44).
@@ -63,16 +63,16 @@ impl Record {
     }
 
     /// The metrics behind the score: counts over the lifetime, rates over the last hundred.
-    pub fn metrics(&self) -> Metrics {
+    pub fn metrics(&self) -> ReputationMetrics {
         let share = |millionths: i64| u32::try_from(millionths).ok().and_then(Score::new);
         let rates = self.newest.rates();
         let of = |part: fn(Rates) -> i64| rates.map(part);
-        Metrics {
+        ReputationMetrics {
             total_collaborations: Some(self.successful + self.failed),
             successful_collaborations: Some(self.successful),
             failed_collaborations: Some(self.failed),
             success_rate: of(|rates| rates.success).and_then(share),
-            average_response_time_ms: of(|rates| rates.average.0),
+            average_response_time_ms: of(|rates| rates.average_duration.0),
             on_time_completion_rate: of(|rates| rates.on_time).and_then(share),
         }
     }
@@ -82,13 +82,13 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn done(ok: bool) -> Done {
-        Done { collaboration_id: Uuid::nil(), ok, on_time: ok, took: Millis(0) }
+    fn done(ok: bool) -> FinishedCollaboration {
+        FinishedCollaboration { collaboration_id: Uuid::nil(), ok, on_time: ok, took: Millis(0) }
     }
 
     #[test]
     fn counts_are_of_a_lifetime_and_rates_of_the_last_hundred() {
-        let mut record = Record::default();
+        let mut record = WorkHistory::default();
         assert_eq!(record.score().text(), "0.5");
         assert_eq!(record.metrics().success_rate, None);
         (0..150).for_each(|n| record.push(done(n >= 50)));
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(metrics.success_rate, Some(Score::ONE));
         assert_eq!(record.score(), Score::ONE);
         let text = serde_json::to_string(&record).expect("it can be written");
-        assert_eq!(serde_json::from_str::<Record>(&text).expect("and read"), record);
+        assert_eq!(serde_json::from_str::<WorkHistory>(&text).expect("and read"), record);
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             (Some(late), Some(early), true),
             (None, Some(early), false),
         ] {
-            assert_eq!(Done::is_on_time(at, deadline, promised), on_time);
+            assert_eq!(FinishedCollaboration::is_on_time(at, deadline, promised), on_time);
         }
     }
 }

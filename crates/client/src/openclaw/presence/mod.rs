@@ -3,11 +3,11 @@
 //!
 //! A [`Duty`] does so by itself for as long as it lives. Errors of the hub are retried.
 
-mod state;
+mod backoff;
 mod claims;
 mod heartbeat;
-mod backoff;
 mod history;
+mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,34 +19,34 @@ use tokio::time::timeout;
 
 use super::agent::Agent;
 use crate::clock;
-use crate::retry::Retry;
-use state::{Book, Mood};
-pub use history::{Done, Record};
+use crate::retry::RetryPolicy;
+pub use history::{FinishedCollaboration, WorkHistory};
+use state::{SelfReport, SharedPresence};
 
 /// How often reports are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rhythm {
+pub struct PresenceOptions {
     /// How long after the last report an idle or busy agent sends a heartbeat. The hub considers an
     /// agent offline after 90 seconds, and the spec asks for a report every 60.
     pub heartbeat: Duration,
     /// How long changes are collected before the next report; the spec allows 5 seconds.
-    pub gather: Duration,
+    pub debounce: Duration,
     /// How long after the last reputation claim the next periodic one is sent.
     pub reputation: Duration,
     /// The backoff when the hub cannot be reached. Retries never stop.
-    pub retry: Retry,
+    pub retry: RetryPolicy,
 }
 
-impl Default for Rhythm {
+impl Default for PresenceOptions {
     fn default() -> Self {
         Self {
             heartbeat: Duration::from_secs(45),
-            gather: Duration::from_millis(250),
+            debounce: Duration::from_millis(250),
             reputation: Duration::from_secs(24 * 3_600),
-            retry: Retry {
-                tries_max: u32::MAX,
-                first: Duration::from_secs(1),
-                longest: Duration::from_secs(30),
+            retry: RetryPolicy {
+                max_attempts: u32::MAX,
+                initial_delay: Duration::from_secs(1),
+                max_delay: Duration::from_secs(30),
             },
         }
     }
@@ -54,32 +54,32 @@ impl Default for Rhythm {
 
 /// Keeps an agent online until it is dropped.
 #[derive(Debug)]
-pub struct Duty {
+pub struct Presence {
     agent: Agent,
-    book: Arc<Book>,
+    state: Arc<SharedPresence>,
     tasks: [JoinHandle<()>; 2],
 }
 
 /// One running collaboration, counted until this is dropped.
 #[derive(Debug)]
-pub struct Busy(Arc<Book>);
+pub struct BusyGuard(Arc<SharedPresence>);
 
 /// Counts running collaborations.
 #[derive(Clone, Debug)]
-pub(super) struct Counter(Arc<Book>);
+pub(super) struct BusyCounter(Arc<SharedPresence>);
 
 impl Agent {
     /// Goes online with the work history so far.
-    pub fn on_duty(&self, rhythm: Rhythm, record: Record) -> Duty {
-        let book = Arc::new(Book::new(record, clock::now()));
-        let status = heartbeat::keep(self.clone(), Arc::clone(&book), rhythm);
-        let claims = claims::keep(self.clone(), Arc::clone(&book), rhythm);
+    pub fn go_online(&self, rhythm: PresenceOptions, record: WorkHistory) -> Presence {
+        let book = Arc::new(SharedPresence::new(record, clock::now()));
+        let status = heartbeat::run(self.clone(), Arc::clone(&book), rhythm);
+        let claims = claims::run(self.clone(), Arc::clone(&book), rhythm);
         let tasks = [tokio::spawn(status), tokio::spawn(claims)];
-        Duty { agent: self.clone(), book, tasks }
+        Presence { agent: self.clone(), state: book, tasks }
     }
 }
 
-impl Duty {
+impl Presence {
     /// The agent.
     pub fn agent(&self) -> &Agent {
         &self.agent
@@ -87,66 +87,67 @@ impl Duty {
 
     /// Counts one more running collaboration until the guard is dropped. [`Duty::serve`] does so by
     /// itself.
-    pub fn begin(&self) -> Busy {
+    pub fn begin_work(&self) -> BusyGuard {
         self.counter().begin()
     }
 
     /// The counter of this agent.
-    pub(super) fn counter(&self) -> Counter {
-        Counter(Arc::clone(&self.book))
+    pub(super) fn counter(&self) -> BusyCounter {
+        BusyCounter(Arc::clone(&self.state))
     }
 
     /// Records a finished collaboration and sends a claim. [`Duty::serve`] does so by itself.
-    pub fn finished(&self, done: Done) {
-        self.book.finished(done);
+    pub fn record_finished(&self, done: FinishedCollaboration) {
+        self.state.record_finished(done);
     }
 
     /// Reports an error, until [`Duty::well`] is called.
-    pub fn error(&self, code: &str, message: &str, error_type: ErrorType) {
+    pub fn set_error(&self, code: &str, message: &str, error_type: ErrorType) {
         let (code, message) = (code.to_owned(), message.to_owned());
-        self.book.set(Mood::Broken { code, message, error_type });
+        self.state.set_self_report(SelfReport::Error { code, message, error_type });
     }
 
     /// Reports maintenance until this time, unless [`Duty::well`] is called before.
-    pub fn maintenance(&self, until: Timestamp, reason: Option<&str>) {
-        self.book.set(Mood::Away { until, reason: reason.map(str::to_owned) });
+    pub fn set_maintenance(&self, until: Timestamp, reason: Option<&str>) {
+        self.state
+            .set_self_report(SelfReport::Maintenance { until, reason: reason.map(str::to_owned) });
     }
 
     /// Reports the agent as healthy: idle, or busy with running collaborations.
-    pub fn well(&self) {
-        self.book.set(Mood::Well);
+    pub fn set_healthy(&self) {
+        self.state.set_self_report(SelfReport::Healthy);
     }
 
     /// The work history so far, to be saved for the next start.
-    pub fn record(&self) -> Record {
-        self.book.record()
+    pub fn history(&self) -> WorkHistory {
+        self.state.history()
     }
 
     /// The error of the last report to the hub, if it failed.
-    pub fn trouble(&self) -> Option<String> {
-        self.book.trouble()
+    pub fn last_error(&self) -> Option<String> {
+        self.state.last_error()
     }
 
     /// Waits until the hub has all reports, but at most this long; returns whether it has.
-    pub async fn settle(&self, within: Duration) -> bool {
-        timeout(within, self.book.settled()).await.is_ok()
+    pub async fn flush(&self, within: Duration) -> bool {
+        timeout(within, self.state.wait_until_reported()).await.is_ok()
     }
 }
 
-impl Counter {
-    pub(super) fn begin(&self) -> Busy {
+impl BusyCounter {
+    pub(super) fn begin(&self) -> BusyGuard {
         self.0.begin();
-        Busy(Arc::clone(&self.0))
+        BusyGuard(Arc::clone(&self.0))
     }
 }
 
-impl Drop for Duty {
+impl Drop for Presence {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.end();
     }

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::message::{Details, Metrics, Report};
+use rialto_protocols::openclaw::message::{ReportedStatus, ReputationMetrics, StatusDetails};
 use rialto_protocols::openclaw::score::Score;
 use rialto_protocols::openclaw::state::{ErrorType, Status, UpdateType};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::history::{Done, Record};
+use super::history::{FinishedCollaboration, WorkHistory};
 use crate::clock;
 
 /// Maximum number of claims that wait for the hub; the oldest is dropped first.
@@ -18,16 +18,16 @@ const CLAIMS_MAX: usize = 1_000;
 
 /// What an agent reports about itself, apart from its load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
-    Well,
-    Broken { code: String, message: String, error_type: ErrorType },
-    Away { until: Timestamp, reason: Option<String> },
+pub(super) enum SelfReport {
+    Healthy,
+    Error { code: String, message: String, error_type: ErrorType },
+    Maintenance { until: Timestamp, reason: Option<String> },
 }
 
 /// The condition of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Condition {
-    pub(super) mood: Mood,
+pub(super) struct AgentCondition {
+    pub(super) self_report: SelfReport,
     /// How many collaborations it works on.
     pub(super) active: usize,
 }
@@ -38,63 +38,66 @@ pub(super) struct Claim {
     pub(super) update_type: UpdateType,
     pub(super) collaboration_id: Option<Uuid>,
     pub(super) score: Score,
-    pub(super) metrics: Metrics,
+    pub(super) metrics: ReputationMetrics,
     pub(super) at: Timestamp,
 }
 
 /// The current state.
 #[derive(Clone, Debug)]
-pub(super) struct Page {
-    pub(super) condition: Condition,
+pub(super) struct PresenceState {
+    pub(super) condition: AgentCondition,
     /// When the condition last changed.
     pub(super) since: Timestamp,
     /// The condition last reported to the hub.
-    told: Option<Condition>,
-    record: Record,
+    reported: Option<AgentCondition>,
+    history: WorkHistory,
     claims: VecDeque<Claim>,
-    trouble: Option<String>,
+    last_error: Option<String>,
 }
 
 /// The state, shared by readers and writers.
 #[derive(Debug)]
-pub(super) struct Book(watch::Sender<Page>);
+pub(super) struct SharedPresence(watch::Sender<PresenceState>);
 
-impl Condition {
+impl AgentCondition {
     /// The status word for it.
     pub(super) fn status(&self) -> Status {
-        match self.mood {
-            Mood::Well if self.active == 0 => Status::Idle,
-            Mood::Well => Status::Busy,
-            Mood::Broken { .. } => Status::Error,
-            Mood::Away { .. } => Status::Maintenance,
+        match self.self_report {
+            SelfReport::Healthy if self.active == 0 => Status::Idle,
+            SelfReport::Healthy => Status::Busy,
+            SelfReport::Error { .. } => Status::Error,
+            SelfReport::Maintenance { .. } => Status::Maintenance,
         }
     }
 
     /// The status report for the hub.
-    pub(super) fn report(&self, at: Timestamp) -> Report {
+    pub(super) fn report(&self, at: Timestamp) -> ReportedStatus {
         let active = i64::try_from(self.active).ok();
-        let details = match self.mood.clone() {
-            Mood::Well => Details { active_tasks: active.filter(|n| *n > 0), ..Details::default() },
-            Mood::Broken { code, message, error_type } => Details {
+        let details = match self.self_report.clone() {
+            SelfReport::Healthy => StatusDetails {
+                active_tasks: active.filter(|n| *n > 0),
+                ..StatusDetails::default()
+            },
+            SelfReport::Error { code, message, error_type } => StatusDetails {
                 error_code: Some(code),
                 error_message: Some(message),
                 error_type: Some(error_type),
-                ..Details::default()
+                ..StatusDetails::default()
             },
-            Mood::Away { until, reason } => Details {
+            SelfReport::Maintenance { until, reason } => StatusDetails {
                 maintenance_until: Some(until),
                 maintenance_reason: reason,
-                ..Details::default()
+                ..StatusDetails::default()
             },
         };
-        Report { status: self.status(), at, details }
+        ReportedStatus { status: self.status(), at, details }
     }
 }
 
 impl Claim {
     /// A claim from the current work history.
     pub(super) fn of(
-        record: &Record,
+        record: &WorkHistory,
         update_type: UpdateType,
         collaboration_id: Option<Uuid>,
     ) -> Self {
@@ -103,28 +106,35 @@ impl Claim {
     }
 }
 
-impl Page {
+impl PresenceState {
     /// The next claim about a collaboration.
-    pub(super) fn claim(&self) -> Option<&Claim> {
+    pub(super) fn next_claim(&self) -> Option<&Claim> {
         self.claims.front()
     }
 
     /// A periodic claim, not about a collaboration.
-    pub(super) fn periodic(&self) -> Claim {
-        Claim::of(&self.record, UpdateType::Periodic, None)
+    pub(super) fn periodic_claim(&self) -> Claim {
+        Claim::of(&self.history, UpdateType::Periodic, None)
     }
 }
 
-impl Book {
+impl SharedPresence {
     /// The state of a healthy agent without work.
-    pub(super) fn new(record: Record, now: Timestamp) -> Self {
-        let condition = Condition { mood: Mood::Well, active: 0 };
+    pub(super) fn new(record: WorkHistory, now: Timestamp) -> Self {
+        let condition = AgentCondition { self_report: SelfReport::Healthy, active: 0 };
         let (told, claims, trouble) = (None, VecDeque::new(), None);
-        Self(watch::Sender::new(Page { condition, since: now, told, record, claims, trouble }))
+        Self(watch::Sender::new(PresenceState {
+            condition,
+            since: now,
+            reported: told,
+            history: record,
+            claims,
+            last_error: trouble,
+        }))
     }
 
     /// Subscribes to changes.
-    pub(super) fn read(&self) -> watch::Receiver<Page> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<PresenceState> {
         self.0.subscribe()
     }
 
@@ -136,16 +146,16 @@ impl Book {
         self.change(|condition| condition.active = condition.active.saturating_sub(1));
     }
 
-    pub(super) fn set(&self, mood: Mood) {
-        self.change(|condition| condition.mood = mood);
+    pub(super) fn set_self_report(&self, mood: SelfReport) {
+        self.change(|condition| condition.self_report = mood);
     }
 
     /// Records a finished collaboration, and queues a claim about it.
-    pub(super) fn finished(&self, done: Done) {
+    pub(super) fn record_finished(&self, done: FinishedCollaboration) {
         self.0.send_modify(|page| {
-            page.record.push(done);
+            page.history.push(done);
             let why = if done.ok { UpdateType::Completed } else { UpdateType::Failed };
-            page.claims.push_back(Claim::of(&page.record, why, Some(done.collaboration_id)));
+            page.claims.push_back(Claim::of(&page.history, why, Some(done.collaboration_id)));
             if page.claims.len() > CLAIMS_MAX {
                 page.claims.pop_front();
             }
@@ -153,45 +163,46 @@ impl Book {
     }
 
     /// Records that the hub has this condition.
-    pub(super) fn status_told(&self, condition: Condition) {
+    pub(super) fn set_reported(&self, condition: AgentCondition) {
         self.0.send_modify(|page| {
-            page.told = Some(condition);
-            page.trouble = None;
+            page.reported = Some(condition);
+            page.last_error = None;
         });
     }
 
     /// Removes a claim that the hub has accepted or will never accept.
-    pub(super) fn claim_over(&self, claim: &Claim, trouble: Option<String>) {
+    pub(super) fn remove_claim(&self, claim: &Claim, trouble: Option<String>) {
         self.0.send_modify(|page| {
             if page.claims.front() == Some(claim) {
                 page.claims.pop_front();
             }
-            page.trouble = trouble;
+            page.last_error = trouble;
         });
     }
 
     /// Records that a report to the hub failed.
-    pub(super) fn troubled(&self, why: String) {
-        self.0.send_modify(|page| page.trouble = Some(why));
+    pub(super) fn set_last_error(&self, why: String) {
+        self.0.send_modify(|page| page.last_error = Some(why));
     }
 
-    pub(super) fn record(&self) -> Record {
-        self.0.borrow().record.clone()
+    pub(super) fn history(&self) -> WorkHistory {
+        self.0.borrow().history.clone()
     }
 
-    pub(super) fn trouble(&self) -> Option<String> {
-        self.0.borrow().trouble.clone()
+    pub(super) fn last_error(&self) -> Option<String> {
+        self.0.borrow().last_error.clone()
     }
 
     /// Waits until the hub has the current condition and all claims.
-    pub(super) async fn settled(&self) {
-        let known =
-            |page: &Page| page.told.as_ref() == Some(&page.condition) && page.claims.is_empty();
+    pub(super) async fn wait_until_reported(&self) {
+        let known = |page: &PresenceState| {
+            page.reported.as_ref() == Some(&page.condition) && page.claims.is_empty()
+        };
         // `self` holds the sender, so the channel cannot be closed.
-        let _ = self.read().wait_for(known).await;
+        let _ = self.subscribe().wait_for(known).await;
     }
 
-    fn change(&self, change: impl FnOnce(&mut Condition)) {
+    fn change(&self, change: impl FnOnce(&mut AgentCondition)) {
         self.0.send_modify(|page| {
             change(&mut page.condition);
             page.since = clock::now();

@@ -9,18 +9,18 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use uuid::Uuid;
 
+use super::job_runner::{JobRunner, RunOutcome};
 use super::unfinished;
-use super::job_runner::{Clerk, Ended};
-use crate::openclaw::presence::Duty;
-use crate::openclaw::event::{Cancelled, Event, Incoming};
+use crate::openclaw::event::{Cancellation, Event, IncomingRequest};
+use crate::openclaw::handler::{Handler, Job, ServeError};
 use crate::openclaw::ids;
-use crate::openclaw::handler::{Handler, Job, Mishap};
-use crate::openclaw::recent_set::Seen;
+use crate::openclaw::presence::Presence;
+use crate::openclaw::recent_set::RecentSet;
 
 /// Maximum number of tracked requests. The hub keeps the others and sends them again.
-const PAPERS_MAX: usize = 10_000;
+const REQUESTS_MAX: usize = 10_000;
 /// The retry delay of a rejection for lack of capacity, in seconds.
-const COME_BACK_SECONDS: u32 = 5;
+const RETRY_AFTER_S: u32 = 5;
 
 /// What is done with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ enum Step {
 
 /// The ids of a request.
 #[derive(Clone, Copy, Debug)]
-struct Names {
+struct RequestIds {
     requester: Uuid,
     request_id: Uuid,
     /// The hub's collaboration id, or the one it will get.
@@ -44,15 +44,15 @@ struct Names {
 
 /// A tracked request.
 #[derive(Debug)]
-struct Paper {
+struct TrackedRequest {
     step: Step,
-    names: Names,
-    turn: AbortHandle,
+    ids: RequestIds,
+    task: AbortHandle,
 }
 
-impl Paper {
-    fn is(&self, incoming: &Incoming, waits: bool) -> bool {
-        let Names { requester, request_id, collaboration_id } = self.names;
+impl TrackedRequest {
+    fn matches(&self, incoming: &IncomingRequest, waits: bool) -> bool {
+        let RequestIds { requester, request_id, collaboration_id } = self.ids;
         let request = &incoming.request;
         let asked = (requester, request_id) == (request.requester_agent_id, request.request_id);
         // An approved request comes again to be worked on.
@@ -60,72 +60,81 @@ impl Paper {
         same && (asked || incoming.collaboration_id == Some(collaboration_id))
     }
 
-    fn is_off(&self, off: Cancelled) -> bool {
+    fn is_cancelled_by(&self, off: Cancellation) -> bool {
         // A request that is not accepted yet has only the request id in common.
-        off.collaboration_id == Some(self.names.collaboration_id)
-            || off.request_id == Some(self.names.request_id)
+        off.collaboration_id == Some(self.ids.collaboration_id)
+            || off.request_id == Some(self.ids.request_id)
     }
 }
 
-pub(super) struct Desk<'a, H> {
-    duty: &'a Duty,
-    clerk: Clerk<H>,
+pub(super) struct Dispatcher<'a, H> {
+    duty: &'a Presence,
+    runner: JobRunner<H>,
     concurrency: usize,
-    turns: JoinSet<Ended>,
-    papers: HashMap<Id, Paper>,
+    tasks: JoinSet<RunOutcome>,
+    requests: HashMap<Id, TrackedRequest>,
     /// Collaborations whose result was delivered: later events about them are outdated.
-    over: Seen<Uuid>,
+    finished: RecentSet<Uuid>,
     /// The number of the last listing of running work, and its task while it runs.
-    look: u64,
-    looking: Option<AbortHandle>,
+    listing_number: u64,
+    listing_task: Option<AbortHandle>,
 }
 
-impl<'a, H: Handler> Desk<'a, H> {
-    pub(super) fn new(duty: &'a Duty, handler: Arc<H>, concurrency: usize) -> Self {
+impl<'a, H: Handler> Dispatcher<'a, H> {
+    pub(super) fn new(duty: &'a Presence, handler: Arc<H>, concurrency: usize) -> Self {
         let concurrency = concurrency.clamp(1, Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(concurrency));
-        let clerk = Clerk { agent: duty.agent().clone(), handler, counter: duty.counter(), room };
+        let clerk = JobRunner {
+            agent: duty.agent().clone(),
+            handler,
+            counter: duty.counter(),
+            permits: room,
+        };
         let (turns, papers) = (JoinSet::new(), HashMap::new());
         Self {
             duty,
-            clerk,
+            runner: clerk,
             concurrency,
-            turns,
-            papers,
-            over: Seen::default(),
-            look: 0,
-            looking: None,
+            tasks: turns,
+            requests: papers,
+            finished: RecentSet::default(),
+            listing_number: 0,
+            listing_task: None,
         }
     }
 
     /// Handles an event from the stream.
-    pub(super) fn hear(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, event: Event) {
         match event {
-            Event::Connected => self.look_up(),
-            Event::Request(incoming) => self.asked(*incoming),
-            Event::Cancelled(off) => self.called_off(off),
+            Event::Connected => self.list_running(),
+            Event::Request(incoming) => self.handle_request(*incoming),
+            Event::Cancelled(off) => self.cancel(off),
             Event::Response(_) | Event::Result(_) | Event::Status(_) | Event::Reputation(_) => {}
         }
     }
 
-    fn asked(&mut self, incoming: Incoming) {
+    fn handle_request(&mut self, incoming: IncomingRequest) {
         let waits = incoming.awaiting_approval && !incoming.accepted;
-        let old = incoming.collaboration_id.is_some_and(|id| self.over.contains(&id));
-        if old || self.papers.values().any(|paper| paper.is(&incoming, waits)) {
+        let old = incoming.collaboration_id.is_some_and(|id| self.finished.contains(&id));
+        if old || self.requests.values().any(|paper| paper.matches(&incoming, waits)) {
             return;
         }
-        if self.papers.len() >= PAPERS_MAX {
-            return self.mishap(incoming.collaboration_id, "a request was dropped", "too many");
+        if self.requests.len() >= REQUESTS_MAX {
+            return self.report_error(
+                incoming.collaboration_id,
+                "a request was dropped",
+                "too many",
+            );
         }
         // Without a collaboration id, the hub uses the request id. An agent that responds manually
         // may choose the collaboration id.
         let known_as = incoming.collaboration_id.unwrap_or(incoming.request.request_id);
-        let collaboration_id = match incoming.collaboration_id.map_or_else(ids::id, Ok) {
+        let collaboration_id = match incoming.collaboration_id.map_or_else(ids::random_id, Ok) {
             Ok(id) => id,
-            Err(error) => return self.mishap(None, "a request was dropped", error),
+            Err(error) => return self.report_error(None, "a request was dropped", error),
         };
-        let clerk = self.clerk.clone();
-        let names = Names {
+        let clerk = self.runner.clone();
+        let names = RequestIds {
             requester: incoming.request.requester_agent_id,
             request_id: incoming.request.request_id,
             collaboration_id,
@@ -135,45 +144,46 @@ impl<'a, H: Handler> Desk<'a, H> {
         }
         let job = Job { collaboration_id, request: incoming.request };
         if incoming.accepted {
-            return self.start(Step::Work, names, clerk.work(job, None));
+            return self.start(Step::Work, names, clerk.run_job(job, None));
         }
         match self.full() {
-            None => self.start(Step::Work, names, clerk.answer(known_as, job)),
+            None => self.start(Step::Work, names, clerk.answer_request(known_as, job)),
             Some(why) => self.start(Step::Rejection, names, clerk.reject(known_as, job, why)),
         }
     }
 
     /// The rejection if there is no capacity left.
     fn full(&self) -> Option<Rejection> {
-        let at_work = self.papers.values().filter(|paper| paper.step == Step::Work).count();
+        let at_work = self.requests.values().filter(|paper| paper.step == Step::Work).count();
         let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let (current, most) = (number(at_work), number(self.concurrency));
-        (current >= most).then(|| Rejection::at_capacity(current, most, COME_BACK_SECONDS))
+        (current >= most).then(|| Rejection::at_capacity(current, most, RETRY_AFTER_S))
     }
 
     /// The other party cancels a request.
-    fn called_off(&mut self, off: Cancelled) {
-        for (_, paper) in self.papers.extract_if(|_, paper| paper.is_off(off)) {
-            paper.turn.abort();
+    fn cancel(&mut self, off: Cancellation) {
+        for (_, paper) in self.requests.extract_if(|_, paper| paper.is_cancelled_by(off)) {
+            paper.task.abort();
         }
         // A listing that is still running may not contain this cancellation.
-        if self.looking.is_some() {
-            self.look_up();
+        if self.listing_task.is_some() {
+            self.list_running();
         }
     }
 
     /// Asks the hub for the work it considers running. An earlier listing is dropped.
-    fn look_up(&mut self) {
-        self.look_away();
-        let (agent, look) = (self.clerk.agent.clone(), self.look);
-        let find = async move { Ended::Found(look, unfinished::find(&agent).await) };
-        self.looking = Some(self.turns.spawn(find));
+    fn list_running(&mut self) {
+        self.stop_listing();
+        let (agent, look) = (self.runner.agent.clone(), self.listing_number);
+        let find =
+            async move { RunOutcome::Listed(look, unfinished::find_unfinished(&agent).await) };
+        self.listing_task = Some(self.tasks.spawn(find));
     }
 
     /// Ignores the result of a running listing.
-    pub(super) fn look_away(&mut self) {
-        self.look += 1;
-        if let Some(looking) = self.looking.take() {
+    pub(super) fn stop_listing(&mut self) {
+        self.listing_number += 1;
+        if let Some(looking) = self.listing_task.take() {
             looking.abort();
         }
     }
@@ -181,39 +191,39 @@ impl<'a, H: Handler> Desk<'a, H> {
     fn start(
         &mut self,
         step: Step,
-        names: Names,
-        turn: impl Future<Output = Ended> + Send + 'static,
+        names: RequestIds,
+        turn: impl Future<Output = RunOutcome> + Send + 'static,
     ) {
-        let turn = self.turns.spawn(turn);
-        self.papers.insert(turn.id(), Paper { step, names, turn });
+        let turn = self.tasks.spawn(turn);
+        self.requests.insert(turn.id(), TrackedRequest { step, ids: names, task: turn });
     }
 
     /// Waits for a task to end and handles its outcome; `None` if none is running.
-    pub(super) async fn turn_ended(&mut self) -> Option<()> {
-        let ended = self.turns.join_next_with_id().await?;
+    pub(super) async fn next_finished(&mut self) -> Option<()> {
+        let ended = self.tasks.join_next_with_id().await?;
         let (id, ended) = match ended {
             Ok((id, ended)) => (id, Ok(ended)),
             Err(error) => (error.id(), Err(error)),
         };
-        let about = self.papers.remove(&id).map(|paper| paper.names.collaboration_id);
+        let about = self.requests.remove(&id).map(|paper| paper.ids.collaboration_id);
         match ended {
-            Ok(Ended::Nothing) => {}
-            Ok(Ended::Delivered(done)) => {
-                self.over.insert(done.collaboration_id);
-                self.duty.finished(done);
+            Ok(RunOutcome::Finished) => {}
+            Ok(RunOutcome::Delivered(done)) => {
+                self.finished.insert(done.collaboration_id);
+                self.duty.record_finished(done);
             }
-            Ok(Ended::Undelivered(id, error)) => {
+            Ok(RunOutcome::Undelivered(id, error)) => {
                 // A second run would end the same way.
-                self.over.insert(id);
-                self.mishap(about, "a result was refused", error);
+                self.finished.insert(id);
+                self.report_error(about, "a result was refused", error);
             }
-            Ok(Ended::Unsent(what, error)) => self.mishap(about, what, error),
-            Ok(Ended::Found(look, _)) if look != self.look => {}
-            Ok(Ended::Found(_, found)) => {
-                self.looking = None;
+            Ok(RunOutcome::NotSent(what, error)) => self.report_error(about, what, error),
+            Ok(RunOutcome::Listed(look, _)) if look != self.listing_number => {}
+            Ok(RunOutcome::Listed(_, found)) => {
+                self.listing_task = None;
                 match found {
-                    Ok(found) => found.into_iter().for_each(|one| self.asked(one)),
-                    Err(error) => self.mishap(
+                    Ok(found) => found.into_iter().for_each(|one| self.handle_request(one)),
+                    Err(error) => self.report_error(
                         None,
                         "the hub's list of running collaborations cannot be read",
                         error,
@@ -222,17 +232,21 @@ impl<'a, H: Handler> Desk<'a, H> {
             }
             // It was cancelled.
             Err(error) if error.is_cancelled() => {}
-            Err(error) => self.mishap(about, "a task panicked", error),
+            Err(error) => self.report_error(about, "a task panicked", error),
         }
         Some(())
     }
 
-    pub(super) fn mishap(
+    pub(super) fn report_error(
         &self,
         collaboration_id: Option<Uuid>,
         what: &'static str,
         why: impl std::fmt::Display,
     ) {
-        self.clerk.handler.mishap(&Mishap { collaboration_id, what, why: why.to_string() });
+        self.runner.handler.on_error(&ServeError {
+            collaboration_id,
+            action: what,
+            reason: why.to_string(),
+        });
     }
 }

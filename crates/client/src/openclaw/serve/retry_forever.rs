@@ -6,18 +6,18 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::call::CallError;
-use crate::openclaw::retry::passing;
-use crate::retry::{Retry, random};
+use crate::openclaw::retry::min_retry_delay;
+use crate::retry::{RetryPolicy, random};
 
 /// The backoff between attempts; they never stop.
-const RETRY: Retry = Retry {
-    tries_max: u32::MAX,
-    first: Duration::from_millis(500),
-    longest: Duration::from_secs(30),
+const RETRY: RetryPolicy = RetryPolicy {
+    max_attempts: u32::MAX,
+    initial_delay: Duration::from_millis(500),
+    max_delay: Duration::from_secs(30),
 };
 
 /// Repeats a call until there is a response, good or bad. Only temporary errors are retried.
-pub(super) async fn persist<T, F>(call: impl Fn() -> F) -> Result<T, CallError>
+pub(super) async fn retry_forever<T, F>(call: impl Fn() -> F) -> Result<T, CallError>
 where
     F: Future<Output = Result<T, CallError>>,
 {
@@ -27,7 +27,7 @@ where
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
-        let Some(wanted) = passing(&error) else { return Err(error) };
+        let Some(wanted) = min_retry_delay(&error) else { return Err(error) };
         failures = failures.saturating_add(1);
         sleep(RETRY.backoff(failures, random()).max(wanted)).await;
     }

@@ -4,14 +4,14 @@ use super::hub::{Ask, Hub, ME, good, hub, with_common};
 use crate::call::CallError;
 use crate::key::Key;
 use crate::openclaw::{
-    Category, Details, Filter, Identity, Listing, Profile, Report, Role, Server, Skill, State,
-    Status, Timestamp,
+    AgentFilter, Category, CollaborationFilter, Identity, Profile, ReportedStatus, Role, Server,
+    Skill, State, Status, StatusDetails, Timestamp,
 };
 use crate::testing::answer;
 
 fn identity() -> Identity {
     let skill = Skill::new("echo", Category::TrendAnalysis, "Says it again");
-    Profile::new("chimera-echo").id(ME).can(skill).build().expect("a good profile")
+    Profile::new("chimera-echo").id(ME).skill(skill).build().expect("a good profile")
 }
 
 fn published(ask: &Ask, more: Value) -> Option<Vec<u8>> {
@@ -80,7 +80,7 @@ async fn the_directory_is_read_to_its_last_page() {
         Some(good(&json!({"agents": [entry], "next_cursor": next})))
     })
     .await;
-    let filter = Filter { capability: Some("a b".to_owned()), ..Filter::default() };
+    let filter = AgentFilter { capability: Some("a b".to_owned()), ..AgentFilter::default() };
     let found = agent.server().agents(&filter).await.expect("two pages");
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].entry.effective_status, Status::Idle);
@@ -100,8 +100,11 @@ async fn own_collaborations_are_listed_and_called_off() {
     let listed = json!({"collaboration_id": ME, "state": "running",
         "request": super::hub::request(5, "echo"), "response": null, "result": null});
     hub.running.lock().expect("sound").push(listed);
-    let running =
-        Listing { role: Some(Role::Responder), state: Some(State::Running), limit: Some(2) };
+    let running = CollaborationFilter {
+        role: Some(Role::Responder),
+        state: Some(State::Running),
+        limit: Some(2),
+    };
     let page = agent.collaborations(&running, Some("x")).await.expect("a page");
     assert_eq!(page.collaborations[0].collaboration_id, Some(ME));
     assert_eq!(&*page.collaborations[0].request.input_data, r#"{"n":1.5}"#);
@@ -125,9 +128,10 @@ async fn an_operator_approves_with_its_own_key() {
 #[tokio::test]
 async fn a_status_that_lacks_something_is_not_sent() {
     let (hub, _stage, agent) = hub(|_: &Hub, _: &Ask| None).await;
-    let report = |status| Report { status, at: Timestamp(0), details: Details::default() };
-    assert!(agent.tell(report(Status::Busy), None).await.is_err());
+    let report =
+        |status| ReportedStatus { status, at: Timestamp(0), details: StatusDetails::default() };
+    assert!(agent.send_status(report(Status::Busy), None).await.is_err());
     assert!(hub.asks().is_empty());
-    agent.tell(report(Status::Idle), Some(Status::Busy)).await.expect("taken");
+    agent.send_status(report(Status::Idle), Some(Status::Busy)).await.expect("taken");
     assert_eq!(hub.posted("/status")[0]["status_update"]["previous_status"], "busy");
 }

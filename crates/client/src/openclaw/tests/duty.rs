@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use super::hub::{Ask, Hub, eventually, hub, on_duty, refuse};
-use crate::openclaw::{Done, ErrorType, Millis, Record, Rhythm, Timestamp, Uuid};
+use crate::openclaw::{
+    ErrorType, FinishedCollaboration, Millis, PresenceOptions, Timestamp, Uuid, WorkHistory,
+};
 
 #[tokio::test]
 async fn an_agent_on_duty_tells_every_change() {
@@ -12,8 +14,8 @@ async fn an_agent_on_duty_tells_every_change() {
         told.last().is_some_and(|told| told["status_update"]["current_status"] == *name)
     };
     eventually("idle", || last("idle")).await;
-    let one = duty.begin();
-    let two = duty.begin();
+    let one = duty.begin_work();
+    let two = duty.begin_work();
     eventually("busy with two", || {
         let told = hub.posted("/status");
         told.last().is_some_and(|told| told["status_update"]["status_details"]["active_tasks"] == 2)
@@ -21,12 +23,12 @@ async fn an_agent_on_duty_tells_every_change() {
     .await;
     drop((one, two));
     eventually("idle again", || last("idle")).await;
-    duty.error("BROKEN", "it broke", ErrorType::Transient);
+    duty.set_error("BROKEN", "it broke", ErrorType::Transient);
     eventually("broken", || last("error")).await;
-    duty.maintenance(Timestamp(9), Some("repairs"));
+    duty.set_maintenance(Timestamp(9), Some("repairs"));
     eventually("away", || last("maintenance")).await;
-    duty.well();
-    assert!(duty.settle(Duration::from_secs(5)).await);
+    duty.set_healthy();
+    assert!(duty.flush(Duration::from_secs(5)).await);
     let told = hub.posted("/status");
     let update = &told.last().expect("reported")["status_update"];
     assert_eq!(update["current_status"], "idle");
@@ -41,8 +43,9 @@ async fn an_agent_on_duty_tells_every_change() {
 async fn a_heartbeat_and_a_reputation_come_again_and_again() {
     let (hub, _stage, agent) = hub(|_: &Hub, _: &Ask| None).await;
     let often = Duration::from_millis(10);
-    let rhythm = Rhythm { heartbeat: often, reputation: often, ..Rhythm::default() };
-    let _duty = agent.on_duty(rhythm, Record::default());
+    let rhythm =
+        PresenceOptions { heartbeat: often, reputation: often, ..PresenceOptions::default() };
+    let _duty = agent.go_online(rhythm, WorkHistory::default());
     eventually("three of each", || {
         hub.posted("/status").len() >= 3 && hub.posted("/reputation").len() >= 3
     })
@@ -62,11 +65,16 @@ async fn trouble_with_the_hub_is_waited_out() {
     })
     .await;
     let duty = on_duty(&agent);
-    assert!(duty.settle(Duration::from_secs(5)).await);
+    assert!(duty.flush(Duration::from_secs(5)).await);
     assert_eq!(hub.posted("/status").len(), 4);
-    let done = Done { collaboration_id: Uuid::nil(), ok: false, on_time: true, took: Millis(5) };
-    duty.finished(done);
-    assert!(duty.settle(Duration::from_secs(5)).await);
+    let done = FinishedCollaboration {
+        collaboration_id: Uuid::nil(),
+        ok: false,
+        on_time: true,
+        took: Millis(5),
+    };
+    duty.record_finished(done);
+    assert!(duty.flush(Duration::from_secs(5)).await);
     eventually("reported as failed", || {
         hub.posted("/reputation").iter().any(|told| {
             told["reputation_update"]["update_type"] == "collaboration_failed"
@@ -74,5 +82,5 @@ async fn trouble_with_the_hub_is_waited_out() {
         })
     })
     .await;
-    assert_eq!(duty.record().metrics().failed_collaborations, Some(1));
+    assert_eq!(duty.history().metrics().failed_collaborations, Some(1));
 }

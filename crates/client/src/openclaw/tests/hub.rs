@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::key::Key;
-use crate::openclaw::{Agent, Duty, Patience, Record, Retry, Rhythm, Server};
+use crate::openclaw::{
+    Agent, Presence, PresenceOptions, RequestRetryPolicy, RetryPolicy, Server, WorkHistory,
+};
 use crate::testing::{Heard, Stage, answer, stream};
 
 pub(super) const ME: Uuid = Uuid::from_u128(1);
@@ -78,10 +80,10 @@ impl Hub {
 
     fn events_after(&self, after: usize) -> String {
         let mut out = b"retry: 10\n".to_vec();
-        sse::write(&mut out, None, "connected", "{}");
+        sse::write_frame(&mut out, None, "connected", "{}");
         let events = self.events.lock().expect("sound");
         for (n, (name, body)) in events.iter().enumerate().skip(after) {
-            sse::write(&mut out, Some(&(n + 1).to_string()), name, body);
+            sse::write_frame(&mut out, Some(&(n + 1).to_string()), name, body);
         }
         String::from_utf8(out).expect("text")
     }
@@ -159,16 +161,26 @@ pub(super) async fn hub(
     let stage = Stage::new(move |heard, number| inner.hear(heard, number, &react)).await;
     let server = Server::new(&stage.url).expect("a URL");
     let agent = Agent::new(&server, ME, Key::new("rk_me"));
-    let quick = Patience { first: Duration::from_millis(1), ..Patience::default() };
-    (hub, stage, agent.with_patience(quick))
+    let quick = RequestRetryPolicy {
+        initial_delay: Duration::from_millis(1),
+        ..RequestRetryPolicy::default()
+    };
+    (hub, stage, agent.with_retry(quick))
 }
 
 /// The online agent, with short intervals.
-pub(super) fn on_duty(agent: &Agent) -> Duty {
+pub(super) fn on_duty(agent: &Agent) -> Presence {
     let first = Duration::from_millis(1);
-    let retry = Retry { tries_max: u32::MAX, first, longest: Duration::from_millis(10) };
+    let retry = RetryPolicy {
+        max_attempts: u32::MAX,
+        initial_delay: first,
+        max_delay: Duration::from_millis(10),
+    };
     let gather = Duration::from_millis(1);
-    agent.on_duty(Rhythm { gather, retry, ..Rhythm::default() }, Record::default())
+    agent.go_online(
+        PresenceOptions { debounce: gather, retry, ..PresenceOptions::default() },
+        WorkHistory::default(),
+    )
 }
 
 /// Waits until a condition holds.

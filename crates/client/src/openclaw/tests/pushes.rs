@@ -5,8 +5,8 @@ use http::{HeaderMap, HeaderValue};
 use sha2::Sha256;
 
 use super::hub::accepted;
-use crate::openclaw::webhook::{NotTaken, Receiver};
-use crate::openclaw::{Event, NotVerified, Timestamp, WebhookSecret};
+use crate::openclaw::webhook::{WebhookError, WebhookReceiver};
+use crate::openclaw::{Event, Timestamp, VerifyError, WebhookSecret};
 
 const SECRET: [u8; 24] = [7; 24];
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -27,9 +27,9 @@ fn headers(id: &str, event: &str, body: &str) -> HeaderMap {
     headers
 }
 
-fn receiver() -> Receiver {
+fn receiver() -> WebhookReceiver {
     let secret = format!("whsec_{}", STANDARD.encode(SECRET));
-    Receiver::new(WebhookSecret::read(&secret).expect("a secret"))
+    WebhookReceiver::new(WebhookSecret::read(&secret).expect("a secret"))
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn a_push_that_is_not_the_hubs_is_not_read() {
     let (receiver, body) = (receiver(), accepted(5, "echo").to_string());
     let push = headers("msg_1", "collaboration_request", &body);
     let forged = receiver.receive(&push, b"{}", NOW);
-    assert_eq!(forged, Err(NotTaken::NotVerified(NotVerified::Signature)));
+    assert_eq!(forged, Err(WebhookError::NotVerified(VerifyError::BadSignature)));
     let mut nameless = push.clone();
     nameless.remove("rialto-event");
     let taken = receiver.receive(&nameless, body.as_bytes(), NOW);
-    assert!(matches!(taken, Err(NotTaken::Unreadable(_))));
+    assert!(matches!(taken, Err(WebhookError::Unreadable(_))));
     assert!(matches!(receiver.receive(&push, body.as_bytes(), NOW), Ok(Some(_))));
 }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::hub::{Ask, Hub, ME, YOU, good, hub, refuse, with_common};
 use crate::call::CallError;
 use crate::clock;
-use crate::openclaw::{Answer, End, Errand, Order, Outcome, Rejected, Uuid};
+use crate::openclaw::{
+    PendingRequest, Rejected, RequestEnd, RequestSpec, ResponseAnswer, ResultOutcome, Uuid,
+};
 use crate::testing::answer;
 
 const WORK: Uuid = Uuid::from_u128(77);
@@ -38,7 +40,7 @@ async fn what_can_pass_is_asked_again_under_the_same_key() {
         _ => Some(good(&said(ask, "accepted", &json!({"collaboration_id": WORK})))),
     })
     .await;
-    let asked = agent.request(&Order::new("echo", "{}").of(YOU)).await.expect("an answer");
+    let asked = agent.request(&RequestSpec::new("echo", "{}").to(YOU)).await.expect("an answer");
     assert_eq!((asked.tries, asked.collaboration_id()), (4, Some(WORK)));
     let bodies = hub.posted("/collaborations");
     assert!(bodies[0]["idempotency_key"].is_string());
@@ -58,13 +60,13 @@ async fn the_last_answer_counts_and_what_is_final_is_asked_once() {
         })
     })
     .await;
-    let asked = agent.request(&Order::new("full", "{}")).await.expect("an answer");
+    let asked = agent.request(&RequestSpec::new("full", "{}")).await.expect("an answer");
     assert_eq!(asked.tries, 4);
-    assert!(matches!(asked.response.answer, Answer::Rejected(why)
+    assert!(matches!(asked.response.answer, ResponseAnswer::Rejected(why)
         if why.code == Rejected::ResourceExhausted));
-    let asked = agent.request(&Order::new("later", "{}")).await.expect("an answer");
+    let asked = agent.request(&RequestSpec::new("later", "{}")).await.expect("an answer");
     assert_eq!((asked.tries, asked.collaboration_id()), (1, None));
-    let refused = agent.request(&Order::new("other", "{}")).await;
+    let refused = agent.request(&RequestSpec::new("other", "{}")).await;
     assert!(matches!(refused, Err(CallError::Refused { status: 403, .. })));
     assert_eq!(hub.asks().len(), 6);
 }
@@ -77,7 +79,7 @@ async fn an_answer_to_something_else_is_not_believed() {
         Some(good(&body))
     })
     .await;
-    let asked = agent.request(&Order::new("echo", "{}")).await;
+    let asked = agent.request(&RequestSpec::new("echo", "{}")).await;
     assert!(matches!(asked, Err(CallError::Unreadable(_))));
 }
 
@@ -90,12 +92,15 @@ async fn a_key_that_was_used_before_brings_the_first_result() {
         Some(answer(200, "Idempotency-Mismatch: true\r\n", &body))
     })
     .await;
-    let asked = agent.request(&Order::new("echo", "{}").key("k")).await.expect("an answer");
+    let asked = agent
+        .request(&RequestSpec::new("echo", "{}").idempotency_key("k"))
+        .await
+        .expect("an answer");
     assert!(asked.mismatch);
-    let result = asked.result.expect("a result").said;
+    let result = asked.result.expect("a result").body;
     assert_eq!(result.request_id, ME);
     assert!(
-        matches!(result.outcome, Outcome::Completed { output_data: text } if &*text == r#"{"a":1}"#)
+        matches!(result.outcome, ResultOutcome::Completed { output_data: text } if &*text == r#"{"a":1}"#)
     );
 }
 
@@ -107,7 +112,8 @@ fn view(state: &str, more: &Value) -> Vec<u8> {
     good(&body)
 }
 
-const ERRAND: Errand = Errand { request_id: Uuid::from_u128(5), collaboration_id: None };
+const ERRAND: PendingRequest =
+    PendingRequest { request_id: Uuid::from_u128(5), collaboration_id: None };
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -119,7 +125,9 @@ async fn a_result_is_heard_on_the_stream() {
     hub.put("collaboration_result", &output(&json!(Uuid::from_u128(6))));
     hub.put("collaboration_result", &output(&json!(Uuid::from_u128(5))));
     let end = agent.result(ERRAND, SOON).await.expect("an end");
-    assert!(matches!(end, End::Result(output) if output.said.request_id == ERRAND.request_id));
+    assert!(
+        matches!(end, RequestEnd::Result(output) if output.body.request_id == ERRAND.request_id)
+    );
 }
 
 #[tokio::test]
@@ -138,7 +146,7 @@ async fn a_result_is_found_without_a_stream_and_under_a_new_name() {
     })
     .await;
     let end = agent.result(ERRAND, SOON).await.expect("an end");
-    assert!(matches!(end, End::Result(_)));
+    assert!(matches!(end, RequestEnd::Result(_)));
     assert!(hub.asks().iter().any(|ask| ask.path.ends_with(&ERRAND.request_id.to_string())));
 }
 
@@ -159,12 +167,12 @@ async fn waiting_ends_with_a_rejection_in_time_or_with_what_is_final() {
     .await;
     let end = async |n, within| {
         let collaboration_id = Some(Uuid::from_u128(n));
-        agent.result(Errand { collaboration_id, ..ERRAND }, within).await
+        agent.result(PendingRequest { collaboration_id, ..ERRAND }, within).await
     };
-    assert!(matches!(end(1, SOON).await, Ok(End::Rejected(why))
+    assert!(matches!(end(1, SOON).await, Ok(RequestEnd::Rejected(why))
         if why.code == Rejected::PolicyViolation));
-    assert!(matches!(end(2, Duration::from_millis(50)).await, Ok(End::NotYet(_))));
-    assert!(matches!(end(3, SOON).await, Ok(End::Withdrawn)));
+    assert!(matches!(end(2, Duration::from_millis(50)).await, Ok(RequestEnd::Pending(_))));
+    assert!(matches!(end(3, SOON).await, Ok(RequestEnd::Withdrawn)));
     assert!(matches!(end(4, SOON).await, Err(CallError::Refused { status: 404, .. })));
 }
 
@@ -172,8 +180,9 @@ async fn waiting_ends_with_a_rejection_in_time_or_with_what_is_final() {
 async fn nothing_is_asked_again_after_its_deadline() {
     let (hub, _stage, agent) =
         hub(|_: &Hub, ask: &Ask| Some(good(&said(ask, "rejected", &full())))).await;
-    let mut request = agent.draw_up(&Order::new("echo", "{}").of(YOU)).expect("a request");
+    let mut request =
+        agent.build_request(&RequestSpec::new("echo", "{}").to(YOU)).expect("a request");
     request.deadline = Some(Timestamp(clock::now().0 - 3_600_000));
-    assert_eq!(agent.ask(request).await.expect("an answer").tries, 1);
+    assert_eq!(agent.send_request(request).await.expect("an answer").tries, 1);
     assert_eq!(hub.posted("/collaborations").len(), 1);
 }

@@ -6,8 +6,8 @@ use tokio::sync::Notify;
 
 use super::hub::{Ask, Hub, accepted, eventually, hub, on_duty, refuse, request};
 use crate::openclaw::{
-    Broken, Handler, Incoming, Job, Mishap, Rejected, Rejection, Request, Timestamp, Uuid, Verdict,
-    Workplace,
+    Decision, Handler, IncomingRequest, Job, Rejected, Rejection, Request, ServeError,
+    ServeOptions, Timestamp, Uuid, WorkError,
 };
 
 #[derive(Default)]
@@ -18,12 +18,12 @@ struct Clerk {
 }
 
 impl Handler for Clerk {
-    async fn work(&self, job: Job) -> Result<String, Broken> {
+    async fn work(&self, job: Job) -> Result<String, WorkError> {
         let what = job.request.capability_id.clone();
         self.began.lock().expect("sound").push(what.clone());
         match what.as_str() {
             "panic" => panic!("on purpose"),
-            "break" => return Err(Broken::for_now("NO_SOURCE", "not now")),
+            "break" => return Err(WorkError::transient("NO_SOURCE", "not now")),
             "nonsense" => return Ok("[]".to_owned()),
             "long" => tokio::time::sleep(Duration::from_secs(60)).await,
             _ => tokio::time::sleep(Duration::from_millis(30)).await,
@@ -32,20 +32,20 @@ impl Handler for Clerk {
         Ok(job.request.input_data.into())
     }
 
-    async fn decide(&self, request: &Request) -> Verdict {
+    async fn decide(&self, request: &Request) -> Decision {
         match request.capability_id.as_str() {
-            "no" => Verdict::Reject(Rejection::new(Rejected::PolicyViolation, "not that")),
-            "later" => Verdict::Defer { until: Timestamp(9) },
-            _ => Verdict::Accept { estimated_completion: None },
+            "no" => Decision::Reject(Rejection::new(Rejected::PolicyViolation, "not that")),
+            "later" => Decision::Defer { until: Timestamp(9) },
+            _ => Decision::Accept { estimated_completion: None },
         }
     }
 
-    async fn approve(&self, waiting: &Incoming) -> Option<bool> {
+    async fn approve(&self, waiting: &IncomingRequest) -> Option<bool> {
         (waiting.request.capability_id == "agreed").then_some(true)
     }
 
-    fn mishap(&self, mishap: &Mishap) {
-        self.mishaps.lock().expect("sound").push(mishap.what);
+    fn on_error(&self, mishap: &ServeError) {
+        self.mishaps.lock().expect("sound").push(mishap.action);
     }
 }
 
@@ -60,7 +60,7 @@ async fn run(
     let (clerk, stop) = (Arc::new(Clerk::default()), Notify::new());
     events.iter().for_each(|(name, body)| hub.put(name, body));
     let duty = on_duty(&agent);
-    let serve = duty.serve(Workplace { concurrency }, Arc::clone(&clerk), stop.notified());
+    let serve = duty.serve(ServeOptions { concurrency }, Arc::clone(&clerk), stop.notified());
     let watch = async {
         eventually("done", || done(&hub, &clerk)).await;
         stop.notify_one();

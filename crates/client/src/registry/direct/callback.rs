@@ -13,21 +13,24 @@ use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 use url::{Host, Origin, Url};
 
-use crate::retry::Retry;
+use crate::retry::RetryPolicy;
 
 /// Timeouts for the connection, for name resolution and for the response.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const CALL_TIME_MAX: Duration = Duration::from_secs(30);
 /// Number of attempts and delays: about two minutes in total.
-const RETRY: Retry =
-    Retry { tries_max: 8, first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+const RETRY: RetryPolicy = RetryPolicy {
+    max_attempts: 8,
+    initial_delay: Duration::from_secs(1),
+    max_delay: Duration::from_secs(60),
+};
 
 /// Where a result may be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Callback {
     url: Url,
     /// The requester's IP address, as the socket reports it.
-    asked_from: IpAddr,
+    requester_ip: IpAddr,
     is_trusted: bool,
 }
 
@@ -38,7 +41,7 @@ impl Callback {
         let plain = url.username().is_empty() && url.password().is_none() && url.has_host();
         let is_trusted = trusted.contains(&url.origin());
         let callable = plain && matches!(url.scheme(), "http" | "https");
-        callable.then_some(Self { url, asked_from, is_trusted })
+        callable.then_some(Self { url, requester_ip: asked_from, is_trusted })
     }
 
     /// Its size in bytes.
@@ -47,7 +50,7 @@ impl Callback {
     }
 
     /// Whether it may be called now.
-    pub(super) async fn may_be_called(&self) -> bool {
+    pub(super) async fn is_allowed(&self) -> bool {
         self.is_trusted || self.addresses().await.is_some()
     }
 
@@ -67,24 +70,24 @@ impl Callback {
     }
 
     fn is_own(&self, ip: IpAddr) -> bool {
-        ip == self.asked_from || (ip.is_loopback() && self.asked_from.is_loopback())
+        ip == self.requester_ip || (ip.is_loopback() && self.requester_ip.is_loopback())
     }
 
     /// Delivers a result until it is accepted, refused permanently, or the attempts are used up. It
     /// can be fetched in any case.
-    pub(super) async fn tell(&self, result: &str) {
-        for tries in 1..=RETRY.tries_max {
-            if self.told(result).await {
+    pub(super) async fn deliver(&self, result: &str) {
+        for tries in 1..=RETRY.max_attempts {
+            if self.try_deliver(result).await {
                 return;
             }
-            if tries < RETRY.tries_max {
-                sleep(RETRY.pause(tries)).await;
+            if tries < RETRY.max_attempts {
+                sleep(RETRY.delay(tries)).await;
             }
         }
     }
 
     /// Makes one attempt; returns whether no further one is needed.
-    async fn told(&self, result: &str) -> bool {
+    async fn try_deliver(&self, result: &str) -> bool {
         let mut client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME_MAX)
             .timeout(CALL_TIME_MAX)
@@ -121,7 +124,7 @@ mod tests {
     async fn may(url: &str, from: &str) -> bool {
         let trusted = [Url::parse("https://hub.example").expect("a URL").origin()];
         match Callback::of(url, from.parse().expect("an address"), &trusted) {
-            Some(callback) => callback.may_be_called().await,
+            Some(callback) => callback.is_allowed().await,
             None => false,
         }
     }

@@ -24,12 +24,12 @@
 //! ```
 
 mod callback;
-mod service;
-mod tracked_job;
+mod endpoint;
 mod peer;
 mod refusal;
 mod result_body;
-mod endpoint;
+mod service;
+mod tracked_job;
 
-pub use peer::Peer;
 pub(crate) use endpoint::endpoint;
+pub use peer::Peer;

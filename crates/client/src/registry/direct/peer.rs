@@ -9,67 +9,68 @@ use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 use uuid::Uuid;
 
-use super::super::job_spec::Job;
-use super::super::job_snapshot::Standing;
-use super::super::retry::again;
-use super::super::server::Reply;
+use super::super::job_snapshot::JobSnapshot;
+use super::super::job_spec::JobRequest;
+use super::super::retry::with_retry;
+use super::super::server::ServerResponse;
 use crate::call::CallError;
-use crate::origin_client::{Line, below, http_url};
-use crate::retry::Retry;
+use crate::origin_client::{OriginClient, join_path, parse_http_url};
+use crate::retry::RetryPolicy;
 
 /// The path for jobs below an agent's URL.
 const JOBS: &str = "jobs";
 /// The default timeout of a job.
-const PATIENCE: Duration = Duration::from_secs(600);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// How often a long job is polled.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Another agent, known by its URL.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    line: Line,
+    client: OriginClient,
     jobs: Url,
-    retry: Retry,
-    patience: Duration,
+    retry: RetryPolicy,
+    timeout: Duration,
 }
 
 impl Peer {
     /// The agent at this URL, with or without the `/jobs` at its end.
     pub fn new(url: &str) -> Result<Self, CallError> {
-        let mut jobs = http_url(url)?;
+        let mut jobs = parse_http_url(url)?;
         jobs.set_query(None);
         jobs.set_fragment(None);
         let last = jobs.path_segments().and_then(|all| all.rev().find(|name| !name.is_empty()));
         let there = last == Some(JOBS);
-        let jobs = if there { below(&jobs, &[]) } else { below(&jobs, &[JOBS]) };
-        let line = Line::silent_for(&jobs, PATIENCE)?;
-        Ok(Self { line, jobs, retry: Retry::default(), patience: PATIENCE })
+        let jobs = if there { join_path(&jobs, &[]) } else { join_path(&jobs, &[JOBS]) };
+        let line = OriginClient::with_idle_timeout(&jobs, DEFAULT_TIMEOUT)?;
+        Ok(Self { client: line, jobs, retry: RetryPolicy::default(), timeout: DEFAULT_TIMEOUT })
     }
 
     /// Sets the retry policy.
-    pub fn with_retry(&self, retry: Retry) -> Self {
+    pub fn with_retry(&self, retry: RetryPolicy) -> Self {
         Self { retry, ..self.clone() }
     }
 
     /// Sets how long to wait for a result.
-    pub fn with_patience(&self, patience: Duration) -> Self {
-        Self { patience, ..self.clone() }
+    pub fn with_timeout(&self, patience: Duration) -> Self {
+        Self { timeout: patience, ..self.clone() }
     }
 
     /// Hires the agent for a job and waits for the result. If a response is lost, the job is sent
     /// again under its id: a peer that already has it does not do it twice. A job that is not
     /// finished in time is returned in its current state.
-    pub async fn hire(&self, job: &Job) -> Result<Standing, CallError> {
-        let until = Instant::now() + self.patience;
-        let asked = again(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
+    pub async fn hire(&self, job: &JobRequest) -> Result<JobSnapshot, CallError> {
+        let until = Instant::now() + self.timeout;
+        let asked = with_retry(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
         let late = |_: Elapsed| CallError::TimedOut { url: self.jobs.to_string() };
         let mut standing = timeout_at(until, asked).await.map_err(late)??;
-        while !standing.is_over() && Instant::now() < until {
-            sleep(LOOK_EVERY.min(until - Instant::now())).await;
+        while !standing.is_finished() && Instant::now() < until {
+            sleep(POLL_INTERVAL.min(until - Instant::now())).await;
             standing = match self.job(job.id()).await {
                 // The peer was restarted before it finished this job, so the job is sent once more.
                 Err(CallError::Refused { status: 404, .. }) => {
-                    let asked = again(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
+                    let asked =
+                        with_retry(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
                     timeout_at(until, asked).await.map_err(late)??
                 }
                 seen => seen?,
@@ -79,25 +80,25 @@ impl Peer {
     }
 
     /// The state of a job.
-    pub async fn job(&self, job_id: Uuid) -> Result<Standing, CallError> {
-        again(self.retry, || self.ask(Method::GET, job_id, None)).await
+    pub async fn job(&self, job_id: Uuid) -> Result<JobSnapshot, CallError> {
+        with_retry(self.retry, || self.ask(Method::GET, job_id, None)).await
     }
 
     async fn ask(
         &self,
         method: Method,
         job_id: Uuid,
-        job: Option<&Job>,
-    ) -> Result<Standing, CallError> {
+        job: Option<&JobRequest>,
+    ) -> Result<JobSnapshot, CallError> {
         let url = match job {
             Some(_) => self.jobs.clone(),
-            None => below(&self.jobs, &[&job_id.to_string()]),
+            None => join_path(&self.jobs, &[&job_id.to_string()]),
         };
-        let mut request = self.line.stream(method, url)?;
+        let mut request = self.client.streaming_request(method, url)?;
         if let Some(job) = job {
             request = request.header(CONTENT_TYPE, "application/json").body(job.body().to_owned());
         }
-        Standing::read(&Reply::of(request).await?, job_id)
+        JobSnapshot::read(&ServerResponse::of(request).await?, job_id)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rialto_core::money::Credits;
-use rialto_protocols::kit::object::Object;
+use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::rfc3339;
 use rialto_protocols::registry::wire::DECIMALS;
 use uuid::Uuid;
@@ -16,18 +16,18 @@ const TEXT_MAX: usize = 4_096;
 
 /// The job's id, and its agent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Names {
+pub(super) struct JobRef {
     pub(super) job_id: Uuid,
     pub(super) agent_id: Uuid,
 }
 
-impl Names {
+impl JobRef {
     /// The result: at its price if it succeeded, and free otherwise. A declined job is a matter of
     /// the agent's own policy, which this protocol calls an execution error.
     pub(super) fn result(self, outcome: &Outcome, price: Credits, took: Duration) -> String {
         let (output, why) = match outcome {
             Outcome::Done(output) => (Some(output.as_str()), None),
-            Outcome::Failed(why) | Outcome::Declined(why) | Outcome::Unfit(why) => {
+            Outcome::Failed(why) | Outcome::Declined(why) | Outcome::InvalidInput(why) => {
                 (None, Some(reason(why)))
             }
         };
@@ -50,18 +50,18 @@ impl Names {
         took: Duration,
         error: Option<(&str, &str)>,
     ) -> String {
-        let body = Object::new()
-            .id("job_id", self.job_id)
-            .id("agent_id", self.agent_id)
+        let body = ObjectWriter::new()
+            .uuid("job_id", self.job_id)
+            .uuid("agent_id", self.agent_id)
             .text("status", status)
             .raw("output_data", output.unwrap_or("null"))
-            .raw("execution_cost", &cost.text(DECIMALS))
-            .whole("execution_time_ms", i64::try_from(took.as_millis()).unwrap_or(i64::MAX));
+            .raw("execution_cost", &cost.to_text(DECIMALS))
+            .integer("execution_time_ms", i64::try_from(took.as_millis()).unwrap_or(i64::MAX));
         let body = match error {
             Some((message, code)) => body.text("error_message", message).text("error_code", code),
             None => body.raw("error_message", "null").raw("error_code", "null"),
         };
-        body.text("timestamp_utc", &rfc3339::seconds(clock::now())).finish()
+        body.text("timestamp_utc", &rfc3339::format_seconds(clock::now())).finish()
     }
 }
 

@@ -10,90 +10,90 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::callback::Callback;
-use super::tracked_job::Paper;
 use super::refusal::Refusal;
-use super::result_body::Names;
-use crate::agent::direct::worker_pool::{Bench, Place, lock};
+use super::result_body::JobRef;
+use super::tracked_job::TrackedJob;
+use crate::agent::direct::bounded_cache::{BoundedCache, RETENTION};
 use crate::agent::direct::journal::{Entry, Journal};
-use crate::agent::direct::shared_result::Ongoing;
-use crate::agent::direct::request_key::Scope;
-use crate::agent::direct::bounded_cache::{LIFE, Shelf};
+use crate::agent::direct::request_key::RequestKey;
+use crate::agent::direct::shared_result::SharedResult;
+use crate::agent::direct::worker_pool::{QueueSlot, WorkerPool, lock_ignoring_poison};
 use crate::agent::{Job, Outcome};
 use crate::clock;
-use crate::http_server::Answer;
+use crate::http_server::HttpResponse;
 
 /// The name of a requester that does not identify itself.
-const NOBODY: &str = "anonymous";
+const ANONYMOUS: &str = "anonymous";
 
 /// Receives and runs jobs.
-pub(super) struct Desk {
+pub(super) struct JobService {
     agent_id: Uuid,
-    bench: Arc<Bench>,
-    jobs: Mutex<Shelf<Uuid, Arc<Paper>>>,
+    pool: Arc<WorkerPool>,
+    jobs: Mutex<BoundedCache<Uuid, Arc<TrackedJob>>>,
     journal: Journal,
 }
 
-impl Desk {
+impl JobService {
     /// Creates a service with the state of an earlier run of this program.
     pub(super) fn new(
         agent_id: Uuid,
-        bench: Arc<Bench>,
+        bench: Arc<WorkerPool>,
         (journal, before): (Journal, Vec<Entry>),
     ) -> Self {
-        let mut jobs = Shelf::default();
+        let mut jobs = BoundedCache::default();
         for entry in &before {
-            if let Some(paper) = Paper::found(entry, agent_id) {
-                let since = Timestamp(entry.until.0.saturating_sub(LIFE.0));
-                jobs.keep(paper.names.job_id, Arc::new(paper), entry.bytes(), since);
+            if let Some(paper) = TrackedJob::restore(entry, agent_id) {
+                let since = Timestamp(entry.expires_at.0.saturating_sub(RETENTION.0));
+                jobs.insert_finished(paper.job_ref.job_id, Arc::new(paper), entry.bytes(), since);
             }
         }
-        Self { agent_id, bench, jobs: Mutex::new(jobs), journal }
+        Self { agent_id, pool: bench, jobs: Mutex::new(jobs), journal }
     }
 
-    pub(super) fn names(&self, job_id: Uuid) -> Names {
-        Names { job_id, agent_id: self.agent_id }
+    pub(super) fn job_ref(&self, job_id: Uuid) -> JobRef {
+        JobRef { job_id, agent_id: self.agent_id }
     }
 
     /// Handles a job, or a repeat of one. Responds when there is a result or when it takes too
     /// long.
-    pub(super) async fn take(
+    pub(super) async fn handle_job(
         self: &Arc<Self>,
         job_id: Uuid,
         post: JobPost,
         callback: Option<Callback>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<HttpResponse, Refusal> {
         if post.agent_id.is_some_and(|named| named != self.agent_id) {
             return Err(Refusal::not_found("agent"));
         }
-        let known = lock(&self.jobs).get(&job_id, clock::now());
+        let known = lock_ignoring_poison(&self.jobs).get(&job_id, clock::now());
         if let Some(paper) = known {
-            paper.same_as(&post)?;
-            if !paper.is_left {
+            paper.check_same(&post)?;
+            if !paper.is_interrupted {
                 return Ok(paper.answer().await);
             }
         }
         // Skill is checked before budget, and both before capacity. A refused job leaves no record.
         let price = self.price(&post)?;
-        let place = self.bench.place().ok_or_else(Refusal::full)?;
-        let paper = Arc::new(Paper {
-            names: self.names(job_id),
+        let place = self.pool.try_enqueue().ok_or_else(Refusal::at_capacity)?;
+        let paper = Arc::new(TrackedJob {
+            job_ref: self.job_ref(job_id),
             orchestrator: post.orchestrator_id.clone(),
             content: post.content,
             callback,
-            result: Ongoing::new(),
-            is_left: false,
+            result: SharedResult::new(),
+            is_interrupted: false,
         });
         let before = {
-            let (mut jobs, now) = (lock(&self.jobs), clock::now());
-            let before = jobs.get(&job_id, now).filter(|paper| !paper.is_left);
+            let (mut jobs, now) = (lock_ignoring_poison(&self.jobs), clock::now());
+            let before = jobs.get(&job_id, now).filter(|paper| !paper.is_interrupted);
             if before.is_none() {
-                jobs.begin(job_id, Arc::clone(&paper), now);
+                jobs.insert_running(job_id, Arc::clone(&paper), now);
             }
             before
         };
         // The same job may have arrived in the meantime.
         if let Some(before) = before {
-            before.same_as(&post)?;
+            before.check_same(&post)?;
             return Ok(before.answer().await);
         }
         self.begin(Arc::clone(&paper), post, price, place);
@@ -101,19 +101,26 @@ impl Desk {
     }
 
     fn price(&self, post: &JobPost) -> Result<Credits, Refusal> {
-        let skill = self.bench.shop().takes(&post.skill_name, post.budget, &post.input_data)?;
+        let skill =
+            self.pool.handlers().check_job(&post.skill_name, post.budget, &post.input_data)?;
         Ok(skill.price)
     }
 
     /// Works in a separate task: a caller that disconnects may come back for the result.
-    fn begin(self: &Arc<Self>, paper: Arc<Paper>, post: JobPost, price: Credits, place: Place) {
+    fn begin(
+        self: &Arc<Self>,
+        paper: Arc<TrackedJob>,
+        post: JobPost,
+        price: Credits,
+        place: QueueSlot,
+    ) {
         let desk = Arc::clone(self);
-        let requester = post.orchestrator_id.unwrap_or_else(|| NOBODY.to_owned());
+        let requester = post.orchestrator_id.unwrap_or_else(|| ANONYMOUS.to_owned());
         let job = Job {
-            id: Scope::of("registry", &requester, &paper.names.job_id.to_string())
+            id: RequestKey::new("registry", &requester, &paper.job_ref.job_id.to_string())
                 .job_id()
                 .to_string(),
-            turn: 0,
+            epoch: 0,
             skill: post.skill_name,
             input: post.input_data,
             requester,
@@ -121,43 +128,47 @@ impl Desk {
             deadline: None,
             time_limit: Duration::MAX,
         };
-        self.bench.run(async move {
+        self.pool.spawn(async move {
             let seat = place.seat().await;
             let began = Instant::now();
             let (now, id) = (clock::now(), job.id.clone());
             let unwritten = desk.journal.write(&paper.entry(None, now)).err();
             let outcome = match &unwritten {
-                None => desk.bench.shop().work(job).await,
+                None => desk.pool.handlers().run_job(job).await,
                 Some(error) => {
                     Outcome::Declined(format!("the journal cannot be written: {}", error.kind()))
                 }
             };
             drop((seat, place));
-            let result: Arc<str> = paper.names.result(&outcome, price, began.elapsed()).into();
+            let result: Arc<str> = paper.job_ref.result(&outcome, price, began.elapsed()).into();
             if unwritten.is_some() {
                 // It was not started, and may come again.
-                lock(&desk.jobs).forget(&paper.names.job_id);
+                lock_ignoring_poison(&desk.jobs).remove(&paper.job_ref.job_id);
             } else {
                 if desk.journal.write(&paper.entry(Some(&result), now)).is_ok() {
-                    desk.bench.put_away(&id);
+                    desk.pool.close_record(&id);
                 }
-                lock(&desk.jobs).end(&paper.names.job_id, paper.bytes(&result), now);
+                lock_ignoring_poison(&desk.jobs).finish(
+                    &paper.job_ref.job_id,
+                    paper.bytes(&result),
+                    now,
+                );
             }
-            let owed = paper.result.end(Arc::clone(&result));
+            let owed = paper.result.complete(Arc::clone(&result));
             if let (Some(true), Some(callback)) = (owed, &paper.callback) {
-                callback.tell(&result).await;
+                callback.deliver(&result).await;
             }
         });
     }
 
     /// The state of a job.
-    pub(super) fn show(&self, job_id: Uuid) -> Result<Answer, Refusal> {
-        let paper = lock(&self.jobs).get(&job_id, clock::now());
+    pub(super) fn job_status(&self, job_id: Uuid) -> Result<HttpResponse, Refusal> {
+        let paper = lock_ignoring_poison(&self.jobs).get(&job_id, clock::now());
         // An interrupted job is not running until it is sent again.
-        let paper = paper.filter(|paper| !paper.is_left);
+        let paper = paper.filter(|paper| !paper.is_interrupted);
         let paper = paper.ok_or_else(|| Refusal::not_found("job"))?;
-        Ok(match paper.result.now() {
-            Some(result) => Answer::new(200, result.as_bytes()),
+        Ok(match paper.result.get() {
+            Some(result) => HttpResponse::new(200, result.as_bytes()),
             None => paper.pending(),
         })
     }

@@ -14,23 +14,23 @@ use http::request::Parts;
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::kit::object::Object;
-use rialto_protocols::relay::envelope::Invalid;
-use rialto_protocols::relay::wish::Wish;
-use rialto_protocols::relay::{Bad, Code, Envelope, reply, skill, spoken};
+use rialto_protocols::kit::object::ObjectWriter;
+use rialto_protocols::relay::envelope::InvalidEnvelope;
+use rialto_protocols::relay::wish::WorkTerms;
+use rialto_protocols::relay::{Code, Envelope, InvalidBody, reply, skill, spoken};
 
 use super::BODY_BYTES_MAX;
-use super::receiver::{self, Received, refuse};
-use super::serve::unread;
-use super::envelope_record::{Name, Turn};
-use crate::agent::direct::worker_pool::{Bench, Place, lock};
-use crate::agent::direct::router::{Answering, Endpoint};
+use super::envelope_record::{EnvelopeRecord, Fingerprint};
+use super::receiver::{self, ReceivedEnvelope, error_response};
+use super::serve::body_error_response;
+use crate::agent::direct::bounded_cache::{BoundedCache, RETENTION};
 use crate::agent::direct::journal::{Entry, Journal};
-use crate::agent::direct::shared_result::Ongoing;
-use crate::agent::direct::request_key::Scope;
-use crate::agent::direct::bounded_cache::{LIFE, Shelf};
-use crate::agent::{Job, Outcome, Refused, Skill};
-use crate::http_server::{Answer, NoBody, is_encoded};
+use crate::agent::direct::request_key::RequestKey;
+use crate::agent::direct::router::{ProtocolEndpoint, ResponseFuture};
+use crate::agent::direct::shared_result::SharedResult;
+use crate::agent::direct::worker_pool::{QueueSlot, WorkerPool, lock_ignoring_poison};
+use crate::agent::{Job, JobRefusal, Outcome, Skill};
+use crate::http_server::{BodyError, HttpResponse, has_content_encoding};
 use crate::{clock, ids};
 
 /// The path for envelopes.
@@ -39,33 +39,37 @@ const PATH: &str = "/receive";
 const AT: &str = "/envelope";
 
 /// The `Retry-After` of a refusal for lack of capacity.
-const BACK_AFTER_S: u32 = 5;
+const RETRY_AFTER_S: u32 = 5;
 
 /// The relay endpoint of an agent that its peers call.
-pub(crate) struct Works(Arc<Desk>);
+pub(crate) struct DirectEndpoint(Arc<EnvelopeService>);
 
-struct Desk {
-    bench: Arc<Bench>,
-    turns: Mutex<Shelf<Scope, Turn>>,
+struct EnvelopeService {
+    pool: Arc<WorkerPool>,
+    turns: Mutex<BoundedCache<RequestKey, EnvelopeRecord>>,
     journal: Journal,
 }
 
 /// Creates the relay endpoint for these handlers.
 pub(crate) fn endpoint(
-    bench: &Arc<Bench>,
+    bench: &Arc<WorkerPool>,
     (journal, before): (Journal, Vec<Entry>),
-) -> impl Endpoint + use<> {
-    let mut turns = Shelf::default();
+) -> impl ProtocolEndpoint + use<> {
+    let mut turns = BoundedCache::default();
     for entry in &before {
-        if let Some(turn) = Turn::found(entry) {
-            let since = Timestamp(entry.until.0.saturating_sub(LIFE.0));
-            turns.keep(Scope(entry.scope), turn, entry.bytes(), since);
+        if let Some(turn) = EnvelopeRecord::restore(entry) {
+            let since = Timestamp(entry.expires_at.0.saturating_sub(RETENTION.0));
+            turns.insert_finished(RequestKey(entry.key), turn, entry.bytes(), since);
         }
     }
-    Works(Arc::new(Desk { bench: Arc::clone(bench), turns: Mutex::new(turns), journal }))
+    DirectEndpoint(Arc::new(EnvelopeService {
+        pool: Arc::clone(bench),
+        turns: Mutex::new(turns),
+        journal,
+    }))
 }
 
-impl Endpoint for Works {
+impl ProtocolEndpoint for DirectEndpoint {
     fn name(&self) -> &'static str {
         "relay"
     }
@@ -74,46 +78,54 @@ impl Endpoint for Works {
         PATH
     }
 
-    fn answer<'a>(&'a self, head: &'a Parts, body: Result<Bytes, NoBody>) -> Answering<'a> {
+    fn handle<'a>(&'a self, head: &'a Parts, body: Result<Bytes, BodyError>) -> ResponseFuture<'a> {
         Box::pin(async move {
             if head.method != Method::POST {
-                let said = receiver::Answer::unusable(405, "envelopes are sent with POST");
-                return Answer { allow: Some("POST"), ..said.into() };
+                let said = receiver::ReceiverResponse::invalid(405, "envelopes are sent with POST");
+                return HttpResponse { allow: Some("POST"), ..said.into() };
             }
             match body {
                 _ if head.uri.path().trim_end_matches('/') != PATH => {
-                    receiver::Answer::unusable(404, "envelopes are sent to /receive").into()
+                    receiver::ReceiverResponse::invalid(404, "envelopes are sent to /receive")
+                        .into()
                 }
-                Ok(_) if is_encoded(&head.headers) => {
-                    receiver::Answer::unusable(415, "send the body without Content-Encoding").into()
+                Ok(_) if has_content_encoding(&head.headers) => {
+                    receiver::ReceiverResponse::invalid(
+                        415,
+                        "send the body without Content-Encoding",
+                    )
+                    .into()
                 }
-                Ok(body) if body.len() > BODY_BYTES_MAX => unread(NoBody::TooLong).into(),
-                Ok(body) => match receiver::read(&head.headers, &body) {
+                Ok(body) if body.len() > BODY_BYTES_MAX => {
+                    body_error_response(BodyError::TooLong).into()
+                }
+                Ok(body) => match receiver::read_envelope(&head.headers, &body) {
                     Ok(received) => self.0.take(received).await,
-                    Err(invalid) => unusable(&invalid),
+                    Err(invalid) => invalid_envelope(&invalid),
                 },
-                Err(why) => unread(why).into(),
+                Err(why) => body_error_response(why).into(),
             }
         })
     }
 }
 
-impl From<receiver::Answer> for Answer {
-    fn from(receiver::Answer { status, body }: receiver::Answer) -> Self {
+impl From<receiver::ReceiverResponse> for HttpResponse {
+    fn from(receiver::ReceiverResponse { status, body }: receiver::ReceiverResponse) -> Self {
         Self::new(status, body)
     }
 }
 
-impl Desk {
+impl EnvelopeService {
     /// Handles a valid envelope as a new job or as a repeat.
-    async fn take(self: &Arc<Self>, received: Received) -> Answer {
-        let name = Name::of(&received);
-        let known = name.and_then(|name| lock(&self.turns).get(&name.scope, clock::now()));
+    async fn take(self: &Arc<Self>, received: ReceivedEnvelope) -> HttpResponse {
+        let name = Fingerprint::of(&received);
+        let known =
+            name.and_then(|name| lock_ignoring_poison(&self.turns).get(&name.key, clock::now()));
         if let (Some(name), Some(known)) = (name, known) {
-            if !known.is(name) {
-                return other();
+            if !known.matches(name) {
+                return conflict_response();
             }
-            if !known.is_left {
+            if !known.is_interrupted {
                 return known.answer.wait().await;
             }
         }
@@ -122,23 +134,23 @@ impl Desk {
             Err(answer) => return answer,
         };
         let Some(name) = name else {
-            let ongoing = Ongoing::new();
+            let ongoing = SharedResult::new();
             self.begin(None, ongoing.clone(), job, place);
             return ongoing.wait().await;
         };
-        let turn = Turn::new(name);
+        let turn = EnvelopeRecord::new(name);
         let before = {
-            let (mut turns, now) = (lock(&self.turns), clock::now());
-            let before = turns.get(&name.scope, now).filter(|turn| !turn.is_left);
+            let (mut turns, now) = (lock_ignoring_poison(&self.turns), clock::now());
+            let before = turns.get(&name.key, now).filter(|turn| !turn.is_interrupted);
             if before.is_none() {
-                turns.begin(name.scope, turn.clone(), now);
+                turns.insert_running(name.key, turn.clone(), now);
             }
             before
         };
         // The same envelope may have arrived in the meantime.
         match before {
-            Some(before) if before.is(name) => before.answer.wait().await,
-            Some(_) => other(),
+            Some(before) if before.matches(name) => before.answer.wait().await,
+            Some(_) => conflict_response(),
             None => {
                 self.begin(Some(name), turn.answer.clone(), job, place);
                 turn.answer.wait().await
@@ -147,59 +159,70 @@ impl Desk {
     }
 
     /// Works in a separate task: a caller that disconnects may come back for the answer.
-    fn begin(self: &Arc<Self>, name: Option<Name>, told: Ongoing<Answer>, job: Job, place: Place) {
+    fn begin(
+        self: &Arc<Self>,
+        name: Option<Fingerprint>,
+        told: SharedResult<HttpResponse>,
+        job: Job,
+        place: QueueSlot,
+    ) {
         let desk = Arc::clone(self);
-        self.bench.run(async move {
+        self.pool.spawn(async move {
             let _seat = place.seat().await;
             let id = job.id.clone();
-            let begun = name.map_or(Ok(()), |name| desk.journal.write(&name.begun(clock::now())));
+            let begun =
+                name.map_or(Ok(()), |name| desk.journal.write(&name.begun_entry(clock::now())));
             let outcome = match begun {
-                Ok(()) => desk.bench.shop().work(job).await,
+                Ok(()) => desk.pool.handlers().run_job(job).await,
                 Err(error) => {
                     Outcome::Declined(format!("the journal cannot be written: {}", error.kind()))
                 }
             };
             let may_come_again = matches!(outcome, Outcome::Declined(_));
-            let answer = said(outcome);
+            let answer = outcome_response(outcome);
             let kept = name.map_or(Ok(()), |name| match may_come_again {
-                true => desk.journal.forget(name.scope.0),
-                false => desk.journal.write(&name.over(&answer, clock::now())),
+                true => desk.journal.remove(name.key.0),
+                false => desk.journal.write(&name.finished_entry(&answer, clock::now())),
             });
             if kept.is_ok() {
-                desk.bench.put_away(&id);
+                desk.pool.close_record(&id);
             }
-            if let Some(Name { scope, .. }) = name {
-                let mut turns = lock(&desk.turns);
+            if let Some(Fingerprint { key: scope, .. }) = name {
+                let mut turns = lock_ignoring_poison(&desk.turns);
                 match may_come_again {
-                    true => turns.forget(&scope),
-                    false => turns.end(&scope, answer.body.len(), clock::now()),
+                    true => turns.remove(&scope),
+                    false => turns.finish(&scope, answer.body.len(), clock::now()),
                 }
             }
-            told.end(answer);
+            told.complete(answer);
         });
     }
 
     /// The job of an envelope and its queue slot, or the refusal.
-    fn job(&self, received: &Received, name: Option<Name>) -> Result<(Job, Place), Answer> {
+    fn job(
+        &self,
+        received: &ReceivedEnvelope,
+        name: Option<Fingerprint>,
+    ) -> Result<(Job, QueueSlot), HttpResponse> {
         let text = &received.contents.envelope;
-        let wrong = |bad: Bad| unusable(&bad.into());
+        let wrong = |bad: InvalidBody| invalid_envelope(&bad.into());
         let json = ijson::read(text.as_bytes()).map_err(|bad| wrong(bad.into()))?;
-        let wish = Wish::read(&json).map_err(wrong)?;
-        let envelope = Envelope::read(&json, AT).map_err(|invalid| unusable(&invalid))?;
+        let wish = WorkTerms::read(&json).map_err(wrong)?;
+        let envelope = Envelope::read(&json, AT).map_err(|invalid| invalid_envelope(&invalid))?;
         let skill = self.skill(wish.skill)?;
-        let shape = skill.input.as_ref().map_or("{}", |schema| schema.text()).to_owned();
-        let shaped = rialto_core::agent::Skill { input: shape, ..skill::message() };
+        let shape = skill.input_schema.as_ref().map_or("{}", |schema| schema.text()).to_owned();
+        let shaped = rialto_core::agent::Skill { input: shape, ..skill::message_skill() };
         let input = wish.input(&envelope, Some(&shaped));
         let budget = wish.budget.unwrap_or(Credits::ZERO);
-        let refused = |why: Refused| cannot(&reason(&why));
-        self.bench.shop().takes(&skill.name, budget, &input).map_err(refused)?;
+        let refused = |why: JobRefusal| adaptation_failed(&refusal_text(&why));
+        self.pool.handlers().check_job(&skill.name, budget, &input).map_err(refused)?;
         let id = match name {
-            Some(name) => name.scope.job_id(),
-            None => ids::id().map_err(|error| cannot(&error.to_string()))?,
+            Some(name) => name.key.job_id(),
+            None => ids::random_id().map_err(|error| adaptation_failed(&error.to_string()))?,
         };
         let job = Job {
             id: id.to_string(),
-            turn: 0,
+            epoch: 0,
             skill: skill.name.clone(),
             input,
             requester: received.sender_id.clone(),
@@ -207,77 +230,85 @@ impl Desk {
             deadline: None,
             time_limit: Duration::MAX,
         };
-        let place = self.bench.place().ok_or_else(full)?;
+        let place = self.pool.try_enqueue().ok_or_else(at_capacity)?;
         Ok((job, place))
     }
 
     /// The requested skill, or the only one there is.
-    fn skill(&self, named: Option<&str>) -> Result<&Skill, Answer> {
-        let shop = self.bench.shop();
+    fn skill(&self, named: Option<&str>) -> Result<&Skill, HttpResponse> {
+        let shop = self.pool.handlers();
         let names =
             || shop.skills().map(|skill| skill.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(name) = named {
-            let unknown = || cannot(&format!("{}; its skills are {}", Refused::NoSkill, names()));
+            let unknown = || {
+                adaptation_failed(&format!(
+                    "{}; its skills are {}",
+                    JobRefusal::UnknownSkill,
+                    names()
+                ))
+            };
             return shop.skill(name).ok_or_else(unknown);
         }
         let mut all = shop.skills();
         let only = all.next().filter(|_| all.next().is_none());
         let several = || {
-            cannot(&format!(
+            adaptation_failed(&format!(
                 "the agent has several skills; add \"skill\" to the envelope, one of {}",
                 names()
             ))
         };
-        only.or_else(|| shop.skill(skill::MESSAGE)).ok_or_else(several)
+        only.or_else(|| shop.skill(skill::MESSAGE_SKILL)).ok_or_else(several)
     }
 }
 
 /// Why an envelope is not a valid job, and how to fix it.
-fn reason(why: &Refused) -> String {
+fn refusal_text(why: &JobRefusal) -> String {
     match why {
-        Refused::BudgetTooLow { price } => {
-            let price = price.text(2);
+        JobRefusal::BudgetTooLow { price } => {
+            let price = price.to_text(2);
             format!("the skill costs {price} credits; add \"budget\": {price} to the envelope")
         }
-        Refused::NoSkill | Refused::Unfit(_) => why.to_string(),
+        JobRefusal::UnknownSkill | JobRefusal::InvalidInput(_) => why.to_string(),
     }
 }
 
 /// The reply to an envelope whose job has ended.
-fn said(outcome: Outcome) -> Answer {
+fn outcome_response(outcome: Outcome) -> HttpResponse {
     let output = match outcome {
         Outcome::Done(output) => output,
-        Outcome::Failed(why) | Outcome::Declined(why) | Outcome::Unfit(why) => return cannot(&why),
+        Outcome::Failed(why) | Outcome::Declined(why) | Outcome::InvalidInput(why) => {
+            return adaptation_failed(&why);
+        }
     };
-    let text = spoken::text_of(&output);
+    let text = spoken::json_as_text(&output);
     let structured = (text == output).then_some(output.as_str());
-    let reply = Object::new().text("status", "ok").text("reply", &text);
+    let reply = ObjectWriter::new().text("status", "ok").text("reply", &text);
     let body = reply.maybe_raw("output", structured).finish();
     if body.len() > BODY_BYTES_MAX {
-        return cannot(&format!("the result has more than {BODY_BYTES_MAX} bytes"));
+        return adaptation_failed(&format!("the result has more than {BODY_BYTES_MAX} bytes"));
     }
-    Answer::new(200, body)
+    HttpResponse::new(200, body)
 }
 
-fn unusable(Invalid { bad, code }: &Invalid) -> Answer {
-    refuse(*code, &bad.message()).into()
+fn invalid_envelope(InvalidEnvelope { body: bad, code }: &InvalidEnvelope) -> HttpResponse {
+    error_response(*code, &bad.message()).into()
 }
 
 /// The same `webhook-id` was used for another envelope.
-fn other() -> Answer {
-    refuse(Code::InvalidEnvelope, "this webhook-id was used for another envelope").into()
+fn conflict_response() -> HttpResponse {
+    error_response(Code::InvalidEnvelope, "this webhook-id was used for another envelope").into()
 }
 
 /// A reply that contains an error is still a reply: the envelope was delivered (R40, D13). The
 /// code's own status, 500, is for a hub's receive endpoint. If an agent sent it, a hub would treat
 /// the agent as unreachable, keep the message and retry it seven times (R45), always with the same
 /// result.
-fn cannot(detail: &str) -> Answer {
-    Answer::new(200, reply::error(Code::AdaptationFailed, detail))
+fn adaptation_failed(detail: &str) -> HttpResponse {
+    HttpResponse::new(200, reply::write_error_reply(Code::AdaptationFailed, detail))
 }
 
 /// At capacity: the delivery may be retried.
-fn full() -> Answer {
-    let body = reply::error(Code::AdaptationFailed, "the agent is at capacity");
-    Answer { retry_after_seconds: Some(BACK_AFTER_S), ..Answer::new(503, body) }
+fn at_capacity() -> HttpResponse {
+    let body = reply::write_error_reply(Code::AdaptationFailed, "the agent is at capacity");
+    HttpResponse { retry_after_seconds: Some(RETRY_AFTER_S), ..HttpResponse::new(503, body) }
 }

@@ -17,24 +17,24 @@
 //! # }
 //! ```
 
+mod endpoint;
+mod envelope_record;
 mod receiver;
 mod serve;
-mod envelope_record;
-mod endpoint;
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use rialto_protocols::relay::receive;
-use rialto_protocols::relay::reply::{self, Said};
+use rialto_protocols::relay::reply::{self, ReplyStatus};
 use url::Url;
 
-use super::envelope::Letter;
-use super::origin_client::{self, Line, http_url};
+use super::envelope::ValidEnvelope;
+use super::origin_client::{self, OriginClient, parse_http_url};
 use crate::call::{CallError, retry_after};
 
-pub use receiver::{Answer, CannotAdapt, Received, Receiver};
-pub use serve::serve;
 pub(crate) use endpoint::endpoint;
+pub use receiver::{AdaptError, EnvelopeReceiver, ReceivedEnvelope, ReceiverResponse};
+pub use serve::serve;
 
 /// Maximum size of a reply and of an envelope.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -42,49 +42,49 @@ pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// Another agent, known by its endpoint.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    line: Line,
+    line: OriginClient,
     endpoint: Url,
 }
 
 /// Another agent's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct PeerReply {
     /// The status of the reply.
-    pub said: Said,
+    pub status: ReplyStatus,
     /// The reply as received: JSON text.
     pub raw: String,
 }
 
 /// Sends one envelope directly to an agent's endpoint.
-pub async fn send(endpoint: &str, letter: &Letter) -> Result<Reply, CallError> {
+pub async fn send(endpoint: &str, letter: &ValidEnvelope) -> Result<PeerReply, CallError> {
     Peer::new(endpoint)?.send(letter).await
 }
 
 impl Peer {
     /// The agent with this endpoint.
     pub fn new(endpoint: &str) -> Result<Self, CallError> {
-        let endpoint = http_url(endpoint)?;
-        Ok(Self { line: Line::new(&endpoint)?, endpoint })
+        let endpoint = parse_http_url(endpoint)?;
+        Ok(Self { line: OriginClient::new(&endpoint)?, endpoint })
     }
 
     /// Sends an envelope and reads the reply. A reply that contains an error is still a reply; a
     /// response in another format is an error of the call.
-    pub async fn send(&self, letter: &Letter) -> Result<Reply, CallError> {
+    pub async fn send(&self, letter: &ValidEnvelope) -> Result<PeerReply, CallError> {
         // The envelope is sent as it is; the caller may wrap it in an A2A message.
-        let body = receive::write(letter.as_str(), None, "");
+        let body = receive::write_receive_body(letter.as_str(), None, "");
         let request = self.line.request(Method::POST, self.endpoint.clone())?;
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
         let mut answer = origin_client::send(request).await?;
         let (status, after) = (answer.status(), retry_after(answer.headers()));
-        let body = origin_client::body(&mut answer, BODY_BYTES_MAX).await?;
+        let body = origin_client::read_body(&mut answer, BODY_BYTES_MAX).await?;
         match reply::Reply::read(&body) {
-            Some(reply) if status.is_success() || *reply.said() != Said::Other => {
-                Ok(Reply { said: reply.said().clone(), raw: reply.raw().to_owned() })
+            Some(reply) if status.is_success() || *reply.status() != ReplyStatus::Other => {
+                Ok(PeerReply { status: reply.status().clone(), raw: reply.raw().to_owned() })
             }
             None if status.is_success() => {
                 Err(CallError::Unreadable("the reply is not a JSON object".to_owned()))
             }
-            _ => Err(origin_client::refusal_of(status, after, &body)),
+            _ => Err(origin_client::refusal_from_body(status, after, &body)),
         }
     }
 }

@@ -5,34 +5,34 @@ use std::future::Future;
 use http::HeaderMap;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::relay::envelope::Invalid;
-use rialto_protocols::relay::{Bad, Code, receive, reply};
+use rialto_protocols::relay::envelope::InvalidEnvelope;
+use rialto_protocols::relay::{Code, InvalidBody, receive, reply};
 
-use super::super::message::Contents;
-use super::super::turn_dedup::Once;
+use super::super::message::EnvelopeContents;
+use super::super::turn_dedup::TurnDedup;
 use super::super::webhook_signature::{ID_HEADER, WebhookSecret};
 
 /// A valid envelope that was received.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedEnvelope {
     /// The sender as claimed. Only a signature proves which server confirms it.
     pub sender_id: String,
     /// The sending server's id for the message, if it came from one.
     pub trace_id: Option<String>,
     /// The contents, unwrapped from an A2A message if there was one.
-    pub contents: Contents,
+    pub contents: EnvelopeContents,
 }
 
 /// A valid envelope that the receiver could not process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CannotAdapt {
+pub struct AdaptError {
     /// The error detail for the sender.
     pub detail: String,
 }
 
 /// The response to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ReceiverResponse {
     /// The HTTP status.
     pub status: u16,
     /// JSON text.
@@ -41,16 +41,16 @@ pub struct Answer {
 
 /// Verifies envelopes and passes valid ones to a handler.
 #[derive(Debug)]
-pub struct Receiver<H> {
+pub struct EnvelopeReceiver<H> {
     handle: H,
     secret: Option<WebhookSecret>,
-    once: Option<Once>,
+    once: Option<TurnDedup>,
 }
 
-impl<H, F> Receiver<H>
+impl<H, F> EnvelopeReceiver<H>
 where
-    H: Fn(Received) -> F,
-    F: Future<Output = Result<(), CannotAdapt>>,
+    H: Fn(ReceivedEnvelope) -> F,
+    F: Future<Output = Result<(), AdaptError>>,
 {
     /// A receiver that passes every valid envelope to `handle`.
     pub fn new(handle: H) -> Self {
@@ -58,39 +58,49 @@ where
     }
 
     /// Accepts only deliveries signed with this secret, which is returned at registration.
-    pub fn signed_with(mut self, secret: WebhookSecret) -> Self {
+    pub fn with_secret(mut self, secret: WebhookSecret) -> Self {
         self.secret = Some(secret);
         self
     }
 
     /// Handles the same turn of a conversation once, and gives repeats the same response. A turn
     /// that could not be adapted may be tried again.
-    pub fn once_per_turn(mut self) -> Self {
-        self.once = Some(Once::default());
+    pub fn deduplicate_turns(mut self) -> Self {
+        self.once = Some(TurnDedup::default());
         self
     }
 
     /// Handles one request.
-    pub async fn receive(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Answer {
+    pub async fn receive(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> ReceiverResponse {
         // The signature covers the raw bytes, so it is checked before they are parsed.
         if let Some(secret) = &self.secret
             && let Err(why) = secret.verify(headers, body, now)
         {
-            return Answer { status: 401, ..refuse(Code::InvalidEnvelope, &why.to_string()) };
+            return ReceiverResponse {
+                status: 401,
+                ..error_response(Code::InvalidEnvelope, &why.to_string())
+            };
         }
-        let received = match read(headers, body) {
+        let received = match read_envelope(headers, body) {
             Ok(received) => received,
-            Err(Invalid { bad, code }) => return refuse(code, &bad.message()),
+            Err(InvalidEnvelope { body: bad, code }) => {
+                return error_response(code, &bad.message());
+            }
         };
         match self.hand_over(received).await {
-            Ok(()) => Answer { status: 200, body: reply::OK.into() },
-            Err(why) => refuse(Code::AdaptationFailed, &why.detail),
+            Ok(()) => ReceiverResponse { status: 200, body: reply::OK.into() },
+            Err(why) => error_response(Code::AdaptationFailed, &why.detail),
         }
     }
 
-    async fn hand_over(&self, received: Received) -> Result<(), CannotAdapt> {
+    async fn hand_over(&self, received: ReceivedEnvelope) -> Result<(), AdaptError> {
         let once = self.once.as_ref();
-        let turn = once.and_then(|once| once.turn(&received.sender_id, &received.contents));
+        let turn = once.and_then(|once| once.entry(&received.sender_id, &received.contents));
         match turn {
             // A repeat that arrives while the first is being handled waits for it.
             Some(turn) => turn.get_or_try_init(|| (self.handle)(received)).await.copied(),
@@ -99,27 +109,30 @@ where
     }
 }
 
-impl Answer {
+impl ReceiverResponse {
     /// The response to a body that is not an envelope at all, with a plain HTTP status.
-    pub(super) fn unusable(status: u16, detail: &str) -> Self {
-        Self { status, ..refuse(Code::InvalidEnvelope, detail) }
+    pub(super) fn invalid(status: u16, detail: &str) -> Self {
+        Self { status, ..error_response(Code::InvalidEnvelope, detail) }
     }
 }
 
 /// Parses a request as an envelope.
-pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Received, Invalid> {
-    let json = ijson::read(body).map_err(Bad::from)?;
-    let envelope = receive::read(&json)?;
+pub(super) fn read_envelope(
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<ReceivedEnvelope, InvalidEnvelope> {
+    let json = ijson::read(body).map_err(InvalidBody::from)?;
+    let envelope = receive::read_receive_body(&json)?;
     let trace_id = headers.get(ID_HEADER).and_then(|id| id.to_str().ok());
-    Ok(Received {
+    Ok(ReceivedEnvelope {
         // The canonical form, so that an agent has one name here however it is spelled.
         sender_id: envelope.sender.canonical().to_owned(),
         trace_id: trace_id.map(str::to_owned),
-        contents: Contents::read(envelope.raw()),
+        contents: EnvelopeContents::read(envelope.raw()),
     })
 }
 
 /// The response to an envelope that cannot be used.
-pub(super) fn refuse(code: Code, detail: &str) -> Answer {
-    Answer { status: code.status(), body: reply::error(code, detail) }
+pub(super) fn error_response(code: Code, detail: &str) -> ReceiverResponse {
+    ReceiverResponse { status: code.status(), body: reply::write_error_reply(code, detail) }
 }

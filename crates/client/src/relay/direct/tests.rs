@@ -3,25 +3,25 @@ use std::sync::{Arc, Mutex};
 
 use http::HeaderMap;
 use rialto_core::time::Timestamp;
-use rialto_protocols::relay::Format;
+use rialto_protocols::relay::EnvelopeFormat;
 use rialto_protocols::relay::{examples, receive};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::relay::WebhookSecret;
-use crate::relay::envelope::Draft;
+use crate::relay::envelope::EnvelopeSpec;
 use crate::testing::{Stage, answer};
 
-type Heard = Arc<Mutex<Vec<Received>>>;
+type Heard = Arc<Mutex<Vec<ReceivedEnvelope>>>;
 
 const NOW: Timestamp = Timestamp(1_614_265_330_000);
 
 /// Stores received envelopes, and fails to adapt those that ask for it.
-async fn keep(heard: Heard, received: Received) -> Result<(), CannotAdapt> {
+async fn keep(heard: Heard, received: ReceivedEnvelope) -> Result<(), AdaptError> {
     let fails = received.contents.original_text == "too hard";
     heard.lock().expect("sound").push(received);
-    if fails { Err(CannotAdapt { detail: "no idea".to_owned() }) } else { Ok(()) }
+    if fails { Err(AdaptError { detail: "no idea".to_owned() }) } else { Ok(()) }
 }
 
 /// An endpoint that stores received envelopes, and its stop signal.
@@ -29,7 +29,7 @@ async fn endpoint(heard: &Heard) -> (String, oneshot::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/receive", listener.local_addr().expect("an address"));
     let heard = Arc::clone(heard);
-    let receiver = Receiver::new(move |received| keep(Arc::clone(&heard), received));
+    let receiver = EnvelopeReceiver::new(move |received| keep(Arc::clone(&heard), received));
     let (stop, stopped) = oneshot::channel();
     tokio::spawn(serve(listener, receiver, async {
         let _ = stopped.await;
@@ -37,8 +37,8 @@ async fn endpoint(heard: &Heard) -> (String, oneshot::Sender<()>) {
     (url, stop)
 }
 
-fn letter(text: &str) -> Letter {
-    Draft::new("alice@chorus", "en", text).seal().expect("a letter")
+fn letter(text: &str) -> ValidEnvelope {
+    EnvelopeSpec::new("alice@chorus", "en", text).build().expect("a letter")
 }
 
 async fn post(url: &str, body: impl Into<reqwest::Body>) -> (u16, String) {
@@ -52,10 +52,10 @@ async fn two_agents_talk_without_a_server() {
     let heard = Heard::default();
     let (url, _stop) = endpoint(&heard).await;
     let reply = send(&url, &letter("Hello!")).await.expect("a reply");
-    assert_eq!((reply.said, reply.raw.as_str()), (Said::Ok, r#"{"status":"ok"}"#));
+    assert_eq!((reply.status, reply.raw.as_str()), (ReplyStatus::Ok, r#"{"status":"ok"}"#));
     let reply = send(&url, &letter("too hard")).await.expect("a reply");
-    let error = Said::Error { code: "ADAPTATION_FAILED".into(), detail: "no idea".into() };
-    assert_eq!(reply.said, error);
+    let error = ReplyStatus::Error { code: "ADAPTATION_FAILED".into(), detail: "no idea".into() };
+    assert_eq!(reply.status, error);
     let heard = heard.lock().expect("sound");
     assert_eq!(heard[0].sender_id, "alice@chorus");
     assert_eq!(heard[0].contents.original_text, "Hello!");
@@ -66,8 +66,9 @@ async fn an_envelope_is_taken_out_of_both_a2a_shapes() {
     let heard = Heard::default();
     let (url, _stop) = endpoint(&heard).await;
     let plain = letter("Hello!");
-    for format in [None, Some(Format::A2a10), Some(Format::A2a03)] {
-        let (status, _) = post(&url, receive::write(plain.as_str(), format, "m-1")).await;
+    for format in [None, Some(EnvelopeFormat::A2a10), Some(EnvelopeFormat::A2a03)] {
+        let (status, _) =
+            post(&url, receive::write_receive_body(plain.as_str(), format, "m-1")).await;
         assert_eq!(status, 200, "{format:?}");
     }
     let heard = heard.lock().expect("sound");
@@ -107,7 +108,7 @@ async fn what_is_no_envelope_is_refused_before_anybody_sees_it() {
 async fn an_endpoint_stops_when_it_is_told_to() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let receiver = Receiver::new(|_| async { Ok(()) });
+    let receiver = EnvelopeReceiver::new(|_| async { Ok(()) });
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(serve(listener, receiver, async {
         let _ = stopped.await;
@@ -121,11 +122,11 @@ async fn an_endpoint_stops_when_it_is_told_to() {
 #[tokio::test]
 async fn replies_in_other_words_are_told_apart() {
     let own = r#"{"status":"error","error_code":"MOOD","detail":"bad"}"#;
-    let error = Said::Error { code: "MOOD".into(), detail: "bad".into() };
+    let error = ReplyStatus::Error { code: "MOOD".into(), detail: "bad".into() };
     for (status, body, said) in [
-        (200, r#"{"status":"ok","more":1}"#, Some(Said::Ok)),
+        (200, r#"{"status":"ok","more":1}"#, Some(ReplyStatus::Ok)),
         (400, own, Some(error)),
-        (200, r#"{"hello":1}"#, Some(Said::Other)),
+        (200, r#"{"hello":1}"#, Some(ReplyStatus::Other)),
         (404, r#"{"success":false}"#, None),
         (200, "thanks", None),
         (500, "oops", None),
@@ -133,7 +134,7 @@ async fn replies_in_other_words_are_told_apart() {
     ] {
         let stage = Stage::new(move |_, _| answer(status, "", body)).await;
         let reply = send(&stage.url, &letter("Hello!")).await;
-        assert_eq!(reply.ok().map(|reply| reply.said), said, "{status} {body}");
+        assert_eq!(reply.ok().map(|reply| reply.status), said, "{status} {body}");
     }
     let long = "x".repeat(BODY_BYTES_MAX + 1);
     let stage = Stage::new(move |_, _| answer(200, "", &long)).await;
@@ -144,7 +145,7 @@ async fn replies_in_other_words_are_told_apart() {
 #[tokio::test]
 async fn only_signed_deliveries_are_believed_where_that_is_asked_for() {
     let secret = WebhookSecret::read("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
-    let receiver = Receiver::new(|_| async { Ok(()) }).signed_with(secret);
+    let receiver = EnvelopeReceiver::new(|_| async { Ok(()) }).with_secret(secret);
     let body = examples::ENVELOPE.as_bytes();
     let unsigned = receiver.receive(&HeaderMap::new(), body, NOW).await;
     assert_eq!(unsigned.status, 401);
@@ -162,26 +163,26 @@ async fn only_signed_deliveries_are_believed_where_that_is_asked_for() {
 }
 
 fn turn(number: u64, text: &str) -> Vec<u8> {
-    let mut draft = Draft::new("Alice@chorus", "en", text);
+    let mut draft = EnvelopeSpec::new("Alice@chorus", "en", text);
     draft.conversation_id = Some("c".to_owned());
     draft.turn_number = Some(number);
-    receive::write(draft.seal().expect("a letter").as_str(), None, "")
+    receive::write_receive_body(draft.build().expect("a letter").as_str(), None, "")
 }
 
 #[tokio::test]
 async fn a_turn_is_handed_over_once() {
     let calls = AtomicUsize::new(0);
-    let receiver = Receiver::new(|received: Received| {
+    let receiver = EnvelopeReceiver::new(|received: ReceivedEnvelope| {
         let call = calls.fetch_add(1, Ordering::SeqCst);
         async move {
             tokio::task::yield_now().await;
             match received.contents.original_text.as_str() {
-                "hard" if call < 4 => Err(CannotAdapt { detail: "not yet".to_owned() }),
+                "hard" if call < 4 => Err(AdaptError { detail: "not yet".to_owned() }),
                 _ => Ok(()),
             }
         }
     })
-    .once_per_turn();
+    .deduplicate_turns();
     let status = async |body: &[u8]| receiver.receive(&HeaderMap::new(), body, NOW).await.status;
     let hello = turn(1, "Hello!");
     assert_eq!(tokio::join!(status(&hello), status(&hello)), (200, 200));

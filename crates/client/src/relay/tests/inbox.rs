@@ -1,5 +1,5 @@
 use crate::CallError;
-use crate::relay::{Inbox, Key, Listen, Message, Server};
+use crate::relay::{Inbox, InboxOptions, Key, Message, Server};
 use crate::testing::{Heard, Stage, failure, in_time, stream, success};
 
 const CONNECTED: &str =
@@ -12,7 +12,7 @@ fn message(id: u64) -> String {
     format!("id: {id}\nevent: message\ndata: {data}\n\n")
 }
 
-async fn open(stage: &Stage, how: Listen) -> Result<Inbox, CallError> {
+async fn open(stage: &Stage, how: InboxOptions) -> Result<Inbox, CallError> {
     let server = Server::discover(&stage.url).await.expect("a server");
     server.with_key(Key::new("ca_1")).inbox(how).await
 }
@@ -47,7 +47,7 @@ async fn a_cut_in_the_middle_of_an_event_loses_and_repeats_nothing() {
         _ => stream(&[CONNECTED, &message(45)].concat()),
     });
     let stage = stage.await;
-    let mut inbox = open(&stage, Listen::default()).await.expect("an inbox");
+    let mut inbox = open(&stage, InboxOptions::default()).await.expect("an inbox");
     for wanted in 42..=45 {
         let message = next(&mut inbox).await;
         assert_eq!(message.position, Some(wanted));
@@ -66,7 +66,7 @@ async fn a_cut_before_the_first_message_resumes_where_the_connection_began() {
         _ => stream(&[CONNECTED, &message(42)].concat()),
     });
     let stage = stage.await;
-    let mut inbox = open(&stage, Listen::default()).await.expect("an inbox");
+    let mut inbox = open(&stage, InboxOptions::default()).await.expect("an inbox");
     assert_eq!(next(&mut inbox).await.position, Some(42));
     assert_eq!(resumed(&stage.heard())[..2], [None, Some("41")]);
 }
@@ -79,7 +79,7 @@ async fn an_explicit_reader_acknowledges_nothing_by_coming_back() {
         _ => stream(&[CONNECTED, &message(45)].concat()),
     });
     let stage = stage.await;
-    let how = Listen { explicit_ack: true, after: None };
+    let how = InboxOptions { explicit_ack: true, after: None };
     let mut inbox = open(&stage, how).await.expect("an inbox");
     for wanted in [42, 43, 44] {
         assert_eq!(next(&mut inbox).await.position, Some(wanted));
@@ -94,7 +94,7 @@ async fn an_explicit_reader_acknowledges_nothing_by_coming_back() {
 #[tokio::test]
 async fn a_reader_may_start_wherever_it_likes() {
     let stage = stage(|_| stream(&[message(3), message(4)].concat())).await;
-    let how = Listen { after: Some(3), explicit_ack: false };
+    let how = InboxOptions { after: Some(3), explicit_ack: false };
     let mut inbox = open(&stage, how).await.expect("an inbox");
     assert_eq!(next(&mut inbox).await.position, Some(4));
     assert_eq!(resumed(&stage.heard())[0], Some("3"));
@@ -104,7 +104,7 @@ async fn a_reader_may_start_wherever_it_likes() {
 async fn servers_that_do_not_count_are_listened_to_all_the_same() {
     let event = "event: message\ndata: {\"sender_id\":\"a@b\",\"envelope\":{}}\n\n";
     let stage = stage(move |_| stream(&[event, event].concat())).await;
-    let mut inbox = open(&stage, Listen::default()).await.expect("an inbox");
+    let mut inbox = open(&stage, InboxOptions::default()).await.expect("an inbox");
     for _ in 0..2 {
         assert_eq!(next(&mut inbox).await.position, None);
     }
@@ -120,13 +120,13 @@ async fn a_revoked_key_ends_the_inbox() {
         _ => failure(401, "ERR_UNAUTHORIZED", ""),
     });
     let stage = stage.await;
-    let mut inbox = open(&stage, Listen::default()).await.expect("an inbox");
+    let mut inbox = open(&stage, InboxOptions::default()).await.expect("an inbox");
     assert_eq!(next(&mut inbox).await.position, Some(42));
     let end = inbox.next().await.expect("the reason").expect_err("an error");
     assert!(matches!(end, CallError::Refused { status: 401, .. }), "{end}");
     assert!(inbox.next().await.is_none());
     assert_eq!(stage.heard().len(), 4);
-    let error = open(&stage, Listen::default()).await.expect_err("no key");
+    let error = open(&stage, InboxOptions::default()).await.expect_err("no key");
     assert!(matches!(error, CallError::Refused { status: 401, .. }));
 }
 
@@ -134,7 +134,7 @@ async fn a_revoked_key_ends_the_inbox() {
 async fn one_bad_message_does_not_hide_the_next() {
     let bad = "id: 42\nevent: message\ndata: nonsense\n\n";
     let stage = stage(move |_| stream(&[CONNECTED, bad, &message(43)].concat())).await;
-    let mut inbox = open(&stage, Listen::default()).await.expect("an inbox");
+    let mut inbox = open(&stage, InboxOptions::default()).await.expect("an inbox");
     let error = inbox.next().await.expect("open").expect_err("nonsense");
     assert!(matches!(error, CallError::Unreadable(_)));
     assert_eq!(next(&mut inbox).await.position, Some(43));
@@ -143,7 +143,7 @@ async fn one_bad_message_does_not_hide_the_next() {
 #[tokio::test]
 async fn an_event_without_end_ends_the_inbox() {
     let stage = stage(|_| stream(&format!("data: {}", "x".repeat(300_000)))).await;
-    let mut inbox = open(&stage, Listen::default()).await.expect("an inbox");
+    let mut inbox = open(&stage, InboxOptions::default()).await.expect("an inbox");
     let error = inbox.next().await.expect("the reason").expect_err("too long");
     assert!(matches!(error, CallError::Unreadable(_)), "{error}");
     assert!(inbox.next().await.is_none());

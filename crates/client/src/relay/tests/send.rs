@@ -2,25 +2,30 @@ use std::time::Duration;
 
 use crate::CallError;
 use crate::relay::{
-    Answered, Draft, Letter, Order, Outcome, Retry, Said, Sent, Server, Word, Words,
+    DeliveryOutcome, EnvelopeSpec, ReplyEvent, ReplyStream, ReplyStreamItem, RetryPolicy,
+    SendRequest, SendResponse, SentMessage, Server, ValidEnvelope,
 };
 use crate::testing::{Stage, answer, failure, stream, success};
 
 const FAILED: &str = r#"{"delivery":"failed","error_code":"ERR_AGENT_UNREACHABLE","detail":"refused","trace_id":"t"}"#;
 
-fn letter() -> Letter {
-    Draft::new("alice@chorus", "en", "Hello!").seal().expect("a letter")
+fn letter() -> ValidEnvelope {
+    EnvelopeSpec::new("alice@chorus", "en", "Hello!").build().expect("a letter")
 }
 
 async fn server(stage: &Stage) -> Server {
     let quick = Duration::from_millis(1);
     let server = Server::discover(&stage.url).await.expect("a server");
-    server.with_retry(Retry { tries_max: 3, first: quick, longest: Duration::from_secs(2) })
+    server.with_retry(RetryPolicy {
+        max_attempts: 3,
+        initial_delay: quick,
+        max_delay: Duration::from_secs(2),
+    })
 }
 
-async fn send(stage: &Stage, key: Option<&str>) -> Result<Sent, CallError> {
+async fn send(stage: &Stage, key: Option<&str>) -> Result<SentMessage, CallError> {
     let letter = letter();
-    let order = Order { receiver_id: "bob", letter: &letter, idempotency_key: key };
+    let order = SendRequest { receiver_id: "bob", envelope: &letter, idempotency_key: key };
     server(stage).await.send(&order).await
 }
 
@@ -29,7 +34,7 @@ async fn a_message_is_sent_as_the_book_has_it() {
     let stage =
         Stage::plain(|_, _| success(r#"{"delivery":"delivered_sse","trace_id":"t"}"#)).await;
     let sent = send(&stage, None).await.expect("sent");
-    assert!(matches!(sent.outcome, Outcome::Presented));
+    assert!(matches!(sent.outcome, DeliveryOutcome::DeliveredToInbox));
     assert_eq!((sent.trace_id.as_deref(), sent.tries), (Some("t"), 1));
     let heard = &stage.heard()[0];
     assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", "/messages"));
@@ -49,7 +54,7 @@ async fn what_can_pass_is_sent_again_under_the_same_key() {
     });
     let stage = stage.await;
     let sent = send(&stage, None).await.expect("sent");
-    assert_eq!((sent.word(), sent.tries), ("delivered", 3));
+    assert_eq!((sent.delivery_status(), sent.tries), ("delivered", 3));
     let keys: Vec<_> = stage
         .heard()
         .iter()
@@ -68,7 +73,7 @@ async fn what_cannot_pass_is_sent_once() {
     ] {
         let stage = Stage::plain(move |_, _| failure(status, code, "")).await;
         let sent = send(&stage, None).await.expect("an outcome");
-        let Outcome::Rejected(why) = sent.outcome else { panic!("{code}") };
+        let DeliveryOutcome::Rejected(why) = sent.outcome else { panic!("{code}") };
         assert_eq!((why.status, why.code.as_str(), sent.tries), (status, code, 1));
         assert_eq!(stage.heard().len(), 1, "{code}");
     }
@@ -86,10 +91,10 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     });
     let stage = stage.await;
     let began = std::time::Instant::now();
-    assert_eq!(send(&stage, None).await.expect("sent").word(), "queued");
+    assert_eq!(send(&stage, None).await.expect("sent").delivery_status(), "queued");
     assert!(began.elapsed() >= Duration::from_secs(1));
     let stage = Stage::plain(|_, _| failure(429, "ERR_RATE_LIMITED", "retry-after: 3\r\n")).await;
-    assert_eq!(send(&stage, None).await.expect("an outcome").word(), "rejected");
+    assert_eq!(send(&stage, None).await.expect("an outcome").delivery_status(), "rejected");
     assert_eq!(stage.heard().len(), 1, "longer than this sender waits");
 }
 
@@ -97,29 +102,29 @@ async fn a_busy_server_is_asked_again_when_it_says() {
 async fn a_sender_gives_up_at_last_and_at_once_when_the_failure_is_remembered() {
     let stage = Stage::plain(|_, _| success(FAILED)).await;
     let sent = send(&stage, None).await.expect("an outcome");
-    assert_eq!((sent.word(), sent.tries, stage.heard().len()), ("failed", 3, 3));
+    assert_eq!((sent.delivery_status(), sent.tries, stage.heard().len()), ("failed", 3, 3));
     let stage = Stage::plain(|_, number| {
         let headers = if number == 0 { "" } else { "idempotency-replayed: true\r\n" };
         answer(200, headers, &format!(r#"{{"success":true,"data":{FAILED}}}"#))
     });
     let stage = stage.await;
     let sent = send(&stage, None).await.expect("an outcome");
-    assert_eq!((sent.word(), sent.replayed, sent.tries), ("failed", true, 2));
+    assert_eq!((sent.delivery_status(), sent.replayed, sent.tries), ("failed", true, 2));
 }
 
-async fn live(said: Vec<u8>) -> Result<Answered, CallError> {
+async fn live(said: Vec<u8>) -> Result<SendResponse, CallError> {
     let stage = Stage::plain(move |_, _| said.clone()).await;
     let letter = letter();
-    let order = Order { receiver_id: "bob", letter: &letter, idempotency_key: None };
-    let answered = server(&stage).await.send_live(&order).await;
+    let order = SendRequest { receiver_id: "bob", envelope: &letter, idempotency_key: None };
+    let answered = server(&stage).await.send_streaming(&order).await;
     assert!(stage.heard()[0].body.ends_with(r#","stream":true}"#));
     answered
 }
 
-async fn words(text: &str) -> Words {
+async fn words(text: &str) -> ReplyStream {
     match live(stream(text)).await.expect("an answer") {
-        Answered::Live(words) => *words,
-        Answered::Whole(sent) => panic!("{sent:?}"),
+        SendResponse::Streaming(words) => *words,
+        SendResponse::Complete(sent) => panic!("{sent:?}"),
     }
 }
 
@@ -132,9 +137,9 @@ async fn a_receiver_at_work_is_heard_to_the_end() {
     let mut heard = Vec::new();
     while let Some(said) = words.next().await {
         heard.push(match said.expect("no error") {
-            Said::Word(Word::Chunk { text }) => text,
-            Said::Word(word) => format!("{word:?}"),
-            Said::Delivery(sent) => sent.word().to_owned(),
+            ReplyStreamItem::Event(ReplyEvent::Chunk { text }) => text,
+            ReplyStreamItem::Event(word) => format!("{word:?}"),
+            ReplyStreamItem::Delivery(sent) => sent.delivery_status().to_owned(),
         });
     }
     assert_eq!((heard.len(), heard[0].as_str(), heard[2].as_str()), (3, "a", "delivered"));
@@ -148,9 +153,14 @@ async fn a_stream_that_breaks_off_is_not_an_end() {
     assert!(cut.next().await.expect("the cut").is_err());
     assert!(cut.next().await.is_none());
     let mut failed = words("event: error\ndata: {\"code\":\"X\",\"message\":\"no\"}\n\n").await;
-    assert!(matches!(failed.next().await, Some(Ok(Said::Word(Word::Error { .. })))));
-    let Some(Ok(Said::Delivery(sent))) = failed.next().await else { panic!("no verdict") };
-    assert_eq!(sent.word(), "failed");
+    assert!(matches!(
+        failed.next().await,
+        Some(Ok(ReplyStreamItem::Event(ReplyEvent::Error { .. })))
+    ));
+    let Some(Ok(ReplyStreamItem::Delivery(sent))) = failed.next().await else {
+        panic!("no verdict")
+    };
+    assert_eq!(sent.delivery_status(), "failed");
     assert!(failed.next().await.is_none());
 }
 
@@ -162,8 +172,8 @@ async fn servers_may_answer_a_live_order_at_once() {
         (failure(502, "ERR_AGENT_UNREACHABLE", ""), "failed"),
     ] {
         match live(said).await.expect("an answer") {
-            Answered::Whole(sent) => assert_eq!(sent.word(), word),
-            Answered::Live(_) => panic!("{word}"),
+            SendResponse::Complete(sent) => assert_eq!(sent.delivery_status(), word),
+            SendResponse::Streaming(_) => panic!("{word}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use crate::CallError;
-use crate::relay::{Acked, Announcement, Filter, Key, Server, Span};
+use crate::relay::{AckAnswer, AgentFilter, HistoryFilter, Key, Registration, Server};
 use crate::testing::{Stage, answer, failure, success};
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn an_agent_registers_and_keeps_what_it_is_given() {
     });
     let stage = stage.await;
     let server = Server::discover(&stage.url).await.expect("a server");
-    let registered = server.register(&Announcement::new("alice", "en", &["en".into()])).await;
+    let registered = server.register(&Registration::new("alice", "en", &["en".into()])).await;
     let registered = registered.expect("registered");
     assert_eq!(registered.agent_id, "alice@chorus");
     assert_eq!(registered.api_key.reveal(), "ca_1");
@@ -31,7 +31,7 @@ async fn a_refusal_says_what_the_server_said() {
         answer(409, "retry-after: 3\r\n", &format!(r#"{{"success":false,"error":{error}}}"#))
     });
     let server = Server::discover(&stage.await.url).await.expect("a server");
-    match server.register(&Announcement::new("alice", "en", &[])).await.expect_err("taken") {
+    match server.register(&Registration::new("alice", "en", &[])).await.expect_err("taken") {
         CallError::Refused { status, code, message, hint, retry_after, .. } => {
             assert_eq!(
                 (status, code.as_str(), message.as_str()),
@@ -55,7 +55,11 @@ async fn a_list_is_read_to_its_end_page_by_page() {
     });
     let stage = stage.await;
     let server = Server::discover(&stage.url).await.expect("a server");
-    let filter = Filter { language: Some("zh-CN".into()), online: Some(true), ..Filter::default() };
+    let filter = AgentFilter {
+        language: Some("zh-CN".into()),
+        online: Some(true),
+        ..AgentFilter::default()
+    };
     let agents = server.agents(&filter).await.expect("a list");
     let ids: Vec<_> = agents.iter().map(|agent| agent.agent_id.as_str()).collect();
     assert_eq!(ids, ["a@b", "c@d"]);
@@ -68,7 +72,7 @@ async fn a_server_that_gives_the_same_page_for_ever_is_left() {
         answer(200, "", r#"{"success":true,"data":[],"metadata":{"next_cursor":"c"}}"#)
     });
     let server = Server::discover(&stage.await.url).await.expect("a server");
-    assert!(server.agents(&Filter::default()).await.expect("a list").is_empty());
+    assert!(server.agents(&AgentFilter::default()).await.expect("a list").is_empty());
 }
 
 #[tokio::test]
@@ -103,11 +107,14 @@ async fn the_past_and_the_acknowledged_are_told() {
     let stage = stage.await;
     let server = Server::discover(&stage.url).await.expect("a server").with_key(Key::new("ca_1"));
     let since = Some("2026-03-20T10:00:00+01:00".to_owned());
-    let past = server.history(&Span { since, after: Some(3), limit: Some(2) }).await.expect("past");
+    let past = server
+        .history(&HistoryFilter { since, after: Some(3), limit: Some(2) })
+        .await
+        .expect("past");
     assert_eq!((past[0].position, past[1].position), (Some(42), None));
     assert_eq!(past[1].contents.original_text, "y");
     let target = "/agent/messages?since=2026-03-20T10%3A00%3A00%2B01%3A00&after=3&limit=2";
     assert_eq!(stage.heard()[0].target, target);
-    assert_eq!(server.ack(42).await.expect("acked"), Acked { acked_to: 42, pending: 1 });
+    assert_eq!(server.ack(42).await.expect("acked"), AckAnswer { acked_to: 42, pending: 1 });
     assert_eq!(stage.heard()[1].body, r#"{"up_to":42}"#);
 }

@@ -2,26 +2,26 @@
 
 use super::by;
 use crate::agent::Liveness;
-use crate::agent::presence::Stance;
-use crate::agent::status::Condition;
-use crate::command::{Actor, Command, Enrol, OpenJob};
+use crate::agent::presence::Availability;
+use crate::agent::status::AgentStatusUpdate;
+use crate::command::{Actor, Command, OpenJob, Registration};
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
 use crate::refusal::Refusal;
-use crate::signed_order::{Deed, Profile, Whom};
-use crate::testkit::{AWAY, HOME, Scene, enrolment, skill};
+use crate::signed_order::{ProfileUpdate, RequestTarget, SignedOrder};
+use crate::testkit::{AWAY, HOME, TestHub, registration, skill};
 use crate::time::Millis;
 
 #[test]
 fn a_name_that_somebody_of_another_protocol_goes_by_is_nobodys_to_register() {
     for native in ["pat", "pat-of-away"] {
-        let mut scene = Scene::default();
+        let mut scene = TestHub::default();
         let aliases = vec![(HOME, "pat".to_owned())];
-        let order = Enrol { home: AWAY, aliases, ..enrolment(native, "pat", &[]) };
-        let pat = scene.enrol(order).unwrap();
-        for actor in [Actor::Open, Actor::Operator, Actor::Agent(pat)] {
-            let taken = scene.enrol(by(actor, enrolment("pat", "pat", &[])));
+        let order = Registration { home: AWAY, aliases, ..registration(native, "pat", &[]) };
+        let pat = scene.register(order).unwrap();
+        for actor in [Actor::OpenRegistration, Actor::Operator, Actor::Agent(pat)] {
+            let taken = scene.register(by(actor, registration("pat", "pat", &[])));
             assert_eq!(taken, Err(Refusal::IdTaken), "{native}, {actor:?}");
         }
     }
@@ -29,76 +29,87 @@ fn a_name_that_somebody_of_another_protocol_goes_by_is_nobodys_to_register() {
 
 #[test]
 fn somebody_unknown_speaks_for_nobody() {
-    let mut scene = Scene::default();
-    scene.worker("ada", "acme", &[]);
-    let order = by(Actor::Agent(AgentId(999)), enrolment("eve", "acme", &[]));
-    assert_eq!(scene.enrol(order), Err(Refusal::OwnerTaken));
+    let mut scene = TestHub::default();
+    scene.register_worker("ada", "acme", &[]);
+    let order = by(Actor::Agent(AgentId(999)), registration("eve", "acme", &[]));
+    assert_eq!(scene.register(order), Err(Refusal::OwnerTaken));
 }
 
 #[test]
 fn the_name_an_agent_came_with_is_kept_however_it_is_called_later() {
-    let mut scene = Scene::default();
-    let ada = scene.worker("ada", "acme", &[]);
+    let mut scene = TestHub::default();
+    let ada = scene.register_worker("ada", "acme", &[]);
     for (name, first) in [("ada", "ada"), ("Ada the Great", "ada"), ("ada", "ada")] {
-        scene.enrol(Enrol { name: name.to_owned(), ..enrolment("ada", "acme", &[]) }).unwrap();
-        assert_eq!((scene.agent(ada).name.as_str(), scene.agent(ada).first_name()), (name, first));
+        scene
+            .register(Registration { name: name.to_owned(), ..registration("ada", "acme", &[]) })
+            .unwrap();
+        assert_eq!(
+            (scene.agent(ada).name.as_str(), scene.agent(ada).original_name()),
+            (name, first)
+        );
     }
-    let pat = scene.hello("pat", &[]);
+    let pat = scene.introduce("pat", &[]);
     for name in ["Pat", "Patricia"] {
-        scene.amend("pat", Profile { name: Some(name.to_owned()), ..Profile::default() });
-        assert_eq!((scene.agent(pat).name.as_str(), scene.agent(pat).first_name()), (name, "pat"));
+        scene.update_profile(
+            "pat",
+            ProfileUpdate { name: Some(name.to_owned()), ..ProfileUpdate::default() },
+        );
+        assert_eq!(
+            (scene.agent(pat).name.as_str(), scene.agent(pat).original_name()),
+            (name, "pat")
+        );
     }
 }
 
 #[test]
 fn what_waits_is_given_to_whoever_comes_with_its_first_order_and_can_do_it() {
-    let mut scene = Scene::default();
-    let client = scene.client("client", "rich", "100");
+    let mut scene = TestHub::default();
+    let client = scene.register_client("client", "rich", "100");
     let policy = Policy { queue_unmatched: true, ..Policy::default() };
-    let order = scene.ask(client, "sum", "5");
-    let job = scene.open(OpenJob { policy, ..order }).id;
-    let bob = scene.worker("bob", "bob", &[("dig", "0")]);
-    let first = scene.question("dig", Whom::Agent(bob), None);
-    let mut order = scene.signed("pat", "first", Deed::Ask(Box::new(first)));
-    if let Some(newcomer) = &mut order.newcomer {
+    let order = scene.job_order(client, "sum", "5");
+    let job = scene.open_job(OpenJob { policy, ..order }).id;
+    let bob = scene.register_worker("bob", "bob", &[("dig", "0")]);
+    let first = scene.job_request("dig", RequestTarget::Agent(bob), None);
+    let mut order = scene.sign_order("pat", "first", SignedOrder::RequestJob(Box::new(first)));
+    if let Some(newcomer) = &mut order.registration {
         newcomer.skills = vec![skill("sum", "1")];
     }
-    let pat = scene.hear(order).unwrap().by;
+    let pat = scene.run_signed(order).unwrap().by;
     assert_eq!(scene.job(job).worker(), Some(pat));
 }
 
 /// A signer that is online only after activity.
-fn visitor(scene: &mut Scene) -> AgentId {
-    let order = Enrol { home: AWAY, ..enrolment("pat", "pat", &[("sum", "1")]) };
-    scene.enrol(Enrol { liveness: Liveness::Polls, ..order }).unwrap()
+fn visitor(scene: &mut TestHub) -> AgentId {
+    let order = Registration { home: AWAY, ..registration("pat", "pat", &[("sum", "1")]) };
+    scene.register(Registration { liveness: Liveness::ByPolling, ..order }).unwrap()
 }
 
 #[test]
 fn whatever_a_signer_says_about_itself_is_a_sign_of_life() {
-    let mut scene = Scene::default();
+    let mut scene = TestHub::default();
     let pat = visitor(&mut scene);
-    scene.wait(Millis::hours(1));
-    assert!(!scene.online(pat));
-    scene.amend("pat", Profile::default());
-    assert!(scene.online(pat));
+    scene.advance(Millis::hours(1));
+    assert!(!scene.is_online(pat));
+    scene.update_profile("pat", ProfileUpdate::default());
+    assert!(scene.is_online(pat));
 }
 
 #[test]
 fn who_is_away_and_says_something_else_is_still_away() {
-    let mut scene = Scene::default();
-    let client = scene.client("client", "rich", "100");
+    let mut scene = TestHub::default();
+    let client = scene.register_client("client", "rich", "100");
     let pat = visitor(&mut scene);
     let until = Some(scene.now.plus(Millis::seconds(60)));
-    let told = Condition { stance: Stance::Maintenance, until, words: None };
-    scene.run(Command::Stand { agent: pat, told }).unwrap();
+    let told = AgentStatusUpdate { availability: Availability::Maintenance, until, words: None };
+    scene.run(Command::ReportStatus { agent: pat, status: told }).unwrap();
     let policy = Policy { presence_first: true, ..Policy::default() };
-    let order = scene.ask(client, "sum", "5");
-    let job = scene.open(OpenJob { selection: Selection::Direct(pat), policy, ..order }).id;
-    let deferred = |scene: &Scene| {
-        let events = scene.store.rows.lines.iter().flat_map(|line| &line.events);
+    let order = scene.job_order(client, "sum", "5");
+    let job = scene.open_job(OpenJob { selection: Selection::Direct(pat), policy, ..order }).id;
+    let deferred = |scene: &TestHub| {
+        let events = scene.store.rows.history_lines.iter().flat_map(|line| &line.events);
         events.filter(|event| matches!(event, Event::JobDeferred { .. })).count()
     };
-    scene.amend("pat", Profile::default());
+    scene.update_profile("pat", ProfileUpdate::default());
     assert!(matches!(scene.state(job), State::Deferred { .. }));
     assert_eq!(deferred(&scene), 1, "nothing was tried again");
 }

@@ -2,32 +2,34 @@
 
 use super::finds;
 use crate::answer::Answer;
-use crate::command::{Actor, Command, Enrol, JobRef, OfferRef, OpenJob, Response, Subject};
+use crate::command::{
+    Actor, Command, JobRef, OfferRef, OpenJob, Registration, SuspensionTarget, WorkerResponse,
+};
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
 use crate::job::{Policy, Selection, State};
 use crate::market;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::signed_order::Deed;
-use crate::testkit::{HOME, Scene, enrolment, said};
+use crate::signed_order::SignedOrder;
+use crate::testkit::{HOME, TestHub, message, registration};
 use crate::world::Rules;
 
-fn set(scene: &mut Scene, subject: Subject, suspended: bool) {
-    scene.run(Command::Suspend { subject, suspended }).expect("the operator may");
+fn set(scene: &mut TestHub, subject: SuspensionTarget, suspended: bool) {
+    scene.run(Command::SetSuspended { subject, suspended }).expect("the operator may");
 }
 
-fn owner(scene: &Scene, name: &str) -> OwnerId {
+fn owner(scene: &TestHub, name: &str) -> OwnerId {
     scene.owner(name).id
 }
 
 /// An agent with one skill, suspended in either of the two ways.
-fn suspended(by_owner: bool) -> (Scene, AgentId, Subject) {
-    let mut scene = Scene::default();
-    let ada = scene.worker("ada", "acme", &[("sum", "0")]);
+fn suspended(by_owner: bool) -> (TestHub, AgentId, SuspensionTarget) {
+    let mut scene = TestHub::default();
+    let ada = scene.register_worker("ada", "acme", &[("sum", "0")]);
     let subject = match by_owner {
-        true => Subject::Owner(owner(&scene, "acme")),
-        false => Subject::Agent(ada),
+        true => SuspensionTarget::Owner(owner(&scene, "acme")),
+        false => SuspensionTarget::Agent(ada),
     };
     set(&mut scene, subject, true);
     (scene, ada, subject)
@@ -37,19 +39,19 @@ fn suspended(by_owner: bool) -> (Scene, AgentId, Subject) {
 fn a_suspended_agent_is_given_no_work_until_it_is_resumed() {
     for by_owner in [false, true] {
         let (mut scene, ada, subject) = suspended(by_owner);
-        let client = scene.client("client", "rich", "1.00");
-        assert!(finds(&scene, "sum").is_empty() && !scene.online(ada));
+        let client = scene.register_client("client", "rich", "1.00");
+        assert!(finds(&scene, "sum").is_empty() && !scene.is_online(ada));
         for selection in [Selection::BestReputation, Selection::Direct(ada), Selection::Broadcast] {
             for absent_too in [false, true] {
-                let order = scene.ask(client, "sum", "0");
-                let policy = Policy { absent_too, ..order.policy };
-                let opened = scene.try_open(OpenJob { selection, policy, ..order });
+                let order = scene.job_order(client, "sum", "0");
+                let policy = Policy { allow_offline_worker: absent_too, ..order.policy };
+                let opened = scene.try_open_job(OpenJob { selection, policy, ..order });
                 assert_eq!(opened.map(|job| job.state), Err(Refusal::Offline), "{selection:?}");
             }
         }
-        let order = scene.ask(client, "sum", "0");
+        let order = scene.job_order(client, "sum", "0");
         let policy = Policy { queue_unmatched: true, ..order.policy };
-        let waiting = scene.open(OpenJob { policy, ..order });
+        let waiting = scene.open_job(OpenJob { policy, ..order });
         assert_eq!(waiting.state, State::Queued);
         set(&mut scene, subject, false);
         assert_eq!(scene.job(waiting.id).worker(), Some(ada), "the queued job is assigned to it");
@@ -61,26 +63,30 @@ fn a_suspended_agent_is_given_no_work_until_it_is_resumed() {
 fn what_a_suspended_agent_orders_is_refused_and_changes_nothing() {
     for by_owner in [false, true] {
         let (mut scene, ada, subject) = suspended(by_owner);
-        let bob = scene.worker("bob", "other", &[("dig", "0")]);
+        let bob = scene.register_worker("bob", "other", &[("dig", "0")]);
         let before = scene.world.next;
-        let ask = scene.ask(ada, "dig", "0");
-        let update =
-            Enrol { actor: Actor::Agent(ada), ..enrolment("ada", "acme", &[("sum", "1")]) };
+        let ask = scene.job_order(ada, "dig", "0");
+        let update = Registration {
+            actor: Actor::Agent(ada),
+            ..registration("ada", "acme", &[("sum", "1")])
+        };
         let orders = [
             Command::OpenJob(Box::new(ask.clone())),
-            Command::Send(Box::new(said(ada, bob, "hello"))),
-            Command::Enrol(Box::new(update)),
+            Command::SendMessage(Box::new(message(ada, bob, "hello"))),
+            Command::Register(Box::new(update)),
         ];
         for order in orders {
             assert_eq!(scene.run(order.clone()), Err(Refusal::Suspended), "{order:?}");
         }
         assert_eq!(scene.world.next, before);
         // Others may send it messages, and none is lost.
-        scene.run(Command::Send(Box::new(said(bob, ada, "hello")))).expect("it waits");
-        assert_eq!(scene.world.mailbox(ada).head, 1);
+        scene.run(Command::SendMessage(Box::new(message(bob, ada, "hello")))).expect("it waits");
+        assert_eq!(scene.world.inbox(ada).head, 1);
         set(&mut scene, subject, false);
-        scene.open(ask);
-        scene.run(Command::Send(Box::new(said(ada, bob, "hello")))).expect("it is resumed");
+        scene.open_job(ask);
+        scene
+            .run(Command::SendMessage(Box::new(message(ada, bob, "hello"))))
+            .expect("it is resumed");
     }
 }
 
@@ -88,61 +94,61 @@ fn what_a_suspended_agent_orders_is_refused_and_changes_nothing() {
 fn a_suspended_owner_neither_pays_nor_adds_agents_and_can_still_be_paid() {
     let (mut scene, _, subject) = suspended(true);
     scene.grant("acme", "5.00");
-    scene.client("client", "rich", "5.00");
+    scene.register_client("client", "rich", "5.00");
     let out = scene.payment("acme", "rich", "1.00");
     assert_eq!(scene.pay(out.clone()), Err(Refusal::Suspended));
-    let more = Enrol { actor: Actor::Owner, ..enrolment("eve", "acme", &[]) };
-    assert_eq!(scene.enrol(more.clone()), Err(Refusal::Suspended));
+    let more = Registration { actor: Actor::Owner, ..registration("eve", "acme", &[]) };
+    assert_eq!(scene.register(more.clone()), Err(Refusal::Suspended));
     let order = scene.payment("rich", "acme", "1.00");
     scene.pay(order).expect("credits come in");
     set(&mut scene, subject, false);
     scene.pay(out).expect("it is resumed");
-    scene.enrol(more).expect("it is resumed");
-    assert_eq!(scene.purse("acme"), ("5.00".to_owned(), "0.00".to_owned()));
+    scene.register(more).expect("it is resumed");
+    assert_eq!(scene.balance_text("acme"), ("5.00".to_owned(), "0.00".to_owned()));
 }
 
 #[test]
 fn signed_and_posted_orders_of_a_suspended_agent_are_refused() {
-    let mut scene = Scene::with_market(Rules::default(), HOME);
-    let order = scene.signed("sam", "1", Deed::Nothing);
-    let sam = scene.hear(order).expect("it registers").by;
-    let ada = scene.worker("ada", "acme", &[("sum", "0")]);
-    let client = scene.client("client", "rich", "1.00");
-    let order = scene.ask(client, "sum", "0");
-    let job = scene.open(order).id;
+    let mut scene = TestHub::with_market(Rules::default(), HOME);
+    let order = scene.sign_order("sam", "1", SignedOrder::RecordOnly);
+    let sam = scene.run_signed(order).expect("it registers").by;
+    let ada = scene.register_worker("ada", "acme", &[("sum", "0")]);
+    let client = scene.register_client("client", "rich", "1.00");
+    let order = scene.job_order(client, "sum", "0");
+    let job = scene.open_job(order).id;
     for agent in [sam, ada] {
-        set(&mut scene, Subject::Agent(agent), true);
+        set(&mut scene, SuspensionTarget::Agent(agent), true);
     }
-    let order = scene.signed("sam", "2", Deed::Nothing);
-    assert_eq!(scene.hear(order.clone()), Err(Refusal::Suspended));
-    let word = scene.word(job, true, "0");
-    let told = scene.posted("3", market::Deed::Report(Box::new(word)));
+    let order = scene.sign_order("sam", "2", SignedOrder::RecordOnly);
+    assert_eq!(scene.run_signed(order.clone()), Err(Refusal::Suspended));
+    let word = scene.job_report(job, true, "0");
+    let told = scene.submit_and_read("3", market::MarketOrder::ReportResult(Box::new(word)));
     assert_ne!(told.outcome, "done", "{:?}", told.lines);
     assert_eq!(scene.state(job), State::Assigned);
-    set(&mut scene, Subject::Agent(sam), false);
-    scene.hear(order).expect("the same order is executed once it is resumed");
+    set(&mut scene, SuspensionTarget::Agent(sam), false);
+    scene.run_signed(order).expect("the same order is executed once it is resumed");
 }
 
 #[test]
 fn work_in_hand_stays_in_hand_and_a_price_named_before_is_not_taken() {
-    let mut scene = Scene::default();
-    let ada = scene.worker("ada", "acme", &[("sum", "0")]);
-    let client = scene.client("client", "rich", "1.00");
-    let order = scene.ask(client, "sum", "0");
-    let in_hand = scene.open(order).id;
-    let order = scene.ask(client, "sum", "1.00");
-    let offered = scene.open(OpenJob { selection: Selection::Offers, ..order }).id;
+    let mut scene = TestHub::default();
+    let ada = scene.register_worker("ada", "acme", &[("sum", "0")]);
+    let client = scene.register_client("client", "rich", "1.00");
+    let order = scene.job_order(client, "sum", "0");
+    let in_hand = scene.open_job(order).id;
+    let order = scene.job_order(client, "sum", "1.00");
+    let offered = scene.open_job(OpenJob { selection: Selection::Offers, ..order }).id;
     let (job, valid_for) = (JobRef::Id(offered), crate::time::Millis::minutes(5));
     let price = crate::testkit::credits("0.10");
     let offer = Command::Offer { job: job.clone(), by: ada, price, valid_for };
     scene.run(offer.clone()).expect("it may");
-    set(&mut scene, Subject::Agent(ada), true);
+    set(&mut scene, SuspensionTarget::Agent(ada), true);
     assert_eq!(scene.run(offer), Err(Refusal::Suspended));
     let take = Command::AcceptOffer { job, by: client, offer: OfferRef::Only { by: ada } };
     assert!(scene.run(take).is_err());
     assert!(!matches!(scene.state(offered), State::Assigned | State::Running));
-    let accept = Response::Accept { ready_at: None, called: None };
-    let respond = Command::Respond { job: JobRef::Id(in_hand), by: ada, said: accept };
+    let accept = WorkerResponse::Accept { ready_at: None, worker_job_id: None };
+    let respond = Command::Respond { job: JobRef::Id(in_hand), by: ada, response: accept };
     assert_eq!(scene.run(respond), Err(Refusal::Suspended));
     assert_eq!(scene.job(in_hand).worker(), Some(ada));
     // The response to a call the hub made itself counts.
@@ -152,29 +158,31 @@ fn work_in_hand_stays_in_hand_and_a_price_named_before_is_not_taken() {
 #[test]
 fn registering_again_does_not_end_a_suspension() {
     let (mut scene, ada, _) = suspended(false);
-    let update = Enrol { actor: Actor::Operator, ..enrolment("ada", "acme", &[("sum", "1")]) };
-    scene.enrol(update).expect("the operator may change it");
+    let update =
+        Registration { actor: Actor::Operator, ..registration("ada", "acme", &[("sum", "1")]) };
+    scene.register(update).expect("the operator may change it");
     assert!(scene.agent(ada).suspended);
     scene.remove(ada);
-    let update = Enrol { actor: Actor::Agent(ada), ..enrolment("ada", "acme", &[]) };
-    assert_eq!(scene.enrol(update), Err(Refusal::Suspended), "not even after it has left");
+    let update = Registration { actor: Actor::Agent(ada), ..registration("ada", "acme", &[]) };
+    assert_eq!(scene.register(update), Err(Refusal::Suspended), "not even after it has left");
 }
 
 #[test]
 fn history_names_each_suspension_once_and_an_agents_own_outlives_its_owners() {
-    let mut scene = Scene::default();
-    let ada = scene.worker("ada", "acme", &[("sum", "0")]);
+    let mut scene = TestHub::default();
+    let ada = scene.register_worker("ada", "acme", &[("sum", "0")]);
     let acme = owner(&scene, "acme");
     let mut events = Vec::new();
     for (subject, suspended) in [
-        (Subject::Owner(acme), true),
-        (Subject::Owner(acme), true),
-        (Subject::Agent(ada), true),
-        (Subject::Owner(acme), false),
+        (SuspensionTarget::Owner(acme), true),
+        (SuspensionTarget::Owner(acme), true),
+        (SuspensionTarget::Agent(ada), true),
+        (SuspensionTarget::Owner(acme), false),
     ] {
-        let (changes, answer) = scene.decided(Command::Suspend { subject, suspended }).unwrap();
+        let (changes, answer) =
+            scene.run_with_changes(Command::SetSuspended { subject, suspended }).unwrap();
         assert_eq!(answer, Answer::Done);
-        for line in &changes.lines {
+        for line in &changes.history_lines {
             assert!(line.by_operator);
             events.extend(line.events.clone());
         }
@@ -190,20 +198,20 @@ fn history_names_each_suspension_once_and_an_agents_own_outlives_its_owners() {
 
 #[test]
 fn neither_strangers_nor_the_issue_account_can_be_suspended() {
-    let mut scene = Scene::default();
+    let mut scene = TestHub::default();
     for (subject, why) in [
-        (Subject::Agent(AgentId(99)), Refusal::NoSuchAgent),
-        (Subject::Owner(OwnerId(99)), Refusal::NotYours),
-        (Subject::Owner(Owner::ISSUANCE), Refusal::NotYours),
+        (SuspensionTarget::Agent(AgentId(99)), Refusal::NoSuchAgent),
+        (SuspensionTarget::Owner(OwnerId(99)), Refusal::NotFound),
+        (SuspensionTarget::Owner(Owner::ISSUANCE), Refusal::NotFound),
     ] {
-        assert_eq!(scene.run(Command::Suspend { subject, suspended: true }), Err(why));
+        assert_eq!(scene.run(Command::SetSuspended { subject, suspended: true }), Err(why));
     }
 }
 
 #[test]
 fn rows_from_before_there_was_suspension_are_read_and_written_as_they_were() {
-    let mut scene = Scene::default();
-    let ada = scene.worker("ada", "acme", &[]);
+    let mut scene = TestHub::default();
+    let ada = scene.register_worker("ada", "acme", &[]);
     let agent = serde_json::to_string(scene.agent(ada)).unwrap();
     let owner = serde_json::to_string(scene.owner("acme")).unwrap();
     assert!(!agent.contains("suspended") && !owner.contains("suspended"));
@@ -213,11 +221,11 @@ fn rows_from_before_there_was_suspension_are_read_and_written_as_they_were() {
 
 #[test]
 fn a_restored_hub_has_an_epoch_of_its_own_and_history_says_so() {
-    let mut scene = Scene::default();
+    let mut scene = TestHub::default();
     assert_eq!(scene.world.next.epoch, 1);
-    let (changes, _) = scene.decided(Command::BeginEpoch).unwrap();
+    let (changes, _) = scene.run_with_changes(Command::BeginEpoch).unwrap();
     assert_eq!(scene.world.next.epoch, 2);
-    let line = &changes.lines[0];
+    let line = &changes.history_lines[0];
     assert!(line.by_operator);
     assert_eq!(line.events, [Event::HubRestored { epoch: 2 }]);
     let mut old = serde_json::to_value(scene.world.next).unwrap();

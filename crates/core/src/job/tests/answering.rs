@@ -4,140 +4,162 @@ use super::AWAY_PURSE;
 use crate::command::{Canceller, Command, JobRef};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, State};
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
-use crate::signed_order::{Deed, GiveUp, Profile};
-use crate::testkit::signed_orders::{accept, failure, offer, part, refusal, result, with, words};
-use crate::testkit::{AWAY, LIFE, Scene, credits, enrolment};
+use crate::signed_order::{AbandonJob, ProfileUpdate, SignedOrder};
+use crate::testkit::signed_orders::{
+    accept, envelope_text, failure, offer, partial_result, refusal, result, with_counterparty,
+};
+use crate::testkit::{AWAY, JOB_LIFETIME, TestHub, credits, registration};
 use crate::time::Millis;
 
 /// A requester with credits and a sole invitee, with its listed price held.
-fn direct() -> (Scene, AgentId, AgentId, JobId) {
-    let mut scene = Scene::default();
+fn direct() -> (TestHub, AgentId, AgentId, JobId) {
+    let mut scene = TestHub::default();
     scene.grant("ann", AWAY_PURSE);
-    let ann = scene.hello("ann", &[]);
-    let pat = scene.hello("pat", &[("sum", "5")]);
+    let ann = scene.introduce("ann", &[]);
+    let pat = scene.introduce("pat", &[("sum", "5")]);
     let job = scene.request("ann", "r", pat, Some("8"));
     (scene, ann, pat, job)
 }
 
 /// The same after an offer was accepted.
-fn accepted() -> (Scene, AgentId, AgentId, JobId) {
+fn accepted() -> (TestHub, AgentId, AgentId, JobId) {
     let (mut scene, ann, pat, job) = direct();
-    scene.sign("pat", "o", offer("r", "4")).unwrap();
-    scene.sign("ann", "a", accept("o")).unwrap();
+    scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
+    scene.sign_and_run("ann", "a", accept("o")).unwrap();
     (scene, ann, pat, job)
 }
 
-fn untouched(scene: &Scene) -> bool {
-    scene.purse("ann") == ("10.00".to_owned(), "0.00".to_owned())
+fn untouched(scene: &TestHub) -> bool {
+    scene.balance_text("ann") == ("10.00".to_owned(), "0.00".to_owned())
 }
 
-fn because(cause: Cause, deed: Deed) -> Deed {
-    let Deed::Fail(order) = deed else { panic!("{deed:?}") };
-    Deed::Fail(GiveUp { cause, ..order })
+fn because(cause: Cause, deed: SignedOrder) -> SignedOrder {
+    let SignedOrder::Fail(order) = deed else { panic!("{deed:?}") };
+    SignedOrder::Fail(AbandonJob { cause, ..order })
 }
 
 #[test]
 fn parts_are_passed_on_and_the_last_one_completes() {
     let (mut scene, ann, pat, job) = accepted();
     for id in ["x1", "x2"] {
-        assert_eq!(scene.sign("pat", id, part("r")), Ok(State::Running));
-        assert_eq!(scene.purse("ann").1, "4.00", "nothing is paid yet");
+        assert_eq!(scene.sign_and_run("pat", id, partial_result("r")), Ok(State::Running));
+        assert_eq!(scene.balance_text("ann").1, "4.00", "nothing is paid yet");
     }
-    assert_eq!(scene.sign("pat", "x3", result("r")), Ok(State::Completed));
-    assert_eq!(scene.heard(ann), ["o", "x1", "x2", "x3"].map(|id| words("pat", id)));
-    assert_eq!(scene.purse("pat").0, "4.00");
-    let done = Refusal::WrongState { is: State::Completed };
-    assert_eq!(scene.sign("pat", "x4", part("r")), Err(done));
+    assert_eq!(scene.sign_and_run("pat", "x3", result("r")), Ok(State::Completed));
+    assert_eq!(scene.messages_to(ann), ["o", "x1", "x2", "x3"].map(|id| envelope_text("pat", id)));
+    assert_eq!(scene.balance_text("pat").0, "4.00");
+    let done = Refusal::WrongState { state: State::Completed };
+    assert_eq!(scene.sign_and_run("pat", "x4", partial_result("r")), Err(done));
     assert_eq!(scene.job(job).worker(), Some(pat));
 }
 
 #[test]
 fn a_part_begins_the_direct_flow_and_keeps_the_listed_price() {
     let (mut scene, _, pat, job) = direct();
-    assert_eq!(scene.sign("pat", "x1", part("r")), Ok(State::Running));
-    let running = Refusal::WrongState { is: State::Running };
-    assert_eq!(scene.sign("pat", "o", offer("r", "6")), Err(running.clone()));
-    assert_eq!(scene.sign("ann", "e", failure("r")), Err(running), "too late to withdraw");
+    assert_eq!(scene.sign_and_run("pat", "x1", partial_result("r")), Ok(State::Running));
+    let running = Refusal::WrongState { state: State::Running };
+    assert_eq!(scene.sign_and_run("pat", "o", offer("r", "6")), Err(running.clone()));
+    assert_eq!(scene.sign_and_run("ann", "e", failure("r")), Err(running), "too late to withdraw");
     assert_eq!(scene.job(job).assignment.map(|turn| turn.price), Some(credits("5")));
-    assert_eq!(scene.sign("pat", "x2", result("r")), Ok(State::Completed));
-    assert_eq!((scene.purse("pat").0, scene.score(pat) > Score::START), ("5.00".to_owned(), true));
+    assert_eq!(scene.sign_and_run("pat", "x2", result("r")), Ok(State::Completed));
+    assert_eq!(
+        (scene.balance_text("pat").0, scene.score(pat) > Score::START),
+        ("5.00".to_owned(), true)
+    );
 }
 
 #[test]
 fn in_the_direct_flow_a_failure_counts_and_a_refusal_does_not() {
     let (mut scene, ann, pat, job) = direct();
     let mut refused = scene.clone();
-    assert_eq!(scene.sign("pat", "e", failure("r")), Ok(State::Failed));
+    assert_eq!(scene.sign_and_run("pat", "e", failure("r")), Ok(State::Failed));
     assert!(untouched(&scene));
-    assert_eq!((scene.desk(pat).standing.failures, scene.heard(ann)), (1, vec![words("pat", "e")]));
-    let report = scene.job(job).report.clone().unwrap();
+    assert_eq!(
+        (scene.agent_state(pat).standing.failures, scene.messages_to(ann)),
+        (1, vec![envelope_text("pat", "e")])
+    );
+    let report = scene.job(job).result.clone().unwrap();
     assert_eq!((report.cause, report.text.as_deref()), (Some(Cause::Execution), Some("it broke")));
-    assert_eq!(refused.sign("pat", "e", refusal("r")), Ok(State::Failed));
+    assert_eq!(refused.sign_and_run("pat", "e", refusal("r")), Ok(State::Failed));
     assert!(untouched(&refused));
-    assert_eq!(refused.desk(pat).standing.outcomes, 0);
-    assert_eq!(refused.heard(ann), [words("pat", "e")]);
-    let failed = Refusal::WrongState { is: State::Failed };
-    assert_eq!(refused.sign("pat", "x", result("r")), Err(failed.clone()));
-    assert_eq!(refused.sign("pat", "o", offer("r", "1")), Err(failed));
+    assert_eq!(refused.agent_state(pat).standing.outcomes, 0);
+    assert_eq!(refused.messages_to(ann), [envelope_text("pat", "e")]);
+    let failed = Refusal::WrongState { state: State::Failed };
+    assert_eq!(refused.sign_and_run("pat", "x", result("r")), Err(failed.clone()));
+    assert_eq!(refused.sign_and_run("pat", "o", offer("r", "1")), Err(failed));
 }
 
 #[test]
 fn before_a_price_is_taken_nobody_is_to_blame_and_afterwards_there_is_no_excuse() {
     let (mut scene, _, pat, _) = direct();
-    scene.sign("pat", "o", offer("r", "4")).unwrap();
-    assert_eq!(scene.sign("pat", "e", failure("r")), Ok(State::Failed));
-    assert_eq!(scene.desk(pat).standing.outcomes, 0);
+    scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
+    assert_eq!(scene.sign_and_run("pat", "e", failure("r")), Ok(State::Failed));
+    assert_eq!(scene.agent_state(pat).standing.outcomes, 0);
     for deed in [refusal("r"), because(Cause::BudgetTooLow, refusal("r")), failure("r")] {
         let (mut scene, _, pat, _) = accepted();
-        assert_eq!(scene.sign("pat", "e", deed), Ok(State::Failed));
-        assert_eq!(scene.desk(pat).standing.failures, 1);
+        assert_eq!(scene.sign_and_run("pat", "e", deed), Ok(State::Failed));
+        assert_eq!(scene.agent_state(pat).standing.failures, 1);
         assert!(untouched(&scene));
     }
 }
 
 #[test]
 fn one_of_several_says_no_and_the_last_no_is_the_end() {
-    let mut scene = Scene::default();
-    let ann = scene.hello("ann", &[]);
-    let all = ["pat", "sue", "tim"].map(|name| scene.hello(name, &[("sum", "1")]));
+    let mut scene = TestHub::default();
+    let ann = scene.introduce("ann", &[]);
+    let all = ["pat", "sue", "tim"].map(|name| scene.introduce(name, &[("sum", "1")]));
     let [pat, sue, tim] = all;
     let job = scene.request_all("ann", "r", Some("3"));
-    scene.sign("sue", "o", offer("r", "1")).unwrap();
-    assert_eq!(scene.sign("pat", "e1", refusal("r")), Ok(State::Negotiating));
-    assert_eq!(scene.sign("sue", "e2", failure("r")), Ok(State::Negotiating));
+    scene.sign_and_run("sue", "o", offer("r", "1")).unwrap();
+    assert_eq!(scene.sign_and_run("pat", "e1", refusal("r")), Ok(State::Negotiating));
+    assert_eq!(scene.sign_and_run("sue", "e2", failure("r")), Ok(State::Negotiating));
     let now = scene.job(job);
-    assert_eq!((&now.asked[..], &now.declined[..]), (&[tim][..], &[pat, sue][..]));
-    assert_eq!(scene.heard(ann), [words("sue", "o")], "the job goes on, without a notice");
-    assert_eq!(scene.sign("tim", "e3", failure("r")), Ok(State::Failed));
-    assert_eq!(scene.heard(ann)[1..], [words("tim", "e3")]);
-    let outcomes = all.map(|one| scene.desk(one).standing.outcomes);
+    assert_eq!((&now.invited[..], &now.declined[..]), (&[tim][..], &[pat, sue][..]));
+    assert_eq!(
+        scene.messages_to(ann),
+        [envelope_text("sue", "o")],
+        "the job goes on, without a notice"
+    );
+    assert_eq!(scene.sign_and_run("tim", "e3", failure("r")), Ok(State::Failed));
+    assert_eq!(scene.messages_to(ann)[1..], [envelope_text("tim", "e3")]);
+    let outcomes = all.map(|one| scene.agent_state(one).standing.outcomes);
     assert_eq!(outcomes, [0, 0, 0], "nothing had been agreed");
 }
 
 #[test]
 fn the_requester_withdraws_and_everybody_asked_is_told_in_its_words() {
     let (mut scene, ann, pat, job) = direct();
-    assert_eq!(scene.sign("ann", "e", failure("r")), Ok(State::Cancelled));
+    assert_eq!(scene.sign_and_run("ann", "e", failure("r")), Ok(State::Cancelled));
     assert!(untouched(&scene));
-    assert_eq!(scene.heard(pat), [words("ann", "r"), words("ann", "e")]);
-    assert_eq!(scene.told(ann), []);
-    assert_eq!(scene.desk(pat).standing.outcomes, 0);
-    let over = Refusal::WrongState { is: State::Cancelled };
-    assert_eq!(scene.sign("pat", "x", result("r")), Err(over.clone()));
-    assert_eq!(scene.sign("ann", "e2", failure("r")), Err(over));
+    assert_eq!(scene.messages_to(pat), [envelope_text("ann", "r"), envelope_text("ann", "e")]);
+    assert_eq!(scene.notices_to(ann), []);
+    assert_eq!(scene.agent_state(pat).standing.outcomes, 0);
+    let over = Refusal::WrongState { state: State::Cancelled };
+    assert_eq!(scene.sign_and_run("pat", "x", result("r")), Err(over.clone()));
+    assert_eq!(scene.sign_and_run("ann", "e2", failure("r")), Err(over));
 
-    let all = ["sue", "tim"].map(|name| scene.hello(name, &[("sum", "1")]));
+    let all = ["sue", "tim"].map(|name| scene.introduce(name, &[("sum", "1")]));
     let fan = scene.request_all("ann", "fan", Some("3"));
-    scene.sign("sue", "o", offer("fan", "1")).unwrap();
-    scene.sign("pat", "e", refusal("fan")).unwrap();
-    assert_eq!(scene.sign("ann", "e3", with(all[0], failure("fan"))), Ok(State::Cancelled));
+    scene.sign_and_run("sue", "o", offer("fan", "1")).unwrap();
+    scene.sign_and_run("pat", "e", refusal("fan")).unwrap();
+    assert_eq!(
+        scene.sign_and_run("ann", "e3", with_counterparty(all[0], failure("fan"))),
+        Ok(State::Cancelled)
+    );
     for one in all {
-        assert_eq!(scene.heard(one), [words("ann", "fan"), words("ann", "e3")]);
+        assert_eq!(
+            scene.messages_to(one),
+            [envelope_text("ann", "fan"), envelope_text("ann", "e3")]
+        );
     }
-    assert_eq!(scene.heard(pat)[2..], [words("ann", "fan")], "a declining agent gets no notice");
+    assert_eq!(
+        scene.messages_to(pat)[2..],
+        [envelope_text("ann", "fan")],
+        "a declining agent gets no notice"
+    );
     assert_eq!(scene.job(fan).state, State::Cancelled);
     assert_ne!(job, fan);
 }
@@ -145,94 +167,103 @@ fn the_requester_withdraws_and_everybody_asked_is_told_in_its_words() {
 #[test]
 fn what_was_accepted_cannot_be_withdrawn() {
     let (mut scene, ..) = accepted();
-    let assigned = Refusal::WrongState { is: State::Assigned };
-    assert_eq!(scene.sign("ann", "e", failure("r")), Err(assigned));
-    assert_eq!(scene.sign("pat", "x", result("r")), Ok(State::Completed));
+    let assigned = Refusal::WrongState { state: State::Assigned };
+    assert_eq!(scene.sign_and_run("ann", "e", failure("r")), Err(assigned));
+    assert_eq!(scene.sign_and_run("pat", "x", result("r")), Ok(State::Completed));
 }
 
 #[test]
 fn whoever_was_asked_alone_and_stays_silent_is_to_blame_and_both_are_told() {
     let (mut scene, ann, pat, job) = direct();
-    scene.read(pat);
-    scene.wait(Millis(LIFE.0 - 1));
+    scene.read_inbox(pat);
+    scene.advance(Millis(JOB_LIFETIME.0 - 1));
     assert_eq!(scene.state(job), State::Open);
-    scene.wait(Millis(1));
+    scene.advance(Millis(1));
     assert_eq!(scene.state(job), State::Expired);
     assert!(untouched(&scene));
-    assert_eq!(scene.desk(pat).standing.failures, 1);
-    assert_eq!(scene.told(ann), [News::Ended { job }]);
-    assert_eq!(scene.told(pat)[1..], [News::TakenBack { job, epoch: 1 }]);
-    assert_eq!(scene.job(job).report.as_ref().unwrap().cause, Some(Cause::TimedOut));
+    assert_eq!(scene.agent_state(pat).standing.failures, 1);
+    assert_eq!(scene.notices_to(ann), [NoticeKind::Ended { job }]);
+    assert_eq!(scene.notices_to(pat)[1..], [NoticeKind::Unassigned { job, epoch: 1 }]);
+    assert_eq!(scene.job(job).result.as_ref().unwrap().cause, Some(Cause::TimedOut));
 }
 
 #[test]
 fn nobody_is_blamed_for_a_question_it_never_read_or_had_no_time_for() {
     let (mut scene, _, pat, job) = direct();
-    scene.wait(LIFE);
+    scene.advance(JOB_LIFETIME);
     assert_eq!(scene.state(job), State::Expired);
-    assert_eq!(scene.desk(pat).standing.outcomes, 0);
+    assert_eq!(scene.agent_state(pat).standing.outcomes, 0);
     for (timeout, failures) in [(1_000, 0), (29_999, 0), (30_000, 1)] {
-        let mut scene = Scene::default();
+        let mut scene = TestHub::default();
         scene.grant("ann", AWAY_PURSE);
-        scene.hello("ann", &[]);
-        let pat = scene.hello("pat", &[("sum", "5")]);
-        let question = scene.question("sum", crate::signed_order::Whom::Agent(pat), None);
-        let asked = crate::signed_order::Ask { timeout: Millis(timeout), ..question };
-        let deed = Deed::Ask(Box::new(asked));
-        scene.sign("ann", "r", deed).unwrap();
-        scene.read(pat);
-        scene.wait(Millis(timeout));
-        assert_eq!(scene.desk(pat).standing.failures, failures, "{timeout}");
+        scene.introduce("ann", &[]);
+        let pat = scene.introduce("pat", &[("sum", "5")]);
+        let question =
+            scene.job_request("sum", crate::signed_order::RequestTarget::Agent(pat), None);
+        let asked = crate::signed_order::JobRequest { timeout: Millis(timeout), ..question };
+        let deed = SignedOrder::RequestJob(Box::new(asked));
+        scene.sign_and_run("ann", "r", deed).unwrap();
+        scene.read_inbox(pat);
+        scene.advance(Millis(timeout));
+        assert_eq!(scene.agent_state(pat).standing.failures, failures, "{timeout}");
     }
 }
 
 #[test]
 fn an_offer_nobody_took_and_a_fan_out_nobody_answered_blame_nobody() {
     let (mut scene, ann, pat, job) = direct();
-    scene.sign("pat", "o", offer("r", "4")).unwrap();
-    let sue = scene.hello("sue", &[("sum", "1")]);
+    scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
+    let sue = scene.introduce("sue", &[("sum", "1")]);
     let fan = scene.request_all("ann", "fan", Some("5"));
-    scene.wait(LIFE);
+    scene.advance(JOB_LIFETIME);
     assert_eq!([scene.state(job), scene.state(fan)], [State::Expired; 2]);
-    assert_eq!([pat, sue].map(|one| scene.desk(one).standing.outcomes), [0, 0]);
+    assert_eq!([pat, sue].map(|one| scene.agent_state(one).standing.outcomes), [0, 0]);
     for (one, times) in [(pat, 2), (sue, 1)] {
-        let told = scene.told(one);
-        let taken = told.iter().filter(|news| matches!(news, News::TakenBack { .. }));
+        let told = scene.notices_to(one);
+        let taken = told.iter().filter(|news| matches!(news, NoticeKind::Unassigned { .. }));
         assert_eq!(taken.count(), times);
     }
-    let ended = scene.told(ann).iter().filter(|news| matches!(news, News::Ended { .. })).count();
+    let ended = scene
+        .notices_to(ann)
+        .iter()
+        .filter(|news| matches!(news, NoticeKind::Ended { .. }))
+        .count();
     assert_eq!((ended, untouched(&scene)), (2, true));
 }
 
 #[test]
 fn the_silence_of_the_last_of_several_blames_nobody() {
     let (mut scene, ..) = direct();
-    let sue = scene.hello("sue", &[("sum", "1")]);
+    let sue = scene.introduce("sue", &[("sum", "1")]);
     scene.request_all("ann", "fan", Some("5"));
-    scene.sign("pat", "e", refusal("fan")).unwrap();
-    scene.wait(LIFE);
-    assert_eq!(scene.desk(sue).standing.outcomes, 0);
+    scene.sign_and_run("pat", "e", refusal("fan")).unwrap();
+    scene.advance(JOB_LIFETIME);
+    assert_eq!(scene.agent_state(sue).standing.outcomes, 0);
 }
 
 #[test]
 fn silence_after_the_price_was_taken_counts() {
     let (mut scene, ann, pat, job) = accepted();
-    scene.read(pat);
-    scene.wait(LIFE);
-    assert_eq!((scene.state(job), scene.desk(pat).standing.failures), (State::Expired, 1));
-    assert_eq!(scene.told(ann).last(), Some(&News::Ended { job }));
-    assert_eq!(scene.told(pat).last(), Some(&News::TakenBack { job, epoch: 1 }));
+    scene.read_inbox(pat);
+    scene.advance(JOB_LIFETIME);
+    assert_eq!((scene.state(job), scene.agent_state(pat).standing.failures), (State::Expired, 1));
+    assert_eq!(scene.notices_to(ann).last(), Some(&NoticeKind::Ended { job }));
+    assert_eq!(scene.notices_to(pat).last(), Some(&NoticeKind::Unassigned { job, epoch: 1 }));
 }
 
 #[test]
 fn whoever_is_reached_at_an_endpoint_hears_of_the_timeout_there() {
-    let mut scene = Scene::default();
+    let mut scene = TestHub::default();
     let endpoint = |name: &str| Some(format!("https://{name}.example"));
-    let [ann, pat] = ["ann", "pat"]
-        .map(|name| scene.amend(name, Profile { endpoint: endpoint(name), ..Profile::default() }));
+    let [ann, pat] = ["ann", "pat"].map(|name| {
+        scene.update_profile(
+            name,
+            ProfileUpdate { endpoint: endpoint(name), ..ProfileUpdate::default() },
+        )
+    });
     let job = scene.request("ann", "r", pat, None);
-    scene.wait(LIFE);
-    let mut pushed: Vec<_> = scene.world.pushes().collect();
+    scene.advance(JOB_LIFETIME);
+    let mut pushed: Vec<_> = scene.world.deliveries().collect();
     pushed.sort_by_key(|push| push.notice);
     let pushed: Vec<_> = pushed.iter().map(|push| (push.to, push.url.as_str())).collect();
     let (to_ann, to_pat) = ("https://ann.example", "https://pat.example");
@@ -242,53 +273,55 @@ fn whoever_is_reached_at_an_endpoint_hears_of_the_timeout_there() {
 
 #[test]
 fn after_the_deadline_nothing_is_taken_even_before_the_clock_was_looked_at() {
-    let expired = Refusal::WrongState { is: State::Expired };
+    let expired = Refusal::WrongState { state: State::Expired };
     let (mut scene, ..) = direct();
-    scene.sleep(LIFE);
+    scene.advance_without_timers(JOB_LIFETIME);
     for fired in [false, true] {
         for (id, deed) in [
             ("1", offer("r", "1")),
             ("2", result("r")),
-            ("3", part("r")),
+            ("3", partial_result("r")),
             ("4", failure("r")),
             ("5", refusal("r")),
         ] {
-            assert_eq!(scene.sign("pat", id, deed), Err(expired.clone()), "{id} {fired}");
+            assert_eq!(scene.sign_and_run("pat", id, deed), Err(expired.clone()), "{id} {fired}");
         }
-        assert_eq!(scene.sign("ann", "e", failure("r")), Err(expired.clone()));
-        scene.wait(Millis(0));
+        assert_eq!(scene.sign_and_run("ann", "e", failure("r")), Err(expired.clone()));
+        scene.advance(Millis(0));
     }
     let (mut scene, ..) = direct();
-    scene.sign("pat", "o", offer("r", "4")).unwrap();
+    scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
     let mut taken = scene.clone();
-    scene.sleep(LIFE);
-    taken.sign("ann", "a", accept("o")).unwrap();
-    taken.sleep(LIFE);
+    scene.advance_without_timers(JOB_LIFETIME);
+    taken.sign_and_run("ann", "a", accept("o")).unwrap();
+    taken.advance_without_timers(JOB_LIFETIME);
     for fired in [false, true] {
-        assert_eq!(scene.sign("ann", "a", accept("o")), Err(expired.clone()), "{fired}");
-        assert_eq!(taken.sign("pat", "x", result("r")), Err(expired.clone()), "{fired}");
-        assert_eq!(taken.sign("ann", "e", failure("r")), Err(expired.clone()), "{fired}");
-        scene.wait(Millis(0));
-        taken.wait(Millis(0));
+        assert_eq!(scene.sign_and_run("ann", "a", accept("o")), Err(expired.clone()), "{fired}");
+        assert_eq!(taken.sign_and_run("pat", "x", result("r")), Err(expired.clone()), "{fired}");
+        assert_eq!(taken.sign_and_run("ann", "e", failure("r")), Err(expired.clone()), "{fired}");
+        scene.advance(Millis(0));
+        taken.advance(Millis(0));
     }
 }
 
 #[test]
 fn between_agents_of_one_owner_nothing_counts() {
     for good in [true, false] {
-        let mut scene = Scene::default();
+        let mut scene = TestHub::default();
         scene.grant("ann", AWAY_PURSE);
-        scene.hello("ann", &[]);
-        let cousin =
-            crate::command::Enrol { home: AWAY, ..enrolment("kin", "ann", &[("sum", "5")]) };
-        let kin = scene.enrol(cousin).unwrap();
+        scene.introduce("ann", &[]);
+        let cousin = crate::command::Registration {
+            home: AWAY,
+            ..registration("kin", "ann", &[("sum", "5")])
+        };
+        let kin = scene.register(cousin).unwrap();
         scene.request("ann", "r1", kin, Some("8"));
-        scene.sign("kin", "x1", if good { result("r1") } else { failure("r1") }).unwrap();
+        scene.sign_and_run("kin", "x1", if good { result("r1") } else { failure("r1") }).unwrap();
         scene.request("ann", "r2", kin, Some("8"));
-        scene.read(kin);
-        scene.wait(LIFE);
-        let standing = scene.desk(kin).standing;
-        assert_eq!((standing.settled(), standing.outcomes), (0, 2));
+        scene.read_inbox(kin);
+        scene.advance(JOB_LIFETIME);
+        let standing = scene.agent_state(kin).standing;
+        assert_eq!((standing.settled_jobs(), standing.outcomes), (0, 2));
         assert!(untouched(&scene));
     }
 }
@@ -299,11 +332,11 @@ fn who_leaves_calls_off_what_it_asked_and_fails_what_it_took() {
     scene.remove(ann);
     assert_eq!(scene.state(job), State::Cancelled);
     assert!(untouched(&scene));
-    assert_eq!(scene.told(pat)[1..], [News::TakenBack { job, epoch: 0 }]);
+    assert_eq!(scene.notices_to(pat)[1..], [NoticeKind::Unassigned { job, epoch: 0 }]);
     let (mut scene, ann, pat, job) = accepted();
     scene.remove(pat);
     assert_eq!((scene.state(job), untouched(&scene)), (State::Failed, true));
-    assert_eq!(scene.told(ann).last(), Some(&News::Ended { job }));
+    assert_eq!(scene.notices_to(ann).last(), Some(&NoticeKind::Ended { job }));
 }
 
 #[test]
@@ -312,7 +345,7 @@ fn an_operator_may_call_off_or_take_away() {
     scene
         .run(Command::Cancel { job: JobRef::Id(job), by: Canceller::Operator, reason: None })
         .unwrap();
-    assert_eq!((scene.state(job), scene.told(pat).len()), (State::Cancelled, 2));
+    assert_eq!((scene.state(job), scene.notices_to(pat).len()), (State::Cancelled, 2));
     let (mut scene, _, pat, job) = accepted();
     scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap();
     assert_eq!(
@@ -320,5 +353,5 @@ fn an_operator_may_call_off_or_take_away() {
         (State::Failed, true),
         "there is no next agent"
     );
-    assert_eq!(scene.desk(pat).standing.outcomes, 0);
+    assert_eq!(scene.agent_state(pat).standing.outcomes, 0);
 }

@@ -4,29 +4,29 @@ use uuid::Uuid;
 
 use super::responding::{ASKS, asked, seconds};
 use super::{PATIENT, hire, keeps, market};
-use crate::command::{Canceller, Command, JobRef, OpenJob, Response};
+use crate::command::{Canceller, Command, JobRef, OpenJob, WorkerResponse};
 use crate::id::{AgentId, JobId};
 use crate::job::State;
 use crate::refusal::Refusal;
-use crate::testkit::{Scene, job_in, reached};
+use crate::testkit::{TestHub, job_in, registration_with_endpoint};
 
 const NAME: Uuid = Uuid::from_u128(0xCA11_ED00);
 
-fn called(name: Uuid) -> Response {
-    Response::Accept { ready_at: None, called: Some(name) }
+fn called(name: Uuid) -> WorkerResponse {
+    WorkerResponse::Accept { ready_at: None, worker_job_id: Some(name) }
 }
 
 /// Cancels a job by an id, which shows whether the id leads to it.
-fn cancel(scene: &mut Scene, name: Uuid) -> Result<JobId, Refusal> {
+fn cancel(scene: &mut TestHub, name: Uuid) -> Result<JobId, Refusal> {
     let (job, by) = (JobRef::Uuid(name), Canceller::Operator);
     scene.run(Command::Cancel { job, by, reason: None }).map(|answer| job_in(answer).id)
 }
 
 /// Reports a result under an id.
-fn deliver(scene: &mut Scene, job: JobId, by: AgentId, name: Uuid) -> Result<JobId, Refusal> {
-    let word = scene.word(job, true, "0.10");
-    let word = crate::command::ReportWork { job: JobRef::Uuid(name), by, ..word };
-    scene.say(word).map(|answer| job_in(answer).id)
+fn deliver(scene: &mut TestHub, job: JobId, by: AgentId, name: Uuid) -> Result<JobId, Refusal> {
+    let word = scene.job_report(job, true, "0.10");
+    let word = crate::command::ReportResult { job: JobRef::Uuid(name), by, ..word };
+    scene.report_result(word).map(|answer| job_in(answer).id)
 }
 
 #[test]
@@ -34,18 +34,18 @@ fn a_job_is_found_by_both_names_while_it_lives_and_afterwards() {
     for own in [true, false] {
         let (mut scene, _, ada, job) = asked();
         let taken = scene.respond(job, ada, called(NAME)).unwrap();
-        assert_eq!((taken.called, taken.state), (Some(NAME), State::Running));
+        assert_eq!((taken.worker_job_id, taken.state), (Some(NAME), State::Running));
         let (first, second) = if own { (NAME, taken.uuid) } else { (taken.uuid, NAME) };
-        let eve = scene.worker("eve", "evil", &[]);
-        assert_eq!(deliver(&mut scene, job, eve, NAME).unwrap_err(), Refusal::NotYours);
+        let eve = scene.register_worker("eve", "evil", &[]);
+        assert_eq!(deliver(&mut scene, job, eve, NAME).unwrap_err(), Refusal::NotFound);
         assert_eq!(deliver(&mut scene, job, ada, first), Ok(job));
         // The same report again is recognised under either id, and a finished job does not change.
         assert_eq!(deliver(&mut scene, job, ada, second), Ok(job));
         for name in [first, second] {
-            let over = Refusal::WrongState { is: State::Completed };
+            let over = Refusal::WrongState { state: State::Completed };
             assert_eq!(cancel(&mut scene, name).unwrap_err(), over);
         }
-        assert_eq!(scene.job(job).called, Some(NAME));
+        assert_eq!(scene.job(job).worker_job_id, Some(NAME));
     }
 }
 
@@ -53,7 +53,7 @@ fn a_job_is_found_by_both_names_while_it_lives_and_afterwards() {
 fn both_names_lead_to_it_in_a_world_made_anew() {
     let (mut scene, _, ada, job) = asked();
     scene.respond(job, ada, called(NAME)).unwrap();
-    scene.world = scene.store.rebuilt(scene.world.rules);
+    scene.world = scene.store.rebuild_world(scene.world.rules);
     assert_eq!(deliver(&mut scene, job, ada, NAME), Ok(job));
 }
 
@@ -63,13 +63,13 @@ fn a_name_that_is_taken_is_refused_and_changes_nothing() {
     let [live, over] = [(); 2].map(|()| hire(&mut scene, client, ada).unwrap());
     scene.respond(live.id, ada, called(NAME)).unwrap();
     scene.succeed(over.id, "0.10");
-    let before = (scene.job(job), scene.told(client), scene.world.next);
+    let before = (scene.job(job), scene.notices_to(client), scene.world.next);
     for name in [NAME, live.uuid, over.uuid] {
         assert_eq!(scene.respond(job, ada, called(name)).unwrap_err(), Refusal::IdTaken);
     }
-    assert_eq!((scene.job(job), scene.told(client), scene.world.next), before);
+    assert_eq!((scene.job(job), scene.notices_to(client), scene.world.next), before);
     let taken = scene.respond(job, ada, called(before.0.uuid)).unwrap();
-    assert_eq!(taken.called, None, "the hub's own id is not another id");
+    assert_eq!(taken.worker_job_id, None, "the hub's own id is not another id");
 }
 
 #[test]
@@ -87,9 +87,13 @@ fn put_off_and_asked_again_it_may_have_the_same_name() {
     scene.respond(job, ada, called(NAME)).unwrap();
     let until = scene.now.plus(seconds(60));
     scene.run(Command::Defer { job: JobRef::Uuid(NAME), by: ada, until }).unwrap();
-    scene.wait(seconds(60));
+    scene.advance(seconds(60));
     let resumed = scene.job(job);
-    assert_eq!((resumed.state, resumed.called), (State::Assigned, Some(NAME)), "it still has it");
+    assert_eq!(
+        (resumed.state, resumed.worker_job_id),
+        (State::Assigned, Some(NAME)),
+        "it still has it"
+    );
     assert_eq!(deliver(&mut scene, job, ada, NAME), Ok(job));
 }
 
@@ -97,23 +101,23 @@ fn put_off_and_asked_again_it_may_have_the_same_name() {
 fn put_off_before_it_was_named_it_is_named_when_asked_again() {
     let (mut scene, _, ada, job) = asked();
     let until = scene.now.plus(seconds(30));
-    scene.respond(job, ada, Response::Defer { until }).unwrap();
-    scene.wait(seconds(30));
+    scene.respond(job, ada, WorkerResponse::Defer { until }).unwrap();
+    scene.advance(seconds(30));
     let taken = scene.respond(job, ada, called(NAME)).unwrap();
-    assert_eq!((taken.called, taken.epoch), (Some(NAME), 2));
+    assert_eq!((taken.worker_job_id, taken.epoch), (Some(NAME), 2));
 }
 
 #[test]
 fn a_name_stays_with_its_job_whoever_has_it() {
     let (mut scene, client) = market();
     let [ada, bob] = ["ada", "bob"].map(|native| keeps(&mut scene, native, ASKS));
-    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
-    let job = scene.open(order).id;
+    let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "0.50") };
+    let job = scene.open_job(order).id;
     scene.respond(job, ada, called(NAME)).unwrap();
     assert_eq!(scene.fail(job).worker(), Some(bob));
     let other = hire(&mut scene, client, ada).unwrap().id;
     assert_eq!(scene.respond(other, ada, called(NAME)).unwrap_err(), Refusal::IdTaken);
-    assert_eq!(scene.respond(job, bob, called(NAME)).unwrap().called, Some(NAME));
+    assert_eq!(scene.respond(job, bob, called(NAME)).unwrap().worker_job_id, Some(NAME));
     assert_eq!(deliver(&mut scene, job, bob, NAME), Ok(job));
 }
 
@@ -122,9 +126,10 @@ fn what_one_worker_called_it_is_not_what_the_next_one_does() {
     for how in ["requeued", "unreachable", "declined", "failed"] {
         let (mut scene, client) = market();
         let ada = keeps(&mut scene, "ada", ASKS);
-        let bob = scene.enrol(reached("bob", "acme", &[("sum", "0.20")])).unwrap();
-        let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
-        let job = scene.open(order).id;
+        let bob =
+            scene.register(registration_with_endpoint("bob", "acme", &[("sum", "0.20")])).unwrap();
+        let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "0.50") };
+        let job = scene.open_job(order).id;
         assert_eq!(scene.job(job).worker(), Some(ada));
         scene.respond(job, ada, called(NAME)).unwrap();
         match how {
@@ -134,7 +139,7 @@ fn what_one_worker_called_it_is_not_what_the_next_one_does() {
             _ => drop(scene.fail(job)),
         }
         let moved = scene.job(job);
-        assert_eq!((moved.worker(), moved.called), (Some(bob), None), "{how}");
-        assert_eq!(deliver(&mut scene, job, ada, NAME).unwrap_err(), Refusal::NotYours, "{how}");
+        assert_eq!((moved.worker(), moved.worker_job_id), (Some(bob), None), "{how}");
+        assert_eq!(deliver(&mut scene, job, ada, NAME).unwrap_err(), Refusal::NotFound, "{how}");
     }
 }

@@ -4,41 +4,44 @@ use super::responding::{seconds, whole};
 use super::returning::PRESENCE_FIRST;
 use super::{market, order_for, stand};
 use crate::agent::Terms;
-use crate::agent::presence::Stance;
-use crate::command::{Command, Enrol, JobRef, OpenJob};
+use crate::agent::presence::Availability;
+use crate::command::{Command, JobRef, OpenJob, Registration};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Policy, State};
-use crate::notice::News;
-use crate::testkit::{Scene, enrolment};
+use crate::notice::NoticeKind;
+use crate::testkit::{TestHub, registration};
 use crate::time::Millis;
 
 const FLAW: &str = r#"{"validation_errors":["n must be a number"]}"#;
 
-fn flawed(scene: &mut Scene, client: AgentId, ada: AgentId) -> OpenJob {
+fn flawed(scene: &mut TestHub, client: AgentId, ada: AgentId) -> OpenJob {
     let flaw = Some(FLAW.to_owned());
-    OpenJob { flaw, policy: PRESENCE_FIRST, ..order_for(scene, client, ada) }
+    OpenJob { input_error: flaw, policy: PRESENCE_FIRST, ..order_for(scene, client, ada) }
 }
 
 /// A job with an input error, for an agent that is away for a minute.
-fn put_off() -> (Scene, AgentId, AgentId, JobId) {
+fn put_off() -> (TestHub, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
-    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
-    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
+    stand(&mut scene, ada, Availability::Maintenance, Some(60));
     let order = flawed(&mut scene, client, ada);
-    let job = scene.open(order).id;
+    let job = scene.open_job(order).id;
     (scene, client, ada, job)
 }
 
 /// The requester was told the input error, and the worker nothing at all.
-fn was_told(scene: &Scene, client: AgentId, ada: AgentId, job: JobId) {
+fn was_told(scene: &TestHub, client: AgentId, ada: AgentId, job: JobId) {
     let ended = scene.job(job);
-    let report = ended.report.as_ref().expect("it ended");
+    let report = ended.result.as_ref().expect("it ended");
     assert_eq!((ended.state, report.cause), (State::Failed, Some(Cause::Unusable)));
-    assert_eq!(report.words.as_deref(), Some(FLAW));
+    assert_eq!(report.meta.as_deref(), Some(FLAW));
     assert_eq!((ended.worker(), ended.epoch, ended.accepted_at), (None, 0, None));
-    assert_eq!(scene.told(client), [News::Ended { job }]);
-    assert_eq!(scene.told(ada), []);
-    assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+    assert_eq!(scene.notices_to(client), [NoticeKind::Ended { job }]);
+    assert_eq!(scene.notices_to(ada), []);
+    assert_eq!(
+        (scene.balance_text("rich"), scene.agent_state(ada).standing.outcomes),
+        (whole(), 0)
+    );
     assert!(scene.store.rows.entries.iter().all(|entry| entry.job.is_none()), "no money moved");
 }
 
@@ -46,59 +49,60 @@ fn was_told(scene: &Scene, client: AgentId, ada: AgentId, job: JobId) {
 fn it_is_told_when_the_worker_is_back() {
     let (mut scene, client, ada, job) = put_off();
     assert!(matches!(scene.state(job), State::Deferred { .. }));
-    assert_eq!(scene.told(client), []);
-    scene.wait(seconds(30));
-    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(scene.notices_to(client), []);
+    scene.advance(seconds(30));
+    stand(&mut scene, ada, Availability::Idle, None);
     was_told(&scene, client, ada, job);
 }
 
 #[test]
 fn it_is_told_before_load_time_and_price_are_asked_about() {
     let (mut scene, client, ada, job) = put_off();
-    let terms = Terms { at_once: Some(0), per_minute: Some(0), ..Terms::default() };
-    let order = enrolment("ada", "acme", &[("sum", "9.00")]);
-    scene.enrol(Enrol { terms, ..order }).unwrap();
-    stand(&mut scene, ada, Stance::Idle, None);
+    let terms =
+        Terms { max_concurrent_jobs: Some(0), max_starts_per_minute: Some(0), ..Terms::default() };
+    let order = registration("ada", "acme", &[("sum", "9.00")]);
+    scene.register(Registration { terms, ..order }).unwrap();
+    stand(&mut scene, ada, Availability::Idle, None);
     was_told(&scene, client, ada, job);
 }
 
 #[test]
 fn who_is_away_for_longer_is_waited_for_before_it_is_told() {
     let (mut scene, client, ada, job) = put_off();
-    stand(&mut scene, ada, Stance::Maintenance, Some(200));
+    stand(&mut scene, ada, Availability::Maintenance, Some(200));
     let until = scene.now.plus(seconds(200));
-    scene.wait(seconds(60));
+    scene.advance(seconds(60));
     assert_eq!(scene.state(job), State::Deferred { until }, "it is not back");
-    stand(&mut scene, ada, Stance::Idle, None);
+    stand(&mut scene, ada, Availability::Idle, None);
     was_told(&scene, client, ada, job);
 }
 
 #[test]
 fn who_does_not_come_back_is_the_reason_and_not_the_flaw() {
     for (stance, cause) in [
-        (Some(Stance::Broken), Cause::NoSuchSkill),
-        (Some(Stance::Error), Cause::Offline),
+        (Some(Availability::Broken), Cause::NoSuchSkill),
+        (Some(Availability::Error), Cause::Offline),
         (None, Cause::Offline),
     ] {
         let (mut scene, client, ada, job) = put_off();
         if let Some(stance) = stance {
             stand(&mut scene, ada, stance, None);
         }
-        scene.wait(seconds(60));
-        let report = scene.job(job).report.clone().unwrap();
-        assert_eq!((report.cause, report.words), (Some(cause), None), "{stance:?}");
-        assert_eq!(scene.told(client), [News::Ended { job }]);
-        assert_eq!(scene.purse("rich"), whole());
+        scene.advance(seconds(60));
+        let report = scene.job(job).result.clone().unwrap();
+        assert_eq!((report.cause, report.meta), (Some(cause), None), "{stance:?}");
+        assert_eq!(scene.notices_to(client), [NoticeKind::Ended { job }]);
+        assert_eq!(scene.balance_text("rich"), whole());
     }
     let (mut scene, _, ada, job) = put_off();
     scene.remove(ada);
-    let report = scene.job(job).report.clone().unwrap();
-    assert_eq!((report.cause, report.words), (Some(Cause::NoSuchSkill), None));
+    let report = scene.job(job).result.clone().unwrap();
+    assert_eq!((report.cause, report.meta), (Some(Cause::NoSuchSkill), None));
     let (mut scene, _, ada, job) = put_off();
-    scene.enrol(enrolment("ada", "acme", &[("dig", "0.10")])).unwrap();
-    stand(&mut scene, ada, Stance::Idle, None);
-    let report = scene.job(job).report.clone().unwrap();
-    assert_eq!((report.cause, report.words), (Some(Cause::NoSuchSkill), None));
+    scene.register(registration("ada", "acme", &[("dig", "0.10")])).unwrap();
+    stand(&mut scene, ada, Availability::Idle, None);
+    let report = scene.job(job).result.clone().unwrap();
+    assert_eq!((report.cause, report.meta), (Some(Cause::NoSuchSkill), None));
 }
 
 /// The caller checks first whether the worker is away, and the worker may return in between.
@@ -106,11 +110,11 @@ fn who_does_not_come_back_is_the_reason_and_not_the_flaw() {
 fn who_came_back_in_between_is_not_given_it_either() {
     for approval in [false, true] {
         let (mut scene, client) = market();
-        let ada = super::sums(&mut scene, "ada", |skill| skill.approval = approval);
+        let ada = super::sums(&mut scene, "ada", |skill| skill.needs_approval = approval);
         let order = flawed(&mut scene, client, ada);
-        let job = scene.open(order).id;
-        assert_eq!((scene.job(job).worker(), scene.purse("rich")), (None, whole()));
-        scene.wait(Millis(0));
+        let job = scene.open_job(order).id;
+        assert_eq!((scene.job(job).worker(), scene.balance_text("rich")), (None, whole()));
+        scene.advance(Millis(0));
         was_told(&scene, client, ada, job);
     }
 }
@@ -119,14 +123,14 @@ fn who_came_back_in_between_is_not_given_it_either() {
 fn no_policy_gets_round_it() {
     for policy in [super::PATIENT, Policy { queue_unmatched: true, ..PRESENCE_FIRST }] {
         let (mut scene, client) = market();
-        let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
-        stand(&mut scene, ada, Stance::Maintenance, Some(60));
+        let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
+        stand(&mut scene, ada, Availability::Maintenance, Some(60));
         let order = OpenJob { policy, ..flawed(&mut scene, client, ada) };
-        let job = scene.open(order).id;
+        let job = scene.open_job(order).id;
         scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap();
-        stand(&mut scene, ada, Stance::Idle, None);
-        scene.wait(Millis::hours(48));
+        stand(&mut scene, ada, Availability::Idle, None);
+        scene.advance(Millis::hours(48));
         assert_eq!((scene.job(job).worker(), scene.job(job).epoch), (None, 0));
-        assert_eq!(scene.purse("rich"), whole());
+        assert_eq!(scene.balance_text("rich"), whole());
     }
 }

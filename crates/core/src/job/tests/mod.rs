@@ -28,13 +28,13 @@ mod wording;
 mod working;
 
 use super::{Job, Policy, Selection};
-use crate::agent::presence::Stance;
-use crate::agent::status::Condition;
+use crate::agent::presence::Availability;
+use crate::agent::status::AgentStatusUpdate;
 use crate::agent::{Skill, Terms};
-use crate::command::{Command, Enrol, OpenJob};
+use crate::command::{Command, OpenJob, Registration};
 use crate::id::AgentId;
 use crate::refusal::Refusal;
-use crate::testkit::{Scene, enrolment, skill};
+use crate::testkit::{TestHub, registration, skill};
 use crate::time::{Millis, Timestamp};
 
 /// Goes on to the next worker whatever happens, and is queued when there is none.
@@ -45,9 +45,9 @@ const PATIENT: Policy = Policy {
     queue_unmatched: true,
     presence_first: false,
     cancel_any_time: false,
-    absent_too: false,
+    allow_offline_worker: false,
     requester_waits: false,
-    queue_later: false,
+    queue_after_failure: false,
     unpaid: false,
     not_before: None,
 };
@@ -56,44 +56,49 @@ const PATIENT: Policy = Policy {
 const AWAY_PURSE: &str = "10";
 
 /// A hub with one client that can pay.
-fn market() -> (Scene, AgentId) {
-    let mut scene = Scene::default();
-    let client = scene.client("client", "rich", "100.00");
+fn market() -> (TestHub, AgentId) {
+    let mut scene = TestHub::default();
+    let client = scene.register_client("client", "rich", "100.00");
     (scene, client)
 }
 
 /// An agent that is always online, sums for 0.10, and has the given terms.
-fn keeps(scene: &mut Scene, native: &str, terms: Terms) -> AgentId {
-    let order = enrolment(native, "acme", &[("sum", "0.10")]);
-    scene.enrol(Enrol { terms, ..order }).unwrap()
+fn keeps(scene: &mut TestHub, native: &str, terms: Terms) -> AgentId {
+    let order = registration(native, "acme", &[("sum", "0.10")]);
+    scene.register(Registration { terms, ..order }).unwrap()
 }
 
 /// The same without terms, but with a customized skill.
-fn sums(scene: &mut Scene, native: &str, more: impl Fn(&mut Skill)) -> AgentId {
+fn sums(scene: &mut TestHub, native: &str, more: impl Fn(&mut Skill)) -> AgentId {
     let mut one = skill("sum", "0.10");
     more(&mut one);
-    let order = enrolment(native, "acme", &[]);
-    scene.enrol(Enrol { skills: vec![one], ..order }).unwrap()
+    let order = registration(native, "acme", &[]);
+    scene.register(Registration { skills: vec![one], ..order }).unwrap()
 }
 
 /// An order of 0.50 for one named agent.
-fn order_for(scene: &mut Scene, client: AgentId, worker: AgentId) -> OpenJob {
-    let order = scene.ask(client, "sum", "0.50");
+fn order_for(scene: &mut TestHub, client: AgentId, worker: AgentId) -> OpenJob {
+    let order = scene.job_order(client, "sum", "0.50");
     OpenJob { selection: Selection::Direct(worker), ..order }
 }
 
 /// Opens a job for one named agent.
 fn hire(
-    scene: &mut Scene,
+    scene: &mut TestHub,
     client: AgentId,
     worker: AgentId,
 ) -> Result<std::sync::Arc<Job>, Refusal> {
     let order = order_for(scene, client, worker);
-    scene.try_open(order)
+    scene.try_open_job(order)
 }
 
 /// The agent reports its availability, and for how many seconds.
-fn stand(scene: &mut Scene, agent: AgentId, stance: Stance, seconds: Option<i64>) {
+fn stand(scene: &mut TestHub, agent: AgentId, stance: Availability, seconds: Option<i64>) {
     let until: Option<Timestamp> = seconds.map(|seconds| scene.now.plus(Millis::seconds(seconds)));
-    scene.run(Command::Stand { agent, told: Condition { stance, until, words: None } }).unwrap();
+    scene
+        .run(Command::ReportStatus {
+            agent,
+            status: AgentStatusUpdate { availability: stance, until, words: None },
+        })
+        .unwrap();
 }

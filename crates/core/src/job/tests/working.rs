@@ -1,28 +1,30 @@
 use super::{PATIENT, market};
 use crate::alias::Digest;
-use crate::command::{Command, JobRef, OpenJob, ReportWork};
+use crate::command::{Command, JobRef, OpenJob, ReportResult};
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Cause, Policy, Selection, State};
 use crate::money::Credits;
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, jobs_in, reached};
+use crate::testkit::{
+    LEASE, TestHub, credits, job_in, jobs_in, registration, registration_with_endpoint,
+};
 use crate::time::{Millis, Timestamp};
 use crate::world::Rules;
 
 /// One job of 0.15 for a worker that costs 0.10.
-fn hired() -> (Scene, AgentId, crate::id::JobId) {
+fn hired() -> (TestHub, AgentId, crate::id::JobId) {
     let (mut scene, client) = market();
-    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
-    let order = scene.ask(client, "sum", "0.15");
-    let job = scene.open(order).id;
+    let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.job_order(client, "sum", "0.15");
+    let job = scene.open_job(order).id;
     (scene, ada, job)
 }
 
-fn purses(scene: &Scene) -> [String; 3] {
-    let (open, held) = scene.purse("rich");
-    [open, held, scene.purse("acme").0]
+fn purses(scene: &TestHub) -> [String; 3] {
+    let (open, held) = scene.balance_text("rich");
+    [open, held, scene.balance_text("acme").0]
 }
 
 #[test]
@@ -36,8 +38,8 @@ fn the_worked_numbers_of_escrow() {
     let done = scene.succeed(job, "1.00");
     assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"], "the price was fixed at assignment");
     let (reported, paid) = (credits("1.00"), credits("0.10"));
-    assert_eq!(done.report.as_ref().unwrap().paid, paid);
-    let lines = scene.store.rows.lines.iter().flat_map(|line| &line.events);
+    assert_eq!(done.result.as_ref().unwrap().paid, paid);
+    let lines = scene.store.rows.history_lines.iter().flat_map(|line| &line.events);
     let excess = Event::ReportedAbovePrice { job, reported, paid };
     assert_eq!(lines.filter(|event| **event == excess).count(), 1);
 
@@ -55,14 +57,14 @@ fn a_worker_that_names_no_cost_gets_its_price_and_is_not_said_to_want_more() {
     let (mut scene, _, job) = hired();
     scene.succeed(job, "1000000000");
     assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
-    let mut events = scene.store.rows.lines.iter().flat_map(|line| &line.events);
+    let mut events = scene.store.rows.history_lines.iter().flat_map(|line| &line.events);
     assert!(!events.any(|event| matches!(event, Event::ReportedAbovePrice { .. })));
 }
 
 #[test]
 fn a_price_raised_later_changes_nothing() {
     let (mut scene, _, job) = hired();
-    scene.enrol(enrolment("ada", "acme", &[("sum", "0.15")])).unwrap();
+    scene.register(registration("ada", "acme", &[("sum", "0.15")])).unwrap();
     scene.succeed(job, "0.15");
     assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
 }
@@ -71,22 +73,22 @@ fn a_price_raised_later_changes_nothing() {
 fn a_negative_cost_moves_nothing_backwards() {
     let (mut scene, _, job) = hired();
     let cost = Credits::from_micros(-5_000_000);
-    let word = ReportWork { cost, ..scene.word(job, true, "0") };
-    scene.say(word).unwrap();
+    let word = ReportResult { cost, ..scene.job_report(job, true, "0") };
+    scene.report_result(word).unwrap();
     assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
 }
 
 #[test]
 fn one_final_word_and_the_same_again_is_the_same_answer() {
     let (mut scene, _, job) = hired();
-    let word = scene.word(job, true, "0.10");
-    scene.say(word.clone()).unwrap();
+    let word = scene.job_report(job, true, "0.10");
+    scene.report_result(word.clone()).unwrap();
     let before = scene.world.next;
-    let again = job_in(scene.say(word.clone()).unwrap());
+    let again = job_in(scene.report_result(word.clone()).unwrap());
     assert_eq!(again, scene.job(job));
-    let other = ReportWork { content: Digest::of(&[b"second thoughts"]), ..word };
-    let wrong = Refusal::WrongState { is: State::Completed };
-    assert_eq!(scene.say(other).unwrap_err(), wrong);
+    let other = ReportResult { content: Digest::of(&[b"second thoughts"]), ..word };
+    let wrong = Refusal::WrongState { state: State::Completed };
+    assert_eq!(scene.report_result(other).unwrap_err(), wrong);
     assert_eq!(scene.world.next, before);
 }
 
@@ -94,9 +96,9 @@ fn one_final_word_and_the_same_again_is_the_same_answer() {
 fn a_failure_has_a_cause_and_no_output() {
     let (mut scene, ada, job) = hired();
     let done = scene.fail(job);
-    let report = done.report.as_ref().unwrap();
+    let report = done.result.as_ref().unwrap();
     assert_eq!((report.cause, &report.output), (Some(Cause::Execution), &None));
-    assert_eq!(scene.desk(ada).standing.failures, 1);
+    assert_eq!(scene.agent_state(ada).standing.failures, 1);
     for (cause, blamed) in [
         (Cause::NoSuchSkill, false),
         (Cause::BudgetTooLow, false),
@@ -106,9 +108,9 @@ fn a_failure_has_a_cause_and_no_output() {
         (Cause::Unusable, true),
     ] {
         let (mut scene, ada, job) = hired();
-        let word = ReportWork { cause: Some(cause), ..scene.word(job, false, "0") };
-        scene.say(word).unwrap();
-        assert_eq!(scene.desk(ada).standing.failures, u64::from(blamed), "{cause:?}");
+        let word = ReportResult { cause: Some(cause), ..scene.job_report(job, false, "0") };
+        scene.report_result(word).unwrap();
+        assert_eq!(scene.agent_state(ada).standing.failures, u64::from(blamed), "{cause:?}");
         assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
     }
 }
@@ -116,12 +118,12 @@ fn a_failure_has_a_cause_and_no_output() {
 #[test]
 fn only_the_worker_may_speak_and_a_stranger_learns_nothing() {
     let (mut scene, ada, job) = hired();
-    let eve = scene.worker("eve", "evil", &[("sum", "0.10")]);
-    let client = scene.world.agent_named(crate::testkit::HOME, "client").unwrap();
+    let eve = scene.register_worker("eve", "evil", &[("sum", "0.10")]);
+    let client = scene.world.agent_by_alias(crate::testkit::HOME, "client").unwrap();
     let wanted = JobRef::Id(job);
     for by in [eve, client] {
-        let word = ReportWork { by, ..scene.word(job, true, "0.10") };
-        assert_eq!(scene.say(word).unwrap_err(), Refusal::NotYours);
+        let word = ReportResult { by, ..scene.job_report(job, true, "0.10") };
+        assert_eq!(scene.report_result(word).unwrap_err(), Refusal::NotFound);
         let job = wanted.clone();
         let commands = [
             Command::Start { job: job.clone(), by },
@@ -129,7 +131,7 @@ fn only_the_worker_may_speak_and_a_stranger_learns_nothing() {
             Command::Defer { job, by, until: Timestamp::NEVER },
         ];
         for command in commands {
-            assert_eq!(scene.run(command).unwrap_err(), Refusal::NotYours);
+            assert_eq!(scene.run(command).unwrap_err(), Refusal::NotFound);
         }
     }
     let poll = Command::HandOver { agent: eve, jobs: vec![job] };
@@ -140,20 +142,20 @@ fn only_the_worker_may_speak_and_a_stranger_learns_nothing() {
 #[test]
 fn a_word_about_another_turn_is_not_taken_for_this_one() {
     let (mut scene, ada, job) = hired();
-    let other = Refusal::OtherTurn { is: 1 };
+    let other = Refusal::OtherAssignment { epoch: 1 };
     for epoch in [0, 2] {
-        let word = ReportWork { epoch: Some(epoch), ..scene.word(job, true, "0.10") };
-        assert_eq!(scene.say(word).unwrap_err(), other);
+        let word = ReportResult { epoch: Some(epoch), ..scene.job_report(job, true, "0.10") };
+        assert_eq!(scene.report_result(word).unwrap_err(), other);
         let (job, epoch) = (JobRef::Id(job), Some(epoch));
         let no = Command::Decline { job, by: ada, epoch, reason: None };
         assert_eq!(scene.run(no).unwrap_err(), other);
     }
-    let word = ReportWork { epoch: Some(1), ..scene.word(job, true, "0.10") };
-    assert!(scene.say(word.clone()).is_ok());
+    let word = ReportResult { epoch: Some(1), ..scene.job_report(job, true, "0.10") };
+    assert!(scene.report_result(word.clone()).is_ok());
     // Also when it is finished.
-    let late = ReportWork { epoch: Some(2), ..word.clone() };
-    assert_eq!(scene.say(late).unwrap_err(), other);
-    assert!(scene.say(word).is_ok());
+    let late = ReportResult { epoch: Some(2), ..word.clone() };
+    assert_eq!(scene.report_result(late).unwrap_err(), other);
+    assert!(scene.report_result(word).is_ok());
 }
 
 #[test]
@@ -163,105 +165,111 @@ fn the_reason_for_declining_reaches_the_requester_when_the_job_ends_by_it() {
         (false, "no other worker is available; the last worker declined: too much to do"),
     ] {
         let (mut scene, client) = market();
-        let ada = scene.worker("ada", "o1", &[("sum", "0.10")]);
+        let ada = scene.register_worker("ada", "o1", &[("sum", "0.10")]);
         let policy = Policy { next_when_declined: !named, ..Policy::default() };
-        let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
-        let job = scene.open(order).id;
+        let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
+        let job = scene.open_job(order).id;
         let (wanted, reason) = (JobRef::Id(job), Some("too much to do".to_owned()));
         let no = Command::Decline { job: wanted, by: ada, epoch: Some(1), reason };
         let ended = job_in(scene.run(no).unwrap());
         assert_eq!(ended.state, State::Failed);
-        assert_eq!(ended.report.as_ref().unwrap().text.as_deref(), Some(says));
-        assert_eq!(scene.desk(ada).standing.failures, 0);
+        assert_eq!(ended.result.as_ref().unwrap().text.as_deref(), Some(says));
+        assert_eq!(scene.agent_state(ada).standing.failures, 0);
     }
 }
 
 #[test]
 fn a_declined_job_goes_on_and_never_back() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
-    let b = scene.worker("b", "o2", &[("sum", "0.20")]);
-    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
+    let a = scene.register_worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.register_worker("b", "o2", &[("sum", "0.20")]);
+    let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
     assert_eq!(scene.job(job).worker(), Some(a));
     let next = scene.decline(job);
     assert_eq!((next.worker(), next.epoch), (Some(b), 2));
     assert_eq!(next.assignment.unwrap().price, credits("0.20"));
     let late = Command::Decline { job: JobRef::Id(job), by: a, epoch: None, reason: None };
-    assert_eq!(scene.run(late).unwrap_err(), Refusal::NotYours);
+    assert_eq!(scene.run(late).unwrap_err(), Refusal::NotFound);
 
     assert_eq!(scene.decline(job).state, State::Queued);
-    assert_eq!(scene.purse("rich").1, "1.00", "the hold stays while it waits");
+    assert_eq!(scene.balance_text("rich").1, "1.00", "the hold stays while it waits");
     // Both register again, even cheaper, and are not chosen again.
-    scene.enrol(enrolment("a", "o1", &[("sum", "0.01")])).unwrap();
-    scene.enrol(enrolment("b", "o2", &[("sum", "0.01")])).unwrap();
+    scene.register(registration("a", "o1", &[("sum", "0.01")])).unwrap();
+    scene.register(registration("b", "o2", &[("sum", "0.01")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
-    let c = scene.worker("c", "o3", &[("sum", "0.90")]);
+    let c = scene.register_worker("c", "o3", &[("sum", "0.90")]);
     assert_eq!(scene.job(job).worker(), Some(c));
     for agent in [a, b] {
-        assert_eq!(scene.desk(agent).standing.outcomes, 0, "declining does not count");
+        assert_eq!(scene.agent_state(agent).standing.outcomes, 0, "declining does not count");
     }
 }
 
 #[test]
 fn a_declined_job_without_a_second_choice_ends_with_refund() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
-    scene.worker("b", "o2", &[("sum", "0.10")]);
+    let a = scene.register_worker("a", "o1", &[("sum", "0.10")]);
+    scene.register_worker("b", "o2", &[("sum", "0.10")]);
     let selection = Selection::Direct(a);
-    let order = OpenJob { selection, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
+    let order = OpenJob { selection, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
     let ended = scene.decline(job);
     assert_eq!(ended.state, State::Failed);
-    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::Policy));
-    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
-    assert_eq!(scene.desk(a).standing.settled(), 0);
+    assert_eq!(ended.result.as_ref().unwrap().cause, Some(Cause::Policy));
+    assert_eq!(scene.balance_text("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.agent_state(a).standing.settled_jobs(), 0);
 }
 
 #[test]
 fn a_job_everybody_declines_is_given_up_after_a_number_of_turns() {
-    let mut scene = Scene::new(Rules { attempts_max: 3, ..Rules::default() });
-    let client = scene.client("client", "rich", "1.00");
+    let mut scene = TestHub::new(Rules { attempts_max: 3, ..Rules::default() });
+    let client = scene.register_client("client", "rich", "1.00");
     for n in 0..5 {
-        scene.worker(&format!("w{n}"), &format!("o{n}"), &[("sum", "0.10")]);
+        scene.register_worker(&format!("w{n}"), &format!("o{n}"), &[("sum", "0.10")]);
     }
-    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
+    let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
     assert_eq!(scene.decline(job).state, State::Assigned);
     assert_eq!(scene.decline(job).state, State::Assigned);
     let ended = scene.decline(job);
     assert_eq!((ended.state, ended.epoch), (State::Failed, 3));
-    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::NobodyLeft));
-    assert_eq!(scene.purse("rich").0, "1.00");
+    assert_eq!(ended.result.as_ref().unwrap().cause, Some(Cause::NoWorkerLeft));
+    assert_eq!(scene.balance_text("rich").0, "1.00");
 }
 
 #[test]
 fn a_job_past_its_deadline_is_passed_on_to_nobody() {
     let (mut scene, client) = market();
-    scene.worker("a", "o1", &[("sum", "0.10")]);
-    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
-    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
+    scene.register_worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.register_worker("b", "o2", &[("sum", "0.10")]);
+    let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
     // The hub was down; the refusal comes before the timer.
-    scene.sleep(Millis::hours(25));
+    scene.advance_without_timers(Millis::hours(25));
     let ended = scene.decline(job);
     assert_eq!((ended.state, ended.worker()), (State::Failed, None));
-    assert_eq!(scene.told(b), []);
-    assert_eq!(scene.purse("rich").0, "100.00");
+    assert_eq!(scene.notices_to(b), []);
+    assert_eq!(scene.balance_text("rich").0, "100.00");
 }
 
 #[test]
 fn unreachable_turns_count_too_and_a_tired_job_is_not_queued() {
-    let mut scene = Scene::new(Rules { attempts_max: 2, ..Rules::default() });
-    let client = scene.client("client", "rich", "1.00");
+    let mut scene = TestHub::new(Rules { attempts_max: 2, ..Rules::default() });
+    let client = scene.register_client("client", "rich", "1.00");
     for n in 0..4 {
-        scene.enrol(reached(&format!("w{n}"), &format!("o{n}"), &[("sum", "0.10")])).unwrap();
+        scene
+            .register(registration_with_endpoint(
+                &format!("w{n}"),
+                &format!("o{n}"),
+                &[("sum", "0.10")],
+            ))
+            .unwrap();
     }
-    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
+    let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
     assert_eq!(scene.unreachable(job).epoch, 2);
     assert_eq!(scene.unreachable(job).state, State::Withdrawn);
-    assert_eq!(scene.purse("rich").0, "1.00");
+    assert_eq!(scene.balance_text("rich").0, "1.00");
 }
 
 #[test]
@@ -271,16 +279,19 @@ fn a_deferred_job_comes_back_to_its_worker_at_its_moment() {
     let defer = Command::Defer { job: JobRef::Id(job), by: ada, until };
     let put_off = job_in(scene.run(defer).unwrap());
     assert_eq!((put_off.state, put_off.pending), (State::Deferred { until }, true));
-    let early = scene.word(job, true, "0.10");
-    assert_eq!(scene.say(early).unwrap_err(), Refusal::WrongState { is: put_off.state });
+    let early = scene.job_report(job, true, "0.10");
+    assert_eq!(
+        scene.report_result(early).unwrap_err(),
+        Refusal::WrongState { state: put_off.state }
+    );
     // The lease does not run meanwhile.
-    scene.wait(Millis(60 * 60_000 - 1));
+    scene.advance(Millis(60 * 60_000 - 1));
     assert_eq!(scene.state(job), State::Deferred { until });
-    scene.wait(Millis(1));
+    scene.advance(Millis(1));
     let resumed = scene.job(job);
     assert_eq!((resumed.state, resumed.epoch), (State::Assigned, 2));
     assert_eq!(resumed.assignment.unwrap().until, scene.now.plus(LEASE));
-    assert_eq!(scene.told(ada).last(), Some(&News::Assigned { job, epoch: 2 }));
+    assert_eq!(scene.notices_to(ada).last(), Some(&NoticeKind::Assigned { job, epoch: 2 }));
     scene.succeed(job, "0.10");
     assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
 }
@@ -290,7 +301,7 @@ fn deferring_past_the_deadline_is_failing() {
     let (mut scene, ada, job) = hired();
     let until = Timestamp::NEVER;
     scene.run(Command::Defer { job: JobRef::Id(job), by: ada, until }).unwrap();
-    scene.wait(Millis::hours(24));
+    scene.advance(Millis::hours(24));
     assert_eq!(scene.state(job), State::Expired);
     assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
 }
@@ -301,83 +312,87 @@ fn starting_keeps_the_lease_running() {
     let started = Command::Start { job: JobRef::Id(job), by: ada };
     let running = job_in(scene.run(started.clone()).unwrap());
     assert_eq!((running.state, running.pending), (State::Running, true));
-    scene.wait(Millis(LEASE.0 - 1));
+    scene.advance(Millis(LEASE.0 - 1));
     scene.run(started).unwrap();
-    scene.wait(Millis(1));
+    scene.advance(Millis(1));
     assert_eq!(scene.state(job), State::Expired);
 }
 
 #[test]
 fn silence_past_the_lease_is_a_failure_with_refund() {
     let (mut scene, ada, job) = hired();
-    scene.read(ada);
-    scene.wait(Millis(LEASE.0 - 1));
+    scene.read_inbox(ada);
+    scene.advance(Millis(LEASE.0 - 1));
     assert_eq!(scene.state(job), State::Assigned);
-    scene.wait(Millis(1));
+    scene.advance(Millis(1));
     let ended = scene.job(job);
     assert_eq!(ended.state, State::Expired);
-    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::TimedOut));
+    assert_eq!(ended.result.as_ref().unwrap().cause, Some(Cause::TimedOut));
     assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
-    assert_eq!(scene.desk(ada).standing.failures, 1);
-    assert_eq!(scene.told(ada).last(), Some(&News::TakenBack { job, epoch: 1 }));
-    let late = scene.word(job, true, "0.10");
-    assert_eq!(scene.say(late).unwrap_err(), Refusal::WrongState { is: State::Expired });
+    assert_eq!(scene.agent_state(ada).standing.failures, 1);
+    assert_eq!(scene.notices_to(ada).last(), Some(&NoticeKind::Unassigned { job, epoch: 1 }));
+    let late = scene.job_report(job, true, "0.10");
+    assert_eq!(
+        scene.report_result(late).unwrap_err(),
+        Refusal::WrongState { state: State::Expired }
+    );
 }
 
 #[test]
 fn silence_can_pass_the_job_on_and_the_old_worker_is_a_stranger_then() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
-    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
-    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
-    let zombie = scene.word(job, true, "0.10");
-    scene.read(a);
-    scene.wait(LEASE);
+    let a = scene.register_worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.register_worker("b", "o2", &[("sum", "0.10")]);
+    let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
+    let zombie = scene.job_report(job, true, "0.10");
+    scene.read_inbox(a);
+    scene.advance(LEASE);
     let passed = scene.job(job);
     assert_eq!((passed.worker(), passed.epoch), (Some(b), 2));
-    assert_eq!(scene.desk(a).standing.failures, 1, "no response is a failure");
-    assert_eq!(scene.told(a).last(), Some(&News::TakenBack { job, epoch: 1 }));
-    assert_eq!(scene.say(zombie).unwrap_err(), Refusal::NotYours);
+    assert_eq!(scene.agent_state(a).standing.failures, 1, "no response is a failure");
+    assert_eq!(scene.notices_to(a).last(), Some(&NoticeKind::Unassigned { job, epoch: 1 }));
+    assert_eq!(scene.report_result(zombie).unwrap_err(), Refusal::NotFound);
     scene.succeed(job, "0.10");
-    assert_eq!(scene.purse("o2").0, "0.10");
-    assert_eq!(scene.purse("o1").0, "0.00");
+    assert_eq!(scene.balance_text("o2").0, "0.10");
+    assert_eq!(scene.balance_text("o1").0, "0.00");
 }
 
 #[test]
 fn a_failing_worker_can_be_followed_by_the_next() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
-    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let a = scene.register_worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.register_worker("b", "o2", &[("sum", "0.10")]);
     let policy = Policy { next_when_failed: true, ..Policy::default() };
-    let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
+    let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
     assert_eq!(scene.fail(job).worker(), Some(b));
     let ended = scene.fail(job);
     assert_eq!((ended.state, ended.worker()), (State::Failed, None));
-    assert_eq!(scene.desk(a).standing.failures, 1);
-    assert_eq!(scene.desk(b).standing.failures, 1);
-    assert_eq!(scene.purse("rich").0, "100.00");
+    assert_eq!(scene.agent_state(a).standing.failures, 1);
+    assert_eq!(scene.agent_state(b).standing.failures, 1);
+    assert_eq!(scene.balance_text("rich").0, "100.00");
 }
 
 #[test]
 fn a_named_worker_that_cannot_be_reached_leaves_no_job_behind() {
     let (mut scene, client) = market();
-    let ada = scene.enrol(reached("ada", "acme", &[("sum", "0.10")])).unwrap();
+    let ada =
+        scene.register(registration_with_endpoint("ada", "acme", &[("sum", "0.10")])).unwrap();
     let selection = Selection::Direct(ada);
-    let order = OpenJob { selection, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order.clone());
+    let order = OpenJob { selection, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order.clone());
     assert_eq!(scene.unreachable(job.id).state, State::Withdrawn);
-    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
-    assert_eq!(scene.desk(ada).standing.outcomes, 0);
+    assert_eq!(scene.balance_text("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.agent_state(ada).standing.outcomes, 0);
     let lost = Command::Start { job: JobRef::Uuid(order.uuid), by: ada };
-    assert_eq!(scene.run(lost).unwrap_err(), Refusal::NotYours, "to the outside it never existed");
+    assert_eq!(scene.run(lost).unwrap_err(), Refusal::NotFound, "to the outside it never existed");
 
     // The id may be used again, even for another request, by any requester.
-    scene.world.seen(ada, scene.now);
+    scene.world.record_activity(ada, scene.now);
     let content = Digest::of(&[b"another job"]);
     let uuid = uuid::Uuid::from_u128(777);
-    let again = scene.open(OpenJob { content, uuid, ..order });
+    let again = scene.open_job(OpenJob { content, uuid, ..order });
     assert_ne!(again.id, job.id);
     scene.succeed(again.id, "0.10");
 }
@@ -385,35 +400,36 @@ fn a_named_worker_that_cannot_be_reached_leaves_no_job_behind() {
 #[test]
 fn the_hub_takes_the_next_one_when_the_first_cannot_be_reached() {
     let (mut scene, client) = market();
-    let a = scene.enrol(reached("a", "o1", &[("sum", "0.10")])).unwrap();
-    let b = scene.enrol(reached("b", "o2", &[("sum", "0.20")])).unwrap();
+    let a = scene.register(registration_with_endpoint("a", "o1", &[("sum", "0.10")])).unwrap();
+    let b = scene.register(registration_with_endpoint("b", "o2", &[("sum", "0.20")])).unwrap();
     let policy = Policy { next_when_unreachable: true, ..Policy::default() };
-    let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
-    let job = scene.open(order).id;
+    let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
+    let job = scene.open_job(order).id;
     let next = scene.unreachable(job);
     assert_eq!((next.worker(), next.epoch), (Some(b), 2));
-    assert!(!scene.online(a));
+    assert!(!scene.is_online(a));
     // A report about an old epoch is ignored.
-    scene.run(Command::Unreachable { job, epoch: 1 }).unwrap();
+    scene.run(Command::MarkUnreachable { job, epoch: 1 }).unwrap();
     assert_eq!(scene.job(job).worker(), Some(b));
-    assert!(scene.online(b));
+    assert!(scene.is_online(b));
     assert_eq!(scene.unreachable(job).state, State::Withdrawn);
 }
 
 #[test]
 fn a_requester_that_was_told_to_wait_hears_the_end_and_nobody_is_blamed() {
     let (mut scene, client) = market();
-    let ada = scene.enrol(reached("ada", "acme", &[("sum", "0.10")])).unwrap();
-    let order = scene.ask(client, "sum", "1.00");
-    let job = scene.open(order).id;
+    let ada =
+        scene.register(registration_with_endpoint("ada", "acme", &[("sum", "0.10")])).unwrap();
+    let order = scene.job_order(client, "sum", "1.00");
+    let job = scene.open_job(order).id;
     assert!(!scene.job(job).pending);
     scene.run(Command::MarkPending { job }).unwrap();
     let ended = scene.unreachable(job);
     assert_eq!(ended.state, State::Failed);
-    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::NobodyLeft));
-    assert_eq!(scene.told(client), [News::Ended { job }]);
-    assert_eq!(scene.desk(ada).standing.settled(), 0);
-    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(ended.result.as_ref().unwrap().cause, Some(Cause::NoWorkerLeft));
+    assert_eq!(scene.notices_to(client), [NoticeKind::Ended { job }]);
+    assert_eq!(scene.agent_state(ada).standing.settled_jobs(), 0);
+    assert_eq!(scene.balance_text("rich"), ("100.00".to_owned(), "0.00".to_owned()));
 }
 
 #[test]
@@ -422,7 +438,7 @@ fn telling_to_wait_too_late_finds_the_end() {
     scene.succeed(job, "0.10");
     let late = job_in(scene.run(Command::MarkPending { job }).unwrap());
     assert_eq!(late.state, State::Completed);
-    let late = Command::Unreachable { job, epoch: 1 };
+    let late = Command::MarkUnreachable { job, epoch: 1 };
     assert!(scene.run(late).is_ok(), "and so does a connection that failed too late");
     assert_eq!(scene.state(job), State::Completed);
 }
@@ -430,16 +446,16 @@ fn telling_to_wait_too_late_finds_the_end() {
 #[test]
 fn an_operator_takes_a_job_away_without_blame() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
-    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
-    let order = scene.ask(client, "sum", "1.00");
-    let job = scene.open(order).id;
+    let a = scene.register_worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.register_worker("b", "o2", &[("sum", "0.10")]);
+    let order = scene.job_order(client, "sum", "1.00");
+    let job = scene.open_job(order).id;
     let requeue = Command::Requeue { job: JobRef::Id(job) };
     let moved = job_in(scene.run(requeue.clone()).unwrap());
     assert_eq!((moved.worker(), moved.epoch), (Some(b), 2));
-    assert_eq!(scene.told(a).last(), Some(&News::TakenBack { job, epoch: 1 }));
-    assert_eq!(scene.desk(a).standing.outcomes, 0);
+    assert_eq!(scene.notices_to(a).last(), Some(&NoticeKind::Unassigned { job, epoch: 1 }));
+    assert_eq!(scene.agent_state(a).standing.outcomes, 0);
     scene.succeed(job, "0.10");
-    let wrong = Refusal::WrongState { is: State::Completed };
+    let wrong = Refusal::WrongState { state: State::Completed };
     assert_eq!(scene.run(requeue).unwrap_err(), wrong);
 }

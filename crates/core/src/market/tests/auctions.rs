@@ -8,7 +8,7 @@ fn who_may_offer_what_and_how_often() {
     let [a, b, _] = three(&mut scene);
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
-    let late = scene.worker("late", "late", &[("sum", "1")]);
+    let late = scene.register_worker("late", "late", &[("sum", "1")]);
     for (by, price, answer) in [
         (late, "10", "refused NotFound".to_owned()),
         (client, "10", "refused NotFound".to_owned()),
@@ -22,9 +22,9 @@ fn who_may_offer_what_and_how_often() {
     }
     assert_eq!(scene.job(job).offers.len(), 1);
     // The clock closes it, whether or not its timer has fired yet.
-    scene.sleep(WINDOW);
+    scene.advance_without_timers(WINDOW);
     assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { state: Negotiating }");
-    scene.wait(Millis(0));
+    scene.advance(Millis(0));
     assert_eq!(scene.job(job).worker(), Some(a));
     assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { state: Assigned }");
     assert_eq!(bid(&mut scene, job, late, "1").outcome, "refused NotFound");
@@ -38,10 +38,10 @@ fn an_offer_a_moment_before_the_end_counts() {
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
     bid(&mut scene, job, a, "40");
-    scene.wait(Millis(WINDOW.0 - 1));
+    scene.advance(Millis(WINDOW.0 - 1));
     assert_eq!(bid(&mut scene, job, b, "39").outcome, "done");
     assert_eq!(scene.state(job), State::Negotiating);
-    scene.wait(Millis(1));
+    scene.advance(Millis(1));
     assert_eq!(scene.job(job).worker(), Some(b));
 }
 
@@ -57,13 +57,13 @@ fn it_closes_as_soon_as_everybody_has_answered_and_equal_offers_go_to_the_eldest
     bid(&mut scene, job, b, "30");
     let turn = scene.job(job).assignment.unwrap();
     assert_eq!((turn.worker, turn.price, turn.since), (b, credits("30"), scene.now));
-    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
-    assert_eq!(scene.told(c).last(), Some(&News::OfferClosed { job, place: 1 }));
-    assert_eq!(scene.told(a).last(), Some(&News::OfferClosed { job, place: 0 }));
-    let word = scene.word(job, true, "30");
-    post_new(&mut scene, Deed::Report(Box::new(word)));
-    assert_eq!(scene.purse("rich"), purse("70.00", "0.00"));
-    assert_eq!(scene.purse("owner-b").0, "30.00");
+    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.notices_to(c).last(), Some(&NoticeKind::OfferLost { job, place: 1 }));
+    assert_eq!(scene.notices_to(a).last(), Some(&NoticeKind::OfferLost { job, place: 0 }));
+    let word = scene.job_report(job, true, "30");
+    post_new(&mut scene, MarketOrder::ReportResult(Box::new(word)));
+    assert_eq!(scene.balance_text("rich"), purse("70.00", "0.00"));
+    assert_eq!(scene.balance_text("owner-b").0, "30.00");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn who_passes_has_answered_and_cannot_offer_any_more() {
     let [a, b, c] = three(&mut scene);
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
-    let late = scene.worker("late", "late", &[("sum", "1")]);
+    let late = scene.register_worker("late", "late", &[("sum", "1")]);
     assert_eq!(pass(&mut scene, job, a).outcome, "done");
     assert_eq!(pass(&mut scene, job, a).outcome, "refused NotFound");
     assert_eq!(pass(&mut scene, job, late).outcome, "refused NotFound");
@@ -83,7 +83,7 @@ fn who_passes_has_answered_and_cannot_offer_any_more() {
     bid(&mut scene, job, c, "50");
     assert_eq!(scene.job(job).worker(), Some(c));
     assert_eq!(
-        (scene.told(a).len(), scene.told(b).len()),
+        (scene.notices_to(a).len(), scene.notices_to(b).len()),
         (1, 1),
         "without an offer, none is lost"
     );
@@ -97,29 +97,29 @@ fn nobody_offers_and_the_hold_goes_back() {
     let silent = post_task(&mut scene, order);
     let order = auction(&mut scene, client, "50");
     let passed = post_task(&mut scene, order);
-    assert_eq!(scene.purse("rich"), purse("0.00", "100.00"));
+    assert_eq!(scene.balance_text("rich"), purse("0.00", "100.00"));
     for agent in [a, b, c] {
         pass(&mut scene, passed, agent);
     }
     assert_eq!((scene.state(passed), scene.state(silent)), (State::Failed, State::Negotiating));
-    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
-    scene.wait(WINDOW);
+    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    scene.advance(WINDOW);
     assert_eq!(scene.state(silent), State::Failed);
-    assert_eq!(scene.purse("rich"), purse("100.00", "0.00"));
-    let ended = [passed, silent].map(|job| News::Ended { job });
-    assert_eq!(scene.told(client), ended);
+    assert_eq!(scene.balance_text("rich"), purse("100.00", "0.00"));
+    let ended = [passed, silent].map(|job| NoticeKind::Ended { job });
+    assert_eq!(scene.notices_to(client), ended);
 }
 
 #[test]
 fn with_nobody_to_ask_there_is_no_auction() {
     let (mut scene, client) = market();
     let order = auction(&mut scene, client, "50");
-    assert_eq!(scene.posted("x", opening(order)).outcome, "refused NoSuchSkill");
-    assert_eq!(scene.purse("rich"), purse("100.00", "0.00"));
+    assert_eq!(scene.submit_and_read("x", opening(order)).outcome, "refused NoSuchSkill");
+    assert_eq!(scene.balance_text("rich"), purse("100.00", "0.00"));
 }
 
 /// An auction in the queue, after every bidder has declined.
-fn queued() -> (Scene, AgentId, JobId) {
+fn queued() -> (TestHub, AgentId, JobId) {
     let (mut scene, client) = market();
     let [a, b, c] = three(&mut scene);
     let order = auction(&mut scene, client, "50");
@@ -132,59 +132,65 @@ fn queued() -> (Scene, AgentId, JobId) {
         assert_eq!((turn.worker, turn.price), (winner, credits(price)));
         pass(&mut scene, job, winner);
     }
-    assert_eq!((scene.state(job), scene.told(client)), (State::Queued, vec![News::Queued { job }]));
-    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
+    assert_eq!(
+        (scene.state(job), scene.notices_to(client)),
+        (State::Queued, vec![NoticeKind::Queued { job }])
+    );
+    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
     (scene, client, job)
 }
 
 #[test]
 fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
     let (mut scene, _, job) = queued();
-    scene.wait(Millis::minutes(3));
+    scene.advance(Millis::minutes(3));
     // An agent that declined is not invited again, however often it returns.
-    scene.enrol(enrolment("b", "owner-b", &[("sum", "1")])).unwrap();
+    scene.register(registration("b", "owner-b", &[("sum", "1")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     // Every time for as long as the first time.
     for name in ["d", "e", "f"] {
-        let fresh = scene.worker(name, name, &[("sum", "70")]);
+        let fresh = scene.register_worker(name, name, &[("sum", "70")]);
         let closes = scene.now.plus(WINDOW);
-        assert_eq!(scene.told(fresh), [News::OffersWanted { job, closes }]);
-        assert_eq!(scene.job(job).asked, [fresh]);
-        scene.wait(Millis(WINDOW.0 - 1));
+        assert_eq!(scene.notices_to(fresh), [NoticeKind::OfferRequested { job, closes }]);
+        assert_eq!(scene.job(job).invited, [fresh]);
+        scene.advance(Millis(WINDOW.0 - 1));
         bid(&mut scene, job, fresh, "45");
         let turn = scene.job(job).assignment.unwrap();
         assert_eq!((turn.worker, turn.price), (fresh, credits("45")));
         pass(&mut scene, job, fresh);
         assert_eq!(scene.state(job), State::Queued);
-        scene.wait(Millis::minutes(5));
+        scene.advance(Millis::minutes(5));
     }
-    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
 }
 
 #[test]
 fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "acme", &[("sum", "20")]);
-    let busy = enrolment("busy", "bees", &[("sum", "20"), ("dig", "1")]);
-    let terms = Terms { at_once: Some(1), ..Terms::default() };
-    let busy = scene.enrol(Enrol { terms, ..busy }).unwrap();
-    let work = scene.ask(client, "dig", "1");
-    let work = scene.open(work).id;
+    let a = scene.register_worker("a", "acme", &[("sum", "20")]);
+    let busy = registration("busy", "bees", &[("sum", "20"), ("dig", "1")]);
+    let terms = Terms { max_concurrent_jobs: Some(1), ..Terms::default() };
+    let busy = scene.register(Registration { terms, ..busy }).unwrap();
+    let work = scene.job_order(client, "dig", "1");
+    let work = scene.open_job(work).id;
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
-    assert_eq!(scene.job(job).asked, [a]);
+    assert_eq!(scene.job(job).invited, [a]);
     bid(&mut scene, job, a, "20");
     pass(&mut scene, job, a);
-    assert_eq!(post_new(&mut scene, Deed::Dispatch).lines.len(), 0);
+    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).lines.len(), 0);
     assert_eq!(scene.state(job), State::Queued);
     scene.succeed(work, "1");
     assert_eq!(scene.state(job), State::Queued, "the timer has not fired yet");
-    let said = post_new(&mut scene, Deed::Dispatch);
+    let said = post_new(&mut scene, MarketOrder::Dispatch);
     let closes = scene.now.plus(WINDOW);
-    assert_eq!(heard(&said), [(busy, News::OffersWanted { job, closes })]);
-    scene.wait(WINDOW);
+    assert_eq!(heard(&said), [(busy, NoticeKind::OfferRequested { job, closes })]);
+    scene.advance(WINDOW);
     // No offers this time: the job fails, and the hold is released.
-    assert_eq!((scene.state(job), scene.purse("rich").1), (State::Failed, "0.00".to_owned()));
+    assert_eq!(
+        (scene.state(job), scene.balance_text("rich").1),
+        (State::Failed, "0.00".to_owned())
+    );
 }
 
 #[test]
@@ -194,13 +200,13 @@ fn offers_and_the_closing_time_survive_a_restart() {
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
     bid(&mut scene, job, a, "40");
-    scene.wait(Millis::seconds(1));
+    scene.advance(Millis::seconds(1));
     restart(&mut scene);
     bid(&mut scene, job, b, "39");
     assert_eq!(bid(&mut scene, job, a, "1").outcome, "refused TooManyOffers { max: 1 }");
-    scene.wait(Millis(999));
+    scene.advance(Millis(999));
     assert_eq!(scene.state(job), State::Negotiating);
-    scene.wait(Millis(1));
+    scene.advance(Millis(1));
     assert_eq!(scene.job(job).worker(), Some(b));
 }
 
@@ -213,7 +219,7 @@ fn an_offer_binds_whoever_made_it_until_the_end() {
     bid(&mut scene, job, a, "10");
     assert!(pass(&mut scene, job, a).outcome.starts_with("refused TooManyOffers"));
     assert_eq!(pass(&mut scene, job, b).outcome, "done");
-    scene.wait(WINDOW);
+    scene.advance(WINDOW);
     assert_eq!(scene.job(job).worker(), Some(a));
     assert_eq!(
         pass(&mut scene, job, a).outcome,

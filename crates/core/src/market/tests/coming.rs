@@ -2,114 +2,114 @@ use super::*;
 use crate::command::{Actor, Command};
 use crate::job::{Requester, State};
 use crate::refusal::Refusal;
-use crate::testkit::said;
+use crate::testkit::message;
 
-fn own(native: &str, owner: &str, price: &str) -> Enrol {
-    Enrol { actor: Actor::Owner, ..enrolment(native, owner, &[("sum", price)]) }
+fn own(native: &str, owner: &str, price: &str) -> Registration {
+    Registration { actor: Actor::Owner, ..registration(native, owner, &[("sum", price)]) }
 }
 
 #[test]
 fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
     let (mut scene, _) = market();
-    let first = scene.enrol(own("a", "ada", "20")).unwrap();
-    let second = scene.enrol(own("b", "ada", "30")).unwrap();
+    let first = scene.register(own("a", "ada", "20")).unwrap();
+    let second = scene.register(own("b", "ada", "30")).unwrap();
     assert_eq!(scene.agent(first).owner, scene.agent(second).owner);
-    assert_eq!(scene.enrol(own("a", "ada", "25")), Ok(first));
+    assert_eq!(scene.register(own("a", "ada", "25")), Ok(first));
     assert_eq!(scene.agent(first).skills[0].price, credits("25"));
     // A name of another owner is taken, for every caller.
     let before = scene.agent(first).clone();
-    assert_eq!(scene.enrol(own("a", "bob", "1")), Err(Refusal::IdentityDiffers));
+    assert_eq!(scene.register(own("a", "bob", "1")), Err(Refusal::IdentityMismatch));
     assert_eq!(scene.agent(first), &before);
-    assert_eq!(scene.world.owner_named("bob"), None);
-    let said = scene.posted("x", Deed::Enrol(Box::new(own("a", "bob", "1"))));
+    assert_eq!(scene.world.owner_by_name("bob"), None);
+    let said = scene.submit_and_read("x", MarketOrder::Register(Box::new(own("a", "bob", "1"))));
     assert_eq!(said.outcome, "refused IdentityMismatch");
     // An alias of an agent of another protocol is taken as well.
-    let stranger = enrolment("far", "far", &[]);
+    let stranger = registration("far", "far", &[]);
     let aliases = vec![(HOME, "home-far".to_owned())];
-    scene.enrol(Enrol { home: AWAY, aliases, ..stranger }).unwrap();
-    assert_eq!(scene.enrol(own("home-far", "far", "1")), Err(Refusal::IdTaken));
+    scene.register(Registration { home: AWAY, aliases, ..stranger }).unwrap();
+    assert_eq!(scene.register(own("home-far", "far", "1")), Err(Refusal::IdTaken));
     let issue = own("mint", crate::owner::Owner::ISSUANCE_NAME, "1");
-    assert_eq!(scene.enrol(issue), Err(Refusal::OwnerTaken));
+    assert_eq!(scene.register(issue), Err(Refusal::OwnerTaken));
 }
 
 /// A task of an unregistered requester.
-fn arriving(scene: &mut Scene, native: &str, budget: &str) -> Deed {
+fn arriving(scene: &mut TestHub, native: &str, budget: &str) -> MarketOrder {
     let order = task(scene, AgentId(0), budget, Selection::Cheapest);
     let requester = Requester::Guest(native.to_owned());
-    let newcomer = Enrol { actor: Actor::Owner, ..enrolment(native, native, &[]) };
+    let newcomer = Registration { actor: Actor::Owner, ..registration(native, native, &[]) };
     let order = OpenJob { requester, ..order };
-    Deed::Open(Box::new(Opening { order, newcomer: Some(newcomer) }))
+    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: Some(newcomer) }))
 }
 
-fn generous() -> Scene {
+fn generous() -> TestHub {
     let rules = Rules { welcome_grant: credits("100"), ..Rules::default() };
-    Scene::with_market(rules, HOME)
+    TestHub::with_market(rules, HOME)
 }
 
 #[test]
 fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
     let mut scene = generous();
-    let worker = scene.worker("a", "acme", &[("sum", "20")]);
+    let worker = scene.register_worker("a", "acme", &[("sum", "20")]);
     // Both were prepared before it was registered, and come in one batch.
     let orders = [(); 2].map(|()| arriving(&mut scene, "ada", "40"));
     for (id, order) in ["x", "y"].into_iter().zip(orders) {
-        assert_eq!(scene.posted(id, order).outcome, "done");
+        assert_eq!(scene.submit_and_read(id, order).outcome, "done");
     }
-    let ada = scene.world.agent_named(HOME, "ada").unwrap();
+    let ada = scene.world.agent_by_alias(HOME, "ada").unwrap();
     assert_eq!(scene.world.agents().count(), 2);
     for job in scene.store.rows.jobs.values() {
         assert_eq!((&job.requester, job.worker()), (&Requester::Agent(ada), Some(worker)));
-        assert_eq!(job.payer, scene.world.owner_named("ada"));
+        assert_eq!(job.payer, scene.world.owner_by_name("ada"));
     }
-    assert_eq!(scene.purse("ada"), purse("20.00", "80.00"));
-    assert_eq!(scene.desk(ada).tally.asked, 2);
+    assert_eq!(scene.balance_text("ada"), purse("20.00", "80.00"));
+    assert_eq!(scene.agent_state(ada).market_totals.requested, 2);
 }
 
 #[test]
 fn whoever_is_refused_has_not_arrived() {
     let mut scene = generous();
     let order = arriving(&mut scene, "ada", "40");
-    assert_eq!(scene.posted("x", order).outcome, "refused NoSuchSkill");
-    scene.worker("a", "acme", &[("sum", "20")]);
+    assert_eq!(scene.submit_and_read("x", order).outcome, "refused NoSuchSkill");
+    scene.register_worker("a", "acme", &[("sum", "20")]);
     let order = arriving(&mut scene, "ada", "101");
-    assert_eq!(scene.posted("y", order).outcome, "refused TooFewCredits");
-    assert_eq!(scene.world.agent_named(HOME, "ada"), None);
-    assert_eq!(scene.world.owner_named("ada"), None);
+    assert_eq!(scene.submit_and_read("y", order).outcome, "refused TooFewCredits");
+    assert_eq!(scene.world.agent_by_alias(HOME, "ada"), None);
+    assert_eq!(scene.world.owner_by_name("ada"), None);
     let order = arriving(&mut scene, "ada", "100");
-    assert_eq!(scene.posted("z", order).outcome, "done");
-    assert_eq!(scene.purse("ada"), purse("0.00", "100.00"));
+    assert_eq!(scene.submit_and_read("z", order).outcome, "done");
+    assert_eq!(scene.balance_text("ada"), purse("0.00", "100.00"));
 }
 
 #[test]
 fn what_is_read_is_read_once() {
     let (mut scene, client) = market();
-    let writer = scene.worker("writer", "writer", &[]);
+    let writer = scene.register_worker("writer", "writer", &[]);
     for text in ["one", "two", "three"] {
-        scene.run(Command::Send(Box::new(said(writer, client, text)))).unwrap();
+        scene.run(Command::SendMessage(Box::new(message(writer, client, text)))).unwrap();
     }
-    let mut read = |up_to| post_new(&mut scene, Deed::Read { agent: client, up_to }).outcome;
+    let mut read = |up_to| post_new(&mut scene, MarketOrder::Read { agent: client, up_to }).outcome;
     assert_eq!(read(1), "done");
     assert_eq!(read(1), "refused NotFound", "another reader was faster");
     assert_eq!(read(0), "refused NotFound");
     assert_eq!(read(3), "done");
     assert_eq!(read(2), "refused NotFound");
     assert_eq!(read(9), "refused NotFound", "there is nothing more to read");
-    let mailbox = scene.world.mailbox(client);
+    let mailbox = scene.world.inbox(client);
     assert_eq!((mailbox.acked, mailbox.messages_waiting), (3, 0));
     restart(&mut scene);
-    let again = post_new(&mut scene, Deed::Read { agent: client, up_to: 3 });
+    let again = post_new(&mut scene, MarketOrder::Read { agent: client, up_to: 3 });
     assert_eq!(again.outcome, "refused NotFound");
 }
 
 #[test]
 fn a_registration_gives_out_what_is_queued_in_the_same_posting() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "a", &[("sum", "20")]);
+    let a = scene.register_worker("a", "a", &[("sum", "20")]);
     let order = task(&mut scene, client, "50", Selection::RoundRobin);
     let job = post_task(&mut scene, order);
     pass(&mut scene, job, a);
     assert_eq!(scene.state(job), State::Queued);
-    let said = post_new(&mut scene, Deed::Enrol(Box::new(own("b", "b", "50"))));
-    let b = scene.world.agent_named(HOME, "b").unwrap();
-    assert_eq!(heard(&said), [(b, News::Assigned { job, epoch: 2 })]);
+    let said = post_new(&mut scene, MarketOrder::Register(Box::new(own("b", "b", "50"))));
+    let b = scene.world.agent_by_alias(HOME, "b").unwrap();
+    assert_eq!(heard(&said), [(b, NoticeKind::Assigned { job, epoch: 2 })]);
 }

@@ -1,11 +1,11 @@
 //! Tasks that no agent completes: how fast they are reassigned (T41).
 
 use super::*;
-use crate::agent::presence::Stance;
-use crate::agent::status::Condition;
+use crate::agent::presence::Availability;
+use crate::agent::status::AgentStatusUpdate;
 use crate::command::Command;
 use crate::job::State;
-use crate::signed_order::{self, Whom};
+use crate::signed_order::{self, RequestTarget};
 use crate::testkit::skill;
 
 /// Assignments that follow each other at once.
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 8;
 
 /// A task of the market for the cheapest agent, and `count` agents of other protocols that could do
 /// it.
-fn among_strangers(count: usize) -> (Scene, JobId, Vec<AgentId>) {
+fn among_strangers(count: usize) -> (TestHub, JobId, Vec<AgentId>) {
     let (mut scene, client) = market();
     let strangers =
         (0..count).map(|n| stranger(&mut scene, &format!("s{n}"), &[("sum", "10")])).collect();
@@ -23,11 +23,11 @@ fn among_strangers(count: usize) -> (Scene, JobId, Vec<AgentId>) {
 }
 
 /// The task has just started to back off, and is assigned again after `span`.
-fn rests_for(scene: &mut Scene, job: JobId, span: Millis) {
+fn rests_for(scene: &mut TestHub, job: JobId, span: Millis) {
     assert_eq!(scene.state(job), State::Queued);
-    scene.wait(Millis(span.0 - 1));
+    scene.advance(Millis(span.0 - 1));
     assert_eq!(scene.state(job), State::Queued, "{span:?}");
-    scene.wait(Millis(1));
+    scene.advance(Millis(1));
     assert_eq!(scene.state(job), State::Assigned, "{span:?}");
 }
 
@@ -47,7 +47,7 @@ fn strangers_that_fail_one_after_the_other_are_given_it_ever_more_slowly() {
         rests_for(&mut scene, job, Millis::hours(1));
     }
     scene.succeed(job, "10");
-    assert_eq!(scene.purse("rich"), purse("90.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), purse("90.00", "0.00"));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn strangers_that_decline_are_followed_as_slowly() {
 fn whoever_declines_in_the_market_itself_is_followed_at_once_for_ever() {
     let (mut scene, client) = market();
     let own: Vec<AgentId> = (0..3 * AT_ONCE)
-        .map(|n| scene.worker(&format!("w{n}"), &format!("w{n}"), &[("sum", "10")]))
+        .map(|n| scene.register_worker(&format!("w{n}"), &format!("w{n}"), &[("sum", "10")]))
         .collect();
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let job = post_task(&mut scene, order);
@@ -72,27 +72,29 @@ fn whoever_declines_in_the_market_itself_is_followed_at_once_for_ever() {
         assert_eq!(scene.job(job).worker(), Some(worker));
         pass(&mut scene, job, worker);
     }
-    assert_eq!((scene.state(job), scene.job(job).rest.until), (State::Queued, None));
+    assert_eq!((scene.state(job), scene.job(job).backoff.until), (State::Queued, None));
 }
 
 #[test]
 fn what_rests_is_given_out_when_somebody_comes_or_asks_for_it_and_by_no_sign_of_life() {
     let (mut scene, job, strangers) = among_strangers(AT_ONCE + 4);
     let agent = strangers[AT_ONCE + 1];
-    let stand =
-        |stance| Command::Stand { agent, told: Condition { stance, until: None, words: None } };
-    scene.run(stand(Stance::Offline)).unwrap();
+    let stand = |stance| Command::ReportStatus {
+        agent,
+        status: AgentStatusUpdate { availability: stance, until: None, words: None },
+    };
+    scene.run(stand(Availability::Offline)).unwrap();
     for _ in 0..AT_ONCE {
         scene.fail(job);
     }
-    scene.run(stand(Stance::Idle)).unwrap();
-    assert!(scene.online(agent));
+    scene.run(stand(Availability::Idle)).unwrap();
+    assert!(scene.is_online(agent));
     assert_eq!(scene.state(job), State::Queued, "it backs off, though an agent is back");
-    assert_eq!(post_new(&mut scene, Deed::Dispatch).outcome, "done");
+    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).outcome, "done");
     assert_eq!(scene.state(job), State::Assigned);
     scene.fail(job);
     assert_eq!(scene.state(job), State::Queued);
-    let cheap = scene.worker("cheap", "cheap", &[("sum", "1")]);
+    let cheap = scene.register_worker("cheap", "cheap", &[("sum", "1")]);
     assert_eq!(scene.job(job).worker(), Some(cheap));
 }
 
@@ -108,9 +110,9 @@ fn the_operator_need_not_wait_for_a_task_to_rest() {
 
 #[test]
 fn an_auction_that_rests_goes_on_with_the_offers_it_has() {
-    let rules = Rules { turns_at_once: 1, ..Rules::default() };
-    let mut scene = Scene::with_market(rules, HOME);
-    let client = scene.client("client", "rich", "100");
+    let rules = Rules { assignments_before_backoff: 1, ..Rules::default() };
+    let mut scene = TestHub::with_market(rules, HOME);
+    let client = scene.register_client("client", "rich", "100");
     let all = ["a", "b", "c"].map(|name| stranger(&mut scene, name, &[("sum", "10")]));
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
@@ -119,11 +121,11 @@ fn an_auction_that_rests_goes_on_with_the_offers_it_has() {
             bid(&mut scene, job, *by, price);
         }
     }
-    scene.wait(WINDOW);
+    scene.advance(WINDOW);
     let first = scene.job(job).worker().unwrap();
     scene.fail(job);
     assert_eq!(scene.state(job), State::Queued);
-    assert_eq!(post_new(&mut scene, Deed::Dispatch).outcome, "done");
+    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).outcome, "done");
     let second = scene.job(job);
     assert_eq!((second.state, second.round.unwrap().number), (State::Assigned, 1));
     scene.fail(job);
@@ -139,21 +141,24 @@ fn a_task_that_rests_still_ends_with_its_time_and_survives_a_restart() {
     for _ in 0..AT_ONCE {
         scene.fail(job);
     }
-    let rest = scene.job(job).rest;
+    let rest = scene.job(job).backoff;
     restart(&mut scene);
-    assert_eq!(scene.job(job).rest, rest);
+    assert_eq!(scene.job(job).backoff, rest);
     rests_for(&mut scene, job, Millis::seconds(1));
     for _ in 0..2 {
         scene.fail(job);
-        scene.wait(Millis::seconds(4));
+        scene.advance(Millis::seconds(4));
     }
     assert_eq!(
-        (scene.state(job), scene.job(job).rest.until),
+        (scene.state(job), scene.job(job).backoff.until),
         (State::Queued, None),
         "no agent is left"
     );
-    scene.wait(crate::testkit::LIFE);
-    assert_eq!((scene.state(job), scene.purse("rich")), (State::Expired, purse("100.00", "0.00")));
+    scene.advance(crate::testkit::JOB_LIFETIME);
+    assert_eq!(
+        (scene.state(job), scene.balance_text("rich")),
+        (State::Expired, purse("100.00", "0.00"))
+    );
 }
 
 #[test]
@@ -163,11 +168,12 @@ fn whoever_comes_with_its_first_order_takes_what_rests_if_it_can() {
         scene.fail(job);
     }
     assert_eq!(scene.state(job), State::Queued);
-    let first = scene.question("sum", Whom::Agent(strangers[0]), None);
-    let mut order = scene.signed("pat", "first", signed_order::Deed::Ask(Box::new(first)));
-    if let Some(newcomer) = &mut order.newcomer {
+    let first = scene.job_request("sum", RequestTarget::Agent(strangers[0]), None);
+    let mut order =
+        scene.sign_order("pat", "first", signed_order::SignedOrder::RequestJob(Box::new(first)));
+    if let Some(newcomer) = &mut order.registration {
         newcomer.skills = vec![skill("sum", "10")];
     }
-    let pat = scene.hear(order).unwrap().by;
+    let pat = scene.run_signed(order).unwrap().by;
     assert_eq!(scene.job(job).worker(), Some(pat));
 }

@@ -14,25 +14,29 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
     let called_for = was_called_for(changes);
     for job in changes.jobs.values() {
         let Some(old) = before.get(&job.id) else {
-            assert!(job.rest.until.is_none(), "it backs off before any assignment: {job:?}");
+            assert!(job.backoff.until.is_none(), "it backs off before any assignment: {job:?}");
             continue;
         };
-        assert!(job.rest.vain >= old.rest.vain, "the count of failed assignments never falls");
-        let counted = job.rest.vain > old.rest.vain;
-        if let Some(until) = job.rest.until.filter(|_| !job.state.is_final()) {
+        assert!(
+            job.backoff.failed_assignments >= old.backoff.failed_assignments,
+            "the count of failed assignments never falls"
+        );
+        let counted = job.backoff.failed_assignments > old.backoff.failed_assignments;
+        if let Some(until) = job.backoff.until.filter(|_| !job.state.is_final()) {
             assert_eq!(job.state, State::Queued, "it backs off in the queue: {job:?}");
-            assert_eq!(job.due(), Some(until.min(job.deadline)), "it has no timer");
-            let same = old.rest.until == Some(until);
+            assert_eq!(job.due_at(), Some(until.min(job.deadline)), "it has no timer");
+            let same = old.backoff.until == Some(until);
             assert!(same || until == now.plus(pause(job, world)), "a wrong delay: {job:?}");
         }
         if job.epoch > old.epoch && !called_for {
-            let rested = old.rest.until.is_none_or(|until| until <= now);
+            let rested = old.backoff.until.is_none_or(|until| until <= now);
             assert!(rested, "assigned during its backoff: {job:?}");
-            let at_once = counted && job.rest.vain >= world.rules.turns_at_once;
+            let at_once =
+                counted && job.backoff.failed_assignments >= world.rules.assignments_before_backoff;
             assert!(!at_once || !passed_on(old, job, world), "reassigned without backoff: {job:?}");
         }
         if let (true, State::Deferred { until }) = (counted, job.state) {
-            let tired = job.rest.vain >= world.rules.turns_at_once;
+            let tired = job.backoff.failed_assignments >= world.rules.assignments_before_backoff;
             assert!(
                 !tired || until >= now.plus(pause(job, world)),
                 "deferred too briefly: {job:?}"
@@ -47,14 +51,14 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
 /// Whether an agent registered or changed, or a market order tried the queue: then backoffs do not
 /// apply.
 fn was_called_for(changes: &Changes) -> bool {
-    let mut events = changes.lines.iter().flat_map(|line| &line.events);
+    let mut events = changes.history_lines.iter().flat_map(|line| &line.events);
     let came =
-        |event: &Event| matches!(event, Event::AgentEnrolled { .. } | Event::AgentUpdated { .. });
-    changes.postings.iter().any(|posting| posting.of.is_some()) || events.any(came)
+        |event: &Event| matches!(event, Event::AgentRegistered { .. } | Event::AgentUpdated { .. });
+    changes.market_records.iter().any(|posting| posting.order_id.is_some()) || events.any(came)
 }
 
 fn is_requeued(job: &Job, changes: &Changes) -> bool {
-    let mut events = changes.lines.iter().flat_map(|line| &line.events);
+    let mut events = changes.history_lines.iter().flat_map(|line| &line.events);
     events.any(|event| *event == Event::JobRequeued { job: job.id })
 }
 
@@ -62,13 +66,13 @@ fn is_requeued(job: &Job, changes: &Changes) -> bool {
 fn passed_on(old: &Job, job: &Job, world: &World) -> bool {
     let Some(worker) = old.worker().and_then(|worker| world.agent(worker)) else { return false };
     let refused = job.declined.contains(&worker.id) && !old.declined.contains(&worker.id);
-    refused && worker.home != job.origin && job.policy.queue_later
+    refused && worker.home != job.origin && job.policy.queue_after_failure
 }
 
 /// One second, doubled each time, written a second time.
 fn pause(job: &Job, world: &World) -> Millis {
     let mut pause = 1_000_i64;
-    for _ in world.rules.turns_at_once..job.rest.vain {
+    for _ in world.rules.assignments_before_backoff..job.backoff.failed_assignments {
         pause = (pause * 2).min(3_600_000);
     }
     Millis(pause)

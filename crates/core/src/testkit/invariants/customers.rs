@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Laws;
-use crate::agent::Desk;
+use super::Invariants;
+use crate::agent::AgentState;
 use crate::id::{AgentId, OwnerId};
 use crate::reputation::Outcome;
-use crate::reputation::customers::PATRONS_MAX;
+use crate::reputation::customers::CUSTOMERS_MAX;
 use crate::world::World;
 
 /// The other owners each agent completed jobs for, and what they paid in millionths.
 #[derive(Clone, Default)]
-pub struct Patronage(BTreeMap<AgentId, (BTreeSet<OwnerId>, i64)>);
+pub struct CustomerChecks(BTreeMap<AgentId, (BTreeSet<OwnerId>, i64)>);
 
-impl Patronage {
-    pub fn note(&mut self, outcome: &Outcome, payer: Option<OwnerId>) {
-        if outcome.counted && outcome.weighs && outcome.ok {
+impl CustomerChecks {
+    pub fn record(&mut self, outcome: &Outcome, payer: Option<OwnerId>) {
+        if outcome.counted && outcome.counts_in_ranking && outcome.ok {
             let (owners, paid) = self.0.entry(outcome.subject).or_default();
             owners.extend(payer);
             *paid += outcome.paid.micros();
@@ -23,18 +23,18 @@ impl Patronage {
     }
 }
 
-impl Laws {
+impl Invariants {
     /// Customers are other owners, each once; failures elsewhere are those of all other agents of
     /// the owner.
-    pub(super) fn patronage(&self, world: &World, agent: AgentId, desk: &Desk) {
+    pub(super) fn check_customers(&self, world: &World, agent: AgentId, desk: &AgentState) {
         let (owners, paid) = self.patronage.0.get(&agent).cloned().unwrap_or_default();
-        assert_eq!(desk.patrons.count(), owners.len().min(PATRONS_MAX));
-        assert_eq!(desk.patrons.paid().micros(), paid);
+        assert_eq!(desk.customers.count(), owners.len().min(CUSTOMERS_MAX));
+        assert_eq!(desk.customers.paid().micros(), paid);
         let (own, _) = self.agents[&agent];
         assert!(!owners.contains(&own), "no owner is its own customer");
         let others = self.agents.iter().filter(|(id, (owner, _))| **id != agent && *owner == own);
-        let weighed = &self.economy.weighed;
+        let weighed = &self.economy.ranking_standings;
         let failures = others.filter_map(|(id, _)| weighed.get(id)).map(|one| one.failures);
-        assert_eq!(world.failures_elsewhere(agent), failures.sum::<u64>());
+        assert_eq!(world.failures_of_other_agents(agent), failures.sum::<u64>());
     }
 }

@@ -7,7 +7,7 @@ use crate::money::Credits;
 use crate::reputation::Score;
 use crate::time::Timestamp;
 use crate::world::World;
-use crate::world::discover::Wanted;
+use crate::world::discover::DiscoveryQuery;
 use crate::world::skills::Candidate;
 
 /// Pages and totals equal a full scan.
@@ -17,21 +17,25 @@ pub fn discovery_is_a_sorted_scan(world: &World, skill: &str, now: Timestamp) {
     let questions =
         [(Score::MIN, None, 0), (floor, None, 0), (Score::MIN, cheap, 0), (floor, cheap, 1)];
     for (min_score, max_price, min_jobs) in questions {
-        let wanted = Wanted { skill, min_score, max_price, min_jobs, limit: 3, offset: 1 };
+        let wanted = DiscoveryQuery { skill, min_score, max_price, min_jobs, limit: 3, offset: 1 };
         let found = world.discover(&wanted, now);
-        let all = scan(world, &wanted, now);
+        let all = discover_by_scan(world, &wanted, now);
         assert_eq!(found.total, all.len(), "{wanted:?}");
         let page: Vec<Candidate> = all.into_iter().skip(1).take(3).collect();
-        assert_eq!(found.page, page, "{wanted:?}");
+        assert_eq!(found.agents, page, "{wanted:?}");
     }
 }
 
 /// Discovery by a full scan: by score, then proven before new, then price, then seniority.
-pub fn scan(world: &World, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Candidate> {
+pub fn discover_by_scan(
+    world: &World,
+    wanted: &DiscoveryQuery<'_>,
+    now: Timestamp,
+) -> Vec<Candidate> {
     let mut all = Vec::new();
     for agent in world.agents() {
         let Some(skill) = agent.skill(wanted.skill) else { continue };
-        let desk = world.desk(agent.id).expect("every agent has a state");
+        let desk = world.agent_state(agent.id).expect("every agent has a state");
         let standing = desk.standing;
         let settled = standing.successes + standing.failures;
         let affordable = wanted.max_price.is_none_or(|max| skill.price <= max);
@@ -47,13 +51,13 @@ pub fn scan(world: &World, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Candidate
 
 /// The order in which to invite, by a full scan: online, then by score, then proven, then
 /// seniority.
-pub fn merit(world: &World, skill: &str, now: Timestamp) -> Vec<AgentId> {
+pub fn rank_by_scan(world: &World, skill: &str, now: Timestamp) -> Vec<AgentId> {
     let able = world.agents().filter(|agent| agent.active && agent.skill(skill).is_some());
     let mut all: Vec<_> = able
         .map(|agent| {
-            let standing = world.desk(agent.id).expect("every agent has a state").standing;
+            let standing = world.agent_state(agent.id).expect("every agent has a state").standing;
             let (away, score) = (!world.is_online(agent.id, now), Reverse(standing.score));
-            (away, score, standing.settled() == 0, agent.id)
+            (away, score, standing.settled_jobs() == 0, agent.id)
         })
         .collect();
     all.sort();

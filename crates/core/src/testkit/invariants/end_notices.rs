@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::changes::Changes;
 use crate::id::NoticeId;
 use crate::job::{Job, Requester, Selection, State};
-use crate::notice::{News, Notice};
+use crate::notice::{Notice, NoticeKind};
 use crate::world::World;
 
 pub fn check(changes: &Changes, world: &World) {
     for job in changes.jobs.values() {
-        let news = News::Ended { job: job.id };
+        let news = NoticeKind::Ended { job: job.id };
         let told: Vec<&Arc<Notice>> =
             changes.notices.iter().filter(|notice| notice.news == news).collect();
         // A withdrawn job never existed, so there is no notice.
@@ -40,7 +40,9 @@ fn heard_otherwise(job: &Job, changes: &Changes, world: &World) {
     let Requester::Agent(requester) = job.requester else { return };
     let agent = world.agent(requester).expect("the requester is registered");
     let words = |notice: &&Arc<Notice>| match &notice.news {
-        News::Message { from, words, .. } => *from != Some(requester) && *words == agent.home,
+        NoticeKind::Message { from, protocol: words, .. } => {
+            *from != Some(requester) && *words == agent.home
+        }
         _ => false,
     };
     let to = changes.notices.iter().filter(|notice| notice.to == Some(requester));
@@ -49,14 +51,14 @@ fn heard_otherwise(job: &Job, changes: &Changes, world: &World) {
             let own = job.policy.cancel_any_time || is_asked(job);
             assert!(own && job.state == State::Cancelled, "no notice was sent: {job:?}");
         }
-        [one] => pushed(one.id, agent.push_url(), changes),
+        [one] => pushed(one.id, agent.delivery_url(), changes),
         more => panic!("notified {} times: {job:?}", more.len()),
     }
 }
 
 /// A notice is delivered to a URL exactly when there is one.
 fn pushed(notice: NoticeId, url: Option<String>, changes: &Changes) {
-    let push = changes.pushes.get(&notice).and_then(Option::as_ref);
+    let push = changes.deliveries.get(&notice).and_then(Option::as_ref);
     assert_eq!(push.map(|push| &push.url), url.as_ref(), "delivered to another URL");
 }
 
@@ -65,12 +67,12 @@ fn pushed(notice: NoticeId, url: Option<String>, changes: &Changes) {
 fn told_at(job: &Job, world: &World) -> Option<String> {
     match job.requester {
         Requester::Agent(agent) if is_asked(job) || job.policy.presence_first => {
-            world.agent(agent).filter(|agent| agent.home == job.origin)?.push_url()
+            world.agent(agent).filter(|agent| agent.home == job.origin)?.delivery_url()
         }
         _ => job.callback.clone().filter(|_| job.pending),
     }
 }
 
 fn is_asked(job: &Job) -> bool {
-    matches!(job.selection, Selection::Asked { .. })
+    matches!(job.selection, Selection::Invited { .. })
 }

@@ -10,13 +10,13 @@ use crate::changes::Changes;
 use crate::event::Event;
 use crate::id::{AgentId, JobId, KeyId, OwnerId};
 use crate::job::{Job, State};
-use crate::ledger::Kind;
+use crate::ledger::EntryKind;
 use crate::owner::Owner;
 use crate::world::World;
 
 /// What had events so far, kept from changed rows alone.
 #[derive(Clone, Default)]
-pub struct History {
+pub struct HistoryChecks {
     accounts: BTreeSet<OwnerId>,
     agents: BTreeMap<AgentId, Arc<Agent>>,
     keys: BTreeSet<KeyId>,
@@ -27,7 +27,7 @@ pub struct History {
     restores: u64,
 }
 
-impl History {
+impl HistoryChecks {
     pub fn check(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
         jobs(before, changes);
         self.epoch(changes, world);
@@ -45,7 +45,11 @@ impl History {
             let (id, owner) = (agent.id, agent.owner);
             let told = |wanted: Event| events(changes).any(|event| *event == wanted);
             let old = self.agents.insert(id, agent.clone());
-            assert_eq!(told(Event::AgentEnrolled { agent: id, owner }), old.is_none(), "{agent:?}");
+            assert_eq!(
+                told(Event::AgentRegistered { agent: id, owner }),
+                old.is_none(),
+                "{agent:?}"
+            );
             let Some(old) = old else { continue };
             let removed = [true, false]
                 .map(|by_operator| told(Event::AgentRemoved { agent: id, by_operator }));
@@ -126,7 +130,7 @@ impl History {
             let Some(worker) = ended.worker().filter(|_| *state != State::Withdrawn) else {
                 continue;
             };
-            assert_eq!(ended.before_worked, self.worked.insert(worker, *job), "{ended:?}");
+            assert_eq!(ended.previous_worked, self.worked.insert(worker, *job), "{ended:?}");
         }
     }
 
@@ -143,19 +147,19 @@ impl History {
 }
 
 fn events(changes: &Changes) -> impl Iterator<Item = &Event> {
-    changes.lines.iter().flat_map(|line| &line.events)
+    changes.history_lines.iter().flat_map(|line| &line.events)
 }
 
 /// Grants, burns and payments have events with their amounts.
 fn money(changes: &Changes) {
     let told = events(changes).filter_map(|event| match event {
-        Event::Granted { owner, amount, .. } => Some((Kind::Grant, *owner, *amount)),
-        Event::Burned { owner, amount } => Some((Kind::Burn, *owner, *amount)),
+        Event::Granted { owner, amount, .. } => Some((EntryKind::Grant, *owner, *amount)),
+        Event::Burned { owner, amount } => Some((EntryKind::Burn, *owner, *amount)),
         _ => None,
     });
     let moved = changes.entries.iter().filter_map(|entry| match entry.kind {
-        Kind::Grant => Some((Kind::Grant, entry.to.owner, entry.amount)),
-        Kind::Burn => Some((Kind::Burn, entry.from.owner, entry.amount)),
+        EntryKind::Grant => Some((EntryKind::Grant, entry.to.owner, entry.amount)),
+        EntryKind::Burn => Some((EntryKind::Burn, entry.from.owner, entry.amount)),
         _ => None,
     });
     assert!(told.eq(moved), "issued and burned credits have events: {changes:?}");
@@ -233,7 +237,7 @@ fn endings(job: &Job, told: &[&Event]) {
         Event::JobEnded { state, cause, paid, .. } => Some((*state, *cause, *paid)),
         _ => None,
     });
-    let report = job.report.as_ref();
+    let report = job.result.as_ref();
     let (cause, paid) = (report.and_then(|report| report.cause), report.map(|report| report.paid));
     let end = (job.state, cause, paid.unwrap_or_default());
     assert!(ends.eq(job.state.is_final().then_some(end)), "the end event matches: {job:?}");

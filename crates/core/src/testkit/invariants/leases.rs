@@ -25,7 +25,7 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
         assert_eq!(turn.until, until.min(job.deadline), "the lease has a wrong end: {job:?}");
         if matches!(job.state, State::Assigned | State::Running) {
             assert!(
-                job.due().is_some_and(|due| due <= turn.until),
+                job.due_at().is_some_and(|due| due <= turn.until),
                 "no timer for the lease: {job:?}"
             );
         }
@@ -40,18 +40,18 @@ fn given(
     world: &World,
     now: Timestamp,
 ) -> Timestamp {
-    let asked = matches!(job.selection, Selection::Asked { .. });
+    let asked = matches!(job.selection, Selection::Invited { .. });
     let waited = old.is_some_and(|old| old.state == State::Open);
     if asked && waited && turn.since == job.opened_at {
         // A sole invitee that started by itself: it had the whole time from the start.
         return job.deadline;
     }
-    now.plus(if job.accepted_at.is_some() { job.lease } else { world.rules.answer_window })
+    now.plus(if job.accepted_at.is_some() { job.lease } else { world.rules.acceptance_timeout })
 }
 
 /// A worker that names its own time is overdue only well after that.
 fn taken(job: &Job, now: Timestamp) -> Timestamp {
-    match (job.wanted, job.ready_at) {
+    match (job.wanted_by, job.ready_at) {
         (None, Some(ready)) => ready.max(now).plus(PATIENCE),
         _ => now.plus(job.lease),
     }

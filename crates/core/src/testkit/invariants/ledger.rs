@@ -6,34 +6,34 @@ use std::sync::Arc;
 use crate::changes::Changes;
 use crate::id::{EntryId, JobId, OwnerId};
 use crate::job::{Job, Requester, State};
-use crate::ledger::{Entry, Hash, Kind, Pocket, Transfer};
+use crate::ledger::{Entry, EntryHash, EntryKind, SubAccount, Transfer};
 use crate::money::Credits;
 use crate::owner::Owner;
 use crate::world::World;
 
 /// Records kept from the entries alone.
 #[derive(Clone, Default)]
-pub struct Books {
-    pockets: BTreeMap<Pocket, i64>,
+pub struct LedgerChecks {
+    pockets: BTreeMap<SubAccount, i64>,
     newest: BTreeMap<OwnerId, EntryId>,
     last: EntryId,
-    chain: Hash,
-    deals: BTreeMap<JobId, Deal>,
+    chain: EntryHash,
+    deals: BTreeMap<JobId, JobPayments>,
 }
 
 /// What one job moved, in millionths, and between which owners.
 #[derive(Clone, Debug, Default)]
-struct Deal {
+struct JobPayments {
     held: i64,
     captured: i64,
     released: i64,
     /// Whose credits were held, released or paid.
     payers: BTreeSet<OwnerId>,
     /// Where payments went.
-    payees: BTreeSet<Pocket>,
+    payees: BTreeSet<SubAccount>,
 }
 
-impl Books {
+impl LedgerChecks {
     pub fn check(&mut self, changes: &Changes, world: &World) {
         for entry in &changes.entries {
             self.entry(entry);
@@ -50,10 +50,10 @@ impl Books {
     fn entry(&mut self, entry: &Entry) {
         assert!(entry.amount > Credits::ZERO, "every entry moves an amount");
         assert_eq!(entry.id, self.last.next(), "entries have no gaps");
-        assert_eq!(entry.hash, entry.chained(self.chain), "the chain verifies");
+        assert_eq!(entry.hash, entry.chain_hash(self.chain), "the chain verifies");
         (self.last, self.chain) = (entry.id, entry.hash);
         let issued = [entry.from.owner, entry.to.owner].contains(&Owner::ISSUANCE);
-        let may = matches!(entry.kind, Kind::Grant | Kind::Burn);
+        let may = matches!(entry.kind, EntryKind::Grant | EntryKind::Burn);
         assert_eq!(issued, may, "credits come from grants alone");
         let before = |owner| self.newest.get(&owner).copied();
         assert_eq!(entry.before_from, before(entry.from.owner));
@@ -69,7 +69,7 @@ impl Books {
 
     /// A hold resolves once; its own payer funds it, and its worker is paid.
     fn job(&self, job: &Job, world: &World) {
-        let none = Deal::default();
+        let none = JobPayments::default();
         let deal = self.deals.get(&job.id).unwrap_or(&none);
         let owner = |agent| world.agent(agent).map(|agent| agent.owner);
         let asks = match job.requester {
@@ -80,15 +80,15 @@ impl Books {
         let own = deal.payers.iter().all(|payer| job.payer == Some(*payer));
         assert!(own, "credits of {:?} were moved for {job:?}", deal.payers);
         assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
-        assert!(job.held <= job.purse(), "no more is held than the budget");
+        assert!(job.held <= job.max_payment(), "no more is held than the budget");
         if !job.state.is_final() {
             assert!(deal.payees.is_empty(), "paid before its end: {job:?}");
             return;
         }
-        let worker = job.assignment.and_then(|turn| owner(turn.worker)).map(Pocket::open);
+        let worker = job.assignment.and_then(|turn| owner(turn.worker)).map(SubAccount::available);
         let earned = deal.payees.iter().all(|payee| worker == Some(*payee));
         assert!(earned, "{:?} were paid for {job:?}", deal.payees);
-        let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
+        let paid = job.result.as_ref().map_or(0, |report| report.paid.micros());
         assert_eq!(job.held, Credits::ZERO, "no hold outlives its job");
         assert_eq!(deal.captured, paid, "what was captured is what was reported paid");
         assert!(paid == 0 || job.state == State::Completed, "only success is paid");
@@ -97,7 +97,7 @@ impl Books {
     }
 
     /// No credit is lost or created, no account is overdrawn, and holds belong to live jobs.
-    pub fn balance(&self, world: &World) {
+    pub fn check_balance(&self, world: &World) {
         let mut held: BTreeMap<OwnerId, i64> = BTreeMap::new();
         for job in world.live_jobs() {
             if let Some(payer) = job.payer {
@@ -107,10 +107,15 @@ impl Books {
         let mut sum = 0_i128;
         for owner in world.owners() {
             let pocket = |pocket| self.pockets.get(&pocket).copied().unwrap_or(0);
-            assert_eq!(owner.available.micros(), pocket(Pocket::open(owner.id)), "{}", owner.name);
-            assert_eq!(owner.held.micros(), pocket(Pocket::held(owner.id)), "{}", owner.name);
+            assert_eq!(
+                owner.available.micros(),
+                pocket(SubAccount::available(owner.id)),
+                "{}",
+                owner.name
+            );
+            assert_eq!(owner.held.micros(), pocket(SubAccount::held(owner.id)), "{}", owner.name);
             assert_eq!(owner.held.micros(), held.get(&owner.id).copied().unwrap_or(0));
-            assert_eq!(owner.newest, self.newest.get(&owner.id).copied());
+            assert_eq!(owner.newest_entry, self.newest.get(&owner.id).copied());
             sum += i128::from(owner.available.micros()) + i128::from(owner.held.micros());
             let overdrawn = owner.available < Credits::ZERO || owner.held < Credits::ZERO;
             assert!(!overdrawn || owner.id == Owner::ISSUANCE, "{} is overdrawn", owner.name);
@@ -121,23 +126,23 @@ impl Books {
     }
 }
 
-impl Deal {
+impl JobPayments {
     /// Everything a job moves goes through the payer's held sub-account.
     fn moved(&mut self, entry: &Entry) {
         let (payer, amount) = (entry.from.owner, entry.amount.micros());
-        let (open, held) = (Pocket::open(payer), Pocket::held(payer));
+        let (open, held) = (SubAccount::available(payer), SubAccount::held(payer));
         self.payers.insert(payer);
         match entry.kind {
-            Kind::Hold => {
+            EntryKind::Hold => {
                 assert_eq!((entry.from, entry.to), (open, held), "held elsewhere");
                 self.held += amount;
             }
-            Kind::Capture => {
+            EntryKind::Capture => {
                 assert_eq!(entry.from, held, "paid from something other than the hold");
                 self.payees.insert(entry.to);
                 self.captured += amount;
             }
-            Kind::Release => {
+            EntryKind::Release => {
                 assert_eq!((entry.from, entry.to), (held, open), "released to another owner");
                 self.released += amount;
             }
@@ -148,11 +153,11 @@ impl Deal {
 
 /// An ordered amount moves once, between the named owners, unless a hold had paid it.
 fn ordered(changes: &Changes) {
-    let lines = changes.entries.iter().filter(|entry| entry.kind == Kind::Transfer);
+    let lines = changes.entries.iter().filter(|entry| entry.kind == EntryKind::Transfer);
     let moved: Vec<_> = lines.map(|one| (one.transfer, one.from, one.to, one.amount)).collect();
     let orders = changes.transfers.iter().filter(|order| !order.settled_by_hold);
     let line = |order: &Arc<Transfer>| {
-        let (from, to) = (Pocket::open(order.from), Pocket::open(order.to));
+        let (from, to) = (SubAccount::available(order.from), SubAccount::available(order.to));
         (Some(order.id), from, to, order.amount)
     };
     assert_eq!(moved, orders.map(line).collect::<Vec<_>>(), "the ordered amounts are what moved");

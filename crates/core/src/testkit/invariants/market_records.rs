@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::agent::Tally;
-use crate::alias::{Protocol, Target, claim};
+use crate::agent::MarketTotals;
+use crate::alias::{ClaimTarget, Protocol, claim};
 use crate::changes::{Changes, Counters};
 use crate::event::Event;
 use crate::id::{AgentId, JobId, NoticeId, PostingId};
 use crate::job::{Job, Requester, Selection, State};
-use crate::market::Posting;
-use crate::notice::{News, Notice};
-use crate::testkit::market::{Told, line};
+use crate::market::MarketRecord;
+use crate::notice::{Notice, NoticeKind};
+use crate::testkit::market::{ParsedRecord, notice_json};
 use crate::world::World;
 
 /// How many declined jobs are kept, written a second time.
@@ -20,28 +20,33 @@ const DECLINED: usize = 64;
 
 /// What was published and counted, kept from changed rows alone.
 #[derive(Clone, Default)]
-pub struct Published {
+pub struct MarketChecks {
     last: PostingId,
     posts: u64,
     sent: u64,
     orders: BTreeSet<String>,
     /// Auctions of the market that have ended once.
     closed: BTreeSet<JobId>,
-    tallies: BTreeMap<AgentId, Tally>,
+    tallies: BTreeMap<AgentId, MarketTotals>,
     declined: BTreeMap<AgentId, Vec<String>>,
     before: Counters,
 }
 
-impl Published {
+impl MarketChecks {
     pub fn check(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
         let market = world.market.as_ref().map(|market| market.protocol);
         let posts = self.posts;
-        let told: Vec<Told> = changes.postings.iter().map(|one| self.posting(one)).collect();
+        let told: Vec<ParsedRecord> =
+            changes.market_records.iter().map(|one| self.posting(one)).collect();
         let next = world.next;
-        assert_eq!((next.posting, next.posts), (self.last.next(), self.posts), "without gap");
-        assert_eq!(next.sent, self.sent, "each message has a number of its own");
+        assert_eq!(
+            (next.market_record, next.market_orders),
+            (self.last.next(), self.posts),
+            "without gap"
+        );
+        assert_eq!(next.market_messages, self.sent, "each message has a number of its own");
         match market {
-            None => assert!(changes.postings.is_empty(), "published in no market"),
+            None => assert!(changes.market_records.is_empty(), "published in no market"),
             Some(market) => {
                 self.told(&told, changes, world, market);
                 self.orders(changes, market);
@@ -61,10 +66,10 @@ impl Published {
     }
 
     /// Ids, orders and message numbers have no gaps.
-    fn posting(&mut self, posting: &Posting) -> Told {
+    fn posting(&mut self, posting: &MarketRecord) -> ParsedRecord {
         assert_eq!(posting.id, self.last.next(), "records have no gaps");
         self.last = posting.id;
-        let told = Told::of(posting);
+        let told = ParsedRecord::parse(posting);
         assert_eq!(told.first_message, self.sent, "messages have no gap");
         self.sent += told.messages();
         assert_eq!(told.of.is_some(), told.outcome != "nothing ordered");
@@ -78,21 +83,22 @@ impl Published {
 
     /// Notices to agents of the market are published, in that order, and so are assignments of its
     /// jobs; nothing else is.
-    fn told(&self, told: &[Told], changes: &Changes, world: &World, market: Protocol) {
+    fn told(&self, told: &[ParsedRecord], changes: &Changes, world: &World, market: Protocol) {
         let ours = changes.notices.iter().filter(|notice| {
             let agent = notice.to.and_then(|to| world.agent(to));
             agent.is_some_and(|agent| agent.home == market)
         });
-        let mut expected: Vec<String> = ours.map(|notice| line(notice)).collect();
+        let mut expected: Vec<String> = ours.map(|notice| notice_json(notice)).collect();
         let away = |worker| world.agent(worker).is_some_and(|worker| worker.home != market);
-        for event in changes.lines.iter().flat_map(|line| &line.events) {
+        for event in changes.history_lines.iter().flat_map(|line| &line.events) {
             let Event::JobAssigned { job, worker, epoch } = *event else { continue };
             let last = changes.jobs.get(&job).filter(|job| job.epoch == epoch);
-            let held = last.filter(|job| job.origin == market && job.in_hand_of() == Some(worker));
+            let held =
+                last.filter(|job| job.origin == market && job.active_worker() == Some(worker));
             if held.is_some() && away(worker) {
-                let news = News::Assigned { job, epoch };
-                let (id, to, at) = (NoticeId::default(), Some(worker), changes.lines[0].at);
-                expected.push(line(&Notice { id, to, position: 0, before: None, at, news }));
+                let news = NoticeKind::Assigned { job, epoch };
+                let (id, to, at) = (NoticeId::default(), Some(worker), changes.history_lines[0].at);
+                expected.push(notice_json(&Notice { id, to, position: 0, before: None, at, news }));
             }
         }
         let mut published: Vec<String> = told.iter().flat_map(|one| one.lines.clone()).collect();
@@ -106,12 +112,12 @@ impl Published {
 
     /// Each order leads to its record.
     fn orders(&self, changes: &Changes, market: Protocol) {
-        for posting in &changes.postings {
-            let Some(order) = &posting.of else { continue };
-            let digest = claim::posted(market, order);
+        for posting in &changes.market_records {
+            let Some(order) = &posting.order_id else { continue };
+            let digest = claim::market_order(market, order);
             let named = changes.claims.iter().filter(|claim| claim.digest == digest);
-            let led: Vec<Target> = named.map(|claim| claim.target).collect();
-            assert_eq!(led, [Target::Posting(posting.id)]);
+            let led: Vec<ClaimTarget> = named.map(|claim| claim.target).collect();
+            assert_eq!(led, [ClaimTarget::MarketRecord(posting.id)]);
         }
     }
 
@@ -121,16 +127,17 @@ impl Published {
         for job in changes.jobs.values().filter(|job| job.origin == of) {
             let auction = matches!(job.selection, Selection::Auction { .. });
             let open = before.get(&job.id).is_some_and(|old| old.state == State::Negotiating);
-            let digest = claim::closed(of, &job.foreign);
+            let digest = claim::closed_auction(of, &job.foreign_id);
             let led = changes.claims.iter().filter(|claim| claim.digest == digest);
-            let led: Vec<Target> = led.map(|claim| claim.target).collect();
+            let led: Vec<ClaimTarget> = led.map(|claim| claim.target).collect();
             let ends = auction && open && job.state != State::Negotiating;
             if !ends || !self.closed.insert(job.id) {
                 assert!(led.is_empty(), "closed without an end, or twice: {job:?}");
                 continue;
             }
-            let by_itself = changes.postings.iter().find(|posting| posting.of.is_none());
-            let expected = by_itself.map(|posting| Target::Posting(posting.id));
+            let by_itself =
+                changes.market_records.iter().find(|posting| posting.order_id.is_none());
+            let expected = by_itself.map(|posting| ClaimTarget::MarketRecord(posting.id));
             assert!(expected.is_some(), "an auction ended without a record: {job:?}");
             assert_eq!(led, Vec::from_iter(expected), "{job:?}");
         }
@@ -138,13 +145,16 @@ impl Published {
 
     /// A refused order leaves only its record and its claim.
     fn nothing_else(&self, changes: &Changes) {
-        assert_eq!((changes.postings.len(), changes.claims.len()), (1, 1));
-        let kept = Changes { postings: Vec::new(), claims: Vec::new(), ..changes.clone() };
+        assert_eq!((changes.market_records.len(), changes.claims.len()), (1, 1));
+        let kept = Changes { market_records: Vec::new(), claims: Vec::new(), ..changes.clone() };
         let empty = Changes { next: changes.next, ..Changes::default() };
         assert_eq!(format!("{kept:?}"), format!("{empty:?}"), "changes of a refused order");
         let next = changes.next.expect("it was submitted");
-        let Counters { posting, posts, sent, claim, at, .. } = next;
-        assert_eq!(next, Counters { posting, posts, sent, claim, at, ..self.before });
+        let Counters { market_record, market_orders, market_messages, claim, at, .. } = next;
+        assert_eq!(
+            next,
+            Counters { market_record, market_orders, market_messages, claim, at, ..self.before }
+        );
         assert_eq!(claim, self.before.claim.next());
     }
 
@@ -161,61 +171,65 @@ impl Published {
             let home = world.agent(agent).map(|agent| agent.home);
             home == market || Some(job.origin) == market
         };
-        for event in changes.lines.iter().flat_map(|line| &line.events) {
+        for event in changes.history_lines.iter().flat_map(|line| &line.events) {
             match event {
                 Event::JobOpened { job: id } => {
                     if let Requester::Agent(agent) = job(id).requester
                         && counts(agent, job(id))
                     {
-                        self.tallies.entry(agent).or_default().asked += 1;
+                        self.tallies.entry(agent).or_default().requested += 1;
                     }
                 }
                 Event::JobAssigned { job: id, worker, .. } if counts(*worker, job(id)) => {
-                    self.tallies.entry(*worker).or_default().given += 1;
+                    self.tallies.entry(*worker).or_default().assigned += 1;
                 }
                 Event::JobDeclined { job: id, worker } if counts(*worker, job(id)) => {
                     let names = self.declined.entry(*worker).or_default();
-                    names.push(job(id).foreign.clone());
+                    names.push(job(id).foreign_id.clone());
                 }
                 _ => {}
             }
         }
         for job in changes.jobs.values().filter(|job| job.state == State::Completed) {
-            let (Some(worker), Some(report)) = (job.worker(), &job.report) else { continue };
+            let (Some(worker), Some(report)) = (job.worker(), &job.result) else { continue };
             if !counts(worker, job) {
                 continue;
             }
             let tally = self.tallies.entry(worker).or_default();
-            tally.done += 1;
-            tally.earned = tally.earned.plus(report.paid).expect("tests pay little");
+            tally.completed += 1;
+            tally.earned = tally.earned.checked_add(report.paid).expect("tests pay little");
         }
     }
 
     /// Agents of the market have totals of all their jobs; others only of the market's jobs.
     fn tallies(&self, changes: &Changes, world: &World, market: Option<Protocol>) {
         // Totals are part of an agent state, and everything counted belongs to a job.
-        if changes.desks.is_empty() && changes.jobs.is_empty() {
+        if changes.agent_states.is_empty() && changes.jobs.is_empty() {
             return;
         }
         for agent in world.agents() {
-            let desk = world.desk(agent.id).expect("every agent has a state");
+            let desk = world.agent_state(agent.id).expect("every agent has a state");
             if market.is_none() {
-                assert!(desk.tally.is_empty() && desk.declined.is_empty(), "{}", agent.native);
+                assert!(
+                    desk.market_totals.is_empty() && desk.declined_jobs.is_empty(),
+                    "{}",
+                    agent.native_id
+                );
                 continue;
             }
             let tally = self.tallies.get(&agent.id).copied().unwrap_or_default();
-            assert_eq!(desk.tally, tally, "the totals of {}", agent.native);
+            assert_eq!(desk.market_totals, tally, "the totals of {}", agent.native_id);
             let all = self.declined.get(&agent.id).map_or(&[][..], Vec::as_slice);
             let newest = &all[all.len().saturating_sub(DECLINED)..];
-            assert_eq!(desk.declined, newest, "what {} declined", agent.native);
+            assert_eq!(desk.declined_jobs, newest, "what {} declined", agent.native_id);
         }
     }
 }
 
 /// A job records how many orders were submitted before it was opened, and before it ended.
 fn counted(old: Option<&Job>, job: &Job, posts: u64) {
-    let opened = old.map_or(posts, |old| old.posts_before);
-    assert_eq!(job.posts_before, opened, "{job:?}");
+    let opened = old.map_or(posts, |old| old.market_orders_before);
+    assert_eq!(job.market_orders_before, opened, "{job:?}");
     let ended = job.state.is_final() && job.state != State::Withdrawn;
-    assert_eq!(job.posts_at_end, if ended { posts } else { 0 }, "{job:?}");
+    assert_eq!(job.market_orders_at_end, if ended { posts } else { 0 }, "{job:?}");
 }

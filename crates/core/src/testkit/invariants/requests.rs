@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::alias::{Claim, Digest, Target, claim};
+use crate::alias::{Claim, ClaimTarget, Digest, claim};
 use crate::changes::Changes;
 use crate::id::{AgentId, JobId};
 use crate::job::{Job, Offer, Requester, Selection, State};
@@ -11,8 +11,8 @@ use crate::world::World;
 
 /// Used ids, kept from changed rows alone.
 #[derive(Clone, Default)]
-pub struct Asking {
-    claims: BTreeMap<Digest, Target>,
+pub struct RequestChecks {
+    claims: BTreeMap<Digest, ClaimTarget>,
     /// Signed orders that had an effect.
     heard: BTreeSet<Digest>,
     /// All agents ever invited for each job.
@@ -23,15 +23,18 @@ pub struct Asking {
     put_off: BTreeSet<JobId>,
 }
 
-impl Asking {
+impl RequestChecks {
     pub fn check(&mut self, changes: &Changes, world: &World) {
         for claim in &changes.claims {
             self.claim(claim);
         }
-        let heard = changes.claims.iter().filter(|one| matches!(one.target, Target::Heard { .. }));
+        let heard = changes
+            .claims
+            .iter()
+            .filter(|one| matches!(one.target, ClaimTarget::SignedOrder { .. }));
         assert!(heard.count() <= 1, "one order has one effect");
         for job in changes.jobs.values() {
-            if matches!(job.selection, Selection::Asked { .. }) {
+            if matches!(job.selection, Selection::Invited { .. }) {
                 self.job(job);
                 self.names(job, world);
             }
@@ -41,14 +44,20 @@ impl Asking {
     /// An id stands for one thing forever, unless two parties use it or it is released.
     fn claim(&mut self, claim: &Claim) {
         let Claim { digest, target, .. } = *claim;
-        if let Target::Heard { .. } = target {
+        if let ClaimTarget::SignedOrder { .. } = target {
             assert!(self.heard.insert(digest), "a signed id was used twice");
         }
         let before = self.claims.insert(digest, target);
         let may_follow = match before {
-            None | Some(Target::Free) => target != Target::Free && target != Target::Several,
-            Some(Target::Job(_)) => matches!(target, Target::Free | Target::Several),
-            Some(Target::Offer { .. } | Target::Several) => target == Target::Several,
+            None | Some(ClaimTarget::Released) => {
+                target != ClaimTarget::Released && target != ClaimTarget::Ambiguous
+            }
+            Some(ClaimTarget::Job(_)) => {
+                matches!(target, ClaimTarget::Released | ClaimTarget::Ambiguous)
+            }
+            Some(ClaimTarget::Offer { .. } | ClaimTarget::Ambiguous) => {
+                target == ClaimTarget::Ambiguous
+            }
             Some(_) => false,
         };
         assert!(may_follow, "an id changed from {before:?} to {target:?}");
@@ -56,23 +65,26 @@ impl Asking {
 
     /// At most one worker, which was invited; never more held than agreed.
     fn job(&mut self, job: &Job) {
-        let first = self.asked.entry(job.id).or_insert_with(|| job.asked.clone());
-        assert!(job.asked.iter().all(|one| first.contains(one)), "no agent is invited later");
-        let unique: BTreeSet<AgentId> = job.asked.iter().copied().collect();
-        assert_eq!(unique.len(), job.asked.len(), "no agent is invited twice");
-        let out = job.asked.iter().all(|one| !job.declined.contains(one));
+        let first = self.asked.entry(job.id).or_insert_with(|| job.invited.clone());
+        assert!(job.invited.iter().all(|one| first.contains(one)), "no agent is invited later");
+        let unique: BTreeSet<AgentId> = job.invited.iter().copied().collect();
+        assert_eq!(unique.len(), job.invited.len(), "no agent is invited twice");
+        let out = job.invited.iter().all(|one| !job.declined.contains(one));
         assert!(
             out || job.assignment.is_some() || job.state.is_final(),
             "a declining agent is out"
         );
-        assert!(!job.asked.iter().any(|one| job.asked_by(*one)), "no agent invites itself");
+        assert!(
+            !job.invited.iter().any(|one| job.is_requested_by(*one)),
+            "no agent invites itself"
+        );
         let agreed = job.assignment.map(|turn| turn.price);
-        self.put_off.extend(job.waits_for.map(|_| job.id));
+        self.put_off.extend(job.pending_assignment.map(|_| job.id));
         match job.state {
             State::Open => {
                 let alone = first.len() == 1 && job.declined.is_empty();
                 assert!(job.held.is_zero() || alone, "a hold without a sole invitee");
-                let unbound = matches!(job.selection, Selection::Asked { offers_only: true, .. });
+                let unbound = matches!(job.selection, Selection::Invited { offers_only: true, .. });
                 assert!(job.held.is_zero() || !unbound, "a request for any hub holds nothing");
             }
             State::Negotiating => assert_eq!(job.held, Credits::ZERO, "nothing is agreed yet"),
@@ -103,21 +115,26 @@ impl Asking {
             panic!("requested by a guest: {job:?}")
         };
         let asking = world.agent(requester).expect("the requester is registered");
-        let id = job.foreign.strip_prefix(&asking.native).and_then(|rest| rest.strip_prefix('/'));
+        let id =
+            job.foreign_id.strip_prefix(&asking.native_id).and_then(|rest| rest.strip_prefix('/'));
         let id = id.expect("the full id starts with the requester's id");
         let leads = |digest| self.claims.get(&digest).copied();
-        let signed = leads(claim::signed(asking.home, &asking.native, id));
-        assert!(matches!(signed, Some(Target::Heard { job: Some(to), .. }) if to == job.id));
-        assert_eq!(leads(claim::job(job.origin, &job.foreign)), Some(Target::Job(job.id)));
+        let signed = leads(claim::signed_order(asking.home, &asking.native_id, id));
+        assert!(
+            matches!(signed, Some(ClaimTarget::SignedOrder { job: Some(to), .. }) if to == job.id)
+        );
+        assert_eq!(leads(claim::job(job.origin, &job.foreign_id)), Some(ClaimTarget::Job(job.id)));
         for provider in &self.asked[&job.id] {
-            let asked = leads(claim::asked(*provider, id));
-            assert!([Some(Target::Job(job.id)), Some(Target::Several)].contains(&asked));
+            let asked = leads(claim::invited_job(*provider, id));
+            assert!(
+                [Some(ClaimTarget::Job(job.id)), Some(ClaimTarget::Ambiguous)].contains(&asked)
+            );
         }
         for (place, offer) in (0..).zip(&job.offers) {
-            let target = Some(Target::Offer { job: job.id, place });
+            let target = Some(ClaimTarget::Offer { job: job.id, index: place });
             let from = |from| leads(claim::offer(requester, from, &offer.name));
             assert_eq!(from(Some(offer.by)), target, "the maker's own id is unique");
-            assert!([target, Some(Target::Several)].contains(&from(None)));
+            assert!([target, Some(ClaimTarget::Ambiguous)].contains(&from(None)));
         }
     }
 }

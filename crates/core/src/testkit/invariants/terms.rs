@@ -7,24 +7,24 @@ use crate::agent::Terms;
 use crate::changes::Changes;
 use crate::id::{AgentId, JobId};
 use crate::job::{Job, Selection, State};
-use crate::notice::News;
+use crate::notice::NoticeKind;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
 /// Start times of agents with a start limit, kept from changed rows alone.
 #[derive(Clone, Default)]
-pub struct Kept {
+pub struct TermsChecks {
     terms: BTreeMap<AgentId, Terms>,
     begun: BTreeMap<AgentId, Vec<Timestamp>>,
 }
 
-impl Kept {
+impl TermsChecks {
     /// After a restart, only the start times of jobs still assigned are known.
-    pub fn started_again(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>) {
+    pub fn restart(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>) {
         self.begun.clear();
         for job in jobs.values().filter(|job| !job.state.is_final()) {
             if let Some(turn) = job.assignment
-                && self.terms[&turn.worker].per_minute.is_some()
+                && self.terms[&turn.worker].max_starts_per_minute.is_some()
             {
                 self.begun.entry(turn.worker).or_default().push(turn.since);
             }
@@ -40,7 +40,8 @@ impl Kept {
     ) {
         for agent in changes.agents.values() {
             let old = self.terms.insert(agent.id, agent.terms);
-            if old.is_some_and(|old| old.per_minute != agent.terms.per_minute) {
+            if old.is_some_and(|old| old.max_starts_per_minute != agent.terms.max_starts_per_minute)
+            {
                 // A new limit counts from now on.
                 self.begun.remove(&agent.id);
             }
@@ -53,8 +54,8 @@ impl Kept {
             if let Some(worker) = given(old, job) {
                 let after = before.iter().filter(|(id, _)| !changes.jobs.contains_key(id));
                 let after = after.map(|(_, job)| job).chain(changes.jobs.values());
-                let in_hand = after.filter(|job| job.in_hand_of() == Some(worker)).count();
-                let max = self.terms.get(&worker).and_then(|terms| terms.at_once);
+                let in_hand = after.filter(|job| job.active_worker() == Some(worker)).count();
+                let max = self.terms.get(&worker).and_then(|terms| terms.max_concurrent_jobs);
                 assert!(
                     max.is_none_or(|max| in_hand <= max as usize),
                     "{worker} has too many jobs"
@@ -75,27 +76,34 @@ impl Kept {
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
         let terms = self.terms[&turn.worker];
         let begun = self.begun.entry(turn.worker).or_default();
-        if terms.per_minute.is_some() {
+        if terms.max_starts_per_minute.is_some() {
             begun.push(turn.since);
         }
         if given(old, job).is_none() {
             return;
         }
         let lately = begun.iter().filter(|at| now < at.plus(Millis::seconds(60))).count();
-        let max = terms.per_minute;
+        let max = terms.max_starts_per_minute;
         assert!(max.is_none_or(|max| lately <= max as usize), "{} started too many", turn.worker);
         let live = !job.state.is_final();
         assert_eq!(
             job.accepted_at.is_none(),
-            live && terms.answers_itself,
+            live && terms.confirms_jobs,
             "asked to confirm, if it wants"
         );
         let skill = world.agent(turn.worker).and_then(|worker| worker.skill(&job.skill));
-        let waited = old.and_then(|old| old.waits_for).filter(|one| one.worker == turn.worker);
-        let agreed = waited.is_some_and(|waits| waits.approval || waits.agreed);
-        assert!(agreed || skill.is_none_or(|skill| !skill.approval), "no approval for {job:?}");
-        let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
-        assert!(job.wanted.is_none_or(|wanted| now.plus(takes) <= wanted), "it cannot be in time");
+        let waited =
+            old.and_then(|old| old.pending_assignment).filter(|one| one.worker == turn.worker);
+        let agreed = waited.is_some_and(|waits| waits.needs_approval || waits.approved);
+        assert!(
+            agreed || skill.is_none_or(|skill| !skill.needs_approval),
+            "no approval for {job:?}"
+        );
+        let takes = skill.and_then(|skill| skill.expected_duration).unwrap_or_default();
+        assert!(
+            job.wanted_by.is_none_or(|wanted| now.plus(takes) <= wanted),
+            "it cannot be in time"
+        );
     }
 }
 
@@ -103,7 +111,7 @@ impl Kept {
 /// deferral.
 fn given(old: Option<&Job>, job: &Job) -> Option<AgentId> {
     let turn = job.assignment.filter(|_| job.epoch > old.map_or(0, |old| old.epoch))?;
-    let asked = matches!(job.selection, Selection::Asked { .. });
+    let asked = matches!(job.selection, Selection::Invited { .. });
     let by_itself = asked && old.is_some_and(|old| old.state == State::Open);
     let resumed = old.is_some_and(|old| old.worker() == Some(turn.worker));
     (!by_itself && !resumed).then_some(turn.worker)
@@ -120,31 +128,32 @@ fn taken_on(old: Option<&Job>, job: &Job) {
     let same = old.filter(|old| old.epoch == job.epoch && job.assignment.is_some());
     let took = same.and_then(|old| old.accepted_at);
     assert!(took.is_none() || took == job.accepted_at, "an acceptance stays");
-    assert!(job.wanted.is_none() || job.promised == job.wanted, "the wish is the promise");
-    assert!(old.is_none_or(|old| old.wanted == job.wanted));
+    assert!(job.wanted_by.is_none() || job.promised == job.wanted_by, "the wish is the promise");
+    assert!(old.is_none_or(|old| old.wanted_by == job.wanted_by));
 }
 
 /// A requester is notified when its job is deferred, and when it is assigned after that.
 fn put_off(old: Option<&Job>, job: &Job, changes: &Changes) {
-    assert!(job.waits_for.is_none() || job.pending, "the requester is notified: {job:?}");
-    let waited = old.is_some_and(|old| old.waits_for.is_some());
+    assert!(job.pending_assignment.is_none() || job.pending, "the requester is notified: {job:?}");
+    let waited = old.is_some_and(|old| old.pending_assignment.is_some());
     if waited && job.accepted_at.is_some() && !job.state.is_final() {
-        let news = News::Accepted { job: job.id };
+        let news = NoticeKind::Accepted { job: job.id };
         let told = changes.notices.iter().any(|notice| notice.news == news);
         let agent = matches!(job.requester, crate::job::Requester::Agent(_));
         // Another agent may have it now.
-        let same = old.and_then(|old| old.waits_for).map(|waits| waits.worker) == job.worker();
+        let same =
+            old.and_then(|old| old.pending_assignment).map(|waits| waits.worker) == job.worker();
         assert!(told || !agent || !same, "no notice about {job:?}");
     }
 }
 
 /// A job deferred before assignment waits for an agent that can still come.
 fn waits(job: &Job, world: &World) {
-    let Some(waits) = job.waits_for else { return };
+    let Some(waits) = job.pending_assignment else { return };
     assert!(matches!(job.state, State::Deferred { .. }), "{job:?}");
     assert_eq!(job.assignment, None, "deferred but assigned");
     assert!(world.agent(waits.worker).is_some_and(|agent| agent.active), "waits for no agent");
     assert!(!job.declined.contains(&waits.worker), "waits for an agent that declined");
-    assert!(!job.asked_by(waits.worker), "waits for its own requester");
-    assert!(!(waits.approval && waits.agreed), "waits for an approval it has");
+    assert!(!job.is_requested_by(waits.worker), "waits for its own requester");
+    assert!(!(waits.needs_approval && waits.approved), "waits for an approval it has");
 }

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::agent::presence::Stance;
+use crate::agent::presence::Availability;
 use crate::changes::Changes;
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::{Job, Selection, State};
 use crate::reputation::Outcome;
-use crate::reputation::window::Seen;
+use crate::reputation::window::WindowOutcome;
 use crate::world::World;
 
 /// How many outcomes a window shows, written a second time.
@@ -18,13 +18,13 @@ const SHOWN: usize = 100;
 
 /// Events and counted outcomes, kept from changed rows alone.
 #[derive(Clone, Default)]
-pub struct Work {
-    counted: BTreeMap<AgentId, Vec<Seen>>,
+pub struct WorkChecks {
+    counted: BTreeMap<AgentId, Vec<WindowOutcome>>,
     /// Whether the last event showed the agent as working, since it last accepted work.
     said: BTreeMap<AgentId, bool>,
 }
 
-impl Work {
+impl WorkChecks {
     pub fn check(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
         for outcome in &changes.outcomes {
             self.outcome(outcome);
@@ -35,12 +35,15 @@ impl Work {
             told_later(old, job, changes, world);
             paid_for(job);
             assert!(
-                job.flaw.is_none() || job.assignment.is_none(),
+                job.input_error.is_none() || job.assignment.is_none(),
                 "invalid, but assigned: {job:?}"
             );
         }
         // Only jobs and availability affect the events.
-        if !(changes.jobs.is_empty() && changes.desks.is_empty() && changes.lines.is_empty()) {
+        if !(changes.jobs.is_empty()
+            && changes.agent_states.is_empty()
+            && changes.history_lines.is_empty())
+        {
             self.hands(before, changes, world);
         }
         self.windows(changes, world);
@@ -51,7 +54,7 @@ impl Work {
         assert!(assigned_at <= ended_at, "it ended before acceptance");
         if outcome.counted {
             let took = ended_at.since(assigned_at);
-            self.counted.entry(subject).or_default().push(Seen { ok, on_time, took });
+            self.counted.entry(subject).or_default().push(WindowOutcome { ok, on_time, took });
         }
     }
 
@@ -59,9 +62,9 @@ impl Work {
     /// written.
     fn windows(&self, changes: &Changes, world: &World) {
         let judged = changes.outcomes.iter().map(|outcome| outcome.subject);
-        for agent in changes.desks.keys().copied().chain(judged) {
+        for agent in changes.agent_states.keys().copied().chain(judged) {
             let all = self.counted.get(&agent).map_or(&[][..], Vec::as_slice);
-            let desk = world.desk(agent).expect("every agent has a state");
+            let desk = world.agent_state(agent).expect("every agent has a state");
             let newest = all.iter().rev().take(SHOWN).copied();
             assert!(desk.window.newest().eq(newest), "the window of {agent} is not the fold");
         }
@@ -76,14 +79,14 @@ impl Work {
             .filter_map(|job| at_work(job))
             .collect();
         let before: BTreeSet<AgentId> = before.values().filter_map(|job| at_work(job)).collect();
-        let stance = |agent| world.desk(agent).map(|desk| desk.presence.stance);
-        let open = |agent: &AgentId| stance(*agent).is_some_and(Stance::is_open);
+        let stance = |agent| world.agent_state(agent).map(|desk| desk.presence.availability);
+        let open = |agent: &AgentId| stance(*agent).is_some_and(Availability::accepts_work);
         let mut expected: Vec<(AgentId, bool)> = Vec::new();
         expected.extend(after.difference(&before).filter(|one| open(one)).map(|one| (*one, true)));
         expected.extend(before.difference(&after).filter(|one| open(one)).map(|one| (*one, false)));
         expected.sort();
         let mut said: Vec<(AgentId, bool)> = changes
-            .lines
+            .history_lines
             .iter()
             .flat_map(|line| &line.events)
             .filter_map(|event| match event {
@@ -99,7 +102,7 @@ impl Work {
         }
         self.said.retain(|agent, _| open(agent));
         for free in before.difference(&after) {
-            assert_ne!(stance(*free), Some(Stance::Busy), "{free} is busy without work");
+            assert_ne!(stance(*free), Some(Availability::Busy), "{free} is busy without work");
         }
     }
 }
@@ -112,10 +115,11 @@ fn at_work(job: &Job) -> Option<AgentId> {
 
 /// A worker's own job id goes with the worker and never changes.
 fn called(old: Option<&Job>, job: &Job) {
-    let Some(name) = job.called else { return };
+    let Some(name) = job.worker_job_id else { return };
     assert!(job.accepted_at.is_some() && name != job.uuid, "an id without a worker: {job:?}");
-    let known = old.filter(|old| old.called.is_some());
-    let same = known.is_none_or(|old| old.called == job.called && old.worker() == job.worker());
+    let known = old.filter(|old| old.worker_job_id.is_some());
+    let same = known
+        .is_none_or(|old| old.worker_job_id == job.worker_job_id && old.worker() == job.worker());
     assert!(same, "an id of another worker: {job:?}");
 }
 
@@ -123,7 +127,7 @@ fn called(old: Option<&Job>, job: &Job) {
 fn told_later(old: Option<&Job>, job: &Job, changes: &Changes, world: &World) {
     let handed = |job: &Job| job.assignment.is_some_and(|turn| turn.handed_over);
     let same_turn = old.is_some_and(|old| old.epoch == job.epoch);
-    let news = crate::notice::News::Assigned { job: job.id, epoch: job.epoch };
+    let news = crate::notice::NoticeKind::Assigned { job: job.id, epoch: job.epoch };
     let told = changes.notices.iter().filter(|notice| notice.news == news).count();
     let reads = |worker| world.agent(worker).is_some_and(|agent| agent.terms.urgent_first);
     if same_turn && told > 0 {
@@ -135,7 +139,7 @@ fn told_later(old: Option<&Job>, job: &Job, changes: &Changes, world: &World) {
 
 /// An assigned job is funded; only a job that waits for a worker that is away may have no hold.
 fn paid_for(job: &Job) {
-    if job.state.is_final() || matches!(job.selection, Selection::Asked { .. }) {
+    if job.state.is_final() || matches!(job.selection, Selection::Invited { .. }) {
         return;
     }
     if job.policy.unpaid {
@@ -143,7 +147,7 @@ fn paid_for(job: &Job) {
         return;
     }
     let unpaid = job.policy.presence_first && job.assignment.is_none() && job.held.is_zero();
-    assert!(job.held == job.purse() || unpaid, "assigned without a hold: {job:?}");
-    let asks = job.waits_for.is_some_and(|waits| waits.approval || waits.agreed);
-    assert!(job.held == job.purse() || !asks, "approved without a hold: {job:?}");
+    assert!(job.held == job.max_payment() || unpaid, "assigned without a hold: {job:?}");
+    let asks = job.pending_assignment.is_some_and(|waits| waits.needs_approval || waits.approved);
+    assert!(job.held == job.max_payment() || !asks, "approved without a hold: {job:?}");
 }

@@ -3,33 +3,33 @@
 use proptest::prelude::*;
 
 use crate::agent::Terms;
-use crate::command::{Enrol, OpenJob};
+use crate::command::{OpenJob, Registration};
 use crate::id::AgentId;
 use crate::job::Selection;
 use crate::refusal::Refusal;
-use crate::testkit::{Scene, enrolment};
+use crate::testkit::{TestHub, registration};
 use crate::time::Millis;
 
-fn keeps(scene: &mut Scene, per_minute: Option<u32>) -> AgentId {
-    let terms = Terms { per_minute, ..Terms::default() };
-    scene.enrol(Enrol { terms, ..enrolment("ada", "acme", &[("sum", "0")]) }).unwrap()
+fn keeps(scene: &mut TestHub, per_minute: Option<u32>) -> AgentId {
+    let terms = Terms { max_starts_per_minute: per_minute, ..Terms::default() };
+    scene.register(Registration { terms, ..registration("ada", "acme", &[("sum", "0")]) }).unwrap()
 }
 
-fn begin(scene: &mut Scene, client: AgentId, ada: AgentId) -> Result<(), Refusal> {
-    let order = scene.ask(client, "sum", "0");
-    scene.try_open(OpenJob { selection: Selection::Direct(ada), ..order }).map(|_| ())
+fn begin(scene: &mut TestHub, client: AgentId, ada: AgentId) -> Result<(), Refusal> {
+    let order = scene.job_order(client, "sum", "0");
+    scene.try_open_job(OpenJob { selection: Selection::Direct(ada), ..order }).map(|_| ())
 }
 
 #[test]
 fn who_does_not_limit_it_and_who_is_not_there_may_always() {
-    let mut scene = Scene::default();
-    let client = scene.worker("client", "rich", &[]);
+    let mut scene = TestHub::default();
+    let client = scene.register_worker("client", "rich", &[]);
     let ada = keeps(&mut scene, None);
     for _ in 0..5 {
         begin(&mut scene, client, ada).unwrap();
     }
-    assert_eq!(scene.world.may_begin_at(ada, scene.now), None);
-    assert_eq!(scene.world.may_begin_at(AgentId(99), scene.now), None);
+    assert_eq!(scene.world.next_start_at(ada, scene.now), None);
+    assert_eq!(scene.world.next_start_at(AgentId(99), scene.now), None);
 }
 
 proptest! {
@@ -43,9 +43,9 @@ proptest! {
         limit in 1_u32..5,
         steps in prop::collection::vec((0_u8..8, 0_i64..40_000), 1..40),
     ) {
-        let mut scene = Scene::default();
-        scene.watched = false;
-        let client = scene.worker("client", "rich", &[]);
+        let mut scene = TestHub::default();
+        scene.checks_invariants = false;
+        let client = scene.register_worker("client", "rich", &[]);
         let (mut limit, ada) = (limit, keeps(&mut scene, Some(limit)));
         for (step, n) in steps {
             match step {
@@ -53,21 +53,21 @@ proptest! {
                     limit = 1 + n as u32 % 5;
                     keeps(&mut scene, Some(limit));
                 }
-                1..=3 => scene.sleep(Millis(n)),
+                1..=3 => scene.advance_without_timers(Millis(n)),
                 _ => {
-                    let full = scene.world.may_begin_at(ada, scene.now).is_some();
+                    let full = scene.world.next_start_at(ada, scene.now).is_some();
                     let began = begin(&mut scene, client, ada);
-                    prop_assert_eq!(began, if full { Err(Refusal::TooFast) } else { Ok(()) });
+                    prop_assert_eq!(began, if full { Err(Refusal::AtRateLimit) } else { Ok(()) });
                 }
             }
             let (world, now) = (&scene.world, scene.now);
-            let room = |at| world.begun_lately(ada, at) < limit as usize;
-            match world.may_begin_at(ada, now) {
+            let room = |at| world.recent_start_count(ada, at) < limit as usize;
+            match world.next_start_at(ada, now) {
                 None => prop_assert!(room(now)),
                 Some(at) => {
                     prop_assert!(now < at && at <= now.plus(Millis::minutes(1)));
                     prop_assert!(room(at) && !room(at.plus(Millis(-1))) && !room(now));
-                    prop_assert_eq!(world.may_begin_at(ada, at), None);
+                    prop_assert_eq!(world.next_start_at(ada, at), None);
                 }
             }
         }

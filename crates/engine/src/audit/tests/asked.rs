@@ -37,7 +37,7 @@ fn spoil(id: &'static str, change: impl FnOnce(&mut Value)) -> impl FnOnce(&Conn
 
 #[test]
 fn who_was_asked_finds_what_it_was_asked() {
-    let asked = |db: &Connection| claim::asked(agent(db, "seller"), "ask-1");
+    let asked = |db: &Connection| claim::invited_job(agent(db, "seller"), "ask-1");
     for (what, target) in [
         ("released", "\"Free\""),
         ("pointing to no job", "{\"Job\":999999}"),
@@ -47,11 +47,11 @@ fn who_was_asked_finds_what_it_was_asked() {
         plant("claims", what, |db| retarget(db, named(db, asked(db)), target));
     }
     plant("claims", "claim of a declining agent lost", |db| {
-        let digest = claim::asked(agent(db, "rival"), "ask-5");
+        let digest = claim::invited_job(agent(db, "rival"), "ask-5");
         retarget(db, named(db, digest), "\"Free\"");
     });
     plant("claims", "one of two lost", |db| {
-        let digest = claim::asked(agent(db, "seller"), "ask-6");
+        let digest = claim::invited_job(agent(db, "seller"), "ask-6");
         let last = named(db, digest);
         let (_, mine) = job(db, "ask-6");
         retarget(db, last, &format!("{{\"Job\":{mine}}}"));
@@ -88,7 +88,7 @@ fn an_offer_leads_to_its_place() {
 
 #[test]
 fn a_signed_order_is_used_up_for_ever() {
-    let order = |db: &Connection| named(db, claim::signed(KEYS, "buyer", "ask-1"));
+    let order = |db: &Connection| named(db, claim::signed_order(KEYS, "buyer", "ask-1"));
     plant("claims", "an order that can be repeated", |db| retarget(db, order(db), "\"Free\""));
     plant("claims", "an order pointing to another job", |db| {
         let sql = format!("SELECT target FROM claims WHERE id = {}", order(db));
@@ -99,7 +99,7 @@ fn a_signed_order_is_used_up_for_ever() {
     });
     plant("claims", "an order executed twice", |db| {
         // A later claim gets the same digest.
-        let later = named(db, claim::signed(KEYS, "buyer", "ask-7"));
+        let later = named(db, claim::signed_order(KEYS, "buyer", "ask-7"));
         let sql =
             "UPDATE claims SET digest = (SELECT digest FROM claims WHERE id = ?1) WHERE id = ?2";
         db.execute(sql, [order(db), later]).expect("moved");
@@ -178,19 +178,19 @@ fn only_who_was_asked_has_it() {
 fn a_script_of_signed_orders_is_clean() {
     let dir = tempfile::tempdir().expect("a directory can be created");
     let mut store = SqliteStore::open(dir.path()).expect("free");
-    let mut script = crate::fixtures::Script::default();
-    for order in signed_orders::trades() {
+    let mut script = crate::fixtures::ModelHub::default();
+    for order in signed_orders::negotiation_commands() {
         let (answer, changes) = script.run(order.clone());
-        assert!(matches!(answer, Answer::Heard { repeated: false, .. }), "{order:?}");
-        store.commit(&changes, &Forgotten::default()).expect("there is space");
+        assert!(matches!(answer, Answer::SignedOrder { repeated: false, .. }), "{order:?}");
+        store.commit(&changes, &ExpiredRows::default()).expect("there is space");
         // A repeat has no effect and returns the same answer.
         let (again, nothing) = script.run(order);
-        assert!(matches!(again, Answer::Heard { repeated: true, .. }) && nothing.is_empty());
+        assert!(matches!(again, Answer::SignedOrder { repeated: true, .. }) && nothing.is_empty());
     }
-    let report = audit(dir.path()).expect("readable");
+    let report = audit_dir(dir.path()).expect("readable");
     assert!(report.is_clean(), "{report:#?}");
     // And the store returns all of it.
-    let world = crate::store::suite::rebuilt(&script, &mut store);
-    let seen = |world| crate::fixtures::picture(world, script.now);
+    let world = crate::store::suite::rebuild_world(&script, &mut store);
+    let seen = |world| crate::fixtures::snapshot(world, script.now);
     assert_eq!(seen(&world), seen(&script.world));
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
-use rialto_core::changes::Forgotten;
-use rialto_core::command::{Command, OpenJob, PushEnd};
+use rialto_core::changes::ExpiredRows;
+use rialto_core::command::{Command, DeliveryResult, OpenJob};
 use rialto_core::id::{JobId, NoticeId};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::notice::Notice;
@@ -19,16 +19,17 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{BREACHES_MAX, Report, audit};
-use crate::run::{Engine, Setup, Started};
-use crate::fixtures::market::{market, post_decline, post_offer, post_task};
+use super::{BREACHES_MAX, Report, audit_dir};
+use crate::fixtures::market::{market, submit_decline, submit_offer, submit_task};
 use crate::fixtures::{
-    DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report, said, signed_orders,
+    RandomWorkload, START, agent_in, credits, enrol, grant, job_in, message, open, pay, report,
+    signed_orders,
 };
+use crate::run::{Engine, EngineParts, RunningEngine};
 use crate::secret::HubSecret;
-use crate::store::sqlite::{FILE, SqliteStore, notices, row};
+use crate::store::sqlite::{DB_FILE, SqliteStore, notices, row};
 use crate::store::{Store, StoreError};
-use crate::testkit::{SeededIds, StandingClock};
+use crate::testkit::{ManualClock, SeededRandom};
 
 /// A store with a long and valid history, built once and only ever copied.
 fn honest() -> &'static Path {
@@ -44,9 +45,9 @@ fn honest() -> &'static Path {
 }
 
 async fn grow(dir: &Path) {
-    let clock = StandingClock::at(DAWN);
+    let clock = ManualClock::at(START);
     let first = start(dir, &clock);
-    Life::new(11).lead(&first.engine, &clock, 160).await;
+    RandomWorkload::new(11).run(&first.engine, &clock, 160).await;
     // Enough transfers to fill a slice of the claim index.
     for name in ["ada", "bob"] {
         first.engine.run(grant(name, "20")).await.expect("granted");
@@ -60,33 +61,34 @@ async fn grow(dir: &Path) {
         one.await.expect("no panic").expect("the balance suffices");
     }
     stop(first).await;
-    while SqliteStore::open(dir).expect("free").tend().expect("there is space") {}
+    while SqliteStore::open(dir).expect("free").run_maintenance().expect("there is space") {}
     // And then a live job with a hold, a pending delivery, and claims outside the index.
     let second = start(dir, &clock);
     let run = |command| second.engine.run(command);
     let asker = enrol("asker", "asker", &[]);
-    let asker = agent_in(&run(Command::Enrol(Box::new(asker))).await.expect("a new name"));
+    let asker = agent_in(&run(Command::Register(Box::new(asker))).await.expect("a new name"));
     let mut helper = enrol("helper", "helper", &[("help", "1")]);
-    (helper.liveness, helper.endpoint) = (Liveness::Reached, Some("https://h.example".to_owned()));
-    let helper = agent_in(&run(Command::Enrol(Box::new(helper))).await.expect("a new name"));
+    (helper.liveness, helper.endpoint) =
+        (Liveness::ByEndpoint, Some("https://h.example".to_owned()));
+    let helper = agent_in(&run(Command::Register(Box::new(helper))).await.expect("a new name"));
     let order = open(1_000_000, asker, "help", "2", second.engine.now());
     run(Command::OpenJob(Box::new(order))).await.expect("an agent accepts it");
     // A job within one owner, which does not count for reputation.
     let own = enrol("cousin", "helper", &[]);
-    let own = agent_in(&run(Command::Enrol(Box::new(own))).await.expect("a new name"));
+    let own = agent_in(&run(Command::Register(Box::new(own))).await.expect("a new name"));
     let order = open(1_000_001, own, "help", "2", second.engine.now());
     let job = run(Command::OpenJob(Box::new(order))).await.expect("an agent accepts it");
     run(report(job_in(&job), helper, true, "1")).await.expect("it is assigned");
     // A message that was delivered to its receiver's endpoint.
-    let mut sent = said(helper, own, "hello");
+    let mut sent = message(helper, own, "hello");
     sent.url = Some("https://cousin.example/in".to_owned());
-    let Ok(Answer::Sent { notice, .. }) = run(Command::Send(Box::new(sent))).await else {
+    let Ok(Answer::Message { notice, .. }) = run(Command::SendMessage(Box::new(sent))).await else {
         panic!("there is space")
     };
-    let ended = PushEnd::Delivered { reply: Some("{}".to_owned()) };
-    run(Command::PushDone { notice, ended }).await.expect("it was in flight");
+    let ended = DeliveryResult::Delivered { reply: Some("{}".to_owned()) };
+    run(Command::RecordDelivery { notice, result: ended }).await.expect("it was in flight");
     // And signed requests, some of them still in progress.
-    for order in signed_orders::trades() {
+    for order in signed_orders::negotiation_commands() {
         run(order.clone()).await.unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
     }
     posts(&second.engine).await;
@@ -97,53 +99,54 @@ async fn grow(dir: &Path) {
 async fn posts(engine: &Engine) {
     let run = async |command: Command| engine.run(command).await.expect("these are never refused");
     let enrolled = async |native: &str, skills: &[(&str, &str)]| {
-        let order = Command::Enrol(Box::new(enrol(native, native, skills)));
+        let order = Command::Register(Box::new(enrol(native, native, skills)));
         agent_in(&engine.run(order).await.expect("a new name"))
     };
     let asks = enrolled("asks", &[]).await;
     let [one, two] =
         [enrolled("one", &[("bid", "3")]).await, enrolled("two", &[("bid", "2")]).await];
-    let policy = Policy { next_when_declined: true, queue_later: true, ..Policy::default() };
+    let policy =
+        Policy { next_when_declined: true, queue_after_failure: true, ..Policy::default() };
     let task = |n: u64, selection: Selection| {
         let order = open(1_100_000 + n, asks, "bid", "5", engine.now());
         OpenJob { selection, policy, ..order }
     };
-    let newest = || engine.look(|world| JobId(world.next.job.0 - 1));
+    let newest = || engine.with_world(|world| JobId(world.next.job.0 - 1));
     let unpaid = Policy { unpaid: true, ..policy };
-    run(post_task(OpenJob { policy: unpaid, ..task(1, Selection::Cheapest) })).await;
+    run(submit_task(OpenJob { policy: unpaid, ..task(1, Selection::Cheapest) })).await;
     run(report(newest(), two, true, "2")).await;
-    run(post_task(OpenJob { policy: unpaid, ..task(2, Selection::Cheapest) })).await;
-    run(post_task(task(3, Selection::Everybody))).await;
-    run(post_decline("no-1", newest(), two)).await;
-    run(post_task(OpenJob {
+    run(submit_task(OpenJob { policy: unpaid, ..task(2, Selection::Cheapest) })).await;
+    run(submit_task(task(3, Selection::BroadcastToProtocol))).await;
+    run(submit_decline("no-1", newest(), two)).await;
+    run(submit_task(OpenJob {
         skill: "not offered here".to_owned(),
         ..task(4, Selection::Cheapest)
     }))
     .await;
     let closes = engine.now().plus(Millis::seconds(2));
-    run(post_task(task(5, Selection::Auction { closes }))).await;
+    run(submit_task(task(5, Selection::Auction { closes }))).await;
     let job = newest();
-    run(post_offer("offer-1", job, one, "4")).await;
-    run(post_offer("offer-2", job, two, "3")).await;
-    run(post_decline("no-2", job, two)).await;
-    run(post_decline("no-3", job, one)).await;
+    run(submit_offer("offer-1", job, one, "4")).await;
+    run(submit_offer("offer-2", job, two, "3")).await;
+    run(submit_decline("no-2", job, two)).await;
+    run(submit_decline("no-3", job, one)).await;
     // Held again for any bidder, and ended again.
     let three = enrolled("three", &[("bid", "9")]).await;
-    run(post_offer("offer-3", job, three, "5")).await;
-    let won = engine.look(|world| world.job(job).and_then(|job| job.worker()));
+    run(submit_offer("offer-3", job, three, "5")).await;
+    let won = engine.with_world(|world| world.job(job).and_then(|job| job.worker()));
     assert_eq!(won, Some(three));
 }
 
-fn start(dir: &Path, clock: &Arc<StandingClock>) -> Started {
+fn start(dir: &Path, clock: &Arc<ManualClock>) -> RunningEngine {
     let store = SqliteStore::open(dir).expect("no other process has it open");
     let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
-    let (clock, ids) = (clock.clone(), SeededIds::new(1));
+    let (clock, ids) = (clock.clone(), SeededRandom::new(1));
     let (secret, market) = (HubSecret::from_bytes([7; 32]), Some(market()));
-    let setup = Setup { store: Box::new(store), rules, clock, ids, secret, market };
+    let setup = EngineParts { store: Box::new(store), rules, clock, random: ids, secret, market };
     Engine::start(setup).expect("it can be read")
 }
 
-async fn stop(Started { engine, lane }: Started) {
+async fn stop(RunningEngine { engine, lane }: RunningEngine) {
     engine.stop().await;
     drop(engine);
     tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("without a panic");
@@ -152,12 +155,12 @@ async fn stop(Started { engine, lane }: Started) {
 /// A copy of the intact store.
 fn copy() -> TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    std::fs::copy(honest().join(FILE), dir.path().join(FILE)).expect("copied");
+    std::fs::copy(honest().join(DB_FILE), dir.path().join(DB_FILE)).expect("copied");
     dir
 }
 
 fn behind(dir: &Path) -> Connection {
-    Connection::open(dir.join(FILE)).expect("the file exists")
+    Connection::open(dir.join(DB_FILE)).expect("the file exists")
 }
 
 /// Changes the text of a row and updates its checksum, as a deliberate attacker would.
@@ -178,10 +181,10 @@ fn rewrite(db: &Connection, table: &str, id: i64, change: impl FnOnce(&mut Value
 /// Changes a notice and updates its checksum.
 fn retell(db: &Connection, id: i64, change: impl FnOnce(&mut Notice)) {
     let id = NoticeId(id.unsigned_abs());
-    let mut notice = notices::get(db, id).expect("readable").expect("the row exists");
+    let mut notice = notices::load_notice(db, id).expect("readable").expect("the row exists");
     change(&mut notice);
     db.execute("DELETE FROM notices WHERE id = ?1", [id.0 as i64]).expect("deleted");
-    notices::append(db, &[Arc::new(notice)]).expect("written");
+    notices::append_notices(db, &[Arc::new(notice)]).expect("written");
 }
 
 /// Points a claim elsewhere and updates its checksum.
@@ -211,7 +214,7 @@ fn failed(report: &Report) -> Vec<&'static str> {
 
 #[test]
 fn an_honest_store_is_clean_and_every_check_had_something_to_look_at() {
-    let report = audit(honest()).expect("readable");
+    let report = audit_dir(honest()).expect("readable");
     assert!(report.is_clean(), "{report:#?}");
     let names: Vec<_> = report.checks.iter().map(|check| check.name).collect();
     assert_eq!(
@@ -250,7 +253,7 @@ fn an_honest_store_is_clean_and_every_check_had_something_to_look_at() {
 fn an_empty_store_is_clean() {
     let dir = tempfile::tempdir().expect("a directory can be created");
     drop(SqliteStore::open(dir.path()).expect("free"));
-    let report = audit(dir.path()).expect("readable");
+    let report = audit_dir(dir.path()).expect("readable");
     assert!(report.is_clean(), "{report:#?}");
 }
 
@@ -258,34 +261,34 @@ fn an_empty_store_is_clean() {
 fn a_hub_that_runs_or_was_killed_can_be_audited() {
     let dir = tempfile::tempdir().expect("a directory can be created");
     let mut store = SqliteStore::open(dir.path()).expect("free");
-    let mut script = crate::fixtures::Script::default();
-    crate::store::suite::history(&mut script, &mut store);
-    let report = audit(dir.path()).expect("a running hub does not block it");
+    let mut script = crate::fixtures::ModelHub::default();
+    crate::store::suite::write_sample_history(&mut script, &mut store);
+    let report = audit_dir(dir.path()).expect("a running hub does not block it");
     assert!(report.is_clean(), "{report:#?}");
     assert!(report.checks.iter().any(|check| check.name == "ledger.chain" && check.rows > 5));
     let killed = tempfile::tempdir().expect("a directory can be created");
-    for name in [FILE.to_owned(), format!("{FILE}-wal")] {
+    for name in [DB_FILE.to_owned(), format!("{DB_FILE}-wal")] {
         std::fs::copy(dir.path().join(&name), killed.path().join(&name)).expect("copied");
     }
-    let after = audit(killed.path()).expect("readable");
+    let after = audit_dir(killed.path()).expect("readable");
     assert!(after.is_clean(), "{after:#?}");
     let rows = |report: &Report| report.checks.iter().map(|check| check.rows).collect::<Vec<_>>();
     assert_eq!(rows(&after)[1..], rows(&report)[1..], "the same rows except for the file's pages");
     store
-        .commit(&script.run(grant("ada", "1")).1, &Forgotten::default())
+        .commit(&script.run(grant("ada", "1")).1, &ExpiredRows::default())
         .expect("and the audit does not block the hub");
 }
 
 #[test]
 fn what_is_no_store_of_ours_is_an_error_and_no_report() {
     let dir = tempfile::tempdir().expect("a directory can be created");
-    assert!(matches!(audit(dir.path()), Err(StoreError::Missing(_))));
-    assert!(!dir.path().join(FILE).exists(), "the audit creates nothing");
-    std::fs::write(dir.path().join(FILE), vec![b'?'; 9_000]).expect("written");
-    assert!(matches!(audit(dir.path()), Err(StoreError::Corrupt(_))));
+    assert!(matches!(audit_dir(dir.path()), Err(StoreError::Missing(_))));
+    assert!(!dir.path().join(DB_FILE).exists(), "the audit creates nothing");
+    std::fs::write(dir.path().join(DB_FILE), vec![b'?'; 9_000]).expect("written");
+    assert!(matches!(audit_dir(dir.path()), Err(StoreError::Corrupt(_))));
     let newer = copy();
     behind(newer.path()).execute_batch("PRAGMA user_version = 99").expect("done");
-    assert!(matches!(audit(newer.path()), Err(StoreError::Newer { .. })));
+    assert!(matches!(audit_dir(newer.path()), Err(StoreError::NewerSchema { .. })));
 }
 
 #[test]
@@ -293,7 +296,7 @@ fn many_breaches_are_counted_and_the_first_hundred_told() {
     let dir = copy();
     let rotten = behind(dir.path()).execute("UPDATE lines SET body = body || ' '", []);
     let rotten = rotten.expect("corrupted") as u64;
-    let report = audit(dir.path()).expect("readable");
+    let report = audit_dir(dir.path()).expect("readable");
     let check = report.checks.iter().find(|check| check.name == "checksums").expect("there");
     assert!(rotten > BREACHES_MAX as u64, "there were {rotten}");
     assert_eq!((check.breaches.len(), check.breaches_total), (BREACHES_MAX, rotten));

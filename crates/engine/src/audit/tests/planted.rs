@@ -1,6 +1,6 @@
 //! Breaches planted one by one, each of which must be reported by its check.
 
-use rialto_core::notice::News;
+use rialto_core::notice::NoticeKind;
 
 use super::*;
 
@@ -10,7 +10,7 @@ pub fn plant(check: &str, what: &str, how: impl FnOnce(&Connection)) {
     let db = behind(dir.path());
     how(&db);
     drop(db);
-    let report = audit(dir.path()).expect("a store with breaches can be read");
+    let report = audit_dir(dir.path()).expect("a store with breaches can be read");
     let failed = failed(&report);
     assert!(failed.contains(&check), "{what}: only {failed:?} failed");
 }
@@ -61,12 +61,12 @@ fn the_sums_of_the_ledger() {
 #[test]
 fn the_file_itself() {
     let dir = copy();
-    let path = dir.path().join(FILE);
+    let path = dir.path().join(DB_FILE);
     let mut bytes = std::fs::read(&path).expect("read");
     // The number of free pages in the header (sqlite.org/fileformat, 1.3).
     bytes[36..40].copy_from_slice(&7_u32.to_be_bytes());
     std::fs::write(&path, bytes).expect("written");
-    assert_eq!(failed(&audit(dir.path()).expect("readable")), ["file"]);
+    assert_eq!(failed(&audit_dir(dir.path()).expect("readable")), ["file"]);
 }
 
 #[test]
@@ -272,7 +272,9 @@ fn inboxes() {
     let said = "SELECT max(id) FROM notices WHERE follows > 0";
     plant("inbox", "a message without a predecessor", |db| {
         retell(db, number(db, said), |notice| {
-            let News::Message { follows, .. } = &mut notice.news else { panic!("a message") };
+            let NoticeKind::Message { previous: follows, .. } = &mut notice.news else {
+                panic!("a message")
+            };
             *follows = None;
         });
     });
@@ -334,7 +336,7 @@ fn claims() {
         let sql = format!(
             "SELECT id FROM claims WHERE target ->> 'Transfer' = {to} AND json_valid(target)"
         );
-        for id in crate::audit::ids(db, &sql).expect("readable") {
+        for id in crate::audit::query_ids(db, &sql).expect("readable") {
             retarget(db, id as i64, "\"Free\"");
         }
     });

@@ -23,7 +23,7 @@ use reqwest::{Client, retry};
 use tokio::net::lookup_host;
 use tokio::sync::Semaphore;
 
-use super::guard::{Blocked, Guard, is_local_name};
+use super::guard::{Guard, TargetError, is_local_name};
 
 /// How long an unused connection is kept: long enough for a burst, shorter than the idle timeout of
 /// common servers, so that we rarely write into a connection that is just being closed.
@@ -35,27 +35,27 @@ const ADDRESSES_PER_FAMILY_MAX: usize = 4;
 const LOOKUPS_MAX: usize = 128;
 
 /// A future that resolves to the addresses of a name.
-pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+pub type ResolveFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Resolves names to addresses. The addresses are not trusted.
 pub trait Resolve: Send + Sync + 'static {
     /// Looks `name` up, once.
-    fn resolve(&self, name: &str) -> Resolving;
+    fn resolve(&self, name: &str) -> ResolveFuture;
 }
 
 /// The resolver of the operating system.
-pub(super) struct System {
+pub(super) struct SystemResolver {
     lookups: Arc<Semaphore>,
 }
 
-impl Default for System {
+impl Default for SystemResolver {
     fn default() -> Self {
         Self { lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
     }
 }
 
-impl Resolve for System {
-    fn resolve(&self, name: &str) -> Resolving {
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: &str) -> ResolveFuture {
         let (name, lookups) = (name.to_owned(), Arc::clone(&self.lookups));
         Box::pin(async move {
             let turn = lookups.acquire_owned().await.map_err(io::Error::other)?;
@@ -73,19 +73,23 @@ impl Resolve for System {
 }
 
 /// Applies the guard between a resolver and reqwest.
-struct Checked {
-    names: Arc<dyn Resolve>,
+struct GuardedResolver {
+    resolver: Arc<dyn Resolve>,
     guard: Arc<Guard>,
     plain: bool,
 }
 
-impl Checked {
+impl GuardedResolver {
     /// All addresses, or none if a single one is forbidden.
-    fn admit(guard: &Guard, plain: bool, found: &[IpAddr]) -> Result<Vec<SocketAddr>, Blocked> {
+    fn check_addresses(
+        guard: &Guard,
+        plain: bool,
+        found: &[IpAddr],
+    ) -> Result<Vec<SocketAddr>, TargetError> {
         for address in found {
-            guard.check_address(*address).map_err(|_| Blocked::Resolved)?;
-            if plain && !guard.is_listed(*address) {
-                return Err(Blocked::Plain);
+            guard.check_address(*address).map_err(|_| TargetError::ResolvesToPrivate)?;
+            if plain && !guard.is_allowed(*address) {
+                return Err(TargetError::PlainHttp);
             }
         }
         let family = |v4: bool| found.iter().filter(move |ip| ip.is_ipv4() == v4);
@@ -95,49 +99,50 @@ impl Checked {
     }
 }
 
-impl reqwest::dns::Resolve for Checked {
+impl reqwest::dns::Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
         let (guard, plain) = (Arc::clone(&self.guard), self.plain);
         // Names of this machine are never looked up in DNS: its answer could only be wrong.
-        let asked = (!is_local_name(name.as_str())).then(|| self.names.resolve(name.as_str()));
+        let asked = (!is_local_name(name.as_str())).then(|| self.resolver.resolve(name.as_str()));
         Box::pin(async move {
             let found = match asked {
                 Some(answer) => answer.await?,
-                None => guard.local_addresses(),
+                None => guard.allowed_loopback_addresses(),
             };
             if found.is_empty() {
                 return Err(io::Error::from(io::ErrorKind::NotFound).into());
             }
-            let addresses: Addrs = Box::new(Self::admit(&guard, plain, &found)?.into_iter());
+            let addresses: Addrs =
+                Box::new(Self::check_addresses(&guard, plain, &found)?.into_iter());
             Ok(addresses)
         })
     }
 }
 
 /// How a client connects.
-pub(super) struct Dialling {
+pub(super) struct ClientFactory {
     pub(super) names: Arc<dyn Resolve>,
     pub(super) guard: Arc<Guard>,
     pub(super) connect_timeout: Duration,
     pub(super) per_host: usize,
 }
 
-impl Dialling {
+impl ClientFactory {
     /// A client for https: any checked address is accepted.
-    pub(super) fn secure(&self) -> reqwest::Result<Client> {
+    pub(super) fn build_https_client(&self) -> reqwest::Result<Client> {
         self.client(false).https_only(true).build()
     }
 
     /// A client for http: every address must be in an allowed network. It needs no root
     /// certificates.
-    pub(super) fn plain(&self) -> reqwest::Result<Client> {
+    pub(super) fn build_http_client(&self) -> reqwest::Result<Client> {
         self.client(true).tls_certs_only([]).build()
     }
 
     fn client(&self, plain: bool) -> reqwest::ClientBuilder {
         let (names, guard) = (Arc::clone(&self.names), Arc::clone(&self.guard));
         Client::builder()
-            .dns_resolver(Checked { names, guard, plain })
+            .dns_resolver(GuardedResolver { resolver: names, guard, plain })
             .redirect(Policy::none())
             // A proxy would resolve names itself and bypass the guard.
             .no_proxy()
@@ -168,7 +173,7 @@ mod tests {
     struct Turning(parking_lot::Mutex<Vec<Vec<IpAddr>>>);
 
     impl Resolve for Turning {
-        fn resolve(&self, _name: &str) -> Resolving {
+        fn resolve(&self, _name: &str) -> ResolveFuture {
             let answer = self.0.lock().pop().unwrap_or_default();
             Box::pin(async move { Ok(answer) })
         }
@@ -180,7 +185,7 @@ mod tests {
         let answers = answers.iter().rev().map(|one| one.iter().map(ip).collect()).collect();
         let names = Arc::new(Turning(parking_lot::Mutex::new(answers)));
         let guard = Arc::new(Guard::new(vec!["10.7.0.0/16".parse().expect("a network")]));
-        let checked = Checked { names: Arc::clone(&names) as _, guard, plain };
+        let checked = GuardedResolver { resolver: Arc::clone(&names) as _, guard, plain };
         let mut all = Vec::new();
         while !names.0.lock().is_empty() {
             let found = checked.resolve("agent.example".parse().expect("a name")).await;
@@ -194,14 +199,18 @@ mod tests {
     async fn a_public_answer_is_dialled_and_a_private_one_after_it_is_not() {
         let found = dialled(false, &[&["93.184.216.34"], &["10.0.0.1"], &["93.184.216.34"]]).await;
         let public = Ok(vec!["93.184.216.34".to_owned()]);
-        assert_eq!(found, [public.clone(), Err(Blocked::Resolved.to_string()), public]);
+        assert_eq!(
+            found,
+            [public.clone(), Err(TargetError::ResolvesToPrivate.to_string()), public]
+        );
     }
 
     #[tokio::test]
     async fn without_tls_only_listed_addresses_are_dialled() {
         let found = dialled(true, &[&["10.7.1.1"], &["93.184.216.34"], &["10.8.1.1"]]).await;
         let listed = Ok(vec!["10.7.1.1".to_owned()]);
-        let (plain, resolved) = (Blocked::Plain.to_string(), Blocked::Resolved.to_string());
+        let (plain, resolved) =
+            (TargetError::PlainHttp.to_string(), TargetError::ResolvesToPrivate.to_string());
         assert_eq!(found, [listed, Err(plain), Err(resolved)]);
     }
 
@@ -215,7 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_system_knows_this_machine() {
-        let found = Resolve::resolve(&System::default(), "localhost").await;
+        let found = Resolve::resolve(&SystemResolver::default(), "localhost").await;
         let found = found.expect("every system has this name in its hosts file");
         assert!(found.iter().all(IpAddr::is_loopback), "{found:?}");
     }

@@ -2,7 +2,7 @@
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::guard::Blocked;
+use super::guard::TargetError;
 
 /// Headers that frame or route a request; only the client writes them.
 const RESERVED: [&str; 12] = [
@@ -21,18 +21,19 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// Converts pairs into headers; a single one that cannot be sent refuses them all.
-pub(super) fn read(pairs: Vec<(String, String)>) -> Result<HeaderMap, Blocked> {
+pub(super) fn parse_headers(pairs: Vec<(String, String)>) -> Result<HeaderMap, TargetError> {
     let mut headers = HeaderMap::with_capacity(pairs.len());
     for (name, value) in pairs {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Blocked::Header)?;
+        let name =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| TargetError::InvalidHeader)?;
         if RESERVED.contains(&name.as_str()) {
-            return Err(Blocked::Header);
+            return Err(TargetError::InvalidHeader);
         }
         // `from_str` refuses line ends and other controls, but accepts bytes beyond ASCII, which
         // receivers read in different ways.
         let value = HeaderValue::from_str(&value).ok().filter(|_| value.is_ascii());
-        let value = value.ok_or(Blocked::Header)?;
-        headers.try_append(name, value).map_err(|_| Blocked::Header)?;
+        let value = value.ok_or(TargetError::InvalidHeader)?;
+        headers.try_append(name, value).map_err(|_| TargetError::InvalidHeader)?;
     }
     Ok(headers)
 }
@@ -41,8 +42,8 @@ pub(super) fn read(pairs: Vec<(String, String)>) -> Result<HeaderMap, Blocked> {
 mod tests {
     use super::*;
 
-    fn one(name: &str, value: &str) -> Result<HeaderMap, Blocked> {
-        read(vec![(name.to_owned(), value.to_owned())])
+    fn one(name: &str, value: &str) -> Result<HeaderMap, TargetError> {
+        parse_headers(vec![(name.to_owned(), value.to_owned())])
     }
 
     #[test]
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn values_that_would_end_their_line_are_refused() {
         for value in ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b", "a\u{7f}", "é", "a\u{2028}b"] {
-            assert_eq!(one("x-note", value).err(), Some(Blocked::Header), "{value:?}");
+            assert_eq!(one("x-note", value).err(), Some(TargetError::InvalidHeader), "{value:?}");
         }
     }
 
@@ -63,7 +64,7 @@ mod tests {
     fn names_that_are_no_names_or_belong_to_the_client_are_refused() {
         for name in ["", "x y", "x:", "x\r\n", "é", "Host", "Content-Length", "Transfer-Encoding"]
         {
-            assert_eq!(one(name, "1").err(), Some(Blocked::Header), "{name:?}");
+            assert_eq!(one(name, "1").err(), Some(TargetError::InvalidHeader), "{name:?}");
         }
     }
 }

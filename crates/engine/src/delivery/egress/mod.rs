@@ -4,14 +4,14 @@
 //! `host_limits` and `rate_limit` limit the calls to one host, and `response` bounds what comes
 //! back. When to call and how to handle a failure is decided elsewhere.
 
-mod response;
 mod dial;
 mod guard;
 mod headers;
 mod host_limits;
 mod networks;
-mod streaming;
 mod rate_limit;
+mod response;
+mod streaming;
 #[cfg(test)]
 mod tests;
 
@@ -24,14 +24,14 @@ use ipnet::IpNet;
 use reqwest::Client;
 use rialto_core::time::{Millis, Timestamp};
 
-pub use response::{Answer, SendError};
-pub use dial::{Resolve, Resolving};
-pub use guard::{Blocked, Guard, Target};
-pub use streaming::Opened;
+pub use dial::{Resolve, ResolveFuture};
+pub use guard::{CheckedUrl, Guard, TargetError};
+pub use response::{HttpResponse, SendError};
+pub use streaming::StreamingResponse;
 
-use dial::{Dialling, System};
-use host_limits::Hosts;
-use rate_limit::Pace;
+use dial::{ClientFactory, SystemResolver};
+use host_limits::HostLimits;
+use rate_limit::HostRateLimit;
 
 /// The `User-Agent` header of outgoing calls.
 pub const USER_AGENT: &str = concat!("rialto/", env!("CARGO_PKG_VERSION"));
@@ -66,10 +66,10 @@ impl Default for EgressSettings {
 
 /// Why no egress can be built with these settings.
 #[derive(Debug, thiserror::Error)]
-pub enum BadEgress {
+pub enum EgressError {
     /// A zero timeout or zero calls per host: nothing could ever be sent.
     #[error("egress timeouts and calls per host must be above zero")]
-    Zero,
+    ZeroLimit,
     /// The HTTP client rejected the settings.
     #[error("the HTTP client could not be created")]
     Client(#[from] reqwest::Error),
@@ -78,62 +78,70 @@ pub enum BadEgress {
 /// The outgoing client.
 pub struct Egress {
     guard: Arc<Guard>,
-    hosts: Hosts,
-    pace: Pace,
+    host_limits: HostLimits,
+    rate_limit: HostRateLimit,
     timeout: Duration,
     /// Or why there is none. Without root certificates a machine can do everything but https calls.
-    secure: Result<Client, String>,
-    plain: Client,
+    https_client: Result<Client, String>,
+    http_client: Client,
 }
 
 impl Egress {
     /// An egress that resolves names as the operating system does.
-    pub fn new(settings: EgressSettings) -> Result<Self, BadEgress> {
-        Self::with_resolver(settings, Arc::new(System::default()))
+    pub fn new(settings: EgressSettings) -> Result<Self, EgressError> {
+        Self::with_resolver(settings, Arc::new(SystemResolver::default()))
     }
 
     /// An egress with its own resolver, for tests and simulations.
     pub fn with_resolver(
         settings: EgressSettings,
         names: Arc<dyn Resolve>,
-    ) -> Result<Self, BadEgress> {
+    ) -> Result<Self, EgressError> {
         let EgressSettings { allow, connect_timeout, timeout, per_host, per_host_per_minute } =
             settings;
         if connect_timeout.is_zero() || timeout.is_zero() || per_host == 0 {
-            return Err(BadEgress::Zero);
+            return Err(EgressError::ZeroLimit);
         }
         let guard = Arc::new(Guard::new(allow));
         // Connecting must time out before the whole call does; otherwise the two cannot be told
         // apart.
         let connect_timeout = connect_timeout.min(timeout / 2);
-        let dialling = Dialling { names, guard: Arc::clone(&guard), connect_timeout, per_host };
-        let plain = dialling.plain()?;
-        let secure = dialling.secure().map_err(|e| response::root_cause(&e));
-        let (hosts, pace) = (Hosts::new(per_host), Pace::new(per_host_per_minute));
-        Ok(Self { guard, hosts, pace, timeout, secure, plain })
+        let dialling =
+            ClientFactory { names, guard: Arc::clone(&guard), connect_timeout, per_host };
+        let plain = dialling.build_http_client()?;
+        let secure = dialling.build_https_client().map_err(|e| response::root_cause(&e));
+        let (hosts, pace) = (HostLimits::new(per_host), HostRateLimit::new(per_host_per_minute));
+        Ok(Self {
+            guard,
+            host_limits: hosts,
+            rate_limit: pace,
+            timeout,
+            https_client: secure,
+            http_client: plain,
+        })
     }
 
     /// Why no https call can work on this machine, if so: worth a warning at start.
-    pub fn https_trouble(&self) -> Option<&str> {
-        self.secure.as_ref().err().map(String::as_str)
+    pub fn https_error(&self) -> Option<&str> {
+        self.https_client.as_ref().err().map(String::as_str)
     }
 
     /// The longest a call takes, including the wait for a permit.
-    pub fn patience(&self) -> Duration {
+    pub fn max_call_duration(&self) -> Duration {
         2 * self.timeout
     }
 
     /// Whether `url` may be called, as far as is known without resolving it: for registrations.
-    pub fn check(&self, url: &str) -> Result<(), Blocked> {
+    pub fn check_url(&self, url: &str) -> Result<(), TargetError> {
         self.guard.check_url(url).map(|_| ())
     }
 
     /// Takes one of the calls that the host of `url` may get this minute, or returns the time until
     /// the next one. To be called before each call.
-    pub fn take_turn(&self, url: &str, now: Timestamp) -> Result<(), Millis> {
+    pub fn try_acquire_call(&self, url: &str, now: Timestamp) -> Result<(), Millis> {
         // A forbidden URL is refused by the call itself, and uses none of the host's rate.
         let Ok(target) = self.guard.check_url(url) else { return Ok(()) };
-        self.pace.take(target.host(), now)
+        self.rate_limit.try_acquire(target.host(), now)
     }
 
     /// Posts `body` once and reads a response of at most `answer_limit` bytes.
@@ -143,48 +151,48 @@ impl Egress {
         headers: Vec<(String, String)>,
         body: Bytes,
         answer_limit: usize,
-    ) -> Result<Answer, SendError> {
+    ) -> Result<HttpResponse, SendError> {
         let target = self.guard.check_url(url)?;
-        let headers = headers::read(headers)?;
+        let headers = headers::parse_headers(headers)?;
         let client = self.client_for(&target)?;
         let busy = |_| SendError::Unreachable("too many calls to this host at once".to_owned());
-        let _slot = self.hosts.enter(target.host(), self.timeout).await.map_err(busy)?;
+        let _slot = self.host_limits.acquire(target.host(), self.timeout).await.map_err(busy)?;
         let call = async {
             let request = client.post(target.url().clone()).headers(headers).body(body);
-            let response = request.send().await.map_err(|e| response::from_client(&e))?;
-            response::read(response, answer_limit).await
+            let response = request.send().await.map_err(|e| response::classify_error(&e))?;
+            response::read_limited(response, answer_limit).await
         };
         tokio::time::timeout(self.timeout, call).await.unwrap_or(Err(SendError::TimedOut))
     }
 
     /// Posts `body` once and returns the response as a stream. Its head, and every pause in it, may
     /// take as long as a whole call; the whole stream may take `whole_timeout`.
-    pub async fn open(
+    pub async fn post_streaming(
         &self,
         url: &str,
         headers: Vec<(String, String)>,
         body: Bytes,
         answer_limit: usize,
         whole_timeout: Duration,
-    ) -> Result<Opened<'_>, SendError> {
+    ) -> Result<StreamingResponse<'_>, SendError> {
         let target = self.guard.check_url(url)?;
-        let headers = headers::read(headers)?;
+        let headers = headers::parse_headers(headers)?;
         let client = self.client_for(&target)?;
         let busy = |_| SendError::Unreachable("too many calls to this host at once".to_owned());
-        let slot = self.hosts.enter(target.host(), self.timeout).await.map_err(busy)?;
+        let slot = self.host_limits.acquire(target.host(), self.timeout).await.map_err(busy)?;
         let end = tokio::time::Instant::now() + whole_timeout;
         let request = client.post(target.url().clone()).headers(headers).body(body);
         let response = tokio::time::timeout(self.timeout, request.send()).await;
         let response = response.map_err(|_| SendError::TimedOut)?;
-        let response = response.map_err(|e| response::from_client(&e))?;
-        Ok(Opened::new(response, answer_limit, self.timeout, end, slot))
+        let response = response.map_err(|e| response::classify_error(&e))?;
+        Ok(StreamingResponse::new(response, answer_limit, self.timeout, end, slot))
     }
 
-    fn client_for(&self, target: &Target) -> Result<&Client, SendError> {
-        if target.is_plain() {
-            return Ok(&self.plain);
+    fn client_for(&self, target: &CheckedUrl) -> Result<&Client, SendError> {
+        if target.is_plain_http() {
+            return Ok(&self.http_client);
         }
-        self.secure.as_ref().map_err(|_| {
+        self.https_client.as_ref().map_err(|_| {
             SendError::Unreachable(
                 "this hub has no root certificates, so it cannot call https URLs".into(),
             )

@@ -16,21 +16,21 @@ const HOSTS_MAX: usize = 65_536;
 const SHARED: &str = "";
 
 /// The hosts that were called within the last minute.
-pub(super) struct Pace {
+pub(super) struct HostRateLimit {
     /// What a call costs of a host's minute, in microseconds; `None` if there is no limit.
     cost_us: Option<i64>,
     /// Until when each host's minute is used up, if calls were spread evenly.
     used_until_us: Mutex<HashMap<String, i64>>,
 }
 
-impl Pace {
+impl HostRateLimit {
     pub(super) fn new(per_minute: Option<NonZeroU32>) -> Self {
         let cost_us = per_minute.map(|calls| MINUTE_US / i64::from(calls.get()));
         Self { cost_us, used_until_us: Mutex::default() }
     }
 
     /// Takes one call to a host, or returns the time until the next one is free.
-    pub(super) fn take(&self, host: &str, now: Timestamp) -> Result<(), Millis> {
+    pub(super) fn try_acquire(&self, host: &str, now: Timestamp) -> Result<(), Millis> {
         let Some(cost_us) = self.cost_us else { return Ok(()) };
         let now_us = now.0.saturating_mul(1_000);
         let mut hosts = self.used_until_us.lock();
@@ -59,33 +59,37 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_754_000_000_000);
 
-    fn pace(per_minute: u32) -> Pace {
-        Pace::new(NonZeroU32::new(per_minute))
+    fn pace(per_minute: u32) -> HostRateLimit {
+        HostRateLimit::new(NonZeroU32::new(per_minute))
     }
 
     #[test]
     fn one_host_gets_so_many_calls_a_minute_and_others_are_not_held_up() {
         let pace = pace(3);
         for _ in 0..3 {
-            assert_eq!(pace.take("a.example", NOW), Ok(()));
+            assert_eq!(pace.try_acquire("a.example", NOW), Ok(()));
         }
-        assert_eq!(pace.take("a.example", NOW), Err(Millis(20_001)));
-        assert_eq!(pace.take("b.example", NOW), Ok(()));
+        assert_eq!(pace.try_acquire("a.example", NOW), Err(Millis(20_001)));
+        assert_eq!(pace.try_acquire("b.example", NOW), Ok(()));
         let later = NOW.plus(Millis::seconds(20));
-        assert_eq!(pace.take("a.example", later), Ok(()));
-        assert!(pace.take("a.example", later).is_err());
+        assert_eq!(pace.try_acquire("a.example", later), Ok(()));
+        assert!(pace.try_acquire("a.example", later).is_err());
         let much_later = NOW.plus(Millis::hours(1));
         for _ in 0..3 {
-            assert_eq!(pace.take("a.example", much_later), Ok(()), "a minute's calls, no more");
+            assert_eq!(
+                pace.try_acquire("a.example", much_later),
+                Ok(()),
+                "a minute's calls, no more"
+            );
         }
-        assert!(pace.take("a.example", much_later).is_err());
+        assert!(pace.try_acquire("a.example", much_later).is_err());
     }
 
     #[test]
     fn no_limit_is_no_limit_and_remembers_nobody() {
         let pace = pace(0);
         for _ in 0..10_000 {
-            assert_eq!(pace.take("a.example", NOW), Ok(()));
+            assert_eq!(pace.try_acquire("a.example", NOW), Ok(()));
         }
         assert!(pace.used_until_us.lock().is_empty());
     }
@@ -94,12 +98,12 @@ mod tests {
     fn invented_hosts_fill_no_memory_and_hurt_no_known_one() {
         let pace = pace(1);
         for n in 0..HOSTS_MAX + 100 {
-            let _ = pace.take(&format!("{n}.example"), NOW);
+            let _ = pace.try_acquire(&format!("{n}.example"), NOW);
         }
         assert!(pace.used_until_us.lock().len() <= HOSTS_MAX + 1);
-        assert!(pace.take("late.example", NOW).is_err(), "later hosts share one count");
+        assert!(pace.try_acquire("late.example", NOW).is_err(), "later hosts share one count");
         let later = NOW.plus(Millis::minutes(1));
-        assert_eq!(pace.take("0.example", later), Ok(()));
+        assert_eq!(pace.try_acquire("0.example", later), Ok(()));
         assert_eq!(pace.used_until_us.lock().len(), 1, "a host without recent calls is forgotten");
     }
 }

@@ -6,11 +6,11 @@ use std::io;
 use bytes::{Bytes, BytesMut};
 use reqwest::Response;
 
-use super::guard::Blocked;
+use super::guard::TargetError;
 
 /// The receiver's response. A redirect is a response like any other: it is not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The HTTP status.
     pub status: u16,
     /// The complete body.
@@ -22,7 +22,7 @@ pub struct Answer {
 pub enum SendError {
     /// The guard refused the target; nothing was sent.
     #[error("the target {0}")]
-    Blocked(#[from] Blocked),
+    Blocked(#[from] TargetError),
     /// No connection was made, so the receiver saw nothing of the request.
     #[error("not reached: {0}")]
     Unreachable(String),
@@ -31,34 +31,38 @@ pub enum SendError {
     TimedOut,
     /// Connected, but the response cannot be used: the request may have been acted on.
     #[error("connected, but {0}")]
-    Broken(String),
+    InvalidResponse(String),
 }
 
 /// Reads a body to its end, but at most `limit` bytes of it.
-pub(super) async fn read(mut response: Response, limit: usize) -> Result<Answer, SendError> {
+pub(super) async fn read_limited(
+    mut response: Response,
+    limit: usize,
+) -> Result<HttpResponse, SendError> {
     let status = response.status().as_u16();
-    let too_large = || SendError::Broken(format!("the response is larger than {limit} bytes"));
+    let too_large =
+        || SendError::InvalidResponse(format!("the response is larger than {limit} bytes"));
     let told = response.content_length().map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
     if told > limit {
         return Err(too_large());
     }
     let mut body = BytesMut::with_capacity(told);
-    while let Some(chunk) = response.chunk().await.map_err(|e| from_client(&e))? {
+    while let Some(chunk) = response.chunk().await.map_err(|e| classify_error(&e))? {
         if chunk.len() > limit - body.len() {
             return Err(too_large());
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer { status, body: body.freeze() })
+    Ok(HttpResponse { status, body: body.freeze() })
 }
 
 /// Classifies the client's errors by how far the request got.
-pub(super) fn from_client(error: &reqwest::Error) -> SendError {
-    if let Some(blocked) = cause::<Blocked>(error) {
+pub(super) fn classify_error(error: &reqwest::Error) -> SendError {
+    if let Some(blocked) = cause::<TargetError>(error) {
         return SendError::Blocked(*blocked);
     }
     if error.is_builder() {
-        return SendError::Blocked(Blocked::NotAUrl);
+        return SendError::Blocked(TargetError::NotAUrl);
     }
     // This covers resolving, TCP and TLS: everything before the first byte of the request.
     if error.is_connect() {
@@ -67,7 +71,7 @@ pub(super) fn from_client(error: &reqwest::Error) -> SendError {
     if error.is_timeout() {
         return SendError::TimedOut;
     }
-    SendError::Broken(
+    SendError::InvalidResponse(
         "the connection closed or sent invalid HTTP before the response was complete".to_owned(),
     )
 }

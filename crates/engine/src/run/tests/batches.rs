@@ -6,13 +6,13 @@ use rialto_core::id::{EventId, NoticeId};
 use rialto_core::refusal::Refusal;
 
 use super::*;
-use crate::fixtures::{enrol, grant, pay, picture, report};
-use crate::store::Page;
+use crate::fixtures::{enrol, grant, pay, report, snapshot};
+use crate::store::PageQuery;
 
 #[tokio::test]
 async fn one_commit_answers_everybody_who_waited() {
     let (store, probe) = Probed::over(MemoryStore::default());
-    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let hub = Hub::over(store, ManualClock::at(START));
     probe.close();
     let engine = hub.engine.clone();
     let first = tokio::spawn(async move { engine.run(grant("first", "1")).await });
@@ -24,7 +24,10 @@ async fn one_commit_answers_everybody_who_waited() {
     });
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!first.is_finished(), "no reply before the commit");
-    assert!(hub.engine.look(|world| world.owner_named("first")).is_none(), "nor is it published");
+    assert!(
+        hub.engine.with_world(|world| world.owner_by_name("first")).is_none(),
+        "nor is it published"
+    );
     probe.open();
     assert!(first.await.expect("no panic").is_ok());
     let answers = others.await.expect("no panic");
@@ -36,7 +39,7 @@ async fn one_commit_answers_everybody_who_waited() {
 #[tokio::test]
 async fn commands_of_one_batch_see_each_other() {
     let (store, probe) = Probed::over(MemoryStore::default());
-    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let hub = Hub::over(store, ManualClock::at(START));
     let ada = hub.enrol(enrol("ada", "ada", &[])).await;
     let bob = hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
     probe.close();
@@ -72,18 +75,18 @@ async fn commands_of_one_batch_see_each_other() {
     assert!(matches!(told[5], Err(Failure::Refused(Refusal::TooFewCredits))), "{:?}", told[5]);
     assert_eq!(probe.commits(), before + 2, "the blocked one, and one for all of these");
     assert_eq!(hub.purse("ada"), ("20.00".to_owned(), "0.00".to_owned()));
-    assert_eq!(hub.engine.look(|world| world.live_jobs().count()), 0);
-    let job = hub.engine.job(JobId(1)).await.expect("readable").expect("it is stored");
-    assert!(job.report.as_ref().is_some_and(|report| report.ok));
+    assert_eq!(hub.engine.with_world(|world| world.live_jobs().count()), 0);
+    let job = hub.engine.load_job(JobId(1)).await.expect("readable").expect("it is stored");
+    assert!(job.result.as_ref().is_some_and(|report| report.ok));
     hub.stop().await;
 }
 
 #[tokio::test]
 async fn a_refused_command_leaves_no_trace() {
     let (store, probe) = Probed::over(MemoryStore::default());
-    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let hub = Hub::over(store, ManualClock::at(START));
     let ada = hub.enrol(enrol("ada", "ada", &[("sum", "1")])).await;
-    let before = hub.engine.look(|world| picture(world, DAWN));
+    let before = hub.engine.with_world(|world| snapshot(world, START));
     let commits = probe.commits();
     let refused = [
         Command::OpenJob(Box::new(hub.ask(1, ada, "sum", "1"))),
@@ -97,10 +100,10 @@ async fn a_refused_command_leaves_no_trace() {
         let refusal = hub.run(command).await;
         assert!(matches!(refusal, Err(Failure::Refused(_))), "{refusal:?}");
     }
-    assert_eq!(hub.engine.look(|world| picture(world, DAWN)), before);
+    assert_eq!(hub.engine.with_world(|world| snapshot(world, START)), before);
     assert_eq!(probe.commits(), commits, "nothing was written for them");
-    let page = Page::Lines { after: EventId(1), limit: 9 };
-    assert!(hub.engine.page(page).await.expect("readable").is_empty());
+    let page = PageQuery::Lines { after: EventId(1), limit: 9 };
+    assert!(hub.engine.load_page(page).await.expect("readable").is_empty());
     hub.stop().await;
 }
 
@@ -108,10 +111,10 @@ async fn a_refused_command_leaves_no_trace() {
 async fn a_reader_comes_back_when_its_work_panics_or_its_caller_leaves() {
     let hub = Hub::in_memory();
     for _ in 0..10 {
-        let panicked = hub.engine.read::<()>(|_| panic!("as planned")).await;
+        let panicked = hub.engine.read_store::<()>(|_| panic!("as planned")).await;
         assert!(matches!(panicked, Err(Failure::Fault)), "{panicked:?}");
         let (release, held) = std::sync::mpsc::channel::<()>();
-        let slow = hub.engine.read(move |_| {
+        let slow = hub.engine.read_store(move |_| {
             let _ = held.recv();
             Ok(())
         });
@@ -119,7 +122,7 @@ async fn a_reader_comes_back_when_its_work_panics_or_its_caller_leaves() {
         drop(release);
         assert!(left.is_err(), "the caller is gone");
     }
-    let found = tokio::time::timeout(LONG, hub.engine.row(Key::Notice(NoticeId(1)))).await;
+    let found = tokio::time::timeout(LONG, hub.engine.load_row(RowKey::Notice(NoticeId(1)))).await;
     assert!(matches!(found, Ok(Ok(None))), "{found:?}");
     assert!(hub.engine.is_writable());
     hub.stop().await;
@@ -128,7 +131,7 @@ async fn a_reader_comes_back_when_its_work_panics_or_its_caller_leaves() {
 #[tokio::test]
 async fn the_lane_ends_with_the_last_handle_and_frees_the_store() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let clock = StandingClock::at(DAWN);
+    let clock = ManualClock::at(START);
     let hub = Hub::on_disk(dir.path(), &clock);
     hub.run(grant("ada", "1")).await.expect("there is space");
     let Hub { engine, lane, .. } = hub;
@@ -143,5 +146,5 @@ async fn after_stop_nothing_is_taken_any_more() {
     let engine = hub.engine.clone();
     hub.stop().await;
     assert!(!engine.is_writable());
-    assert!(matches!(engine.run(grant("ada", "1")).await, Err(Failure::Down)));
+    assert!(matches!(engine.run(grant("ada", "1")).await, Err(Failure::Unavailable)));
 }

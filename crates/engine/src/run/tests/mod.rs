@@ -20,18 +20,18 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use rialto_core::answer::Answer;
-use rialto_core::changes::{Changes, Forgotten};
-use rialto_core::command::{Command, Enrol, OpenJob};
+use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::command::{Command, OpenJob, Registration};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 
-use super::{Engine, Failure, Started};
-use crate::fixtures::{DAWN, agent_in, credits, job_in, open};
+use super::{Engine, Failure, RunningEngine};
+use crate::fixtures::{START, agent_in, credits, job_in, open};
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{Key, Reader, Row, Store, StoreError};
-use crate::testkit::{StandingClock, engine};
+use crate::store::{Reader, Row, RowKey, Store, StoreError};
+use crate::testkit::{ManualClock, start_engine};
 
 /// Longer than anything here should ever take.
 const LONG: Duration = Duration::from_secs(20);
@@ -39,27 +39,27 @@ const LONG: Duration = Duration::from_secs(20);
 /// A running engine, its clock and its thread.
 struct Hub {
     engine: Engine,
-    clock: Arc<StandingClock>,
+    clock: Arc<ManualClock>,
     lane: std::thread::JoinHandle<()>,
 }
 
 impl Hub {
-    fn over(store: Box<dyn Store>, clock: Arc<StandingClock>) -> Self {
+    fn over(store: Box<dyn Store>, clock: Arc<ManualClock>) -> Self {
         Self::under(Rules::default(), store, clock)
     }
 
-    fn under(rules: Rules, store: Box<dyn Store>, clock: Arc<StandingClock>) -> Self {
+    fn under(rules: Rules, store: Box<dyn Store>, clock: Arc<ManualClock>) -> Self {
         let rules = Rules { welcome_grant: credits("10"), ..rules };
-        let started = engine(store, rules, clock.clone()).expect("the store can be read");
-        let Started { engine, lane } = started;
+        let started = start_engine(store, rules, clock.clone()).expect("the store can be read");
+        let RunningEngine { engine, lane } = started;
         Self { engine, clock, lane }
     }
 
     fn in_memory() -> Self {
-        Self::over(Box::new(MemoryStore::default()), StandingClock::at(DAWN))
+        Self::over(Box::new(MemoryStore::default()), ManualClock::at(START))
     }
 
-    fn on_disk(dir: &Path, clock: &Arc<StandingClock>) -> Self {
+    fn on_disk(dir: &Path, clock: &Arc<ManualClock>) -> Self {
         let store = SqliteStore::open(dir).expect("no other process has it open");
         Self::over(Box::new(store), clock.clone())
     }
@@ -68,8 +68,8 @@ impl Hub {
         self.engine.run(command).await
     }
 
-    async fn enrol(&self, order: Enrol) -> AgentId {
-        agent_in(&self.run(Command::Enrol(Box::new(order))).await.expect("a new name is free"))
+    async fn enrol(&self, order: Registration) -> AgentId {
+        agent_in(&self.run(Command::Register(Box::new(order))).await.expect("a new name is free"))
     }
 
     async fn open(&self, order: OpenJob) -> JobId {
@@ -83,10 +83,10 @@ impl Hub {
 
     /// An owner's available and held credits, as text.
     fn purse(&self, owner: &str) -> (String, String) {
-        self.engine.look(|world| {
-            let owner = world.owner_named(owner).and_then(|id| world.owner(id));
+        self.engine.with_world(|world| {
+            let owner = world.owner_by_name(owner).and_then(|id| world.owner(id));
             let owner = owner.expect("the owner exists");
-            (owner.available.text(2), owner.held.text(2))
+            (owner.available.to_text(2), owner.held.to_text(2))
         })
     }
 
@@ -180,11 +180,11 @@ impl Probed {
 }
 
 impl Store for Probed {
-    fn rebuild(&mut self) -> Result<Changes, StoreError> {
-        self.inner.rebuild()
+    fn load_hot_rows(&mut self) -> Result<Changes, StoreError> {
+        self.inner.load_hot_rows()
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError> {
+    fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError> {
         {
             let mut closed = self.probe.closed.lock();
             self.probe.held.store(*closed, Ordering::SeqCst);
@@ -199,17 +199,17 @@ impl Store for Probed {
         }
     }
 
-    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
+    fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError> {
         self.inner.load(key)
     }
 
-    fn tend(&mut self) -> Result<bool, StoreError> {
+    fn run_maintenance(&mut self) -> Result<bool, StoreError> {
         self.probe.tended.fetch_add(1, Ordering::SeqCst);
-        self.probe.tending.lock().clone().map_or_else(|| self.inner.tend(), Err)
+        self.probe.tending.lock().clone().map_or_else(|| self.inner.run_maintenance(), Err)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        self.inner.reader()
+    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.inner.open_reader()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::fixtures::{grant, pay};
 
 async fn places() -> [(Hub, Option<tempfile::TempDir>); 2] {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let disk = Hub::on_disk(dir.path(), &StandingClock::at(DAWN));
+    let disk = Hub::on_disk(dir.path(), &ManualClock::at(START));
     [(Hub::in_memory(), None), (disk, Some(dir))]
 }
 
@@ -17,7 +17,7 @@ async fn two_hundred_transfers_with_one_id_move_once() {
         let order = || Command::Pay(Box::new(pay(7, "ada", "bob", "1.5")));
         let answers = together(&hub.engine, (0..200).map(|_| order())).await;
         let fresh = |answer: &Result<Answer, Failure>| match answer {
-            Ok(Answer::Paid { transfer, repeated }) => {
+            Ok(Answer::Transfer { transfer, repeated }) => {
                 assert_eq!(transfer.id.0, 1, "all get the same transfer");
                 !repeated
             }

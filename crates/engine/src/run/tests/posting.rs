@@ -5,24 +5,27 @@ use std::collections::BTreeSet;
 use rialto_core::command::Actor;
 use rialto_core::id::PostingId;
 use rialto_core::job::Requester;
-use rialto_core::market::{Deed, Opening};
+use rialto_core::market::{MarketJobRequest, MarketOrder};
 
 use super::*;
 use crate::fixtures::enrol;
-use crate::fixtures::market::post;
-use crate::store::Page;
+use crate::fixtures::market::submit;
+use crate::store::PageQuery;
 
 /// A task of a requester that was not registered when the task was written.
 fn arriving(hub: &Hub, n: u64) -> Command {
     let order = hub.ask(n, AgentId(0), "sum", "1");
     let order = OpenJob { requester: Requester::Guest("ada".to_owned()), ..order };
-    let newcomer = Enrol { actor: Actor::Owner, ..enrol("ada", "ada", &[]) };
-    post(&format!("task-{n}"), Deed::Open(Box::new(Opening { order, newcomer: Some(newcomer) })))
+    let newcomer = Registration { actor: Actor::Owner, ..enrol("ada", "ada", &[]) };
+    submit(
+        &format!("task-{n}"),
+        MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: Some(newcomer) })),
+    )
 }
 
 fn posting(answer: &Answer) -> (PostingId, bool) {
     match answer {
-        Answer::Posted { posting, repeated } => (*posting, *repeated),
+        Answer::MarketOrder { record: posting, repeated } => (*posting, *repeated),
         other => panic!("expected a market order, got {other:?}"),
     }
 }
@@ -30,7 +33,7 @@ fn posting(answer: &Answer) -> (PostingId, bool) {
 #[tokio::test]
 async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let clock = StandingClock::at(DAWN);
+    let clock = ManualClock::at(START);
     let hub = Hub::on_disk(dir.path(), &clock);
     hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
     // Five orders, eight times each, all concurrently.
@@ -41,9 +44,9 @@ async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() 
         assert!(repeated || fresh.insert(id), "{id} twice");
     }
     assert_eq!(fresh, (1..=5).map(PostingId).collect());
-    assert_eq!(hub.engine.look(|world| world.agents().count()), 2);
+    assert_eq!(hub.engine.with_world(|world| world.agents().count()), 2);
     assert_eq!(hub.purse("ada"), ("5.00".to_owned(), "5.00".to_owned()), "one welcome grant");
-    let next = hub.engine.look(|world| world.next);
+    let next = hub.engine.with_world(|world| world.next);
     hub.stop().await;
     let hub = Hub::on_disk(dir.path(), &clock);
     for n in 0..5 {
@@ -51,23 +54,26 @@ async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() 
         let (id, repeated) = posting(&answer);
         assert!(repeated && fresh.remove(&id), "{id} is the first answer's");
     }
-    assert_eq!(hub.engine.look(|world| world.next), next);
+    assert_eq!(hub.engine.with_world(|world| world.next), next);
     let (after, before) = (PostingId(0), PostingId(u64::MAX));
-    let page = Page::Postings { after, before, newest_first: false, limit: 99 };
-    assert_eq!(hub.engine.page(page).await.expect("readable").len(), 5);
+    let page = PageQuery::MarketRecords { after, before, newest_first: false, limit: 99 };
+    assert_eq!(hub.engine.load_page(page).await.expect("readable").len(), 5);
     hub.stop().await;
-    let report = crate::audit::audit(dir.path()).expect("readable");
+    let report = crate::audit::audit_dir(dir.path()).expect("readable");
     assert!(report.is_clean(), "{report:#?}");
 }
 
 #[tokio::test]
 async fn a_posting_that_could_not_be_written_was_never_posted() {
     let (store, probe) = Probed::over(MemoryStore::default());
-    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let hub = Hub::over(store, ManualClock::at(START));
     probe.fail_with(StoreError::Full);
-    hub.run(post("x", Deed::Nothing)).await.expect_err("there is no space");
-    assert_eq!(hub.engine.look(|world| (world.next.posting, world.next.posts)), (PostingId(1), 0));
-    let again = hub.run(post("x", Deed::Nothing)).await.expect("there is space again");
+    hub.run(submit("x", MarketOrder::RecordOnly)).await.expect_err("there is no space");
+    assert_eq!(
+        hub.engine.with_world(|world| (world.next.market_record, world.next.market_orders)),
+        (PostingId(1), 0)
+    );
+    let again = hub.run(submit("x", MarketOrder::RecordOnly)).await.expect("there is space again");
     assert_eq!(posting(&again), (PostingId(1), false));
     hub.stop().await;
 }

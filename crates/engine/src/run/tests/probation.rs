@@ -7,32 +7,33 @@ use crate::fixtures::enrol;
 
 const MONTH: Millis = Millis::hours(24 * 30);
 
-fn strict(dir: &Path, clock: &Arc<StandingClock>) -> Hub {
+fn strict(dir: &Path, clock: &Arc<ManualClock>) -> Hub {
     let store = SqliteStore::open(dir).expect("no other process has it open");
-    let rules = Rules { unproven_ttl: Some(MONTH), ..Rules::default() };
-    let started = engine(Box::new(store), rules, clock.clone()).expect("the store can be read");
-    let Started { engine, lane } = started;
+    let rules = Rules { probation_period: Some(MONTH), ..Rules::default() };
+    let started =
+        start_engine(Box::new(store), rules, clock.clone()).expect("the store can be read");
+    let RunningEngine { engine, lane } = started;
     Hub { engine, clock: clock.clone(), lane }
 }
 
-fn unproven(native: &str) -> Enrol {
-    Enrol { actor: Actor::Nobody, ..enrol(native, native, &[("sum", "0")]) }
+fn unproven(native: &str) -> Registration {
+    Registration { actor: Actor::Anonymous, ..enrol(native, native, &[("sum", "0")]) }
 }
 
 fn is_active(engine: &Engine, id: AgentId) -> bool {
-    engine.look(|world| world.agent(id).is_some_and(|agent| agent.active))
+    engine.with_world(|world| world.agent(id).is_some_and(|agent| agent.active))
 }
 
 #[tokio::test]
 async fn a_ghost_goes_by_itself_and_whoever_showed_its_key_once_stays_also_after_a_restart() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let clock = StandingClock::at(DAWN);
+    let clock = ManualClock::at(START);
     let hub = strict(dir.path(), &clock);
     let [ghost, shy] = [hub.enrol(unproven("ghost")).await, hub.enrol(unproven("shy")).await];
     // Immediately, when being seen would usually not be recorded.
-    hub.engine.seen(shy);
+    hub.engine.record_seen(shy);
     let shown = |engine: &Engine| {
-        engine.look(|world| world.agent(shy).is_some_and(|shy| shy.probation.is_none()))
+        engine.with_world(|world| world.agent(shy).is_some_and(|shy| shy.probation.is_none()))
     };
     hub.until(shown).await;
     hub.stop().await;

@@ -8,16 +8,16 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use super::row::{self, Page};
-use super::{reading, read, schema, trouble};
+use super::row::{self, RowBuffer};
+use super::{open_read_only, read, schema, store_error};
 use crate::store::StoreError;
 
 /// The name of the marker's row.
-const NAME: &str = "backup";
+const STATE_NAME: &str = "backup";
 
 /// Where a backup comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct BackupMarker {
     pub taken_at: Timestamp,
     /// The original's epoch.
     pub epoch: u64,
@@ -27,70 +27,71 @@ pub struct Mark {
 
 /// Copies a consistent snapshot of a store's file, also while a hub writes to it, and marks the
 /// copy. The copy is a single file without a WAL.
-pub fn copy(
+pub fn copy_store(
     path: &Path,
     to: &Path,
     taken_at: Timestamp,
     from: PathBuf,
-) -> Result<Mark, StoreError> {
-    let source = reading(path)?;
-    schema::recognise(&source)?;
-    refuse(&source)?;
-    let mut copy = Connection::open(to).map_err(trouble)?;
+) -> Result<BackupMarker, StoreError> {
+    let source = open_read_only(path)?;
+    schema::check_version(&source)?;
+    reject_backup(&source)?;
+    let mut copy = Connection::open(to).map_err(store_error)?;
     // All pages in one step are one snapshot; with several steps, each commit in between would
     // restart the copy. A reader blocks no writer; the hub's WAL grows a little meanwhile.
     let step = Backup::new(&source, &mut copy).and_then(|backup| backup.step(-1));
-    if step.map_err(trouble)? != StepResult::Done {
-        return Err(StoreError::Broken("the store was locked for too long".to_owned()));
+    if step.map_err(store_error)? != StepResult::Done {
+        return Err(StoreError::Failed("the store was locked for too long".to_owned()));
     }
-    let mode: String =
-        copy.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0)).map_err(trouble)?;
+    let mode: String = copy
+        .query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))
+        .map_err(store_error)?;
     if mode != "delete" {
-        return Err(StoreError::Broken(format!("the copy's journal mode is {mode}")));
+        return Err(StoreError::Failed(format!("the copy's journal mode is {mode}")));
     }
-    copy.execute_batch("PRAGMA synchronous = FULL").map_err(trouble)?;
-    let epoch = read::counters(&copy)?.unwrap_or_default().epoch;
-    let mark = Mark { taken_at, epoch, from };
-    let mut page = Page::default();
-    let (body, crc) = page.encode(ValueRef::Text(NAME.as_bytes()), &mark)?;
+    copy.execute_batch("PRAGMA synchronous = FULL").map_err(store_error)?;
+    let epoch = read::load_counters(&copy)?.unwrap_or_default().epoch;
+    let mark = BackupMarker { taken_at, epoch, from };
+    let mut page = RowBuffer::default();
+    let (body, crc) = page.encode(ValueRef::Text(STATE_NAME.as_bytes()), &mark)?;
     let sql = "INSERT INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
-    copy.execute(sql, params![NAME, body, crc]).map_err(trouble)?;
-    copy.close().map_err(|(_, error)| trouble(error))?;
+    copy.execute(sql, params![STATE_NAME, body, crc]).map_err(store_error)?;
+    copy.close().map_err(|(_, error)| store_error(error))?;
     Ok(mark)
 }
 
 /// The marker of a file, if it has one.
-pub fn mark(db: &Connection) -> Result<Option<Mark>, StoreError> {
+pub fn read_marker(db: &Connection) -> Result<Option<BackupMarker>, StoreError> {
     let exists = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'state')";
-    if !db.query_row(exists, [], |row| row.get::<_, bool>(0)).map_err(trouble)? {
+    if !db.query_row(exists, [], |row| row.get::<_, bool>(0)).map_err(store_error)? {
         return Ok(None);
     }
     let sql = "SELECT name, body, crc FROM state WHERE name = ?1";
-    let mut statement = db.prepare(sql).map_err(trouble)?;
-    let mut rows = statement.query([NAME]).map_err(trouble)?;
-    let found = rows.next().map_err(trouble)?;
-    found.map(|found| row::read("state", found)).transpose()
+    let mut statement = db.prepare(sql).map_err(store_error)?;
+    let mut rows = statement.query([STATE_NAME]).map_err(store_error)?;
+    let found = rows.next().map_err(store_error)?;
+    found.map(|found| row::read_row("state", found)).transpose()
 }
 
 /// Refuses a file that is a backup.
-pub fn refuse(db: &Connection) -> Result<(), StoreError> {
-    match mark(db)? {
-        Some(mark) => Err(StoreError::Backup { epoch: mark.epoch }),
+pub fn reject_backup(db: &Connection) -> Result<(), StoreError> {
+    match read_marker(db)? {
+        Some(mark) => Err(StoreError::IsBackup { epoch: mark.epoch }),
         None => Ok(()),
     }
 }
 
 /// Removes the marker from a file, so that a hub may use it.
-pub fn unmark(path: &Path) -> Result<(), StoreError> {
-    let db = Connection::open(path).map_err(trouble)?;
-    db.execute_batch("PRAGMA synchronous = FULL").map_err(trouble)?;
-    db.execute("DELETE FROM state WHERE name = ?1", [NAME]).map_err(trouble)?;
-    db.close().map_err(|(_, error)| trouble(error))
+pub fn remove_marker(path: &Path) -> Result<(), StoreError> {
+    let db = Connection::open(path).map_err(store_error)?;
+    db.execute_batch("PRAGMA synchronous = FULL").map_err(store_error)?;
+    db.execute("DELETE FROM state WHERE name = ?1", [STATE_NAME]).map_err(store_error)?;
+    db.close().map_err(|(_, error)| store_error(error))
 }
 
 /// The marker of a file that is not in use.
-pub fn mark_of(path: &Path) -> Result<Option<Mark>, StoreError> {
-    let db = reading(path)?;
-    schema::recognise(&db)?;
-    mark(&db)
+pub fn read_marker_of_file(path: &Path) -> Result<Option<BackupMarker>, StoreError> {
+    let db = open_read_only(path)?;
+    schema::check_version(&db)?;
+    read_marker(&db)
 }

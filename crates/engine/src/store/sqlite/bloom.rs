@@ -12,7 +12,7 @@ const LAYER_MIN: usize = 1 << 19;
 const ALL_MAX: usize = 1 << 25;
 /// Bits in a block, which is one cache line of the processor, and how many of them a claim sets.
 const BLOCK_WORDS: usize = 8;
-const MARKS: usize = 6;
+const BITS_PER_CLAIM: usize = 6;
 /// Claims that fit a block.
 const BLOCK_CLAIMS: usize = 32;
 
@@ -20,7 +20,7 @@ type Block = [u64; BLOCK_WORDS];
 
 /// The inserted digests, in layers: when one is full, the next is twice as large.
 #[derive(Default)]
-pub struct Filter {
+pub struct BloomFilter {
     layers: Vec<Layer>,
 }
 
@@ -40,14 +40,14 @@ impl Layer {
     }
 }
 
-impl Filter {
+impl BloomFilter {
     /// An empty filter with capacity for this many, and as many again.
-    pub fn with_room(claims: usize) -> Self {
+    pub fn with_capacity(claims: usize) -> Self {
         let room = claims.saturating_mul(2).clamp(LAYER_MIN, ALL_MAX);
         Self { layers: vec![Layer::new(room)] }
     }
 
-    pub fn add(&mut self, digest: Digest) {
+    pub fn insert(&mut self, digest: Digest) {
         let known: usize = self.layers.iter().map(Layer::claims).sum();
         let last = self.layers.last();
         if last.is_none_or(|last| last.free == 0 && known < ALL_MAX) {
@@ -56,7 +56,7 @@ impl Filter {
         }
         let Some(layer) = self.layers.last_mut() else { return };
         layer.free = layer.free.saturating_sub(1);
-        let (place, marks) = spread(digest);
+        let (place, marks) = block_and_bits(digest);
         let at = place % layer.blocks.len();
         for (word, marks) in layer.blocks[at].iter_mut().zip(marks) {
             *word |= marks;
@@ -64,8 +64,8 @@ impl Filter {
     }
 
     /// Whether the digest may have been inserted. Always true for inserted ones.
-    pub fn may_have(&self, digest: Digest) -> bool {
-        let (place, marks) = spread(digest);
+    pub fn may_contain(&self, digest: Digest) -> bool {
+        let (place, marks) = block_and_bits(digest);
         self.layers.iter().any(|layer| {
             let block = &layer.blocks[place % layer.blocks.len()];
             block.iter().zip(marks).all(|(word, marks)| word & marks == marks)
@@ -74,12 +74,12 @@ impl Filter {
 }
 
 /// The block of a digest and its bits there, from different bytes of it.
-fn spread(digest: Digest) -> (usize, Block) {
+fn block_and_bits(digest: Digest) -> (usize, Block) {
     let (first, second) = digest.0.split_at(8);
     let number = |half: &[u8]| half.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
     let mut bits = number(second);
     let mut marks = [0; BLOCK_WORDS];
-    for _ in 0..MARKS {
+    for _ in 0..BITS_PER_CLAIM {
         marks[(bits & 7) as usize] |= 1 << (bits >> 3 & 63);
         bits >>= 9;
     }
@@ -96,26 +96,26 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_never_denied_and_little_else_is_suspected() {
-        let mut filter = Filter::default();
+        let mut filter = BloomFilter::default();
         let count = LAYER_MIN + 1_000;
-        assert!(!filter.may_have(digest(0)));
+        assert!(!filter.may_contain(digest(0)));
         for id in 0..count {
-            filter.add(digest(id));
+            filter.insert(digest(id));
         }
         assert_eq!(filter.layers.len(), 2, "the first layer was full");
-        assert!((0..count).all(|id| filter.may_have(digest(id))));
-        let wrong = (count..count + 20_000).filter(|id| filter.may_have(digest(*id))).count();
+        assert!((0..count).all(|id| filter.may_contain(digest(id))));
+        let wrong = (count..count + 20_000).filter(|id| filter.may_contain(digest(*id))).count();
         assert!(wrong < 200, "{wrong} of 20,000");
     }
 
     #[test]
     fn it_has_room_for_what_is_there_and_never_takes_more_than_its_share() {
-        assert_eq!(Filter::with_room(0).layers[0].claims(), LAYER_MIN);
-        assert_eq!(Filter::with_room(LAYER_MIN).layers[0].claims(), 2 * LAYER_MIN);
-        let mut filter = Filter::with_room(usize::MAX);
+        assert_eq!(BloomFilter::with_capacity(0).layers[0].claims(), LAYER_MIN);
+        assert_eq!(BloomFilter::with_capacity(LAYER_MIN).layers[0].claims(), 2 * LAYER_MIN);
+        let mut filter = BloomFilter::with_capacity(usize::MAX);
         filter.layers[0].free = 0;
-        filter.add(digest(1));
+        filter.insert(digest(1));
         assert_eq!((filter.layers.len(), filter.layers[0].claims()), (1, ALL_MAX));
-        assert!(filter.may_have(digest(1)));
+        assert!(filter.may_contain(digest(1)));
     }
 }

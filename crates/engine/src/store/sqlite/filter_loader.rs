@@ -10,26 +10,30 @@ use std::thread::{Builder, JoinHandle};
 use parking_lot::RwLock;
 use rusqlite::Connection;
 
-use super::broken;
-use super::checkpoint::Gate;
-use super::claims::{Tail, sieve};
+use super::checkpoint::ReaderGate;
+use super::claims::{UnindexedClaims, fill_filter};
+use super::io_error;
 use crate::store::StoreError;
 
 /// The loading thread; it ends when it is done or when the store is closed.
-pub struct Sieving {
+pub struct FilterLoader {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Sieving {
-    pub fn start(db: Connection, tail: Arc<RwLock<Tail>>, gate: Gate) -> Result<Self, StoreError> {
+impl FilterLoader {
+    pub fn start(
+        db: Connection,
+        tail: Arc<RwLock<UnindexedClaims>>,
+        gate: ReaderGate,
+    ) -> Result<Self, StoreError> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let work = move || {
             let mut after = None;
             while !stopped.load(Ordering::Relaxed) {
-                let _pass = gate.pass();
-                match sieve(&db, &tail, after) {
+                let _pass = gate.enter();
+                match fill_filter(&db, &tail, after) {
                     Ok(Some(last)) => after = Some(last),
                     Ok(None) => return,
                     Err(error) => {
@@ -38,12 +42,12 @@ impl Sieving {
                 }
             }
         };
-        let thread = Builder::new().name("sieve".to_owned()).spawn(work).map_err(broken)?;
+        let thread = Builder::new().name("sieve".to_owned()).spawn(work).map_err(io_error)?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }
 
-impl Drop for Sieving {
+impl Drop for FilterLoader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

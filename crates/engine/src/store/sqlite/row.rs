@@ -5,30 +5,30 @@ use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::trouble;
+use super::store_error;
 use crate::store::StoreError;
 
 /// A reused buffer in which rows are encoded one after the other.
 #[derive(Default)]
-pub struct Page(Vec<u8>);
+pub struct RowBuffer(Vec<u8>);
 
-impl Page {
+impl RowBuffer {
     /// Encodes a row and returns its text and checksum.
     pub fn encode<T: Serialize>(
         &mut self,
         key: ValueRef<'_>,
         row: &T,
     ) -> Result<(ToSqlOutput<'_>, u32), StoreError> {
-        let body = self.text(row)?;
+        let body = self.encode_body(row)?;
         let crc = checksum(key, body);
         Ok((text(body), crc))
     }
 
     /// Encodes a row and returns its text.
-    pub fn text<T: Serialize>(&mut self, row: &T) -> Result<&[u8], StoreError> {
+    pub fn encode_body<T: Serialize>(&mut self, row: &T) -> Result<&[u8], StoreError> {
         self.0.clear();
         serde_json::to_writer(&mut self.0, row)
-            .map_err(|error| StoreError::Broken(error.to_string()))?;
+            .map_err(|error| StoreError::Failed(error.to_string()))?;
         Ok(&self.0)
     }
 }
@@ -51,19 +51,23 @@ pub fn checksum(key: ValueRef<'_>, body: &[u8]) -> u32 {
 }
 
 /// Reads a row from the columns key, body and checksum, and checks the checksum.
-pub fn read<T: DeserializeOwned>(table: &str, row: &rusqlite::Row<'_>) -> Result<T, StoreError> {
-    let key = row.get_ref(0).map_err(trouble)?;
-    let wrong = |why: String| StoreError::Corrupt(format!("row {} of {table} {why}", show(key)));
-    let body = row.get_ref(1).map_err(trouble)?;
+pub fn read_row<T: DeserializeOwned>(
+    table: &str,
+    row: &rusqlite::Row<'_>,
+) -> Result<T, StoreError> {
+    let key = row.get_ref(0).map_err(store_error)?;
+    let wrong =
+        |why: String| StoreError::Corrupt(format!("row {} of {table} {why}", display_key(key)));
+    let body = row.get_ref(1).map_err(store_error)?;
     let body = body.as_str().map_err(|error| wrong(format!("is not text: {error}")))?;
-    let crc = row.get_ref(2).map_err(trouble)?.as_i64();
+    let crc = row.get_ref(2).map_err(store_error)?.as_i64();
     if crc.ok() != Some(i64::from(checksum(key, body.as_bytes()))) {
         return Err(wrong("fails its checksum".to_owned()));
     }
     serde_json::from_str(body).map_err(|error| wrong(format!("cannot be decoded: {error}")))
 }
 
-fn show(key: ValueRef<'_>) -> String {
+fn display_key(key: ValueRef<'_>) -> String {
     match key {
         ValueRef::Integer(id) => id.to_string(),
         ValueRef::Text(text) => format!("{:?}", String::from_utf8_lossy(text)),
@@ -72,38 +76,38 @@ fn show(key: ValueRef<'_>) -> String {
 }
 
 /// One row by its key.
-pub fn get<T: DeserializeOwned>(
+pub fn load_by_id<T: DeserializeOwned>(
     db: &Connection,
     table: &'static str,
     id: u64,
 ) -> Result<Option<T>, StoreError> {
     let sql = format!("SELECT id, body, crc FROM {table} WHERE id = ?1");
-    let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
-    let mut rows = statement.query([key(id)]).map_err(trouble)?;
-    let found = rows.next().map_err(trouble)?;
-    found.map(|row| read(table, row)).transpose()
+    let mut statement = db.prepare_cached(&sql).map_err(store_error)?;
+    let mut rows = statement.query([sql_id(id)]).map_err(store_error)?;
+    let found = rows.next().map_err(store_error)?;
+    found.map(|row| read_row(table, row)).transpose()
 }
 
 /// All rows of a statement, whose columns are key, body and checksum.
-pub fn all<T: DeserializeOwned>(
+pub fn read_rows<T: DeserializeOwned>(
     table: &'static str,
     mut statement: CachedStatement<'_>,
     arguments: impl rusqlite::Params,
 ) -> Result<Vec<T>, StoreError> {
     let mut found = Vec::new();
-    let mut rows = statement.query(arguments).map_err(trouble)?;
-    while let Some(row) = rows.next().map_err(trouble)? {
-        found.push(read(table, row)?);
+    let mut rows = statement.query(arguments).map_err(store_error)?;
+    while let Some(row) = rows.next().map_err(store_error)? {
+        found.push(read_row(table, row)?);
     }
     Ok(found)
 }
 
 /// An id as SQLite stores it; our ids never get near the maximum.
-pub fn key(id: u64) -> i64 {
+pub fn sql_id(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }
 
 /// The error for a column that does not have the type it was written as.
-pub fn odd(error: impl std::fmt::Display) -> StoreError {
+pub fn column_error(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(error.to_string())
 }

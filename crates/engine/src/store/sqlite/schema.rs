@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::store::StoreError;
 
 /// One migration per schema version; a file goes through all that are new to it.
-const STEPS: &[&str] = &["
+const MIGRATIONS: &[&str] = &["
     CREATE TABLE agents   (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE desks    (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE owners   (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL,
@@ -45,21 +45,22 @@ const STEPS: &[&str] = &["
 "];
 
 /// The version this program writes.
-pub const KNOWN: i64 = STEPS.len() as i64;
+pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Identifies a file as ours: "rial".
-const APPLICATION: i64 = 0x7269_616C;
+const APPLICATION_ID: i64 = 0x7269_616C;
 
 /// Refuses a file of another program or of a later version, before anything is changed in it.
-pub fn recognise(db: &Connection) -> Result<(), StoreError> {
-    let number = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(super::trouble);
+pub fn check_version(db: &Connection) -> Result<(), StoreError> {
+    let number =
+        |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(super::store_error);
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
-    if tables > 0 && number("PRAGMA application_id")? != APPLICATION {
+    if tables > 0 && number("PRAGMA application_id")? != APPLICATION_ID {
         return Err(StoreError::Corrupt("the database file was not created by rialto".to_owned()));
     }
     let found = number("PRAGMA user_version")?;
-    if found > KNOWN {
-        return Err(StoreError::Newer { found, known: KNOWN });
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION });
     }
     Ok(())
 }
@@ -67,20 +68,20 @@ pub fn recognise(db: &Connection) -> Result<(), StoreError> {
 /// Migrates the file to the current version.
 pub fn migrate(db: &Connection) -> Result<(), StoreError> {
     let sql = "PRAGMA user_version";
-    let found: i64 = db.query_row(sql, [], |row| row.get(0)).map_err(super::trouble)?;
-    for (version, step) in (1_i64..).zip(STEPS).filter(|(version, _)| *version > found) {
+    let found: i64 = db.query_row(sql, [], |row| row.get(0)).map_err(super::store_error)?;
+    for (version, step) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
         let whole = format!(
-            "BEGIN IMMEDIATE; {step} PRAGMA application_id = {APPLICATION};
+            "BEGIN IMMEDIATE; {step} PRAGMA application_id = {APPLICATION_ID};
              PRAGMA user_version = {version}; COMMIT;"
         );
-        db.execute_batch(&whole).map_err(super::trouble)?;
+        db.execute_batch(&whole).map_err(super::store_error)?;
     }
     Ok(())
 }
 
 /// An empty store in memory, with all its tables.
-pub fn made() -> Result<Connection, StoreError> {
-    let db = Connection::open_in_memory().map_err(super::trouble)?;
+pub fn open_empty_in_memory() -> Result<Connection, StoreError> {
+    let db = Connection::open_in_memory().map_err(super::store_error)?;
     migrate(&db)?;
     Ok(db)
 }

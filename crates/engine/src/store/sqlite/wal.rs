@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use super::{FILE, broken};
+use super::{DB_FILE, io_error};
 use crate::store::StoreError;
 
 /// Bytes of the log's header, and of the header of every frame, which a page follows.
@@ -22,18 +22,18 @@ const FRAME: usize = 24;
 const MAGIC: u32 = 0x377f_0682;
 const BIG_ENDIAN: u32 = 1;
 
-type Sum = [u32; 2];
+type WalChecksum = [u32; 2];
 
 /// Refuses a log in which synced data is damaged. Only for logs that are not being written.
-pub fn check(dir: &Path) -> Result<(), StoreError> {
-    match File::open(dir.join(format!("{FILE}-wal"))) {
-        Ok(file) => look_through(&mut BufReader::with_capacity(1 << 16, file)),
+pub fn check_wal(dir: &Path) -> Result<(), StoreError> {
+    match File::open(dir.join(format!("{DB_FILE}-wal"))) {
+        Ok(file) => scan_frames(&mut BufReader::with_capacity(1 << 16, file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(broken(error)),
+        Err(error) => Err(io_error(error)),
     }
 }
 
-fn look_through(log: &mut impl Read) -> Result<(), StoreError> {
+fn scan_frames(log: &mut impl Read) -> Result<(), StoreError> {
     let mut head = [0; HEAD];
     if !fill(log, &mut head)? {
         return Ok(());
@@ -43,7 +43,7 @@ fn look_through(log: &mut impl Read) -> Result<(), StoreError> {
     let known = magic | BIG_ENDIAN == MAGIC | BIG_ENDIAN;
     let sound = known && sum([0; 2], &head[..24], big) == [one, two];
     let mut frame = vec![0; FRAME + if sound { page as usize } else { 0 }];
-    let mut before = Before { sums: [[one, two]; 2], is_commit: false };
+    let mut before = PreviousFrame { sums: [[one, two]; 2], is_commit: false };
     let (mut number, mut is_whole) = (0_u64, sound);
     while fill(log, &mut frame)? {
         // The header is synced before the first frame is written.
@@ -64,16 +64,16 @@ fn look_through(log: &mut impl Read) -> Result<(), StoreError> {
             return Err(StoreError::Corrupt(why));
         }
         is_whole &= goes_on && fits;
-        before = Before { sums: [[one, two], own_sum], is_commit: pages != 0 };
+        before = PreviousFrame { sums: [[one, two], own_sum], is_commit: pages != 0 };
     }
     Ok(())
 }
 
 /// The frame before another.
-struct Before {
+struct PreviousFrame {
     /// Its stored checksum and its computed one: if one of the two is corrupted, the next frame
     /// still continues from the other.
-    sums: [Sum; 2],
+    sums: [WalChecksum; 2],
     is_commit: bool,
 }
 
@@ -82,7 +82,7 @@ fn fill(log: &mut impl Read, room: &mut [u8]) -> Result<bool, StoreError> {
     match log.read_exact(room) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(broken(error)),
+        Err(error) => Err(io_error(error)),
     }
 }
 
@@ -100,7 +100,7 @@ fn word_of(bytes: &[u8], big: bool) -> u32 {
 }
 
 /// The checksum of SQLite's log (file format, section 4.2), continued from another.
-fn sum([mut one, mut two]: Sum, bytes: &[u8], big: bool) -> Sum {
+fn sum([mut one, mut two]: WalChecksum, bytes: &[u8], big: bool) -> WalChecksum {
     for pair in bytes.chunks_exact(8) {
         one = one.wrapping_add(word_of(&pair[..4], big)).wrapping_add(two);
         two = two.wrapping_add(word_of(&pair[4..], big)).wrapping_add(one);
@@ -117,9 +117,9 @@ mod tests {
     /// The log of three commits, and where each of them ends.
     fn log() -> (Vec<u8>, [usize; 3]) {
         let dir = tempfile::tempdir().unwrap();
-        let db = Connection::open(dir.path().join(FILE)).unwrap();
+        let db = Connection::open(dir.path().join(DB_FILE)).unwrap();
         db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
-        let path = dir.path().join(format!("{FILE}-wal"));
+        let path = dir.path().join(format!("{DB_FILE}-wal"));
         let ends =
             ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "CREATE TABLE u (a)"].map(|sql| {
                 db.execute_batch(sql).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn is_refused(mut log: &[u8]) -> bool {
-        matches!(look_through(&mut log), Err(StoreError::Corrupt(_)))
+        matches!(scan_frames(&mut log), Err(StoreError::Corrupt(_)))
     }
 
     #[test]

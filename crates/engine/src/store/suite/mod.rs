@@ -6,45 +6,47 @@ mod rows;
 use rialto_core::agent::Liveness;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::changes::Forgotten;
-use rialto_core::command::{Command, PushEnd, Remember};
+use rialto_core::changes::ExpiredRows;
+use rialto_core::command::{Command, DeliveryResult, SaveAnswer};
 use rialto_core::id::JobId;
+use rialto_core::idempotency::{Principal, SavedAnswer};
 use rialto_core::job::Selection;
-use rialto_core::market::Deed;
-use rialto_core::idempotency::{Kept, Principal};
+use rialto_core::market::MarketOrder;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::Store;
 use super::memory::MemoryStore;
 use super::sqlite::SqliteStore;
-use crate::fixtures::market::{post, post_offer, post_task};
-use crate::fixtures::{self, Script, agent_in, enrol, grant, job_in, open, pay, report, said, say};
+use crate::fixtures::market::{submit, submit_offer, submit_task};
+use crate::fixtures::{
+    self, ModelHub, agent_in, enrol, grant, job_in, message, open, pay, report, send_message,
+};
 
 /// A store that can be closed and opened again.
-pub trait Place {
-    fn enter(&mut self) -> Box<dyn Store>;
+pub trait StoreFixture {
+    fn open(&mut self) -> Box<dyn Store>;
 }
 
 #[derive(Default)]
-struct Memory(MemoryStore);
+struct MemoryFixture(MemoryStore);
 
-impl Place for Memory {
-    fn enter(&mut self) -> Box<dyn Store> {
+impl StoreFixture for MemoryFixture {
+    fn open(&mut self) -> Box<dyn Store> {
         Box::new(self.0.clone())
     }
 }
 
-struct Sqlite(tempfile::TempDir);
+struct SqliteFixture(tempfile::TempDir);
 
-impl Default for Sqlite {
+impl Default for SqliteFixture {
     fn default() -> Self {
         Self(tempfile::tempdir().expect("a directory can be created"))
     }
 }
 
-impl Place for Sqlite {
-    fn enter(&mut self) -> Box<dyn Store> {
+impl StoreFixture for SqliteFixture {
+    fn open(&mut self) -> Box<dyn Store> {
         Box::new(SqliteStore::open(self.0.path()).expect("no other process has it open"))
     }
 }
@@ -52,10 +54,10 @@ impl Place for Sqlite {
 macro_rules! suite {
     ($($file:ident::$name:ident),+ $(,)?) => {
         mod memory {
-            $(#[test] fn $name() { super::$file::$name(&mut super::Memory::default()); })+
+            $(#[test] fn $name() { super::$file::$name(&mut super::MemoryFixture::default()); })+
         }
         mod sqlite {
-            $(#[test] fn $name() { super::$file::$name(&mut super::Sqlite::default()); })+
+            $(#[test] fn $name() { super::$file::$name(&mut super::SqliteFixture::default()); })+
         }
     };
 }
@@ -78,13 +80,13 @@ suite! {
 }
 
 /// A sample of everything, committed one command at a time.
-pub fn history(script: &mut Script, store: &mut dyn Store) {
+pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
     let mut run = |command| {
         let (answer, changes) = script.run(command);
-        store.commit(&changes, &Forgotten::default()).expect("there is space");
+        store.commit(&changes, &ExpiredRows::default()).expect("there is space");
         answer
     };
-    let enrolled = |order| Command::Enrol(Box::new(order));
+    let enrolled = |order| Command::Register(Box::new(order));
     run(grant("ada", "50"));
     let ada = agent_in(&run(enrolled(enrol("ada", "ada", &[]))));
     let mut polled = enrol("bob", "bob", &[("sum", "1"), ("draw", "0.5")]);
@@ -92,9 +94,9 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     let bob = agent_in(&run(enrolled(polled)));
     let mut reached = enrol("cyd", "cyd", &[("sum", "2")]);
     (reached.liveness, reached.endpoint) =
-        (Liveness::Reached, Some("https://cyd.example".to_owned()));
+        (Liveness::ByEndpoint, Some("https://cyd.example".to_owned()));
     let cyd = agent_in(&run(enrolled(reached)));
-    let now = fixtures::DAWN;
+    let now = fixtures::START;
     let done = job_in(&run(Command::OpenJob(Box::new(open(1, ada, "draw", "3", now)))));
     run(report(done, bob, true, "0.5"));
     let failed = job_in(&run(Command::OpenJob(Box::new(open(2, ada, "draw", "3", now)))));
@@ -102,41 +104,46 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     let mut turns = open(3, ada, "sum", "3", now);
     turns.selection = Selection::RoundRobin;
     run(Command::OpenJob(Box::new(turns.clone())));
-    (turns.uuid, turns.foreign) = (uuid::Uuid::from_u128(4), "job-4".to_owned());
+    (turns.uuid, turns.foreign_id) = (uuid::Uuid::from_u128(4), "job-4".to_owned());
     let pushed = job_in(&run(Command::OpenJob(Box::new(turns))));
     // Could not be reached, and so unassigned; its id is free again.
-    run(Command::Unreachable { job: pushed, epoch: 1 });
+    run(Command::MarkUnreachable { job: pushed, epoch: 1 });
     run(Command::Pay(Box::new(pay(1, "ada", "bob", "1.25"))));
     let mut elsewhere = pay(2, "ada", "cyd", "0.25");
     elsewhere.job = Some("elsewhere".to_owned());
     run(Command::Pay(Box::new(elsewhere)));
-    run(say(ada, cyd, "\"hello\""));
-    let mut sent = said(bob, cyd, "two\nlines, and \u{2028}");
+    run(send_message(ada, cyd, "\"hello\""));
+    let mut sent = message(bob, cyd, "two\nlines, and \u{2028}");
     sent.url = Some("https://cyd.example/in".to_owned());
-    let sent = match run(Command::Send(Box::new(sent))) {
-        Answer::Sent { notice, .. } => notice,
+    let sent = match run(Command::SendMessage(Box::new(sent))) {
+        Answer::Message { notice, .. } => notice,
         other => panic!("{other:?}"),
     };
-    let ended = PushEnd::Delivered { reply: Some("{\"status\":\"ok\"}".to_owned()) };
-    run(Command::PushDone { notice: sent, ended });
+    let ended = DeliveryResult::Delivered { reply: Some("{\"status\":\"ok\"}".to_owned()) };
+    run(Command::RecordDelivery { notice: sent, result: ended });
     run(Command::Ack { agent: cyd, up_to: 1 });
     let scope = Digest::of(&[b"once"]);
-    let kept = Kept::Answer { status: 201, body: "{}".to_owned() };
+    let kept = SavedAnswer::Answer { status: 201, body: "{}".to_owned() };
     let principal = Principal::Operator;
-    run(Command::Remember(Box::new(Remember { scope, request: scope, principal, kept })));
+    run(Command::SaveAnswer(Box::new(SaveAnswer {
+        scope,
+        request: scope,
+        principal,
+        answer: kept,
+    })));
     run(Command::Remove { agent: cyd, by_operator: false });
     // And what the market published: executed orders, one that was refused, and an end.
-    run(post_task(open(5, ada, "draw", "3", now)));
-    run(post("nothing", Deed::Nothing));
-    run(post_task(open(6, ada, "fly", "3", now)));
+    run(submit_task(open(5, ada, "draw", "3", now)));
+    run(submit("nothing", MarketOrder::RecordOnly));
+    run(submit_task(open(6, ada, "fly", "3", now)));
     let mut wanted = open(7, ada, "draw", "3", now);
     wanted.selection = Selection::Auction { closes: now.plus(Millis::minutes(1)) };
-    run(post_task(wanted));
-    run(post_offer("offer", JobId(6), bob, "2"));
+    run(submit_task(wanted));
+    run(submit_offer("offer", JobId(6), bob, "2"));
 }
 
-pub fn rebuilt(script: &Script, store: &mut dyn Store) -> World {
+pub fn rebuild_world(script: &ModelHub, store: &mut dyn Store) -> World {
     let mut world = World::new(script.world.rules);
-    world.apply(&store.rebuild().expect("what was written can be read"));
+    world.apply(&store.load_hot_rows().expect("what was written can be read"));
     world
 }

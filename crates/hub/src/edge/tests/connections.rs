@@ -58,7 +58,7 @@ async fn answers_and_streams_may_take_longer_than_any_limit_for_silence() {
     let mut slow = hub.connect().await;
     slow.send(&get_more("/never")).await;
     sleep(SHORT * 3).await;
-    assert_eq!(hub.metrics.connections().get(), 2);
+    assert_eq!(hub.metrics.connection_gauge().get(), 2);
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_connection_that_was_taken_over_keeps_its_place_and_is_left_alone() {
     sleep(SHORT * 3).await;
     client.send("still here").await;
     client.until("still here").await;
-    assert_eq!(hub.metrics.connections().get(), 1);
+    assert_eq!(hub.metrics.connection_gauge().get(), 1);
     drop(client);
     hub.until_open(0).await;
 }

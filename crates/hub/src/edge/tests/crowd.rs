@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::kit::{Hub, LONG, SHORT, front, get_more, get_request, patient};
 use crate::edge::Settings;
-use crate::edge::accept::{Door, take_all};
+use crate::edge::accept::{Listener, run_accept_loop};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Metrics;
 
@@ -35,7 +35,7 @@ async fn two_thousand_connections_of_one_peer_leave_the_others_their_place() {
         }
         known.send(&get_more("/hello")).await;
         known.until("hello").await;
-        assert!(hub.metrics.connections().get() <= 101);
+        assert!(hub.metrics.connection_gauge().get() <= 101);
         if wave % 6 == 0 {
             hub.assert_well().await;
         }
@@ -102,7 +102,7 @@ async fn a_full_hub_still_says_how_it_is_and_nothing_else() {
         format!("POST /express HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
     let answer = hub.ask(&(head + &body)).await;
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("express says"), "{answer}");
-    assert_eq!(hub.metrics.connections().get(), 1);
+    assert_eq!(hub.metrics.connection_gauge().get(), 1);
     drop(held);
     hub.until_open(0).await;
     hub.assert_well().await;
@@ -143,8 +143,8 @@ struct Jammed {
     failures: AtomicU32,
 }
 
-impl Door for Jammed {
-    async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
+impl Listener for Jammed {
+    async fn accept_next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match self.failures.fetch_sub(1, Ordering::Relaxed) {
             0 => self.failures.store(0, Ordering::Relaxed),
             left if left % 2 == 0 => return Err(io::ErrorKind::ConnectionAborted.into()),
@@ -162,14 +162,14 @@ async fn a_door_that_jams_is_tried_again() {
     let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(6) };
-        let fronted = front(address, &[], Metrics::new(Vec::new)).over(router);
-        take_all(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
+        let fronted = front(address, &[], Metrics::new(Vec::new)).wrap(router);
+        run_accept_loop(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
     });
     let mut client =
         super::kit::Client(TcpStream::connect(address).await.expect("the server accepts"));
     client.send(&get_request("/hello")).await;
     assert!(client.rest().await.ends_with("hello"));
-    trigger.ask();
+    trigger.trigger();
     serving.await.expect("the server stops without an error");
 }
 
@@ -180,10 +180,10 @@ async fn a_jammed_door_does_not_keep_the_hub_from_stopping() {
     let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(u32::MAX) };
-        let fronted = front(address, &[], Metrics::new(Vec::new)).over(Router::new());
-        take_all(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
+        let fronted = front(address, &[], Metrics::new(Vec::new)).wrap(Router::new());
+        run_accept_loop(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
     });
     tokio::task::yield_now().await;
-    trigger.ask();
+    trigger.trigger();
     serving.await.expect("the server stops without an error");
 }

@@ -1,7 +1,7 @@
 //! What the edge layer checks and adds.
 
 use super::kit::{BODY_LIMIT, Hub, get_more, get_request, patient, with};
-use crate::telemetry::Page;
+use crate::telemetry::LogCapture;
 
 fn assert_refused(answer: &str, status: u16, owner: &str) {
     assert_eq!(answer.split(' ').nth(1), Some(status.to_string().as_str()), "{answer}");
@@ -238,7 +238,7 @@ async fn requests_are_counted_by_template_and_never_by_what_callers_made_up() {
 #[tokio::test]
 async fn a_request_leaves_one_line_that_tells_nothing_of_its_caller() {
     let hub = Hub::start(patient());
-    let (page, _open) = Page::json("warn,rialto=debug");
+    let (page, _open) = LogCapture::json("warn,rialto=debug");
     let headers = "X-Request-Id: r-1\r\nAuthorization: Bearer secret-1\r\nContent-Length: 8\r\n";
     let request = with("POST", "/write?key=secret-2", headers);
     assert!(hub.ask(&(request + "secret-3")).await.starts_with("HTTP/1.1 200"));
@@ -257,7 +257,7 @@ async fn a_request_leaves_one_line_that_tells_nothing_of_its_caller() {
 #[tokio::test]
 async fn the_lines_of_a_handler_name_its_request_and_its_trace() {
     let hub = Hub::start(patient());
-    let (page, _open) = Page::json("error");
+    let (page, _open) = LogCapture::json("error");
     let headers = "X-Request-Id: r-1\r\n\
                    traceparent: 00-000000000000000000000000000000ab-00000000000000cd-00\r\n";
     hub.ask(&with("GET", "/panic", headers)).await;

@@ -20,13 +20,13 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::config::{Config, Loaded, Posture};
+use crate::config::{Config, LoadedConfig, Profile};
 use crate::edge::{
-    Class, Express, Front, Hosts, House, Kind, Limits, Pages, Principal, Settings, Tempo, Trouble,
-    bind, serve,
+    AllowedOrigins, BodyRateLimits, EdgeError, EdgeLayer, FastRoute, HostPolicy, PathPolicy,
+    Principal, RateClass, RateLimits, RequestClass, Settings, bind, serve,
 };
 use crate::edge::{RequestId, TraceParent};
-use crate::shutdown::{Shutdown, Trigger};
+use crate::shutdown::{Shutdown, ShutdownTrigger};
 use crate::telemetry::Metrics;
 
 /// A test in which this much time passes has failed.
@@ -55,7 +55,7 @@ pub fn patient() -> Settings {
 pub fn config(flags: &[(&str, &str)]) -> Config {
     let flags: Vec<_> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
     let none = std::path::Path::new("/dev/null");
-    let loaded = Loaded::load(Posture::Serve, Some(none), std::iter::empty(), &flags);
+    let loaded = LoadedConfig::load(Profile::Serve, Some(none), std::iter::empty(), &flags);
     loaded.expect("the flags are valid").config
 }
 
@@ -63,7 +63,7 @@ pub fn config(flags: &[(&str, &str)]) -> Config {
 pub struct Hub {
     pub address: SocketAddr,
     pub metrics: Metrics,
-    pub trigger: Trigger,
+    pub trigger: ShutdownTrigger,
     pub serving: JoinHandle<()>,
     /// How many requests for `/soon` and `/never` have begun.
     pub begun: Arc<AtomicU32>,
@@ -75,13 +75,13 @@ impl Hub {
     }
 
     pub fn with(settings: Settings, flags: &[(&str, &str)]) -> Self {
-        crate::telemetry::write_no_line_off();
+        crate::telemetry::keep_callsites_enabled();
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let metrics = Metrics::new(Vec::new);
         let front = front(address, flags, metrics.clone());
         let begun = Arc::new(AtomicU32::new(0));
-        let router = front.over(routes(Arc::clone(&begun)));
+        let router = front.wrap(routes(Arc::clone(&begun)));
         let (trigger, shutdown) = Shutdown::manual();
         let counted = metrics.clone();
         let serving = tokio::spawn(async move {
@@ -120,7 +120,7 @@ impl Hub {
 
     /// Waits until this many connections are open.
     pub async fn until_open(&self, count: i64) {
-        until(|| self.metrics.connections().get() == count).await;
+        until(|| self.metrics.connection_gauge().get() == count).await;
     }
 }
 
@@ -211,22 +211,22 @@ impl Client {
 /// Knows the paths below.
 struct TestHouse;
 
-impl House for TestHouse {
-    fn class(&self, method: &Method, path: &str) -> Class {
+impl PathPolicy for TestHouse {
+    fn classify(&self, method: &Method, path: &str) -> RequestClass {
         let kind = match (method, path) {
-            (&Method::POST, "/register") => Kind::Register,
-            (&Method::POST, _) => Kind::Write,
-            _ => Kind::Read,
+            (&Method::POST, "/register") => RateClass::Register,
+            (&Method::POST, _) => RateClass::Write,
+            _ => RateClass::Read,
         };
         let pages = match path {
-            "/open" if method == Method::GET => Pages::Any,
-            "/signed" => Pages::AnyIfPublished,
-            _ => Pages::Own,
+            "/open" if method == Method::GET => AllowedOrigins::Any,
+            "/signed" => AllowedOrigins::AnyIfPublished,
+            _ => AllowedOrigins::Own,
         };
-        Class { pages, kind }
+        RequestClass { origins: pages, rate: kind }
     }
 
-    fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body> {
+    fn error_response(&self, path: &str, trouble: EdgeError) -> Response<Body> {
         let owner = path.split('/').nth(1).unwrap_or_default();
         (trouble.status(), format!("{owner} says: {trouble}")).into_response()
     }
@@ -235,24 +235,24 @@ impl House for TestHouse {
         if path == "/limited" || path == "/express" { BODY_LIMIT } else { 16 << 20 }
     }
 
-    fn is_health(&self, _: &Method, path: &str) -> bool {
+    fn is_health_check(&self, _: &Method, path: &str) -> bool {
         path == "/health"
     }
 
     /// Keys of one letter are valid; each belongs to an agent.
-    fn principal(&self, headers: &HeaderMap, _: &mut Extensions) -> Option<Principal> {
+    fn find_principal(&self, headers: &HeaderMap, _: &mut Extensions) -> Option<Principal> {
         match headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")? {
             [letter] => Some(Principal::Agent(u64::from(*letter))),
             _ => None,
         }
     }
 
-    fn express(&self, method: &Method, path: &str) -> Option<Express> {
-        (method == Method::POST && path == "/express").then(|| Express {
+    fn fast_routes(&self, method: &Method, path: &str) -> Option<FastRoute> {
+        (method == Method::POST && path == "/express").then(|| FastRoute {
             route: Arc::from("/express"),
-            kind: Kind::Write,
-            unless: &["x-slow"],
-            serve: Arc::new(|http::request::Parts { headers, .. }, body| {
+            rate: RateClass::Write,
+            excluded_headers: &["x-slow"],
+            handler: Arc::new(|http::request::Parts { headers, .. }, body| {
                 Box::pin(async move {
                     assert!(!headers.contains_key("x-panic"), "a mistake");
                     if headers.contains_key("x-refused") {
@@ -260,7 +260,7 @@ impl House for TestHouse {
                     }
                     match body.await {
                         Ok(body) => format!("express {}", body.len()).into_response(),
-                        Err(trouble) => TestHouse.trouble("/express", trouble),
+                        Err(trouble) => TestHouse.error_response("/express", trouble),
                     }
                 })
             }),
@@ -269,17 +269,17 @@ impl House for TestHouse {
 }
 
 /// An edge layer with sequential request ids.
-pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> Front {
+pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> EdgeLayer {
     let config = config(flags);
     let made = AtomicU32::new(0);
-    Front {
+    EdgeLayer {
         refused_keys: Default::default(),
-        house: Arc::new(TestHouse),
-        hosts: Hosts::new(&config.http, address),
-        limits: Arc::new(Limits::new(&config.limits)),
+        policy: Arc::new(TestHouse),
+        hosts: HostPolicy::new(&config.http, address),
+        limits: Arc::new(RateLimits::new(&config.limits)),
         request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
         metrics,
-        tempo: Tempo::from(&config.http),
+        body_rate_limits: BodyRateLimits::from(&config.http),
     }
 }
 

@@ -21,7 +21,7 @@ async fn what_runs_may_finish_what_waits_is_closed_and_streams_end_properly() {
     hub.until_open(4).await;
     hub.until_begun(1).await;
 
-    hub.trigger.ask();
+    hub.trigger.trigger();
     assert_eq!(idle.rest().await, "");
     assert_eq!(fresh.rest().await, "");
     assert_eq!(reader.rest().await, "0\r\n\r\n");
@@ -44,11 +44,11 @@ async fn what_does_not_end_in_time_is_dropped() {
     hub.until_open(3).await;
     hub.until_begun(1).await;
 
-    hub.trigger.ask();
+    hub.trigger.trigger();
     timeout(LONG, hub.serving)
         .await
         .expect("the server stops in time")
         .expect("the server stops without an error");
     assert_eq!(never.rest().await, "");
-    until(|| hub.metrics.connections().get() == 0).await;
+    until(|| hub.metrics.connection_gauge().get() == 0).await;
 }

@@ -7,36 +7,41 @@ mod search;
 pub mod view;
 
 use axum::extract::{RawQuery, State};
-use rialto_protocols::adapter::{Floor, RowsRead};
+use rialto_protocols::adapter::{HubContext, RowsRead};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
-use super::response::{Answered, ok};
+use super::auth::{PathParam, is_registered};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::auth::{Part, is_registered};
-use super::{agent_names, page::choice};
-use search::Wanted;
+use super::response::{HandlerResult, ok_response};
+use super::{agent_names, page::parse_choice};
+use search::AgentFilter;
 use view::AgentView;
 
 /// Longest search text.
 const TEXT_MAX: usize = 128;
 
 /// `GET /v1/agents`: with `skill` the best first, otherwise in the order of registration.
-pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
-    let query =
-        page::query(raw.as_deref(), &["skill", "q", "protocol", "online", "limit", "cursor"])?;
-    let wanted = wanted(&query)?;
-    let limit = page::limit(&query)?;
+pub async fn list_agents(
+    State(floor): State<HubContext>,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let query = page::parse_query(
+        raw.as_deref(),
+        &["skill", "q", "protocol", "online", "limit", "cursor"],
+    )?;
+    let wanted = parse_filter(&query)?;
+    let limit = page::parse_limit(&query)?;
     let found = match wanted.ranked_skill() {
         Some(skill) => {
-            let after = page::place(&query, ranking::RANKED)?;
-            ranking::ranked(&floor.engine, skill, &wanted, after, limit)
+            let after = page::parse_cursor(&query, ranking::RANKED_LIST)?;
+            ranking::rank_agents(&floor.engine, skill, &wanted, after, limit)
         }
         None => {
-            let after = page::place(&query, search::LISTED)?.map_or(0, |[after]| after);
-            search::listed(&floor.engine, &wanted, after, limit)
+            let after = page::parse_cursor(&query, search::AGENT_LIST)?.map_or(0, |[after]| after);
+            search::search_agents(&floor.engine, &wanted, after, limit)
         }
     };
     let now = floor.engine.now();
@@ -44,7 +49,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     let mut budget = ByteBudget::default();
     for (id, cursor) in found.agents {
         // One agent at a time, so that a long list does not block writers.
-        let view = floor.engine.look(|world| AgentView::public(world, id, now));
+        let view = floor.engine.with_world(|world| AgentView::summary(world, id, now));
         let Some(view) = view else { continue };
         match budget.write(&view) {
             Some(text) => items.push(text),
@@ -55,23 +60,26 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
         }
         last = Some(cursor);
     }
-    let mut answer = ok(&Page { items, next_cursor });
-    answer.extensions_mut().insert(RowsRead(found.looked_at));
+    let mut answer = ok_response(&Page { items, next_cursor });
+    answer.extensions_mut().insert(RowsRead(found.rows_read));
     Ok(answer)
 }
 
 /// `GET /v1/agents/{id}`: by number, or by any name in any protocol.
-pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
+pub async fn show_agent(
+    State(floor): State<HubContext>,
+    PathParam(name): PathParam,
+) -> HandlerResult {
     let now = floor.engine.now();
-    let view = floor.engine.look(|world| {
-        let id = agent_names::find(world, &name, "agent")?;
-        let listed = is_registered(world, id).then(|| AgentView::whole(world, id, now)).flatten();
+    let view = floor.engine.with_world(|world| {
+        let id = agent_names::find_agent(world, &name, "agent")?;
+        let listed = is_registered(world, id).then(|| AgentView::full(world, id, now)).flatten();
         listed.ok_or_else(Problem::not_found)
     })?;
-    Ok(ok(&view))
+    Ok(ok_response(&view))
 }
 
-fn wanted(query: &Query) -> Result<Wanted, Malformed> {
+fn parse_filter(query: &Query) -> Result<AgentFilter, Malformed> {
     let text = |name: &str| match query.text(name) {
         Some(given) if given.is_empty() || given.chars().count() > TEXT_MAX => Err(Malformed {
             field: format!("?{name}"),
@@ -81,11 +89,12 @@ fn wanted(query: &Query) -> Result<Wanted, Malformed> {
     };
     let unknown =
         || Malformed { field: "?protocol".to_owned(), message: "unknown protocol".to_owned() };
-    let protocol = query.text("protocol").map(|id| agent_names::protocol(id).ok_or_else(unknown));
-    Ok(Wanted {
+    let protocol =
+        query.text("protocol").map(|id| agent_names::find_protocol(id).ok_or_else(unknown));
+    Ok(AgentFilter {
         skill: text("skill")?.map(str::to_owned),
         text: text("q")?.map(str::to_lowercase),
         protocol: protocol.transpose()?,
-        online: choice(query, "online", &[("true", true), ("false", false)])?,
+        online: parse_choice(query, "online", &[("true", true), ("false", false)])?,
     })
 }

@@ -22,73 +22,73 @@ use rialto_core::reputation::Score;
 use rialto_core::world::World;
 
 /// Points above the start score that each counterparty allows, in millionths.
-const BORNE_OUT: i64 = 5_000_000;
+const POINTS_PER_COUNTERPARTY: i64 = 5_000_000;
 /// Failures of an owner's other agents that count for one agent.
-const INHERITED_MAX: u64 = 10;
+const OWNER_FAILURES_MAX: u64 = 10;
 
 /// The part of an agent's history that decides its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Merit {
+pub struct RankRecord {
     /// The published score.
     pub score: Score,
     /// The score without free work for requesters that never paid.
-    pub weighed: Score,
+    pub weighted_score: Score,
     /// Jobs finished for other owners, without free work for requesters that never paid.
-    pub settled: u64,
+    pub jobs_settled: u64,
     /// Other owners it completed a job for successfully.
-    pub patrons: u64,
+    pub counterparties: u64,
     /// What they paid for that.
-    pub paid: Credits,
+    pub credits_paid: Credits,
     /// Failures of its owner's other agents.
-    pub inherited: u64,
+    pub owner_failures: u64,
 }
 
 /// How much experience an agent has. The order is that of the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Known {
+pub enum Experience {
     /// It has finished a job for another owner.
     Proven,
     New,
     /// It is new, and other agents of its owner have failed.
-    Shaded,
+    Penalized,
 }
 
-impl Merit {
-    pub fn of(world: &World, agent: AgentId) -> Option<Self> {
-        let desk = world.desk(agent)?;
+impl RankRecord {
+    pub fn load(world: &World, agent: AgentId) -> Option<Self> {
+        let desk = world.agent_state(agent)?;
         Some(Self {
             score: desk.standing.score,
-            weighed: desk.weighed().score,
-            settled: desk.weighed().settled(),
-            patrons: desk.patrons.count() as u64,
-            paid: desk.patrons.paid(),
-            inherited: world.failures_elsewhere(agent),
+            weighted_score: desk.ranking_standing().score,
+            jobs_settled: desk.ranking_standing().settled_jobs(),
+            counterparties: desk.customers.count() as u64,
+            credits_paid: desk.customers.paid(),
+            owner_failures: world.failures_of_other_agents(agent),
         })
     }
 
-    pub fn known(&self) -> Known {
-        match (self.settled, self.shade()) {
-            (1.., _) => Known::Proven,
-            (0, 0) => Known::New,
-            (0, _) => Known::Shaded,
+    pub fn experience(&self) -> Experience {
+        match (self.jobs_settled, self.penalty()) {
+            (1.., _) => Experience::Proven,
+            (0, 0) => Experience::New,
+            (0, _) => Experience::Penalized,
         }
     }
 
     /// The score used for ranking; never above `weighted_score`.
-    pub fn weight(&self) -> Score {
+    pub fn rank_score(&self) -> Score {
         let start = Score::START.millionths();
-        let patrons = i64::try_from(self.patrons).unwrap_or(i64::MAX);
-        let borne_out = start.saturating_add(BORNE_OUT.saturating_mul(patrons));
-        let weight = self.weighed.min(Score::from_millionths(borne_out));
-        match self.shade() {
+        let patrons = i64::try_from(self.counterparties).unwrap_or(i64::MAX);
+        let borne_out = start.saturating_add(POINTS_PER_COUNTERPARTY.saturating_mul(patrons));
+        let weight = self.weighted_score.min(Score::from_millionths(borne_out));
+        match self.penalty() {
             0 => weight,
             shade => weight.min((0..shade).fold(Score::START, |score, _| score.after_failure())),
         }
     }
 
     /// Failures of its owner's other agents that count against it.
-    fn shade(&self) -> u64 {
-        self.inherited.min(INHERITED_MAX).saturating_sub(self.patrons)
+    fn penalty(&self) -> u64 {
+        self.owner_failures.min(OWNER_FAILURES_MAX).saturating_sub(self.counterparties)
     }
 }
 
@@ -96,13 +96,20 @@ impl Merit {
 mod tests {
     use super::*;
 
-    fn merit(score: i64, patrons: u64, inherited: u64) -> Merit {
+    fn merit(score: i64, patrons: u64, inherited: u64) -> RankRecord {
         let score = Score::from_millionths(score * 1_000_000);
-        Merit { score, weighed: score, settled: 1, patrons, paid: Credits::ZERO, inherited }
+        RankRecord {
+            score,
+            weighted_score: score,
+            jobs_settled: 1,
+            counterparties: patrons,
+            credits_paid: Credits::ZERO,
+            owner_failures: inherited,
+        }
     }
 
-    fn weighs(merit: Merit) -> i64 {
-        merit.weight().millionths()
+    fn weighs(merit: RankRecord) -> i64 {
+        merit.rank_score().millionths()
     }
 
     #[test]
@@ -128,18 +135,21 @@ mod tests {
 
     #[test]
     fn whoever_is_new_is_clean_only_if_its_owner_is() {
-        let new = Merit { settled: 0, ..merit(50, 0, 0) };
-        assert_eq!(new.known(), Known::New);
-        assert_eq!(Merit { inherited: 1, ..new }.known(), Known::Shaded);
-        assert_eq!(Merit { settled: 1, inherited: 1, ..new }.known(), Known::Proven);
-        assert!(Known::Proven < Known::New && Known::New < Known::Shaded);
+        let new = RankRecord { jobs_settled: 0, ..merit(50, 0, 0) };
+        assert_eq!(new.experience(), Experience::New);
+        assert_eq!(RankRecord { owner_failures: 1, ..new }.experience(), Experience::Penalized);
+        assert_eq!(
+            RankRecord { jobs_settled: 1, owner_failures: 1, ..new }.experience(),
+            Experience::Proven
+        );
+        assert!(Experience::Proven < Experience::New && Experience::New < Experience::Penalized);
     }
 
     #[test]
     fn a_score_that_only_strangers_brought_down_is_worth_what_it_was() {
-        let spoilt = Merit { score: Score::MIN, ..merit(60, 3, 0) };
+        let spoilt = RankRecord { score: Score::MIN, ..merit(60, 3, 0) };
         assert_eq!(weighs(spoilt), 60_000_000);
-        let praised = Merit { score: Score::MAX, ..merit(50, 9, 0) };
+        let praised = RankRecord { score: Score::MAX, ..merit(50, 9, 0) };
         assert_eq!(weighs(praised), 50_000_000);
     }
 }

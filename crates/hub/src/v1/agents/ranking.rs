@@ -14,121 +14,121 @@ use rialto_core::reputation::Score;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 
-use super::rank::{Known, Merit};
-use super::search::{CANDIDATES_MAX, Found, Wanted};
+use super::rank::{Experience, RankRecord};
+use super::search::{AgentFilter, AgentPage, CANDIDATES_MAX};
 use crate::v1::page::Cursor;
 
 /// The list's tag in cursors.
-pub const RANKED: char = 'r';
+pub const RANKED_LIST: char = 'r';
 
 /// Position in the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    known: Known,
-    weight: Reverse<Score>,
-    patrons: Reverse<u64>,
+struct RankPosition {
+    experience: Experience,
+    rank_score: Reverse<Score>,
+    counterparties: Reverse<u64>,
     paid: Reverse<Credits>,
     score: Reverse<Score>,
-    settled: Reverse<u64>,
+    jobs_settled: Reverse<u64>,
     agent: AgentId,
 }
 
 /// A position as the numbers of a cursor.
-type Numbers = [u64; 7];
+type CursorNumbers = [u64; 7];
 
-impl Place {
-    fn of(agent: AgentId, merit: &Merit) -> Self {
+impl RankPosition {
+    fn new(agent: AgentId, merit: &RankRecord) -> Self {
         Self {
-            known: merit.known(),
-            weight: Reverse(merit.weight()),
-            patrons: Reverse(merit.patrons),
-            paid: Reverse(merit.paid),
+            experience: merit.experience(),
+            rank_score: Reverse(merit.rank_score()),
+            counterparties: Reverse(merit.counterparties),
+            paid: Reverse(merit.credits_paid),
             score: Reverse(merit.score),
-            settled: Reverse(merit.settled),
+            jobs_settled: Reverse(merit.jobs_settled),
             agent,
         }
     }
 
-    fn numbers(self) -> Numbers {
-        let known = match self.known {
-            Known::Proven => 0,
-            Known::New => 1,
-            Known::Shaded => 2,
+    fn to_cursor(self) -> CursorNumbers {
+        let known = match self.experience {
+            Experience::Proven => 0,
+            Experience::New => 1,
+            Experience::Penalized => 2,
         };
         [
             known,
-            self.weight.0.millionths().unsigned_abs(),
-            self.patrons.0,
+            self.rank_score.0.millionths().unsigned_abs(),
+            self.counterparties.0,
             self.paid.0.micros().unsigned_abs(),
             self.score.0.millionths().unsigned_abs(),
-            self.settled.0,
+            self.jobs_settled.0,
             self.agent.0,
         ]
     }
 
-    fn read([known, weight, patrons, paid, score, settled, agent]: Numbers) -> Self {
+    fn from_cursor([known, weight, patrons, paid, score, settled, agent]: CursorNumbers) -> Self {
         let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
         Self {
-            known: match known {
-                0 => Known::Proven,
-                1 => Known::New,
-                _ => Known::Shaded,
+            experience: match known {
+                0 => Experience::Proven,
+                1 => Experience::New,
+                _ => Experience::Penalized,
             },
-            weight: Reverse(Score::from_millionths(signed(weight))),
-            patrons: Reverse(patrons),
+            rank_score: Reverse(Score::from_millionths(signed(weight))),
+            counterparties: Reverse(patrons),
             paid: Reverse(Credits::from_micros(signed(paid))),
             score: Reverse(Score::from_millionths(signed(score))),
-            settled: Reverse(settled),
+            jobs_settled: Reverse(settled),
             agent: AgentId(agent),
         }
     }
 }
 
 /// Online agents with the skill, best first, after a position.
-pub fn ranked(
+pub fn rank_agents(
     engine: &Engine,
     skill: &str,
-    wanted: &Wanted,
-    after: Option<Numbers>,
+    wanted: &AgentFilter,
+    after: Option<CursorNumbers>,
     limit: usize,
-) -> Found {
-    let after = after.map(Place::read);
+) -> AgentPage {
+    let after = after.map(RankPosition::from_cursor);
     let now = engine.now();
-    let (mut places, looked_at) = engine.look(|world| {
+    let (mut places, looked_at) = engine.with_world(|world| {
         let online = |id| world.is_online(id, now);
-        let fits = |id| online(id) && world.agent(id).is_some_and(|agent| wanted.fits(agent));
+        let fits = |id| online(id) && world.agent(id).is_some_and(|agent| wanted.matches(agent));
         candidates(world, skill, after, limit, fits)
     });
     places.sort_unstable();
     places.dedup();
     let more = places.len() > limit;
     places.truncate(limit);
-    let cursor = |place: &Place| Cursor::new(RANKED, place.numbers());
+    let cursor = |place: &RankPosition| Cursor::new(RANKED_LIST, place.to_cursor());
     let next = places.last().filter(|_| more).map(cursor);
     let agents = places.iter().map(|place| (place.agent, cursor(place))).collect();
-    Found { agents, next, looked_at }
+    AgentPage { agents, next, rows_read: looked_at }
 }
 
 /// All agents that may be on the page after a position, unordered, and how many rows were read.
 fn candidates(
     world: &World,
     skill: &str,
-    after: Option<Place>,
+    after: Option<RankPosition>,
     limit: usize,
     fits: impl Fn(AgentId) -> bool,
-) -> (Vec<Place>, usize) {
+) -> (Vec<RankPosition>, usize) {
     // The page begins among the proven agents, unless the cursor is already past them.
-    let known = after.map_or(Known::Proven, |after| after.known);
+    let known = after.map_or(Experience::Proven, |after| after.experience);
     let (mut found, mut best, mut looked_at) = (Vec::new(), BinaryHeap::new(), 0);
     let offers = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.skill(skill).is_some());
-    let underrated = world.underrated().filter(offers).take(CANDIDATES_MAX);
+    let underrated = world.underrated_agents().filter(offers).take(CANDIDATES_MAX);
     found.extend(underrated.filter(|id| fits(*id)).filter_map(|id| {
-        let place = Place::of(id, &Merit::of(world, id)?);
+        let place = RankPosition::new(id, &RankRecord::load(world, id)?);
         (after.is_none_or(|after| place > after)).then_some(place)
     }));
-    for one in world.skills.ranked(skill, None).take(CANDIDATES_MAX) {
+    for one in world.skills.online_by_rank(skill, None).take(CANDIDATES_MAX) {
         looked_at += 1;
-        let Some(merit) = Merit::of(world, one.agent) else { continue };
+        let Some(merit) = RankRecord::load(world, one.agent) else { continue };
         // The index is ordered by score, and only underrated agents have a rank score above their
         // score. So once `limit` agents have a rank score above this agent's score, no later agent
         // belongs on the page.
@@ -136,12 +136,12 @@ fn candidates(
         if full && best.peek().is_some_and(|Reverse(least)| merit.score < *least) {
             break;
         }
-        let place = Place::of(one.agent, &merit);
+        let place = RankPosition::new(one.agent, &merit);
         if after.is_some_and(|after| place <= after) || !fits(one.agent) {
             continue;
         }
-        if place.known == known {
-            best.push(place.weight);
+        if place.experience == known {
+            best.push(place.rank_score);
             if best.len() > limit + 1 {
                 best.pop();
             }
@@ -155,28 +155,40 @@ fn candidates(
 mod tests {
     use super::*;
 
-    fn best() -> Merit {
+    fn best() -> RankRecord {
         let (score, paid) = (Score::from_millionths(60_000_000), Credits::from_micros(900));
-        Merit { score, weighed: score, settled: 9, patrons: 4, paid, inherited: 0 }
+        RankRecord {
+            score,
+            weighted_score: score,
+            jobs_settled: 9,
+            counterparties: 4,
+            credits_paid: paid,
+            owner_failures: 0,
+        }
     }
 
-    fn place(agent: u64, merit: Merit) -> Place {
-        Place::of(AgentId(agent), &merit)
+    fn place(agent: u64, merit: RankRecord) -> RankPosition {
+        RankPosition::new(AgentId(agent), &merit)
     }
 
     #[test]
     fn proven_comes_before_new_then_what_the_score_is_worth_then_all_that_was_shown_by_others() {
-        let fewer = Merit { patrons: 3, ..best() };
-        let poorer = Merit { paid: Credits::from_micros(899), ..fewer };
-        let idler = Merit { settled: 8, ..poorer };
-        let ring =
-            Merit { score: Score::MAX, weighed: Score::MAX, settled: 99, patrons: 1, ..best() };
-        let new = Merit {
+        let fewer = RankRecord { counterparties: 3, ..best() };
+        let poorer = RankRecord { credits_paid: Credits::from_micros(899), ..fewer };
+        let idler = RankRecord { jobs_settled: 8, ..poorer };
+        let ring = RankRecord {
+            score: Score::MAX,
+            weighted_score: Score::MAX,
+            jobs_settled: 99,
+            counterparties: 1,
+            ..best()
+        };
+        let new = RankRecord {
             score: Score::START,
-            weighed: Score::START,
-            settled: 0,
-            patrons: 0,
-            paid: Credits::ZERO,
+            weighted_score: Score::START,
+            jobs_settled: 0,
+            counterparties: 0,
+            credits_paid: Credits::ZERO,
             ..best()
         };
         let best_first = [
@@ -186,21 +198,21 @@ mod tests {
             place(6, idler),
             place(10, idler),
             place(1, ring),
-            place(2, Merit { inherited: 5, ..best() }),
-            place(3, Merit { score: Score::MIN, weighed: Score::MIN, ..best() }),
+            place(2, RankRecord { owner_failures: 5, ..best() }),
+            place(3, RankRecord { score: Score::MIN, weighted_score: Score::MIN, ..best() }),
             place(4, new),
             place(5, new),
-            place(0, Merit { inherited: 1, ..new }),
+            place(0, RankRecord { owner_failures: 1, ..new }),
         ];
         assert!(best_first.is_sorted(), "{best_first:#?}");
     }
 
     #[test]
     fn a_place_survives_its_cursor() {
-        let new = Merit { settled: 0, patrons: 0, ..best() };
-        let shaded = Merit { inherited: 2, ..new };
+        let new = RankRecord { jobs_settled: 0, counterparties: 0, ..best() };
+        let shaded = RankRecord { owner_failures: 2, ..new };
         for place in [place(4, best()), place(u64::MAX, new), place(1, shaded)] {
-            assert_eq!(Place::read(place.numbers()), place);
+            assert_eq!(RankPosition::from_cursor(place.to_cursor()), place);
         }
     }
 }

@@ -2,20 +2,20 @@
 //! them. It does not reveal requesters, jobs or prices.
 
 use axum::extract::State;
-use rialto_core::agent::Desk;
+use rialto_core::agent::AgentState;
 use rialto_core::id::OutcomeId;
 use rialto_core::reputation::{Outcome, Score};
 use rialto_core::time::Millis;
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::v1::response::{Answered, ok};
 use crate::v1::agent_names;
+use crate::v1::auth::{PathParam, is_registered};
 use crate::v1::problem::Problem;
-use crate::v1::auth::{Part, is_registered};
+use crate::v1::response::{HandlerResult, ok_response};
 
 /// Outcomes per read, and reads per response: many outcomes may not count.
 const SLICE: usize = 16;
@@ -29,24 +29,24 @@ const OF_WINDOW: &str = "0.6 × success_rate + 0.3 × on_time_completion_rate + 
     all truncated to six decimals, over the last 100 counted jobs";
 
 #[derive(Serialize)]
-struct Reputation {
+struct ReputationView {
     agent: u64,
-    registry: Stepwise,
-    openclaw: Windowed,
+    registry: RegistryScore,
+    openclaw: OpenclawScore,
 }
 
 /// From 0 to 100, one step per job.
 #[derive(Serialize)]
-struct Stepwise {
+struct RegistryScore {
     score: Box<RawValue>,
     successes: u64,
     failures: u64,
     /// The newest step; `null` before the first.
-    last: Option<Step>,
+    last: Option<ScoreStep>,
 }
 
 #[derive(Serialize)]
-struct Step {
+struct ScoreStep {
     before: Box<RawValue>,
     /// The requester's score at that time.
     hirer: Box<RawValue>,
@@ -58,7 +58,7 @@ struct Step {
 
 /// From 0 to 1, over the newest jobs.
 #[derive(Serialize)]
-struct Windowed {
+struct OpenclawScore {
     score: Option<Box<RawValue>>,
     success_rate: Option<Box<RawValue>>,
     on_time_completion_rate: Option<Box<RawValue>>,
@@ -69,7 +69,7 @@ struct Windowed {
     formula: &'static str,
 }
 
-impl Step {
+impl ScoreStep {
     fn of(outcome: &Outcome, before: Score) -> Self {
         Self {
             before: raw_json::millionths(before.millionths()),
@@ -81,16 +81,17 @@ impl Step {
     }
 }
 
-impl Windowed {
-    fn of(desk: &Desk, scale: Millis) -> Self {
+impl OpenclawScore {
+    fn of(desk: &AgentState, scale: Millis) -> Self {
         let rates = desk.window.rates();
         Self {
             score: desk.window.score(scale).map(raw_json::millionths),
             success_rate: rates.map(|rates| raw_json::millionths(rates.success)),
             on_time_completion_rate: rates.map(|rates| raw_json::millionths(rates.on_time)),
-            average_response_time_ms: rates.map(|rates| rates.average.0),
+            average_response_time_ms: rates.map(|rates| rates.average_duration.0),
             response_scale_ms: scale.0,
-            response_time_score: rates.map(|rates| raw_json::millionths(rates.swift(scale))),
+            response_time_score: rates
+                .map(|rates| raw_json::millionths(rates.response_score(scale))),
             counted: rates.map_or(0, |rates| rates.count),
             formula: OF_WINDOW,
         }
@@ -98,29 +99,35 @@ impl Windowed {
 }
 
 /// Public, so that every caller can check the score.
-pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
-    let desk = floor.engine.look(|world| {
-        let id = agent_names::find(world, &name, "agent")?;
-        let desk = is_registered(world, id).then(|| world.desk(id).cloned()).flatten();
+pub async fn show_reputation(
+    State(floor): State<HubContext>,
+    PathParam(name): PathParam,
+) -> HandlerResult {
+    let desk = floor.engine.with_world(|world| {
+        let id = agent_names::find_agent(world, &name, "agent")?;
+        let desk = is_registered(world, id).then(|| world.agent_state(id).cloned()).flatten();
         desk.ok_or_else(Problem::not_found)
     })?;
     let standing = desk.standing;
-    let last = match standing.settled() {
+    let last = match standing.settled_jobs() {
         0 => None,
-        _ => last_step(&floor.engine, desk.last_outcome).await?,
+        _ => load_last_step(&floor.engine, desk.last_outcome).await?,
     };
-    let registry = Stepwise {
+    let registry = RegistryScore {
         score: raw_json::millionths(standing.score.millionths()),
         successes: standing.successes,
         failures: standing.failures,
         last,
     };
-    let openclaw = Windowed::of(&desk, floor.openclaw.settings.response_scale);
-    Ok(ok(&Reputation { agent: desk.agent.0, registry, openclaw }))
+    let openclaw = OpenclawScore::of(&desk, floor.openclaw.settings.response_scale);
+    Ok(ok_response(&ReputationView { agent: desk.agent.0, registry, openclaw }))
 }
 
 /// The newest outcome that counted, and the score before it.
-async fn last_step(engine: &Engine, newest: Option<OutcomeId>) -> Result<Option<Step>, Failure> {
+async fn load_last_step(
+    engine: &Engine,
+    newest: Option<OutcomeId>,
+) -> Result<Option<ScoreStep>, Failure> {
     let (mut at, mut counted) = (newest, None);
     for _ in 0..SLICES_MAX {
         if at.is_none() {
@@ -129,12 +136,12 @@ async fn last_step(engine: &Engine, newest: Option<OutcomeId>) -> Result<Option<
         let slice = engine.outcomes_of(at, SLICE).await?;
         for outcome in slice.rows {
             match counted {
-                Some(last) => return Ok(Some(Step::of(&last, outcome.score_after))),
+                Some(last) => return Ok(Some(ScoreStep::of(&last, outcome.score_after))),
                 None if outcome.counted => counted = Some(outcome),
                 None => {}
             }
         }
         at = slice.next.map(OutcomeId);
     }
-    Ok(counted.map(|last| Step::of(&last, Score::START)))
+    Ok(counted.map(|last| ScoreStep::of(&last, Score::START)))
 }

@@ -13,14 +13,14 @@ use rialto_engine::Engine;
 use crate::v1::page::Cursor;
 
 /// The list's tag in cursors.
-pub const LISTED: char = 'a';
+pub const AGENT_LIST: char = 'a';
 /// Agents read for one page, matching or not.
 pub const CANDIDATES_MAX: usize = 10_000;
 /// Agents read at once; between two slices the commit lane may publish.
 const SLICE: usize = 512;
 
 /// What to search for.
-pub struct Wanted {
+pub struct AgentFilter {
     pub skill: Option<String>,
     /// In lower case.
     pub text: Option<String>,
@@ -29,49 +29,49 @@ pub struct Wanted {
 }
 
 /// One page of results, and where to continue.
-pub struct Found {
+pub struct AgentPage {
     /// Each with the cursor that continues after it.
     pub agents: Vec<(AgentId, Cursor)>,
     pub next: Option<Cursor>,
     /// How many agents were read.
-    pub looked_at: usize,
+    pub rows_read: usize,
 }
 
-impl Wanted {
+impl AgentFilter {
     /// The skill to rank by. Offline agents have no rank, so a search for them is only listed.
     pub fn ranked_skill(&self) -> Option<&str> {
         self.skill.as_deref().filter(|_| self.online != Some(false))
     }
 
     /// The conditions that need only the agent's record.
-    pub fn fits(&self, agent: &Agent) -> bool {
+    pub fn matches(&self, agent: &Agent) -> bool {
         let skilled = self.skill.as_deref().is_none_or(|skill| agent.skill(skill).is_some());
         let at_home = self.protocol.is_none_or(|protocol| agent.home == protocol);
-        skilled && at_home && self.text.as_deref().is_none_or(|text| speaks_of(agent, text))
+        skilled && at_home && self.text.as_deref().is_none_or(|text| name_contains(agent, text))
     }
 }
 
 /// Whether the text occurs in the agent's name or in the name of a skill.
-fn speaks_of(agent: &Agent, text: &str) -> bool {
+fn name_contains(agent: &Agent, text: &str) -> bool {
     let mut names = agent.skills.iter().map(|skill| &skill.name).chain([&agent.name]);
     names.any(|name| name.to_lowercase().contains(text))
 }
 
 /// All matching agents in the order of registration, after a given one. A page may be short before
 /// the end of the list: its cursor then continues after the last agent read.
-pub fn listed(engine: &Engine, wanted: &Wanted, after: u64, limit: usize) -> Found {
+pub fn search_agents(engine: &Engine, wanted: &AgentFilter, after: u64, limit: usize) -> AgentPage {
     let now = engine.now();
-    let mut found = Found { agents: Vec::new(), next: None, looked_at: 0 };
+    let mut found = AgentPage { agents: Vec::new(), next: None, rows_read: 0 };
     let mut at = AgentId(after);
     for _ in 0..CANDIDATES_MAX.div_ceil(SLICE) {
-        let (slice, end) = engine.look(|world| {
-            slice(world, at, |world, id| {
+        let (slice, end) = engine.with_world(|world| {
+            load_slice(world, at, |world, id| {
                 wanted.online.is_none_or(|online| world.is_online(id, now) == online)
             })
         });
-        found.looked_at += SLICE;
-        for agent in slice.into_iter().filter(|agent| wanted.fits(agent)) {
-            let cursor = Cursor::new(LISTED, [agent.id.0]);
+        found.rows_read += SLICE;
+        for agent in slice.into_iter().filter(|agent| wanted.matches(agent)) {
+            let cursor = Cursor::new(AGENT_LIST, [agent.id.0]);
             found.agents.push((agent.id, cursor.clone()));
             if found.agents.len() == limit {
                 found.next = Some(cursor);
@@ -81,12 +81,12 @@ pub fn listed(engine: &Engine, wanted: &Wanted, after: u64, limit: usize) -> Fou
         let Some(last) = end else { return found };
         at = last;
     }
-    found.next = Some(Cursor::new(LISTED, [at.0]));
+    found.next = Some(Cursor::new(AGENT_LIST, [at.0]));
     found
 }
 
 /// The next slice of registered agents, and the last number read if there are more.
-fn slice(
+fn load_slice(
     world: &World,
     after: AgentId,
     fits: impl Fn(&World, AgentId) -> bool,

@@ -10,9 +10,9 @@ use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::rank::Merit;
-use crate::v1::response::{money, time};
+use super::rank::RankRecord;
 use crate::v1::agent_names;
+use crate::v1::response::{format_amount, format_time};
 
 /// The fields of an agent, with all numbers that the hub's ranking uses.
 #[derive(Serialize)]
@@ -38,12 +38,12 @@ pub struct AgentView {
     online: bool,
     registered_at: String,
     #[serde(flatten)]
-    own: Option<Own>,
+    own: Option<PrivateFields>,
 }
 
 /// Fields that only the agent itself sees.
 #[derive(Serialize)]
-struct Own {
+struct PrivateFields {
     endpoint: Option<String>,
     liveness: &'static str,
 }
@@ -64,43 +64,46 @@ struct SkillView {
 
 impl AgentView {
     /// For lists: without the schemas, which may be long.
-    pub fn public(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
-        Self::of(world, id, now, false)
+    pub fn summary(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+        Self::build(world, id, now, false)
     }
 
     /// For one agent: with the schemas.
-    pub fn whole(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
-        Self::of(world, id, now, true)
+    pub fn full(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+        Self::build(world, id, now, true)
     }
 
     /// For the agent itself.
-    pub fn own(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+    pub fn for_itself(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
         let agent = world.agent(id)?;
         let endpoint = agent.endpoint.clone();
-        let own = Some(Own { endpoint, liveness: liveness(agent.liveness) });
-        Some(Self { own, ..Self::of(world, id, now, true)? })
+        let own = Some(PrivateFields { endpoint, liveness: liveness_name(agent.liveness) });
+        Some(Self { own, ..Self::build(world, id, now, true)? })
     }
 
-    fn of(world: &World, id: AgentId, now: Timestamp, schemas: bool) -> Option<Self> {
+    fn build(world: &World, id: AgentId, now: Timestamp, schemas: bool) -> Option<Self> {
         let agent: &Agent = world.agent(id)?;
-        let merit = Merit::of(world, id)?;
+        let merit = RankRecord::load(world, id)?;
         let owner = world.owner(agent.owner).map(|owner| owner.name.clone());
         Some(Self {
             id: id.0,
             name: agent.name.clone(),
             owner: owner.unwrap_or_default(),
             protocol: agent.home.to_string(),
-            names: agent_names::of(world, id),
-            skills: agent.skills_for_others().map(|skill| SkillView::of(skill, schemas)).collect(),
+            names: agent_names::names_of(world, id),
+            skills: agent
+                .skills_for_other_protocols()
+                .map(|skill| SkillView::of(skill, schemas))
+                .collect(),
             score: raw_json::score(merit.score.millionths()),
-            rank_score: raw_json::score(merit.weight().millionths()),
-            jobs_settled: merit.settled,
-            counterparties: merit.patrons,
-            credits_paid: money(merit.paid),
-            owner_failures: merit.inherited,
+            rank_score: raw_json::score(merit.rank_score().millionths()),
+            jobs_settled: merit.jobs_settled,
+            counterparties: merit.counterparties,
+            credits_paid: format_amount(merit.credits_paid),
+            owner_failures: merit.owner_failures,
             age_seconds: now.since(agent.registered_at).0 / 1_000,
             online: world.is_online(id, now),
-            registered_at: time(agent.registered_at),
+            registered_at: format_time(agent.registered_at),
             own: None,
         })
     }
@@ -110,19 +113,19 @@ impl SkillView {
     fn of(skill: &Skill, schemas: bool) -> Self {
         Self {
             name: skill.name.clone(),
-            price: money(skill.price),
+            price: format_amount(skill.price),
             by_offer: skill.by_offer,
-            description: skill.about.clone(),
+            description: skill.description.clone(),
             input_schema: schemas.then(|| raw_json::verbatim(&skill.input)),
             output_schema: schemas.then(|| raw_json::verbatim(&skill.output)),
         }
     }
 }
 
-fn liveness(liveness: Liveness) -> &'static str {
+fn liveness_name(liveness: Liveness) -> &'static str {
     match liveness {
-        Liveness::Reached => "reached",
-        Liveness::Polls => "polls",
+        Liveness::ByEndpoint => "reached",
+        Liveness::ByPolling => "polls",
         Liveness::Always => "always",
     }
 }

@@ -9,68 +9,78 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rialto_engine::Engine;
-use rialto_protocols::adapter::shutdown::Stopping;
+use rialto_protocols::adapter::shutdown::Shutdown;
 use tokio::time::Instant;
 
-use super::source::{Bell, Event, Source};
-use crate::v1::auth::Proven;
+use super::source::{EventSource, NewEventSignal, StreamEvent};
+use crate::v1::auth::VerifiedKey;
 
 /// A page ends after this many events, or with the event that fills this many bytes (T45).
 const PAGE_EVENTS: usize = 64;
 const PAGE_BYTES: usize = 256 << 10;
 /// A lost wake-up, a revoked key and a shutdown are noticed within this time.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a ping is sent and the reader is recorded as active.
-const PING: Duration = Duration::from_secs(15);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// The first line: how soon to reconnect when the stream breaks.
-const HELLO: &[u8] = b"retry: 1000\n\n";
+const RETRY_HINT: &[u8] = b"retry: 1000\n\n";
 
 /// One open stream.
-pub struct Feed {
+pub struct EventStream {
     engine: Engine,
-    proven: Proven,
-    source: Source,
-    bell: Bell,
-    stopping: Stopping,
+    key: VerifiedKey,
+    source: EventSource,
+    signal: NewEventSignal,
+    stopping: Shutdown,
     /// The last id that was sent.
     after: u64,
     /// How many events are read at once: fewer while they are large.
     step: usize,
     ping_at: Instant,
-    greeted: bool,
+    sent_retry_hint: bool,
 }
 
-impl Feed {
+impl EventStream {
     pub fn new(
         engine: Engine,
-        proven: Proven,
-        source: Source,
+        proven: VerifiedKey,
+        source: EventSource,
         after: u64,
-        stopping: Stopping,
+        stopping: Shutdown,
     ) -> Self {
-        let bell = source.bell(&engine);
-        let ping_at = Instant::now() + PING;
+        let bell = source.new_event_signal(&engine);
+        let ping_at = Instant::now() + PING_INTERVAL;
         let step = PAGE_EVENTS;
-        Self { engine, proven, source, bell, stopping, after, step, ping_at, greeted: false }
+        Self {
+            engine,
+            key: proven,
+            source,
+            signal: bell,
+            stopping,
+            after,
+            step,
+            ping_at,
+            sent_retry_hint: false,
+        }
     }
 
     /// The next bytes; `None` ends the stream.
-    pub async fn next(&mut self) -> Option<Bytes> {
-        if !std::mem::replace(&mut self.greeted, true) {
-            return Some(Bytes::from_static(HELLO));
+    pub async fn next_chunk(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.sent_retry_hint, true) {
+            return Some(Bytes::from_static(RETRY_HINT));
         }
         loop {
-            if self.stopping.is_now() || !self.proven.still_holds(&self.engine) {
+            if self.stopping.is_requested() || !self.key.is_still_valid(&self.engine) {
                 return None;
             }
             if Instant::now() >= self.ping_at {
                 return Some(self.ping());
             }
-            if self.source.head(&self.engine) > self.after {
+            if self.source.newest_id(&self.engine) > self.after {
                 // A store that cannot be read ends the stream; a client that resumes gets the
                 // error.
-                let page = self.source.page(&self.engine, self.after, self.step).await.ok()?;
-                return self.written(page);
+                let page = self.source.load_page(&self.engine, self.after, self.step).await.ok()?;
+                return self.encode_page(page);
             }
             self.wait().await;
         }
@@ -78,21 +88,21 @@ impl Feed {
 
     /// Waits for new events, the next ping, shutdown or the poll interval.
     async fn wait(&mut self) {
-        let Self { engine, source, bell, stopping, after, ping_at, .. } = self;
+        let Self { engine, source, signal: bell, stopping, after, ping_at, .. } = self;
         let (source, after) = (*source, *after);
-        let until = (*ping_at).min(Instant::now() + LOOK_AGAIN);
+        let until = (*ping_at).min(Instant::now() + POLL_INTERVAL);
         tokio::select! {
-            () = bell.heard(|| source.head(engine) > after) => {}
+            () = bell.wait(|| source.newest_id(engine) > after) => {}
             () = stopping.wait() => {}
             () = tokio::time::sleep_until(until) => {}
         }
     }
 
     /// Encodes a page. Events that do not fit are read again with the next page.
-    fn written(&mut self, page: Vec<Event>) -> Option<Bytes> {
+    fn encode_page(&mut self, page: Vec<StreamEvent>) -> Option<Bytes> {
         let mut text = String::new();
         let (read, mut sent) = (page.len(), 0);
-        for Event { id, kind, data } in page {
+        for StreamEvent { id, kind, data } in page {
             if text.len() + data.len() > PAGE_BYTES && sent > 0 {
                 break;
             }
@@ -106,9 +116,9 @@ impl Feed {
 
     /// Records the agent as active, because a reader that takes pings is connected.
     fn ping(&mut self) -> Bytes {
-        self.ping_at = Instant::now() + PING;
-        if let Source::Inbox(agent) = self.source {
-            self.engine.seen(agent);
+        self.ping_at = Instant::now() + PING_INTERVAL;
+        if let EventSource::Inbox(agent) = self.source {
+            self.engine.record_seen(agent);
         }
         Bytes::from_static(b": ping\n\n")
     }
@@ -117,27 +127,37 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1::auth::Who;
+    use crate::v1::auth::AuthenticatedCaller;
     use crate::v1::tests::kit::Hub;
 
     #[tokio::test]
     async fn a_quiet_stream_is_pinged_and_whoever_takes_pings_is_there() {
         let hub = Hub::start().await;
         let ada = hub.enrol("ada", "acme", None).await;
-        let key = rialto_engine::keys::Key::read(&ada.key).expect("a key");
-        let proven = Proven { who: Who::Agent(ada.id), key: key.hash(), kind: key.kind() };
-        let mut feed =
-            Feed::new(hub.engine.clone(), proven, Source::of(&proven), 0, Stopping::default());
-        assert_eq!(feed.next().await.as_deref(), Some(HELLO));
+        let key = rialto_engine::keys::Key::parse(&ada.key).expect("a key");
+        let proven = VerifiedKey {
+            caller: AuthenticatedCaller::Agent(ada.id),
+            key: key.hash(),
+            kind: key.kind(),
+        };
+        let mut feed = EventStream::new(
+            hub.engine.clone(),
+            proven,
+            EventSource::for_caller(&proven),
+            0,
+            Shutdown::default(),
+        );
+        assert_eq!(feed.next_chunk().await.as_deref(), Some(RETRY_HINT));
         hub.clock.advance(rialto_core::time::Millis::seconds(15));
         feed.ping_at = Instant::now();
-        assert_eq!(feed.next().await.as_deref(), Some(&b": ping\n\n"[..]));
+        assert_eq!(feed.next_chunk().await.as_deref(), Some(&b": ping\n\n"[..]));
         assert!(feed.ping_at > Instant::now());
         // Any command makes the lane record activity.
         hub.grant("acme", "1").await;
-        let seen =
-            |world: &rialto_core::world::World| world.desk(ada.id).map(|desk| desk.presence.seen);
-        assert_eq!(hub.engine.look(seen), Some(hub.engine.now()));
-        assert!(size_of_val(&feed.next()) < 4 << 10, "an idle stream is small");
+        let seen = |world: &rialto_core::world::World| {
+            world.agent_state(ada.id).map(|desk| desk.presence.last_seen)
+        };
+        assert_eq!(hub.engine.with_world(seen), Some(hub.engine.now()));
+        assert!(size_of_val(&feed.next_chunk()) < 4 << 10, "an idle stream is small");
     }
 }

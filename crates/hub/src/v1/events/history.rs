@@ -1,24 +1,28 @@
 //! Lines of the hub's history for the operator. They contain ids and names, but no content.
 
-use rialto_core::event::{Event as Fact, Line};
+use rialto_core::event::{Event as Fact, HistoryLine};
 use rialto_core::id::{AgentId, EventId, JobId, NoticeId, OwnerId};
 use rialto_core::world::World;
-use rialto_engine::store::{Page, Row};
+use rialto_engine::store::{PageQuery, Row};
 use rialto_engine::{Engine, Failure};
 
-use super::source::Event;
-use crate::v1::response::{money, time};
+use super::source::StreamEvent;
 use crate::v1::jobs::view;
-use crate::v1::json_object::Members;
-use crate::v1::public_ids::Refs;
+use crate::v1::json_object::JsonObject;
+use crate::v1::public_ids::PublicIds;
+use crate::v1::response::{format_amount, format_time};
 
 /// Each line is one event, because the facts of a line happened together.
 const KIND: &str = "line";
 
 /// Lines after a given one, oldest first.
-pub async fn after(engine: &Engine, line: EventId, limit: usize) -> Result<Vec<Event>, Failure> {
-    let rows = engine.page(Page::Lines { after: line, limit }).await?;
-    let lines: Vec<Line> = rows
+pub async fn load_after(
+    engine: &Engine,
+    line: EventId,
+    limit: usize,
+) -> Result<Vec<StreamEvent>, Failure> {
+    let rows = engine.load_page(PageQuery::Lines { after: line, limit }).await?;
+    let lines: Vec<HistoryLine> = rows
         .into_iter()
         .filter_map(|row| match row {
             Row::Line(line) => Some(line),
@@ -26,128 +30,136 @@ pub async fn after(engine: &Engine, line: EventId, limit: usize) -> Result<Vec<E
         })
         .collect();
     let jobs = lines.iter().flat_map(|line| &line.events).filter_map(job);
-    let refs = Refs::look_up(engine, jobs, []).await?;
-    Ok(engine.look(|world| lines.iter().map(|line| told(world, &refs, line)).collect()))
+    let refs = PublicIds::load(engine, jobs, []).await?;
+    Ok(engine
+        .with_world(|world| lines.iter().map(|line| encode_line(world, &refs, line)).collect()))
 }
 
-fn told(world: &World, refs: &Refs, line: &Line) -> Event {
-    let facts: Vec<Members> =
-        line.events.iter().map(|fact| Said { world, refs }.fact(fact)).collect();
-    let members = Members::default().with("line", line.id.0).with("at", time(line.at));
+fn encode_line(world: &World, refs: &PublicIds, line: &HistoryLine) -> StreamEvent {
+    let facts: Vec<JsonObject> =
+        line.events.iter().map(|fact| EventEncoder { world, refs }.encode(fact)).collect();
+    let members = JsonObject::default().with("line", line.id.0).with("at", format_time(line.at));
     let members = match line.by_operator {
         true => members.with("by_operator", true),
         false => members,
     };
     let members = members.with("events", facts);
-    Event { id: line.id.0, kind: KIND, data: members.line() }
+    StreamEvent { id: line.id.0, kind: KIND, data: members.to_line() }
 }
 
 /// Encodes facts and looks up the names in them.
-struct Said<'a> {
+struct EventEncoder<'a> {
     world: &'a World,
-    refs: &'a Refs,
+    refs: &'a PublicIds,
 }
 
-impl Said<'_> {
-    fn fact(&self, fact: &Fact) -> Members {
+impl EventEncoder<'_> {
+    fn encode(&self, fact: &Fact) -> JsonObject {
         match fact {
-            Fact::AgentEnrolled { agent, owner } => {
+            Fact::AgentRegistered { agent, owner } => {
                 self.owner(self.agent("agent_enrolled", *agent), "owner", *owner)
             }
             Fact::AgentUpdated { agent } => self.agent("agent_updated", *agent),
             Fact::AgentRemoved { agent, by_operator } => {
                 self.agent("agent_removed", *agent).with("by_operator", by_operator)
             }
-            Fact::AgentStood { agent } => self.agent("agent_stood", *agent),
+            Fact::AgentStatusReported { agent } => self.agent("agent_stood", *agent),
             Fact::AgentAtWork { agent } => self.agent("agent_at_work", *agent),
             Fact::AgentFree { agent } => self.agent("agent_free", *agent),
-            Fact::AgentJudged { agent, job, ok } => {
-                self.job("agent_judged", *job).with("agent", agent.0).with("ok", ok)
+            Fact::AgentOutcomeRecorded { agent, job, ok } => {
+                self.job_of_event("agent_judged", *job).with("agent", agent.0).with("ok", ok)
             }
             Fact::KeyIssued { agent } => self.agent("key_issued", *agent),
-            Fact::OperatorKeyIssued => named("operator_key_issued"),
+            Fact::OperatorKeyIssued => event_object("operator_key_issued"),
             Fact::KeyRevoked { agent } => self.agent("key_revoked", *agent),
             Fact::SecretRenewed { agent } => self.agent("secret_renewed", *agent),
             Fact::AgentSuspended { agent } => self.agent("agent_suspended", *agent),
             Fact::AgentResumed { agent } => self.agent("agent_resumed", *agent),
-            Fact::OwnerSuspended { owner } => self.owner(named("owner_suspended"), "owner", *owner),
-            Fact::OwnerResumed { owner } => self.owner(named("owner_resumed"), "owner", *owner),
-            Fact::HubRestored { epoch } => named("hub_restored").with("epoch", epoch),
-            Fact::AccountOpened { owner } => self.owner(named("account_opened"), "owner", *owner),
+            Fact::OwnerSuspended { owner } => {
+                self.owner(event_object("owner_suspended"), "owner", *owner)
+            }
+            Fact::OwnerResumed { owner } => {
+                self.owner(event_object("owner_resumed"), "owner", *owner)
+            }
+            Fact::HubRestored { epoch } => event_object("hub_restored").with("epoch", epoch),
+            Fact::AccountOpened { owner } => {
+                self.owner(event_object("account_opened"), "owner", *owner)
+            }
             Fact::Granted { owner, amount, welcome } => self
-                .owner(named("granted"), "owner", *owner)
-                .with("amount", money(*amount))
+                .owner(event_object("granted"), "owner", *owner)
+                .with("amount", format_amount(*amount))
                 .with("welcome", welcome),
-            Fact::Burned { owner, amount } => {
-                self.owner(named("burned"), "owner", *owner).with("amount", money(*amount))
-            }
+            Fact::Burned { owner, amount } => self
+                .owner(event_object("burned"), "owner", *owner)
+                .with("amount", format_amount(*amount)),
             Fact::Transferred { from, to, amount } => {
-                let members = self.owner(named("transferred"), "from", *from);
-                self.owner(members, "to", *to).with("amount", money(*amount))
+                let members = self.owner(event_object("transferred"), "from", *from);
+                self.owner(members, "to", *to).with("amount", format_amount(*amount))
             }
-            Fact::SettlementConfirmed { job } => self.job("settlement_confirmed", *job),
-            Fact::JobOpened { job } => self.job("job_opened", *job),
-            Fact::JobAssigned { job, worker, epoch } => {
-                self.job("job_assigned", *job).with("worker", worker.0).with("epoch", epoch)
-            }
-            Fact::JobQueued { job } => self.job("job_queued", *job),
+            Fact::SettlementConfirmed { job } => self.job_of_event("settlement_confirmed", *job),
+            Fact::JobOpened { job } => self.job_of_event("job_opened", *job),
+            Fact::JobAssigned { job, worker, epoch } => self
+                .job_of_event("job_assigned", *job)
+                .with("worker", worker.0)
+                .with("epoch", epoch),
+            Fact::JobQueued { job } => self.job_of_event("job_queued", *job),
             Fact::JobDeferred { job, until } => {
-                self.job("job_deferred", *job).with("until", time(*until))
+                self.job_of_event("job_deferred", *job).with("until", format_time(*until))
             }
-            Fact::JobStarted { job } => self.job("job_started", *job),
+            Fact::JobStarted { job } => self.job_of_event("job_started", *job),
             Fact::JobDeclined { job, worker } => {
-                self.job("job_declined", *job).with("worker", worker.0)
+                self.job_of_event("job_declined", *job).with("worker", worker.0)
             }
-            Fact::JobOffered { job, by } => self.job("job_offered", *job).with("by", by.0),
-            Fact::JobProgressed { job } => self.job("job_progressed", *job),
+            Fact::JobOffered { job, by } => self.job_of_event("job_offered", *job).with("by", by.0),
+            Fact::JobProgressed { job } => self.job_of_event("job_progressed", *job),
             Fact::JobEnded { job, state, cause, paid } => self
-                .job("job_ended", *job)
-                .with("state", view::state(*state))
-                .with("cause", cause.map(view::cause))
-                .with("paid", money(*paid)),
-            Fact::JobRequeued { job } => self.job("job_requeued", *job),
+                .job_of_event("job_ended", *job)
+                .with("state", view::state_name(*state))
+                .with("cause", cause.map(view::cause_name))
+                .with("paid", format_amount(*paid)),
+            Fact::JobRequeued { job } => self.job_of_event("job_requeued", *job),
             Fact::ReportedAbovePrice { job, reported, paid } => self
-                .job("reported_above_price", *job)
-                .with("reported", money(*reported))
-                .with("paid", money(*paid)),
+                .job_of_event("reported_above_price", *job)
+                .with("reported", format_amount(*reported))
+                .with("paid", format_amount(*paid)),
             Fact::SentByOperator { from, to } => {
-                named("sent_by_operator").with("from", from.0).with("to", to.0)
+                event_object("sent_by_operator").with("from", from.0).with("to", to.0)
             }
-            Fact::PushDelivered { notice } => push("push_delivered", *notice),
-            Fact::PushFailed { notice, attempts } => {
-                push("push_failed", *notice).with("attempts", attempts)
+            Fact::DeliverySucceeded { notice } => delivery_event("push_delivered", *notice),
+            Fact::DeliveryFailed { notice, attempts } => {
+                delivery_event("push_failed", *notice).with("attempts", attempts)
             }
-            Fact::PushGivenUp { notice } => push("push_given_up", *notice),
-            Fact::EndpointSwitchedOff { agent } => self.agent("endpoint_switched_off", *agent),
+            Fact::DeliveryAbandoned { notice } => delivery_event("push_given_up", *notice),
+            Fact::EndpointDisabled { agent } => self.agent("endpoint_switched_off", *agent),
         }
     }
 
-    fn agent(&self, fact: &str, agent: AgentId) -> Members {
-        named(fact).with("agent", agent.0)
+    fn agent(&self, fact: &str, agent: AgentId) -> JsonObject {
+        event_object(fact).with("agent", agent.0)
     }
 
-    fn job(&self, fact: &str, job: JobId) -> Members {
-        named(fact).with("job", self.refs.job(job))
+    fn job_of_event(&self, fact: &str, job: JobId) -> JsonObject {
+        event_object(fact).with("job", self.refs.job(job))
     }
 
-    fn owner(&self, members: Members, name: &'static str, owner: OwnerId) -> Members {
+    fn owner(&self, members: JsonObject, name: &'static str, owner: OwnerId) -> JsonObject {
         members.with(name, self.world.owner(owner).map(|owner| owner.name.as_str()))
     }
 }
 
-fn named(fact: &str) -> Members {
-    Members::default().with("event", fact)
+fn event_object(fact: &str) -> JsonObject {
+    JsonObject::default().with("event", fact)
 }
 
-fn push(fact: &str, notice: NoticeId) -> Members {
-    named(fact).with("push", notice.0)
+fn delivery_event(fact: &str, notice: NoticeId) -> JsonObject {
+    event_object(fact).with("push", notice.0)
 }
 
 /// The job of a fact, if it has one.
 fn job(fact: &Fact) -> Option<JobId> {
     match fact {
         Fact::SettlementConfirmed { job }
-        | Fact::AgentJudged { job, .. }
+        | Fact::AgentOutcomeRecorded { job, .. }
         | Fact::JobOpened { job }
         | Fact::JobAssigned { job, .. }
         | Fact::JobQueued { job }
@@ -159,10 +171,10 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::JobEnded { job, .. }
         | Fact::JobRequeued { job }
         | Fact::ReportedAbovePrice { job, .. } => Some(*job),
-        Fact::AgentEnrolled { .. }
+        Fact::AgentRegistered { .. }
         | Fact::AgentUpdated { .. }
         | Fact::AgentRemoved { .. }
-        | Fact::AgentStood { .. }
+        | Fact::AgentStatusReported { .. }
         | Fact::AgentAtWork { .. }
         | Fact::AgentFree { .. }
         | Fact::KeyIssued { .. }
@@ -179,9 +191,9 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::Burned { .. }
         | Fact::Transferred { .. }
         | Fact::SentByOperator { .. }
-        | Fact::PushDelivered { .. }
-        | Fact::PushFailed { .. }
-        | Fact::PushGivenUp { .. }
-        | Fact::EndpointSwitchedOff { .. } => None,
+        | Fact::DeliverySucceeded { .. }
+        | Fact::DeliveryFailed { .. }
+        | Fact::DeliveryAbandoned { .. }
+        | Fact::EndpointDisabled { .. } => None,
     }
 }

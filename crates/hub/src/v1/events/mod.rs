@@ -16,59 +16,60 @@ use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::adapter::Floor;
-use rialto_protocols::adapter::shutdown::Stopping;
+use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::shutdown::Shutdown;
 use rialto_protocols::kit::last_event_id;
 use tokio::sync::watch;
 
-use super::response::Answered;
+use super::auth::KeyHolder;
 use super::inbox;
 use super::page;
 use super::problem::Problem;
-use super::auth::Known;
-use event_stream::Feed;
-use source::Source;
+use super::response::HandlerResult;
+use event_stream::EventStream;
+use source::EventSource;
 
 /// Tells proxies not to buffer this response.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// `GET /v1/events`: starts after `Last-Event-ID` or `?after=`. With neither, an agent gets its
 /// unacknowledged notices and the operator gets new events.
-pub async fn open(
-    State(floor): State<Floor>,
-    known: Known,
-    stopping: Stopping,
+pub async fn stream_events(
+    State(floor): State<HubContext>,
+    known: KeyHolder,
+    stopping: Shutdown,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
-) -> Answered {
-    let source = Source::of(&known.proven);
-    let query = page::query(raw.as_deref(), &["after"])?;
-    let resumed = match had(&headers)? {
+) -> HandlerResult {
+    let source = EventSource::for_caller(&known.key);
+    let query = page::parse_query(raw.as_deref(), &["after"])?;
+    let resumed = match parse_last_event_id(&headers)? {
         Some(last) => Some(last),
-        None => inbox::position(&query)?,
+        None => inbox::parse_after(&query)?,
     };
-    let head = source.head(&floor.engine);
+    let head = source.newest_id(&floor.engine);
     if resumed.is_some_and(|last| last > head) {
         // Waiting for that id would hide all events before it.
         let text = format!("Last-Event-ID is larger than the newest event id, {head}");
-        return Err(Problem::field("Last-Event-ID", text));
+        return Err(Problem::invalid_field("Last-Event-ID", text));
     }
-    let after = resumed.unwrap_or_else(|| source.start(&floor.engine));
-    let feed = Feed::new(floor.engine.clone(), known.proven, source, after, stopping);
-    Ok(streamed(feed))
+    let after = resumed.unwrap_or_else(|| source.default_start(&floor.engine));
+    let feed = EventStream::new(floor.engine.clone(), known.key, source, after, stopping);
+    Ok(stream_response(feed))
 }
 
 /// The last event id that a reconnecting client received.
-fn had(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
-    let wrong = |_| Problem::field("Last-Event-ID", "Last-Event-ID must be an id of this stream");
-    last_event_id::read(header, last_event_id::position).map_err(wrong)
+fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let header = headers.get(last_event_id::HEADER).map(HeaderValue::as_bytes);
+    let wrong =
+        |_| Problem::invalid_field("Last-Event-ID", "Last-Event-ID must be an id of this stream");
+    last_event_id::read(header, last_event_id::parse_position).map_err(wrong)
 }
 
-fn streamed(feed: Feed) -> Response {
+fn stream_response(feed: EventStream) -> Response {
     // The stream is pulled: if its reader does not read, nothing is read from the store.
     let parts = stream::unfold(feed, |mut feed| async move {
-        let bytes = feed.next().await?;
+        let bytes = feed.next_chunk().await?;
         Some((Ok::<_, Infallible>(bytes), feed))
     });
     let mut answer = Response::new(Body::from_stream(parts));
@@ -80,31 +81,31 @@ fn streamed(feed: Feed) -> Response {
 }
 
 /// Reads the hub's history inside its process, line by line as it grows.
-pub struct History {
+pub struct HistoryReader {
     engine: Engine,
-    grows: watch::Receiver<u64>,
+    updates: watch::Receiver<u64>,
     after: u64,
 }
 
-impl History {
+impl HistoryReader {
     /// Starts with the next line.
     pub fn from_now(engine: Engine) -> Self {
-        let grows = engine.lines();
-        let after = Source::History.head(&engine);
-        Self { engine, grows, after }
+        let grows = engine.subscribe_history();
+        let after = EventSource::History.newest_id(&engine);
+        Self { engine, updates: grows, after }
     }
 
     /// The next lines, at most `limit`, in the format of the operator's stream; waits until there
     /// are some.
-    pub async fn next(&mut self, limit: usize) -> Result<Vec<String>, Failure> {
+    pub async fn next_lines(&mut self, limit: usize) -> Result<Vec<String>, Failure> {
         loop {
-            self.grows.borrow_and_update();
-            let events = Source::History.page(&self.engine, self.after, limit).await?;
+            self.updates.borrow_and_update();
+            let events = EventSource::History.load_page(&self.engine, self.after, limit).await?;
             if let Some(last) = events.last() {
                 self.after = last.id;
                 return Ok(events.into_iter().map(|event| event.data).collect());
             }
-            self.grows.changed().await.map_err(|_| Failure::Down)?;
+            self.updates.changed().await.map_err(|_| Failure::Unavailable)?;
         }
     }
 }

@@ -7,86 +7,86 @@ use rialto_engine::{Engine, Failure};
 use tokio::sync::{Notify, watch};
 
 use super::history;
+use crate::v1::auth::{AuthenticatedCaller, VerifiedKey};
 use crate::v1::notices;
-use crate::v1::auth::{Proven, Who};
 
 /// What is streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum EventSource {
     Inbox(AgentId),
     History,
 }
 
 /// One event: its id, its kind, and its data on one line.
-pub struct Event {
+pub struct StreamEvent {
     pub id: u64,
     pub kind: &'static str,
     pub data: String,
 }
 
-impl Source {
-    pub fn of(proven: &Proven) -> Self {
-        match proven.who {
-            Who::Agent(id) => Self::Inbox(id),
-            Who::Operator => Self::History,
+impl EventSource {
+    pub fn for_caller(proven: &VerifiedKey) -> Self {
+        match proven.caller {
+            AuthenticatedCaller::Agent(id) => Self::Inbox(id),
+            AuthenticatedCaller::Operator => Self::History,
         }
     }
 
     /// The newest id.
-    pub fn head(self, engine: &Engine) -> u64 {
-        engine.look(|world| match self {
-            Self::Inbox(agent) => world.mailbox(agent).head,
+    pub fn newest_id(self, engine: &Engine) -> u64 {
+        engine.with_world(|world| match self {
+            Self::Inbox(agent) => world.inbox(agent).head,
             Self::History => world.next.event.0 - 1,
         })
     }
 
     /// Where a stream begins by default.
-    pub fn start(self, engine: &Engine) -> u64 {
+    pub fn default_start(self, engine: &Engine) -> u64 {
         match self {
-            Self::Inbox(agent) => engine.look(|world| world.mailbox(agent).acked),
-            Self::History => self.head(engine),
+            Self::Inbox(agent) => engine.with_world(|world| world.inbox(agent).acked),
+            Self::History => self.newest_id(engine),
         }
     }
 
     /// The signal for new events.
-    pub fn bell(self, engine: &Engine) -> Bell {
+    pub fn new_event_signal(self, engine: &Engine) -> NewEventSignal {
         match self {
-            Self::Inbox(agent) => Bell::Inbox(engine.news_of(agent)),
-            Self::History => Bell::History(engine.lines()),
+            Self::Inbox(agent) => NewEventSignal::Inbox(engine.subscribe_agent(agent)),
+            Self::History => NewEventSignal::History(engine.subscribe_history()),
         }
     }
 
     /// Events after an id, oldest first.
-    pub async fn page(
+    pub async fn load_page(
         self,
         engine: &Engine,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Event>, Failure> {
+    ) -> Result<Vec<StreamEvent>, Failure> {
         match self {
             Self::Inbox(agent) => {
-                let told = notices::after(engine, agent, after, limit).await?;
-                let event = |told: notices::Told| Event {
+                let told = notices::load_after(engine, agent, after, limit).await?;
+                let event = |told: notices::NoticeView| StreamEvent {
                     id: told.position,
                     kind: told.kind,
-                    data: told.members.line(),
+                    data: told.members.to_line(),
                 };
                 Ok(told.into_iter().map(event).collect())
             }
-            Self::History => history::after(engine, EventId(after), limit).await,
+            Self::History => history::load_after(engine, EventId(after), limit).await,
         }
     }
 }
 
 /// Signals that there may be new events.
-pub enum Bell {
+pub enum NewEventSignal {
     Inbox(Arc<Notify>),
     History(watch::Receiver<u64>),
 }
 
-impl Bell {
+impl NewEventSignal {
     /// Waits for the next signal, unless there are new events already.
-    pub async fn heard(&mut self, is_news: impl Fn() -> bool) {
+    pub async fn wait(&mut self, is_news: impl Fn() -> bool) {
         match self {
             Self::Inbox(notify) => {
                 let told = notify.notified();

@@ -6,89 +6,97 @@ use axum::extract::{RawQuery, State};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
 use rialto_engine::Engine;
-use rialto_engine::run::Side;
-use rialto_protocols::adapter::{Floor, shown_jobs};
+use rialto_engine::run::JobRole;
+use rialto_protocols::adapter::{HubContext, shown_jobs};
 
-use super::eyes;
 use super::view::JobView;
-use crate::v1::response::{Answered, ok};
-use crate::v1::page::{self, Cursor, Page, choice};
+use super::viewer_of;
+use crate::v1::auth::AgentCaller;
+use crate::v1::page::{self, Cursor, Page, parse_choice};
 use crate::v1::problem::Problem;
-use crate::v1::auth::AsAgent;
+use crate::v1::response::{HandlerResult, ok_response};
 
 /// The lists' tags in cursors.
-const LIVE: char = 'l';
-const ENDED: char = 'e';
-const ALL: char = 'b';
+const LIVE_LIST: char = 'l';
+const ENDED_LIST: char = 'e';
+const FULL_LIST: char = 'b';
 /// Ended jobs read at once: input and result may each have a megabyte.
 const SLICE: usize = 16;
 /// Slices read for one page, because the chain of requested jobs also contains live jobs.
 const SLICES_MAX: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum JobStateFilter {
     Live,
     Ended,
     All,
 }
 
 /// The jobs of one state, and where to continue.
-struct Part {
+struct JobSlice {
     items: Vec<JobView>,
     next: Option<JobId>,
 }
 
-impl Part {
-    fn page(self, list: char) -> Page<JobView> {
+impl JobSlice {
+    fn into_page(self, list: char) -> Page<JobView> {
         let next_cursor = self.next.map(|next| Cursor::new(list, [next.0]));
         Page { items: self.items, next_cursor }
     }
 }
 
 /// `GET /v1/jobs`: the caller's own jobs.
-pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref(), &["side", "state", "limit", "cursor"])?;
-    let sides = [("asked", Side::Asked), ("worked", Side::Worked)];
-    let side = choice(&query, "side", &sides)?.unwrap_or(Side::Asked);
-    let stages = [("live", Stage::Live), ("ended", Stage::Ended), ("all", Stage::All)];
-    let stage = choice(&query, "state", &stages)?.unwrap_or(Stage::Live);
-    let limit = page::limit(&query)?;
+pub async fn list_jobs(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let query = page::parse_query(raw.as_deref(), &["side", "state", "limit", "cursor"])?;
+    let sides = [("asked", JobRole::Requester), ("worked", JobRole::Worker)];
+    let side = parse_choice(&query, "side", &sides)?.unwrap_or(JobRole::Requester);
+    let stages = [
+        ("live", JobStateFilter::Live),
+        ("ended", JobStateFilter::Ended),
+        ("all", JobStateFilter::All),
+    ];
+    let stage = parse_choice(&query, "state", &stages)?.unwrap_or(JobStateFilter::Live);
+    let limit = page::parse_limit(&query)?;
     let whose = (by.id, side);
-    if side == Side::Worked {
+    if side == JobRole::Worker {
         shown_jobs::note_fetch(&floor, by.id, []).await;
     }
     let page = match stage {
-        Stage::Live => {
-            let after = page::place(&query, LIVE)?.map_or(0, |[after]| after);
-            live(&floor.engine, whose, JobId(after), limit).page(LIVE)
+        JobStateFilter::Live => {
+            let after = page::parse_cursor(&query, LIVE_LIST)?.map_or(0, |[after]| after);
+            load_live(&floor.engine, whose, JobId(after), limit).into_page(LIVE_LIST)
         }
-        Stage::Ended => {
-            let from = page::place(&query, ENDED)?.map(|[from]| JobId(from));
-            ended(&floor.engine, whose, from, limit).await?.page(ENDED)
+        JobStateFilter::Ended => {
+            let from = page::parse_cursor(&query, ENDED_LIST)?.map(|[from]| JobId(from));
+            load_ended(&floor.engine, whose, from, limit).await?.into_page(ENDED_LIST)
         }
-        Stage::All => {
-            let place = page::place(&query, ALL)?.unwrap_or_default();
-            all(&floor.engine, whose, place, limit).await?
+        JobStateFilter::All => {
+            let place = page::parse_cursor(&query, FULL_LIST)?.unwrap_or_default();
+            load_all(&floor.engine, whose, place, limit).await?
         }
     };
-    Ok(ok(&page))
+    Ok(ok_response(&page))
 }
 
 /// Both lists, one after the other. The first number says in which one to continue: 0 is the live
 /// one.
-async fn all(
+async fn load_all(
     engine: &Engine,
-    whose: (AgentId, Side),
+    whose: (AgentId, JobRole),
     [stage, at]: [u64; 2],
     limit: usize,
 ) -> Result<Page<JobView>, Problem> {
-    let cursor = |stage: u64| move |at: JobId| Cursor::new(ALL, [stage, at.0]);
+    let cursor = |stage: u64| move |at: JobId| Cursor::new(FULL_LIST, [stage, at.0]);
     let mut items = Vec::new();
     if stage == 0 {
-        let live = live(engine, whose, JobId(at), limit);
+        let live = load_live(engine, whose, JobId(at), limit);
         let next_cursor = live.next.map(cursor(0)).or_else(|| {
             let full = live.items.len() == limit;
-            newest(engine, whose).filter(|_| full).map(cursor(1))
+            newest_job(engine, whose).filter(|_| full).map(cursor(1))
         });
         items = live.items;
         if next_cursor.is_some() || items.len() == limit {
@@ -96,44 +104,48 @@ async fn all(
         }
     }
     let from = (stage != 0).then_some(JobId(at));
-    let ended = ended(engine, whose, from, limit - items.len()).await?;
+    let ended = load_ended(engine, whose, from, limit - items.len()).await?;
     items.extend(ended.items);
     Ok(Page { items, next_cursor: ended.next.map(cursor(1)) })
 }
 
-fn live(engine: &Engine, whose: (AgentId, Side), after: JobId, limit: usize) -> Part {
+fn load_live(engine: &Engine, whose: (AgentId, JobRole), after: JobId, limit: usize) -> JobSlice {
     let (agent, side) = whose;
     let fitting = |job: &&Arc<Job>| job.id > after;
-    let mut jobs: Vec<Arc<Job>> = engine.look(|world| match side {
-        Side::Asked => world.asked_by(agent).filter(fitting).take(limit + 1).cloned().collect(),
-        Side::Worked => world.work_of(agent).filter(fitting).take(limit + 1).cloned().collect(),
+    let mut jobs: Vec<Arc<Job>> = engine.with_world(|world| match side {
+        JobRole::Requester => {
+            world.jobs_requested_by(agent).filter(fitting).take(limit + 1).cloned().collect()
+        }
+        JobRole::Worker => {
+            world.assigned_jobs(agent).filter(fitting).take(limit + 1).cloned().collect()
+        }
     });
     let more = jobs.len() > limit;
     jobs.truncate(limit);
     let next = jobs.last().filter(|_| more).map(|last| last.id);
-    let items = jobs.iter().map(|job| JobView::outline(job, eyes(job, agent))).collect();
-    Part { items, next }
+    let items = jobs.iter().map(|job| JobView::summary(job, viewer_of(job, agent))).collect();
+    JobSlice { items, next }
 }
 
 /// The newest job the agent requested, or the newest one it has finished.
-fn newest(engine: &Engine, (agent, side): (AgentId, Side)) -> Option<JobId> {
-    engine.look(|world| {
-        let desk = world.desk(agent)?;
+fn newest_job(engine: &Engine, (agent, side): (AgentId, JobRole)) -> Option<JobId> {
+    engine.with_world(|world| {
+        let desk = world.agent_state(agent)?;
         match side {
-            Side::Asked => desk.last_asked,
-            Side::Worked => desk.last_worked,
+            JobRole::Requester => desk.last_requested,
+            JobRole::Worker => desk.last_worked,
         }
     })
 }
 
-async fn ended(
+async fn load_ended(
     engine: &Engine,
-    whose: (AgentId, Side),
+    whose: (AgentId, JobRole),
     from: Option<JobId>,
     limit: usize,
-) -> Result<Part, Problem> {
+) -> Result<JobSlice, Problem> {
     let (agent, side) = whose;
-    let mut at = from.or_else(|| newest(engine, whose));
+    let mut at = from.or_else(|| newest_job(engine, whose));
     let mut items = Vec::new();
     for _ in 0..SLICES_MAX {
         if at.is_none() || items.len() == limit {
@@ -146,15 +158,15 @@ async fn ended(
             break;
         }
         let over = slice.rows.iter().filter(|job| job.state.is_final());
-        items.extend(over.map(|job| JobView::outline(job, eyes(job, agent))));
+        items.extend(over.map(|job| JobView::summary(job, viewer_of(job, agent))));
         at = slice.next.map(JobId);
     }
-    Ok(Part { items, next: at })
+    Ok(JobSlice { items, next: at })
 }
 
-fn is_own(job: &Job, agent: AgentId, side: Side) -> bool {
+fn is_own(job: &Job, agent: AgentId, side: JobRole) -> bool {
     match side {
-        Side::Asked => job.asked_by(agent),
-        Side::Worked => job.worker() == Some(agent),
+        JobRole::Requester => job.is_requested_by(agent),
+        JobRole::Worker => job.worker() == Some(agent),
     }
 }

@@ -11,29 +11,29 @@ use rialto_core::job::{Job, Offer, Selection, State as JobState};
 use rialto_core::number;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
-use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::view::{Eyes, JobView};
-use crate::v1::response::{Answered, json, money, ok, time};
-use crate::v1::strict_fields;
+use super::view::{JobView, Viewer};
 use crate::v1::agent_names;
+use crate::v1::auth::{AgentCaller, PathParam, RawBody};
 use crate::v1::problem::Problem;
-use crate::v1::auth::{AsAgent, Part, Sent};
+use crate::v1::response::{HandlerResult, format_amount, format_time, json_response, ok_response};
+use crate::v1::strict_fields;
 
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
 /// How long an offer is valid: at most, and by default.
 const VALID_MAX: Millis = Millis::hours(24);
-const VALID: Millis = Millis::minutes(5);
+const VALID_DEFAULT: Millis = Millis::minutes(5);
 /// Units of time, in milliseconds.
 const UNITS: [(&str, i64); 3] = [("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
 #[derive(Serialize)]
-struct Offers {
+struct OfferList {
     offers: Vec<OfferView>,
 }
 
@@ -57,72 +57,90 @@ impl OfferView {
             id,
             agent: offer.by.0,
             name: name.unwrap_or_default(),
-            price: money(offer.price),
-            valid_until: time(offer.valid_until),
-            accepted: taken(job).is_some_and(|taken| std::ptr::eq(taken, offer)),
+            price: format_amount(offer.price),
+            valid_until: format_time(offer.valid_until),
+            accepted: accepted_offer(job).is_some_and(|taken| std::ptr::eq(taken, offer)),
         }
     }
 }
 
 /// The offer whose price the worker has; the newest if there are several.
-fn taken(job: &Job) -> Option<&Offer> {
+fn accepted_offer(job: &Job) -> Option<&Offer> {
     let turn = job.assignment?;
-    let fits =
-        |offer: &&Offer| offer.by == turn.worker && job.grain.shown(offer.price) == turn.price;
+    let fits = |offer: &&Offer| {
+        offer.by == turn.worker && job.price_step.round_price(offer.price) == turn.price
+    };
     job.offers.iter().rev().find(fits)
 }
 
 /// The offers an agent may see: the requester sees all of them once bidding has closed, a bidder
 /// its own.
-fn seen(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer)> {
+fn visible_offers(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer)> {
     // Sealed until the auction closes, so that bidders cannot adjust to the bids of others.
     let auction = matches!(job.selection, Selection::Auction { .. });
     let sealed = auction && matches!(job.state, JobState::Negotiating | JobState::Queued);
-    let all = job.asked_by(by) && !sealed;
+    let all = job.is_requested_by(by) && !sealed;
     (0..).zip(&job.offers).filter(move |(_, offer)| all || offer.by == by)
 }
 
 /// The job with this public id, if the agent was invited to make an offer for it.
-async fn asked(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Problem> {
+async fn find_invited_job(
+    floor: &HubContext,
+    by: AgentId,
+    id: &str,
+) -> Result<Option<Arc<Job>>, Problem> {
     let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
     let job = floor.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await?;
-    Ok(job.filter(|job| job.asked.contains(&by) || job.offers.iter().any(|one| one.by == by)))
+    Ok(job.filter(|job| job.invited.contains(&by) || job.offers.iter().any(|one| one.by == by)))
 }
 
 /// A job that an invited agent may see before it has it, so that it can choose a price.
-pub async fn invited(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Problem> {
+pub async fn find_open_invitation(
+    floor: &HubContext,
+    by: AgentId,
+    id: &str,
+) -> Result<Option<Arc<Job>>, Problem> {
     let open =
         |job: &Arc<Job>| job.selection == Selection::Offers && job.state == JobState::Negotiating;
-    Ok(asked(floor, by, id).await?.filter(open))
+    Ok(find_invited_job(floor, by, id).await?.filter(open))
 }
 
 /// A job that the agent was invited to or is a party of; other callers get a 404.
-async fn concerned(floor: &Floor, by: AgentId, id: &str) -> Result<Arc<Job>, Problem> {
-    match asked(floor, by, id).await? {
+async fn find_negotiated_job(
+    floor: &HubContext,
+    by: AgentId,
+    id: &str,
+) -> Result<Arc<Job>, Problem> {
+    match find_invited_job(floor, by, id).await? {
         Some(job) => Ok(job),
-        None => super::party(floor, by, id).await,
+        None => super::find_party_job(floor, by, id).await,
     }
 }
 
 /// `GET /v1/jobs/{id}/offers`.
-pub async fn list(State(floor): State<Floor>, by: AsAgent, Part(id): Part) -> Answered {
-    let job = concerned(&floor, by.id, &id).await?;
-    let view =
-        |world: &World| seen(&job, by.id).map(|offer| OfferView::of(world, &job, offer)).collect();
-    Ok(ok(&Offers { offers: floor.engine.look(view) }))
+pub async fn list_offers(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
+    let job = find_negotiated_job(&floor, by.id, &id).await?;
+    let view = |world: &World| {
+        visible_offers(&job, by.id).map(|offer| OfferView::of(world, &job, offer)).collect()
+    };
+    Ok(ok_response(&OfferList { offers: floor.engine.with_world(view) }))
 }
 
 /// `POST /v1/jobs/{id}/offers`: makes an offer, by an agent that has the skill.
-pub async fn make(
-    State(floor): State<Floor>,
-    by: AsAgent,
-    Part(id): Part,
-    Sent(body): Sent,
-) -> Answered {
+pub async fn make_offer(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
     let sent = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::fields(&sent, &["price", "valid_for"])?;
+    let f = strict_fields::parse_fields(&sent, &["price", "valid_for"])?;
     let price = f.required_credits("price", DECIMALS)?;
-    let valid_for = valid_for(&f)?;
+    let valid_for = parse_valid_for(&f)?;
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
     let job = JobRef::Uuid(uuid.into_uuid());
     let order = Command::Offer { job, by: by.id, price, valid_for };
@@ -131,46 +149,48 @@ pub async fn make(
     };
     let newest = (0..).zip(&job.offers).filter(|(_, offer)| offer.by == by.id).last();
     let made = newest.ok_or_else(Problem::not_found)?;
-    let view = floor.engine.look(|world| OfferView::of(world, &job, made));
-    Ok(json(StatusCode::CREATED, &view))
+    let view = floor.engine.with_world(|world| OfferView::of(world, &job, made));
+    Ok(json_response(StatusCode::CREATED, &view))
 }
 
 /// An offer's id, as a number or as text.
-fn offer_id(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
+fn parse_offer_id(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     let Some(given) = f.get("offer") else { return Ok(None) };
-    let id = match given.kind() {
-        ijson::Kind::Text(text) => text.parse().ok(),
-        ijson::Kind::Number(digits) => {
-            number::integer(digits).ok().and_then(|id| u32::try_from(id).ok())
+    let id = match given.value() {
+        ijson::JsonValue::String(text) => text.parse().ok(),
+        ijson::JsonValue::Number(digits) => {
+            number::parse_integer(digits).ok().and_then(|id| u32::try_from(id).ok())
         }
         _ => None,
     };
-    let wrong = || f.fail("offer", "must be an offer's id, as GET /v1/jobs/{id}/offers shows it");
+    let wrong =
+        || f.malformed("offer", "must be an offer's id, as GET /v1/jobs/{id}/offers shows it");
     id.map(Some).ok_or_else(wrong)
 }
 
 /// Parses a duration such as `"60s"`.
-fn valid_for(f: &Fields<'_, '_>) -> Result<Millis, Malformed> {
-    let Some(text) = f.text("valid_for")? else { return Ok(VALID) };
+fn parse_valid_for(f: &Fields<'_, '_>) -> Result<Millis, Malformed> {
+    let Some(text) = f.text("valid_for")? else { return Ok(VALID_DEFAULT) };
     let length = UNITS.iter().find_map(|(unit, ms)| {
         let count = text.strip_suffix(unit)?.parse::<u32>().ok()?;
         Some(Millis(ms * i64::from(count)))
     });
     let fits = |length: &Millis| *length > Millis(0) && *length <= VALID_MAX;
-    let wrong =
-        || f.fail("valid_for", "must be a duration like \"60s\", \"5m\" or \"1h\", at most a day");
+    let wrong = || {
+        f.malformed("valid_for", "must be a duration like \"60s\", \"5m\" or \"1h\", at most a day")
+    };
     length.filter(fits).ok_or_else(wrong)
 }
 
 /// The offers that a requester sees together with its job.
-pub fn shown(job: &Job, by: AgentId) -> Vec<BriefOffer> {
+pub fn brief_offers(job: &Job, by: AgentId) -> Vec<BriefOffer> {
     let brief = |(id, offer): (usize, &Offer)| BriefOffer {
         id,
         agent: offer.by.0,
-        price: money(offer.price),
-        valid_until: time(offer.valid_until),
+        price: format_amount(offer.price),
+        valid_until: format_time(offer.valid_until),
     };
-    seen(job, by).map(brief).collect()
+    visible_offers(job, by).map(brief).collect()
 }
 
 /// One offer with the fields needed to accept it.
@@ -184,22 +204,24 @@ pub struct BriefOffer {
 
 /// `POST /v1/jobs/{id}/accept`: the requester accepts an offer, identified by its id, or by its
 /// maker and price.
-pub async fn accept(
-    State(floor): State<Floor>,
-    by: AsAgent,
-    Part(id): Part,
-    Sent(body): Sent,
-) -> Answered {
+pub async fn accept_offer(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::fields(&json, &["offer", "agent", "price"])?;
-    let (place, name) = (offer_id(&f)?, agent_names::given(&f, "agent")?);
+    let f = strict_fields::parse_fields(&json, &["offer", "agent", "price"])?;
+    let (place, name) = (parse_offer_id(&f)?, agent_names::parse_agent_name(&f, "agent")?);
     let price = f.credits("price", DECIMALS)?;
     if place.is_none() && name.is_none() {
         let text = "give \"offer\", the id of the offer, or \"agent\" and \"price\" of the offer";
-        return Err(f.fail("offer", text).into());
+        return Err(f.malformed("offer", text).into());
     }
-    let job = super::party(&floor, by.id, &id).await?;
-    let find = |name: &String| floor.engine.look(|world| agent_names::find(world, name, "/agent"));
+    let job = super::find_party_job(&floor, by.id, &id).await?;
+    let find = |name: &String| {
+        floor.engine.with_world(|world| agent_names::find_agent(world, name, "/agent"))
+    };
     let maker = name.as_ref().map(find).transpose()?;
     let offer = match (place, maker) {
         (Some(place), _) => {
@@ -210,9 +232,9 @@ pub async fn accept(
                 other_maker || price.is_some_and(|price| price != offer.price)
             };
             if named.is_some_and(other) {
-                return Err(f.fail("offer", "does not match the given agent or price").into());
+                return Err(f.malformed("offer", "does not match the given agent or price").into());
             }
-            OfferRef::Place(place)
+            OfferRef::Index(place)
         }
         (None, Some(by)) => {
             price.map_or(OfferRef::Only { by }, |price| OfferRef::Price { by, price })
@@ -221,7 +243,7 @@ pub async fn accept(
     };
     let order = Command::AcceptOffer { job: JobRef::Id(job.id), by: by.id, offer };
     match floor.engine.run_once(order, by.once).await?.answer {
-        Answer::Job { job, .. } => Ok(ok(&JobView::whole(&job, Eyes::Requester))),
+        Answer::Job { job, .. } => Ok(ok_response(&JobView::full(&job, Viewer::Requester))),
         _ => Err(Problem::not_found()),
     }
 }

@@ -3,13 +3,13 @@
 use axum::extract::State;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef, ReportWork};
+use rialto_core::command::{Command, JobRef, ReportResult};
 use rialto_core::id::AgentId;
-use rialto_core::job::work::worked_for;
+use rialto_core::job::work::work_duration;
 use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
 use rialto_protocols::registry::lent;
@@ -17,12 +17,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::party;
-use super::view::state;
-use crate::v1::response::{Answered, money, ok};
-use crate::v1::strict_fields;
+use super::find_party_job;
+use super::view::state_name;
+use crate::v1::auth::{AgentCaller, PathParam, RawBody};
 use crate::v1::problem::Problem;
-use crate::v1::auth::{AsAgent, Part, Sent};
+use crate::v1::response::{HandlerResult, format_amount, ok_response};
+use crate::v1::strict_fields;
 
 /// Members of a result.
 const MEMBERS: [&str; 8] = ["epoch", "ok", "output", "cost", "took_ms", "code", "message", "cause"];
@@ -33,13 +33,13 @@ const TEXT_MAX: usize = 4_096;
 /// Longest code of a failure.
 const CODE_MAX: usize = 128;
 /// The text for a failure without a message.
-const SILENT: &str = "the agent reported a failure";
+const DEFAULT_FAILURE_TEXT: &str = "the agent reported a failure";
 
 /// The parsed result request.
-struct Said {
+struct ResultRequest {
     epoch: Option<u32>,
     /// JSON text, or the failure.
-    outcome: Result<String, Failed>,
+    outcome: Result<String, FailureReport>,
     cost: Option<Credits>,
     took: Option<Millis>,
     /// Numbers that were invalid, and what is used instead.
@@ -48,19 +48,19 @@ struct Said {
     content: Digest,
 }
 
-struct Failed {
+struct FailureReport {
     cause: Cause,
     text: String,
 }
 
-impl Said {
-    fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let json = ijson::read_with_figures(body, &["cost", "took_ms"])?;
-        let f = strict_fields::fields(&json, &MEMBERS)?;
+impl ResultRequest {
+    fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let json = ijson::read_allowing_non_finite(body, &["cost", "took_ms"])?;
+        let f = strict_fields::parse_fields(&json, &MEMBERS)?;
         let ok = f.required("ok", f.flag("ok")?)?;
-        let outcome = if ok { Ok(output(&f)?) } else { Err(Failed::read(&f)?) };
+        let outcome = if ok { Ok(parse_output(&f)?) } else { Err(FailureReport::read(&f)?) };
         // An invalid cost or duration does not void the result.
-        let (cost, took) = (f.credits("cost", DECIMALS), took(&f));
+        let (cost, took) = (f.credits("cost", DECIMALS), parse_took(&f));
         let mut warnings = Vec::new();
         if let Some(bad) = cost.as_ref().err().filter(|_| ok) {
             warnings.push(format!("{bad}; the agreed price is used instead"));
@@ -70,89 +70,91 @@ impl Said {
         }
         let (cost, took) = (cost.unwrap_or(None), took.unwrap_or(None));
         let meaning = match &outcome {
-            Ok(output) => [b"done".to_vec(), lent::meaning(output)],
+            Ok(output) => [b"done".to_vec(), lent::canonical_bytes(output)],
             Err(failed) => [format!("{:?}", failed.cause).into_bytes(), failed.text.clone().into()],
         };
         let micros = cost.map_or(-1, Credits::micros).to_be_bytes();
         let content = Digest::of(&[b"v1", &meaning[0], &meaning[1], &micros]);
-        Ok(Self { epoch: epoch(&f)?, outcome, cost, took, warnings, content })
+        Ok(Self { epoch: parse_epoch(&f)?, outcome, cost, took, warnings, content })
     }
 
-    fn order(self, job: &Job, by: AgentId, now: Timestamp) -> Command {
+    fn into_command(self, job: &Job, by: AgentId, now: Timestamp) -> Command {
         let (ok, output, failed) = match self.outcome {
             Ok(output) => (true, Some(output), None),
             Err(failed) => (false, None, Some(failed)),
         };
         let (cause, text) = failed.map(|failed| (failed.cause, failed.text)).unzip();
-        Command::Report(Box::new(ReportWork {
+        Command::ReportResult(Box::new(ReportResult {
             job: JobRef::Id(job.id),
             by,
             epoch: self.epoch,
             ok,
-            silent: false,
+            no_response: false,
             output,
             // Without a cost the worker gets its full price; the payment is capped by the price
             // anyway.
             cost: self.cost.unwrap_or(Credits::MAX),
-            took: self.took.unwrap_or_else(|| worked_for(job, now)),
+            took: self.took.unwrap_or_else(|| work_duration(job, now)),
             cause,
             text,
-            words: None,
+            meta: None,
             content: self.content,
         }))
     }
 }
 
-impl Failed {
+impl FailureReport {
     /// Invalid input is not the worker's failure; everything else is.
     fn read(f: &Fields<'_, '_>) -> Result<Self, Malformed> {
         let code = f.name("code", CODE_MAX)?;
-        let own = text(f, "message")?;
-        let text = own.unwrap_or_else(|| code.unwrap_or(SILENT).to_owned());
-        let by_code = code.map_or(Cause::Execution, lent::cause_of);
+        let own = parse_text(f, "message")?;
+        let text = own.unwrap_or_else(|| code.unwrap_or(DEFAULT_FAILURE_TEXT).to_owned());
+        let by_code = code.map_or(Cause::Execution, lent::cause_of_code);
         let cause = match f.text("cause")? {
             None | Some("execution") => by_code,
             Some("invalid_input") => Cause::Policy,
-            Some(_) => return Err(f.fail("cause", "must be \"execution\" or \"invalid_input\"")),
+            Some(_) => {
+                return Err(f.malformed("cause", "must be \"execution\" or \"invalid_input\""));
+            }
         };
         Ok(Self { cause, text })
     }
 }
 
 /// Must be an object, because some protocols cannot represent anything else.
-fn output(f: &Fields<'_, '_>) -> Result<String, Malformed> {
+fn parse_output(f: &Fields<'_, '_>) -> Result<String, Malformed> {
     f.object("output")?;
     let output = f.required("output", f.get("output"))?;
-    if f.has("message") {
-        return Err(f.fail("message", "must be omitted if ok is true"));
+    if f.has_value("message") {
+        return Err(f.malformed("message", "must be omitted if ok is true"));
     }
     Ok(Json::raw(output).to_owned())
 }
 
 /// A text about a failure; an empty text counts as none.
-pub fn text(f: &Fields<'_, '_>, name: &str) -> Result<Option<String>, Malformed> {
+pub fn parse_text(f: &Fields<'_, '_>, name: &str) -> Result<Option<String>, Malformed> {
     let text = f.text(name)?.filter(|text| !text.is_empty());
     match text.filter(|text| text.chars().count() > TEXT_MAX) {
-        Some(_) => Err(f.fail(name, format!("has more than {TEXT_MAX} characters"))),
+        Some(_) => Err(f.malformed(name, format!("has more than {TEXT_MAX} characters"))),
         None => Ok(text.map(str::to_owned)),
     }
 }
 
 /// How long the work took, by the worker's own clock.
-fn took(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
+fn parse_took(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
     match f.integer("took_ms")? {
-        Some(..0) => Err(f.fail("took_ms", "must not be negative")),
+        Some(..0) => Err(f.malformed("took_ms", "must not be negative")),
         took => Ok(took.map(Millis)),
     }
 }
 
-fn epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
+fn parse_epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     let epoch = f.integer("epoch")?.map(u32::try_from).transpose();
-    epoch.map_err(|_| f.fail("epoch", "must be the epoch of an assignment, such as 1"))
+    epoch.map_err(|_| f.malformed("epoch", "must be the epoch of an assignment, such as 1"))
 }
 
 #[derive(Serialize)]
-struct Reported {
+struct ResultResponse {
     id: Uuid,
     state: &'static str,
     paid: Box<RawValue>,
@@ -163,45 +165,53 @@ struct Reported {
 }
 
 /// `POST /v1/jobs/{id}/result`: the final result, by the worker.
-pub async fn result(
-    State(floor): State<Floor>,
-    by: AsAgent,
-    Part(id): Part,
-    Sent(body): Sent,
-) -> Answered {
-    let mut said = Said::read(&body)?;
+pub async fn submit_result(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
+    let mut said = ResultRequest::parse(&body)?;
     let warnings = std::mem::take(&mut said.warnings);
-    let job = party(&floor, by.id, &id).await?;
-    floor.engine.seen(by.id);
-    let order = said.order(&job, by.id, floor.engine.now());
+    let job = find_party_job(&floor, by.id, &id).await?;
+    floor.engine.record_seen(by.id);
+    let order = said.into_command(&job, by.id, floor.engine.now());
     let ran = floor.engine.run_once(order, by.once).await?;
     let Answer::Job { job, repeated } = ran.answer else { return Err(Problem::not_found()) };
-    let paid = money(job.report.as_ref().map_or(Credits::ZERO, |report| report.paid));
-    Ok(ok(&Reported { id: job.uuid, state: state(job.state), paid, repeated, warnings }))
+    let paid = format_amount(job.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
+    Ok(ok_response(&ResultResponse {
+        id: job.uuid,
+        state: state_name(job.state),
+        paid,
+        repeated,
+        warnings,
+    }))
 }
 
 #[derive(Serialize)]
-struct Declined {
+struct DeclineResponse {
     id: Uuid,
     state: &'static str,
 }
 
 /// `POST /v1/jobs/{id}/decline`: the worker declines the job.
-pub async fn decline(
-    State(floor): State<Floor>,
-    by: AsAgent,
-    Part(id): Part,
-    Sent(body): Sent,
-) -> Answered {
+pub async fn decline_job(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::fields(&json, &["epoch", "reason"])?;
-    let epoch = epoch(&f)?;
-    let reason = text(&f, "reason")?;
-    let job = party(&floor, by.id, &id).await?;
-    floor.engine.seen(by.id);
+    let f = strict_fields::parse_fields(&json, &["epoch", "reason"])?;
+    let epoch = parse_epoch(&f)?;
+    let reason = parse_text(&f, "reason")?;
+    let job = find_party_job(&floor, by.id, &id).await?;
+    floor.engine.record_seen(by.id);
     let order = Command::Decline { job: JobRef::Id(job.id), by: by.id, epoch, reason };
     match floor.engine.run_once(order, by.once).await?.answer {
-        Answer::Job { job, .. } => Ok(ok(&Declined { id: job.uuid, state: state(job.state) })),
+        Answer::Job { job, .. } => {
+            Ok(ok_response(&DeclineResponse { id: job.uuid, state: state_name(job.state) }))
+        }
         _ => Err(Problem::not_found()),
     }
 }

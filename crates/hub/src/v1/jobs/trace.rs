@@ -4,43 +4,43 @@
 use axum::extract::State;
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_protocols::adapter::Floor;
-use rialto_protocols::adapter::fidelity::{self, Eyes};
+use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::fidelity::{self, Viewer};
 
-use crate::v1::response::{Answered, ok};
+use crate::v1::auth::{AuthenticatedCaller, PathParam, ReadOnlyCaller};
 use crate::v1::problem::Problem;
-use crate::v1::auth::{Part, ReadingParty, Who};
+use crate::v1::response::{HandlerResult, ok_response};
 
 /// Shows the trace, by the hub's id of the job or by the caller's own id.
-pub async fn show(
-    State(floor): State<Floor>,
-    ReadingParty(who): ReadingParty,
-    Part(id): Part,
-) -> Answered {
+pub async fn show_trace(
+    State(floor): State<HubContext>,
+    ReadOnlyCaller(who): ReadOnlyCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
     let (job, eyes) = match who {
-        Who::Agent(agent) => {
-            let job = fidelity::find(&floor, agent, &id).await?;
+        AuthenticatedCaller::Agent(agent) => {
+            let job = fidelity::find_job(&floor, agent, &id).await?;
             let job = job.ok_or_else(Problem::not_found)?;
-            let eyes = if job.asked_by(agent) { Eyes::Requester } else { Eyes::Worker };
+            let eyes = if job.is_requested_by(agent) { Viewer::Requester } else { Viewer::Worker };
             (job, eyes)
         }
         // Two requesters may use the same id, so an operator must use the hub's id.
-        Who::Operator => {
+        AuthenticatedCaller::Operator => {
             let wanted = JobRef::Uuid(id.parse().map_err(|_| Problem::not_found())?);
             let job = floor.engine.find_job(&wanted).await?;
-            (job.ok_or_else(Problem::not_found)?, Eyes::Operator)
+            (job.ok_or_else(Problem::not_found)?, Viewer::Operator)
         }
     };
-    Ok(ok(&fidelity::trace(&floor, &job, eyes).await?))
+    Ok(ok_response(&fidelity::trace(&floor, &job, eyes).await?))
 }
 
 /// Whether a path is a trace; these also accept read-only credentials.
-pub fn is_trace(path: &str) -> bool {
+pub fn is_trace_path(path: &str) -> bool {
     let id = path.strip_prefix("/v1/jobs/").and_then(|rest| rest.strip_suffix("/trace"));
     id.is_some_and(|id| !id.is_empty() && !id.contains('/'))
 }
 
 /// The agent of a protocol's own read-only credential.
-pub fn reader(floor: &Floor, headers: &http::HeaderMap) -> Option<AgentId> {
-    rialto_protocols::ALL.iter().find_map(|face| face.reader(floor, headers))
+pub fn find_reader(floor: &HubContext, headers: &http::HeaderMap) -> Option<AgentId> {
+    rialto_protocols::ALL.iter().find_map(|face| face.authenticate_reader(floor, headers))
 }

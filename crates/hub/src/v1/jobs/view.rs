@@ -1,18 +1,18 @@
 //! JSON views of a job; each viewer sees only what it may see.
 
-use rialto_core::job::{Cause, Job, Report, Requester};
-pub use rialto_protocols::adapter::fidelity::state;
+use rialto_core::job::{Cause, Job, JobResult, Requester};
+pub use rialto_protocols::adapter::fidelity::state_name;
 use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::offers::{self, BriefOffer};
-use crate::v1::response::{money, time};
+use crate::v1::response::{format_amount, format_time};
 
 /// Who views the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eyes {
+pub enum Viewer {
     Requester,
     Worker,
     Operator,
@@ -39,7 +39,7 @@ pub struct JobView {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_offer: bool,
     #[serde(flatten)]
-    purse: Option<Purse>,
+    budget_view: Option<BudgetView>,
     paid: Option<Box<RawValue>>,
     cause: Option<&'static str>,
     opened_at: String,
@@ -49,19 +49,19 @@ pub struct JobView {
     deadline: String,
     ended_at: Option<String>,
     #[serde(flatten)]
-    content: Option<Content>,
+    content: Option<JobContent>,
 }
 
 /// Hidden from the worker: it gets its price, whatever the budget is.
 #[derive(Serialize)]
-struct Purse {
+struct BudgetView {
     budget: Box<RawValue>,
     held: Box<RawValue>,
 }
 
 /// Visible to the parties only.
 #[derive(Serialize)]
-struct Content {
+struct JobContent {
     input: Box<RawValue>,
     result: Option<ResultView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,67 +81,74 @@ struct ResultView {
 
 impl JobView {
     /// Everything but input, result and callback.
-    pub fn outline(job: &Job, eyes: Eyes) -> Self {
+    pub fn summary(job: &Job, eyes: Viewer) -> Self {
         let (requester, guest) = match &job.requester {
             Requester::Agent(id) => (Some(id.0), None),
             Requester::Guest(name) => (None, Some(name.clone())),
         };
-        let purse = || Purse { budget: money(job.budget), held: money(job.held) };
+        let purse =
+            || BudgetView { budget: format_amount(job.budget), held: format_amount(job.held) };
         Self {
             id: job.uuid,
             protocol: job.origin.to_string(),
-            foreign_id: job.foreign.clone(),
+            foreign_id: job.foreign_id.clone(),
             skill: job.skill.clone(),
-            state: state(job.state),
+            state: state_name(job.state),
             requester,
             guest,
             worker: job.worker().map(|id| id.0),
             epoch: job.epoch,
-            price: job.assignment.filter(|turn| !turn.price_open).map(|turn| money(turn.price)),
+            price: job
+                .assignment
+                .filter(|turn| !turn.price_open)
+                .map(|turn| format_amount(turn.price)),
             by_offer: job.assignment.is_some_and(|turn| turn.price_open),
-            purse: (eyes != Eyes::Worker).then(purse),
-            paid: job.report.as_ref().map(|report| money(report.paid)),
-            cause: job.report.as_ref().and_then(|report| report.cause).map(cause),
-            opened_at: time(job.opened_at),
-            assigned_at: job.assignment.map(|turn| time(turn.since)),
-            lease_until: job.in_hand_of().and(job.assignment).map(|turn| time(turn.until)),
-            deadline: time(job.deadline),
-            ended_at: job.ended_at.map(time),
+            budget_view: (eyes != Viewer::Worker).then(purse),
+            paid: job.result.as_ref().map(|report| format_amount(report.paid)),
+            cause: job.result.as_ref().and_then(|report| report.cause).map(cause_name),
+            opened_at: format_time(job.opened_at),
+            assigned_at: job.assignment.map(|turn| format_time(turn.since)),
+            lease_until: job
+                .active_worker()
+                .and(job.assignment)
+                .map(|turn| format_time(turn.until)),
+            deadline: format_time(job.deadline),
+            ended_at: job.ended_at.map(format_time),
             content: None,
         }
     }
 
     /// Everything, for a party. Only the requester sees the callback.
-    pub fn whole(job: &Job, eyes: Eyes) -> Self {
-        let content = Content {
+    pub fn full(job: &Job, eyes: Viewer) -> Self {
+        let content = JobContent {
             input: raw_json::verbatim(&job.input),
-            result: job.report.as_ref().map(ResultView::of),
-            callback: job.callback.clone().filter(|_| eyes == Eyes::Requester),
+            result: job.result.as_ref().map(ResultView::of),
+            callback: job.callback.clone().filter(|_| eyes == Viewer::Requester),
             offers: match job.requester {
-                Requester::Agent(by) if eyes == Eyes::Requester => offers::shown(job, by),
+                Requester::Agent(by) if eyes == Viewer::Requester => offers::brief_offers(job, by),
                 _ => Vec::new(),
             },
         };
         Self {
-            content: Some(content).filter(|_| eyes != Eyes::Operator),
-            ..Self::outline(job, eyes)
+            content: Some(content).filter(|_| eyes != Viewer::Operator),
+            ..Self::summary(job, eyes)
         }
     }
 }
 
 impl ResultView {
-    fn of(report: &Report) -> Self {
+    fn of(report: &JobResult) -> Self {
         Self {
             ok: report.ok,
             output: report.output.as_deref().map(raw_json::verbatim),
             text: report.text.clone(),
-            took_ms: report.took.0,
+            took_ms: report.duration.0,
         }
     }
 }
 
 /// The public name of a cause.
-pub fn cause(cause: Cause) -> &'static str {
+pub fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::NoSuchSkill => "no_such_skill",
         Cause::BudgetTooLow => "budget_too_low",
@@ -153,7 +160,7 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::WorkerLeft => "worker_left",
         Cause::Cancelled => "cancelled",
         Cause::Policy => "policy",
-        Cause::NobodyLeft => "nobody_left",
-        Cause::NoFairTime => "no_fair_time",
+        Cause::NoWorkerLeft => "nobody_left",
+        Cause::WithinGracePeriod => "no_fair_time",
     }
 }

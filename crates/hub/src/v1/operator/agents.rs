@@ -1,30 +1,30 @@
 //! Agents and owners for the operator: list, suspend, resume.
 
 use axum::extract::{RawQuery, State};
-use rialto_core::command::{Command, Subject};
+use rialto_core::command::{Command, SuspensionTarget};
 use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Engine;
-use rialto_protocols::adapter::{Floor, naming};
+use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::v1::response::{Answered, ok, time};
-use crate::v1::page::{self, Cursor, Page, choice};
+use crate::v1::auth::{OperatorCaller, PathParam};
+use crate::v1::page::{self, Cursor, Page, parse_choice};
 use crate::v1::problem::Problem;
-use crate::v1::auth::{AsOperator, Part};
-use crate::v1::{errors, agent_names};
+use crate::v1::response::{HandlerResult, format_time, ok_response};
+use crate::v1::{agent_names, errors};
 
 /// The list's tag in cursors.
-const AGENTS: char = 'A';
+const AGENT_LIST: char = 'A';
 /// Agents read at once; between two slices the commit lane may publish.
 const SLICE: u64 = 10_000;
 
 /// An agent as the operator sees it.
 #[derive(Serialize)]
-struct AgentRow {
+struct OperatorAgentView {
     id: u64,
     name: String,
     owner: String,
@@ -38,14 +38,14 @@ struct AgentRow {
 
 /// The status of an agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum AgentStatus {
     Active,
     Suspended,
     OwnerSuspended,
     Removed,
 }
 
-impl Standing {
+impl AgentStatus {
     fn of(world: &World, id: AgentId) -> Option<Self> {
         let agent = world.agent(id)?;
         Some(match agent.active {
@@ -66,7 +66,7 @@ impl Standing {
     }
 }
 
-impl AgentRow {
+impl OperatorAgentView {
     fn of(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
         let agent = world.agent(id)?;
         Some(Self {
@@ -74,48 +74,53 @@ impl AgentRow {
             name: agent.name.clone(),
             owner: world.owner(agent.owner).map(|owner| owner.name.clone()).unwrap_or_default(),
             protocol: agent.home.to_string(),
-            state: Standing::of(world, id)?.as_str(),
+            state: AgentStatus::of(world, id)?.as_str(),
             online: world.is_online(id, now),
-            score: raw_json::score(world.desk(id)?.standing.score.millionths()),
-            jobs_in_hand: world.jobs_in_hand(id),
-            registered_at: time(agent.registered_at),
+            score: raw_json::score(world.agent_state(id)?.standing.score.millionths()),
+            jobs_in_hand: world.assigned_job_count(id),
+            registered_at: format_time(agent.registered_at),
         })
     }
 }
 
 /// `GET /v1/operator/agents`: all agents that ever registered, in that order.
-pub async fn list(
-    State(floor): State<Floor>,
-    _by: AsOperator,
+pub async fn list_agents(
+    State(floor): State<HubContext>,
+    _by: OperatorCaller,
     RawQuery(raw): RawQuery,
-) -> Answered {
-    let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
-    let all = [Standing::Active, Standing::Suspended, Standing::OwnerSuspended, Standing::Removed];
-    let wanted = choice(&query, "state", &all.map(|one| (one.as_str(), one)))?;
-    let limit = page::limit(&query)?;
-    let after = page::place(&query, AGENTS)?.map_or(0, |[after]| after);
-    let mut items = found(&floor.engine, after, wanted, limit + 1).await;
+) -> HandlerResult {
+    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let all = [
+        AgentStatus::Active,
+        AgentStatus::Suspended,
+        AgentStatus::OwnerSuspended,
+        AgentStatus::Removed,
+    ];
+    let wanted = parse_choice(&query, "state", &all.map(|one| (one.as_str(), one)))?;
+    let limit = page::parse_limit(&query)?;
+    let after = page::parse_cursor(&query, AGENT_LIST)?.map_or(0, |[after]| after);
+    let mut items = load_agents(&floor.engine, after, wanted, limit + 1).await;
     let more = items.len() > limit;
     items.truncate(limit);
-    let next_cursor = items.last().filter(|_| more).map(|last| Cursor::new(AGENTS, [last.id]));
-    Ok(ok(&Page { items, next_cursor }))
+    let next_cursor = items.last().filter(|_| more).map(|last| Cursor::new(AGENT_LIST, [last.id]));
+    Ok(ok_response(&Page { items, next_cursor }))
 }
 
 /// The first agents after a number. Numbers are assigned in order and never reused.
-async fn found(
+async fn load_agents(
     engine: &Engine,
     after: u64,
-    wanted: Option<Standing>,
+    wanted: Option<AgentStatus>,
     count: usize,
-) -> Vec<AgentRow> {
+) -> Vec<OperatorAgentView> {
     let (mut rows, now) = (Vec::new(), engine.now());
     let mut first = after + 1;
     loop {
-        let end = engine.look(|world| {
+        let end = engine.with_world(|world| {
             let end = world.next.agent.0;
             let ids = (first..end.min(first.saturating_add(SLICE))).map(AgentId);
-            let fits = |id: &AgentId| wanted.is_none() || Standing::of(world, *id) == wanted;
-            let fitting = ids.filter(fits).filter_map(|id| AgentRow::of(world, id, now));
+            let fits = |id: &AgentId| wanted.is_none() || AgentStatus::of(world, *id) == wanted;
+            let fitting = ids.filter(fits).filter_map(|id| OperatorAgentView::of(world, id, now));
             rows.extend(fitting.take(count - rows.len()));
             end
         });
@@ -128,8 +133,8 @@ async fn found(
 }
 
 /// Finds an agent by any of its names.
-pub fn find(floor: &Floor, id: &str) -> Result<AgentId, Problem> {
-    let found = floor.engine.look(|world| agent_names::find(world, id, "agent"));
+pub fn find(floor: &HubContext, id: &str) -> Result<AgentId, Problem> {
+    let found = floor.engine.with_world(|world| agent_names::find_agent(world, id, "agent"));
     found.map_err(|problem| match problem.kind == &errors::NOT_FOUND {
         true => Problem::no_such("agent"),
         false => problem,
@@ -137,7 +142,7 @@ pub fn find(floor: &Floor, id: &str) -> Result<AgentId, Problem> {
 }
 
 #[derive(Serialize)]
-struct Suspended {
+struct SuspensionResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,48 +151,66 @@ struct Suspended {
 }
 
 /// `POST /v1/operator/agents/{id}/suspend`: its keys are refused and it gets no work.
-pub async fn suspend_agent(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
-    set_agent(&floor, by, &id, true).await
+pub async fn suspend_agent(
+    State(floor): State<HubContext>,
+    by: OperatorCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
+    set_agent_suspended(&floor, by, &id, true).await
 }
 
 /// `POST /v1/operator/agents/{id}/resume`: ends the suspension.
-pub async fn resume_agent(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
-    set_agent(&floor, by, &id, false).await
+pub async fn resume_agent(
+    State(floor): State<HubContext>,
+    by: OperatorCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
+    set_agent_suspended(&floor, by, &id, false).await
 }
 
-async fn set_agent(floor: &Floor, by: AsOperator, id: &str, suspended: bool) -> Answered {
+async fn set_agent_suspended(
+    floor: &HubContext,
+    by: OperatorCaller,
+    id: &str,
+    suspended: bool,
+) -> HandlerResult {
     let agent = find(floor, id)?;
-    let command = Command::Suspend { subject: Subject::Agent(agent), suspended };
+    let command = Command::SetSuspended { subject: SuspensionTarget::Agent(agent), suspended };
     floor.engine.run_once(command, by.once).await?;
-    Ok(ok(&Suspended { agent: Some(agent.0), owner: None, suspended }))
+    Ok(ok_response(&SuspensionResponse { agent: Some(agent.0), owner: None, suspended }))
 }
 
 /// `POST /v1/operator/owners/{name}/suspend`: the owner with all its agents.
 pub async fn suspend_owner(
-    State(floor): State<Floor>,
-    by: AsOperator,
-    Part(name): Part,
-) -> Answered {
-    set_owner(&floor, by, name, true).await
+    State(floor): State<HubContext>,
+    by: OperatorCaller,
+    PathParam(name): PathParam,
+) -> HandlerResult {
+    set_owner_suspended(&floor, by, name, true).await
 }
 
 /// `POST /v1/operator/owners/{name}/resume`; agents that were suspended individually stay
 /// suspended.
 pub async fn resume_owner(
-    State(floor): State<Floor>,
-    by: AsOperator,
-    Part(name): Part,
-) -> Answered {
-    set_owner(&floor, by, name, false).await
+    State(floor): State<HubContext>,
+    by: OperatorCaller,
+    PathParam(name): PathParam,
+) -> HandlerResult {
+    set_owner_suspended(&floor, by, name, false).await
 }
 
-async fn set_owner(floor: &Floor, by: AsOperator, name: String, suspended: bool) -> Answered {
-    let found = floor.engine.look(|world| {
-        let name = naming::owner(world, name);
-        world.owner_named(&name).map(|id| (id, name))
+async fn set_owner_suspended(
+    floor: &HubContext,
+    by: OperatorCaller,
+    name: String,
+    suspended: bool,
+) -> HandlerResult {
+    let found = floor.engine.with_world(|world| {
+        let name = naming::canonical_owner_name(world, name);
+        world.owner_by_name(&name).map(|id| (id, name))
     });
     let (owner, name) = found.ok_or_else(|| Problem::no_such("owner"))?;
-    let command = Command::Suspend { subject: Subject::Owner(owner), suspended };
+    let command = Command::SetSuspended { subject: SuspensionTarget::Owner(owner), suspended };
     floor.engine.run_once(command, by.once).await?;
-    Ok(ok(&Suspended { agent: None, owner: Some(name), suspended }))
+    Ok(ok_response(&SuspensionResponse { agent: None, owner: Some(name), suspended }))
 }

@@ -4,17 +4,17 @@ use axum::extract::State;
 use http::StatusCode;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
-use rialto_engine::keys::{Key, Kind};
-use rialto_protocols::adapter::Floor;
+use rialto_engine::keys::{Key, KeyKind};
+use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
-use crate::v1::response::{Answered, json};
-use crate::v1::auth::{AsOperator, Sent};
+use crate::v1::auth::{OperatorCaller, RawBody};
+use crate::v1::response::{HandlerResult, json_response};
 
 #[derive(Serialize)]
-struct Issued {
+struct IssueKeyResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -22,17 +22,24 @@ struct Issued {
 }
 
 /// `POST /v1/operator/keys`: issues another key; with `retire_others` all other keys stop working.
-pub async fn issue(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
-    let retire_others = retires_others(&body)?;
-    let key = Key::make(Kind::Operator, floor.engine.ids().key_bits());
+pub async fn issue_key(
+    State(floor): State<HubContext>,
+    by: OperatorCaller,
+    RawBody(body): RawBody,
+) -> HandlerResult {
+    let retire_others = parse_retire_others(&body)?;
+    let key = Key::from_random(KeyKind::Operator, floor.engine.random().new_key_bytes());
     let (holder, hash) = (Holder::Operator, key.hash());
     let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };
     let ran = floor.engine.run_once(command, by.once).await?;
     let fresh = (!ran.replayed).then(|| key.expose().to_owned());
-    Ok(json(StatusCode::CREATED, &Issued { key: fresh, others_retired: retire_others }))
+    Ok(json_response(
+        StatusCode::CREATED,
+        &IssueKeyResponse { key: fresh, others_retired: retire_others },
+    ))
 }
 
-fn retires_others(body: &[u8]) -> Result<bool, Malformed> {
+fn parse_retire_others(body: &[u8]) -> Result<bool, Malformed> {
     let json = ijson::read(body)?;
-    Ok(Fields::of(&json, "")?.flag("retire_others")?.unwrap_or(false))
+    Ok(Fields::read(&json, "")?.flag("retire_others")?.unwrap_or(false))
 }

@@ -7,15 +7,15 @@ use rialto_core::id::{AgentId, OwnerId};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
-use rialto_core::world::footprint::{Account, Kind};
+use rialto_core::world::footprint::{RowKind, RowOwner};
 use rialto_engine::Engine;
-use rialto_protocols::adapter::Floor;
+use rialto_protocols::adapter::HubContext;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::v1::response::{Answered, money, ok};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::jobs::view;
-use crate::v1::auth::AsOperator;
+use crate::v1::response::{HandlerResult, format_amount, ok_response};
 
 /// Agents counted at once; between two slices the commit lane may publish.
 const SLICE: u64 = 10_000;
@@ -35,12 +35,12 @@ struct Stats {
     volume: Box<RawValue>,
     /// Credits in circulation.
     issued: Box<RawValue>,
-    memory: Memory,
+    memory: MemoryStats,
 }
 
 /// Memory used by rows, in bytes.
 #[derive(Serialize)]
-struct Memory {
+struct MemoryStats {
     used: u64,
     limit: u64,
     limit_per_owner: u64,
@@ -62,12 +62,12 @@ struct OwnerMemory {
 /// How many owners are listed by memory use.
 const OWNERS_SHOWN: usize = 20;
 
-impl Memory {
+impl MemoryStats {
     fn of(world: &World) -> Self {
         let (held, limits) = (world.footprint(), world.rules.memory);
         let mut owners: Vec<(u64, OwnerId)> = Vec::new();
         for (account, bytes) in held.accounts() {
-            let Account::Owner(id) = account else { continue };
+            let RowOwner::Owner(id) = account else { continue };
             let place = owners.partition_point(|(more, _)| *more >= bytes);
             if place < OWNERS_SHOWN {
                 owners.truncate(OWNERS_SHOWN - 1);
@@ -83,20 +83,20 @@ impl Memory {
             limit: limits.total,
             limit_per_owner: limits.per_owner,
             newcomers: held.newcomers(),
-            guests: held.of(Account::Guests),
-            by_kind: Kind::ALL.map(|kind| (kind.as_str(), held.of_kind(kind))).into(),
+            guests: held.bytes_of(RowOwner::Guests),
+            by_kind: RowKind::ALL.map(|kind| (kind.as_str(), held.bytes_of_kind(kind))).into(),
             owners: owners.into_iter().filter_map(named).collect(),
         }
     }
 }
 
 /// `GET /v1/operator/stats`.
-pub async fn show(State(floor): State<Floor>, _by: AsOperator) -> Answered {
-    let agents = agents(&floor.engine).await;
-    let stats = floor.engine.look(|world| {
+pub async fn show_stats(State(floor): State<HubContext>, _by: OperatorCaller) -> HandlerResult {
+    let agents = count_agents(&floor.engine).await;
+    let stats = floor.engine.with_world(|world| {
         let mut live_jobs = BTreeMap::new();
         for job in world.live_jobs() {
-            *live_jobs.entry(view::state(job.state)).or_default() += 1;
+            *live_jobs.entry(view::state_name(job.state)).or_default() += 1;
         }
         let issuance = world.owner(Owner::ISSUANCE).map_or(Credits::ZERO, |owner| owner.available);
         Stats {
@@ -108,21 +108,21 @@ pub async fn show(State(floor): State<Floor>, _by: AsOperator) -> Answered {
             live_jobs,
             jobs_opened: world.next.job.0 - 1,
             payments: world.next.payments,
-            volume: money(world.next.volume),
+            volume: format_amount(world.next.volume),
             // The balance of the issue account is the negative of the credits in circulation.
-            issued: money(Credits::from_micros(issuance.micros().saturating_neg())),
-            memory: Memory::of(world),
+            issued: format_amount(Credits::from_micros(issuance.micros().saturating_neg())),
+            memory: MemoryStats::of(world),
         }
     });
-    Ok(ok(&stats))
+    Ok(ok_response(&stats))
 }
 
 /// How many agents are registered. Numbers are assigned in order and never reused.
-async fn agents(engine: &Engine) -> usize {
+async fn count_agents(engine: &Engine) -> usize {
     let mut count = 0;
     let mut first = 1;
     loop {
-        let end = engine.look(|world| {
+        let end = engine.with_world(|world| {
             let end = world.next.agent.0;
             let slice = (first..end.min(first + SLICE)).filter_map(|id| world.agent(AgentId(id)));
             count += slice.filter(|agent| agent.active).count();

@@ -53,7 +53,8 @@ async fn a_job_is_opened_like_any_of_its_protocol() {
     let stranger = hub.enrol("stranger", "acme", None).await;
     hub.get(&path, &stranger.key).await.is_problem(404, "not_found");
     // A requester that did not get the end gets a notice later.
-    let pending = hub.engine.look(|world| world.asked_by(client.id).all(|job| job.pending));
+    let pending =
+        hub.engine.with_world(|world| world.jobs_requested_by(client.id).all(|job| job.pending));
     assert!(pending);
 }
 
@@ -191,7 +192,7 @@ async fn a_member_that_is_written_wrong_is_refused_with_the_right_one_and_nothin
     let (hub, client, worker) = scene().await;
     let job = hub.open(&client, "sum", "0.50").await;
     let of_job = |verb: &str| format!("/v1/jobs/{}/{verb}", job.uuid);
-    let before = hub.engine.look(|world| world.asked_by(client.id).count());
+    let before = hub.engine.with_world(|world| world.jobs_requested_by(client.id).count());
     for (path, key, body, wrong, right) in [
         (
             "/v1/jobs".to_owned(),
@@ -226,6 +227,6 @@ async fn a_member_that_is_written_wrong_is_refused_with_the_right_one_and_nothin
         let detail = got.body["detail"].as_str().expect("text");
         assert!(detail.ends_with(&format!("did you mean {right}?")), "{detail}");
     }
-    let after = hub.engine.look(|world| world.asked_by(client.id).count());
+    let after = hub.engine.with_world(|world| world.jobs_requested_by(client.id).count());
     assert_eq!(after, before, "nothing was opened or ended");
 }

@@ -3,10 +3,10 @@
 use http::Method;
 use rialto_core::command::Command;
 use rialto_core::time::Millis;
-use rialto_protocols::adapter::Reach;
+use rialto_protocols::adapter::Access;
 
 use super::kit::{Hub, nothing};
-use crate::v1::{TABLE, listed};
+use crate::v1::{OPERATIONS, operations};
 
 /// A path filled with ids that do not exist.
 fn path(template: &str) -> String {
@@ -23,7 +23,7 @@ async fn every_route_lets_in_whom_its_row_says() {
     let hub = Hub::start().await;
     // Without an endpoint, so that no outbound call is made.
     let agent = hub.enrol_at("ada", "acme", None, None).await;
-    for row in TABLE {
+    for row in OPERATIONS {
         // After these no key would be valid any more.
         if row.method == "DELETE" && matches!(row.path, "/v1/keys" | "/v1/me") {
             continue;
@@ -36,16 +36,16 @@ async fn every_route_lets_in_whom_its_row_says() {
         let (anon, by_agent, by_operator) =
             (answer("").await, answer(&agent.key).await, answer(&hub.operator).await);
         let let_in = |status: u16| !matches!(status, 401 | 403);
-        let expected = match row.reach {
-            Reach::Public => (true, true, true),
-            Reach::AnyAgent => (false, true, false),
-            Reach::AnyAgentOrOperator | Reach::OwnerOrOperator => (false, true, true),
-            Reach::Operator => (false, false, true),
+        let expected = match row.access {
+            Access::Public => (true, true, true),
+            Access::AnyAgent => (false, true, false),
+            Access::AnyAgentOrOperator | Access::OwnerOrOperator => (false, true, true),
+            Access::Operator => (false, false, true),
             other => panic!("{other:?} is not used here"),
         };
         let got = (let_in(anon), let_in(by_agent), let_in(by_operator));
         assert_eq!(got, expected, "{} {path}: {anon} {by_agent} {by_operator}", row.method);
-        if row.reach != Reach::Public {
+        if row.access != Access::Public {
             assert_eq!(anon, 401, "{} {path}", row.method);
         }
     }
@@ -106,8 +106,8 @@ async fn what_is_somebody_elses_looks_like_what_is_not_there() {
 
 #[test]
 fn the_table_is_listed_whole_and_no_row_twice() {
-    let rows = listed();
-    assert_eq!(rows.len(), TABLE.len());
+    let rows = operations();
+    assert_eq!(rows.len(), OPERATIONS.len());
     let mut seen = std::collections::BTreeSet::new();
     for row in rows {
         assert!(row.protocol.is_none() && row.path.starts_with("/v1/") && !row.about.is_empty());
@@ -119,7 +119,9 @@ fn the_table_is_listed_whole_and_no_row_twice() {
 async fn every_call_with_its_key_is_a_sign_of_life() {
     let hub = Hub::start().await;
     let ada = hub.enrol("ada", "acme", None).await;
-    let seen = || hub.engine.look(|world| world.desk(ada.id).map(|desk| desk.presence.seen));
+    let seen = || {
+        hub.engine.with_world(|world| world.agent_state(ada.id).map(|desk| desk.presence.last_seen))
+    };
     hub.clock.advance(Millis::seconds(30));
     let now = Some(hub.engine.now());
     hub.get("/v1/me", "").await;

@@ -132,7 +132,7 @@ async fn the_operator_reads_the_history_without_content() {
     let hub = Hub::start().await;
     let ada = hub.enrol("ada", "acme", Some(("sum", "0.05"))).await;
     let mut live = Stream::open(&hub, "/v1/events", &hub.operator, None).await;
-    let head = hub.engine.look(|world| world.next.event.0 - 1);
+    let head = hub.engine.with_world(|world| world.next.event.0 - 1);
     hub.grant("rich", "0.000001").await;
     let client = hub.enrol("client", "rich", None).await;
     hub.grant("rich", "5").await;
@@ -141,18 +141,18 @@ async fn the_operator_reads_the_history_without_content() {
     let forged = SendMessage {
         from: Some(ada.id),
         to: client.id,
-        words: Protocol::new("registry"),
+        protocol: Protocol::new("registry"),
         body: r#""s3cret""#.to_owned(),
         url: None,
         first_try: Millis(0),
-        turn: None,
+        identity: None,
         by_operator: true,
     };
-    hub.engine.run(Command::Send(Box::new(forged))).await.expect("sent");
+    hub.engine.run(Command::SendMessage(Box::new(forged))).await.expect("sent");
     let first = live.next().await.expect("news");
     assert_eq!((first.0, first.1.as_str()), (head + 1, "line"), "only what is new");
     let mut all = Stream::open(&hub, "/v1/events?after=0", &hub.operator, None).await;
-    let newest = hub.engine.look(|world| world.next.event.0 - 1);
+    let newest = hub.engine.with_world(|world| world.next.event.0 - 1);
     let mut facts = Vec::new();
     for line in 1..=newest {
         let (id, _, data) = all.next().await.expect("history");

@@ -11,7 +11,9 @@ use rialto_core::agent::key::Holder;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::{Digest, Protocol};
 use rialto_core::answer::Answer;
-use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, ReportWork, SendMessage};
+use rialto_core::command::{
+    Actor, Command, JobRef, OpenJob, Registration, ReportResult, SendMessage,
+};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection};
 use rialto_core::money::Credits;
@@ -19,10 +21,10 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
 use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{Egress, EgressSettings};
-use rialto_engine::keys::{Key, Kind};
+use rialto_engine::keys::{Key, KeyKind};
 use rialto_engine::store::memory::MemoryStore;
-use rialto_engine::testkit::{StandingClock, engine};
-use rialto_protocols::adapter::{Floor, Ground, Settings};
+use rialto_engine::testkit::{ManualClock, start_engine};
+use rialto_protocols::adapter::{HubContext, HubContextParts, Settings};
 use rialto_protocols::registry;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -35,7 +37,7 @@ pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
 
 pub struct Hub {
     pub engine: Engine,
-    pub clock: Arc<StandingClock>,
+    pub clock: Arc<ManualClock>,
     pub router: Router,
     pub operator: String,
 }
@@ -65,38 +67,44 @@ impl Hub {
     }
 
     pub async fn over(store: MemoryStore, rules: Rules) -> Self {
-        let clock = StandingClock::at(DAWN);
-        let started = engine(Box::new(store), rules, clock.clone()).expect("memory is there");
+        let clock = ManualClock::at(DAWN);
+        let started = start_engine(Box::new(store), rules, clock.clone()).expect("memory is there");
         let engine = started.engine;
         // Test servers listen on loopback.
         let allow = vec!["127.0.0.0/8".parse().expect("a net")];
         let settings = EgressSettings { allow, ..EgressSettings::default() };
         let egress = Egress::new(settings).expect("good settings");
         let relay = rialto_protocols::relay::Settings::default();
-        let floor = Floor::new(Ground {
-            relay: rialto_protocols::relay::Room::new(relay, engine.secret()),
-            agora: rialto_protocols::agora::Room::new(Default::default(), engine.secret()),
-            openclaw: rialto_protocols::openclaw::Room::new(Default::default(), engine.secret()),
-            clara: rialto_protocols::clara::Settings::of(engine.secret()),
-            writes: Arc::new(rialto_protocols::adapter::Unlimited),
+        let floor = HubContext::new(HubContextParts {
+            relay: rialto_protocols::relay::RelayState::new(relay, engine.hub_secret()),
+            agora: rialto_protocols::agora::AgoraState::new(
+                Default::default(),
+                engine.hub_secret(),
+            ),
+            openclaw: rialto_protocols::openclaw::OpenclawState::new(
+                Default::default(),
+                engine.hub_secret(),
+            ),
+            clara: rialto_protocols::clara::Settings::of(engine.hub_secret()),
+            write_limiter: Arc::new(rialto_protocols::adapter::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
             body_limit: 1 << 20,
             settings: Settings::default(),
-            running: Default::default(),
-            waits: Default::default(),
-            trying: Default::default(),
+            running_requests: Default::default(),
+            pending_waits: Default::default(),
+            endpoint_checks: Default::default(),
         });
-        let key = Key::make(Kind::Operator, [9; 20]);
+        let key = Key::from_random(KeyKind::Operator, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());
-        if engine.look(|world| world.key(&hash).is_none()) {
+        if engine.with_world(|world| world.key(&hash).is_none()) {
             let command =
                 Command::IssueKey { holder, hash, retire_others: false, by_operator: false };
             engine.run(command).await.expect("a key");
         }
         let operator = key.expose().to_owned();
-        Self { router: v1::routes(&floor), engine, clock, operator }
+        Self { router: v1::build_router(&floor), engine, clock, operator }
     }
 
     /// Registers an agent, with a skill at a price if one is given.
@@ -112,24 +120,24 @@ impl Hub {
         skill: Option<(&str, &str)>,
         endpoint: Option<&str>,
     ) -> Agent {
-        let native = self.engine.ids().uuid().to_string();
-        let key = Key::make(Kind::Registry, self.engine.ids().key_bits());
+        let native = self.engine.random().new_uuid().to_string();
+        let key = Key::from_random(KeyKind::Registry, self.engine.random().new_key_bytes());
         let skills = skill.map(|(name, price)| Skill {
             name: name.to_owned(),
             price: credits(price),
             by_offer: false,
-            takes: None,
-            approval: false,
-            sort: None,
-            stands_for: None,
-            about: "does it".to_owned(),
+            expected_duration: None,
+            needs_approval: false,
+            category: None,
+            native_name: None,
+            description: "does it".to_owned(),
             input: r#"{"text":"string"}"#.to_owned(),
             output: "{}".to_owned(),
         });
-        let order = Enrol {
-            actor: Actor::Open,
+        let order = Registration {
+            actor: Actor::OpenRegistration,
             home: registry::ID,
-            native: native.clone(),
+            native_id: native.clone(),
             aliases: Vec::new(),
             owner: owner.to_owned(),
             name: name.to_owned(),
@@ -137,12 +145,12 @@ impl Hub {
             liveness: Liveness::Always,
             skills: skills.into_iter().collect(),
             terms: Default::default(),
-            condition: None,
+            status: None,
             card: r#"{"card":"s3cret"}"#.to_owned(),
             key: Some(key.hash()),
-            rotate: false,
+            rotate_key: false,
         };
-        match self.engine.run(Command::Enrol(Box::new(order))).await {
+        match self.engine.run(Command::Register(Box::new(order))).await {
             Ok(Answer::Agent { agent, .. }) => {
                 Agent { id: agent.id, key: key.expose().to_owned(), native }
             }
@@ -177,27 +185,27 @@ impl Hub {
         who: Selection,
         policy: Policy,
     ) -> Arc<Job> {
-        let uuid = self.engine.ids().uuid();
+        let uuid = self.engine.random().new_uuid();
         let order = OpenJob {
             uuid,
             origin: registry::ID,
-            foreign: format!("own-{uuid}"),
+            foreign_id: format!("own-{uuid}"),
             content: Digest::of(&[uuid.as_bytes()]),
             requester: Requester::Agent(by.id),
             skill: skill.to_owned(),
-            also: Vec::new(),
+            alternative_skills: Vec::new(),
             input: "{\n \"text\": 1.10 }".to_owned(),
             budget: credits(budget),
-            grain: rialto_core::price_step::Grain::FINE,
+            price_step: rialto_core::price_step::PriceStep::FINEST,
             selection: who,
-            unfit: Vec::new(),
+            unfit_agents: Vec::new(),
             policy,
             deadline: self.engine.now().plus(Millis::hours(24)),
             lease: Millis::minutes(10),
-            promised: None,
-            priority: rialto_core::job::PRIORITY,
+            wanted_by: None,
+            priority: rialto_core::job::DEFAULT_PRIORITY,
             callback: Some("https://back.example/s3cret".to_owned()),
-            flaw: None,
+            input_error: None,
             meta: "{}".to_owned(),
             hops: 0,
             request_id: None,
@@ -213,35 +221,35 @@ impl Hub {
     }
 
     pub async fn report(&self, job: &Job, ok: bool) {
-        let said = ReportWork {
+        let said = ReportResult {
             job: JobRef::Id(job.id),
             by: job.worker().expect("it is assigned"),
             epoch: None,
             ok,
-            silent: false,
+            no_response: false,
             output: Some(r#"{"sum": 0.30}"#.to_owned()),
             cost: Credits::MAX,
             took: Millis(7),
             cause: None,
             text: None,
-            words: None,
+            meta: None,
             content: Digest::of(&[b"done"]),
         };
-        self.engine.run(Command::Report(Box::new(said))).await.expect("a report");
+        self.engine.run(Command::ReportResult(Box::new(said))).await.expect("a report");
     }
 
     pub async fn say(&self, from: &Agent, to: &Agent, body: &str) {
         let order = SendMessage {
             from: Some(from.id),
             to: to.id,
-            words: Protocol::new("v1"),
+            protocol: Protocol::new("v1"),
             body: body.to_owned(),
             url: None,
             first_try: Millis(0),
-            turn: None,
+            identity: None,
             by_operator: false,
         };
-        self.engine.run(Command::Send(Box::new(order))).await.expect("a message");
+        self.engine.run(Command::SendMessage(Box::new(order))).await.expect("a message");
     }
 
     pub fn request(method: Method, path: &str, key: &str, body: &str) -> Request<Body> {

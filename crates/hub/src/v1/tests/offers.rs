@@ -39,7 +39,7 @@ async fn an_auction_stays_sealed_until_it_closes() {
         hub.post(&path, key, r#"{"price":0.01}"#).await.is_problem(404, "not_found");
     }
     hub.clock.advance(Millis::minutes(1));
-    hub.engine.wake();
+    hub.engine.wake_lane();
     hub.grant("rich", "1.00").await;
     let second = view(&two, "two", "0.03", "12:05:00", true);
     assert_eq!(
@@ -134,7 +134,7 @@ async fn offers_nobody_took_end_with_the_deadline_and_everything_goes_back() {
     let whom = format!(r#"{{"agent":{}}}"#, one.id);
     hub.post(&format!("{job}/accept"), &client.key, &whom).await.is_problem(409, "wrong_state");
     hub.clock.advance(Millis::seconds(50));
-    hub.engine.wake();
+    hub.engine.wake_lane();
     hub.grant("rich", "1.00").await;
     assert_eq!(hub.get(&job, &client.key).await.body["state"], "expired");
     assert!(hub.get("/v1/me", &client.key).await.text.contains(r#""available":11.00"#));

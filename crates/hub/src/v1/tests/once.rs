@@ -77,14 +77,15 @@ async fn a_new_webhook_secret_is_shown_once_and_the_old_one_lives_a_day() {
     let hub = Hub::start().await;
     let ada = hub.enrol("ada", "acme", None).await;
     let renewed = keyed(&hub, "/v1/webhooks/secret", &ada.key, "", "k").await;
-    let secret = hub.engine.secret().webhook_secret(ada.id, 2).text();
+    let secret = hub.engine.hub_secret().webhook_secret(ada.id, 2).to_text();
     assert_eq!(renewed.body["webhook_secret"], secret);
     assert_eq!(renewed.body["others_until"], "2026-02-12T12:00:00.000Z");
     let again = keyed(&hub, "/v1/webhooks/secret", &ada.key, "", "k").await;
     assert_eq!(again.text, r#"{"others_until":"2026-02-12T12:00:00.000Z"}"#);
     let good = || {
         let now = hub.engine.now();
-        hub.engine.look(|world| world.agent(ada.id).map(|agent| agent.secrets(now).collect()))
+        hub.engine
+            .with_world(|world| world.agent(ada.id).map(|agent| agent.valid_secrets(now).collect()))
     };
     assert_eq!(good(), Some(vec![2, 1]));
     hub.clock.advance(Millis::hours(24));
@@ -99,7 +100,7 @@ async fn a_problem_names_its_request() {
     let source: crate::edge::IdSource = std::sync::Arc::new(|| "made".to_owned());
     for path in ["/v1/agents/99", "/v1/me", "/v1/agents?limit=0"] {
         let mut request = Hub::request(Method::GET, path, "", "");
-        request.extensions_mut().insert(RequestId::of(&headers, &source));
+        request.extensions_mut().insert(RequestId::from_headers(&headers, &source));
         assert_eq!(hub.send(request).await.body["request_id"], "abc", "{path}");
         assert!(hub.get(path, "").await.body.get("request_id").is_none());
     }

@@ -1,9 +1,9 @@
 //! Tests of the operator's operations.
 
-use rialto_core::command::{Command, PushEnd};
-use rialto_core::event::{Event, Line};
+use rialto_core::command::{Command, DeliveryResult};
+use rialto_core::event::{Event, HistoryLine};
 use rialto_core::id::EventId;
-use rialto_engine::store::{Page, Row};
+use rialto_engine::store::{PageQuery, Row};
 
 use super::kit::{Agent, Hub, nothing};
 
@@ -16,9 +16,9 @@ async fn scene() -> (Hub, Agent, Agent) {
 }
 
 /// All history lines after a given one.
-async fn lines(hub: &Hub, after: u64) -> Vec<Line> {
-    let page = Page::Lines { after: EventId(after), limit: 1_000 };
-    let rows = hub.engine.page(page).await.expect("history");
+async fn lines(hub: &Hub, after: u64) -> Vec<HistoryLine> {
+    let page = PageQuery::Lines { after: EventId(after), limit: 1_000 };
+    let rows = hub.engine.load_page(page).await.expect("history");
     let line = |row| match row {
         Row::Line(line) => line,
         other => panic!("{other:?}"),
@@ -32,7 +32,7 @@ async fn history(hub: &Hub, after: u64) -> Vec<Event> {
 }
 
 fn newest(hub: &Hub) -> u64 {
-    hub.engine.look(|world| world.next.event.0 - 1)
+    hub.engine.with_world(|world| world.next.event.0 - 1)
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn what_the_operator_does_is_written_down_as_the_operators() {
     let job = hub.open(&client, "sum", "1.00").await;
     let cancel = format!("/v1/operator/jobs/{}/cancel", job.uuid);
     assert_eq!(hub.post(&cancel, &hub.operator, "").await.status, 200);
-    let by_operator = |events: &[Line], wanted: &dyn Fn(&Event) -> bool| {
+    let by_operator = |events: &[HistoryLine], wanted: &dyn Fn(&Event) -> bool| {
         let line = events.iter().find(|line| line.events.iter().any(wanted));
         line.map(|line| line.by_operator)
     };
@@ -159,11 +159,12 @@ async fn pushes_are_listed_and_tried_again() {
         let job = hub.open(&client, "sum", "1.00").await;
         hub.engine.run(Command::MarkPending { job: job.id }).await.expect("pending");
         hub.succeed(&job).await;
-        let newest = hub.engine.look(|world| world.pushes().map(|push| push.notice).max());
+        let newest =
+            hub.engine.with_world(|world| world.deliveries().map(|push| push.notice).max());
         let notice = newest.expect("a callback is due");
         let next_try = (n > 0).then(|| hub.engine.now());
-        let ended = PushEnd::Failed { why: "answered HTTP 500".to_owned(), next_try };
-        hub.engine.run(Command::PushDone { notice, ended }).await.expect("recorded");
+        let ended = DeliveryResult::Failed { why: "answered HTTP 500".to_owned(), next_try };
+        hub.engine.run(Command::RecordDelivery { notice, result: ended }).await.expect("recorded");
         pushes.push((notice, job));
     }
     let _ = worker;

@@ -1,6 +1,6 @@
 //! Tests of webhooks to the caller's own endpoints.
 
-use rialto_core::command::{Command, PushEnd};
+use rialto_core::command::{Command, DeliveryResult};
 use rialto_engine::delivery::signature::verify;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -38,8 +38,9 @@ async fn a_test_is_one_signed_call() {
     let (head, body) = heard.split_once("\r\n\r\n").expect("a request");
     assert!(head.starts_with("POST /hook HTTP/1.1\r\n"), "{head}");
     let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
-    let turn = hub.engine.look(|world| world.agent(ada.id).map(|agent| agent.secret_generation));
-    let secret = hub.engine.secret().webhook_secret(ada.id, turn.expect("it is known"));
+    let turn =
+        hub.engine.with_world(|world| world.agent(ada.id).map(|agent| agent.secret_generation));
+    let secret = hub.engine.hub_secret().webhook_secret(ada.id, turn.expect("it is known"));
     let now = hub.engine.now();
     assert_eq!(verify(&secret, headers, body.as_bytes(), now), Ok(()), "{head}");
     let expected =
@@ -75,7 +76,7 @@ async fn pushed(hub: &Hub, client: &Agent) -> rialto_core::id::NoticeId {
     let job = hub.open(client, "sum", "0.50").await;
     hub.engine.run(Command::MarkPending { job: job.id }).await.expect("marked");
     hub.succeed(&job).await;
-    let newest = hub.engine.look(|world| world.pushes().map(|push| push.notice).max());
+    let newest = hub.engine.with_world(|world| world.deliveries().map(|push| push.notice).max());
     newest.expect("a delivery")
 }
 
@@ -88,8 +89,11 @@ async fn everybody_sees_and_sends_again_its_own() {
     hub.enrol("worker", "globex", Some(("sum", "0.05"))).await;
     let (mine, theirs) = (pushed(&hub, &client).await, pushed(&hub, &other).await);
     let why = "answered HTTP 500".to_owned();
-    let ended = PushEnd::Failed { why, next_try: None };
-    hub.engine.run(Command::PushDone { notice: mine, ended }).await.expect("recorded");
+    let ended = DeliveryResult::Failed { why, next_try: None };
+    hub.engine
+        .run(Command::RecordDelivery { notice: mine, result: ended })
+        .await
+        .expect("recorded");
     let all = hub.all("/v1/webhooks", &client.key, 1).await;
     assert_eq!(all.len(), 1);
     for (name, value) in [

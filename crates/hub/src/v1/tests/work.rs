@@ -1,6 +1,6 @@
 //! Tests for workers: listing work and reporting results.
 
-use rialto_core::agent::presence::Stance;
+use rialto_core::agent::presence::Availability;
 use rialto_core::command::{Command, JobRef};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::time::Millis;
@@ -44,7 +44,7 @@ async fn a_worker_is_told_all_it_needs_oldest_first() {
 async fn what_was_fetched_is_handed_over() {
     let (hub, client, worker) = scene().await;
     let job = hub.open(&client, "sum", "0.50").await;
-    let turn = || hub.engine.look(|world| world.job(job.id).and_then(|job| job.assignment));
+    let turn = || hub.engine.with_world(|world| world.job(job.id).and_then(|job| job.assignment));
     assert!(turn().is_some_and(|turn| !turn.handed_over));
     hub.get("/v1/work", &worker.key).await;
     assert!(turn().is_some_and(|turn| turn.handed_over));
@@ -164,8 +164,11 @@ async fn a_worker_that_was_removed_hears_so_at_once_and_unlike_a_stranger() {
 #[tokio::test]
 async fn a_worker_says_that_it_is_busy_and_gets_work_all_the_same() {
     let (hub, client, worker) = scene().await;
-    let stance = || hub.engine.look(|world| world.desk(worker.id).map(|desk| desk.presence.stance));
-    for (status, wanted) in [("busy", Stance::Busy), ("online", Stance::Idle)] {
+    let stance = || {
+        hub.engine
+            .with_world(|world| world.agent_state(worker.id).map(|desk| desk.presence.availability))
+    };
+    for (status, wanted) in [("busy", Availability::Busy), ("online", Availability::Idle)] {
         let said = format!(r#"{{"status":"{status}"}}"#);
         let got = hub.post("/v1/me/status", &worker.key, &said).await;
         assert_eq!((got.status, stance()), (200, Some(wanted)), "{}", got.text);
@@ -323,7 +326,8 @@ async fn a_failure_is_the_workers_unless_the_input_was_no_good() {
         let told = hub.get(&format!("/v1/jobs/{}", job.uuid), &client.key).await;
         assert_eq!(told.body["result"]["text"], "no such page");
         assert_eq!(told.body["cause"], shown);
-        let standing = hub.engine.look(|world| world.desk(worker.id).map(|desk| desk.standing));
+        let standing =
+            hub.engine.with_world(|world| world.agent_state(worker.id).map(|desk| desk.standing));
         assert_eq!(standing.map(|standing| standing.failures), Some(failures), "{code}");
     }
 }
@@ -352,7 +356,10 @@ async fn a_declined_job_goes_on_if_the_hub_chose_and_ends_if_it_was_named() {
 #[tokio::test]
 async fn fetching_work_is_a_sign_of_life() {
     let (hub, _, worker) = scene().await;
-    let seen = || hub.engine.look(|world| world.desk(worker.id).map(|desk| desk.presence.seen));
+    let seen = || {
+        hub.engine
+            .with_world(|world| world.agent_state(worker.id).map(|desk| desk.presence.last_seen))
+    };
     let before = seen();
     hub.clock.advance(Millis::minutes(2));
     hub.get("/v1/work", &worker.key).await;

@@ -1,43 +1,48 @@
 //! Completed deliveries of the caller, found by walking back through its inbox.
 
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::notice::{Arrival, Notice};
+use rialto_core::notice::{CompletedDelivery, Notice};
 use rialto_engine::Failure;
-use rialto_engine::store::{Key, Row};
-use rialto_protocols::adapter::Floor;
+use rialto_engine::store::{Row, RowKey};
+use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::query::Query;
 
 use super::WebhookView;
-use crate::v1::response::{Answered, ok, time};
 use crate::v1::notices;
 use crate::v1::page::{self, Cursor, Page};
-use crate::v1::public_ids::Refs;
+use crate::v1::public_ids::PublicIds;
+use crate::v1::response::{HandlerResult, format_time, ok_response};
 
 /// The list's tag in cursors.
-const DELIVERED: char = 'd';
+const DELIVERED_LIST: char = 'd';
 /// Notices read for one page: most inboxes contain some that were never delivered to an endpoint.
-const LOOKED_AT_MAX: usize = 2_000;
+const NOTICES_READ_MAX: usize = 2_000;
 
 /// Completed deliveries, newest first. A page may be short and still have a next one.
-pub async fn list(floor: &Floor, agent: AgentId, query: &Query, limit: usize) -> Answered {
-    let newest = floor.engine.look(|world| world.mailbox(agent).newest);
-    let from = match page::place(query, DELIVERED)? {
+pub async fn list_delivered(
+    floor: &HubContext,
+    agent: AgentId,
+    query: &Query,
+    limit: usize,
+) -> HandlerResult {
+    let newest = floor.engine.with_world(|world| world.inbox(agent).newest);
+    let from = match page::parse_cursor(query, DELIVERED_LIST)? {
         // A cursor is not secret: the notice it points to must be the caller's.
-        Some([id]) => own(floor, agent, id).await?,
+        Some([id]) => find_own_notice(floor, agent, id).await?,
         None => newest,
     };
     let (found, next) = floor
         .engine
-        .read(move |reader| {
-            let (mut found, mut next): (Vec<(Notice, Arrival)>, _) = (Vec::new(), from);
-            for _ in 0..LOOKED_AT_MAX {
+        .read_store(move |reader| {
+            let (mut found, mut next): (Vec<(Notice, CompletedDelivery)>, _) = (Vec::new(), from);
+            for _ in 0..NOTICES_READ_MAX {
                 let Some(id) = next.filter(|_| found.len() < limit) else { break };
-                let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
+                let Some(Row::Notice(notice)) = reader.load(RowKey::Notice(id))? else {
                     next = None;
                     break;
                 };
                 next = notice.before;
-                if let Some(Row::Arrival(arrival)) = reader.load(Key::Arrival(id))? {
+                if let Some(Row::Arrival(arrival)) = reader.load(RowKey::Arrival(id))? {
                     found.push((notice, arrival));
                 }
             }
@@ -45,30 +50,34 @@ pub async fn list(floor: &Floor, agent: AgentId, query: &Query, limit: usize) ->
         })
         .await?;
     let jobs = found.iter().filter_map(|(notice, _)| notice.news.job());
-    let refs = Refs::look_up(&floor.engine, jobs, []).await?;
+    let refs = PublicIds::load(&floor.engine, jobs, []).await?;
     let items: Vec<_> =
-        found.iter().map(|(notice, arrival)| shown(notice, arrival, &refs)).collect();
-    let next_cursor = next.map(|id| Cursor::new(DELIVERED, [id.0]));
-    Ok(ok(&Page { items, next_cursor }))
+        found.iter().map(|(notice, arrival)| delivered_view(notice, arrival, &refs)).collect();
+    let next_cursor = next.map(|id| Cursor::new(DELIVERED_LIST, [id.0]));
+    Ok(ok_response(&Page { items, next_cursor }))
 }
 
 /// A notice of the caller's own inbox; `None` for any other.
-async fn own(floor: &Floor, agent: AgentId, id: u64) -> Result<Option<NoticeId>, Failure> {
+async fn find_own_notice(
+    floor: &HubContext,
+    agent: AgentId,
+    id: u64,
+) -> Result<Option<NoticeId>, Failure> {
     let id = NoticeId(id);
-    let row = floor.engine.row(Key::Notice(id)).await?;
+    let row = floor.engine.load_row(RowKey::Notice(id)).await?;
     Ok(matches!(row, Some(Row::Notice(notice)) if notice.to == Some(agent)).then_some(id))
 }
 
-fn shown(notice: &Notice, arrival: &Arrival, refs: &Refs) -> WebhookView {
+fn delivered_view(notice: &Notice, arrival: &CompletedDelivery, refs: &PublicIds) -> WebhookView {
     WebhookView {
         id: notice.id.0,
         state: "delivered",
-        kind: notices::kind(&notice.news),
+        kind: notices::kind_name(&notice.news),
         job: notice.news.job().and_then(|id| refs.job(id)),
         url: arrival.url.clone(),
         tries: arrival.attempts,
         next_try: None,
         error: None,
-        delivered_at: Some(time(arrival.at)),
+        delivered_at: Some(format_time(arrival.at)),
     }
 }

@@ -9,21 +9,21 @@ use std::sync::Arc;
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
 use rialto_core::id::NoticeId;
-use rialto_core::notice::Push;
-use rialto_protocols::adapter::Floor;
+use rialto_core::notice::Delivery;
+use rialto_protocols::adapter::HubContext;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::response::{Answered, ok, time};
+use super::auth::{AgentCaller, PathParam};
 use super::notices;
-use super::operator::deliveries::oldest;
-use super::page::{self, Cursor, Page, choice};
+use super::operator::deliveries::oldest_deliveries;
+use super::page::{self, Cursor, Page, parse_choice};
 use super::problem::Problem;
-use super::auth::{AsAgent, Part};
-use super::public_ids::Refs;
+use super::public_ids::PublicIds;
+use super::response::{HandlerResult, format_time, ok_response};
 
 /// The list's tag in cursors.
-const WEBHOOKS: char = 'w';
+const WEBHOOK_LIST: char = 'w';
 
 /// A delivery as its receiver sees it, with the full URL.
 #[derive(Serialize)]
@@ -42,16 +42,16 @@ struct WebhookView {
 }
 
 impl WebhookView {
-    fn of(push: &Push, refs: &Refs) -> Self {
+    fn of(push: &Delivery, refs: &PublicIds) -> Self {
         Self {
             id: push.notice.0,
             state: if push.next_try.is_some() { "waiting" } else { "given_up" },
-            kind: notices::kind(&push.news),
-            job: push.news.job().and_then(|id| refs.job(id)),
+            kind: notices::kind_name(&push.kind),
+            job: push.kind.job().and_then(|id| refs.job(id)),
             url: push.url.clone(),
             tries: push.attempts,
-            next_try: push.next_try.map(time),
-            error: push.trouble.clone(),
+            next_try: push.next_try.map(format_time),
+            error: push.last_error.clone(),
             delivered_at: None,
         }
     }
@@ -59,7 +59,7 @@ impl WebhookView {
 
 /// Which deliveries to list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum WebhookStateFilter {
     Waiting,
     GivenUp,
     Delivered,
@@ -67,47 +67,57 @@ enum Wanted {
 
 /// `GET /v1/webhooks`: the caller's deliveries that are not completed, oldest first; with
 /// `state=delivered` the completed ones, newest first.
-pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
-    let limit = page::limit(&query)?;
-    let wanted = choice(
+pub async fn list_webhooks(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let limit = page::parse_limit(&query)?;
+    let wanted = parse_choice(
         &query,
         "state",
         &[
-            ("waiting", Wanted::Waiting),
-            ("given_up", Wanted::GivenUp),
-            ("delivered", Wanted::Delivered),
+            ("waiting", WebhookStateFilter::Waiting),
+            ("given_up", WebhookStateFilter::GivenUp),
+            ("delivered", WebhookStateFilter::Delivered),
         ],
     )?;
-    if wanted == Some(Wanted::Delivered) {
-        return delivered::list(&floor, by.id, &query, limit).await;
+    if wanted == Some(WebhookStateFilter::Delivered) {
+        return delivered::list_delivered(&floor, by.id, &query, limit).await;
     }
-    let after = page::place(&query, WEBHOOKS)?.map_or(0, |[after]| after);
-    let state = |push: &Push| match push.next_try {
-        Some(_) => Wanted::Waiting,
-        None => Wanted::GivenUp,
+    let after = page::parse_cursor(&query, WEBHOOK_LIST)?.map_or(0, |[after]| after);
+    let state = |push: &Delivery| match push.next_try {
+        Some(_) => WebhookStateFilter::Waiting,
+        None => WebhookStateFilter::GivenUp,
     };
-    let own =
-        |push: &Push| push.to == Some(by.id) && wanted.is_none_or(|wanted| wanted == state(push));
-    let mut pushes = floor.engine.look(|world| oldest(world, NoticeId(after), limit + 1, own));
+    let own = |push: &Delivery| {
+        push.to == Some(by.id) && wanted.is_none_or(|wanted| wanted == state(push))
+    };
+    let mut pushes =
+        floor.engine.with_world(|world| oldest_deliveries(world, NoticeId(after), limit + 1, own));
     let more = pushes.len() > limit;
     pushes.truncate(limit);
     let last = pushes.last().filter(|_| more);
-    let next_cursor = last.map(|last| Cursor::new(WEBHOOKS, [last.notice.0]));
-    let jobs = pushes.iter().filter_map(|push| push.news.job());
-    let refs = Refs::look_up(&floor.engine, jobs, []).await?;
+    let next_cursor = last.map(|last| Cursor::new(WEBHOOK_LIST, [last.notice.0]));
+    let jobs = pushes.iter().filter_map(|push| push.kind.job());
+    let refs = PublicIds::load(&floor.engine, jobs, []).await?;
     let items: Vec<_> = pushes.iter().map(|push| WebhookView::of(push, &refs)).collect();
-    Ok(ok(&Page { items, next_cursor }))
+    Ok(ok_response(&Page { items, next_cursor }))
 }
 
 /// `POST /v1/webhooks/{id}/resend`: makes a delivery due now, whether it waits or was given up.
-pub async fn resend(State(floor): State<Floor>, by: AsAgent, Part(id): Part) -> Answered {
+pub async fn resend_webhook(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
     let notice = id.parse().map(NoticeId).map_err(|_| Problem::not_found())?;
-    let find = || floor.engine.look(|world| world.push(notice).cloned());
-    let own = find().filter(|push: &Arc<Push>| push.to == Some(by.id));
+    let find = || floor.engine.with_world(|world| world.delivery(notice).cloned());
+    let own = find().filter(|push: &Arc<Delivery>| push.to == Some(by.id));
     let push = own.ok_or_else(Problem::not_found)?;
-    floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
-    let refs = Refs::look_up(&floor.engine, push.news.job(), []).await?;
+    floor.engine.run_once(Command::RetryDelivery { notice }, by.once).await?;
+    let refs = PublicIds::load(&floor.engine, push.kind.job(), []).await?;
     // It may have been delivered just now.
-    Ok(ok(&WebhookView::of(&find().unwrap_or(push), &refs)))
+    Ok(ok_response(&WebhookView::of(&find().unwrap_or(push), &refs)))
 }

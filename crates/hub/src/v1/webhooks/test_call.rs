@@ -4,19 +4,19 @@ use std::sync::PoisonError;
 
 use axum::extract::State;
 use rialto_core::id::AgentId;
-use rialto_engine::delivery::egress::{Answer, SendError};
-use rialto_engine::delivery::{ANSWER_MAX, Letter, post};
-use rialto_protocols::adapter::Floor;
+use rialto_engine::delivery::egress::{HttpResponse, SendError};
+use rialto_engine::delivery::{OutboundRequest, RESPONSE_BYTES_MAX, send_signed};
+use rialto_protocols::adapter::HubContext;
 use serde::Serialize;
 
-use crate::v1::response::{Answered, ok, time};
+use crate::v1::auth::AgentCaller;
 use crate::v1::errors;
 use crate::v1::problem::Problem;
-use crate::v1::auth::AsAgent;
+use crate::v1::response::{HandlerResult, format_time, ok_response};
 
 /// The body that is sent.
 #[derive(Serialize)]
-struct Body {
+struct TestBody {
     r#type: &'static str,
     agent: u64,
     at: String,
@@ -24,7 +24,7 @@ struct Body {
 
 /// The result.
 #[derive(Serialize)]
-struct Tried {
+struct TestResult {
     /// The response had status 2xx.
     delivered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,17 +33,17 @@ struct Tried {
     why: Option<String>,
 }
 
-impl Tried {
-    fn of(answer: Result<Answer, SendError>) -> Self {
+impl TestResult {
+    fn of(answer: Result<HttpResponse, SendError>) -> Self {
         let failed = |why: &str| Self { delivered: false, status: None, why: Some(why.to_owned()) };
         match answer {
-            Ok(Answer { status, .. }) => {
+            Ok(HttpResponse { status, .. }) => {
                 let delivered = (200..300).contains(&status);
                 let why = (!delivered).then(|| format!("answered HTTP {status}"));
                 Self { delivered, status: Some(status), why }
             }
             Err(SendError::TimedOut) => failed("no answer in time"),
-            Err(SendError::Broken(_)) => failed("the answer could not be read"),
+            Err(SendError::InvalidResponse(_)) => failed("the answer could not be read"),
             // One text for both, so that a caller cannot probe what the hub's resolver sees.
             Err(SendError::Blocked(_) | SendError::Unreachable(_)) => failed("could not connect"),
         }
@@ -52,51 +52,58 @@ impl Tried {
 
 /// One running test. Each agent may have one at a time: a receiver that hangs must not block
 /// others.
-struct Trying<'a> {
-    floor: &'a Floor,
+struct TestPermit<'a> {
+    floor: &'a HubContext,
     agent: AgentId,
 }
 
-impl<'a> Trying<'a> {
-    fn begin(floor: &'a Floor, agent: AgentId) -> Result<Self, Problem> {
-        match floor.trying.lock().unwrap_or_else(PoisonError::into_inner).insert(agent) {
+impl<'a> TestPermit<'a> {
+    fn acquire(floor: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
+        match floor.endpoint_checks.lock().unwrap_or_else(PoisonError::into_inner).insert(agent) {
             true => Ok(Self { floor, agent }),
             false => {
                 let text = "a test of this endpoint is already running";
-                Err(Problem::new(&errors::RATE_LIMITED, text).retry_after(5))
+                Err(Problem::new(&errors::RATE_LIMITED, text).with_retry_after(5))
             }
         }
     }
 }
 
-impl Drop for Trying<'_> {
+impl Drop for TestPermit<'_> {
     fn drop(&mut self) {
-        self.floor.trying.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.agent);
+        self.floor
+            .endpoint_checks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.agent);
     }
 }
 
 /// Sends the test, signed like every delivery.
-pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
-    let endpoint =
-        floor.engine.look(|world| world.agent(by.id).and_then(|agent| agent.endpoint.clone()));
+pub async fn send_test(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    let endpoint = floor
+        .engine
+        .with_world(|world| world.agent(by.id).and_then(|agent| agent.endpoint.clone()));
     let callable = |url: &String| url.starts_with("http://") || url.starts_with("https://");
     let url = endpoint.filter(callable).ok_or_else(|| {
         let text = "the agent has no http or https endpoint; register it again with one";
         Problem::new(&errors::WRONG_STATE, text)
     })?;
-    let body = Body { r#type: "webhook.test", agent: by.id.0, at: time(floor.engine.now()) };
-    let letter = Letter {
+    let body =
+        TestBody { r#type: "webhook.test", agent: by.id.0, at: format_time(floor.engine.now()) };
+    let letter = OutboundRequest {
         url,
         body: serde_json::to_vec(&body).unwrap_or_default().into(),
-        id: format!("test-{}", floor.engine.ids().uuid()),
+        id: format!("test-{}", floor.engine.random().new_uuid()),
         headers: Vec::new(),
-        answer_max: ANSWER_MAX,
+        response_max: RESPONSE_BYTES_MAX,
     };
-    let _trying = Trying::begin(&floor, by.id)?;
-    floor.egress.take_turn(&letter.url, floor.engine.now()).map_err(|wait| {
+    let _trying = TestPermit::acquire(&floor, by.id)?;
+    floor.egress.try_acquire_call(&letter.url, floor.engine.now()).map_err(|wait| {
         let text = "the endpoint's host has reached the limit of calls per minute; retry later";
-        Problem::new(&errors::RATE_LIMITED, text).retry_after(wait.0.unsigned_abs().div_ceil(1_000))
+        Problem::new(&errors::RATE_LIMITED, text)
+            .with_retry_after(wait.0.unsigned_abs().div_ceil(1_000))
     })?;
-    let answer = post(&floor.engine, &floor.egress, Some(by.id), letter).await;
-    Ok(ok(&Tried::of(answer)))
+    let answer = send_signed(&floor.engine, &floor.egress, Some(by.id), letter).await;
+    Ok(ok_response(&TestResult::of(answer)))
 }

@@ -18,34 +18,34 @@ use crate::v1::errors;
 use crate::v1::problem::Problem;
 
 /// How long work is reserved for an instance after its last request.
-const EXPECTED: Millis = Millis::seconds(10);
+const INSTANCE_LEASE: Millis = Millis::seconds(10);
 /// The longest instance name.
 const NAME_MAX: usize = 64;
 /// At this many entries the expired ones are removed.
-const SWEPT_AT: usize = 4_096;
+const SWEEP_THRESHOLD: usize = 4_096;
 
 /// The active instance of each agent.
 #[derive(Clone, Debug, Default)]
-pub struct Instances(Arc<Mutex<HashMap<AgentId, Working>>>);
+pub struct Instances(Arc<Mutex<HashMap<AgentId, ActiveInstance>>>);
 
 #[derive(Debug)]
-struct Working {
+struct ActiveInstance {
     name: String,
     /// Its open requests for work.
-    asks: u32,
+    open_requests: u32,
     /// When it last got a response.
-    answered: Timestamp,
+    last_answer: Timestamp,
 }
 
 /// An open request for work.
-pub struct Asking {
+pub struct WorkRequest {
     instances: Instances,
     agent: AgentId,
     engine: Engine,
 }
 
 /// `?instance=`: the name of the program.
-pub fn named(query: &Query) -> Result<Option<&str>, Malformed> {
+pub fn parse_instance(query: &Query) -> Result<Option<&str>, Malformed> {
     let name = query.text("instance");
     let is_fine = |name: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -62,12 +62,17 @@ pub fn named(query: &Query) -> Result<Option<&str>, Malformed> {
 
 impl Instances {
     /// Begins a request, unless another instance of the agent is active.
-    pub fn ask(&self, engine: &Engine, agent: AgentId, name: &str) -> Result<Asking, Problem> {
+    pub fn begin_request(
+        &self,
+        engine: &Engine,
+        agent: AgentId,
+        name: &str,
+    ) -> Result<WorkRequest, Problem> {
         let now = engine.now();
         let mut all = self.lock();
         if let Some(other) = all.get(&agent).filter(|working| working.name != name) {
-            let expected = other.answered.plus(EXPECTED).since(now);
-            if other.asks > 0 {
+            let expected = other.last_answer.plus(INSTANCE_LEASE).since(now);
+            if other.open_requests > 0 {
                 let text = "another program is already working as this agent; register a separate agent for each program";
                 return Err(Problem::new(&errors::OTHER_INSTANCE, text));
             }
@@ -76,34 +81,36 @@ impl Instances {
                 let text = format!(
                     "another program worked as this agent a moment ago; its work is reserved for that program for {wait} s more"
                 );
-                return Err(Problem::new(&errors::OTHER_INSTANCE, text).retry_after(wait));
+                return Err(Problem::new(&errors::OTHER_INSTANCE, text).with_retry_after(wait));
             }
         }
-        if all.len() >= SWEPT_AT {
-            all.retain(|_, one| one.asks > 0 || one.answered.plus(EXPECTED) > now);
+        if all.len() >= SWEEP_THRESHOLD {
+            all.retain(|_, one| {
+                one.open_requests > 0 || one.last_answer.plus(INSTANCE_LEASE) > now
+            });
         }
-        let working = Working { name: name.to_owned(), asks: 0, answered: now };
+        let working = ActiveInstance { name: name.to_owned(), open_requests: 0, last_answer: now };
         let working = match all.entry(agent) {
             std::collections::hash_map::Entry::Occupied(entry) if entry.get().name == name => {
                 entry.into_mut()
             }
             entry => entry.insert_entry(working).into_mut(),
         };
-        working.asks += 1;
-        Ok(Asking { instances: self.clone(), agent, engine: engine.clone() })
+        working.open_requests += 1;
+        Ok(WorkRequest { instances: self.clone(), agent, engine: engine.clone() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, Working>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, ActiveInstance>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Asking {
+impl Drop for WorkRequest {
     fn drop(&mut self) {
         let now = self.engine.now();
         if let Some(working) = self.instances.lock().get_mut(&self.agent) {
-            working.asks = working.asks.saturating_sub(1);
-            working.answered = now;
+            working.open_requests = working.open_requests.saturating_sub(1);
+            working.last_answer = now;
         }
     }
 }

@@ -15,16 +15,16 @@ use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
 use rialto_protocols::adapter::caller::Caller;
-use rialto_protocols::adapter::{Floor, shown_jobs};
+use rialto_protocols::adapter::{HubContext, shown_jobs};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::response::{Answered, ok, time};
+use super::auth::{AgentCaller, is_registered};
 use super::problem::Problem;
-use super::auth::{AsAgent, is_registered};
+use super::response::{HandlerResult, format_time, ok_response};
 use super::{errors, page, wait};
 pub use instances::Instances;
 use view::WorkView;
@@ -35,10 +35,10 @@ const LISTED_MAX: i64 = 50;
 const KNOWN_MAX: usize = 200;
 
 /// An assignment as a worker refers to it: job id and epoch; without an epoch, any assignment.
-type Turn = (Uuid, Option<u32>);
+type AssignmentRef = (Uuid, Option<u32>);
 
 #[derive(Serialize)]
-struct Work {
+struct WorkResponse {
     /// Assigned jobs that the caller did not list as known.
     jobs: Vec<WorkView>,
     /// Known jobs that the caller does not have any more.
@@ -50,73 +50,75 @@ struct Work {
 }
 
 /// What is new to a worker.
-struct News {
-    fresh: Vec<Arc<Job>>,
+struct WorkChanges {
+    new_jobs: Vec<Arc<Job>>,
     gone: Vec<Uuid>,
     more: bool,
 }
 
 /// `GET /v1/work`: assigned jobs that the caller did not list as known, oldest first, and known
 /// jobs that it lost. With `wait` the response is sent once there is either.
-pub async fn list(
-    State(floor): State<Floor>,
+pub async fn list_work(
+    State(floor): State<HubContext>,
     Extension(instances): Extension<Instances>,
     headers: HeaderMap,
     extensions: Extensions,
-    by: Result<AsAgent, Problem>,
+    by: Result<AgentCaller, Problem>,
     RawQuery(raw): RawQuery,
-) -> Answered {
-    let by = by.map_err(|problem| match Caller::read(&floor.engine, &headers, &extensions) {
-        Ok(Caller::Former(_)) => removed(),
-        _ => problem,
-    })?;
-    let query = page::query(raw.as_deref(), &["wait", "limit", "known", "instance"])?;
-    let at_most = wait::wanted(&query)?;
+) -> HandlerResult {
+    let by =
+        by.map_err(|problem| match Caller::authenticate(&floor.engine, &headers, &extensions) {
+            Ok(Caller::FormerAgent(_)) => unregistered_problem(),
+            _ => problem,
+        })?;
+    let query = page::parse_query(raw.as_deref(), &["wait", "limit", "known", "instance"])?;
+    let at_most = wait::parse_wait(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
-    let known = known(&query)?;
-    let asking = instances::named(&query)?.map(|name| instances.ask(&floor.engine, by.id, name));
+    let known = parse_known(&query)?;
+    let asking = instances::parse_instance(&query)?
+        .map(|name| instances.begin_request(&floor.engine, by.id, name));
     let _asking = asking.transpose()?;
-    floor.engine.seen(by.id);
-    let look = || floor.engine.look(|world| news(world, by.id, &known, limit));
-    let is_gone = || !floor.engine.look(|world| is_registered(world, by.id));
+    floor.engine.record_seen(by.id);
+    let look = || floor.engine.with_world(|world| find_changes(world, by.id, &known, limit));
+    let is_gone = || !floor.engine.with_world(|world| is_registered(world, by.id));
     let changed = || {
         let news = look();
-        (!news.fresh.is_empty() || !news.gone.is_empty() || is_gone()).then_some(())
+        (!news.new_jobs.is_empty() || !news.gone.is_empty() || is_gone()).then_some(())
     };
     shown_jobs::note_fetch(&floor, by.id, []).await;
-    wait::until(&floor, by.id, at_most, changed).await?;
+    wait::wait_until(&floor, by.id, at_most, changed).await?;
     if is_gone() {
-        return Err(removed());
+        return Err(unregistered_problem());
     }
-    let News { fresh, gone, more } = look();
-    let jobs = hand_over(&floor, by.id, fresh).await?;
+    let WorkChanges { new_jobs: fresh, gone, more } = look();
+    let jobs = mark_handed_over(&floor, by.id, fresh).await?;
     // One at a time, because each may be large.
-    let shown = |job: &Arc<Job>| floor.engine.look(|world| WorkView::of(world, job));
-    let (jobs, now) = (jobs.iter().filter_map(shown).collect(), time(floor.engine.now()));
-    Ok(ok(&Work { jobs, gone, more, now }))
+    let shown = |job: &Arc<Job>| floor.engine.with_world(|world| WorkView::of(world, job));
+    let (jobs, now) = (jobs.iter().filter_map(shown).collect(), format_time(floor.engine.now()));
+    Ok(ok_response(&WorkResponse { jobs, gone, more, now }))
 }
 
 /// An unregistered worker gets this error instead of an authentication error; otherwise it would
 /// register again by itself.
-fn removed() -> Problem {
+fn unregistered_problem() -> Problem {
     let text = "the agent was unregistered; register again with the same key to restore it";
     Problem::new(&errors::UNREGISTERED, text)
 }
 
 /// `?known=`: the jobs the caller already has, by the hub's ids, each optionally with `.` and its
 /// epoch.
-fn known(query: &Query) -> Result<HashSet<Turn>, Malformed> {
+fn parse_known(query: &Query) -> Result<HashSet<AssignmentRef>, Malformed> {
     let fail = |message: String| Malformed { field: "?known".to_owned(), message };
     let given = query.text("known").filter(|text| !text.is_empty());
     let turns: Vec<&str> = given.map(|text| text.split(',').collect()).unwrap_or_default();
     if turns.len() > KNOWN_MAX {
         return Err(fail(format!("known has more than {KNOWN_MAX} jobs")));
     }
-    let turns: Option<HashSet<Turn>> = turns.into_iter().map(turn).collect();
+    let turns: Option<HashSet<AssignmentRef>> = turns.into_iter().map(parse_assignment).collect();
     turns.ok_or_else(|| fail("known must be job ids (UUIDs), separated by commas".to_owned()))
 }
 
-fn turn(text: &str) -> Option<Turn> {
+fn parse_assignment(text: &str) -> Option<AssignmentRef> {
     let (id, epoch) = match text.split_once('.') {
         Some((id, epoch)) => (id, Some(epoch.parse().ok()?)),
         None => (text, None),
@@ -126,31 +128,36 @@ fn turn(text: &str) -> Option<Turn> {
 }
 
 /// The jobs an agent has now and may report, oldest first.
-fn in_hand(world: &World, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+fn assigned_jobs(world: &World, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
     let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
-    world.work_of(agent).filter(held)
+    world.assigned_jobs(agent).filter(held)
 }
 
-fn news(world: &World, agent: AgentId, known: &HashSet<Turn>, limit: usize) -> News {
+fn find_changes(
+    world: &World,
+    agent: AgentId,
+    known: &HashSet<AssignmentRef>,
+    limit: usize,
+) -> WorkChanges {
     let is_known = |job: &Job| {
         known.contains(&(job.uuid, Some(job.epoch))) || known.contains(&(job.uuid, None))
     };
-    let unknown = || in_hand(world, agent).filter(|job| !is_known(job)).take(limit + 1);
+    let unknown = || assigned_jobs(world, agent).filter(|job| !is_known(job)).take(limit + 1);
     let mut budget = ByteBudget::default();
     let fitting = unknown().take(limit).take_while(|job| budget.take(job.input.len()));
     let fresh: Vec<Arc<Job>> = fitting.cloned().collect();
     let more = unknown().count() > fresh.len();
-    let has = |(id, epoch): &&Turn| {
+    let has = |(id, epoch): &&AssignmentRef| {
         let same = |job: &Arc<Job>| job.uuid == *id && epoch.is_none_or(|epoch| epoch == job.epoch);
-        in_hand(world, agent).any(same)
+        assigned_jobs(world, agent).any(same)
     };
     let gone = known.iter().filter(|turn| !has(turn)).map(|(id, _)| *id).collect();
-    News { fresh, gone, more }
+    WorkChanges { new_jobs: fresh, gone, more }
 }
 
 /// Returns these jobs, marked as handed over if they were not.
-async fn hand_over(
-    floor: &Floor,
+async fn mark_handed_over(
+    floor: &HubContext,
     agent: AgentId,
     jobs: Vec<Arc<Job>>,
 ) -> Result<Vec<Arc<Job>>, Problem> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::v1::response::{money, time};
+use crate::v1::response::{format_amount, format_time};
 
 /// What a worker needs to do a job and to report its result.
 #[derive(Serialize)]
@@ -43,11 +43,11 @@ impl WorkView {
             input: raw_json::verbatim(&job.input),
             requester: lent::requester_name(world, job),
             protocol: job.origin.to_string(),
-            budget: money(if at_home { job.budget } else { turn.price }),
-            price: money(turn.price),
-            deadline: time(turn.until.min(job.deadline)),
-            lease_until: time(turn.until),
-            opened_at: time(job.opened_at),
+            budget: format_amount(if at_home { job.budget } else { turn.price }),
+            price: format_amount(turn.price),
+            deadline: format_time(turn.until.min(job.deadline)),
+            lease_until: format_time(turn.until),
+            opened_at: format_time(job.opened_at),
         })
     }
 }

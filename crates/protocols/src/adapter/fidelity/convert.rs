@@ -3,15 +3,15 @@
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
 
-use super::hop::sides_of;
-use super::note::{Note, notes};
-use super::message_view::Side;
+use super::hop::field_map_of;
+use super::message_view::MessageView;
+use super::note::{Note, compare_fields};
 
 /// A request before and after its conversion.
 #[derive(Clone, Debug)]
-pub struct Converted {
-    pub asked: Side,
-    pub given: Side,
+pub struct Conversion {
+    pub source: MessageView,
+    pub target: MessageView,
     pub notes: Vec<Note>,
 }
 
@@ -22,15 +22,15 @@ pub fn convert(
     to: Protocol,
     request: &[u8],
     at: Timestamp,
-) -> Result<Converted, String> {
+) -> Result<Conversion, String> {
     let unknown = |protocol| format!("unknown protocol {protocol}");
-    let reader = sides_of(from).ok_or_else(|| unknown(from))?;
-    let writer = sides_of(to).ok_or_else(|| unknown(to))?;
-    let (asked, wanted) = reader.read(request, at)?;
+    let reader = field_map_of(from).ok_or_else(|| unknown(from))?;
+    let writer = field_map_of(to).ok_or_else(|| unknown(to))?;
+    let (asked, wanted) = reader.read_request(request, at)?;
     // Within one protocol a request is passed on unchanged.
-    let given = if from == to { asked.clone() } else { writer.compose(&wanted, at) };
-    let notes = notes(&asked, &given);
-    Ok(Converted { asked, given, notes })
+    let given = if from == to { asked.clone() } else { writer.write_request(&wanted, at) };
+    let notes = compare_fields(&asked, &given);
+    Ok(Conversion { source: asked, target: given, notes })
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
         let clara = Protocol::new("clara");
         for to in crate::ALL.iter().map(|face| face.id()).filter(|to| *to != clara) {
             let done = convert(clara, to, request.as_bytes(), Timestamp(0)).expect("a task");
-            let given = crate::kit::ijson::read(done.given.payload.as_bytes());
+            let given = crate::kit::ijson::read(done.target.payload.as_bytes());
             assert!(given.is_ok(), "{to}: {given:?}");
             let moods = done.notes.iter().filter(|note| note.field.name == "mood");
             assert_eq!(moods.count(), 1, "{to}");

@@ -8,12 +8,16 @@ use rialto_core::job::Job;
 use rialto_engine::Failure;
 use uuid::Uuid;
 
-use super::super::Floor;
+use super::super::HubContext;
 
 /// The job with this public id, or with this id in any protocol as seen by `by`, if `by` is a party
 /// of the job.
-pub async fn find(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Failure> {
-    let is_party = |job: &Arc<Job>| job.asked_by(by) || job.worker() == Some(by);
+pub async fn find_job(
+    floor: &HubContext,
+    by: AgentId,
+    id: &str,
+) -> Result<Option<Arc<Job>>, Failure> {
+    let is_party = |job: &Arc<Job>| job.is_requested_by(by) || job.worker() == Some(by);
     if let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>().map(Uuid::from) {
         let job = floor.engine.find_job(&JobRef::Uuid(uuid)).await?;
         if let Some(job) = job.filter(is_party) {
@@ -21,7 +25,7 @@ pub async fn find(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job
         }
     }
     for face in crate::ALL {
-        let job = face.sides().find(floor, by, id).await?;
+        let job = face.field_map().find_job(floor, by, id).await?;
         if let Some(job) = job.filter(is_party) {
             return Ok(Some(job));
         }

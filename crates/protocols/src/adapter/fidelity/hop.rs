@@ -5,31 +5,31 @@ use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
-use super::note::{Note, notes};
-use super::message_view::Side;
-use super::{Shown, Sides};
+use super::message_view::MessageView;
+use super::note::{Note, compare_fields};
+use super::{FieldMap, TracedJob};
 
 /// One crossing.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    pub what: What,
+    pub kind: HopKind,
     pub from: Protocol,
     pub to: Protocol,
     pub at: Timestamp,
     /// The message as sent; `None` where the hub wrote it because the party had sent nothing.
-    pub asked: Option<Side>,
+    pub sent: Option<MessageView>,
     /// The message as received.
-    pub given: Side,
+    pub received: MessageView,
 }
 
 /// What crossed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum HopKind {
     Request,
     Result,
 }
 
-impl What {
+impl HopKind {
     /// Its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,36 +42,44 @@ impl What {
 impl Hop {
     /// What became of every field.
     pub fn notes(&self) -> Vec<Note> {
-        let nothing = || Side { protocol: self.from, payload: String::new(), fields: Vec::new() };
-        notes(&self.asked.clone().unwrap_or_else(nothing), &self.given)
+        let nothing =
+            || MessageView { protocol: self.from, payload: String::new(), fields: Vec::new() };
+        compare_fields(&self.sent.clone().unwrap_or_else(nothing), &self.received)
     }
 }
 
 /// The field map of a protocol the hub speaks.
-pub(super) fn sides_of(protocol: Protocol) -> Option<&'static dyn Sides> {
-    crate::ALL.iter().find(|face| face.id() == protocol).map(|face| face.sides())
+pub(super) fn field_map_of(protocol: Protocol) -> Option<&'static dyn FieldMap> {
+    crate::ALL.iter().find(|face| face.id() == protocol).map(|face| face.field_map())
 }
 
 /// The hops of a job so far: none before it has a worker.
-pub fn hops(shown: Shown<'_>) -> Vec<Hop> {
+pub fn hops(shown: TracedJob<'_>) -> Vec<Hop> {
     let job = shown.job;
     let home = |world: &World| job.worker().and_then(|id| world.agent(id)).map(|agent| agent.home);
-    let Some(home) = shown.floor.engine.look(home) else { return Vec::new() };
-    let (Some(requester), Some(worker)) = (sides_of(job.origin), sides_of(home)) else {
+    let Some(home) = shown.floor.engine.with_world(home) else { return Vec::new() };
+    let (Some(requester), Some(worker)) = (field_map_of(job.origin), field_map_of(home)) else {
         return Vec::new();
     };
-    let request = worker.given(shown).map(|given| Hop {
-        what: What::Request,
+    let request = worker.request_received(shown).map(|given| Hop {
+        kind: HopKind::Request,
         from: job.origin,
         to: home,
         at: job.assignment.map_or(job.opened_at, |turn| turn.since),
-        asked: Some(requester.asked(shown)),
-        given,
+        sent: Some(requester.request_sent(shown)),
+        received: given,
     });
     let result = job.ended_at.and_then(|at| {
-        let given = requester.told(shown)?;
-        let asked = worker.made(shown);
-        Some(Hop { what: What::Result, from: home, to: job.origin, at, asked, given })
+        let given = requester.result_received(shown)?;
+        let asked = worker.result_sent(shown);
+        Some(Hop {
+            kind: HopKind::Result,
+            from: home,
+            to: job.origin,
+            at,
+            sent: asked,
+            received: given,
+        })
     });
     request.into_iter().chain(result).collect()
 }

@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 use super::members::Members;
 use super::part::Part;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// A protocol's fields and their parts, by JSON pointer. Every other field is extra.
-pub type Layout = &'static [(&'static str, Part)];
+pub type FieldParts = &'static [(&'static str, Part)];
 
 /// Replaces a value that the reader may not see.
 const HIDDEN: &str = r#""(not shown)""#;
@@ -27,17 +27,17 @@ pub struct Field {
 
 /// A message as one party saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct MessageView {
     pub protocol: Protocol,
     /// The text that party wrote or read.
     pub payload: String,
     pub fields: Vec<Field>,
 }
 
-impl Side {
+impl MessageView {
     /// A message that is a JSON object.
-    pub fn of_json(protocol: Protocol, payload: String, layout: Layout) -> Self {
-        let fields = fields(&payload, "", layout);
+    pub fn from_json(protocol: Protocol, payload: String, layout: FieldParts) -> Self {
+        let fields = read_fields(&payload, "", layout);
         Self { protocol, payload, fields }
     }
 
@@ -48,16 +48,16 @@ impl Side {
 
     /// The text of the first field of this part; the JSON of a value that is not a string.
     pub fn text(&self, part: Part) -> Option<String> {
-        self.get(part).map(|field| plain(&field.value))
+        self.get(part).map(|field| unquote(&field.value))
     }
 
     /// Members the protocol does not define, as one object; `None` if there are none.
     pub fn extras(&self) -> Option<String> {
         let mut extras = self.fields.iter().filter(|field| field.part == Part::Extra).peekable();
         extras.peek()?;
-        let (mut all, mut taken) = (Object::new(), HashSet::new());
+        let (mut all, mut taken) = (ObjectWriter::new(), HashSet::new());
         for field in extras {
-            let mut name = own_name(&field.name);
+            let mut name = last_segment(&field.name);
             if taken.contains(&name) {
                 name.clone_from(&field.name);
             }
@@ -71,9 +71,9 @@ impl Side {
     }
 
     /// The same view with the members of one field as fields of their own.
-    pub fn opened(mut self, name: &str) -> Self {
+    pub fn expand_field(mut self, name: &str) -> Self {
         let Some(at) = self.fields.iter().position(|field| field.name == name) else { return self };
-        let inner = fields(&self.fields[at].value, name, &[]);
+        let inner = read_fields(&self.fields[at].value, name, &[]);
         if !inner.is_empty() {
             self.fields.splice(at..=at, inner);
         }
@@ -81,7 +81,7 @@ impl Side {
     }
 
     /// The same view with the values of these fields hidden.
-    pub fn hiding(mut self, is_hidden: impl Fn(&Field) -> bool) -> Self {
+    pub fn redact(mut self, is_hidden: impl Fn(&Field) -> bool) -> Self {
         let (mut payload, mut changed) = (self.payload.clone(), false);
         for field in self.fields.iter_mut().filter(|field| is_hidden(field)) {
             payload = without(&payload, &field.name);
@@ -97,7 +97,7 @@ impl Side {
 
 /// The fields of an object: members in the layout, members of objects the layout looks into, and
 /// all others as extra.
-pub fn fields(json: &str, at: &str, layout: Layout) -> Vec<Field> {
+pub fn read_fields(json: &str, at: &str, layout: FieldParts) -> Vec<Field> {
     let Some(Members(members)) = Members::read(json) else { return Vec::new() };
     let mut found = Vec::new();
     for (name, value) in members {
@@ -107,7 +107,7 @@ pub fn fields(json: &str, at: &str, layout: Layout) -> Vec<Field> {
         let inside = layout.iter().find(|(field, _)| field.starts_with(&inner));
         let field = |part| Field { name: pointer.clone(), part, value: value.get().to_owned() };
         match (known, inside) {
-            (None, Some((_, part))) => match fields(value.get(), &pointer, layout) {
+            (None, Some((_, part))) => match read_fields(value.get(), &pointer, layout) {
                 // It has another form than usual, or is empty.
                 none if none.is_empty() => found.push(field(*part)),
                 some => found.extend(some),
@@ -119,7 +119,7 @@ pub fn fields(json: &str, at: &str, layout: Layout) -> Vec<Field> {
 }
 
 /// The last name of a pointer, or the name of a tag.
-pub fn own_name(name: &str) -> String {
+pub fn last_segment(name: &str) -> String {
     unescaped(name.rsplit('/').next().unwrap_or(name))
 }
 
@@ -132,7 +132,7 @@ fn unescaped(name: &str) -> String {
 }
 
 /// The text of a JSON string; other JSON unchanged.
-pub fn plain(json: &str) -> String {
+pub fn unquote(json: &str) -> String {
     serde_json::from_str(json).unwrap_or_else(|_| json.to_owned())
 }
 
@@ -143,13 +143,13 @@ fn without(payload: &str, pointer: &str) -> String {
         Some((head, rest)) => (unescaped(head), Some(rest)),
         None => (unescaped(pointer.trim_start_matches('/')), None),
     };
-    let shown = |object: Object, (name, value): (String, Box<RawValue>)| match (name == head, rest)
-    {
-        (true, Some(rest)) => object.raw(&name, &without(value.get(), rest)),
-        (true, None) => object.raw(&name, HIDDEN),
-        (false, _) => object.raw(&name, value.get()),
-    };
-    members.into_iter().fold(Object::new(), shown).finish()
+    let shown =
+        |object: ObjectWriter, (name, value): (String, Box<RawValue>)| match (name == head, rest) {
+            (true, Some(rest)) => object.raw(&name, &without(value.get(), rest)),
+            (true, None) => object.raw(&name, HIDDEN),
+            (false, _) => object.raw(&name, value.get()),
+        };
+    members.into_iter().fold(ObjectWriter::new(), shown).finish()
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     const TEST: Protocol = Protocol::new("test");
-    const LAYOUT: Layout = &[
+    const LAYOUT: FieldParts = &[
         ("/id", Part::Id),
         ("/to/id", Part::Worker),
         ("/bid/max", Part::Budget),
@@ -165,7 +165,7 @@ mod tests {
     ];
 
     fn names(payload: &str) -> Vec<(String, Part, String)> {
-        let side = Side::of_json(TEST, payload.to_owned(), LAYOUT);
+        let side = MessageView::from_json(TEST, payload.to_owned(), LAYOUT);
         side.fields.into_iter().map(|field| (field.name, field.part, field.value)).collect()
     }
 
@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn what_is_hidden_stands_neither_in_the_field_nor_in_the_text() {
         let payload = r#"{"callback":"https://secret","bid":{"max":7,"n":1},"z":"https://secret"}"#;
-        let side = Side::of_json(TEST, payload.to_owned(), LAYOUT);
-        let hidden = side.hiding(|field| matches!(field.part, Part::Callback | Part::Budget));
+        let side = MessageView::from_json(TEST, payload.to_owned(), LAYOUT);
+        let hidden = side.redact(|field| matches!(field.part, Part::Callback | Part::Budget));
         let wanted =
             r#"{"callback":"(not shown)","bid":{"max":"(not shown)","n":1},"z":"https://secret"}"#;
         assert_eq!(hidden.payload, wanted);
@@ -202,21 +202,26 @@ mod tests {
 
     #[test]
     fn extras_are_one_object() {
-        let side = Side::of_json(TEST, r#"{"id":1,"a/b":[2],"to":{"c":3}}"#.to_owned(), LAYOUT);
+        let side =
+            MessageView::from_json(TEST, r#"{"id":1,"a/b":[2],"to":{"c":3}}"#.to_owned(), LAYOUT);
         assert_eq!(side.extras().as_deref(), Some(r#"{"a/b":[2],"c":3}"#));
-        assert_eq!(Side::of_json(TEST, r#"{"id":1}"#.to_owned(), LAYOUT).extras(), None);
-        let twice = Side::of_json(TEST, r#"{"c":1,"to":{"c":3}}"#.to_owned(), LAYOUT);
+        assert_eq!(MessageView::from_json(TEST, r#"{"id":1}"#.to_owned(), LAYOUT).extras(), None);
+        let twice = MessageView::from_json(TEST, r#"{"c":1,"to":{"c":3}}"#.to_owned(), LAYOUT);
         assert_eq!(twice.extras().as_deref(), Some(r#"{"c":1,"/to/c":3}"#));
         let tag = |name: &str| Field { name: name.into(), part: Part::Extra, value: "1".into() };
         let fields = ["b", "x/a~1b", "a/b"].map(tag).into();
-        let tags = Side { protocol: TEST, payload: String::new(), fields };
+        let tags = MessageView { protocol: TEST, payload: String::new(), fields };
         assert_eq!(tags.extras().as_deref(), Some(r#"{"b":1,"a/b":1,"/a/b":1}"#));
     }
 
     #[test]
     fn a_field_can_be_opened() {
-        let side = Side::of_json(TEST, r#"{"id":1,"meta":{"a":1,"b":2},"x":3}"#.to_owned(), LAYOUT);
-        let names: Vec<_> = side.opened("/meta").fields.into_iter().map(|f| f.name).collect();
+        let side = MessageView::from_json(
+            TEST,
+            r#"{"id":1,"meta":{"a":1,"b":2},"x":3}"#.to_owned(),
+            LAYOUT,
+        );
+        let names: Vec<_> = side.expand_field("/meta").fields.into_iter().map(|f| f.name).collect();
         assert_eq!(names, ["/id", "/meta/a", "/meta/b", "/x"]);
     }
 }

@@ -9,9 +9,9 @@ mod convert;
 mod find_job;
 mod hop;
 mod members;
+mod message_view;
 mod note;
 mod part;
-mod message_view;
 mod trace;
 
 use std::pin::Pin;
@@ -24,21 +24,21 @@ use rialto_core::notice::Notice;
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure;
 
-pub use convert::{Converted, convert};
-pub use find_job::find;
-pub use hop::{Hop, What, hops};
+pub use convert::{Conversion, convert};
+pub use find_job::find_job;
+pub use hop::{Hop, HopKind, hops};
 pub use members::Members;
-pub use note::{Fate, Note, notes};
+pub use message_view::{Field, FieldParts, MessageView, read_fields, unquote};
+pub use note::{Fate, Note, compare_fields};
 pub use part::Part;
-pub use message_view::{Field, Layout, Side, fields, plain};
-pub use trace::{Eyes, Trace, state, trace};
+pub use trace::{Trace, Viewer, state_name, trace};
 
-use super::Floor;
+use super::HubContext;
 
 /// A job, and what is needed to rebuild the messages its parties saw.
 #[derive(Clone, Copy)]
-pub struct Shown<'v> {
-    pub floor: &'v Floor,
+pub struct TracedJob<'v> {
+    pub floor: &'v HubContext,
     pub job: &'v Job,
     /// The notices that told the worker to start and the requester of the end, if they are recent
     /// enough.
@@ -47,21 +47,22 @@ pub struct Shown<'v> {
 }
 
 /// The future of a job lookup.
-pub type Finding<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<Job>>, Failure>> + Send + 'a>>;
+pub type FindJobFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Arc<Job>>, Failure>> + Send + 'a>>;
 
 /// How a protocol shows a job to its requesters and workers.
-pub trait Sides: Sync {
+pub trait FieldMap: Sync {
     /// The request as its requester wrote it; only for jobs of this protocol.
-    fn asked(&self, shown: Shown<'_>) -> Side;
+    fn request_sent(&self, shown: TracedJob<'_>) -> MessageView;
 
     /// The request as its worker, an agent of this protocol, receives it.
-    fn given(&self, shown: Shown<'_>) -> Option<Side>;
+    fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView>;
 
     /// The result as its worker, an agent of this protocol, wrote it; `None` if it wrote nothing.
-    fn made(&self, shown: Shown<'_>) -> Option<Side>;
+    fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView>;
 
     /// The result as its requester receives it; only for jobs of this protocol.
-    fn told(&self, shown: Shown<'_>) -> Option<Side>;
+    fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView>;
 
     /// Members of the request that this protocol does not define: a JSON object (B11).
     fn extras(&self, job: &Job) -> Option<String>;
@@ -72,19 +73,24 @@ pub trait Sides: Sync {
     }
 
     /// The job that has this id for one of its parties. The caller checks that `by` is a party.
-    fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a>;
+    fn find_job<'a>(&'a self, floor: &'a HubContext, by: AgentId, id: &'a str)
+    -> FindJobFuture<'a>;
 
     /// Reads a request as a requester would send it, or says what is wrong with it.
-    fn read(&self, bytes: &[u8], at: Timestamp) -> Result<(Side, Wanted), String>;
+    fn read_request(
+        &self,
+        bytes: &[u8],
+        at: Timestamp,
+    ) -> Result<(MessageView, NeutralRequest), String>;
 
     /// The request an agent of this protocol would receive, with placeholders for what only a hub
     /// can produce.
-    fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side;
+    fn write_request(&self, wanted: &NeutralRequest, at: Timestamp) -> MessageView;
 }
 
 /// A request in a form that is independent of any protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct NeutralRequest {
     /// The skill's name, the same in all protocols.
     pub skill: String,
     /// JSON text.
@@ -97,5 +103,5 @@ pub struct Wanted {
 
 /// Members of a request that its own protocol does not define, for a worker of another protocol.
 pub fn extras(job: &Job) -> Option<String> {
-    hop::sides_of(job.origin).and_then(|sides| sides.extras(job))
+    hop::field_map_of(job.origin).and_then(|sides| sides.extras(job))
 }

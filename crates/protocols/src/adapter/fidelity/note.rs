@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
+use super::message_view::{Field, MessageView, last_segment};
 use super::part::Part;
-use super::message_view::{Field, Side, own_name};
 use crate::kit::raw_json;
 
 /// A longer value is not repeated in a note: the message beside it has it.
@@ -54,7 +54,7 @@ impl Fate {
 
 /// One note for every field of `asked`, and one for every field of `given` that no field of `asked`
 /// led to.
-pub fn notes(asked: &Side, given: &Side) -> Vec<Note> {
+pub fn compare_fields(asked: &MessageView, given: &MessageView) -> Vec<Note> {
     let ((asked, unseen), (given, _)) = (bounded(asked), bounded(given));
     let given = &*given;
     let mut fed = vec![false; given.fields.len()];
@@ -76,7 +76,7 @@ pub fn notes(asked: &Side, given: &Side) -> Vec<Note> {
 }
 
 /// The message with at most [`EXTRAS_MAX`] undefined members, and a note about the others.
-fn bounded(side: &Side) -> (Cow<'_, Side>, Option<Note>) {
+fn bounded(side: &MessageView) -> (Cow<'_, MessageView>, Option<Note>) {
     let is_extra = |field: &&Field| field.part == Part::Extra;
     let extras = side.fields.iter().filter(is_extra).count();
     if extras <= EXTRAS_MAX {
@@ -96,7 +96,7 @@ fn bounded(side: &Side) -> (Cow<'_, Side>, Option<Note>) {
 }
 
 /// The index of the field of `given` that carries the same value.
-fn carrier(field: &Field, given: &Side) -> Option<usize> {
+fn carrier(field: &Field, given: &MessageView) -> Option<usize> {
     let same = |other: &Field| other.part == field.part && is_same(field, other);
     let mut all = given.fields.iter();
     let kept = all.position(|other| other.name == field.name && same(other));
@@ -108,15 +108,16 @@ fn is_same(field: &Field, other: &Field) -> bool {
     match field.part {
         // Two undefined members with equal values may be unrelated, so the name must match too.
         Part::Extra => {
-            let called = own_name(&other.name);
-            field.value == other.value && (called == own_name(&field.name) || called == field.name)
+            let called = last_segment(&other.name);
+            field.value == other.value
+                && (called == last_segment(&field.name) || called == field.name)
         }
         part => part.is_translated() || field.value == other.value,
     }
 }
 
 /// Marks a field as derived from the source, and all others of a translated part with it.
-fn feed(fed: &mut [bool], part: Part, at: usize, given: &Side) {
+fn feed(fed: &mut [bool], part: Part, at: usize, given: &MessageView) {
     for (fed, (place, field)) in fed.iter_mut().zip(given.fields.iter().enumerate()) {
         *fed |= place == at || (part.is_translated() && field.part == part);
     }
@@ -131,9 +132,9 @@ fn carried(from: &Field, to: &Field) -> Fate {
     }
 }
 
-fn dropped(part: Part, given: &Side) -> Fate {
+fn dropped(part: Part, given: &MessageView) -> Fate {
     let no_place = || format!("{} has no field for it", given.protocol);
-    Fate::Dropped { why: part.why_dropped().map_or_else(no_place, str::to_owned) }
+    Fate::Dropped { why: part.drop_reason().map_or_else(no_place, str::to_owned) }
 }
 
 /// JSON that is short enough to be repeated.
@@ -174,17 +175,17 @@ mod tests {
     const ONE: Protocol = Protocol::new("one");
     const OTHER: Protocol = Protocol::new("other");
 
-    fn side(protocol: Protocol, fields: &[(&str, Part, &str)]) -> Side {
+    fn side(protocol: Protocol, fields: &[(&str, Part, &str)]) -> MessageView {
         let field = |(name, part, value): &(&str, Part, &str)| Field {
             name: (*name).to_owned(),
             part: *part,
             value: (*value).to_owned(),
         };
-        Side { protocol, payload: String::new(), fields: fields.iter().map(field).collect() }
+        MessageView { protocol, payload: String::new(), fields: fields.iter().map(field).collect() }
     }
 
     fn told(asked: &[(&str, Part, &str)], given: &[(&str, Part, &str)]) -> Vec<String> {
-        let notes = notes(&side(ONE, asked), &side(OTHER, given));
+        let notes = compare_fields(&side(ONE, asked), &side(OTHER, given));
         notes.iter().map(|note| serde_json::to_string(note).expect("JSON")).collect()
     }
 
@@ -253,14 +254,14 @@ mod tests {
     prop_compose! {
         fn any_side(protocol: Protocol)(
             picked in proptest::collection::vec((0..PARTS.len(), 0..4_u8), 0..12),
-        ) -> Side {
+        ) -> MessageView {
             let field = |(at, (part, value)): (usize, &(usize, u8))| Field {
                 name: format!("/{at}"),
                 part: PARTS[*part],
                 value: value.to_string(),
             };
             let fields = picked.iter().enumerate().map(field).collect();
-            Side { protocol, payload: String::new(), fields }
+            MessageView { protocol, payload: String::new(), fields }
         }
     }
 
@@ -269,7 +270,7 @@ mod tests {
         fn every_field_of_both_sides_is_accounted_for(
             asked in any_side(ONE), given in any_side(OTHER),
         ) {
-            let all = notes(&asked, &given);
+            let all = compare_fields(&asked, &given);
             let (own, made): (Vec<_>, Vec<_>) =
                 all.iter().partition(|note| note.fate != Fate::Defaulted);
             // Every source field has exactly one note, in order.

@@ -23,7 +23,7 @@ pub enum Part {
     Strategy,
     Culture,
     /// What identifies a repeat of the same request.
-    Repeat,
+    IdempotencyKey,
     /// Whether the job succeeded.
     Outcome,
     Output,
@@ -37,7 +37,7 @@ pub enum Part {
     /// When the message was written.
     Time,
     /// What the message says about itself: protocol, version, kind, its own number.
-    Form,
+    Framing,
     /// A member its protocol does not define.
     Extra,
 }
@@ -61,7 +61,7 @@ impl Part {
             Self::Turn => "turn",
             Self::Strategy => "strategy",
             Self::Culture => "culture",
-            Self::Repeat => "repeat",
+            Self::IdempotencyKey => "repeat",
             Self::Outcome => "outcome",
             Self::Output => "output",
             Self::Cause => "cause",
@@ -70,7 +70,7 @@ impl Part {
             Self::Duration => "duration",
             Self::Signature => "signature",
             Self::Time => "time",
-            Self::Form => "form",
+            Self::Framing => "form",
             Self::Extra => "extra",
         }
     }
@@ -100,7 +100,7 @@ impl Part {
     }
 
     /// Why the field is not passed on, where the reason is not a missing field in the target.
-    pub const fn why_dropped(self) -> Option<&'static str> {
+    pub const fn drop_reason(self) -> Option<&'static str> {
         Some(match self {
             Self::Id => "the requester's own id; the worker gets the hub's id",
             Self::Worker => "the message is addressed to it",
@@ -109,10 +109,10 @@ impl Part {
                 "stored with the job and returned with the result"
             }
             Self::Deadline => "the hub enforces it",
-            Self::Repeat => "idempotency is handled by the hub",
+            Self::IdempotencyKey => "idempotency is handled by the hub",
             Self::Signature => "verified by the hub, which keeps the signed message as evidence",
             Self::Time => "each message has its own time",
-            Self::Form => "each protocol has its own framing",
+            Self::Framing => "each protocol has its own framing",
             _ => return None,
         })
     }

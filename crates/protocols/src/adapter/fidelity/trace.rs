@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, State};
 use rialto_core::money::Credits;
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::world::World;
 use rialto_engine::Failure;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::hop::{Hop, What, hops, sides_of};
+use super::hop::{Hop, HopKind, field_map_of, hops};
+use super::message_view::{Field, MessageView};
 use super::note::{Fate, Note};
 use super::part::Part;
-use super::message_view::{Field, Side};
-use super::{Floor, Shown};
-use crate::kit::{rfc3339, raw_json};
+use super::{HubContext, TracedJob};
+use crate::kit::{raw_json, rfc3339};
 
 /// How far back in an inbox a notice of the job is searched for.
 const LOOK_BACK: u64 = 256;
@@ -26,7 +26,7 @@ const DECIMALS_MIN: usize = 2;
 
 /// Who views the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eyes {
+pub enum Viewer {
     Requester,
     Worker,
     /// Sees what happened, but no content.
@@ -39,19 +39,19 @@ pub struct Trace {
     job: Uuid,
     state: &'static str,
     skill: String,
-    requester: Somebody,
-    worker: Option<Somebody>,
-    money: Money,
+    requester: PartyView,
+    worker: Option<PartyView>,
+    money: MoneyView,
     opened_at: String,
     deadline: String,
     ended_at: Option<String>,
     hops: Vec<HopView>,
-    evidence: Vec<Evidence>,
+    evidence: Vec<EvidenceView>,
 }
 
 /// A party: its name in its home protocol and its aliases elsewhere.
 #[derive(Serialize)]
-struct Somebody {
+struct PartyView {
     protocol: String,
     id: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -59,7 +59,7 @@ struct Somebody {
 }
 
 #[derive(Serialize)]
-struct Money {
+struct MoneyView {
     /// The requester's bid. The worker is paid its price, which may differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<Box<RawValue>>,
@@ -83,7 +83,7 @@ struct HopView {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum NoteView {
-    Whole(Note),
+    Full(Note),
     /// Only the field and what became of it.
     Outline {
         field: String,
@@ -96,82 +96,86 @@ enum NoteView {
 
 /// What a party signed.
 #[derive(Serialize)]
-struct Evidence {
+struct EvidenceView {
     protocol: String,
     of: &'static str,
     text: String,
 }
 
 /// The trace of a job.
-pub async fn trace(floor: &Floor, job: &Job, eyes: Eyes) -> Result<Trace, Failure> {
+pub async fn trace(floor: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
     let (start, end) = (start(floor, job).await?, end(floor, job).await?);
-    let hops = hops(Shown { floor, job, start: start.as_ref(), end: end.as_ref() });
-    let signed = sides_of(job.origin).and_then(|sides| sides.evidence(job));
+    let hops = hops(TracedJob { floor, job, start: start.as_ref(), end: end.as_ref() });
+    let signed = field_map_of(job.origin).and_then(|sides| sides.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
-    let signed = signed.filter(|_| eyes != Eyes::Operator);
-    let evidence = signed.map(|text| Evidence {
+    let signed = signed.filter(|_| eyes != Viewer::Operator);
+    let evidence = signed.map(|text| EvidenceView {
         protocol: job.origin.to_string(),
-        of: What::Request.as_str(),
+        of: HopKind::Request.as_str(),
         text,
     });
-    let (requester, worker) = floor.engine.look(|world| {
-        let worker = job.worker().and_then(|id| Somebody::agent(world, id));
-        (Somebody::requester(world, job), worker)
+    let (requester, worker) = floor.engine.with_world(|world| {
+        let worker = job.worker().and_then(|id| PartyView::agent(world, id));
+        (PartyView::requester(world, job), worker)
     });
     Ok(Trace {
         job: job.uuid,
-        state: state(job.state),
+        state: state_name(job.state),
         skill: job.skill.clone(),
         requester,
         worker,
-        money: Money {
-            budget: (eyes != Eyes::Worker).then(|| money(job.budget)),
+        money: MoneyView {
+            budget: (eyes != Viewer::Worker).then(|| money(job.budget)),
             price: job.assignment.map(|turn| money(turn.price)),
-            paid: job.report.as_ref().map(|report| money(report.paid)),
+            paid: job.result.as_ref().map(|report| money(report.paid)),
         },
-        opened_at: rfc3339::millis(job.opened_at),
-        deadline: rfc3339::millis(job.deadline),
-        ended_at: job.ended_at.map(rfc3339::millis),
+        opened_at: rfc3339::format_millis(job.opened_at),
+        deadline: rfc3339::format_millis(job.deadline),
+        ended_at: job.ended_at.map(rfc3339::format_millis),
         hops,
         evidence: evidence.into_iter().collect(),
     })
 }
 
 /// The notice in the worker's inbox that starts the job, if it is recent enough.
-async fn start(floor: &Floor, job: &Job) -> Result<Option<Notice>, Failure> {
+async fn start(floor: &HubContext, job: &Job) -> Result<Option<Notice>, Failure> {
     let Some(worker) = job.worker() else { return Ok(None) };
-    near(floor, worker, &News::Assigned { job: job.id, epoch: job.epoch }).await
+    near(floor, worker, &NoticeKind::Assigned { job: job.id, epoch: job.epoch }).await
 }
 
 /// The notice in the requester's inbox that ends the job, if it is recent enough.
-async fn end(floor: &Floor, job: &Job) -> Result<Option<Notice>, Failure> {
+async fn end(floor: &HubContext, job: &Job) -> Result<Option<Notice>, Failure> {
     match job.requester {
         Requester::Agent(reader) if job.ended_at.is_some() => {
-            near(floor, reader, &News::Ended { job: job.id }).await
+            near(floor, reader, &NoticeKind::Ended { job: job.id }).await
         }
         _ => Ok(None),
     }
 }
 
-async fn near(floor: &Floor, reader: AgentId, news: &News) -> Result<Option<Notice>, Failure> {
-    let head = floor.engine.look(|world| world.mailbox(reader).head);
+async fn near(
+    floor: &HubContext,
+    reader: AgentId,
+    news: &NoticeKind,
+) -> Result<Option<Notice>, Failure> {
+    let head = floor.engine.with_world(|world| world.inbox(reader).head);
     let limit = usize::try_from(LOOK_BACK).unwrap_or(usize::MAX);
     let (mut after, mut newest) = (head.saturating_sub(LOOK_BACK), None);
     loop {
-        let page = floor.engine.notices_of(reader, after, limit).await?;
+        let page = floor.engine.load_notices(reader, after, limit).await?;
         let Some(last) = page.last() else { return Ok(newest) };
         after = last.position;
         newest = page.into_iter().rev().find(|notice| notice.news == *news).or(newest);
     }
 }
 
-impl Somebody {
+impl PartyView {
     fn agent(world: &World, id: AgentId) -> Option<Self> {
         let agent = world.agent(id)?;
         let others = crate::ALL.iter().map(|face| face.id()).filter(|other| *other != agent.home);
-        let named = others.filter_map(|other| Some((other, world.name_of(id, other)?)));
+        let named = others.filter_map(|other| Some((other, world.alias_of(id, other)?)));
         let aliases = named.map(|(other, name)| (other.to_string(), name.to_owned())).collect();
-        Some(Self { protocol: agent.home.to_string(), id: agent.native.clone(), aliases })
+        Some(Self { protocol: agent.home.to_string(), id: agent.native_id.clone(), aliases })
     }
 
     /// The requester; a guest has only the name it gave.
@@ -189,18 +193,18 @@ impl Somebody {
 }
 
 impl HopView {
-    fn of(hop: Hop, eyes: Eyes, signed: bool) -> Self {
+    fn of(hop: Hop, eyes: Viewer, signed: bool) -> Self {
         let hop = seen(hop, eyes, signed);
         let all = hop.notes().into_iter();
-        let Hop { what, from, to, at, asked, given } = hop;
-        let whole = eyes != Eyes::Operator;
+        let Hop { kind: what, from, to, at, sent: asked, received: given } = hop;
+        let whole = eyes != Viewer::Operator;
         Self {
             what: what.as_str(),
             from: from.to_string(),
             to: to.to_string(),
-            at: rfc3339::millis(at),
+            at: rfc3339::format_millis(at),
             notes: match whole {
-                true => all.map(NoteView::Whole).collect(),
+                true => all.map(NoteView::Full).collect(),
                 false => all.map(NoteView::outline).collect(),
             },
             asked: asked.map(|side| side.payload).filter(|_| whole),
@@ -223,23 +227,23 @@ impl NoteView {
 /// A hop without what one party has not disclosed to the other: private addresses, and, for the
 /// worker, a bid that differs from the price it was shown. A signed request is signed with its bid,
 /// which is public.
-fn seen(hop: Hop, eyes: Eyes, signed: bool) -> Hop {
-    let own = match hop.what {
-        What::Request => Eyes::Requester,
-        What::Result => Eyes::Worker,
+fn seen(hop: Hop, eyes: Viewer, signed: bool) -> Hop {
+    let own = match hop.kind {
+        HopKind::Request => Viewer::Requester,
+        HopKind::Result => Viewer::Worker,
     };
-    let told = |field: &Field, given: &Side| {
+    let told = |field: &Field, given: &MessageView| {
         given.fields.iter().any(|other| other.part == field.part && other.value == field.value)
     };
-    let Hop { asked, given, .. } = hop;
+    let Hop { sent: asked, received: given, .. } = hop;
     let asked = asked.map(|side| {
-        side.hiding(|field| {
+        side.redact(|field| {
             let bid = field.part == Part::Budget && !signed && !told(field, &given);
-            (field.part.is_private() && eyes != own) || (bid && eyes == Eyes::Worker)
+            (field.part.is_private() && eyes != own) || (bid && eyes == Viewer::Worker)
         })
     });
-    let given = given.hiding(|field| field.part.is_private() && eyes == own);
-    Hop { asked, given, ..hop }
+    let given = given.redact(|field| field.part.is_private() && eyes == own);
+    Hop { sent: asked, received: given, ..hop }
 }
 
 fn money(amount: Credits) -> Box<RawValue> {
@@ -247,7 +251,7 @@ fn money(amount: Credits) -> Box<RawValue> {
 }
 
 /// A state's name in the API.
-pub fn state(state: State) -> &'static str {
+pub fn state_name(state: State) -> &'static str {
     match state {
         State::Open => "open",
         State::Queued => "queued",

@@ -3,7 +3,7 @@
 use super::{fields, id};
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// Accepted terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl<'a> Accept<'a> {
 
     /// Writes a payload.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("offer_id", self.offer_id)
             .maybe_text("payment_proof", self.payment_proof)
             .finish()

@@ -7,9 +7,9 @@ use rialto_core::money::Credits;
 use super::amount;
 use super::request::RESOURCE_MAX;
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::name::check_name;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The most capabilities of one agent.
 pub const CAPABILITIES_MAX: usize = 100;
@@ -33,16 +33,16 @@ impl<'a> Capability<'a> {
     /// Reads the member `capabilities`: resources, or objects with more members. A resource may
     /// occur only once, because it has one price. A list of other values, or a value that is not a
     /// list, is ignored: the spec does not define it (R60).
-    pub fn list(f: &Fields<'_, 'a>) -> Result<Option<Vec<Self>>, Malformed> {
+    pub fn read_list(f: &Fields<'_, 'a>) -> Result<Option<Vec<Self>>, Malformed> {
         const NAME: &str = "capabilities";
-        let Some(Kind::List(items)) = f.get(NAME).map(Json::kind) else { return Ok(None) };
+        let Some(JsonValue::Array(items)) = f.get(NAME).map(Json::value) else { return Ok(None) };
         let known: Vec<_> = items.iter().enumerate().filter(|(_, item)| is_known(item)).collect();
         if known.is_empty() && !items.is_empty() {
             return Ok(None);
         }
         if known.len() > CAPABILITIES_MAX {
             let why = format_args!("has more than {CAPABILITIES_MAX} items");
-            return Err(f.fail(NAME, why));
+            return Err(f.malformed(NAME, why));
         }
         let mut seen = HashSet::with_capacity(known.len());
         let mut read = Vec::with_capacity(known.len());
@@ -50,12 +50,12 @@ impl<'a> Capability<'a> {
             let place = format!("{}/{at}", f.pointer(NAME));
             let bad =
                 |why: String| Malformed { message: format!("{at} {why}"), field: place.clone() };
-            let capability = match item.kind() {
-                Kind::Text(text) => {
+            let capability = match item.value() {
+                JsonValue::String(text) => {
                     check_name(text, RESOURCE_MAX).map_err(|why| bad(why.to_string()))?;
                     Self { resource: text, price: None, description: None }
                 }
-                _ => Self::read(&Fields::of(item, place.clone())?)?,
+                _ => Self::read(&Fields::read(item, place.clone())?)?,
             };
             if !seen.insert(capability.resource) {
                 return Err(bad("is listed twice".to_owned()));
@@ -68,7 +68,7 @@ impl<'a> Capability<'a> {
     fn read(f: &Fields<'_, 'a>) -> Result<Self, Malformed> {
         let description = f.text("description")?;
         if description.is_some_and(|text| text.chars().count() > DESCRIPTION_MAX) {
-            return Err(f.fail("description", "has more than 1024 characters"));
+            return Err(f.malformed("description", "has more than 1024 characters"));
         }
         let resource = f.required_name("resource", RESOURCE_MAX)?;
         Ok(Self { resource, price: amount(f, "price")?, description })
@@ -81,9 +81,9 @@ impl<'a> Capability<'a> {
     }
 
     fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("resource", self.resource)
-            .maybe_amount("price", self.price)
+            .maybe_credits("price", self.price)
             .maybe_text("description", self.description)
             .finish()
     }
@@ -91,6 +91,6 @@ impl<'a> Capability<'a> {
 
 /// Whether an item has one of the two known shapes.
 fn is_known(item: &Json<'_>) -> bool {
-    let is_text = |json: &Json<'_>| matches!(json.kind(), Kind::Text(_));
+    let is_text = |json: &Json<'_>| matches!(json.value(), JsonValue::String(_));
     is_text(item) || item.get("resource").is_some_and(is_text)
 }

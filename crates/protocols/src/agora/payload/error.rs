@@ -4,12 +4,12 @@ use super::{fields, whole};
 use crate::agora::ID_MAX;
 use crate::agora::codes::Code;
 use crate::agora::failure::Failure;
-use crate::kit::ijson::{Json, Kind};
-use crate::kit::object::Object;
+use crate::kit::ijson::{Json, JsonValue};
+use crate::kit::object::ObjectWriter;
 
 /// The content of an ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed<'a> {
+pub struct ErrorPayload<'a> {
     /// The number, which may not be one of the eight codes.
     pub number: i64,
     /// The error as text for people.
@@ -22,13 +22,13 @@ pub struct Failed<'a> {
     pub hint: Option<&'a str>,
 }
 
-impl<'a> Failed<'a> {
+impl<'a> ErrorPayload<'a> {
     /// Reads a payload. The hub's own members are only shown to people, so other uses of their
     /// names are not refused.
     pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
         let f = fields(payload)?;
-        let retryable = match f.get("retryable").map(Json::kind) {
-            Some(Kind::Bool(flag)) => Some(*flag),
+        let retryable = match f.get("retryable").map(Json::value) {
+            Some(JsonValue::Bool(flag)) => Some(*flag),
             _ => None,
         };
         Ok(Self {
@@ -47,8 +47,8 @@ impl<'a> Failed<'a> {
 
     /// Writes the payload of an agent's ERROR; [`Failure::payload`] writes the hub's.
     pub fn write(&self) -> String {
-        Object::new()
-            .whole("code", self.number)
+        ObjectWriter::new()
+            .integer("code", self.number)
             .text("message", self.message)
             .maybe_text("request_id", self.request_id)
             .finish()

@@ -12,7 +12,7 @@ use crate::agora::failure::Failure;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
 use crate::kit::name::check_name;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The most characters of a nonce.
 pub const NONCE_MAX: usize = 256;
@@ -44,20 +44,20 @@ impl<'a> Hello<'a> {
         let text = |name| f.text(name).ok().flatten();
         let (nonce, name) = (text("nonce"), text("name").filter(|name| !name.is_empty()));
         if nonce.is_some_and(|nonce| nonce.chars().count() > NONCE_MAX) {
-            return Err(f.fail("nonce", "has more than 256 characters").into());
+            return Err(f.malformed("nonce", "has more than 256 characters").into());
         }
         if let Some(name) = name {
-            check_name(name, NAME_MAX).map_err(|bad| f.fail("name", bad))?;
+            check_name(name, NAME_MAX).map_err(|bad| f.malformed("name", bad))?;
         }
         let capabilities = f.get("capabilities").map_or(0, |json| json.raw().len());
         if capabilities > CAPABILITIES_BYTES_MAX {
             let why = format!("has more than {CAPABILITIES_BYTES_MAX} bytes; send less");
-            return Err(Failure { http: 413, ..f.fail("capabilities", why).into() });
+            return Err(Failure { http_status: 413, ..f.malformed("capabilities", why).into() });
         }
         Ok(Self {
             nonce,
             name,
-            capabilities: Capability::list(&f)?,
+            capabilities: Capability::read_list(&f)?,
             endpoint: endpoint(&f)?,
             inbox: f.flag("inbox").ok().flatten().unwrap_or(false),
         })
@@ -66,7 +66,7 @@ impl<'a> Hello<'a> {
     /// Writes a payload.
     pub fn write(&self) -> String {
         let capabilities = self.capabilities.as_deref().map(Capability::write_list);
-        Object::new()
+        ObjectWriter::new()
             .maybe_text("nonce", self.nonce)
             .maybe_text("name", self.name)
             .maybe_raw("capabilities", capabilities.as_deref())
@@ -81,6 +81,6 @@ fn endpoint<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
     let url = (text.len() <= ENDPOINT_MAX).then(|| url::Url::parse(text).ok()).flatten();
     match url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
         true => Ok(Some(text)),
-        false => Err(f.fail("endpoint", "must be an http or https URL of at most 2048 bytes")),
+        false => Err(f.malformed("endpoint", "must be an http or https URL of at most 2048 bytes")),
     }
 }

@@ -15,19 +15,19 @@ pub mod welcome;
 
 pub use accept::Accept;
 pub use capability::Capability;
-pub use error::Failed;
+pub use error::ErrorPayload;
 pub use hello::Hello;
 pub use offer::Offer;
 pub use request::{Budget, Request};
-pub use result::Output;
-pub use status::{Heard, Mood, Notice};
+pub use result::ResultPayload;
+pub use status::{AgentStatus, MessageStatus, StatusUpdate};
 pub use welcome::Welcome;
 
 use rialto_core::money::Credits;
 
 use super::envelope::Envelope;
 use super::failure::Failure;
-use super::kind::Kind;
+use super::kind::MessageType;
 use super::{DECIMALS, ID_MAX};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json};
@@ -43,55 +43,55 @@ pub enum Payload<'a> {
     /// Accepted terms.
     Accept(Accept<'a>),
     /// A result.
-    Result(Output<'a>),
+    Result(ResultPayload<'a>),
     /// There will be no result.
-    Error(Failed<'a>),
+    Error(ErrorPayload<'a>),
     /// HELLO, WELCOME and STATUS: any object is valid (R60). The receiver reads it with
     /// [`Hello::read`], [`Welcome::read`], [`Heard::read`] or [`Notice::read`].
-    Open,
+    Unspecified,
 }
 
 impl<'a> Payload<'a> {
     /// Reads the payload of an envelope by its type.
     pub fn read(envelope: &Envelope<'a>) -> Result<Self, Failure> {
         let payload = envelope.payload;
-        Ok(match envelope.kind {
-            Kind::Request => Self::Request(Request::read(payload)?),
-            Kind::Offer => Self::Offer(Offer::read(payload)?),
-            Kind::Accept => Self::Accept(Accept::read(payload)?),
-            Kind::Result => Self::Result(Output::read(payload)?),
-            Kind::Error => Self::Error(Failed::read(payload)?),
-            Kind::Hello | Kind::Welcome | Kind::Status => Self::Open,
+        Ok(match envelope.message_type {
+            MessageType::Request => Self::Request(Request::read(payload)?),
+            MessageType::Offer => Self::Offer(Offer::read(payload)?),
+            MessageType::Accept => Self::Accept(Accept::read(payload)?),
+            MessageType::Result => Self::Result(ResultPayload::read(payload)?),
+            MessageType::Error => Self::Error(ErrorPayload::read(payload)?),
+            MessageType::Hello | MessageType::Welcome | MessageType::Status => Self::Unspecified,
         })
     }
 }
 
 /// The members of a payload.
 fn fields<'a, 'b>(payload: &'b Json<'a>) -> Result<Fields<'a, 'b>, Malformed> {
-    Fields::of(payload, "/payload")
+    Fields::read(payload, "/payload")
 }
 
 /// An amount, read from the signed number.
 fn amount(f: &Fields<'_, '_>, name: &str) -> Result<Option<Credits>, Malformed> {
     let Some(number) = number(f, name, "must be a number")? else { return Ok(None) };
-    Credits::parse(&number, DECIMALS).map(Some).map_err(|bad| f.fail(name, bad))
+    Credits::parse(&number, DECIMALS).map(Some).map_err(|bad| f.malformed(name, bad))
 }
 
 /// An integer, read from the signed number.
 fn whole(f: &Fields<'_, '_>, name: &str) -> Result<Option<i64>, Malformed> {
     const WANTED: &str = "must be a whole number";
     let Some(number) = number(f, name, WANTED)? else { return Ok(None) };
-    number.parse().map(Some).map_err(|_| f.fail(name, WANTED))
+    number.parse().map(Some).map_err(|_| f.malformed(name, WANTED))
 }
 
 /// The canonical text of a number.
 fn number(f: &Fields<'_, '_>, name: &str, wanted: &str) -> Result<Option<String>, Malformed> {
-    match f.get(name).map(Json::kind) {
+    match f.get(name).map(Json::value) {
         None => Ok(None),
-        Some(ijson::Kind::Number(digits)) => {
-            jcs::token(digits).map(Some).map_err(|bad| f.fail(name, bad))
+        Some(ijson::JsonValue::Number(digits)) => {
+            jcs::canonical_number(digits).map(Some).map_err(|bad| f.malformed(name, bad))
         }
-        Some(_) => Err(f.fail(name, wanted)),
+        Some(_) => Err(f.malformed(name, wanted)),
     }
 }
 

@@ -6,7 +6,7 @@ use rialto_core::time::Millis;
 use super::{amount, fields, id, whole};
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The content of an OFFER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,21 +30,21 @@ impl<'a> Offer<'a> {
         let ttl = f.required("ttl", whole(&f, "ttl")?)?;
         let eta = f.required("eta", whole(&f, "eta")?)?;
         if ttl < 1 {
-            return Err(f.fail("ttl", "must be 1 millisecond or more").into());
+            return Err(f.malformed("ttl", "must be 1 millisecond or more").into());
         }
         if eta < 0 {
-            return Err(f.fail("eta", "must not be negative").into());
+            return Err(f.malformed("eta", "must not be negative").into());
         }
         Ok(Self { request_id, cost, ttl: Millis(ttl), eta: Millis(eta) })
     }
 
     /// Writes a payload.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("request_id", self.request_id)
-            .amount("cost", self.cost)
-            .whole("ttl", self.ttl.0)
-            .whole("eta", self.eta.0)
+            .credits("cost", self.cost)
+            .integer("ttl", self.ttl.0)
+            .integer("eta", self.eta.0)
             .finish()
     }
 }

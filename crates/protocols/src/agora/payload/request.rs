@@ -7,7 +7,7 @@ use super::{amount, fields, object_text, whole};
 use crate::agora::failure::Failure;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The most characters of a resource.
 pub const RESOURCE_MAX: usize = 256;
@@ -52,11 +52,11 @@ impl<'a> Request<'a> {
     /// Writes a payload.
     pub fn write(&self) -> String {
         let budget = self.budget.as_ref().map(Budget::write);
-        Object::new()
+        ObjectWriter::new()
             .text("resource", self.resource)
             .raw("params", self.params)
             .maybe_raw("budget", budget.as_deref())
-            .maybe_whole("timeout", self.timeout.map(|timeout| timeout.0))
+            .maybe_integer("timeout", self.timeout.map(|timeout| timeout.0))
             .finish()
     }
 }
@@ -65,13 +65,16 @@ impl<'a> Budget<'a> {
     fn read(f: &Fields<'_, 'a>) -> Result<Self, Malformed> {
         let (max, max_cost) = (amount(f, "max")?, amount(f, "max_cost")?);
         if max.is_some() && max_cost.is_some() && max != max_cost {
-            return Err(f.fail("max_cost", "must equal max, because both mean the same"));
+            return Err(f.malformed("max_cost", "must equal max, because both mean the same"));
         }
         Ok(Self { max: max.or(max_cost), currency: f.text("currency")? })
     }
 
     fn write(&self) -> String {
-        Object::new().maybe_amount("max", self.max).maybe_text("currency", self.currency).finish()
+        ObjectWriter::new()
+            .maybe_credits("max", self.max)
+            .maybe_text("currency", self.currency)
+            .finish()
     }
 }
 
@@ -79,6 +82,6 @@ fn timeout(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
     match whole(f, "timeout")? {
         None => Ok(None),
         Some(ms) if (1..=TIMEOUT_MAX.0).contains(&ms) => Ok(Some(Millis(ms))),
-        Some(_) => Err(f.fail("timeout", "must be 1 to 86400000 milliseconds")),
+        Some(_) => Err(f.malformed("timeout", "must be 1 to 86400000 milliseconds")),
     }
 }

@@ -6,13 +6,13 @@
 use super::capability::Capability;
 use super::fields;
 use crate::agora::failure::Failure;
-use crate::agora::thread::State;
+use crate::agora::thread::RequestState;
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// The status of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mood {
+pub enum AgentStatus {
     /// It has no work.
     Idle,
     /// It is working.
@@ -25,7 +25,7 @@ pub enum Mood {
     Offline,
 }
 
-impl Mood {
+impl AgentStatus {
     /// All statuses.
     pub const ALL: [Self; 5] =
         [Self::Idle, Self::Busy, Self::Error, Self::Maintenance, Self::Offline];
@@ -49,26 +49,26 @@ impl Mood {
 
 /// What an agent reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard<'a> {
+pub struct StatusUpdate<'a> {
     /// Its status, if it is one of the five names.
-    pub status: Option<Mood>,
+    pub status: Option<AgentStatus>,
     /// Its capabilities from now on.
     pub capabilities: Option<Vec<Capability<'a>>>,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> StatusUpdate<'a> {
     /// Reads the payload of a STATUS to the hub.
     pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
         let f = fields(payload)?;
-        let status = f.text("status").ok().flatten().and_then(Mood::read);
-        Ok(Self { status, capabilities: Capability::list(&f)? })
+        let status = f.text("status").ok().flatten().and_then(AgentStatus::read);
+        Ok(Self { status, capabilities: Capability::read_list(&f)? })
     }
 
     /// Writes a payload.
     pub fn write(&self) -> String {
         let capabilities = self.capabilities.as_deref().map(Capability::write_list);
-        Object::new()
-            .maybe_text("status", self.status.map(Mood::as_str))
+        ObjectWriter::new()
+            .maybe_text("status", self.status.map(AgentStatus::as_str))
             .maybe_raw("capabilities", capabilities.as_deref())
             .finish()
     }
@@ -76,7 +76,7 @@ impl<'a> Heard<'a> {
 
 /// What the hub did with a message: `accepted` it, or closed an offer because another was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Notice<'a> {
+pub struct MessageStatus<'a> {
     /// `accepted`, `received` or `offer_closed`.
     pub status: &'a str,
     /// The message it is about; for `offer_closed` the OFFER.
@@ -84,12 +84,12 @@ pub struct Notice<'a> {
     /// The request that the message belongs to.
     pub request_id: Option<&'a str>,
     /// The state of that request.
-    pub state: Option<State>,
+    pub state: Option<RequestState>,
 }
 
-impl<'a> Notice<'a> {
+impl<'a> MessageStatus<'a> {
     /// A message was accepted. If it belongs to a request, includes the request's state.
-    pub fn accepted(message_id: &'a str, request: Option<(&'a str, State)>) -> Self {
+    pub fn accepted(message_id: &'a str, request: Option<(&'a str, RequestState)>) -> Self {
         let (request_id, state) = request.unzip();
         Self { status: "accepted", message_id: Some(message_id), request_id, state }
     }
@@ -105,21 +105,21 @@ impl<'a> Notice<'a> {
         let f = fields(payload).ok()?;
         let text = |name| f.text(name).ok().flatten();
         let status = text("status")?;
-        Mood::read(status).is_none().then(|| Self {
+        AgentStatus::read(status).is_none().then(|| Self {
             status,
             message_id: text("message_id"),
             request_id: text("request_id"),
-            state: text("state").and_then(State::read),
+            state: text("state").and_then(RequestState::read),
         })
     }
 
     /// Writes a payload.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("status", self.status)
             .maybe_text("message_id", self.message_id)
             .maybe_text("request_id", self.request_id)
-            .maybe_text("state", self.state.map(State::as_str))
+            .maybe_text("state", self.state.map(RequestState::as_str))
             .finish()
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::agora::codes::Code;
-use crate::agora::thread::State;
+use crate::agora::thread::RequestState;
 
 /// Reads a text with one of the readers and checks the result.
 fn reading<T>(text: &str, read: impl FnOnce(&Json<'_>) -> T) -> T {
@@ -15,8 +15,10 @@ fn reading<T>(text: &str, read: impl FnOnce(&Json<'_>) -> T) -> T {
 /// Recorded payloads of a type from foreign clients. The fixture names the clients.
 fn foreign(kind: &str) -> Vec<String> {
     let all = ijson::read(include_bytes!("../fixtures/clients.json")).expect("JSON");
-    match all.get(kind).map(Json::kind) {
-        Some(ijson::Kind::List(list)) => list.iter().map(|one| one.raw().to_owned()).collect(),
+    match all.get(kind).map(Json::value) {
+        Some(ijson::JsonValue::Array(list)) => {
+            list.iter().map(|one| one.raw().to_owned()).collect()
+        }
         other => panic!("{kind}: {other:?}"),
     }
 }
@@ -171,19 +173,19 @@ fn a_result_is_whole_or_partial() {
             ("data", "[]"),
             ("final", "1"),
         ],
-        |json| Output::read(json).err(),
+        |json| ResultPayload::read(json).err(),
     );
     for (status, last, wanted, completes) in [
-        ("success", "null", result::Status::Success, true),
-        ("success", "false", result::Status::Success, true),
-        ("partial", "null", result::Status::Partial, false),
-        ("partial", "false", result::Status::Partial, false),
-        ("partial", "true", result::Status::LastPartial, true),
+        ("success", "null", result::ResultStatus::Success, true),
+        ("success", "false", result::ResultStatus::Success, true),
+        ("partial", "null", result::ResultStatus::Partial, false),
+        ("partial", "false", result::ResultStatus::Partial, false),
+        ("partial", "true", result::ResultStatus::FinalPartial, true),
     ] {
         let text =
             format!(r#"{{"request_id":"r","status":"{status}","final":{last},"data":{{}}}}"#);
-        let read = reading(&text, |json| Output::read(json).expect("a result").status);
-        assert_eq!((read, read.completes()), (wanted, completes), "{text}");
+        let read = reading(&text, |json| ResultPayload::read(json).expect("a result").status);
+        assert_eq!((read, read.is_final()), (wanted, completes), "{text}");
     }
 }
 
@@ -198,16 +200,16 @@ fn an_error_has_a_number_and_a_message() {
         ("message", "7"),
         ("request_id", "7"),
     ];
-    refuses(&good, &changes, |json| Failed::read(json).err());
+    refuses(&good, &changes, |json| ErrorPayload::read(json).err());
     for (number, code) in
         [("503", Code::Unavailable), ("418", Code::Internal), ("-7", Code::Internal)]
     {
         let text = with(&good, "code", json!("N")).replace("\"N\"", number);
-        assert_eq!(reading(&text, |json| Failed::read(json).expect("an error").code()), code);
+        assert_eq!(reading(&text, |json| ErrorPayload::read(json).expect("an error").code()), code);
     }
-    let hubs = Failure::too_many("slow down", 3).about("r-1").with_hint("wait").payload();
+    let hubs = Failure::rate_limited("slow down", 3).for_request("r-1").with_hint("wait").payload();
     reading(&hubs, |json| {
-        let read = Failed::read(json).expect("an error");
+        let read = ErrorPayload::read(json).expect("an error");
         assert_eq!((read.code(), read.message), (Code::TooManyRequests, "slow down"));
         assert_eq!(
             (read.request_id, read.retryable, read.hint),
@@ -269,7 +271,8 @@ fn members_of_another_shape_are_passed_over() {
     for text in strange.iter().map(Value::to_string).chain(literal) {
         let hello = reading(&text, |json| Hello::read(json).expect("a hello") == Hello::default());
         assert!(hello, "{text}");
-        assert!(reading(&text, |json| Heard::read(json).expect("a status") == Heard::default()));
+        assert!(reading(&text, |json| StatusUpdate::read(json).expect("a status")
+            == StatusUpdate::default()));
     }
     let mixed = json!({"capabilities": [{"name": "x"}, "a", 7, {"resource": "b"}]}).to_string();
     let read = reading(&mixed, |json| {
@@ -286,36 +289,39 @@ fn members_of_another_shape_are_passed_over() {
 #[test]
 fn a_status_in_other_words_is_passed_over() {
     for (text, status) in [
-        (r#"{"status":"busy"}"#, Some(Mood::Busy)),
+        (r#"{"status":"busy"}"#, Some(AgentStatus::Busy)),
         (r#"{"status":"so-so"}"#, None),
         (r#"{"status":7}"#, None),
         (r#"{}"#, None),
     ] {
-        assert_eq!(reading(text, |json| Heard::read(json).expect("a status").status), status);
+        assert_eq!(
+            reading(text, |json| StatusUpdate::read(json).expect("a status").status),
+            status
+        );
     }
     let good = json!({"status": "idle"});
-    refuses(&good, &[("capabilities", "[\"\"]")], |json| Heard::read(json).err());
-    for mood in Mood::ALL {
-        assert_eq!(Mood::read(mood.as_str()), Some(mood));
+    refuses(&good, &[("capabilities", "[\"\"]")], |json| StatusUpdate::read(json).err());
+    for mood in AgentStatus::ALL {
+        assert_eq!(AgentStatus::read(mood.as_str()), Some(mood));
     }
 }
 
 #[test]
 fn the_hubs_answer_is_the_books() {
-    let text = Notice::accepted("m-1", Some(("r-1", State::Pending))).write();
+    let text = MessageStatus::accepted("m-1", Some(("r-1", RequestState::Pending))).write();
     assert_eq!(
         text,
         r#"{"status":"accepted","message_id":"m-1","request_id":"r-1","state":"PENDING"}"#
     );
     assert_eq!(
-        Notice::accepted("m-1", None).write(),
+        MessageStatus::accepted("m-1", None).write(),
         r#"{"status":"accepted","message_id":"m-1"}"#
     );
     assert_eq!(
-        Notice::offer_closed("o-1", "r-1").write(),
+        MessageStatus::offer_closed("o-1", "r-1").write(),
         r#"{"status":"offer_closed","message_id":"o-1","request_id":"r-1"}"#
     );
-    assert!(reading(r#"{"status":"idle"}"#, |json| Notice::read(json).is_none()));
+    assert!(reading(r#"{"status":"idle"}"#, |json| MessageStatus::read(json).is_none()));
 }
 
 #[test]
@@ -334,13 +340,22 @@ fn what_is_written_is_read() {
     });
     let accept = Accept { offer_id: "o", payment_proof: Some("\u{1}tx") };
     reading(&accept.write(), |json| assert_eq!(Accept::read(json), Ok(accept)));
-    for status in [result::Status::Success, result::Status::Partial, result::Status::LastPartial] {
-        let output = Output { request_id: "r", status, data: "{\"a\" :1}" };
-        reading(&output.write(), |json| assert_eq!(Output::read(json), Ok(output)));
+    for status in [
+        result::ResultStatus::Success,
+        result::ResultStatus::Partial,
+        result::ResultStatus::FinalPartial,
+    ] {
+        let output = ResultPayload { request_id: "r", status, data: "{\"a\" :1}" };
+        reading(&output.write(), |json| assert_eq!(ResultPayload::read(json), Ok(output)));
     }
-    let failed =
-        Failed { number: 418, message: "é", request_id: Some("r"), retryable: None, hint: None };
-    reading(&failed.write(), |json| assert_eq!(Failed::read(json), Ok(failed)));
+    let failed = ErrorPayload {
+        number: 418,
+        message: "é",
+        request_id: Some("r"),
+        retryable: None,
+        hint: None,
+    };
+    reading(&failed.write(), |json| assert_eq!(ErrorPayload::read(json), Ok(failed)));
     let capability = Capability { resource: "a", price: Some(cost), description: Some("d") };
     let plain = Capability { resource: "b", price: None, description: None };
     let hello = Hello {
@@ -351,8 +366,9 @@ fn what_is_written_is_read() {
         inbox: true,
     };
     reading(&hello.write(), |json| assert_eq!(Hello::read(json).as_ref(), Ok(&hello)));
-    let heard = Heard { status: Some(Mood::Offline), capabilities: Some(vec![plain]) };
-    reading(&heard.write(), |json| assert_eq!(Heard::read(json).as_ref(), Ok(&heard)));
+    let heard =
+        StatusUpdate { status: Some(AgentStatus::Offline), capabilities: Some(vec![plain]) };
+    reading(&heard.write(), |json| assert_eq!(StatusUpdate::read(json).as_ref(), Ok(&heard)));
     let welcome = Welcome {
         nonce: Some("n"),
         hello_id: Some("h"),
@@ -363,6 +379,6 @@ fn what_is_written_is_read() {
         webhook_secret: Some("whsec_1"),
     };
     reading(&welcome.write(), |json| assert_eq!(Welcome::read(json), Ok(welcome)));
-    let notice = Notice::accepted("m", Some(("r", State::Failed)));
-    reading(&notice.write(), |json| assert_eq!(Notice::read(json), Some(notice)));
+    let notice = MessageStatus::accepted("m", Some(("r", RequestState::Failed)));
+    reading(&notice.write(), |json| assert_eq!(MessageStatus::read(json), Some(notice)));
 }

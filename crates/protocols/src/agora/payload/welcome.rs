@@ -5,7 +5,7 @@ use rialto_core::time::Timestamp;
 use super::fields;
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::rfc3339;
 
 /// The content of a WELCOME. Peers that are not a hub leave out what they do not know.
@@ -45,8 +45,8 @@ impl<'a> Welcome<'a> {
 
     /// Writes a payload.
     pub fn write(&self) -> String {
-        let expires = self.inbox_token_expires_at.map(rfc3339::millis);
-        Object::new()
+        let expires = self.inbox_token_expires_at.map(rfc3339::format_millis);
+        ObjectWriter::new()
             .maybe_text("nonce", self.nonce)
             .maybe_text("hello_id", self.hello_id)
             .maybe_text("hello_sender", self.hello_sender)

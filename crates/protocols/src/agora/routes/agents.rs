@@ -7,11 +7,11 @@ use rialto_core::agent::Agent;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
 
-use super::envelopes::no_such_agent;
-use super::{Answered, Named, Refused, malformed, query};
-use crate::agora::directory::{Entry, Listed, Page};
+use super::envelopes::agent_not_found;
+use super::{ErrorResponse, HandlerResult, PathParam, malformed, query};
+use crate::adapter::HubContext;
+use crate::agora::directory::{AgentEntry, CapabilityEntry, DirectoryPage};
 use crate::agora::{ID, record, say};
-use crate::adapter::Floor;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ed25519::PublicKey;
 
@@ -24,14 +24,14 @@ const PAGE_BYTES: usize = 256 << 10;
 const SCAN_MAX: u64 = 10_000;
 
 /// `GET /agents`: all agents, or those that support a resource, best first.
-pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
+pub async fn list(State(floor): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
     let query = query(&floor, raw.as_deref())?;
     let bad = |bad| malformed(&floor, bad);
     let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
     let limit = usize::try_from(limit).unwrap_or(1);
     let cursor = query.integer("cursor", 0..=i64::MAX).map_err(bad)?.unwrap_or(0).unsigned_abs();
-    let (hub, now) = (floor.agora.hub.did(), floor.engine.now());
-    let (found, rest) = floor.engine.look(|world| match query.text("resource") {
+    let (hub, now) = (floor.agora.signer.did(), floor.engine.now());
+    let (found, rest) = floor.engine.with_world(|world| match query.text("resource") {
         Some(resource) => supporting(world, resource, cursor, limit),
         None => everybody(world, cursor, limit),
     });
@@ -39,9 +39,9 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
         (Vec::new(), ByteBudget::new(PAGE_BYTES), rest, cursor);
     for (place, id) in found {
         // One at a time, so that writers do not wait for a long list.
-        let entry = floor.engine.look(|world| {
+        let entry = floor.engine.with_world(|world| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
-            record::entry(world, agent, hub, now)
+            record::agent_entry(world, agent, hub, now)
         });
         if let Some(entry) = entry {
             if !budget.take(size(&entry)) {
@@ -52,23 +52,23 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
         }
         last = place;
     }
-    let page = Page { agents, next_cursor: next.map(|next| next.to_string()) };
-    Ok(say::json(200, serde_json::to_string(&page).unwrap_or_default()))
+    let page = DirectoryPage { agents, next_cursor: next.map(|next| next.to_string()) };
+    Ok(say::json_response(200, serde_json::to_string(&page).unwrap_or_default()))
 }
 
 /// Agents with their positions in a list, and the last position scanned if there are more.
-type Places = (Vec<(u64, AgentId)>, Option<u64>);
+type AgentPlaces = (Vec<(u64, AgentId)>, Option<u64>);
 
-fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> Places {
+fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> AgentPlaces {
     let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
     let listed = |id: &AgentId| {
         let is_it = |agent: &Arc<Agent>| {
-            let mut own = agent.skills.iter().filter(|skill| skill.stands_for.is_none());
-            own.any(|skill| record::resource(agent.home, skill) == resource)
+            let mut own = agent.skills.iter().filter(|skill| skill.native_name.is_none());
+            own.any(|skill| record::resource_of_skill(agent.home, skill) == resource)
         };
         world.agent(*id).is_some_and(is_it)
     };
-    let all = || world.skills.by_merit(record::skill_name(resource)).filter(listed);
+    let all = || world.skills.all_by_rank(record::skill_name(resource)).filter(listed);
     // Agents that use this name natively come first.
     let of_others = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.home != ID);
     let own = all().filter(|id| !of_others(id));
@@ -81,13 +81,13 @@ fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> Place
 }
 
 /// All agents in the order of registration, which never changes.
-fn everybody(world: &World, cursor: u64, limit: usize) -> Places {
+fn everybody(world: &World, cursor: u64, limit: usize) -> AgentPlaces {
     let (mut found, mut at) = (Vec::new(), cursor);
     let end = world.next.agent.0;
     let last = end.min(cursor.saturating_add(SCAN_MAX));
     let is_listed = |id| {
         let active = world.agent(id).is_some_and(|agent| agent.active);
-        active && world.name_of(id, ID).is_some()
+        active && world.alias_of(id, ID).is_some()
     };
     while at.saturating_add(1) < last && found.len() < limit {
         at += 1;
@@ -97,23 +97,23 @@ fn everybody(world: &World, cursor: u64, limit: usize) -> Places {
 }
 
 /// The approximate size of an entry in bytes.
-fn size(entry: &Entry) -> usize {
-    let each = |listed: &Listed| {
+fn size(entry: &AgentEntry) -> usize {
+    let each = |listed: &CapabilityEntry| {
         64 + listed.resource.len() + listed.description.as_ref().map_or(0, String::len)
     };
     256 + entry.name.len() + entry.capabilities.iter().map(each).sum::<usize>()
 }
 
 /// `GET /agents/{id}`: one agent.
-pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
+pub async fn show(State(floor): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
     let key = PublicKey::parse(&id).ok();
-    let (hub, now) = (floor.agora.hub.did(), floor.engine.now());
+    let (hub, now) = (floor.agora.signer.did(), floor.engine.now());
     let found = key.and_then(|key| {
-        floor.engine.look(|world| {
-            let agent = world.agent(world.agent_named(ID, &key.did())?)?;
-            record::entry(world, agent, hub, now).filter(|_| agent.active)
+        floor.engine.with_world(|world| {
+            let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;
+            record::agent_entry(world, agent, hub, now).filter(|_| agent.active)
         })
     });
-    let entry = found.ok_or_else(|| Refused::new(&floor, no_such_agent()))?;
-    Ok(say::json(200, serde_json::to_string(&entry).unwrap_or_default()))
+    let entry = found.ok_or_else(|| ErrorResponse::new(&floor, agent_not_found()))?;
+    Ok(say::json_response(200, serde_json::to_string(&entry).unwrap_or_default()))
 }

@@ -9,19 +9,19 @@ use axum::response::{IntoResponse, Response};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, request};
-use rialto_core::notice::{News, Notice};
+use rialto_core::notice::{Notice, NoticeKind};
 
-use super::{Answered, Named, Refused, Sent, malformed, query};
+use super::{BodyBytes, ErrorResponse, HandlerResult, PathParam, malformed, query};
+use crate::adapter::inbox_stream::load_jobs;
+use crate::adapter::peer::Peer;
+use crate::adapter::shutdown::Shutdown;
+use crate::adapter::{BodyFuture, HubContext, RequestHead, ResponseFuture};
 use crate::agora::codes::Code;
 use crate::agora::envelope::{self, Envelope};
 use crate::agora::failure::Failure;
-use crate::agora::intake::{self, Taken, Way};
+use crate::agora::intake::{self, AcceptedEnvelope, EnvelopeSource};
 use crate::agora::payload::Payload;
-use crate::agora::{Kind, letter, refusals, say};
-use crate::adapter::inbox_stream::jobs_of;
-use crate::adapter::peer::Peer;
-use crate::adapter::shutdown::Stopping;
-use crate::adapter::{Answering, Floor, Head, Reading};
+use crate::agora::{MessageType, letter, refusals, say};
 use crate::kit::ed25519::PublicKey;
 
 /// The longest wait.
@@ -31,64 +31,68 @@ const LOOK_BACK: u64 = 256;
 const PAGE: usize = 64;
 
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
-pub async fn post(
-    State(floor): State<Floor>,
+pub async fn post_envelope(
+    State(floor): State<HubContext>,
     Peer(peer): Peer,
-    stopping: Stopping,
+    stopping: Shutdown,
     RawQuery(raw): RawQuery,
-    Sent(body): Sent,
-) -> Answered {
-    let way = Way { peer, ..Way::default() };
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let way = EnvelopeSource { peer, ..EnvelopeSource::default() };
     answer(&floor, raw.as_deref(), stopping, &body, way).await
 }
 
 /// `POST /agents/{id}`: an envelope for the agent that the path names.
-pub async fn post_to(
-    State(floor): State<Floor>,
-    Named(id): Named,
+pub async fn post_envelope_to_agent(
+    State(floor): State<HubContext>,
+    PathParam(id): PathParam,
     Peer(peer): Peer,
-    stopping: Stopping,
+    stopping: Shutdown,
     RawQuery(raw): RawQuery,
-    Sent(body): Sent,
-) -> Answered {
-    let unknown = |_| Refused::new(&floor, no_such_agent());
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let unknown = |_| ErrorResponse::new(&floor, agent_not_found());
     let to = PublicKey::parse(&id).map_err(unknown)?;
-    let way = Way { to: Some(to), peer, ..Way::default() };
+    let way = EnvelopeSource { path_agent: Some(to), peer, ..EnvelopeSource::default() };
     answer(&floor, raw.as_deref(), stopping, &body, way).await
 }
 
 /// The error for a key that no agent has.
-pub fn no_such_agent() -> Failure {
+pub fn agent_not_found() -> Failure {
     Failure::new(Code::NotFound, "no agent has that key")
 }
 
 /// The fast path for envelopes without a wait.
-pub fn express(floor: Floor, head: Head, body: Reading) -> Answering {
+pub fn post_envelope_fast(
+    floor: HubContext,
+    head: RequestHead,
+    body: BodyFuture,
+) -> ResponseFuture {
     Box::pin(async move {
-        let way = Way { peer: head.peer, ..Way::default() };
+        let way = EnvelopeSource { peer: head.peer, ..EnvelopeSource::default() };
         let taken = match body.await {
-            Ok(body) => intake::take(&floor, &body, way).await,
-            Err(trouble) => Err(refusals::trouble(&trouble).into()),
+            Ok(body) => intake::accept_envelope(&floor, &body, way).await,
+            Err(trouble) => Err(refusals::from_edge(&trouble).into()),
         };
         match taken {
             Ok(taken) => shown(taken),
-            Err(untaken) => Refused::untaken(&floor, untaken).into_response(),
+            Err(untaken) => ErrorResponse::from_envelope_error(&floor, untaken).into_response(),
         }
     })
 }
 
 async fn answer(
-    floor: &Floor,
+    floor: &HubContext,
     raw: Option<&str>,
-    stopping: Stopping,
+    stopping: Shutdown,
     body: &[u8],
-    way: Way,
-) -> Answered {
+    way: EnvelopeSource,
+) -> HandlerResult {
     let wait = query(floor, raw)?.integer("wait", 0..=WAIT_MS_MAX);
     let wait = wait.map_err(|bad| malformed(floor, bad))?.unwrap_or(0);
-    let taken = intake::take(floor, body, way).await;
-    let taken = taken.map_err(|untaken| Refused::untaken(floor, untaken))?;
-    if wait == 0 || !taken.awaits {
+    let taken = intake::accept_envelope(floor, body, way).await;
+    let taken = taken.map_err(|untaken| ErrorResponse::from_envelope_error(floor, untaken))?;
+    if wait == 0 || !taken.expects_answer {
         return Ok(shown(taken));
     }
     let wait = Duration::from_millis(wait.unsigned_abs());
@@ -96,7 +100,7 @@ async fn answer(
     match heard.ok().flatten() {
         Some(envelope) => {
             let job = taken.job;
-            let mut answer = say::json(200, envelope);
+            let mut answer = say::json_response(200, envelope);
             mark(&mut answer, job);
             Ok(answer)
         }
@@ -104,8 +108,8 @@ async fn answer(
     }
 }
 
-fn shown(taken: Taken) -> Response {
-    let mut answer = say::json(taken.status, taken.text);
+fn shown(taken: AcceptedEnvelope) -> Response {
+    let mut answer = say::json_response(taken.status, taken.text);
     mark(&mut answer, taken.job);
     answer
 }
@@ -118,21 +122,25 @@ fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
 }
 
 /// The first envelope that answers, as it was signed. It also stays in the inbox.
-async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<String> {
+async fn heard(
+    floor: &HubContext,
+    taken: &AcceptedEnvelope,
+    mut stopping: Shutdown,
+) -> Option<String> {
     let request_id = taken.request_id.as_deref()?;
     let asks = taken.job.is_some();
-    let job = own_job(floor, taken.by, request_id).await?;
-    let bell = floor.engine.news_of(taken.by);
+    let job = own_job(floor, taken.sender, request_id).await?;
+    let bell = floor.engine.subscribe_agent(taken.sender);
     let mut after = match taken.repeated {
-        true => taken.head.saturating_sub(LOOK_BACK),
-        false => taken.head,
+        true => taken.inbox_head.saturating_sub(LOOK_BACK),
+        false => taken.inbox_head,
     };
     loop {
         let told = bell.notified();
         tokio::pin!(told);
         // From here on no notification is missed, so the state is checked after this.
         told.as_mut().enable();
-        while let page = floor.engine.notices_of(taken.by, after, PAGE).await.ok()?
+        while let page = floor.engine.load_notices(taken.sender, after, PAGE).await.ok()?
             && let Some(last) = page.last()
         {
             after = last.position;
@@ -148,37 +156,40 @@ async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<S
 }
 
 /// The request with the id that its requester gave it.
-async fn own_job(floor: &Floor, by: AgentId, id: &str) -> Option<Arc<Job>> {
-    let (origin, id) = floor.engine.look(|world| request::own_name(world, by, id))?;
+async fn own_job(floor: &HubContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
+    let (origin, id) =
+        floor.engine.with_world(|world| request::requester_job_name(world, by, id))?;
     floor.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
 }
 
 async fn answering(
-    floor: &Floor,
+    floor: &HubContext,
     page: Vec<Notice>,
     request_id: &str,
     own: &Job,
     asks: bool,
 ) -> Option<String> {
     let page: Vec<_> = page.into_iter().map(Arc::new).collect();
-    let jobs = jobs_of(&floor.engine, &page).await.ok()?;
+    let jobs = load_jobs(&floor.engine, &page).await.ok()?;
     page.iter().find_map(|notice| {
         // Another requester may use the same id for another request.
         let concerns = match &notice.news {
-            News::Message { from, .. } => from.is_some_and(|from| request::concerns(own, from)),
+            NoticeKind::Message { from, .. } => {
+                from.is_some_and(|from| request::involves(own, from))
+            }
             news => news.job() == Some(own.id),
         };
         if !concerns {
             return None;
         }
         let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let letter = letter::of(floor, notice, job.map(|job| &**job))?;
-        let json = envelope::parse(letter.envelope.as_bytes()).ok()?;
+        let letter = letter::notice_envelope(floor, notice, job.map(|job| &**job))?;
+        let json = envelope::read_json(letter.envelope.as_bytes()).ok()?;
         let envelope = Envelope::read(&json).ok()?;
-        let answers = match envelope.kind {
+        let answers = match envelope.message_type {
             // A party that accepts has already received its offers.
-            Kind::Offer => asks,
-            kind => matches!(kind, Kind::Result | Kind::Error),
+            MessageType::Offer => asks,
+            kind => matches!(kind, MessageType::Result | MessageType::Error),
         };
         let payload = Payload::read(&envelope).ok()?;
         let same = intake::request_id(&envelope, &payload) == Some(request_id);

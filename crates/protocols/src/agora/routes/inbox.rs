@@ -9,14 +9,14 @@ use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 
-use super::{Answered, Reader, Refused, Sent, malformed, query};
+use super::{BodyBytes, ErrorResponse, HandlerResult, InboxReader, malformed, query};
+use crate::adapter::HubContext;
+use crate::adapter::inbox_stream::{InboxStream, StreamStart, load_jobs};
+use crate::adapter::shutdown::Shutdown;
 use crate::agora::failure::Failure;
-use crate::agora::feed::Events;
-use crate::agora::inbox::{self, Ack, Acked};
+use crate::agora::feed::EventEncoder;
+use crate::agora::inbox::{self, Ack, AckAnswer};
 use crate::agora::{envelope, letter, refusals, say};
-use crate::adapter::Floor;
-use crate::adapter::inbox_stream::{Feed, From, jobs_of};
-use crate::adapter::shutdown::Stopping;
 use crate::kit::last_event_id;
 
 /// The default number of envelopes on one page.
@@ -27,20 +27,20 @@ const PAGE_BYTES: usize = 1 << 20;
 const STEP: usize = 8;
 
 /// `GET /inbox`: streams envelopes as they arrive.
-pub async fn open(
-    State(floor): State<Floor>,
-    Reader(token): Reader,
-    stopping: Stopping,
+pub async fn open_inbox(
+    State(floor): State<HubContext>,
+    InboxReader(token): InboxReader,
+    stopping: Shutdown,
     headers: HeaderMap,
-) -> Answered {
-    let from = from(&headers).map_err(|failure| Refused::new(&floor, failure))?;
-    let head = floor.engine.look(|world| world.mailbox(token.agent).head);
+) -> HandlerResult {
+    let from = from(&headers).map_err(|failure| ErrorResponse::new(&floor, failure))?;
+    let head = floor.engine.with_world(|world| world.inbox(token.agent).head);
     let from = match from {
         // A position past the head belongs to another inbox; it is ignored.
-        From::Position(position) if position > head => From::Unacknowledged,
+        StreamStart::Position(position) if position > head => StreamStart::Unacknowledged,
         other => other,
     };
-    let feed = Feed::new(floor, token.agent, Events(token), from, stopping);
+    let feed = InboxStream::new(floor, token.agent, EventEncoder(token), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), feed))
@@ -54,40 +54,40 @@ pub async fn open(
 
 /// The position to start at: after the reader's last event, or at the first unacknowledged
 /// envelope.
-fn from(headers: &HeaderMap) -> Result<From, Failure> {
-    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
-    let had = last_event_id::read(header, last_event_id::position);
+fn from(headers: &HeaderMap) -> Result<StreamStart, Failure> {
+    let header = headers.get(last_event_id::HEADER).map(HeaderValue::as_bytes);
+    let had = last_event_id::read(header, last_event_id::parse_position);
     let wrong = "must be the id of an event of this inbox: digits, such as 42";
     let had = had.map_err(|_| Failure::bad_field("/Last-Event-ID", wrong))?;
-    Ok(had.map_or(From::Unacknowledged, From::Position))
+    Ok(had.map_or(StreamStart::Unacknowledged, StreamStart::Position))
 }
 
 /// `GET /messages`: a page of the inbox.
-pub async fn page(
-    State(floor): State<Floor>,
-    Reader(token): Reader,
+pub async fn list_messages(
+    State(floor): State<HubContext>,
+    InboxReader(token): InboxReader,
     RawQuery(raw): RawQuery,
-) -> Answered {
+) -> HandlerResult {
     let query = query(&floor, raw.as_deref())?;
     let bad = |bad| malformed(&floor, bad);
     let after = query.integer("after", 0..=i64::MAX).map_err(bad)?.map(i64::unsigned_abs);
     let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
-    let acked = floor.engine.look(|world| world.mailbox(token.agent).acked);
+    let acked = floor.engine.with_world(|world| world.inbox(token.agent).acked);
     let mut after = after.unwrap_or(acked);
     let limit = usize::try_from(limit).unwrap_or(1);
-    let failed = |failure| Refused::new(&floor, refusals::failed(&failure));
+    let failed = |failure| ErrorResponse::new(&floor, refusals::from_engine(&failure));
     let (mut items, mut bytes, mut looked, mut read) = (Vec::new(), 0, 0, false);
     while looked < limit && bytes < PAGE_BYTES {
         let step = STEP.min(limit - looked);
-        let notices = floor.engine.notices_of(token.agent, after, step).await.map_err(failed)?;
+        let notices = floor.engine.load_notices(token.agent, after, step).await.map_err(failed)?;
         let notices: Vec<_> = notices.into_iter().map(std::sync::Arc::new).collect();
-        let jobs = jobs_of(&floor.engine, &notices).await.map_err(failed)?;
+        let jobs = load_jobs(&floor.engine, &notices).await.map_err(failed)?;
         for notice in &notices {
             let job = notice.news.job().and_then(|id| jobs.get(&id));
-            let letter = letter::of(&floor, notice, job.map(|job| &**job));
+            let letter = letter::notice_envelope(&floor, notice, job.map(|job| &**job));
             (after, read) = (notice.position, true);
             if let Some(letter) = letter {
-                items.push(inbox::message(after, &letter.envelope, Some(&letter.receipt)));
+                items.push(inbox::write_message(after, &letter.envelope, Some(&letter.receipt)));
                 bytes += letter.envelope.len() + letter.receipt.len();
             }
             if bytes >= PAGE_BYTES {
@@ -101,29 +101,33 @@ pub async fn page(
     }
     // Reading past the end does not mark what comes before it as read.
     if read {
-        floor.engine.presented(token.agent, after);
+        floor.engine.record_presented(token.agent, after);
     }
-    Ok(say::json(200, inbox::messages(&items, after)))
+    Ok(say::json_response(200, inbox::write_page(&items, after)))
 }
 
 /// `POST /inbox/ack`: acknowledges everything up to a position.
-pub async fn ack(State(floor): State<Floor>, Reader(token): Reader, Sent(body): Sent) -> Answered {
-    let read = |body| Ack::read(&envelope::parse(body)?);
-    let Ack { up_to } = read(&body).map_err(|failure| Refused::new(&floor, failure))?;
+pub async fn ack(
+    State(floor): State<HubContext>,
+    InboxReader(token): InboxReader,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let read = |body| Ack::read(&envelope::read_json(body)?);
+    let Ack { up_to } = read(&body).map_err(|failure| ErrorResponse::new(&floor, failure))?;
     let acked_to = acked(&floor, token.agent, up_to).await?;
-    let head = floor.engine.look(|world| world.mailbox(token.agent).head);
-    let told = Acked { acked_to, pending: head.saturating_sub(acked_to) };
-    Ok(say::json(200, serde_json::to_string(&told).unwrap_or_default()))
+    let head = floor.engine.with_world(|world| world.inbox(token.agent).head);
+    let told = AckAnswer { acked_to, pending: head.saturating_sub(acked_to) };
+    Ok(say::json_response(200, serde_json::to_string(&told).unwrap_or_default()))
 }
 
-async fn acked(floor: &Floor, agent: AgentId, up_to: u64) -> Result<u64, Refused> {
-    let acked = floor.engine.look(|world| world.mailbox(agent).acked);
+async fn acked(floor: &HubContext, agent: AgentId, up_to: u64) -> Result<u64, ErrorResponse> {
+    let acked = floor.engine.with_world(|world| world.inbox(agent).acked);
     if acked >= up_to {
         return Ok(acked);
     }
     match floor.engine.run(Command::Ack { agent, up_to }).await {
         Ok(Answer::Position(acked)) => Ok(acked),
-        Ok(_) => Ok(floor.engine.look(|world| world.mailbox(agent).acked)),
-        Err(failure) => Err(Refused::new(floor, refusals::failed(&failure))),
+        Ok(_) => Ok(floor.engine.with_world(|world| world.inbox(agent).acked)),
+        Err(failure) => Err(ErrorResponse::new(floor, refusals::from_engine(&failure))),
     }
 }

@@ -14,64 +14,69 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use rialto_core::refusal::Refusal;
-use rialto_engine::keys::bearer;
+use rialto_engine::keys::parse_bearer;
 
 use super::failure::Failure;
-use super::intake::Untaken;
-use super::token::Token;
+use super::intake::EnvelopeError;
+use super::token::InboxToken;
 use super::{BODY_MAX, refusals, say};
-use crate::adapter::{Floor, body};
+use crate::adapter::{HubContext, body};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// An error that is signed and sent as a response.
-pub struct Refused(Floor, Untaken);
+pub struct ErrorResponse(HubContext, EnvelopeError);
 
 /// The return type of a handler.
-pub type Answered = Result<Response, Refused>;
+pub type HandlerResult = Result<Response, ErrorResponse>;
 
-impl Refused {
-    pub fn new(floor: &Floor, failure: Failure) -> Self {
+impl ErrorResponse {
+    pub fn new(floor: &HubContext, failure: Failure) -> Self {
         Self(floor.clone(), failure.into())
     }
 
     /// The error response for an envelope that was not accepted.
-    pub fn untaken(floor: &Floor, untaken: Untaken) -> Self {
+    pub fn from_envelope_error(floor: &HubContext, untaken: EnvelopeError) -> Self {
         Self(floor.clone(), untaken)
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        say::refuse(&self.0, &self.1.failure, self.1.to)
+        say::error_response(&self.0, &self.1.failure, self.1.to)
     }
 }
 
 /// An agent that reads, identified by its inbox token.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader(pub Token);
+pub struct InboxReader(pub InboxToken);
 
-impl FromRequestParts<Floor> for Reader {
-    type Rejection = Refused;
+impl FromRequestParts<HubContext> for InboxReader {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        floor: &HubContext,
+    ) -> Result<Self, ErrorResponse> {
         let token = read_token(floor, &parts.headers);
-        if token.is_some_and(|token| floor.engine.look(|world| world.is_suspended(token.agent))) {
-            return Err(Refused::new(floor, refusals::refused(&Refusal::Suspended)));
+        if token
+            .is_some_and(|token| floor.engine.with_world(|world| world.is_suspended(token.agent)))
+        {
+            return Err(ErrorResponse::new(floor, refusals::from_refusal(&Refusal::Suspended)));
         }
         token.map(Self).ok_or_else(|| {
             let text = "a valid inbox token is required: Authorization: Bearer at_…";
             let hint = "a HELLO signed with recipient = the hub and payload.inbox = true gets one";
-            Refused::new(floor, Failure::unauthorized(text).with_hint(hint))
+            ErrorResponse::new(floor, Failure::unauthorized(text).with_hint(hint))
         })
     }
 }
 
 /// A valid token of a registered agent, suspended or not. All other texts get the same answer.
-pub fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
-    let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(bearer)?;
+pub fn read_token(floor: &HubContext, headers: &HeaderMap) -> Option<InboxToken> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer)?;
     let token = floor.agora.tokens.read(text, floor.engine.now())?;
-    let known = floor.engine.look(|world| {
+    let known = floor.engine.with_world(|world| {
         world
             .agent(token.agent)
             .is_some_and(|agent| agent.active)
@@ -79,32 +84,35 @@ pub fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
     });
     // A call of a suspended agent is refused and does not count as activity.
     if !known? {
-        floor.engine.seen(token.agent);
+        floor.engine.record_seen(token.agent);
     }
     Some(token)
 }
 
 /// The whole body.
-pub struct Sent(pub Bytes);
+pub struct BodyBytes(pub Bytes);
 
-impl FromRequest<Floor> for Sent {
-    type Rejection = Refused;
+impl FromRequest<HubContext> for BodyBytes {
+    type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, floor: &Floor) -> Result<Self, Refused> {
+    async fn from_request(request: Request, floor: &HubContext) -> Result<Self, ErrorResponse> {
         let (parts, body) = request.into_parts();
         let limit = floor.body_limit.min(BODY_MAX);
-        let body = body::read(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|trouble| Refused::new(floor, refusals::trouble(&trouble)))
+        let body = body::read_body(&parts.headers, body, limit).await;
+        body.map(Self).map_err(|trouble| ErrorResponse::new(floor, refusals::from_edge(&trouble)))
     }
 }
 
 /// The name in the path.
-pub struct Named(pub String);
+pub struct PathParam(pub String);
 
-impl FromRequestParts<Floor> for Named {
+impl FromRequestParts<HubContext> for PathParam {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        floor: &HubContext,
+    ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 matches no name.
         let name = Path::<String>::from_request_parts(parts, floor).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
@@ -112,10 +120,10 @@ impl FromRequestParts<Floor> for Named {
 }
 
 /// The query of a URL.
-fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
+fn query(floor: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(floor, bad))
 }
 
-fn malformed(floor: &Floor, bad: Malformed) -> Refused {
-    Refused::new(floor, bad.into())
+fn malformed(floor: &HubContext, bad: Malformed) -> ErrorResponse {
+    ErrorResponse::new(floor, bad.into())
 }

@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::agora::about::About;
+use crate::adapter::HubContext;
+use crate::agora::about::HubInfo;
 use crate::agora::{VERSION, say};
-use crate::adapter::Floor;
 
 /// Paths relative to the hub's address.
 const ENDPOINTS: [(&str, &str); 7] = [
@@ -30,19 +30,19 @@ fn websocket(hub_url: &str) -> String {
 }
 
 /// Shows the hub's key and its endpoints.
-pub async fn show(State(floor): State<Floor>) -> Response {
+pub async fn show(State(floor): State<HubContext>) -> Response {
     let url = |(name, path): (&str, &str)| {
         let base =
             if name == WEBSOCKET { websocket(&floor.hub_url) } else { floor.hub_url.clone() };
         (name.to_owned(), format!("{base}{path}"))
     };
-    let about = About {
+    let about = HubInfo {
         protocol: VERSION.to_owned(),
-        hub: floor.agora.hub.did().to_owned(),
+        hub: floor.agora.signer.did().to_owned(),
         window_ms: floor.agora.settings.window.0,
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
-    say::json(200, serde_json::to_string(&about).unwrap_or_default())
+    say::json_response(200, serde_json::to_string(&about).unwrap_or_default())
 }
 
 #[cfg(test)]

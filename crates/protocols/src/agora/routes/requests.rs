@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use rialto_core::alias::{Target, claim};
+use rialto_core::alias::{ClaimTarget, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, request};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
-use super::{Answered, Named, Reader, Refused, query};
+use super::{ErrorResponse, HandlerResult, InboxReader, PathParam, query};
+use crate::adapter::HubContext;
 use crate::agora::codes::Code;
 use crate::agora::failure::Failure;
 use crate::agora::intake::foreign_id;
-use crate::agora::refusals::{self, state_of};
-use crate::agora::thread::{Offered, Thread};
+use crate::agora::refusals::{self, request_state};
+use crate::agora::thread::{OfferView, RequestView};
 use crate::agora::{ID, say};
-use crate::adapter::Floor;
 use crate::kit::ed25519::PublicKey;
 use crate::kit::rfc3339;
 
@@ -27,27 +27,28 @@ const LISTED_MAX: usize = 16;
 /// Shows a request. If several requesters used the id, `?requester=` selects one. Without it, all
 /// unfinished ones are shown, oldest first.
 pub async fn show(
-    State(floor): State<Floor>,
-    Reader(token): Reader,
-    Named(id): Named,
+    State(floor): State<HubContext>,
+    InboxReader(token): InboxReader,
+    PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
-) -> Answered {
-    let failed = |failure| Refused::new(&floor, refusals::failed(&failure));
+) -> HandlerResult {
+    let failed = |failure| ErrorResponse::new(&floor, refusals::from_engine(&failure));
     let query = query(&floor, raw.as_deref())?;
     let requester = query.text("requester").map(PublicKey::parse).transpose();
-    let requester = requester
-        .map_err(|bad| Refused::new(&floor, Failure::bad_request(format!("requester {bad}"))))?;
+    let requester = requester.map_err(|bad| {
+        ErrorResponse::new(&floor, Failure::bad_request(format!("requester {bad}")))
+    })?;
     let only = match requester {
         Some(_) => None,
-        None => find(&floor, token.agent, &id).await.map_err(failed)?,
+        None => find_request(&floor, token.agent, &id).await.map_err(failed)?,
     };
     let is_shared = only.is_none();
     let jobs = match (only, requester) {
         (Some(job), _) => vec![job],
         (None, Some(key)) => asked_by(&floor, token.agent, key, &id).await.map_err(failed)?,
-        (None, None) => floor.engine.look(|world| all_live(world, token.agent, &id)),
+        (None, None) => floor.engine.with_world(|world| all_live(world, token.agent, &id)),
     };
-    let threads = floor.engine.look(|world| {
+    let threads = floor.engine.with_world(|world| {
         let shown = jobs.iter().map(|job| thread(world, job, token.agent, is_shared));
         shown.collect::<Vec<_>>()
     });
@@ -55,51 +56,51 @@ pub async fn show(
     let unknown = || {
         let text = "no request with this id, or you are not a party of it";
         let hint = "if several requesters used this id, add ?requester=did:key:… to select one";
-        Refused::new(&floor, Failure::new(Code::NotFound, text).with_hint(hint))
+        ErrorResponse::new(&floor, Failure::new(Code::NotFound, text).with_hint(hint))
     };
     let mut first = threads.next().ok_or_else(unknown)?;
     first.others = threads.collect();
-    Ok(say::json(200, serde_json::to_string(&first).unwrap_or_default()))
+    Ok(say::json_response(200, serde_json::to_string(&first).unwrap_or_default()))
 }
 
 /// The request with that id from a given requester to the reader.
 async fn asked_by(
-    floor: &Floor,
+    floor: &HubContext,
     reader: AgentId,
     requester: PublicKey,
     id: &str,
 ) -> Result<Vec<Arc<Job>>, rialto_engine::Failure> {
-    let own = floor.engine.look(|world| {
-        let requester = world.agent_named(ID, &requester.did())?;
-        request::own_name(world, requester, id)
+    let own = floor.engine.with_world(|world| {
+        let requester = world.agent_by_alias(ID, &requester.did())?;
+        request::requester_job_name(world, requester, id)
     });
     let Some((origin, id)) = own else { return Ok(Vec::new()) };
     let job = floor.engine.find_job(&JobRef::Foreign { origin, id }).await?;
-    let concerns = |job: &Arc<Job>| job.asked_by(reader) || request::concerns(job, reader);
+    let concerns = |job: &Arc<Job>| job.is_requested_by(reader) || request::involves(job, reader);
     Ok(job.filter(concerns).into_iter().collect())
 }
 
 /// The unfinished requests with that id to the reader, oldest first.
 fn all_live(world: &World, reader: AgentId, id: &str) -> Vec<Arc<Job>> {
-    request::all_called(world, reader, id).take(LISTED_MAX).cloned().collect()
+    request::jobs_named(world, reader, id).take(LISTED_MAX).cloned().collect()
 }
 
 /// The request that an agent made, else one made to it, else a job from another protocol.
-pub async fn find(
-    floor: &Floor,
+pub async fn find_request(
+    floor: &HubContext,
     agent: AgentId,
     id: &str,
 ) -> Result<Option<Arc<Job>>, rialto_engine::Failure> {
     let engine = &floor.engine;
-    let own = engine.look(|world| request::own_name(world, agent, id));
+    let own = engine.with_world(|world| request::requester_job_name(world, agent, id));
     if let Some((origin, id)) = own
         && let Some(job) = engine.find_job(&JobRef::Foreign { origin, id }).await?
     {
         return Ok(Some(job));
     }
-    let name = claim::asked(agent, id);
-    if let Some(Target::Job(job)) = engine.claim(name).await? {
-        return engine.job(job).await;
+    let name = claim::invited_job(agent, id);
+    if let Some(ClaimTarget::Job(job)) = engine.claim_target(name).await? {
+        return engine.load_job(job).await;
     }
     let Ok(uuid) = id.parse() else { return Ok(None) };
     let job = engine.find_job(&JobRef::Uuid(uuid)).await?;
@@ -107,20 +108,20 @@ pub async fn find(
 }
 
 /// The request as one party may see it. An offer is visible only to its maker and the requester.
-fn thread(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> Thread {
-    let did = |agent| world.name_of(agent, ID).unwrap_or_default().to_owned();
-    let shown = job.offers.iter().filter(|offer| job.asked_by(reader) || offer.by == reader);
+fn thread(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> RequestView {
+    let did = |agent| world.alias_of(agent, ID).unwrap_or_default().to_owned();
+    let shown = job.offers.iter().filter(|offer| job.is_requested_by(reader) || offer.by == reader);
     let offers = shown.map(|offer| {
         let (name, eta) = (offer.name.clone(), offer.eta.unwrap_or(Millis(0)));
-        Offered::new(name, did(offer.by), offer.price, eta, offer.valid_until)
+        OfferView::new(name, did(offer.by), offer.price, eta, offer.valid_until)
     });
-    let alone = job.asked.first().filter(|_| job.asked.len() == 1).copied();
-    Thread {
+    let alone = job.invited.first().filter(|_| job.invited.len() == 1).copied();
+    RequestView {
         request_id: foreign_id(job).into_owned(),
-        state: state_of(job.state),
+        state: request_state(job.state),
         provider: job.worker().or(alone).map(did),
         offers: offers.collect(),
-        deadline: Some(rfc3339::millis(job.deadline)),
+        deadline: Some(rfc3339::format_millis(job.deadline)),
         requester: is_shared.then(|| requester(world, job)).flatten(),
         others: Vec::new(),
     }
@@ -128,7 +129,7 @@ fn thread(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> Thread 
 
 fn requester(world: &World, job: &Job) -> Option<String> {
     match job.requester {
-        Requester::Agent(agent) => world.name_of(agent, ID).map(str::to_owned),
+        Requester::Agent(agent) => world.alias_of(agent, ID).map(str::to_owned),
         Requester::Guest(_) => None,
     }
 }

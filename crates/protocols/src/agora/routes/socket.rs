@@ -10,15 +10,15 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::{Answered, Refused};
-use crate::agora::failure::Failure;
-use crate::agora::feed::Frames;
-use crate::agora::intake::{self, Taken, Untaken, Way};
-use crate::agora::{BODY_MAX, refusals, say};
-use crate::adapter::Floor;
-use crate::adapter::inbox_stream::{Feed, From};
+use super::{ErrorResponse, HandlerResult};
+use crate::adapter::HubContext;
+use crate::adapter::inbox_stream::{InboxStream, StreamStart};
 use crate::adapter::peer::Peer;
-use crate::adapter::shutdown::Stopping;
+use crate::adapter::shutdown::Shutdown;
+use crate::agora::failure::Failure;
+use crate::agora::feed::FrameEncoder;
+use crate::agora::intake::{self, AcceptedEnvelope, EnvelopeError, EnvelopeSource};
+use crate::agora::{BODY_MAX, refusals, say};
 
 /// How long a connection may stay without a HELLO.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -29,26 +29,26 @@ const FRAME_WITHIN: Duration = Duration::from_secs(30);
 const BAD_MAX: u32 = 16;
 
 /// Opens the connection.
-pub async fn open(
-    State(floor): State<Floor>,
+pub async fn open_socket(
+    State(floor): State<HubContext>,
     Peer(peer): Peer,
-    stopping: Stopping,
+    stopping: Shutdown,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Answered {
+) -> HandlerResult {
     let wrong = |_| {
         let text = "this is a WebSocket endpoint: send Connection: Upgrade and Upgrade: websocket";
-        Refused::new(&floor, Failure { http: 426, ..Failure::bad_request(text) })
+        ErrorResponse::new(&floor, Failure { http_status: 426, ..Failure::bad_request(text) })
     };
     let upgrade = upgrade.map_err(wrong)?;
     let upgrade = upgrade.max_message_size(BODY_MAX).max_frame_size(BODY_MAX);
     let floor = floor.clone();
-    Ok(upgrade.on_upgrade(move |socket| Line { floor, socket, peer, bad: 0 }.run(stopping))
+    Ok(upgrade.on_upgrade(move |socket| Connection { floor, socket, peer, bad: 0 }.run(stopping))
         as Response)
 }
 
 /// One connection.
-struct Line {
-    floor: Floor,
+struct Connection {
+    floor: HubContext,
     socket: WebSocket,
     peer: Option<SocketAddr>,
     /// Unverifiable frames so far.
@@ -56,10 +56,10 @@ struct Line {
 }
 
 /// The connection is closed.
-struct Gone;
+struct ConnectionClosed;
 
-impl Line {
-    async fn run(mut self, stopping: Stopping) {
+impl Connection {
+    async fn run(mut self, stopping: Shutdown) {
         let hello = tokio::time::timeout(HELLO_WITHIN, self.hello()).await;
         if let Ok(Ok(taken)) = hello {
             let _ = self.talk(taken, stopping).await;
@@ -69,28 +69,32 @@ impl Line {
 
     /// The first frame decides whose connection it is: a HELLO signed for this hub, never seen
     /// before.
-    async fn hello(&mut self) -> Result<Taken, Gone> {
+    async fn hello(&mut self) -> Result<AcceptedEnvelope, ConnectionClosed> {
         loop {
             let text = match self.socket.recv().await {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Binary(_))) => {
                     self.refuse(only_text().into()).await?;
-                    return Err(Gone);
+                    return Err(ConnectionClosed);
                 }
-                _ => return Err(Gone),
+                _ => return Err(ConnectionClosed),
             };
-            let way = Way { peer: self.peer, greets: true, ..Way::default() };
+            let way = EnvelopeSource {
+                peer: self.peer,
+                must_be_hello: true,
+                ..EnvelopeSource::default()
+            };
             let taken = match self.take(text.as_bytes(), way).await {
                 Ok(taken) if taken.hello_to_hub => taken,
                 // The same HELLO on two connections at once opens only the first.
                 Ok(_) => {
-                    self.refuse(intake::not_a_greeting().into()).await?;
-                    return Err(Gone);
+                    self.refuse(intake::hello_required().into()).await?;
+                    return Err(ConnectionClosed);
                 }
                 Err(untaken) => {
                     self.refuse(untaken).await?;
-                    return Err(Gone);
+                    return Err(ConnectionClosed);
                 }
             };
             self.say(taken.text.clone()).await?;
@@ -99,18 +103,22 @@ impl Line {
     }
 
     /// Answers incoming envelopes and forwards the agent's inbox.
-    async fn talk(&mut self, hello: Taken, stopping: Stopping) -> Result<(), Gone> {
-        let (floor, from) = (self.floor.clone(), From::Unacknowledged);
-        let mut feed = Feed::new(floor, hello.by, Frames, from, stopping);
+    async fn talk(
+        &mut self,
+        hello: AcceptedEnvelope,
+        stopping: Shutdown,
+    ) -> Result<(), ConnectionClosed> {
+        let (floor, from) = (self.floor.clone(), StreamStart::Unacknowledged);
+        let mut feed = InboxStream::new(floor, hello.sender, FrameEncoder, from, stopping);
         loop {
             tokio::select! {
                 came = self.socket.recv() => match came {
                     Some(Ok(Message::Text(text))) => self.answer(&hello, text.as_bytes()).await?,
                     Some(Ok(Message::Binary(_))) => self.refuse(only_text().into()).await?,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                        self.floor.engine.seen(hello.by);
+                        self.floor.engine.record_seen(hello.sender);
                     }
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(Gone),
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(ConnectionClosed),
                 },
                 news = feed.next() => match news {
                     Some(lines) => self.pass_on(&lines).await?,
@@ -120,8 +128,16 @@ impl Line {
         }
     }
 
-    async fn answer(&mut self, hello: &Taken, bytes: &[u8]) -> Result<(), Gone> {
-        let way = Way { from: Some(hello.key), peer: self.peer, ..Way::default() };
+    async fn answer(
+        &mut self,
+        hello: &AcceptedEnvelope,
+        bytes: &[u8],
+    ) -> Result<(), ConnectionClosed> {
+        let way = EnvelopeSource {
+            connection_key: Some(hello.key),
+            peer: self.peer,
+            ..EnvelopeSource::default()
+        };
         match self.take(bytes, way).await {
             Ok(taken) => self.say(taken.text).await,
             Err(untaken) => self.refuse(untaken).await,
@@ -129,13 +145,17 @@ impl Line {
     }
 
     /// A frame counts like a posted envelope: signature checks are limited by network address.
-    async fn take(&mut self, bytes: &[u8], way: Way) -> Result<Taken, Untaken> {
-        let counted = self.floor.writes.count_check(self.peer);
-        counted.map_err(|trouble| Untaken::from(refusals::trouble(&trouble)))?;
-        intake::take(&self.floor, bytes, way).await
+    async fn take(
+        &mut self,
+        bytes: &[u8],
+        way: EnvelopeSource,
+    ) -> Result<AcceptedEnvelope, EnvelopeError> {
+        let counted = self.floor.write_limiter.count_signature_check(self.peer);
+        counted.map_err(|trouble| EnvelopeError::from(refusals::from_edge(&trouble)))?;
+        intake::accept_envelope(&self.floor, bytes, way).await
     }
 
-    async fn pass_on(&mut self, lines: &Bytes) -> Result<(), Gone> {
+    async fn pass_on(&mut self, lines: &Bytes) -> Result<(), ConnectionClosed> {
         if lines.is_empty() {
             return self.send(Message::Ping(Bytes::new())).await;
         }
@@ -147,19 +167,19 @@ impl Line {
 
     /// Each unverifiable frame costs a signature check and a signed answer, and counts against no
     /// other limit, so only a few are allowed.
-    async fn refuse(&mut self, untaken: Untaken) -> Result<(), Gone> {
+    async fn refuse(&mut self, untaken: EnvelopeError) -> Result<(), ConnectionClosed> {
         self.bad += u32::from(untaken.to.is_none());
-        self.say(say::error(&self.floor, &untaken.failure, untaken.to)).await?;
-        if self.bad >= BAD_MAX { Err(Gone) } else { Ok(()) }
+        self.say(say::signed_error(&self.floor, &untaken.failure, untaken.to)).await?;
+        if self.bad >= BAD_MAX { Err(ConnectionClosed) } else { Ok(()) }
     }
 
-    async fn say(&mut self, text: String) -> Result<(), Gone> {
+    async fn say(&mut self, text: String) -> Result<(), ConnectionClosed> {
         self.send(Message::Text(text.into())).await
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), Gone> {
+    async fn send(&mut self, message: Message) -> Result<(), ConnectionClosed> {
         let sent = tokio::time::timeout(FRAME_WITHIN, self.socket.send(message)).await;
-        sent.map_err(|_| Gone)?.map_err(|_| Gone)
+        sent.map_err(|_| ConnectionClosed)?.map_err(|_| ConnectionClosed)
     }
 }
 

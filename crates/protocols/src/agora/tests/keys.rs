@@ -1,7 +1,7 @@
 //! Tests of keys: one key in three spellings, and keys that prove nothing.
 
 use super::*;
-use crate::agora::proof::{prove_with, verifier};
+use crate::agora::proof::{prove_with_verifier, verifier};
 use crate::kit::ed25519::{PublicKey, Verifier};
 
 #[test]
@@ -11,7 +11,8 @@ fn three_spellings_of_a_key_are_one_sender() {
     for text in [key.did(), base64url::encode(key.as_bytes()), hex.to_uppercase(), hex] {
         let mut envelope = draft();
         envelope["sender"]["id"] = json!(text);
-        let proof = arrive(&signed(envelope, &alice(), Form::Empty).to_string()).expect("Alice");
+        let proof =
+            arrive(&signed(envelope, &alice(), SignatureForm::Empty).to_string()).expect("Alice");
         assert_eq!(proof.key, key);
         assert_eq!(proof.key.to_string(), key.did());
     }
@@ -19,15 +20,16 @@ fn three_spellings_of_a_key_are_one_sender() {
 
 #[test]
 fn nobody_signs_for_another() {
-    let failure = arrive(&signed(draft(), &bob(), Form::Empty).to_string()).expect_err("not Alice");
+    let failure =
+        arrive(&signed(draft(), &bob(), SignatureForm::Empty).to_string()).expect_err("not Alice");
     assert_eq!(failure.code.number(), 401);
-    let text = signed(draft(), &alice(), Form::Empty).to_string();
-    let json = parse(text.as_bytes()).expect("JSON");
+    let text = signed(draft(), &alice(), SignatureForm::Empty).to_string();
+    let json = read_json(text.as_bytes()).expect("JSON");
     let envelope = Envelope::read(&json).expect("an envelope");
     let kept = verifier(&envelope).expect("a good key");
-    assert!(prove_with(&kept, &envelope, NOW, WINDOW).is_ok());
-    let another = Verifier::of(bob().public()).expect("a good key");
-    assert!(prove_with(&another, &envelope, NOW, WINDOW).is_err());
+    assert!(prove_with_verifier(&kept, &envelope, NOW, WINDOW).is_ok());
+    let another = Verifier::new(bob().public()).expect("a good key");
+    assert!(prove_with_verifier(&another, &envelope, NOW, WINDOW).is_err());
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn a_signature_with_an_unreduced_s_is_refused() {
         0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde,
         0x14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
     ];
-    let mut envelope = signed(draft(), &alice(), Form::Empty);
+    let mut envelope = signed(draft(), &alice(), SignatureForm::Empty);
     let good = envelope["sender"]["signature"].as_str().expect("text").to_owned();
     let mut bytes: [u8; 64] = base64url::decode_array(&good).expect("64 bytes");
     let mut carry = 0;

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::agora::inbox::Ack;
 use crate::agora::payload::{
-    Accept, Failed, Heard, Hello, Notice, Offer, Output, Payload, Request, Welcome,
+    Accept, ErrorPayload, Hello, MessageStatus, Offer, Payload, Request, ResultPayload,
+    StatusUpdate, Welcome,
 };
-use crate::agora::{Bridge, Composer, Draft, Kind, Receipt, receipt};
+use crate::agora::{Bridge, EnvelopeSigner, MessageType, Receipt, UnsignedEnvelope, receipt};
 
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -67,13 +68,20 @@ fn any_payload() -> impl Strategy<Value = Value> {
 
 /// Runs every reader.
 fn read_everything(bytes: &[u8]) {
-    let Ok(json) = parse(bytes) else { return };
-    let _ = (Request::read(&json), Offer::read(&json), Accept::read(&json), Output::read(&json));
-    let _ = (Failed::read(&json), Hello::read(&json), Welcome::read(&json), Heard::read(&json));
-    let _ = (Notice::read(&json), Receipt::read(&json), Bridge::read(&json), Ack::read(&json));
+    let Ok(json) = read_json(bytes) else { return };
+    let _ =
+        (Request::read(&json), Offer::read(&json), Accept::read(&json), ResultPayload::read(&json));
+    let _ = (
+        ErrorPayload::read(&json),
+        Hello::read(&json),
+        Welcome::read(&json),
+        StatusUpdate::read(&json),
+    );
+    let _ =
+        (MessageStatus::read(&json), Receipt::read(&json), Bridge::read(&json), Ack::read(&json));
     let Ok(envelope) = Envelope::read(&json) else { return };
     let _ = (Payload::read(&envelope), prove(&envelope, NOW, WINDOW));
-    let _ = receipt::check(envelope.raw(), envelope.sender, &envelope, WINDOW);
+    let _ = receipt::check_receipt(envelope.raw(), envelope.sender, &envelope, WINDOW);
 }
 
 proptest! {
@@ -87,7 +95,7 @@ proptest! {
         removed in any::<bool>(),
     ) {
         let secret = SecretKey::from_seed(&seed);
-        let form = if removed { Form::Removed } else { Form::Empty };
+        let form = if removed { SignatureForm::Removed } else { SignatureForm::Empty };
         let mut envelope = draft();
         envelope["sender"]["id"] = json!(secret.public().did());
         envelope["extra"] = extra;
@@ -100,12 +108,12 @@ proptest! {
 
     #[test]
     fn what_we_make_verifies(seed in any::<[u8; 32]>(), payload in any_payload(), id in "\\w{1,128}") {
-        let composer = Composer::new(SecretKey::from_seed(&seed));
+        let composer = EnvelopeSigner::new(SecretKey::from_seed(&seed));
         let payload = payload.to_string();
-        let draft = Draft {
+        let draft = UnsignedEnvelope {
             id: &id,
             timestamp: NOW,
-            kind: Kind::Result,
+            kind: MessageType::Result,
             payload: &payload,
             recipient: Some(bob().public()),
             hub: None,
@@ -123,7 +131,7 @@ proptest! {
         pretty in any::<bool>(),
         removed in any::<bool>(),
     ) {
-        let form = if removed { Form::Removed } else { Form::Empty };
+        let form = if removed { SignatureForm::Removed } else { SignatureForm::Empty };
         let envelope = signed(draft(), &alice(), form);
         let text = if pretty { format!("{envelope:#}") } else { envelope.to_string() };
         let proof = arrive(&text).expect("a good signature");
@@ -153,7 +161,7 @@ proptest! {
         ]),
         value in any_value(),
         payload in any_payload(),
-        kind in prop::sample::select(Kind::ALL.to_vec()),
+        kind in prop::sample::select(MessageType::ALL.to_vec()),
     ) {
         let mut envelope = draft();
         envelope["payload"] = payload;

@@ -1,13 +1,13 @@
 //! Tests of signed envelopes: they are canonical, and valid by our own rules (R24).
 
 use super::*;
-use crate::agora::{Bridge, Composer, Draft, Kind};
+use crate::agora::{Bridge, EnvelopeSigner, MessageType, UnsignedEnvelope};
 
-fn plain(payload: &str) -> Draft<'_> {
-    Draft {
+fn plain(payload: &str) -> UnsignedEnvelope<'_> {
+    UnsignedEnvelope {
         id: "m-1",
         timestamp: NOW,
-        kind: Kind::Status,
+        kind: MessageType::Status,
         payload,
         recipient: None,
         hub: None,
@@ -17,7 +17,7 @@ fn plain(payload: &str) -> Draft<'_> {
 
 #[test]
 fn what_we_sign_verifies_and_stands_in_order() {
-    let hub = Composer::new(alice());
+    let hub = EnvelopeSigner::new(alice());
     let marked = Bridge { hub: hub.did(), protocol: "registry", agent: "a\"b" };
     for (recipient, bridge) in [
         (None, None),
@@ -25,14 +25,17 @@ fn what_we_sign_verifies_and_stands_in_order() {
         (None, Some(marked)),
         (Some(bob().public()), Some(marked)),
     ] {
-        let draft = Draft { recipient, bridge, ..plain("{\"a\":\"é\",\"b\":5.25}") };
+        let draft = UnsignedEnvelope { recipient, bridge, ..plain("{\"a\":\"é\",\"b\":5.25}") };
         let made = hub.sign(&draft).expect("a good draft");
-        let json = parse(made.text.as_bytes()).expect("JSON");
-        assert_eq!(jcs::canonical(&json).expect("numbers"), made.text);
+        let json = read_json(made.text.as_bytes()).expect("JSON");
+        assert_eq!(jcs::canonicalize(&json).expect("numbers"), made.text);
         let envelope = Envelope::read(&json).expect("an envelope");
         let proof = prove(&envelope, NOW, WINDOW).expect("a good signature");
-        assert_eq!((proof.form, proof.key, proof.content), (Form::Empty, hub.key(), made.sha256));
-        assert_eq!((envelope.id, envelope.kind), ("m-1", Kind::Status));
+        assert_eq!(
+            (proof.form, proof.key, proof.content),
+            (SignatureForm::Empty, hub.key(), made.sha256)
+        );
+        assert_eq!((envelope.id, envelope.message_type), ("m-1", MessageType::Status));
         assert_eq!(envelope.timestamp_text, "2026-03-20T10:00:00.000Z");
         assert_eq!(envelope.payload.raw(), "{\"a\":\"é\",\"b\":5.25}");
         assert_eq!(envelope.recipient, recipient);
@@ -43,14 +46,14 @@ fn what_we_sign_verifies_and_stands_in_order() {
 #[test]
 fn a_payload_goes_out_as_it_was_given() {
     let payload = "{ \"b\": 1e20,\t\"a\" : \"\\u00e9\"}";
-    let made = Composer::new(alice()).sign(&plain(payload)).expect("a good draft");
+    let made = EnvelopeSigner::new(alice()).sign(&plain(payload)).expect("a good draft");
     assert!(made.text.contains(payload), "{}", made.text);
     assert_eq!(arrive(&made.text).expect("a good signature").content, made.sha256);
 }
 
 #[test]
 fn what_no_reader_would_take_is_not_signed() {
-    let hub = Composer::new(alice());
+    let hub = EnvelopeSigner::new(alice());
     for (payload, field) in [
         ("[]", "/payload"),
         ("{", ""),
@@ -60,13 +63,13 @@ fn what_no_reader_would_take_is_not_signed() {
         assert_eq!(hub.sign(&plain(payload)).expect_err(payload).field, field);
     }
     for id in ["", "a\u{200b}", &"x".repeat(129)] {
-        assert_eq!(hub.sign(&Draft { id, ..plain("{}") }).expect_err(id).field, "/id");
+        assert_eq!(hub.sign(&UnsignedEnvelope { id, ..plain("{}") }).expect_err(id).field, "/id");
     }
 }
 
 #[test]
 fn secrets_are_not_shown() {
-    let shown = format!("{:?}", Composer::new(alice()));
+    let shown = format!("{:?}", EnvelopeSigner::new(alice()));
     assert!(shown.contains("did:key:"));
     assert!(!shown.contains("1, 1, 1"), "{shown}");
 }

@@ -13,8 +13,8 @@ mod vectors;
 use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::envelope::parse;
-use super::proof::{Form, Proof, prove};
+use super::envelope::read_json;
+use super::proof::{Proof, SignatureForm, prove};
 use super::{Envelope, Failure, WINDOW};
 use crate::kit::ed25519::SecretKey;
 use crate::kit::{base64url, ijson, jcs};
@@ -50,14 +50,15 @@ fn draft() -> Value {
 }
 
 /// Signs an envelope in one of the two forms and inserts the signature.
-fn signed(mut envelope: Value, secret: &SecretKey, form: Form) -> Value {
+fn signed(mut envelope: Value, secret: &SecretKey, form: SignatureForm) -> Value {
     envelope["sender"]["signature"] = json!("");
     let mut signing = envelope.clone();
-    if form == Form::Removed {
+    if form == SignatureForm::Removed {
         signing["sender"].as_object_mut().expect("an object").remove("signature");
     }
     let text = signing.to_string();
-    let canonical = jcs::canonical(&ijson::read(text.as_bytes()).expect("JSON")).expect("numbers");
+    let canonical =
+        jcs::canonicalize(&ijson::read(text.as_bytes()).expect("JSON")).expect("numbers");
     envelope["sender"]["signature"] = json!(base64url::encode(&secret.sign(canonical.as_bytes())));
     envelope
 }
@@ -68,7 +69,7 @@ fn arrive(text: &str) -> Result<Proof, Failure> {
 }
 
 fn arrive_at(bytes: &[u8], now: Timestamp) -> Result<Proof, Failure> {
-    let json = parse(bytes)?;
+    let json = read_json(bytes)?;
     prove(&Envelope::read(&json)?, now, WINDOW)
 }
 

@@ -1,7 +1,7 @@
 //! Tests of refusals before the signature is checked, and their fields.
 
 use super::*;
-use crate::agora::kind::Kind;
+use crate::agora::kind::MessageType;
 
 /// Alice's draft with one member changed; `null` removes it.
 fn with(pointer: &str, value: Value) -> String {
@@ -66,17 +66,17 @@ fn members_have_their_values() {
     );
     assert_eq!(refused(&with("/recipient", json!([]))), (400, "/recipient".to_owned()));
     let text = with("/recipient", json!(bob().public().did()));
-    let json = parse(text.as_bytes()).expect("JSON");
+    let json = read_json(text.as_bytes()).expect("JSON");
     assert_eq!(Envelope::read(&json).expect("an envelope").recipient, Some(bob().public()));
 }
 
 #[test]
 fn all_eight_types_are_read_and_their_ids_need_not_be_uuids() {
-    for kind in Kind::ALL {
+    for kind in MessageType::ALL {
         let text = with("/type", json!(kind.as_str()));
-        let json = parse(text.as_bytes()).expect("JSON");
+        let json = read_json(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json).expect("an envelope");
-        assert_eq!((envelope.kind, envelope.id), (kind, "r-1"));
+        assert_eq!((envelope.message_type, envelope.id), (kind, "r-1"));
         assert_eq!(envelope.recipient, Some(bob().public()));
         assert_eq!(kind.to_string(), kind.as_str());
     }
@@ -107,7 +107,7 @@ fn times_are_utc_and_say_so() {
         let text = signed(
             serde_json::from_str(&with("/timestamp", json!(text))).expect("JSON"),
             &alice(),
-            Form::Empty,
+            SignatureForm::Empty,
         );
         assert!(arrive(&text.to_string()).is_ok(), "{text}");
     }
@@ -154,7 +154,7 @@ fn a_minute_either_way_is_fresh_and_a_millisecond_more_is_not() {
     ] {
         let mut envelope = draft();
         envelope["timestamp"] = json!(time);
-        let text = signed(envelope, &alice(), Form::Empty).to_string();
+        let text = signed(envelope, &alice(), SignatureForm::Empty).to_string();
         match arrive_at(text.as_bytes(), now) {
             Ok(_) => assert!(passes, "{time}"),
             Err(failure) => {
@@ -191,7 +191,7 @@ fn numbers_that_mean_two_things_are_refused_before_the_signature() {
 
 #[test]
 fn what_two_readers_could_read_differently_is_refused() {
-    let good = signed(draft(), &alice(), Form::Empty).to_string();
+    let good = signed(draft(), &alice(), SignatureForm::Empty).to_string();
     assert!(arrive(&good).is_ok());
     for bad in [
         good.replacen('{', "{\"id\":\"r-1\",", 1),
@@ -217,11 +217,11 @@ fn what_two_readers_could_read_differently_is_refused() {
 
 #[test]
 fn a_mebibyte_is_read_and_one_byte_more_is_not() {
-    let text = signed(draft(), &alice(), Form::Empty).to_string();
+    let text = signed(draft(), &alice(), SignatureForm::Empty).to_string();
     let padded = |length: usize| text.clone() + &" ".repeat(length - text.len());
     assert!(arrive(&padded(1_048_576)).is_ok());
     let failure = arrive(&padded(1_048_577)).expect_err("too long");
-    assert_eq!((failure.http, failure.code.number()), (413, 400));
+    assert_eq!((failure.http_status, failure.code.number()), (413, 400));
 }
 
 #[test]

@@ -22,7 +22,8 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 
 /// Valid envelopes: the vectors, and one of Alice's in both forms.
 fn good() -> Vec<(Value, Timestamp)> {
-    let ours = [Form::Empty, Form::Removed].map(|form| (signed(draft(), &alice(), form), NOW));
+    let ours = [SignatureForm::Empty, SignatureForm::Removed]
+        .map(|form| (signed(draft(), &alice(), form), NOW));
     let published = all().into_iter().map(|(vector, _)| (vector["envelope"].clone(), now(&vector)));
     published.chain(ours).collect()
 }
@@ -88,7 +89,7 @@ fn every_value_changed_and_every_member_added_or_removed_is_found() {
 
 #[test]
 fn order_white_space_and_escapes_do_not_matter() {
-    let envelope = signed(draft(), &alice(), Form::Empty);
+    let envelope = signed(draft(), &alice(), SignatureForm::Empty);
     let proof = arrive(&envelope.to_string()).expect("a good signature");
     let pretty = serde_json::to_string_pretty(&envelope).expect("JSON");
     let members = envelope.as_object().expect("an object");
@@ -105,21 +106,24 @@ fn order_white_space_and_escapes_do_not_matter() {
 
 #[test]
 fn both_forms_are_one_message() {
-    let empty = arrive(&signed(draft(), &alice(), Form::Empty).to_string()).expect("one form");
-    let removed = arrive(&signed(draft(), &alice(), Form::Removed).to_string()).expect("the other");
-    assert_eq!((empty.form, removed.form), (Form::Empty, Form::Removed));
+    let empty =
+        arrive(&signed(draft(), &alice(), SignatureForm::Empty).to_string()).expect("one form");
+    let removed =
+        arrive(&signed(draft(), &alice(), SignatureForm::Removed).to_string()).expect("the other");
+    assert_eq!((empty.form, removed.form), (SignatureForm::Empty, SignatureForm::Removed));
     assert_eq!(empty.content, removed.content);
     assert_eq!(empty.canonical_sha256, empty.content);
     assert_ne!(removed.canonical_sha256, removed.content);
     let mut other = draft();
     other["payload"]["timeout"] = json!(10_001);
-    let other = arrive(&signed(other, &alice(), Form::Empty).to_string()).expect("another message");
+    let other = arrive(&signed(other, &alice(), SignatureForm::Empty).to_string())
+        .expect("another message");
     assert_ne!(other.content, empty.content);
 }
 
 #[test]
 fn a_signature_has_one_spelling_and_perhaps_its_padding() {
-    let envelope = signed(draft(), &alice(), Form::Empty);
+    let envelope = signed(draft(), &alice(), SignatureForm::Empty);
     let good = envelope["sender"]["signature"].as_str().expect("text").to_owned();
     assert_eq!(good.len(), 86);
     let with = |signature: &str| {

@@ -1,7 +1,7 @@
 //! The published vectors (R62) and the envelope the spec prints.
 
 use super::*;
-use crate::agora::payload::{Budget, Output, Payload, Request, result};
+use crate::agora::payload::{Budget, Payload, Request, ResultPayload, result};
 use crate::kit::ed25519::{BadSignature, PublicKey, Verifier};
 use crate::kit::rfc3339;
 use rialto_core::money::Credits;
@@ -14,7 +14,7 @@ const PRINTED: &str = include_str!("../fixtures/envelope.txt");
 pub(super) fn all() -> Vec<(Value, String)> {
     let file = ijson::read(VECTORS.as_bytes()).expect("JSON");
     let known: Value = serde_json::from_str(VECTORS).expect("JSON");
-    let ijson::Kind::List(items) = file.get("vectors").expect("a list").kind() else {
+    let ijson::JsonValue::Array(items) = file.get("vectors").expect("a list").value() else {
         panic!("a list")
     };
     let text = |item: &ijson::Json<'_>| item.get("envelope").expect("one").raw().to_owned();
@@ -29,12 +29,12 @@ pub(super) fn now(vector: &Value) -> Timestamp {
 #[test]
 fn both_vectors_verify_at_their_time() {
     for (vector, text) in all() {
-        let json = parse(text.as_bytes()).expect("JSON");
+        let json = read_json(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json).expect("an envelope");
         assert_eq!(envelope.raw(), text);
         assert_eq!(envelope.canonical(), vector["canonical"]);
         let proof = prove(&envelope, now(&vector), WINDOW).expect("a good signature");
-        assert_eq!(proof.form, Form::Empty);
+        assert_eq!(proof.form, SignatureForm::Empty);
         assert_eq!(proof.key.did(), vector["did_key"]);
         let key = |name: &str| PublicKey::parse(vector[name].as_str().expect("text"));
         assert_eq!(key("public_key_base64url"), Ok(proof.key));
@@ -56,11 +56,11 @@ fn the_example_we_show_is_the_first_of_them() {
 #[test]
 fn their_signatures_are_not_over_the_removed_form() {
     for (_, text) in all() {
-        let json = parse(text.as_bytes()).expect("JSON");
+        let json = read_json(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json).expect("an envelope");
         let removed = envelope.canonical_without_signature().expect("numbers");
         let signature = base64url::decode_array(envelope.signature).expect("64 bytes");
-        let verifier = Verifier::of(envelope.sender).expect("a good key");
+        let verifier = Verifier::new(envelope.sender).expect("a good key");
         assert_eq!(verifier.verify(removed.as_bytes(), &signature), Err(BadSignature));
     }
 }
@@ -68,7 +68,7 @@ fn their_signatures_are_not_over_the_removed_form() {
 #[test]
 fn their_payloads_are_read() {
     let [(_, request), (_, result)] = all().try_into().expect("two");
-    let json = parse(request.as_bytes()).expect("JSON");
+    let json = read_json(request.as_bytes()).expect("JSON");
     let read = Payload::read(&Envelope::read(&json).expect("an envelope")).expect("a payload");
     let Payload::Request(Request { resource, params, budget, timeout }) = read else {
         panic!("{read:?}")
@@ -77,22 +77,24 @@ fn their_payloads_are_read() {
     let max = Some(Credits::from_micros(5_000_000));
     assert_eq!(budget, Some(Budget { max, currency: None }));
     assert!(request.contains(params), "not a byte is changed");
-    let json = parse(result.as_bytes()).expect("JSON");
+    let json = read_json(result.as_bytes()).expect("JSON");
     let read = Payload::read(&Envelope::read(&json).expect("an envelope")).expect("a payload");
-    let Payload::Result(Output { request_id, status, data }) = read else { panic!("{read:?}") };
+    let Payload::Result(ResultPayload { request_id, status, data }) = read else {
+        panic!("{read:?}")
+    };
     assert_eq!(request_id, "11111111-1111-1111-1111-111111111111");
-    assert_eq!(status, result::Status::Success);
+    assert_eq!(status, result::ResultStatus::Success);
     assert!(result.contains(data));
 }
 
 #[test]
 fn the_printed_envelope_is_read_once_its_gaps_are_filled() {
     let filled = PRINTED.replace("{ ... }", r#"{"resource":"r","params":{}}"#);
-    let json = parse(filled.as_bytes()).expect("JSON");
+    let json = read_json(filled.as_bytes()).expect("JSON");
     let failure = Envelope::read(&json).expect_err("a key with dots in it");
     assert_eq!(failure.field.as_deref(), Some("/sender/id"));
     let filled = filled.replace("did:key:z6MkhaXgBZDvotDkL5257...", &alice().public().did());
-    let json = parse(filled.as_bytes()).expect("JSON");
+    let json = read_json(filled.as_bytes()).expect("JSON");
     let envelope = Envelope::read(&json).expect("an envelope");
     assert_eq!(envelope.id, "uuid-v4-or-similar");
     assert_eq!(envelope.timestamp_text, "2023-10-27T10:00:00Z");

@@ -1,21 +1,21 @@
 //! `Decline-Task`: an agent declines a task, or declines to make an offer. The data is not read.
 
 use super::agent_and_task;
-use crate::clara::fault::Fault;
-use crate::clara::message::Message;
+use crate::clara::fault::OrderError;
+use crate::clara::message::IncomingMessage;
 
 /// A declined task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decline<'a> {
+pub struct DeclineTask<'a> {
     /// The agent that declines.
     pub agent_id: &'a str,
     /// The task.
     pub task_id: &'a str,
 }
 
-impl<'a> Decline<'a> {
+impl<'a> DeclineTask<'a> {
     /// Reads the order from a message.
-    pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
+    pub fn read(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
         let (agent_id, task_id) = agent_and_task(message)?;
         Ok(Self { agent_id, task_id })
     }

@@ -1,8 +1,8 @@
 //! `Load-Next-…`: reads the oldest waiting entry of an agent, one at a time.
 
 use super::{AGENT_ID, required};
-use crate::clara::fault::Fault;
-use crate::clara::message::Message;
+use crate::clara::fault::OrderError;
+use crate::clara::message::IncomingMessage;
 
 /// What to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +26,17 @@ pub enum LoadNext<'a> {
 
 impl<'a> LoadNext<'a> {
     /// Reads `Load-Next-Assigned-Task`.
-    pub fn task(message: &Message<'a>) -> Result<Self, Fault> {
+    pub fn task(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
         Ok(Self::Task { agent_id: required(message, AGENT_ID)? })
     }
 
     /// Reads `Load-Next-Task-Result`.
-    pub fn result(message: &Message<'a>) -> Self {
+    pub fn result(message: &IncomingMessage<'a>) -> Self {
         Self::Result { agent_id: message.tag(AGENT_ID) }
     }
 
     /// Reads `Load-Next-Query`.
-    pub fn query(message: &Message<'a>) -> Result<Self, Fault> {
+    pub fn query(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
         Ok(Self::Query { agent_id: required(message, AGENT_ID)? })
     }
 }

@@ -14,18 +14,18 @@ pub mod send_result;
 pub mod submit_offer;
 pub mod trace;
 
-pub use decline::Decline;
+pub use decline::DeclineTask;
 pub use load_next::LoadNext;
 pub use register_agent::{RegisterAgent, Service};
 pub use register_task::RegisterTask;
 pub use send_result::SendResult;
 pub use submit_offer::SubmitOffer;
-pub use trace::Trace;
+pub use trace::TaskTrace;
 
 use super::PROTOCOL;
 use super::action::Action;
-use super::fault::Fault;
-use super::message::Message;
+use super::fault::OrderError;
+use super::message::IncomingMessage;
 use super::process::Dialect;
 use super::topics::Topics;
 use crate::kit::ijson;
@@ -53,7 +53,7 @@ pub enum Order<'a> {
     /// Sends the result of a task.
     SendResult(SendResult<'a>),
     /// Declines a task.
-    Decline(Decline<'a>),
+    Decline(DeclineTask<'a>),
     /// Offers a price for a task.
     SubmitOffer(SubmitOffer<'a>),
     /// Reads the oldest task, result or query.
@@ -67,9 +67,9 @@ pub enum Order<'a> {
     /// Shows an overview of the market.
     Dashboard,
     /// Withdraws credits. This is never possible, so nothing else is read.
-    Claim,
+    Withdraw,
     /// Shows the history of a task.
-    Trace(Trace<'a>),
+    Trace(TaskTrace<'a>),
     /// An unknown action, or none: no Error and no effect (R64).
     Unknown,
 }
@@ -82,7 +82,11 @@ impl<'a> Order<'a> {
 
     /// Reads the order of a message, with the market's topics, in the dialect of the process it is
     /// addressed to.
-    pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {
+    pub fn read(
+        message: &IncomingMessage<'a>,
+        topics: &Topics,
+        dialect: Dialect,
+    ) -> Result<Self, OrderError> {
         let Some(action) = message.tag("Action").and_then(Action::read) else {
             return Ok(Self::Unknown);
         };
@@ -98,39 +102,39 @@ impl<'a> Order<'a> {
                 Self::RegisterTask(RegisterTask::read(message, topics, dialect)?)
             }
             Action::SendResult => Self::SendResult(SendResult::read(message)?),
-            Action::DeclineTask => Self::Decline(Decline::read(message)?),
+            Action::DeclineTask => Self::Decline(DeclineTask::read(message)?),
             Action::SubmitOffer => Self::SubmitOffer(SubmitOffer::read(message)?),
             Action::LoadNextAssignedTask => Self::LoadNext(LoadNext::task(message)?),
             Action::LoadNextTaskResult => Self::LoadNext(LoadNext::result(message)),
             Action::LoadNextQuery => Self::LoadNext(LoadNext::query(message)?),
             Action::TasksQueue => Self::TasksQueue,
             Action::DispatchTasks => Self::DispatchTasks,
-            Action::Balance => balance::own(message).map(|()| Self::Balance)?,
-            Action::Balances => return Err(Fault::SignToRead),
+            Action::Balance => balance::check_own_account(message).map(|()| Self::Balance)?,
+            Action::Balances => return Err(OrderError::SignToRead),
             Action::DashboardData => Self::Dashboard,
             Action::Withdraw
             | Action::WithdrawAll
             | Action::ClaimReward
-            | Action::ClaimRewardAll => Self::Claim,
-            Action::TaskTrace => Self::Trace(Trace::read(message)?),
+            | Action::ClaimRewardAll => Self::Withdraw,
+            Action::TaskTrace => Self::Trace(TaskTrace::read(message)?),
         })
     }
 }
 
-fn protocol(message: &Message<'_>) -> Result<(), Fault> {
+fn protocol(message: &IncomingMessage<'_>) -> Result<(), OrderError> {
     match message.tag("Protocol") {
         Some(PROTOCOL) => Ok(()),
-        other => Err(Fault::UnknownProtocol(other.map(str::to_owned))),
+        other => Err(OrderError::UnknownProtocol(other.map(str::to_owned))),
     }
 }
 
-fn required<'a>(message: &Message<'a>, name: &'static str) -> Result<&'a str, Fault> {
-    message.tag(name).ok_or(Fault::TagRequired(name))
+fn required<'a>(message: &IncomingMessage<'a>, name: &'static str) -> Result<&'a str, OrderError> {
+    message.tag(name).ok_or(OrderError::TagRequired(name))
 }
 
 /// The agent and the task of a message. Deployed processes name a task by its id, a `_` and its
 /// agent; both forms are accepted (R52).
-fn agent_and_task<'a>(message: &Message<'a>) -> Result<(&'a str, &'a str), Fault> {
+fn agent_and_task<'a>(message: &IncomingMessage<'a>) -> Result<(&'a str, &'a str), OrderError> {
     let agent = required(message, AGENT_ID)?;
     let task = required(message, TASK_ID)?;
     Ok((agent, task_of(task, agent)))
@@ -146,6 +150,6 @@ fn task_of<'a>(task: &'a str, agent: &str) -> &'a str {
 }
 
 /// The exact JSON text of the data.
-fn json<'a>(message: &Message<'a>) -> Result<&'a str, Fault> {
-    ijson::read(message.data.as_bytes()).map(|json| json.raw()).map_err(|_| Fault::BadData)
+fn json<'a>(message: &IncomingMessage<'a>) -> Result<&'a str, OrderError> {
+    ijson::read(message.data.as_bytes()).map(|json| json.raw()).map_err(|_| OrderError::BadData)
 }

@@ -3,8 +3,8 @@
 use rialto_core::money::Credits;
 
 use super::{AGENT_ID, FEE, TOPIC, json, required};
-use crate::clara::fault::Fault;
-use crate::clara::message::Message;
+use crate::clara::fault::OrderError;
+use crate::clara::message::IncomingMessage;
 use crate::clara::process::Dialect;
 use crate::clara::topics::Topics;
 use crate::clara::{AGENT_ID_MAX, METADATA_MAX, PROTOCOLS, price};
@@ -36,21 +36,25 @@ pub struct Service<'a> {
 
 impl<'a> RegisterAgent<'a> {
     /// Reads the order from a message.
-    pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {
+    pub fn read(
+        message: &IncomingMessage<'a>,
+        topics: &Topics,
+        dialect: Dialect,
+    ) -> Result<Self, OrderError> {
         let id = required(message, AGENT_ID)?;
         let topic = message.tag(TOPIC).filter(|topic| !topic.is_empty());
-        if let Some(topic) = topic.filter(|topic| !topics.for_agent(topic, dialect)) {
-            return Err(Fault::UnknownTopic(Some(topic.to_owned())));
+        if let Some(topic) = topic.filter(|topic| !topics.allows_agent(topic, dialect)) {
+            return Err(OrderError::UnknownTopic(Some(topic.to_owned())));
         }
         // An agent without a service may leave out its fee, but an invalid fee is still an error.
         let fee = match message.tag(FEE) {
             None if topic.is_none() => None,
-            fee => Some(fee.and_then(price::read).ok_or(Fault::BadFee)?),
+            fee => Some(fee.and_then(price::read_price).ok_or(OrderError::BadFee)?),
         };
         check_id(id)?;
         let metadata = json(message)?;
         if metadata.len() > METADATA_MAX {
-            return Err(Fault::MetadataTooLarge);
+            return Err(OrderError::MetadataTooLarge);
         }
         let service = topic.zip(fee).map(|(topic, fee)| Service { topic, fee });
         Ok(Self { id, service, metadata })
@@ -59,8 +63,8 @@ impl<'a> RegisterAgent<'a> {
     /// The agent's display name: a valid `name` in its metadata, otherwise its id.
     pub fn name(&self) -> String {
         let metadata = ijson::read(self.metadata.as_bytes()).ok();
-        let name = metadata.as_ref().and_then(|metadata| match metadata.get("name")?.kind() {
-            ijson::Kind::Text(name) => Some(name.trim()),
+        let name = metadata.as_ref().and_then(|metadata| match metadata.get("name")?.value() {
+            ijson::JsonValue::String(name) => Some(name.trim()),
             _ => None,
         });
         let name = name.filter(|name| check_name(name, NAME_MAX).is_ok());
@@ -69,13 +73,13 @@ impl<'a> RegisterAgent<'a> {
 }
 
 /// Checks whether an agent may have this id (R5).
-fn check_id(id: &str) -> Result<(), Fault> {
-    check_name(id, AGENT_ID_MAX).map_err(Fault::BadAgentId)?;
+fn check_id(id: &str) -> Result<(), OrderError> {
+    check_name(id, AGENT_ID_MAX).map_err(OrderError::BadAgentId)?;
     let reserved = |protocol: &&str| {
         id.split_once('/').is_some_and(|(first, _)| first.eq_ignore_ascii_case(protocol))
     };
     match PROTOCOLS.into_iter().find(reserved) {
-        Some(protocol) => Err(Fault::ReservedAgentId(protocol)),
+        Some(protocol) => Err(OrderError::ReservedAgentId(protocol)),
         None => Ok(()),
     }
 }

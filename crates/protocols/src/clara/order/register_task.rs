@@ -3,8 +3,8 @@
 use rialto_core::money::Credits;
 
 use super::{AGENT_ID, TOPIC, json};
-use crate::clara::fault::Fault;
-use crate::clara::message::Message;
+use crate::clara::fault::OrderError;
+use crate::clara::message::IncomingMessage;
 use crate::clara::process::Dialect;
 use crate::clara::strategy::Strategy;
 use crate::clara::topics::Topics;
@@ -33,15 +33,19 @@ pub struct RegisterTask<'a> {
 
 impl<'a> RegisterTask<'a> {
     /// Reads the order from a message.
-    pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {
+    pub fn read(
+        message: &IncomingMessage<'a>,
+        topics: &Topics,
+        dialect: Dialect,
+    ) -> Result<Self, OrderError> {
         let topic = message.tag(TOPIC);
         let topic = topic
-            .filter(|topic| topics.for_task(topic, dialect))
-            .ok_or_else(|| Fault::UnknownTopic(topic.map(str::to_owned)))?;
-        let reward = message.tag("RedStone-Agent-Reward").and_then(price::read);
-        let reward = reward.ok_or(Fault::BadReward)?;
+            .filter(|topic| topics.allows_task(topic, dialect))
+            .ok_or_else(|| OrderError::UnknownTopic(topic.map(str::to_owned)))?;
+        let reward = message.tag("RedStone-Agent-Reward").and_then(price::read_price);
+        let reward = reward.ok_or(OrderError::BadReward)?;
         let strategy = message.tag("RedStone-Agent-Matching").map(|word| {
-            Strategy::read(word).ok_or_else(|| Fault::UnknownStrategy(word.to_owned()))
+            Strategy::read(word).ok_or_else(|| OrderError::UnknownStrategy(word.to_owned()))
         });
         Ok(Self {
             topic,
@@ -56,7 +60,7 @@ impl<'a> RegisterTask<'a> {
     }
 
     /// Whether the topic sends the task to every registered agent (R34).
-    pub fn is_for_everybody(&self) -> bool {
+    pub fn is_broadcast(&self) -> bool {
         self.topic == BROADCAST
     }
 }

@@ -2,8 +2,8 @@
 //! result always goes to the requester (D6).
 
 use super::{agent_and_task, json};
-use crate::clara::fault::Fault;
-use crate::clara::message::Message;
+use crate::clara::fault::OrderError;
+use crate::clara::message::IncomingMessage;
 
 /// A result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct SendResult<'a> {
 
 impl<'a> SendResult<'a> {
     /// Reads the order from a message.
-    pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
+    pub fn read(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
         let (agent_id, task_id) = agent_and_task(message)?;
         let recipient = message.tag("RedStone-Task-Recipient").filter(|given| !given.is_empty());
         Ok(Self { agent_id, task_id, result: json(message)?, recipient })

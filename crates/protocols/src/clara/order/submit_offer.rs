@@ -3,8 +3,8 @@
 use rialto_core::money::Credits;
 
 use super::{FEE, agent_and_task};
-use crate::clara::fault::Fault;
-use crate::clara::message::Message;
+use crate::clara::fault::OrderError;
+use crate::clara::message::IncomingMessage;
 use crate::clara::price;
 
 /// A binding offer.
@@ -20,9 +20,9 @@ pub struct SubmitOffer<'a> {
 
 impl<'a> SubmitOffer<'a> {
     /// Reads the order from a message.
-    pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
+    pub fn read(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
         let (agent_id, task_id) = agent_and_task(message)?;
-        let fee = message.tag(FEE).and_then(price::read).ok_or(Fault::BadFee)?;
+        let fee = message.tag(FEE).and_then(price::read_price).ok_or(OrderError::BadFee)?;
         Ok(Self { agent_id, task_id, fee })
     }
 }

@@ -6,14 +6,14 @@ mod board;
 mod notice;
 mod task;
 
-pub use notice::Notice;
+pub use notice::TaskNotice;
 
 use super::PROTOCOL;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// A message of the market.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// The recipient's address.
     pub target: String,
     /// Tag names and values, from `Action` on.
@@ -22,7 +22,7 @@ pub struct Outgoing {
     pub data: Option<String>,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// A message without data, with the tags that all messages of the market have.
     fn new(target: &str, action: &str) -> Self {
         let tags = vec![("Action", action.to_owned()), ("Protocol", PROTOCOL.to_owned())];
@@ -63,9 +63,11 @@ impl Outgoing {
         let own = self.tags.iter().map(|(name, value)| (*name, value.as_str()));
         let pairs = usual.into_iter().chain(own);
         let tags: Vec<String> = pairs
-            .map(|(name, value)| Object::new().text("name", name).text("value", value).finish())
+            .map(|(name, value)| {
+                ObjectWriter::new().text("name", name).text("value", value).finish()
+            })
             .collect();
-        Object::new()
+        ObjectWriter::new()
             .text("Target", &self.target)
             .text("Anchor", &format!("{reference:032}"))
             .maybe_text("Data", self.data.as_deref())

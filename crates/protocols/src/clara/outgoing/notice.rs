@@ -1,11 +1,11 @@
 //! Notices that the spec does not have: the state of a task or an offer, with a sentence for
 //! people.
 
-use super::Outgoing;
+use super::OutgoingMessage;
 
 /// A notice to a bidder or a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice<'a> {
+pub enum TaskNotice<'a> {
     /// To a bidder: the offer was received.
     OfferReceived {
         /// The bidding agent.
@@ -28,7 +28,7 @@ pub enum Notice<'a> {
     TaskExpired,
 }
 
-impl Notice<'_> {
+impl TaskNotice<'_> {
     const fn action(self) -> &'static str {
         match self {
             Self::OfferReceived { .. } => "Offer-Received",
@@ -64,9 +64,9 @@ impl Notice<'_> {
     }
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// A notice about a task.
-    pub fn notice(to: &str, task_id: &str, notice: Notice<'_>) -> Self {
+    pub fn notice(to: &str, task_id: &str, notice: TaskNotice<'_>) -> Self {
         Self::new(to, notice.action())
             .about(task_id)
             .maybe_tag("Agent-Id", notice.agent_id())
@@ -74,7 +74,7 @@ impl Outgoing {
     }
 
     /// Adds the reason, as its author wrote it.
-    pub fn because(self, reason: Option<&str>) -> Self {
+    pub fn with_reason(self, reason: Option<&str>) -> Self {
         self.maybe_tag("Reason", reason)
     }
 }

@@ -2,14 +2,14 @@
 
 use rialto_core::money::Credits;
 
-use super::Outgoing;
+use super::OutgoingMessage;
 use crate::clara::price;
 use crate::clara::process::Dialect;
-use crate::clara::record::{Done, Query, Task};
+use crate::clara::record::{TaskQuery, TaskRecord, TaskResult};
 
-impl Outgoing {
+impl OutgoingMessage {
     /// A task for the agent at this address, and the number of agents that get a copy.
-    pub fn assignment(dialect: Dialect, to: &str, task: &Task<'_>, agents: usize) -> Self {
+    pub fn assignment(dialect: Dialect, to: &str, task: &TaskRecord<'_>, agents: usize) -> Self {
         let action = match dialect {
             Dialect::Spec => "Agent-Task-Assignment",
             Dialect::Deployed => "Task-Assignment",
@@ -25,12 +25,17 @@ impl Outgoing {
     }
 
     /// A result for its requester. The deployed dialect includes the task.
-    pub fn task_result(dialect: Dialect, done: &Done<'_>, task: &Task<'_>, fee: Credits) -> Self {
+    pub fn task_result(
+        dialect: Dialect,
+        done: &TaskResult<'_>,
+        task: &TaskRecord<'_>,
+        fee: Credits,
+    ) -> Self {
         Self::new(&task.requester, "Task-Result")
             .about(&done.id)
             .tag("Assigned-Agent-Id", done.agent_id.as_ref())
             .tag("Assigned-Agent-Address", done.sender.as_ref())
-            .tag("Fee", price::text(fee))
+            .tag("Fee", price::format_price(fee))
             .data(result_data(dialect, done, task))
     }
 
@@ -40,27 +45,32 @@ impl Outgoing {
     }
 
     /// A query to the agent at this address: asks for an offer.
-    pub fn query(to: &str, query: &Query<'_>) -> Self {
+    pub fn query(to: &str, query: &TaskQuery<'_>) -> Self {
         Self::new(to, "Agent-Task-Query")
             .about(&query.id)
             .tag("Agent-Id", query.agent_id.as_ref())
-            .tag("RedStone-Agent-Reward", price::text(query.max_reward))
+            .tag("RedStone-Agent-Reward", price::format_price(query.max_reward))
             .tag("Closes-At", query.closes_at.0.to_string())
             .data(query.write())
     }
 
     /// The oldest task of an inbox.
-    pub fn next_task(to: &str, task: &Task<'_>) -> Self {
+    pub fn next_task(to: &str, task: &TaskRecord<'_>) -> Self {
         Self::new(to, "Load-Next-Assigned-Task-Result").data(task.write())
     }
 
     /// The oldest unread result. The deployed dialect includes the task.
-    pub fn next_result(dialect: Dialect, to: &str, done: &Done<'_>, task: &Task<'_>) -> Self {
+    pub fn next_result(
+        dialect: Dialect,
+        to: &str,
+        done: &TaskResult<'_>,
+        task: &TaskRecord<'_>,
+    ) -> Self {
         Self::new(to, "Load-Next-Task-Result-Response").data(result_data(dialect, done, task))
     }
 
     /// The oldest unanswered query.
-    pub fn next_query(to: &str, query: &Query<'_>) -> Self {
+    pub fn next_query(to: &str, query: &TaskQuery<'_>) -> Self {
         Self::new(to, "Load-Next-Query-Result").data(query.write())
     }
 
@@ -70,9 +80,9 @@ impl Outgoing {
     }
 }
 
-fn result_data(dialect: Dialect, done: &Done<'_>, task: &Task<'_>) -> String {
+fn result_data(dialect: Dialect, done: &TaskResult<'_>, task: &TaskRecord<'_>) -> String {
     match dialect {
         Dialect::Spec => done.write(),
-        Dialect::Deployed => done.write_with(task),
+        Dialect::Deployed => done.write_with_task(task),
     }
 }

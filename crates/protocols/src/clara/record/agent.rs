@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use rialto_core::money::Credits;
 use serde::Deserialize;
 
-use super::done::Done;
-use super::task::Task;
+use super::done::TaskResult;
+use super::task::TaskRecord;
 use super::{keyed, read};
 use crate::clara::price;
-use crate::kit::object::{Object, texts};
+use crate::kit::object::{ObjectWriter, string_array};
 
 /// An agent as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Agent<'a> {
+pub struct AgentRecord<'a> {
     /// Its id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
@@ -37,32 +37,32 @@ pub struct Agent<'a> {
     pub native_id: Option<Cow<'a, str>>,
     /// Its tasks.
     #[serde(borrow)]
-    pub tasks: Tasks<'a>,
+    pub tasks: AgentTasks<'a>,
     /// Its totals.
     #[serde(default)]
-    pub totals: Totals,
+    pub totals: TaskTotals,
 }
 
 /// The tasks of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Tasks<'a> {
+pub struct AgentTasks<'a> {
     /// Tasks assigned to it.
-    #[serde(borrow, deserialize_with = "read::keyed")]
-    pub inbox: Vec<Task<'a>>,
+    #[serde(borrow, deserialize_with = "read::read_keyed")]
+    pub inbox: Vec<TaskRecord<'a>>,
     /// Tasks that it has completed.
-    #[serde(borrow, deserialize_with = "read::keyed")]
-    pub outbox: Vec<Done<'a>>,
+    #[serde(borrow, deserialize_with = "read::read_keyed")]
+    pub outbox: Vec<TaskResult<'a>>,
     /// The ids of the tasks that it declined.
     #[serde(default)]
     pub declined: Vec<Cow<'a, str>>,
     /// Results of tasks that it requested.
-    #[serde(borrow, default, deserialize_with = "read::keyed")]
-    pub results: Vec<Done<'a>>,
+    #[serde(borrow, default, deserialize_with = "read::read_keyed")]
+    pub results: Vec<TaskResult<'a>>,
 }
 
 /// The totals of an agent, or of the whole market.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Totals {
+pub struct TaskTotals {
     /// Tasks that it registered.
     pub requested: u64,
     /// Tasks that were assigned to it.
@@ -74,14 +74,14 @@ pub struct Totals {
     pub rewards: Credits,
 }
 
-impl Agent<'_> {
+impl AgentRecord<'_> {
     /// Writes the record.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("id", &self.id)
             .text("profileAddress", &self.profile_address)
             .text("topic", &self.topic)
-            .text("fee", &price::text(self.fee))
+            .text("fee", &price::format_price(self.fee))
             .raw("metadata", self.metadata)
             .maybe_text("protocol", self.protocol.as_deref())
             .maybe_text("nativeId", self.native_id.as_deref())
@@ -91,25 +91,25 @@ impl Agent<'_> {
     }
 }
 
-impl Tasks<'_> {
+impl AgentTasks<'_> {
     fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .raw("inbox", &keyed(&self.inbox))
             .raw("outbox", &keyed(&self.outbox))
-            .raw("declined", &texts(self.declined.iter().map(AsRef::as_ref)))
+            .raw("declined", &string_array(self.declined.iter().map(AsRef::as_ref)))
             .raw("results", &keyed(&self.results))
             .finish()
     }
 }
 
-impl Totals {
+impl TaskTotals {
     /// Writes the totals.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .raw("requested", &self.requested.to_string())
             .raw("assigned", &self.assigned.to_string())
             .raw("done", &self.done.to_string())
-            .text("rewards", &price::text(self.rewards))
+            .text("rewards", &price::format_price(self.rewards))
             .finish()
     }
 }

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use rialto_core::time::Timestamp;
 use serde::Deserialize;
 
-use super::task::Task;
-use super::{Entry, read};
-use crate::kit::object::Object;
+use super::task::TaskRecord;
+use super::{KeyedRecord, read};
+use crate::kit::object::ObjectWriter;
 
 /// The result of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Done<'a> {
+pub struct TaskResult<'a> {
     /// The task's id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
@@ -34,30 +34,30 @@ pub struct Done<'a> {
     pub block: u64,
 }
 
-impl Done<'_> {
+impl TaskResult<'_> {
     /// Writes the record.
     pub fn write(&self) -> String {
         self.object().finish()
     }
 
     /// Writes the record as deployed processes do, including the task.
-    pub fn write_with(&self, task: &Task<'_>) -> String {
+    pub fn write_with_task(&self, task: &TaskRecord<'_>) -> String {
         self.object().text("agentAddress", &self.sender).raw("originalTask", &task.write()).finish()
     }
 
-    fn object(&self) -> Object {
-        Object::new()
+    fn object(&self) -> ObjectWriter {
+        ObjectWriter::new()
             .text("id", &self.id)
             .text("agentId", &self.agent_id)
             .text("sender", &self.sender)
             .text("recipient", &self.recipient)
             .maybe_raw("result", self.result)
-            .whole("timestamp", self.timestamp.0)
+            .integer("timestamp", self.timestamp.0)
             .raw("block", &self.block.to_string())
     }
 }
 
-impl Entry for Done<'_> {
+impl KeyedRecord for TaskResult<'_> {
     fn id(&self) -> &str {
         &self.id
     }
@@ -67,6 +67,6 @@ impl Entry for Done<'_> {
     }
 
     fn write(&self) -> String {
-        Done::write(self)
+        TaskResult::write(self)
     }
 }

@@ -10,10 +10,10 @@ pub mod query;
 mod read;
 pub mod task;
 
-pub use agent::{Agent, Tasks, Totals};
-pub use done::Done;
-pub use query::Query;
-pub use task::Task;
+pub use agent::{AgentRecord, AgentTasks, TaskTotals};
+pub use done::TaskResult;
+pub use query::TaskQuery;
+pub use task::TaskRecord;
 
 use std::collections::HashSet;
 
@@ -24,21 +24,21 @@ use crate::kit::jcs;
 /// A record that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the record cannot be read: {0}")]
-pub struct Unreadable(#[from] serde_json::Error);
+pub struct RecordReadError(#[from] serde_json::Error);
 
 /// Reads one record, or a list of them with `Vec`.
-pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
+pub fn read_record<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, RecordReadError> {
     Ok(serde_json::from_str(text)?)
 }
 
 /// Writes a list of encoded records.
-pub fn list(records: impl IntoIterator<Item = String>) -> String {
+pub fn write_list(records: impl IntoIterator<Item = String>) -> String {
     let records: Vec<String> = records.into_iter().collect();
     format!("[{}]", records.join(","))
 }
 
 /// An entry in a map of tasks.
-trait Entry {
+trait KeyedRecord {
     /// The id of its task.
     fn id(&self) -> &str;
     /// The agent of the entry.
@@ -50,7 +50,7 @@ trait Entry {
 /// Writes an object keyed by task id. An empty one is `[]`, as in Lua (R17). The copies of a task
 /// for many agents share its id (D22), but keys must be unique: from the second copy on, the key is
 /// id, `_` and agent.
-fn keyed<T: Entry>(entries: &[T]) -> String {
+fn keyed<T: KeyedRecord>(entries: &[T]) -> String {
     if entries.is_empty() {
         return "[]".to_owned();
     }
@@ -67,7 +67,7 @@ fn keyed<T: Entry>(entries: &[T]) -> String {
         if out.len() > 1 {
             out.push(',');
         }
-        jcs::string(&mut out, &name);
+        jcs::push_string(&mut out, &name);
         out.push(':');
         out.push_str(&entry.write());
     }

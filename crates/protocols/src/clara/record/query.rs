@@ -9,12 +9,12 @@ use serde::Deserialize;
 use super::read;
 use crate::clara::price;
 use crate::clara::strategy::Strategy;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// A query that asks an agent for an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Query<'a> {
+pub struct TaskQuery<'a> {
     /// The task's id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
@@ -41,20 +41,20 @@ pub struct Query<'a> {
     pub closes_at: Timestamp,
 }
 
-impl Query<'_> {
+impl TaskQuery<'_> {
     /// Writes the record.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("id", &self.id)
             .text("agentId", &self.agent_id)
             .text("requester", &self.requester)
-            .text("maxReward", &price::text(self.max_reward))
+            .text("maxReward", &price::format_price(self.max_reward))
             .text("matchingStrategy", Strategy::Query.as_str())
             .maybe_raw("payload", self.payload)
             .text("topic", &self.topic)
-            .whole("timestamp", self.timestamp.0)
+            .integer("timestamp", self.timestamp.0)
             .raw("block", &self.block.to_string())
-            .whole("closesAt", self.closes_at.0)
+            .integer("closesAt", self.closes_at.0)
             .finish()
     }
 }

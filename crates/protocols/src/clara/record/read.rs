@@ -25,27 +25,27 @@ pub fn maybe_raw<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de str>,
 /// A fee or a reward.
 pub fn price<'de, D: Deserializer<'de>>(from: D) -> Result<Credits, D::Error> {
     let text = Cow::<str>::deserialize(from)?;
-    price::read(&text).ok_or_else(|| D::Error::custom("a price must be digits in a string"))
+    price::read_price(&text).ok_or_else(|| D::Error::custom("a price must be digits in a string"))
 }
 
 /// A total, which may be zero.
 pub fn sum<'de, D: Deserializer<'de>>(from: D) -> Result<Credits, D::Error> {
     let text = Cow::<str>::deserialize(from)?;
-    price::whole(&text).ok_or_else(|| D::Error::custom("a sum must be digits in a string"))
+    price::read_sum(&text).ok_or_else(|| D::Error::custom("a sum must be digits in a string"))
 }
 
 /// The values of an object, or an empty list.
-pub fn keyed<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+pub fn read_keyed<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    from.deserialize_any(Keyed(PhantomData))
+    from.deserialize_any(KeyedVisitor(PhantomData))
 }
 
-struct Keyed<T>(PhantomData<T>);
+struct KeyedVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Keyed<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedVisitor<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,14 +6,14 @@ use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Deserializer};
 
-use super::{Entry, read};
+use super::{KeyedRecord, read};
 use crate::clara::price;
 use crate::clara::strategy::Strategy;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 
 /// A task as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task<'a> {
+pub struct TaskRecord<'a> {
     /// The id of the message that registered it.
     pub id: Cow<'a, str>,
     /// The agent that does it; `None` while it is queued.
@@ -38,19 +38,19 @@ pub struct Task<'a> {
     pub requester_id: Option<Cow<'a, str>>,
 }
 
-impl Task<'_> {
+impl TaskRecord<'_> {
     /// Writes the record. The strategy appears twice: the spec's text and its sample use different
     /// names (D5).
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("id", &self.id)
             .maybe_text("agentId", self.agent_id.as_deref())
             .text("requester", &self.requester)
-            .text("reward", &price::text(self.reward))
+            .text("reward", &price::format_price(self.reward))
             .text("matchingStrategy", self.strategy.as_str())
             .text("strategy", self.strategy.as_str())
             .maybe_raw("payload", self.payload)
-            .whole("timestamp", self.timestamp.0)
+            .integer("timestamp", self.timestamp.0)
             .raw("block", &self.block.to_string())
             .text("topic", &self.topic)
             .text("contextId", &self.context_id)
@@ -59,7 +59,7 @@ impl Task<'_> {
     }
 }
 
-impl Entry for Task<'_> {
+impl KeyedRecord for TaskRecord<'_> {
     fn id(&self) -> &str {
         &self.id
     }
@@ -69,14 +69,14 @@ impl Entry for Task<'_> {
     }
 
     fn write(&self) -> String {
-        Task::write(self)
+        TaskRecord::write(self)
     }
 }
 
 /// The members that processes write. Some leave out the topic, and some write the strategy once.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Printed<'a> {
+struct TaskMembers<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
     agent_id: Option<String>,
@@ -95,9 +95,9 @@ struct Printed<'a> {
     requester_id: Option<String>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Task<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for TaskRecord<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let printed = Printed::deserialize(from)?;
+        let printed = TaskMembers::deserialize(from)?;
         Ok(Self {
             agent_id: printed.agent_id.map(Cow::Owned),
             requester: printed.requester,

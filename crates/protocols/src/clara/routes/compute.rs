@@ -2,48 +2,48 @@
 
 use axum::extract::{RawQuery, State};
 
-use super::{Answered, Named, Sent, text};
+use super::{BodyBytes, HandlerResult, PathParam, json_response};
+use crate::adapter::{HubContext, RowsRead};
 use crate::clara::failure::Failure;
 use crate::clara::paging::Paging;
 use crate::clara::{compute, intake, query};
-use crate::adapter::{Floor, RowsRead};
-use crate::kit::ans104::Id;
+use crate::kit::ans104::ItemId;
 
 /// `GET /cu/result/{id}?process-id=`.
 pub async fn result(
-    State(floor): State<Floor>,
-    Named(id): Named,
+    State(floor): State<HubContext>,
+    PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
-) -> Answered {
-    let process = query::process(raw.as_deref().unwrap_or_default())?;
+) -> HandlerResult {
+    let process = query::read_process(raw.as_deref().unwrap_or_default())?;
     floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
-    let found = compute::result(&floor, &id).await;
-    let found = found.map_err(|failure| intake::failed(&failure))?;
-    found.map(|found| text(200, found)).ok_or_else(Failure::unknown_message)
+    let found = compute::message_result(&floor, &id).await;
+    let found = found.map_err(|failure| intake::from_engine(&failure))?;
+    found.map(|found| json_response(200, found)).ok_or_else(Failure::unknown_message)
 }
 
 /// `GET /cu/results/{process}`.
 pub async fn results(
-    State(floor): State<Floor>,
-    Named(process): Named,
+    State(floor): State<HubContext>,
+    PathParam(process): PathParam,
     RawQuery(raw): RawQuery,
-) -> Answered {
-    let known = Id::read(&process).and_then(|process| floor.clara.processes.dialect(process));
+) -> HandlerResult {
+    let known = ItemId::read(&process).and_then(|process| floor.clara.processes.dialect(process));
     known.ok_or_else(Failure::unknown_process)?;
     let paging = Paging::read(raw.as_deref().unwrap_or_default())?;
-    let page = compute::results(&floor, &paging).await;
-    let (page, looked_at) = page.map_err(|failure| intake::failed(&failure))?;
-    let mut answer = text(200, page);
+    let page = compute::results_page(&floor, &paging).await;
+    let (page, looked_at) = page.map_err(|failure| intake::from_engine(&failure))?;
+    let mut answer = json_response(200, page);
     answer.extensions_mut().insert(RowsRead(looked_at));
     Ok(answer)
 }
 
 /// `POST /cu/dry-run?process-id=`.
 pub async fn dry_run(
-    State(floor): State<Floor>,
+    State(floor): State<HubContext>,
     RawQuery(raw): RawQuery,
-    Sent(body): Sent,
-) -> Answered {
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
     let raw = raw.unwrap_or_default();
-    Ok(text(200, intake::dry_run(&floor, &raw, &body).await?))
+    Ok(json_response(200, intake::evaluate_dry_run(&floor, &raw, &body).await?))
 }

@@ -12,13 +12,13 @@ use bytes::Bytes;
 
 use super::failure::Failure;
 use super::{BODY_MAX, intake};
-use crate::adapter::{Floor, body};
+use crate::adapter::{HubContext, body};
 
 /// The return type of a handler.
-pub type Answered = Result<Response, Failure>;
+pub type HandlerResult = Result<Response, Failure>;
 
 /// JSON text as a response.
-pub fn text(status: u16, text: String) -> Response {
+pub fn json_response(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, Body::from(text)).into_response()
@@ -26,7 +26,7 @@ pub fn text(status: u16, text: String) -> Response {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let mut answer = text(self.status, self.body());
+        let mut answer = json_response(self.status, self.body());
         if let Some(seconds) = self.retry_after_seconds {
             answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -35,26 +35,29 @@ impl IntoResponse for Failure {
 }
 
 /// The whole body.
-pub struct Sent(pub Bytes);
+pub struct BodyBytes(pub Bytes);
 
-impl FromRequest<Floor> for Sent {
+impl FromRequest<HubContext> for BodyBytes {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, floor: &Floor) -> Result<Self, Failure> {
+    async fn from_request(request: Request, floor: &HubContext) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         let limit = floor.body_limit.min(BODY_MAX);
-        let body = body::read(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|trouble| intake::refused(&trouble))
+        let body = body::read_body(&parts.headers, body, limit).await;
+        body.map(Self).map_err(|trouble| intake::from_edge(&trouble))
     }
 }
 
 /// The name in the path.
-pub struct Named(pub String);
+pub struct PathParam(pub String);
 
-impl FromRequestParts<Floor> for Named {
+impl FromRequestParts<HubContext> for PathParam {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        floor: &HubContext,
+    ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 matches no name.
         let name = Path::<String>::from_request_parts(parts, floor).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))

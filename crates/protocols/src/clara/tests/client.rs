@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::clara::failure::Failure;
-use crate::clara::message::parse;
-use crate::clara::order::{Decline, SendResult, Service};
-use crate::clara::paging::{Mark, Paging};
-use crate::clara::{Cursor, query};
+use crate::clara::message::read_dry_run;
+use crate::clara::order::{DeclineTask, SendResult, Service};
+use crate::clara::paging::{PageBound, Paging};
+use crate::clara::{ResultCursor, query};
 use crate::kit::ans104::Item;
 use rialto_core::time::Timestamp;
 use serde_json::Value;
@@ -38,11 +38,11 @@ fn path(number: usize) -> (String, String) {
 }
 
 /// Reads the order of the signed item in its body.
-fn ordered(number: usize, then: impl FnOnce(&Message<'_>, Result<Order<'_>, Fault>)) {
+fn ordered(number: usize, then: impl FnOnce(&IncomingMessage<'_>, Result<Order<'_>, OrderError>)) {
     let bytes = body(number).expect("a body");
     let item = Item::read(&bytes).expect("an item");
     assert_eq!(item.verify(), Ok(()), "{number}");
-    let message = Message::of(&item).expect("a message");
+    let message = IncomingMessage::of(&item).expect("a message");
     assert_eq!(message.target, process(), "{number}");
     assert!([ALICE, BOB].contains(&&*message.from), "{number}");
     let order = Order::read(&message, &Topics::default(), Dialect::Spec);
@@ -60,7 +60,7 @@ fn agents_register_decline_and_deliver() {
         assert_eq!(agent.metadata, message.data);
     });
     ordered(5, |message, order| {
-        let decline = Decline {
+        let decline = DeclineTask {
             agent_id: "AO_Agent_1",
             task_id: "xY6GGqrkXJhG0iH7hNz0xPC-1p0cLUgqRTtQjMOzj1w",
         };
@@ -81,7 +81,7 @@ fn agents_register_decline_and_deliver() {
 fn a_reward_of_nothing_is_a_fault_but_the_missing_protocol_comes_first() {
     ordered(13, |message, order| {
         assert_eq!(message.tag("RedStone-Agent-Reward"), Some("0"));
-        assert_eq!(order, Err(Fault::UnknownProtocol(None)));
+        assert_eq!(order, Err(OrderError::UnknownProtocol(None)));
     });
 }
 
@@ -111,11 +111,11 @@ fn who_watches_a_process_signs_an_item_without_tags() {
 #[test]
 fn the_board_is_asked_without_signature() {
     assert_eq!(path(3).0, "/dry-run");
-    let asked = query::process(&path(3).1).expect("a process");
+    let asked = query::read_process(&path(3).1).expect("a process");
     let bytes = body(3).expect("a body");
     assert_eq!(bytes, request(3)["body_text"].as_str().expect("text").as_bytes());
-    let json = parse(&bytes).expect("JSON");
-    let message = Message::dry_run(&json, asked).expect("a message");
+    let json = read_dry_run(&bytes).expect("JSON");
+    let message = IncomingMessage::dry_run(&json, asked).expect("a message");
     assert_eq!((&*message.from, message.data, message.signed), ("1234", "1234", false));
     let order = Order::read(&message, &Topics::default(), Dialect::Spec);
     assert_eq!(order, Ok(Order::ListAgents));
@@ -126,8 +126,8 @@ fn results_are_asked_of_the_process() {
     for number in [2, 6, 9, 14, 15] {
         let (path, raw) = path(number);
         let id = path.strip_prefix("/result/").expect("a result");
-        assert!(Id::read(id).is_some(), "{number}");
-        assert_eq!(query::process(&raw), Ok(process()), "{number}");
+        assert!(ItemId::read(id).is_some(), "{number}");
+        assert_eq!(query::read_process(&raw), Ok(process()), "{number}");
     }
 }
 
@@ -139,16 +139,16 @@ fn pages_of_results_are_asked_in_three_ways() {
         Paging::read(&raw).expect("a page")
     };
     assert_eq!(paging(10), Paging { limit: 2, ..Paging::default() });
-    let cursor = Cursor { at: Timestamp(1_794_766_893_510), place: 2 };
-    let from = Some(Mark::Cursor(cursor));
+    let cursor = ResultCursor { at: Timestamp(1_794_766_893_510), ordinate: 2 };
+    let from = Some(PageBound::Cursor(cursor));
     assert_eq!(paging(11), Paging { from, ..Paging::default() });
     assert_eq!(paging(12), Paging::default());
 }
 
 #[test]
 fn a_known_message_can_be_assigned() {
-    let asked = query::assign(&path(18).1).expect("a query").expect("a message");
-    let message = Id::read("xY6GGqrkXJhG0iH7hNz0xPC-1p0cLUgqRTtQjMOzj1w");
+    let asked = query::read_assign(&path(18).1).expect("a query").expect("a message");
+    let message = ItemId::read("xY6GGqrkXJhG0iH7hNz0xPC-1p0cLUgqRTtQjMOzj1w");
     assert_eq!((asked.process, Some(asked.message)), (process(), message));
     assert_eq!(body(18), Some(Vec::new()));
 }
@@ -157,8 +157,8 @@ fn a_known_message_can_be_assigned() {
 fn what_is_no_message_of_the_market_is_none() {
     // The first step of a spawn asks a gateway, which the market is not.
     let bytes = body(19).expect("a body");
-    let json = parse(&bytes).expect("JSON");
-    let message = Message::dry_run(&json, process()).expect("a message");
+    let json = read_dry_run(&bytes).expect("JSON");
+    let message = IncomingMessage::dry_run(&json, process()).expect("a message");
     let order = Order::read(&message, &Topics::default(), Dialect::Spec);
     assert_eq!((path(19).0.as_str(), order), ("/graphql", Ok(Order::Unknown)));
     assert_eq!(Item::read(&bytes).map_err(Failure::from).err().map(|bad| bad.status), Some(400));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clara::action::Action;
-use crate::clara::order::{Decline, RegisterAgent, RegisterTask, SendResult, Service};
+use crate::clara::order::{DeclineTask, RegisterAgent, RegisterTask, SendResult, Service};
 use crate::clara::strategy::Strategy;
 
 #[test]
@@ -42,7 +42,7 @@ fn every_example_is_the_order_it_shows() {
     );
     assert_eq!(
         read(good::DECLINE_TASK),
-        Order::Decline(Decline { agent_id: "AO_Agent_1", task_id: TASK })
+        Order::Decline(DeclineTask { agent_id: "AO_Agent_1", task_id: TASK })
     );
 }
 

@@ -24,7 +24,7 @@ fn all_but_what_only_shows_something_need_the_protocol() {
     for action in ["Tasks-Queue", "Dispatch-Tasks", "Dashboard-Data", "Balance"] {
         assert!(order(&[("Action", action)], "").is_ok(), "{action}");
     }
-    assert_eq!(fault(&[("Action", "Balances")], ""), Fault::SignToRead.to_string());
+    assert_eq!(fault(&[("Action", "Balances")], ""), OrderError::SignToRead.to_string());
 }
 
 #[test]
@@ -114,10 +114,10 @@ fn an_agent_is_called_by_something_that_can_be_seen_and_is_its_own() {
     for (id, why) in [
         ("", BadName::Empty),
         (longer.as_str(), BadName::TooLong { max: 128 }),
-        ("a\u{200b}", BadName::Unseen),
-        ("a\n", BadName::Unseen),
+        ("a\u{200b}", BadName::Invisible),
+        ("a\n", BadName::Invisible),
     ] {
-        assert_eq!(named(id), Some(Fault::BadAgentId(why)), "{id:?}");
+        assert_eq!(named(id), Some(OrderError::BadAgentId(why)), "{id:?}");
     }
     for protocol in ["registry", "relay", "openclaw", "clara", "agora"] {
         let fault = named(&format!("{protocol}/x")).expect("reserved");
@@ -163,7 +163,7 @@ fn the_first_of_many_mistakes_is_told() {
 fn accounts_are_told_to_their_owner_only() {
     let ask = |more: &[(&str, &str)], signed| {
         let tags = [&[("Action", "Balance"), ("Protocol", "C.L.A.R.A.")], more].concat();
-        let asked = Message { signed, ..message(&tags, "") };
+        let asked = IncomingMessage { signed, ..message(&tags, "") };
         Order::read(&asked, &Topics::default(), Dialect::Spec).is_ok()
     };
     assert!(ask(&[], true) && ask(&[("Recipient", ALICE)], true));
@@ -179,27 +179,27 @@ fn what_only_the_market_knows_has_its_texts_too() {
     let task = || TASK.to_owned();
     for (fault, text) in [
         (
-            Fault::NotOwner { address: address.clone(), agent: agent.clone() },
+            OrderError::NotOwner { address: address.clone(), agent: agent.clone() },
             format!("{ALICE} does not own A1"),
         ),
         (
-            Fault::NotRegistered { agent, address: address.clone() },
+            OrderError::NotRegistered { agent, address: address.clone() },
             format!("Agent A1 not registered for sender {ALICE}"),
         ),
-        (Fault::NoAgents, "No agents to choose from".to_owned()),
+        (OrderError::NoAgents, "No agents to choose from".to_owned()),
         (
-            Fault::Insufficient { address, funds: Credits::from_micros(49_999_999) },
+            OrderError::InsufficientFunds { address, funds: Credits::from_micros(49_999_999) },
             format!("Requesting agent ({ALICE}) funds (49) are insufficient"),
         ),
-        (Fault::NotAssigned, "Agent was not assigned to task".to_owned()),
-        (Fault::AlreadySent(task()), format!("Already sent result for task {TASK}")),
-        (Fault::NoOffers(task()), format!("No offers for task {TASK}")),
-        (Fault::AuctionClosed(task()), format!("Auction for task {TASK} is closed")),
+        (OrderError::NotAssigned, "Agent was not assigned to task".to_owned()),
+        (OrderError::AlreadySent(task()), format!("Already sent result for task {TASK}")),
+        (OrderError::NoOffers(task()), format!("No offers for task {TASK}")),
+        (OrderError::AuctionClosed(task()), format!("Auction for task {TASK} is closed")),
         (
-            Fault::OfferTooHigh { offer: credits(51), reward: credits(50) },
+            OrderError::OfferTooHigh { offer: credits(51), reward: credits(50) },
             "Offer 51 exceeds reward 50".to_owned(),
         ),
-        (Fault::AlreadyOffered(task()), format!("Already offered for task {TASK}")),
+        (OrderError::AlreadyOffered(task()), format!("Already offered for task {TASK}")),
     ] {
         assert_eq!(fault.to_string(), text);
     }

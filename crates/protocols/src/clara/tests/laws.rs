@@ -2,14 +2,14 @@
 
 use super::messages::signed;
 use super::*;
-use crate::clara::message::parse;
-use crate::clara::outgoing::Outgoing;
-use crate::clara::paging::{Cursor, Paging};
-use crate::clara::record::{self, Agent, Done, Query, Task};
-use crate::clara::result::{self, Evaluated, Page};
+use crate::clara::message::read_dry_run;
+use crate::clara::outgoing::OutgoingMessage;
+use crate::clara::paging::{Paging, ResultCursor};
+use crate::clara::record::{self, AgentRecord, TaskQuery, TaskRecord, TaskResult};
+use crate::clara::result::{self, MessageResult, ResultPage};
 use crate::clara::strategy::Strategy as Pick;
 use crate::clara::{Action, price, query};
-use crate::kit::ans104::{Draft, Item};
+use crate::kit::ans104::{Item, UnsignedItem};
 use crate::kit::ijson;
 use proptest::prelude::*;
 use rialto_core::time::Timestamp;
@@ -52,12 +52,12 @@ proptest! {
         let mut all = vec![("Action", action)];
         all.extend(tags.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let dialect = if deployed { Dialect::Deployed } else { Dialect::Spec };
-        let message = Message { signed: signs, ..message(&all, &data) };
+        let message = IncomingMessage { signed: signs, ..message(&all, &data) };
         match Order::read(&message, &Topics::default(), dialect) {
             Ok(order) => prop_assert_ne!(order, Order::Unknown),
             Err(fault) => {
-                let text = result::error(&fault.to_string());
-                let read = Evaluated::read(text.as_bytes()).expect("a result");
+                let text = result::write_error_result(&fault.to_string());
+                let read = MessageResult::read(text.as_bytes()).expect("a result");
                 prop_assert_eq!(read.error, Some(fault.to_string()));
             }
         }
@@ -72,9 +72,9 @@ proptest! {
         let mut all = vec![("Action", action)];
         all.extend(tags.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let target = Some(process().0);
-        let bytes = signed(&Draft { target, anchor: None, tags: &all, data: data.as_bytes() });
+        let bytes = signed(&UnsignedItem { target, anchor: None, tags: &all, data: data.as_bytes() });
         let item = Item::read(&bytes).expect("an item");
-        let posted = Message::of(&item).expect("a message");
+        let posted = IncomingMessage::of(&item).expect("a message");
         let tags: Vec<_> = all
             .iter()
             .map(|(name, value)| serde_json::json!({"name": name, "value": value}))
@@ -83,32 +83,32 @@ proptest! {
             "Id": posted.id, "Owner": posted.from, "Data": data, "Tags": tags, "Target": PROCESS,
         });
         let body = body.to_string();
-        let json = parse(body.as_bytes()).expect("JSON");
-        let dry = Message::dry_run(&json, process()).expect("a message");
-        prop_assert_eq!(Message { signed: true, ..dry }, posted);
+        let json = read_dry_run(body.as_bytes()).expect("JSON");
+        let dry = IncomingMessage::dry_run(&json, process()).expect("a message");
+        prop_assert_eq!(IncomingMessage { signed: true, ..dry }, posted);
     }
 
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        if let Ok(json) = parse(&bytes) {
-            let _ = Message::dry_run(&json, process());
+        if let Ok(json) = read_dry_run(&bytes) {
+            let _ = IncomingMessage::dry_run(&json, process());
         }
         if let Ok(item) = Item::read(&bytes) {
-            let _ = Message::of(&item);
+            let _ = IncomingMessage::of(&item);
         }
-        let _ = Evaluated::read(&bytes);
-        let _ = Page::read(&bytes);
+        let _ = MessageResult::read(&bytes);
+        let _ = ResultPage::read(&bytes);
     }
 
     #[test]
     fn no_text_makes_a_reader_panic(text in any::<String>()) {
         let _ = Paging::read(&text);
-        let _ = (query::process(&text), query::assign(&text));
-        let _ = (Cursor::read(&text), price::read(&text), price::whole(&text));
-        let _ = record::read::<Vec<Agent<'_>>>(&text);
-        let _ = record::read::<Task<'_>>(&text);
-        let _ = record::read::<Done<'_>>(&text);
-        let _ = record::read::<Query<'_>>(&text);
+        let _ = (query::read_process(&text), query::read_assign(&text));
+        let _ = (ResultCursor::read(&text), price::read_price(&text), price::read_sum(&text));
+        let _ = record::read_record::<Vec<AgentRecord<'_>>>(&text);
+        let _ = record::read_record::<TaskRecord<'_>>(&text);
+        let _ = record::read_record::<TaskResult<'_>>(&text);
+        let _ = record::read_record::<TaskQuery<'_>>(&text);
     }
 
     #[test]
@@ -117,7 +117,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         if let Ok(text) = std::str::from_utf8(&bytes) {
-            let _ = record::read::<Agent<'_>>(text);
+            let _ = record::read_record::<AgentRecord<'_>>(text);
         }
     }
 
@@ -131,7 +131,7 @@ proptest! {
         numbers in (any::<i64>(), any::<u64>()),
     ) {
         let payload = payload.map(|text| serde_json::to_string(&text).expect("JSON"));
-        let task = Task {
+        let task = TaskRecord {
             id: texts[0].as_str().into(),
             agent_id: agent.map(Into::into),
             requester: texts[1].as_str().into(),
@@ -146,14 +146,14 @@ proptest! {
         };
         let text = task.write();
         prop_assert!(ijson::read(text.as_bytes()).is_ok());
-        prop_assert_eq!(record::read::<Task<'_>>(&text).expect("a task"), task);
+        prop_assert_eq!(record::read_record::<TaskRecord<'_>>(&text).expect("a task"), task);
     }
 
     #[test]
     fn a_message_that_is_written_is_read(to in any::<String>(), agent in any::<String>(), n in any::<u64>()) {
-        let sent = Outgoing::task_declined(&to, &agent, &agent);
-        let text = result::sent(&[sent.write(n), Outgoing::registered(&to, &agent).write(n)]);
-        let read = Evaluated::read(text.as_bytes()).expect("a result");
+        let sent = OutgoingMessage::task_declined(&to, &agent, &agent);
+        let text = result::write_result(&[sent.write(n), OutgoingMessage::registered(&to, &agent).write(n)]);
+        let read = MessageResult::read(text.as_bytes()).expect("a result");
         prop_assert_eq!(&read.messages[0].target, &to);
         prop_assert_eq!(read.messages[0].tag("Task-Id"), Some(agent.as_str()));
         let number = n.to_string();
@@ -161,13 +161,13 @@ proptest! {
     }
 
     #[test]
-    fn a_cursor_that_is_written_is_read(at in any::<i64>(), place in any::<u64>()) {
-        let cursor = Cursor { at: Timestamp(at), place };
-        prop_assert_eq!(Cursor::read(&cursor.write()), Some(cursor));
+    fn a_cursor_that_is_written_is_read(at in any::<i64>(), ordinate in any::<u64>()) {
+        let cursor = ResultCursor { at: Timestamp(at), ordinate };
+        prop_assert_eq!(ResultCursor::read(&cursor.write()), Some(cursor));
     }
 
     #[test]
     fn a_price_that_is_written_is_read(whole in 1..=1_000_000_000_i64) {
-        prop_assert_eq!(price::read(&price::text(credits(whole))), Some(credits(whole)));
+        prop_assert_eq!(price::read_price(&price::format_price(credits(whole))), Some(credits(whole)));
     }
 }

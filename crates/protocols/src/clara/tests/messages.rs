@@ -2,23 +2,23 @@
 
 use super::*;
 use crate::clara::failure::Failure;
-use crate::clara::message::parse;
+use crate::clara::message::read_dry_run;
 use crate::clara::process::Processes;
 use crate::clara::{BODY_MAX, answers, query};
-use crate::kit::ans104::{BadItem, Draft, Item, Kind, Unproven};
+use crate::kit::ans104::{BadItem, Item, ItemSignatureError, SignatureType, UnsignedItem};
 use crate::kit::ed25519::SecretKey;
 
 /// An item signed with a throw-away key.
-pub fn signed(draft: &Draft<'_>) -> Vec<u8> {
+pub fn signed(draft: &UnsignedItem<'_>) -> Vec<u8> {
     let key = SecretKey::from_seed(&[7; 32]);
     let owner = *key.public().as_bytes();
-    let signature = key.sign(&draft.deep_hash(Kind::Ed25519, &owner));
-    draft.signed(Kind::Ed25519, &owner, &signature)
+    let signature = key.sign(&draft.deep_hash(SignatureType::Ed25519, &owner));
+    draft.with_signature(SignatureType::Ed25519, &owner, &signature)
 }
 
-fn dry(body: &str, then: impl FnOnce(Message<'_>)) -> Result<(), Failure> {
-    let json = parse(body.as_bytes())?;
-    Message::dry_run(&json, process()).map(then)
+fn dry(body: &str, then: impl FnOnce(IncomingMessage<'_>)) -> Result<(), Failure> {
+    let json = read_dry_run(body.as_bytes())?;
+    IncomingMessage::dry_run(&json, process()).map(then)
 }
 
 /// The error of a dry-run that is not accepted.
@@ -39,11 +39,13 @@ fn an_item_is_from_its_signer_whatever_its_tags_say() {
         ("from", "kept"),
     ];
     let draft =
-        Draft { target: Some(process().0), tags: &tags, data: "é".as_bytes(), anchor: None };
+        UnsignedItem {
+            target: Some(process().0), tags: &tags, data: "é".as_bytes(), anchor: None
+        };
     let bytes = signed(&draft);
     let item = Item::read(&bytes).expect("an item");
-    let message = Message::of(&item).expect("a message");
-    assert_eq!((&*message.id, &*message.from), (&*item.id().to_string(), &*item.address()));
+    let message = IncomingMessage::of(&item).expect("a message");
+    assert_eq!((&*message.id, &*message.from), (&*item.id().to_string(), &*item.signer_address()));
     assert!(message.signed);
     assert_eq!((message.target, message.data), (process(), "é"));
     for name in ["From", "Owner", "From-Process"] {
@@ -58,18 +60,18 @@ fn an_item_is_from_its_signer_whatever_its_tags_say() {
 
 #[test]
 fn items_that_are_no_messages_are_not_taken() {
-    let with = |draft: &Draft<'_>| {
+    let with = |draft: &UnsignedItem<'_>| {
         let bytes = signed(draft);
         let item = Item::read(&bytes).expect("an item");
-        Message::of(&item).map(|message| message.signed)
+        IncomingMessage::of(&item).map(|message| message.signed)
     };
     let target = Some(process().0);
-    let draft = Draft { target, anchor: None, tags: &[], data: b"" };
+    let draft = UnsignedItem { target, anchor: None, tags: &[], data: b"" };
     assert_eq!(with(&draft), Ok(true));
-    assert_eq!(with(&Draft { target: None, ..draft }), Err(Failure::unknown_process()));
-    assert_eq!(with(&Draft { data: b"\xff", ..draft }), Err(Failure::not_text()));
+    assert_eq!(with(&UnsignedItem { target: None, ..draft }), Err(Failure::unknown_process()));
+    assert_eq!(with(&UnsignedItem { data: b"\xff", ..draft }), Err(Failure::not_text()));
     let tags = [("Type", "Process")];
-    let spawn = with(&Draft { target: None, tags: &tags, ..draft }).expect_err("a spawn");
+    let spawn = with(&UnsignedItem { target: None, tags: &tags, ..draft }).expect_err("a spawn");
     assert_eq!((spawn.status, &*spawn.body()), (400, r#"{"error":"spawn is not supported"}"#));
 }
 
@@ -122,7 +124,7 @@ fn a_dry_run_is_bounded_and_typed() {
 
 #[test]
 fn the_market_answers_as_its_own_processes_only() {
-    let other = Id::read(ALICE).expect("an id");
+    let other = ItemId::read(ALICE).expect("an id");
     let one = Processes { spec: process(), deployed: None };
     assert_eq!((one.dialect(process()), one.dialect(other)), (Some(Dialect::Spec), None));
     let two = Processes { deployed: Some(other), ..one };
@@ -133,15 +135,15 @@ fn the_market_answers_as_its_own_processes_only() {
 
 #[test]
 fn queries_name_a_process_and_perhaps_a_message() {
-    assert_eq!(query::process(&format!("process-id={PROCESS}")), Ok(process()));
-    assert_eq!(query::process("").expect_err("none").status, 400);
-    assert_eq!(query::process("process-id=x"), Err(Failure::unknown_process()));
-    assert_eq!(query::assign(""), Ok(None));
+    assert_eq!(query::read_process(&format!("process-id={PROCESS}")), Ok(process()));
+    assert_eq!(query::read_process("").expect_err("none").status, 400);
+    assert_eq!(query::read_process("process-id=x"), Err(Failure::unknown_process()));
+    assert_eq!(query::read_assign(""), Ok(None));
     let asked =
-        query::assign(&format!("process-id={PROCESS}&assign={TASK}&base-layer&exclude=Data"));
+        query::read_assign(&format!("process-id={PROCESS}&assign={TASK}&base-layer&exclude=Data"));
     let asked = asked.expect("a query").expect("a message");
     assert_eq!((asked.process, asked.message.to_string()), (process(), TASK.to_owned()));
-    let unknown = query::assign(&format!("process-id={PROCESS}&assign=x"));
+    let unknown = query::read_assign(&format!("process-id={PROCESS}&assign=x"));
     assert_eq!(unknown, Err(Failure::unknown_message()));
 }
 
@@ -151,34 +153,34 @@ fn failures_have_the_statuses_of_the_book() {
         (Failure::from(BadItem::TooShort), 400, false),
         (Failure::from(BadItem::UnknownKind(9)), 400, false),
         (Failure::from(BadItem::TooLong), 413, false),
-        (Failure::from(Unproven::BadSignature), 401, false),
-        (Failure::from(Unproven::Malleable), 401, false),
+        (Failure::from(ItemSignatureError::BadSignature), 401, false),
+        (Failure::from(ItemSignatureError::Malleable), 401, false),
         (Failure::unknown_process(), 404, false),
         (Failure::unknown_message(), 404, false),
         (Failure::not_found(), 404, false),
-        (Failure::method(), 405, false),
-        (Failure::encoded(), 415, false),
-        (Failure::too_many("slower", 7), 429, true),
-        (Failure::fault("e1"), 500, false),
+        (Failure::method_not_allowed(), 405, false),
+        (Failure::encoded_body(), 415, false),
+        (Failure::rate_limited("slower", 7), 429, true),
+        (Failure::internal("e1"), 500, false),
         (Failure::unavailable("no store"), 503, true),
         (Failure::disk_full(), 507, true),
     ] {
-        assert_eq!((failure.status, failure.retryable()), (status, retryable), "{failure:?}");
+        assert_eq!((failure.status, failure.is_retryable()), (status, retryable), "{failure:?}");
     }
-    assert_eq!(Failure::too_many("slower", 7).retry_after_seconds, Some(7));
+    assert_eq!(Failure::rate_limited("slower", 7).retry_after_seconds, Some(7));
     assert_eq!(Failure::bad_request("a \"b\"").body(), r#"{"error":"a \"b\""}"#);
 }
 
 #[test]
 fn short_answers_are_those_of_the_book() {
-    let id = Id::read(TASK).expect("an id");
+    let id = ItemId::read(TASK).expect("an id");
     let taken = format!(r#"{{"message":"Processing DataItem","id":"{TASK}"}}"#);
-    assert_eq!(answers::taken(id), taken);
-    let read: answers::Taken = serde_json::from_str(&taken).expect("JSON");
+    assert_eq!(answers::message_accepted_body(id), taken);
+    let read: answers::AcceptedMessage = serde_json::from_str(&taken).expect("JSON");
     assert_eq!(read.id, TASK);
     let assigned = format!(r#"{{"message":"Processing Assignment","id":"{TASK}"}}"#);
-    assert_eq!(answers::assigned(id), assigned);
-    assert_eq!(answers::monitored(), r#"{"message":"ok"}"#);
+    assert_eq!(answers::assignment_accepted_body(id), assigned);
+    assert_eq!(answers::monitor_body(), r#"{"message":"ok"}"#);
     let overview = format!(r#"{{"process":"{PROCESS}","mu":"/clara/mu","cu":"/clara/cu"}}"#);
-    assert_eq!(answers::overview(process()), overview);
+    assert_eq!(answers::overview_body(process()), overview);
 }

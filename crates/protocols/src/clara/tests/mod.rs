@@ -14,13 +14,13 @@ mod records;
 mod results;
 
 use super::examples::Example;
-use super::fault::Fault;
-use super::message::Message;
+use super::fault::OrderError;
+use super::message::IncomingMessage;
 use super::order::Order;
 use super::process::Dialect;
 use super::topics::Topics;
 use super::{PROCESS, examples as good};
-use crate::kit::ans104::{Id, Tag};
+use crate::kit::ans104::{ItemId, Tag};
 use rialto_core::money::Credits;
 
 /// The first test wallet.
@@ -33,8 +33,8 @@ const TASK: &str = "iwJQJ7GBCuc4xTdVE1b0v2dH3kqeCZcIihvQgY-KFKA";
 /// Tags to change.
 type Tags<'a> = Vec<(&'a str, &'a str)>;
 
-fn process() -> Id {
-    Id::read(PROCESS).expect("an id")
+fn process() -> ItemId {
+    ItemId::read(PROCESS).expect("an id")
 }
 
 fn credits(whole: i64) -> Credits {
@@ -42,8 +42,8 @@ fn credits(whole: i64) -> Credits {
 }
 
 /// A signed message from Alice.
-fn message<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Message<'a> {
-    Message {
+fn message<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> IncomingMessage<'a> {
+    IncomingMessage {
         id: TASK.into(),
         from: ALICE.into(),
         signed: true,
@@ -55,7 +55,7 @@ fn message<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Message<'a> {
 }
 
 /// The order of a message from Alice, to a market with the spec's topics.
-fn order<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Result<Order<'a>, Fault> {
+fn order<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Result<Order<'a>, OrderError> {
     Order::read(&message(tags, data), &Topics::default(), Dialect::Spec)
 }
 

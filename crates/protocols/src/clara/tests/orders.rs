@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clara::BROADCAST;
-use crate::clara::order::{Decline, LoadNext, SubmitOffer, Trace};
+use crate::clara::order::{DeclineTask, LoadNext, SubmitOffer, TaskTrace};
 use crate::clara::strategy::Strategy;
 
 /// The tags of an action.
@@ -24,10 +24,10 @@ fn short_orders_are_read() {
         ("Dispatch-Tasks", Order::DispatchTasks),
         ("Balance", Order::Balance),
         ("Dashboard-Data", Order::Dashboard),
-        ("Withdraw", Order::Claim),
-        ("Withdraw-All", Order::Claim),
-        ("Claim-Reward", Order::Claim),
-        ("Claim-Reward-All", Order::Claim),
+        ("Withdraw", Order::Withdraw),
+        ("Withdraw-All", Order::Withdraw),
+        ("Claim-Reward", Order::Withdraw),
+        ("Claim-Reward-All", Order::Withdraw),
         ("Load-Next-Task-Result", Order::LoadNext(LoadNext::Result { agent_id: None })),
     ] {
         assert_eq!(order(&asks(action, &[]), " "), Ok(meant), "{action}");
@@ -61,7 +61,7 @@ fn a_task_is_also_called_by_its_id_and_its_agent() {
     let declined = |task: &str, agent: &str| {
         let more = [("RedStone-Agent-Id", agent), ("RedStone-Task-Id", task)];
         match order(&asks("Decline-Task", &more), "") {
-            Ok(Order::Decline(Decline { task_id, .. })) => task_id.to_owned(),
+            Ok(Order::Decline(DeclineTask { task_id, .. })) => task_id.to_owned(),
             other => panic!("{other:?}"),
         }
     };
@@ -79,7 +79,7 @@ fn a_task_is_also_called_by_its_id_and_its_agent() {
 #[test]
 fn a_task_says_how_its_agent_is_picked() {
     let task = |tags: &[(&str, &str)]| match order(tags, "{}") {
-        Ok(Order::RegisterTask(task)) => (task.strategy, task.is_for_everybody()),
+        Ok(Order::RegisterTask(task)) => (task.strategy, task.is_broadcast()),
         other => panic!("{other:?}"),
     };
     for strategy in Strategy::ALL {
@@ -114,7 +114,7 @@ fn a_task_may_name_agents_and_a_context() {
 fn topics_depend_on_the_market_and_its_dialect() {
     let more = Topics::with(["weather", "broadcast"]);
     let known = |topics: &Topics, dialect, topic: &str| {
-        (topics.for_agent(topic, dialect), topics.for_task(topic, dialect))
+        (topics.allows_agent(topic, dialect), topics.allows_task(topic, dialect))
     };
     for dialect in [Dialect::Spec, Dialect::Deployed] {
         for topic in ["tweet", "discord", "telegram", "nft"] {
@@ -134,11 +134,11 @@ fn topics_depend_on_the_market_and_its_dialect() {
 #[test]
 fn a_trace_is_for_who_signs() {
     let tags = asks("Task-Trace", &[("RedStone-Task-Id", TASK)]);
-    let trace = Trace { task_id: TASK, agent_id: None };
+    let trace = TaskTrace { task_id: TASK, agent_id: None };
     assert_eq!(order(&tags, ""), Ok(Order::Trace(trace)));
-    let unsigned = Message { signed: false, ..message(&tags, "") };
+    let unsigned = IncomingMessage { signed: false, ..message(&tags, "") };
     let read = Order::read(&unsigned, &Topics::default(), Dialect::Spec);
-    assert_eq!(read, Err(Fault::SignToRead));
+    assert_eq!(read, Err(OrderError::SignToRead));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_agent_without_a_topic_only_posts_and_may_leave_out_its_fee() {
         let Ok(Order::RegisterAgent(agent)) = register(more) else { panic!("{more:?}") };
         assert_eq!((agent.id, agent.service), ("P", None), "{more:?}");
     }
-    assert_eq!(register(&[("RedStone-Agent-Fee", "x")]), Err(Fault::BadFee));
+    assert_eq!(register(&[("RedStone-Agent-Fee", "x")]), Err(OrderError::BadFee));
 }
 
 #[test]

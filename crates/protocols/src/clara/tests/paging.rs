@@ -1,20 +1,20 @@
 //! Tests of paging.
 
-use crate::clara::paging::{Cursor, Mark, Paging, Sort};
+use crate::clara::paging::{PageBound, Paging, ResultCursor, SortOrder};
 use crate::kit::base64url;
 use rialto_core::time::Timestamp;
 
-fn at(millis: i64, place: u64) -> Cursor {
-    Cursor { at: Timestamp(millis), place }
+fn at(millis: i64, place: u64) -> ResultCursor {
+    ResultCursor { at: Timestamp(millis), ordinate: place }
 }
 
 #[test]
 fn nothing_said_is_the_first_page_oldest_first() {
-    let first = Paging { from: None, to: None, sort: Sort::Ascending, limit: 25 };
+    let first = Paging { from: None, to: None, sort: SortOrder::Ascending, limit: 25 };
     for raw in ["", "from=&to=&sort=&limit=", "sort=ASC", "limit=25", "x=1"] {
         assert_eq!(Paging::read(raw), Ok(first), "{raw}");
     }
-    let last = Paging { sort: Sort::Descending, limit: 1_000, ..first };
+    let last = Paging { sort: SortOrder::Descending, limit: 1_000, ..first };
     assert_eq!(Paging::read("sort=DESC&limit=1000"), Ok(last));
 }
 
@@ -45,8 +45,8 @@ fn a_border_is_a_cursor_or_a_time() {
     let cursor = at(1_794_766_893_510, 2);
     let raw = format!("from={}&to=1737047831122", cursor.write());
     let paging = Paging::read(&raw).expect("a page");
-    assert_eq!(paging.from, Some(Mark::Cursor(cursor)));
-    assert_eq!(paging.to, Some(Mark::Time(Timestamp(1_737_047_831_122))));
+    assert_eq!(paging.from, Some(PageBound::Cursor(cursor)));
+    assert_eq!(paging.to, Some(PageBound::Time(Timestamp(1_737_047_831_122))));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn borders_are_exclusive_below_and_inclusive_above() {
     let among = |raw: &str| {
         let paging = Paging::read(raw).expect("a page");
         let all = [at(10, 1), at(10, 2), at(20, 3), at(30, 4)];
-        all.into_iter().filter(|at| paging.contains(*at)).map(|at| at.place).collect::<Vec<_>>()
+        all.into_iter().filter(|at| paging.contains(*at)).map(|at| at.ordinate).collect::<Vec<_>>()
     };
     let (one, three) = (at(10, 1).write(), at(20, 3).write());
     assert_eq!(among(""), [1, 2, 3, 4]);
@@ -71,7 +71,7 @@ fn a_cursor_has_one_text_and_others_are_none() {
     let cursor = at(1_794_766_893_510, 2);
     let real = "eyJ0aW1lc3RhbXAiOjE3OTQ3NjY4OTM1MTAsIm9yZGluYXRlIjoiMiIsImNyb24iOm51bGwsInNvcnQiOiJBU0MifQ";
     assert_eq!(cursor.write(), real);
-    assert_eq!(Cursor::read(&format!("{real}==")), Some(cursor), "as compute units write it");
+    assert_eq!(ResultCursor::read(&format!("{real}==")), Some(cursor), "as compute units write it");
     for text in [
         "{}",
         r#"{"timestamp":1}"#,
@@ -81,8 +81,8 @@ fn a_cursor_has_one_text_and_others_are_none() {
         r#"{"timestamp":1,"ordinate":"-2"}"#,
         r#"{"timestamp":"1","ordinate":"2"}"#,
     ] {
-        assert_eq!(Cursor::read(&base64url::encode(text.as_bytes())), None, "{text}");
+        assert_eq!(ResultCursor::read(&base64url::encode(text.as_bytes())), None, "{text}");
     }
     let long = format!(r#"{{"timestamp":1,"ordinate":"2","x":"{}"}}"#, "x".repeat(300));
-    assert_eq!(Cursor::read(&base64url::encode(long.as_bytes())), None);
+    assert_eq!(ResultCursor::read(&base64url::encode(long.as_bytes())), None);
 }

@@ -1,13 +1,15 @@
 //! Tests of records as the hub and as others write them.
 
 use super::*;
-use crate::clara::record::{self, Agent, Done, Query, Task, Tasks, Totals};
+use crate::clara::record::{
+    self, AgentRecord, AgentTasks, TaskQuery, TaskRecord, TaskResult, TaskTotals,
+};
 use crate::clara::strategy::Strategy;
 use rialto_core::time::Timestamp;
 
 /// A task with all members.
-pub fn task() -> Task<'static> {
-    Task {
+pub fn task() -> TaskRecord<'static> {
+    TaskRecord {
         id: TASK.into(),
         agent_id: Some("A1".into()),
         requester: ALICE.into(),
@@ -23,18 +25,18 @@ pub fn task() -> Task<'static> {
 }
 
 /// A task of a requester without an agent.
-pub fn plain_task() -> Task<'static> {
-    Task { context_id: TASK.into(), requester_id: None, ..task() }
+pub fn plain_task() -> TaskRecord<'static> {
+    TaskRecord { context_id: TASK.into(), requester_id: None, ..task() }
 }
 
 /// A task without an agent.
-pub fn queued_task() -> Task<'static> {
-    Task { agent_id: None, reward: credits(50), ..plain_task() }
+pub fn queued_task() -> TaskRecord<'static> {
+    TaskRecord { agent_id: None, reward: credits(50), ..plain_task() }
 }
 
 /// A result.
-pub fn done() -> Done<'static> {
-    Done {
+pub fn done() -> TaskResult<'static> {
+    TaskResult {
         id: TASK.into(),
         agent_id: "A1".into(),
         sender: BOB.into(),
@@ -46,8 +48,8 @@ pub fn done() -> Done<'static> {
 }
 
 /// A query.
-pub fn query() -> Query<'static> {
-    Query {
+pub fn query() -> TaskQuery<'static> {
+    TaskQuery {
         id: TASK.into(),
         agent_id: "A1".into(),
         requester: ALICE.into(),
@@ -61,30 +63,30 @@ pub fn query() -> Query<'static> {
 }
 
 /// An agent that has just registered.
-pub fn new_agent() -> Agent<'static> {
-    Agent {
+pub fn new_agent() -> AgentRecord<'static> {
+    AgentRecord {
         id: "A1".into(),
         profile_address: BOB.into(),
         topic: "tweet".into(),
         fee: credits(50),
         metadata: r#"{"url": "x"}"#,
-        tasks: Tasks::default(),
+        tasks: AgentTasks::default(),
         protocol: None,
         native_id: None,
-        totals: Totals::default(),
+        totals: TaskTotals::default(),
     }
 }
 
 /// An agent with all members.
-pub fn agent() -> Agent<'static> {
-    let tasks = Tasks {
+pub fn agent() -> AgentRecord<'static> {
+    let tasks = AgentTasks {
         inbox: vec![task()],
         outbox: vec![done()],
         declined: vec!["x".into(), "y".into()],
-        results: vec![done(), Done { agent_id: "A2".into(), ..done() }],
+        results: vec![done(), TaskResult { agent_id: "A2".into(), ..done() }],
     };
-    let totals = Totals { requested: 1, assigned: 3, done: 1, rewards: credits(20) };
-    Agent { tasks, totals, ..new_agent() }
+    let totals = TaskTotals { requested: 1, assigned: 3, done: 1, rewards: credits(20) };
+    AgentRecord { tasks, totals, ..new_agent() }
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn a_task_is_written_as_the_book_says() {
         r#"{{"id":"{TASK}","agentId":"A1","requester":"{ALICE}","reward":"20","matchingStrategy":"cheapest","strategy":"cheapest","payload":{{"prompt": 1.50}},"timestamp":1737047831122,"block":1590320,"topic":"tweet","contextId":"chat 7","requesterId":"MINE"}}"#
     );
     assert_eq!(task().write(), printed);
-    let hidden = Task { payload: None, ..task() }.write();
+    let hidden = TaskRecord { payload: None, ..task() }.write();
     assert_eq!(hidden, printed.replace(r#""payload":{"prompt": 1.50},"#, ""));
 }
 
@@ -115,7 +117,7 @@ fn empty_maps_are_lists_and_others_are_keyed_by_task() {
         r#"{{"id":"A1","profileAddress":"{BOB}","topic":"tweet","fee":"50","metadata":{{"url": "x"}},"tasks":{{"inbox":[],"outbox":[],"declined":[],"results":[]}},"totals":{{"requested":0,"assigned":0,"done":0,"rewards":"0"}}}}"#
     );
     assert_eq!(new_agent().write(), printed);
-    let other = Done { agent_id: "A2".into(), ..done() };
+    let other = TaskResult { agent_id: "A2".into(), ..done() };
     let tasks = format!(
         r#""tasks":{{"inbox":{{"{TASK}":{}}},"outbox":{{"{TASK}":{}}},"declined":["x","y"],"results":{{"{TASK}":{},"{TASK}_A2":{}}}}}"#,
         task().write(),
@@ -130,28 +132,30 @@ fn empty_maps_are_lists_and_others_are_keyed_by_task() {
 fn what_is_written_is_read_back() {
     for expected in [agent(), new_agent()] {
         let text = expected.write();
-        assert_eq!(record::read::<Agent<'_>>(&text).expect("an agent"), expected);
+        assert_eq!(record::read_record::<AgentRecord<'_>>(&text).expect("an agent"), expected);
     }
-    for expected in [task(), plain_task(), queued_task(), Task { payload: None, ..task() }] {
+    for expected in [task(), plain_task(), queued_task(), TaskRecord { payload: None, ..task() }] {
         let text = expected.write();
-        assert_eq!(record::read::<Task<'_>>(&text).expect("a task"), expected);
+        assert_eq!(record::read_record::<TaskRecord<'_>>(&text).expect("a task"), expected);
     }
-    for expected in
-        [done(), Done { result: None, ..done() }, Done { result: Some("null"), ..done() }]
-    {
+    for expected in [
+        done(),
+        TaskResult { result: None, ..done() },
+        TaskResult { result: Some("null"), ..done() },
+    ] {
         let text = expected.write();
-        assert_eq!(record::read::<Done<'_>>(&text).expect("a result"), expected);
-        let text = expected.write_with(&task());
-        assert_eq!(record::read::<Done<'_>>(&text).expect("a result"), expected);
+        assert_eq!(record::read_record::<TaskResult<'_>>(&text).expect("a result"), expected);
+        let text = expected.write_with_task(&task());
+        assert_eq!(record::read_record::<TaskResult<'_>>(&text).expect("a result"), expected);
     }
     let text = query().write();
-    assert_eq!(record::read::<Query<'_>>(&text).expect("a query"), query());
+    assert_eq!(record::read_record::<TaskQuery<'_>>(&text).expect("a query"), query());
 }
 
 #[test]
 fn the_list_of_the_spec_is_read() {
     let text = include_str!("../fixtures/list_agents.json");
-    let agents: Vec<Agent<'_>> = record::read(text).expect("agents");
+    let agents: Vec<AgentRecord<'_>> = record::read_record(text).expect("agents");
     let ids: Vec<&str> = agents.iter().map(|agent| &*agent.id).collect();
     assert_eq!(ids, ["PPE_AGENT_1", "PPE_AGENT_2", "PPE_AGENT_3", "PPE_AGENT_4"]);
     let first = &agents[0];
@@ -171,7 +175,7 @@ fn the_list_of_the_spec_is_read() {
 #[test]
 fn an_assignment_that_says_its_strategy_once_is_read() {
     let text = task().write().replace(r#""strategy":"cheapest","#, "");
-    assert_eq!(record::read::<Task<'_>>(&text).expect("a task"), task());
+    assert_eq!(record::read_record::<TaskRecord<'_>>(&text).expect("a task"), task());
 }
 
 #[test]
@@ -185,8 +189,8 @@ fn records_that_are_none_are_not_read() {
     ] {
         let text = task().write().replace(right, wrong);
         assert_ne!(text, task().write());
-        assert!(record::read::<Task<'_>>(&text).is_err(), "{wrong}");
+        assert!(record::read_record::<TaskRecord<'_>>(&text).is_err(), "{wrong}");
     }
     let text = new_agent().write().replace(r#""inbox":[]"#, r#""inbox":[1]"#);
-    assert!(record::read::<Agent<'_>>(&text).is_err());
+    assert!(record::read_record::<AgentRecord<'_>>(&text).is_err());
 }

@@ -1,23 +1,23 @@
 //! Tests of writing and reading results and pages.
 
 use super::*;
-use crate::clara::outgoing::Outgoing;
-use crate::clara::paging::Cursor;
-use crate::clara::result::{self, Evaluated, Page};
+use crate::clara::outgoing::OutgoingMessage;
+use crate::clara::paging::ResultCursor;
+use crate::clara::result::{self, MessageResult, ResultPage};
 use rialto_core::time::Timestamp;
 
 #[test]
 fn a_result_is_written_as_printed() {
-    let message = Outgoing::registered(ALICE, "A1").write(7);
+    let message = OutgoingMessage::registered(ALICE, "A1").write(7);
     let printed = format!(
         r#"{{"Messages":[{message}],"Assignments":[],"Spawns":[],"Output":{{"data":"","prompt":"","print":false}},"GasUsed":0}}"#
     );
-    assert_eq!(result::sent(&[&message]), printed);
+    assert_eq!(result::write_result(&[&message]), printed);
     let none: [&str; 0] = [];
-    assert!(result::sent(&none).starts_with(r#"{"Messages":[],"#));
-    let text = Fault::NoAgents.to_string();
+    assert!(result::write_result(&none).starts_with(r#"{"Messages":[],"#));
+    let text = OrderError::NoAgents.to_string();
     assert_eq!(
-        result::error(&text),
+        result::write_error_result(&text),
         r#"{"Error":"No agents to choose from","Messages":[],"Assignments":[],"Spawns":[],"GasUsed":0}"#
     );
 }
@@ -25,36 +25,39 @@ fn a_result_is_written_as_printed() {
 #[test]
 fn a_client_reads_what_was_sent() {
     let messages = [
-        Outgoing::registered(ALICE, "A \"1\"\n").write(7),
-        Outgoing::task_declined(BOB, TASK, "A1").write(8),
+        OutgoingMessage::registered(ALICE, "A \"1\"\n").write(7),
+        OutgoingMessage::task_declined(BOB, TASK, "A1").write(8),
     ];
-    let text = result::sent(&messages);
-    let read = Evaluated::read(text.as_bytes()).expect("a result");
+    let text = result::write_result(&messages);
+    let read = MessageResult::read(text.as_bytes()).expect("a result");
     assert_eq!(read.error, None);
     let [first, second] = &read.messages[..] else { panic!("{read:?}") };
     assert_eq!((first.target.as_str(), first.tag("Action")), (ALICE, Some("Registered")));
     assert_eq!(first.data.as_deref(), Some("Agent A \"1\"\n registered in Market"));
     assert_eq!((first.tag("Reference"), first.anchor.len()), (Some("7"), 32));
     assert_eq!((second.tag("Task-Id"), &second.data), (Some(TASK), &None));
-    let read = Evaluated::read(result::error("no").as_bytes()).expect("a result");
-    assert_eq!(read, Evaluated { messages: Vec::new(), error: Some("no".to_owned()) });
+    let read = MessageResult::read(result::write_error_result("no").as_bytes()).expect("a result");
+    assert_eq!(read, MessageResult { messages: Vec::new(), error: Some("no".to_owned()) });
 }
 
 #[test]
 fn a_page_has_a_cursor_for_every_result() {
     let none: [&str; 0] = [];
-    let node = result::sent(&none);
-    let cursor = Cursor { at: Timestamp(5), place: 9 };
-    let text = result::page(&[(&node, cursor)], true);
+    let node = result::write_result(&none);
+    let cursor = ResultCursor { at: Timestamp(5), ordinate: 9 };
+    let text = result::write_page(&[(&node, cursor)], true);
     let printed = format!(
         r#"{{"pageInfo":{{"hasNextPage":true}},"edges":[{{"node":{node},"cursor":"{}"}}]}}"#,
         cursor.write()
     );
     assert_eq!(text, printed);
-    let read = Page::read(text.as_bytes()).expect("a page");
+    let read = ResultPage::read(text.as_bytes()).expect("a page");
     assert!(read.page_info.has_next_page);
-    assert_eq!(read.edges[0].node, Evaluated::default());
-    assert_eq!(Cursor::read(&read.edges[0].cursor), Some(cursor));
-    let empty: [(&str, Cursor); 0] = [];
-    assert_eq!(result::page(&empty, false), r#"{"pageInfo":{"hasNextPage":false},"edges":[]}"#);
+    assert_eq!(read.edges[0].node, MessageResult::default());
+    assert_eq!(ResultCursor::read(&read.edges[0].cursor), Some(cursor));
+    let empty: [(&str, ResultCursor); 0] = [];
+    assert_eq!(
+        result::write_page(&empty, false),
+        r#"{"pageInfo":{"hasNextPage":false},"edges":[]}"#
+    );
 }

@@ -5,16 +5,16 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use sha3::Keccak256;
 
-use super::signature_type::Kind;
+use super::signature_type::SignatureType;
 use crate::kit::base64url;
 
 /// The id of an item or a process: 32 bytes, written in 43 characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(pub [u8; 32]);
+pub struct ItemId(pub [u8; 32]);
 
-impl Id {
+impl ItemId {
     /// The id of the item with this signature.
-    pub fn of(signature: &[u8]) -> Self {
+    pub fn address_of_key(signature: &[u8]) -> Self {
         Self(Sha256::digest(signature).into())
     }
 
@@ -24,17 +24,19 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ItemId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&base64url::encode(&self.0))
     }
 }
 
 /// The address of a key.
-pub(super) fn of(kind: Kind, owner: &[u8]) -> String {
+pub(super) fn of(kind: SignatureType, owner: &[u8]) -> String {
     match kind {
-        Kind::Ethereum => ethereum(owner.get(1..).unwrap_or_default()),
-        Kind::Arweave | Kind::Ed25519 | Kind::Solana => base64url::encode(&Sha256::digest(owner)),
+        SignatureType::Ethereum => ethereum(owner.get(1..).unwrap_or_default()),
+        SignatureType::Arweave | SignatureType::Ed25519 | SignatureType::Solana => {
+            base64url::encode(&Sha256::digest(owner))
+        }
     }
 }
 

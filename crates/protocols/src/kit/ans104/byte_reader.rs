@@ -3,9 +3,9 @@
 use super::error::BadItem;
 
 /// The bytes that remain.
-pub struct Bytes<'a>(&'a [u8]);
+pub struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteReader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -27,7 +27,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// An optional part. The byte before it says whether it is present.
-    pub fn maybe(
+    pub fn optional(
         &mut self,
         length: usize,
         name: &'static str,
@@ -39,7 +39,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.0.len()
     }
 

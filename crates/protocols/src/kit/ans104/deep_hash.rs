@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha384};
 
-pub(super) fn of(blobs: &[&[u8]]) -> [u8; 48] {
+pub(super) fn deep_hash(blobs: &[&[u8]]) -> [u8; 48] {
     let list: [u8; 48] = Sha384::digest(format!("list{}", blobs.len())).into();
     blobs.iter().fold(list, |hash, blob| {
         let pair = Sha384::new_with_prefix(hash).chain_update(one(blob));

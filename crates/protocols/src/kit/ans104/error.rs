@@ -25,7 +25,7 @@ pub enum BadItem {
 
 /// The item's signature does not prove its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unproven {
+pub enum ItemSignatureError {
     #[error("the owner is not a valid signing key")]
     BadKey,
     #[error("the signature does not verify")]

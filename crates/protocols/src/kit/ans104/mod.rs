@@ -5,24 +5,24 @@
 //! [`Item::verify`] checks its signature.
 
 mod address;
-mod error;
 mod byte_reader;
-mod unsigned_item;
 mod deep_hash;
-mod signature_type;
+mod error;
 mod signature;
+mod signature_type;
 mod tags;
+mod unsigned_item;
 
 #[cfg(test)]
 mod tests;
 
-pub use address::Id;
-pub use error::{BadItem, Unproven};
-pub use unsigned_item::Draft;
-pub use signature_type::Kind;
+pub use address::ItemId;
+pub use error::{BadItem, ItemSignatureError};
+pub use signature_type::SignatureType;
 pub use tags::Tag;
+pub use unsigned_item::UnsignedItem;
 
-use byte_reader::Bytes;
+use byte_reader::ByteReader;
 
 /// The shortest and the longest item (clara R73).
 pub const ITEM_MIN: usize = 80;
@@ -34,7 +34,7 @@ pub const TAG_BYTES_MAX: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
     /// How it is signed.
-    pub kind: Kind,
+    pub signature_type: SignatureType,
     /// The signature.
     pub signature: &'a [u8],
     /// The signer's public key.
@@ -60,27 +60,36 @@ impl<'a> Item<'a> {
         if bytes.len() > ITEM_MAX {
             return Err(BadItem::TooLong);
         }
-        let mut rest = Bytes::new(bytes);
-        let kind = Kind::of(rest.u16()?)?;
+        let mut rest = ByteReader::new(bytes);
+        let kind = SignatureType::from_number(rest.u16()?)?;
         let signature = rest.take(kind.signature_len())?;
         let owner = rest.take(kind.owner_len())?;
-        let target = rest.maybe(32, "target")?;
-        let anchor = rest.maybe(32, "anchor")?;
+        let target = rest.optional(32, "target")?;
+        let anchor = rest.optional(32, "anchor")?;
         let (count, length) = (rest.u64()?, rest.u64()?);
         let length = usize::try_from(length).ok().filter(|length| *length <= TAG_BYTES_MAX);
         let raw_tags = rest.take(length.ok_or(BadItem::TagsTooLong)?)?;
         let tags = tags::read(raw_tags, count)?;
-        Ok(Self { kind, signature, owner, target, anchor, tags, raw_tags, data: rest.rest() })
+        Ok(Self {
+            signature_type: kind,
+            signature,
+            owner,
+            target,
+            anchor,
+            tags,
+            raw_tags,
+            data: rest.rest(),
+        })
     }
 
     /// The item's id.
-    pub fn id(&self) -> Id {
-        Id::of(self.signature)
+    pub fn id(&self) -> ItemId {
+        ItemId::address_of_key(self.signature)
     }
 
     /// The signer's address.
-    pub fn address(&self) -> String {
-        address::of(self.kind, self.owner)
+    pub fn signer_address(&self) -> String {
+        address::of(self.signature_type, self.owner)
     }
 
     /// The first tag with that name.
@@ -90,10 +99,10 @@ impl<'a> Item<'a> {
 
     /// The 48 bytes that are signed.
     pub fn deep_hash(&self) -> [u8; 48] {
-        deep_hash::of(&[
+        deep_hash::deep_hash(&[
             b"dataitem",
             b"1",
-            self.kind.number().to_string().as_bytes(),
+            self.signature_type.number().to_string().as_bytes(),
             self.owner,
             self.target.unwrap_or_default(),
             self.anchor.unwrap_or_default(),
@@ -104,7 +113,7 @@ impl<'a> Item<'a> {
 
     /// Whether its owner has signed it. Costs a full signature check, so it must not run on the
     /// request loop.
-    pub fn verify(&self) -> Result<(), Unproven> {
+    pub fn verify(&self) -> Result<(), ItemSignatureError> {
         signature::verify(self)
     }
 }

@@ -4,7 +4,7 @@ use super::error::BadItem;
 
 /// How an item is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SignatureType {
     /// RSA-PSS with 4096 bits, as Arweave wallets sign.
     Arweave,
     /// Ed25519 over the hash.
@@ -15,12 +15,12 @@ pub enum Kind {
     Solana,
 }
 
-impl Kind {
+impl SignatureType {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Arweave, Self::Ed25519, Self::Ethereum, Self::Solana];
 
     /// The signature type with this number.
-    pub(super) fn of(number: u16) -> Result<Self, BadItem> {
+    pub(super) fn from_number(number: u16) -> Result<Self, BadItem> {
         let known = Self::ALL.into_iter().find(|kind| kind.number() == number);
         known.ok_or(BadItem::UnknownKind(number))
     }

@@ -1,7 +1,7 @@
 //! Tags: an Avro array of names and values.
 
+use super::byte_reader::ByteReader;
 use super::error::BadItem;
-use super::byte_reader::Bytes;
 
 /// A name and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) fn read(raw: &[u8], count: u64) -> Result<Vec<Tag<'_>>, BadItem> {
     if raw.is_empty() {
         return if count == 0 { Ok(Vec::new()) } else { Err(BadItem::TagCount) };
     }
-    let mut rest = Avro(Bytes::new(raw));
+    let mut rest = AvroReader(ByteReader::new(raw));
     // Every tag takes at least two bytes, so the input's size bounds this vector.
     let mut tags = Vec::new();
     loop {
@@ -75,9 +75,9 @@ fn put_long(out: &mut Vec<u8>, number: usize) {
     }
 }
 
-struct Avro<'a>(Bytes<'a>);
+struct AvroReader<'a>(ByteReader<'a>);
 
-impl<'a> Avro<'a> {
+impl<'a> AvroReader<'a> {
     /// A number: seven bits per byte, the lowest first, zigzag.
     fn long(&mut self) -> Result<i64, BadItem> {
         let mut value: u64 = 0;
@@ -103,6 +103,6 @@ impl<'a> Avro<'a> {
     }
 
     fn left(&self) -> usize {
-        self.0.left()
+        self.0.remaining()
     }
 }

@@ -1,11 +1,11 @@
 //! Builds items: what is to be signed, and the item with its signature.
 
-use super::signature_type::Kind;
+use super::signature_type::SignatureType;
 use super::{deep_hash, tags};
 
 /// An item before it is signed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Draft<'a> {
+pub struct UnsignedItem<'a> {
     /// The receiver.
     pub target: Option<[u8; 32]>,
     /// A value that makes the item unique.
@@ -16,11 +16,11 @@ pub struct Draft<'a> {
     pub data: &'a [u8],
 }
 
-impl Draft<'_> {
+impl UnsignedItem<'_> {
     /// The 48 bytes that `owner` signs.
-    pub fn deep_hash(&self, kind: Kind, owner: &[u8]) -> [u8; 48] {
+    pub fn deep_hash(&self, kind: SignatureType, owner: &[u8]) -> [u8; 48] {
         let empty: &[u8] = &[];
-        deep_hash::of(&[
+        deep_hash::deep_hash(&[
             b"dataitem",
             b"1",
             kind.number().to_string().as_bytes(),
@@ -33,7 +33,7 @@ impl Draft<'_> {
     }
 
     /// The item with its signature.
-    pub fn signed(&self, kind: Kind, owner: &[u8], signature: &[u8]) -> Vec<u8> {
+    pub fn with_signature(&self, kind: SignatureType, owner: &[u8], signature: &[u8]) -> Vec<u8> {
         let raw_tags = tags::write(self.tags);
         let mut out = kind.number().to_le_bytes().to_vec();
         out.extend_from_slice(signature);

@@ -28,7 +28,7 @@ const RSA: [&str; 2] = ["4MX", "gg"];
 const RSA_MAX: usize = 1_024;
 
 /// The key of a did:key. The text must be exactly what [`write`] returns for it.
-pub(super) fn read(text: &str) -> Result<[u8; KEY_LEN], BadKey> {
+pub(super) fn parse_did_key(text: &str) -> Result<[u8; KEY_LEN], BadKey> {
     let digits = text.strip_prefix(PREFIX).ok_or(BadKey::Malformed)?;
     if digits.len() > DECODED_MAX {
         return Err(if is_rsa(digits) { BadKey::OtherType } else { BadKey::Malformed });
@@ -41,12 +41,12 @@ pub(super) fn read(text: &str) -> Result<[u8; KEY_LEN], BadKey> {
         return Err(if known { BadKey::OtherType } else { BadKey::Malformed });
     }
     let key = key.try_into().map_err(|_| BadKey::Malformed)?;
-    if write(&key) == text { Ok(key) } else { Err(BadKey::Malformed) }
+    if format_did_key(&key) == text { Ok(key) } else { Err(BadKey::Malformed) }
 }
 
 /// The did:key of an Ed25519 key. Every envelope and receipt has a did, so this takes five digits
 /// at a time from the 272 bits of multicodec and key.
-pub(super) fn write(key: &[u8; KEY_LEN]) -> String {
+pub(super) fn format_did_key(key: &[u8; KEY_LEN]) -> String {
     const STEP: u64 = 58_u64.pow(5);
     let mut limbs = [0; 1 + KEY_LEN / 4];
     limbs[0] = u32::from(u16::from_be_bytes(ED25519));

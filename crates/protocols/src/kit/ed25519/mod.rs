@@ -64,12 +64,12 @@ impl PublicKey {
 
     /// Reads `did:key:z6Mk…` and no other form.
     pub fn from_did(text: &str) -> Result<Self, BadKey> {
-        did::read(text).map(Self)
+        did::parse_did_key(text).map(Self)
     }
 
     /// The key as `did:key:z6Mk…`.
     pub fn did(&self) -> String {
-        did::write(&self.0)
+        did::format_did_key(&self.0)
     }
 }
 

@@ -46,7 +46,7 @@ fn signature() -> [u8; 64] {
 }
 
 fn verifier() -> Verifier {
-    Verifier::of(PublicKey(hex(KEY))).expect("a good key")
+    Verifier::new(PublicKey(hex(KEY))).expect("a good key")
 }
 
 #[test]
@@ -150,18 +150,18 @@ fn keys_of_other_algorithms_are_told_apart_from_nonsense() {
 #[test]
 fn weak_and_twice_written_keys_are_refused() {
     for text in SMALL_ORDER {
-        assert_eq!(Verifier::of(PublicKey(hex(text))), Err(BadKey::Weak), "{text}");
+        assert_eq!(Verifier::new(PublicKey(hex(text))), Err(BadKey::Weak), "{text}");
     }
     for low in 0xed..=0xff {
         for high in [0x7f, 0xff] {
             let mut bytes = [0xff; 32];
             (bytes[0], bytes[31]) = (low, high);
-            assert_eq!(Verifier::of(PublicKey(bytes)), Err(BadKey::Weak), "{low:x} {high:x}");
+            assert_eq!(Verifier::new(PublicKey(bytes)), Err(BadKey::Weak), "{low:x} {high:x}");
         }
     }
     let mut no_point = [0; 32];
     no_point[0] = 2;
-    assert_eq!(Verifier::of(PublicKey(no_point)), Err(BadKey::Weak));
+    assert_eq!(Verifier::new(PublicKey(no_point)), Err(BadKey::Weak));
 }
 
 #[test]
@@ -200,14 +200,14 @@ proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in "\\PC{0,70}|did:key:z[1-9A-HJ-NP-Za-km-z]{0,300}") {
         if let Ok(key) = PublicKey::parse(&text) {
-            let _ = Verifier::of(key);
+            let _ = Verifier::new(key);
         }
     }
 
     #[test]
     fn what_is_signed_verifies(seed in any::<[u8; 32]>(), message in any::<Vec<u8>>()) {
         let secret = SecretKey::from_seed(&seed);
-        let verifier = Verifier::of(secret.public()).expect("a key that was made");
+        let verifier = Verifier::new(secret.public()).expect("a key that was made");
         prop_assert_eq!(verifier.verify(&message, &secret.sign(&message)), Ok(()));
     }
 

@@ -15,7 +15,7 @@ pub struct Verifier(VerifyingKey);
 
 impl Verifier {
     /// The verifier of `key`. Refuses keys for which a signature would prove nothing.
-    pub fn of(key: PublicKey) -> Result<Self, BadKey> {
+    pub fn new(key: PublicKey) -> Result<Self, BadKey> {
         if !is_canonical(key.as_bytes()) {
             return Err(BadKey::Weak);
         }

@@ -1,20 +1,20 @@
 //! Errors of the JSON reader: what is wrong and where.
 
-use super::{DEPTH_MAX, PARTS_MAX};
+use super::{DEPTH_MAX, ELEMENTS_MAX};
 
 /// The first error in the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why} at byte {at}")]
-pub struct Unreadable {
+#[error("{kind} at byte {offset}")]
+pub struct JsonError {
     /// Its offset in bytes.
-    pub at: usize,
+    pub offset: usize,
     /// What is wrong there.
-    pub why: Why,
+    pub kind: JsonErrorKind,
 }
 
 /// What can be wrong with a JSON text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum JsonErrorKind {
     /// The bytes are not UTF-8.
     #[error("invalid UTF-8")]
     NotUtf8,
@@ -23,16 +23,16 @@ pub enum Why {
     ByteOrderMark,
     /// The text ends inside a value, or before one.
     #[error("unexpected end")]
-    Ended,
+    UnexpectedEnd,
     /// More text follows the value.
     #[error("more text after the value")]
-    Trailing,
+    TrailingText,
     /// A character that is not allowed here.
     #[error("unexpected character {0:?}")]
-    Unexpected(char),
+    UnexpectedCharacter(char),
     /// Two members of one object have the same name; long names are truncated.
     #[error("duplicate member {0:?}")]
-    Duplicate(String),
+    DuplicateMember(String),
     /// Half of a surrogate pair.
     #[error("lone surrogate")]
     LoneSurrogate,
@@ -49,14 +49,14 @@ pub enum Why {
     #[error("more than {DEPTH_MAX} levels")]
     TooDeep,
     /// Too many members and array items.
-    #[error("more than {PARTS_MAX} members and items")]
-    TooMany,
+    #[error("more than {ELEMENTS_MAX} members and items")]
+    TooManyElements,
 }
 
-impl Why {
+impl JsonErrorKind {
     /// The duplicate name, truncated so that the error stays shorter than the body.
     pub(super) fn duplicate(name: &str) -> Self {
         const SHOWN_MAX: usize = 64;
-        Self::Duplicate(name.chars().take(SHOWN_MAX).collect())
+        Self::DuplicateMember(name.chars().take(SHOWN_MAX).collect())
     }
 }

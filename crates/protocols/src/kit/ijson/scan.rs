@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{DEPTH_MAX, Json, Kind, PARTS_MAX, Unreadable, Why};
+use super::{DEPTH_MAX, ELEMENTS_MAX, Json, JsonError, JsonErrorKind, JsonValue};
 
 /// Capacity for as many members as most objects have, so that one allocation is enough.
 const USUAL_MEMBERS: usize = 8;
@@ -24,28 +24,31 @@ pub(super) struct Scanner<'a> {
 }
 
 /// Reads the one value that `text` consists of.
-pub(super) fn whole<'a>(text: &'a str, figures: &'a [&'a str]) -> Result<Json<'a>, Unreadable> {
+pub(super) fn read_document<'a>(
+    text: &'a str,
+    figures: &'a [&'a str],
+) -> Result<Json<'a>, JsonError> {
     let mut scanner = Scanner { text, at: 0, depth: 0, parts: 0, figures };
     let value = scanner.value()?;
     scanner.skip_blanks();
     if scanner.peek().is_some() {
-        return Err(scanner.refuse(Why::Trailing));
+        return Err(scanner.error(JsonErrorKind::TrailingText));
     }
     Ok(value)
 }
 
 impl<'a> Scanner<'a> {
-    fn value(&mut self) -> Result<Json<'a>, Unreadable> {
+    fn value(&mut self) -> Result<Json<'a>, JsonError> {
         self.skip_blanks();
         let start = self.at;
         let kind = match self.peek() {
             Some(b'{') => self.nested(Self::object)?,
             Some(b'[') => self.nested(Self::list)?,
-            Some(b'"') => Kind::Text(self.string()?),
-            Some(b'-' | b'0'..=b'9') => Kind::Number(self.number()?),
-            Some(b'n') => self.word("null", Kind::Null)?,
-            Some(b't') => self.word("true", Kind::Bool(true))?,
-            Some(b'f') => self.word("false", Kind::Bool(false))?,
+            Some(b'"') => JsonValue::String(self.string()?),
+            Some(b'-' | b'0'..=b'9') => JsonValue::Number(self.number()?),
+            Some(b'n') => self.word("null", JsonValue::Null)?,
+            Some(b't') => self.word("true", JsonValue::Bool(true))?,
+            Some(b'f') => self.word("false", JsonValue::Bool(false))?,
             _ => return Err(self.unexpected()),
         };
         Ok(Json { raw: &self.text[start..self.at], kind })
@@ -54,10 +57,10 @@ impl<'a> Scanner<'a> {
     /// Steps over an opening bracket, reads the content, and restores the depth.
     fn nested(
         &mut self,
-        read: fn(&mut Self) -> Result<Kind<'a>, Unreadable>,
-    ) -> Result<Kind<'a>, Unreadable> {
+        read: fn(&mut Self) -> Result<JsonValue<'a>, JsonError>,
+    ) -> Result<JsonValue<'a>, JsonError> {
         if self.depth == DEPTH_MAX {
-            return Err(self.refuse(Why::TooDeep));
+            return Err(self.error(JsonErrorKind::TooDeep));
         }
         self.at += 1;
         self.depth += 1;
@@ -66,28 +69,28 @@ impl<'a> Scanner<'a> {
         Ok(kind)
     }
 
-    fn list(&mut self) -> Result<Kind<'a>, Unreadable> {
+    fn list(&mut self) -> Result<JsonValue<'a>, JsonError> {
         let mut items = Vec::new();
         self.skip_blanks();
         if self.eat(b']') {
-            return Ok(Kind::List(items));
+            return Ok(JsonValue::Array(items));
         }
         loop {
             self.count_part()?;
             items.push(self.value()?);
             if self.closes(b']')? {
-                return Ok(Kind::List(items));
+                return Ok(JsonValue::Array(items));
             }
         }
     }
 
-    fn object(&mut self) -> Result<Kind<'a>, Unreadable> {
+    fn object(&mut self) -> Result<JsonValue<'a>, JsonError> {
         self.skip_blanks();
         if self.eat(b'}') {
-            return Ok(Kind::Object(Vec::new()));
+            return Ok(JsonValue::Object(Vec::new()));
         }
         let mut members = Vec::with_capacity(USUAL_MEMBERS);
-        let mut seen = Seen::default();
+        let mut seen = MemberNames::default();
         loop {
             self.count_part()?;
             if self.peek() != Some(b'"') {
@@ -95,7 +98,8 @@ impl<'a> Scanner<'a> {
             }
             let at = self.at;
             let name = self.string()?;
-            let name = seen.admit(name, &members).map_err(|why| Unreadable { at, why })?;
+            let name =
+                seen.admit(name, &members).map_err(|why| JsonError { offset: at, kind: why })?;
             self.skip_blanks();
             if !self.eat(b':') {
                 return Err(self.unexpected());
@@ -106,7 +110,7 @@ impl<'a> Scanner<'a> {
             };
             members.push((name, value));
             if self.closes(b'}')? {
-                return Ok(Kind::Object(members));
+                return Ok(JsonValue::Object(members));
             }
         }
     }
@@ -121,11 +125,11 @@ impl<'a> Scanner<'a> {
         let length = NON_FINITE.iter().find(|word| rest.starts_with(**word))?.len();
         self.at += length;
         let raw = &rest[..length];
-        Some(Json { raw, kind: Kind::Text(Cow::Borrowed(raw)) })
+        Some(Json { raw, kind: JsonValue::String(Cow::Borrowed(raw)) })
     }
 
     /// After a member or item: whether the bracket closes; if not, moves to the next one.
-    fn closes(&mut self, bracket: u8) -> Result<bool, Unreadable> {
+    fn closes(&mut self, bracket: u8) -> Result<bool, JsonError> {
         self.skip_blanks();
         if self.eat(bracket) {
             return Ok(true);
@@ -137,15 +141,15 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    fn count_part(&mut self) -> Result<(), Unreadable> {
-        if self.parts == PARTS_MAX {
-            return Err(self.refuse(Why::TooMany));
+    fn count_part(&mut self) -> Result<(), JsonError> {
+        if self.parts == ELEMENTS_MAX {
+            return Err(self.error(JsonErrorKind::TooManyElements));
         }
         self.parts += 1;
         Ok(())
     }
 
-    fn number(&mut self) -> Result<&'a str, Unreadable> {
+    fn number(&mut self) -> Result<&'a str, JsonError> {
         let start = self.at;
         self.eat(b'-');
         let mut sound = self.eat(b'0') || self.eat_digits();
@@ -160,7 +164,7 @@ impl<'a> Scanner<'a> {
         // number.
         let ends = !self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b));
         if !sound || !ends {
-            return Err(Unreadable { at: start, why: Why::BadNumber });
+            return Err(JsonError { offset: start, kind: JsonErrorKind::BadNumber });
         }
         Ok(&self.text[start..self.at])
     }
@@ -174,7 +178,7 @@ impl<'a> Scanner<'a> {
         self.at > start
     }
 
-    fn word(&mut self, word: &str, kind: Kind<'a>) -> Result<Kind<'a>, Unreadable> {
+    fn word(&mut self, word: &str, kind: JsonValue<'a>) -> Result<JsonValue<'a>, JsonError> {
         if !self.text[self.at..].starts_with(word) {
             return Err(self.unexpected());
         }
@@ -198,26 +202,31 @@ impl<'a> Scanner<'a> {
         there
     }
 
-    fn unexpected(&self) -> Unreadable {
-        self.refuse(self.text[self.at..].chars().next().map_or(Why::Ended, Why::Unexpected))
+    fn unexpected(&self) -> JsonError {
+        self.error(
+            self.text[self.at..]
+                .chars()
+                .next()
+                .map_or(JsonErrorKind::UnexpectedEnd, JsonErrorKind::UnexpectedCharacter),
+        )
     }
 
-    pub(super) fn refuse(&self, why: Why) -> Unreadable {
-        Unreadable { at: self.at, why }
+    pub(super) fn error(&self, why: JsonErrorKind) -> JsonError {
+        JsonError { offset: self.at, kind: why }
     }
 }
 
 /// The names of an object so far, hashed only once there are too many for a linear search.
 #[derive(Default)]
-struct Seen<'a>(HashSet<Cow<'a, str>>);
+struct MemberNames<'a>(HashSet<Cow<'a, str>>);
 
-impl<'a> Seen<'a> {
+impl<'a> MemberNames<'a> {
     /// Returns `name` if none of `members` has it, and records it.
     fn admit(
         &mut self,
         name: Cow<'a, str>,
         members: &[(Cow<'a, str>, Json<'a>)],
-    ) -> Result<Cow<'a, str>, Why> {
+    ) -> Result<Cow<'a, str>, JsonErrorKind> {
         const FEW: usize = 16;
         let mut names = members.iter().map(|(name, _)| name);
         let new = if members.len() < FEW {
@@ -228,6 +237,6 @@ impl<'a> Seen<'a> {
             }
             self.0.insert(name.clone())
         };
-        if new { Ok(name) } else { Err(Why::duplicate(&name)) }
+        if new { Ok(name) } else { Err(JsonErrorKind::duplicate(&name)) }
     }
 }

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::scan::Scanner;
-use super::{Unreadable, Why};
+use super::{JsonError, JsonErrorKind};
 
 impl<'a> Scanner<'a> {
     /// Reads the string whose opening quote is here.
-    pub(super) fn string(&mut self) -> Result<Cow<'a, str>, Unreadable> {
+    pub(super) fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
         let mut unescaped: Option<String> = None;
         loop {
@@ -25,8 +25,8 @@ impl<'a> Scanner<'a> {
                     built.push_str(piece);
                     built.push(self.escape()?);
                 }
-                Some(_) => return Err(self.refuse(Why::ControlCharacter)),
-                None => return Err(self.refuse(Why::Ended)),
+                Some(_) => return Err(self.error(JsonErrorKind::ControlCharacter)),
+                None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
             }
         }
     }
@@ -41,7 +41,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the escape whose backslash is here.
-    fn escape(&mut self) -> Result<char, Unreadable> {
+    fn escape(&mut self) -> Result<char, JsonError> {
         let plain = match self.text.as_bytes().get(self.at + 1) {
             Some(b'u') => return self.unicode_escape(),
             Some(b'"') => '"',
@@ -52,22 +52,22 @@ impl<'a> Scanner<'a> {
             Some(b'n') => '\n',
             Some(b'r') => '\r',
             Some(b't') => '\t',
-            _ => return Err(self.refuse(Why::BadEscape)),
+            _ => return Err(self.error(JsonErrorKind::BadEscape)),
         };
         self.at += 2;
         Ok(plain)
     }
 
     /// Reads `\uXXXX`, or a pair of them that makes one character above U+FFFF.
-    fn unicode_escape(&mut self) -> Result<char, Unreadable> {
-        let first = self.code_unit(self.at).ok_or_else(|| self.refuse(Why::BadEscape))?;
+    fn unicode_escape(&mut self) -> Result<char, JsonError> {
+        let first = self.code_unit(self.at).ok_or_else(|| self.error(JsonErrorKind::BadEscape))?;
         if let Some(c) = char::from_u32(u32::from(first)) {
             self.at += ESCAPE_LEN;
             return Ok(c);
         }
         let second = self.code_unit(self.at + ESCAPE_LEN);
         let pair = char::decode_utf16([first].into_iter().chain(second)).next();
-        let Some(Ok(c)) = pair else { return Err(self.refuse(Why::LoneSurrogate)) };
+        let Some(Ok(c)) = pair else { return Err(self.error(JsonErrorKind::LoneSurrogate)) };
         self.at += 2 * ESCAPE_LEN;
         Ok(c)
     }

@@ -17,7 +17,7 @@ pub enum BadNumber {
 
 /// The canonical text of a double. A double that is not finite becomes `null`, as in ECMAScript's
 /// own JSON.
-pub fn number(value: f64) -> String {
+pub fn format_double(value: f64) -> String {
     if value.is_finite() {
         ryu_js::Buffer::new().format_finite(value).to_owned()
     } else {
@@ -26,13 +26,13 @@ pub fn number(value: f64) -> String {
 }
 
 /// The canonical text of a JSON number, given as written.
-pub fn token(digits: &str) -> Result<String, BadNumber> {
+pub fn canonical_number(digits: &str) -> Result<String, BadNumber> {
     let mut out = String::with_capacity(digits.len());
-    push(&mut out, digits)?;
+    push_number(&mut out, digits)?;
     Ok(out)
 }
 
-pub(super) fn push(out: &mut String, digits: &str) -> Result<(), BadNumber> {
+pub(super) fn push_number(out: &mut String, digits: &str) -> Result<(), BadNumber> {
     if !digits.contains(['.', 'e', 'E']) {
         let safe = digits.parse::<i64>().ok().filter(|n| n.unsigned_abs() <= SAFE_MAX as u64);
         // JSON has no leading zeros, so a safe integer other than -0 is canonical as written.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// Compares two texts as their UTF-16 forms would compare.
-pub(super) fn utf16(a: &str, b: &str) -> Ordering {
+pub(super) fn compare_utf16(a: &str, b: &str) -> Ordering {
     match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
         Some((a, b)) => rank(a).cmp(&rank(b)),
         None => a.len().cmp(&b.len()),

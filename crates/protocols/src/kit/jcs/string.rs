@@ -1,7 +1,7 @@
 //! Strings with the fewest escapes (RFC 8785 section 3.2.2.2).
 
 /// Appends `text` as a canonical JSON string.
-pub fn string(out: &mut String, text: &str) {
+pub fn push_string(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');
     let mut rest = text;

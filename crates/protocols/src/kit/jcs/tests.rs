@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::*;
 use crate::kit::ijson;
 
-fn of(text: &str) -> Result<String, Uncanonical> {
-    canonical(&ijson::read(text.as_bytes()).expect(text))
+fn of(text: &str) -> Result<String, CanonicalError> {
+    canonicalize(&ijson::read(text.as_bytes()).expect(text))
 }
 
 #[test]
@@ -37,10 +37,10 @@ fn the_books_numbers_are_printed_as_it_says() {
         ("1.7976931348623157e308", "1.7976931348623157e+308"),
     ] {
         assert_eq!(of(given).as_deref(), Ok(wanted), "{given}");
-        assert_eq!(token(given).as_deref(), Ok(wanted), "{given}");
+        assert_eq!(canonical_number(given).as_deref(), Ok(wanted), "{given}");
     }
     assert_eq!(
-        (number(-0.0), number(1e21), number(f64::NAN)),
+        (format_double(-0.0), format_double(1e21), format_double(f64::NAN)),
         ("0".into(), "1e+21".into(), "null".into())
     );
 }
@@ -49,10 +49,10 @@ fn the_books_numbers_are_printed_as_it_says() {
 fn integers_two_of_which_share_a_double_are_refused() {
     let huge = "9".repeat(400);
     for given in ["9007199254740992", "9007199254740993", "-9007199254740992", huge.as_str()] {
-        assert_eq!(token(given), Err(BadNumber::UnsafeInteger), "{given}");
+        assert_eq!(canonical_number(given), Err(BadNumber::UnsafeInteger), "{given}");
     }
     for given in ["1e309", "-1e309", "1.8e308", "1e99999999999999999999"] {
-        assert_eq!(token(given), Err(BadNumber::NotFinite), "{given}");
+        assert_eq!(canonical_number(given), Err(BadNumber::NotFinite), "{given}");
     }
 }
 
@@ -91,7 +91,9 @@ fn only_what_must_be_escaped_is() {
 fn one_member_can_be_written_otherwise_or_left_out() {
     let json =
         ijson::read(br#"{"s":{"z":1,"t":"x","a":2},"t":"y","r":{"s":{"t":3}}}"#).expect("JSON");
-    let edited = |path: &[&str], to| canonical_with(&json, Edit { path, to }).expect("numbers");
+    let edited = |path: &[&str], to| {
+        canonicalize_with(&json, Edit { path, replacement: to }).expect("numbers")
+    };
     assert_eq!(
         edited(&["s", "t"], Some("\"\"")),
         r#"{"r":{"s":{"t":3}},"s":{"a":2,"t":"","z":1},"t":"y"}"#
@@ -99,7 +101,7 @@ fn one_member_can_be_written_otherwise_or_left_out() {
     assert_eq!(edited(&["s", "t"], None), r#"{"r":{"s":{"t":3}},"s":{"a":2,"z":1},"t":"y"}"#);
     assert_eq!(edited(&["r"], None), r#"{"s":{"a":2,"t":"x","z":1},"t":"y"}"#);
     for path in [&["x"][..], &["s", "x"], &["t", "s"], &["s", "t", "x"], &[]] {
-        assert_eq!(edited(path, Some("7")), canonical(&json).expect("numbers"), "{path:?}");
+        assert_eq!(edited(path, Some("7")), canonicalize(&json).expect("numbers"), "{path:?}");
     }
 }
 
@@ -149,7 +151,7 @@ proptest! {
         let once = of(&value.to_string()).expect("numbers");
         match of(&once) {
             Ok(twice) => prop_assert_eq!(&twice, &once),
-            Err(bad) => prop_assert_eq!(bad.why, BadNumber::UnsafeInteger),
+            Err(bad) => prop_assert_eq!(bad.reason, BadNumber::UnsafeInteger),
         }
         let back: Value = serde_json::from_str(&once).expect("JSON");
         prop_assert_eq!(serde_json_canonicalizer::to_string(&back).expect("JSON"), once);
@@ -163,7 +165,7 @@ proptest! {
     ) {
         let value = sign * mantissa * 2_f64.powi(exponent);
         let large = value.abs() > SAFE_MAX as f64 && value.abs() < 1e21;
-        prop_assert_eq!(token(&number(value)).is_err(), large, "{}", value);
+        prop_assert_eq!(canonical_number(&format_double(value)).is_err(), large, "{}", value);
     }
 
     #[test]
@@ -180,7 +182,7 @@ proptest! {
     #[test]
     fn names_compare_as_their_utf_16_forms(a in any::<String>(), b in any::<String>()) {
         let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
-        prop_assert_eq!(order::utf16(&a, &b), units(&a).cmp(&units(&b)));
+        prop_assert_eq!(order::compare_utf16(&a, &b), units(&a).cmp(&units(&b)));
     }
 
     #[test]
@@ -189,14 +191,14 @@ proptest! {
         b in "[a\\u{d7fe}-\\u{e003}\\u{fffe}-\\u{10002}]{0,4}",
     ) {
         let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
-        prop_assert_eq!(order::utf16(&a, &b), units(&a).cmp(&units(&b)));
+        prop_assert_eq!(order::compare_utf16(&a, &b), units(&a).cmp(&units(&b)));
     }
 
     #[test]
     fn a_printed_double_is_read_as_the_same_double(bits in any::<u64>()) {
         let value = f64::from_bits(bits);
         prop_assume!(value.is_finite());
-        prop_assert_eq!(number(value).parse::<f64>(), Ok(value));
+        prop_assert_eq!(format_double(value).parse::<f64>(), Ok(value));
     }
 }
 

@@ -5,8 +5,8 @@
 //! make is made here first, in steps that only count, and the counting itself stops at its limit.
 //! One unit is about what the validator does in 20 ns.
 
-use super::graph::{Plan, Step};
-use crate::kit::ijson::{Json, Kind};
+use super::graph::{SchemaGraph, SchemaNode};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// The maximum cost of one check.
 const WORK_MAX: u64 = 5_000_000;
@@ -22,36 +22,36 @@ const UNPACKED: u64 = 10;
 
 /// The check would cost more than is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooMuch;
+pub(super) struct CostExceeded;
 
 /// The counted cost.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct CheckCost {
     work: u64,
     failures: u64,
     copies: u64,
 }
 
-impl Meter {
+impl CheckCost {
     /// Counts the maximum cost of checking `json` against the whole schema.
-    pub(super) fn of(plan: &Plan, json: &Json<'_>) -> Result<Self, TooMuch> {
+    pub(super) fn of(plan: &SchemaGraph, json: &Json<'_>) -> Result<Self, CostExceeded> {
         let mut meter = Self::default();
-        meter.look(plan, 0, json, Place::default())?;
+        meter.look(plan, 0, json, Depth::default())?;
         Ok(meter)
     }
 
     /// Whether all failures can be listed. Otherwise the answer says only that there is one.
-    pub(super) fn tellable(&self) -> bool {
+    pub(super) fn can_list_failures(&self) -> bool {
         self.failures <= FAILURES_MAX && self.copies <= COPIES_MAX
     }
 
-    fn spend(&mut self, units: u64) -> Result<(), TooMuch> {
+    fn spend(&mut self, units: u64) -> Result<(), CostExceeded> {
         self.work = self.work.saturating_add(units);
-        if self.work > WORK_MAX { Err(TooMuch) } else { Ok(()) }
+        if self.work > WORK_MAX { Err(CostExceeded) } else { Ok(()) }
     }
 
     /// Counts the worst case: every keyword of a node fails, and each failure holds so many bytes.
-    fn fail(&mut self, step: &Step, each: u64, once: u64) {
+    fn fail(&mut self, step: &SchemaNode, each: u64, once: u64) {
         self.failures = self.failures.saturating_add(step.assertions);
         let bytes = step.assertions.saturating_mul(each).saturating_add(step.quoted + once);
         self.copies = self.copies.saturating_add(bytes);
@@ -59,39 +59,39 @@ impl Meter {
 
     fn look(
         &mut self,
-        plan: &Plan,
+        plan: &SchemaGraph,
         at: usize,
         json: &Json<'_>,
-        here: Place,
-    ) -> Result<(), TooMuch> {
-        let step = &plan.steps[at];
+        here: Depth,
+    ) -> Result<(), CostExceeded> {
+        let step = &plan.nodes[at];
         if here.stack == STACK_MAX {
-            return Err(TooMuch);
+            return Err(CostExceeded);
         }
         // A branch is tried before its failures are listed, and so is every branch inside it.
         self.spend(step.cost.saturating_mul(1 + here.branches))?;
         let bytes = json.raw().len() as u64;
         let value = if here.branches > 0 { bytes.saturating_mul(UNPACKED) } else { 0 };
         self.fail(step, here.path + value, if step.lists_names { bytes } else { 0 });
-        let same = Place {
+        let same = Depth {
             stack: here.stack + 1,
             branches: here.branches + u64::from(step.branches || step.unevaluated),
             ..here
         };
         let times = if step.unevaluated { 3 } else { 1 };
         for _ in 0..times {
-            step.same.iter().try_for_each(|inner| self.look(plan, *inner, json, same))?;
+            step.same_value.iter().try_for_each(|inner| self.look(plan, *inner, json, same))?;
         }
-        let inside = Place { branches: here.branches + u64::from(step.unevaluated), ..same };
-        match json.kind() {
-            Kind::Text(text) => self.text(step, text.len() as u64, here),
-            Kind::List(items) => self.list(plan, step, items, inside),
-            Kind::Object(_) => self.object(plan, step, json, inside),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) => Ok(()),
+        let inside = Depth { branches: here.branches + u64::from(step.unevaluated), ..same };
+        match json.value() {
+            JsonValue::String(text) => self.text(step, text.len() as u64, here),
+            JsonValue::Array(items) => self.list(plan, step, items, inside),
+            JsonValue::Object(_) => self.object(plan, step, json, inside),
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => Ok(()),
         }
     }
 
-    fn text(&mut self, step: &Step, bytes: u64, here: Place) -> Result<(), TooMuch> {
+    fn text(&mut self, step: &SchemaNode, bytes: u64, here: Depth) -> Result<(), CostExceeded> {
         let read = if step.reads_text { bytes / 4 } else { 0 };
         let matched = bytes.saturating_mul(step.pattern) / 8;
         self.spend((read + matched).saturating_mul(1 + here.branches))
@@ -99,27 +99,27 @@ impl Meter {
 
     fn list(
         &mut self,
-        plan: &Plan,
-        step: &Step,
+        plan: &SchemaGraph,
+        step: &SchemaNode,
         items: &[Json<'_>],
-        inside: Place,
-    ) -> Result<(), TooMuch> {
+        inside: Depth,
+    ) -> Result<(), CostExceeded> {
         if step.unique {
             let bytes: usize = items.iter().map(|item| item.raw().len()).sum();
-            let plain = items.iter().all(|item| matches!(item.kind(), Kind::Text(_)));
+            let plain = items.iter().all(|item| matches!(item.value(), JsonValue::String(_)));
             // Strings are compared by hash. Numbers and arrays can be made to collide, and are then
             // compared pair by pair.
             let count = items.len() as u64;
             let pairs = if plain { count } else { count.saturating_mul(count) / 32 };
             self.spend((bytes as u64 / 8 + pairs).saturating_mul(1 + inside.branches))?;
         }
-        if step.first.is_empty() && step.items.is_empty() {
+        if step.prefix_items.is_empty() && step.items.is_empty() {
             return Ok(());
         }
         self.spend((items.len() as u64).saturating_mul(1 + inside.branches))?;
-        let inside = Place { path: inside.path + 5, ..inside };
+        let inside = Depth { path: inside.path + 5, ..inside };
         for (n, item) in items.iter().enumerate() {
-            let first = step.first.get(n).into_iter();
+            let first = step.prefix_items.get(n).into_iter();
             first.chain(&step.items).try_for_each(|inner| self.look(plan, *inner, item, inside))?;
         }
         Ok(())
@@ -127,18 +127,18 @@ impl Meter {
 
     fn object(
         &mut self,
-        plan: &Plan,
-        step: &Step,
+        plan: &SchemaGraph,
+        step: &SchemaNode,
         json: &Json<'_>,
-        inside: Place,
-    ) -> Result<(), TooMuch> {
-        let Kind::Object(members) = json.kind() else { return Ok(()) };
+        inside: Depth,
+    ) -> Result<(), CostExceeded> {
+        let JsonValue::Object(members) = json.value() else { return Ok(()) };
         for (name, value) in members {
             let bytes = name.len() as u64;
             // A lookup compares names, at worst to their ends.
             let tried = 1 + bytes / 32 + (bytes + 1).saturating_mul(step.name_patterns) / 8;
             self.spend(tried.saturating_mul(1 + inside.branches))?;
-            let inside = Place { path: inside.path + bytes + 1, ..inside };
+            let inside = Depth { path: inside.path + bytes + 1, ..inside };
             for inner in &step.names {
                 self.name(plan, *inner, bytes, inside)?;
             }
@@ -150,20 +150,26 @@ impl Meter {
     }
 
     /// A name is checked as if it were a string value.
-    fn name(&mut self, plan: &Plan, at: usize, bytes: u64, here: Place) -> Result<(), TooMuch> {
-        let step = &plan.steps[at];
+    fn name(
+        &mut self,
+        plan: &SchemaGraph,
+        at: usize,
+        bytes: u64,
+        here: Depth,
+    ) -> Result<(), CostExceeded> {
+        let step = &plan.nodes[at];
         self.spend(step.cost.saturating_mul(1 + here.branches))?;
         self.fail(step, here.path + bytes, 0);
         self.text(step, bytes, here)?;
         // Schemas for the same value are at most `expansion::NESTED_MAX` deep.
-        let here = Place { branches: here.branches + 1, ..here };
-        step.same.iter().try_for_each(|inner| self.name(plan, *inner, bytes, here))
+        let here = Depth { branches: here.branches + 1, ..here };
+        step.same_value.iter().try_for_each(|inner| self.name(plan, *inner, bytes, here))
     }
 }
 
 /// The current place in the walk.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Depth {
     /// Schemas on the stack.
     stack: usize,
     /// How many of them keep failures apart.

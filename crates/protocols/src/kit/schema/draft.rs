@@ -15,7 +15,7 @@ const KNOWN: [(&str, Draft); 5] = [
 ];
 
 /// The draft of a whole schema.
-pub(super) fn of(root: &Value) -> Result<Draft, BadSchema> {
+pub(super) fn draft_of(root: &Value) -> Result<Draft, BadSchema> {
     let Some(given) = root.get("$schema") else { return Ok(Draft::Draft202012) };
     let known = given.as_str().and_then(|uri| {
         let uri = uri.strip_prefix("https://").or_else(|| uri.strip_prefix("http://"))?;

@@ -2,12 +2,12 @@
 
 /// What is wrong with a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{why}", place(at))]
+#[error("{}{message}", place(pointer))]
 pub struct BadSchema {
     /// JSON pointer into the schema; empty for the schema as a whole.
-    pub at: String,
+    pub pointer: String,
     /// What is wrong there: a text that follows the place.
-    pub why: String,
+    pub message: String,
 }
 
 impl BadSchema {
@@ -21,12 +21,12 @@ impl BadSchema {
         const PLACE_MAX: usize = 200;
         const WHY_MAX: usize = 300;
         let why: String = why.into();
-        Self { at: cut(at, PLACE_MAX), why: cut(&why, WHY_MAX) }
+        Self { pointer: truncate(at, PLACE_MAX), message: truncate(&why, WHY_MAX) }
     }
 }
 
 /// The first `max` characters, so that an error never gets longer than its schema.
-pub(super) fn cut(text: &str, max: usize) -> String {
+pub(super) fn truncate(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::error::BadSchema;
-use super::refs::{Anchors, KEYWORDS, step};
+use super::refs::{Anchors, KEYWORDS, join_pointer};
 use super::{pattern, value};
 
 /// Keywords that never fail.
@@ -32,9 +32,9 @@ const LISTING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 
 /// One schema. It refers to others by index.
 #[derive(Debug, Default)]
-pub(super) struct Step {
+pub(super) struct SchemaNode {
     /// Its place, as a JSON pointer.
-    pub(super) at: String,
+    pub(super) pointer: String,
     /// The cost of applying it to any value.
     pub(super) cost: u64,
     /// How many of its keywords can fail by themselves.
@@ -54,7 +54,7 @@ pub(super) struct Step {
     /// Whether it depends on what other schemas have evaluated.
     pub(super) unevaluated: bool,
     /// Schemas for the same value.
-    pub(super) same: Vec<usize>,
+    pub(super) same_value: Vec<usize>,
     /// Whether any of those may fail while the value passes, so that failures are kept apart.
     pub(super) branches: bool,
     /// Schemas for one member each.
@@ -64,23 +64,23 @@ pub(super) struct Step {
     /// Schemas for member names.
     pub(super) names: Vec<usize>,
     /// Schemas for the first items, one each.
-    pub(super) first: Vec<usize>,
+    pub(super) prefix_items: Vec<usize>,
     /// Schemas for any item.
     pub(super) items: Vec<usize>,
 }
 
 /// All schemas of one document; the first is the root.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) steps: Vec<Step>,
+pub(super) struct SchemaGraph {
+    pub(super) nodes: Vec<SchemaNode>,
     /// The total number of patterns.
     pub(super) patterns: usize,
 }
 
-impl Plan {
+impl SchemaGraph {
     /// The graph of a document whose draft calls addresses `id`.
     pub(super) fn of(root: &Value, id: &'static str) -> Result<Self, BadSchema> {
-        let mut maker = Maker {
+        let mut maker = GraphBuilder {
             root,
             id,
             plan: Self::default(),
@@ -94,31 +94,31 @@ impl Plan {
     }
 }
 
-struct Maker<'a> {
+struct GraphBuilder<'a> {
     root: &'a Value,
     id: &'static str,
-    plan: Plan,
+    plan: SchemaGraph,
     known: HashMap<String, usize>,
     anchors: Anchors,
     open: Vec<(usize, String, &'a str)>,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> GraphBuilder<'a> {
     /// The index of the schema at `at`. The recursion follows the document, whose depth is bounded.
     fn schema(&mut self, schema: &'a Value, at: String) -> Result<usize, BadSchema> {
         if let Some(number) = self.known.get(&at) {
             return Ok(*number);
         }
-        let number = self.plan.steps.len();
+        let number = self.plan.nodes.len();
         self.known.insert(at.clone(), number);
-        self.plan.steps.push(Step { at: at.clone(), ..Step::default() });
+        self.plan.nodes.push(SchemaNode { pointer: at.clone(), ..SchemaNode::default() });
         match schema {
             Value::Object(object) => {
-                self.anchors.learn(object, &at, self.id)?;
+                self.anchors.collect(object, &at, self.id)?;
                 let made = self.object(object, &at, number)?;
-                self.plan.steps[number] = made;
+                self.plan.nodes[number] = made;
             }
-            Value::Bool(_) => self.plan.steps[number].assertions = 1,
+            Value::Bool(_) => self.plan.nodes[number].assertions = 1,
             _ => return Err(BadSchema::at(&at, "must be an object, true or false")),
         }
         Ok(number)
@@ -129,10 +129,10 @@ impl<'a> Maker<'a> {
         object: &'a Map<String, Value>,
         at: &str,
         number: usize,
-    ) -> Result<Step, BadSchema> {
-        let mut made = Step { at: at.to_owned(), cost: 1, ..Step::default() };
+    ) -> Result<SchemaNode, BadSchema> {
+        let mut made = SchemaNode { pointer: at.to_owned(), cost: 1, ..SchemaNode::default() };
         for (keyword, given) in object {
-            let here = step(at, keyword);
+            let here = join_pointer(at, keyword);
             made.cost += 1 + match given {
                 Value::Array(items) => items.len() as u64,
                 Value::Object(members) => members.len() as u64,
@@ -144,14 +144,14 @@ impl<'a> Maker<'a> {
             }
             made.lists_names |= LISTING.contains(&keyword.as_str());
             match keyword.as_str() {
-                "allOf" => made.same.extend(self.all(given, &here)?),
+                "allOf" => made.same_value.extend(self.all(given, &here)?),
                 "anyOf" | "oneOf" | "dependentSchemas" | "dependencies" => {
                     made.branches = true;
-                    made.same.extend(self.all(given, &here)?);
+                    made.same_value.extend(self.all(given, &here)?);
                 }
                 "not" | "if" | "then" | "else" => {
                     made.branches = true;
-                    made.same.extend(self.one(given, &here)?);
+                    made.same_value.extend(self.one(given, &here)?);
                 }
                 "properties" => made.member = self.named(given, &here)?,
                 "patternProperties" => {
@@ -166,8 +166,8 @@ impl<'a> Maker<'a> {
                     made.members.extend(self.one(given, &here)?);
                 }
                 "propertyNames" => made.names.extend(self.one(given, &here)?),
-                "items" if given.is_array() => made.first.extend(self.all(given, &here)?),
-                "prefixItems" => made.first.extend(self.all(given, &here)?),
+                "items" if given.is_array() => made.prefix_items.extend(self.all(given, &here)?),
+                "prefixItems" => made.prefix_items.extend(self.all(given, &here)?),
                 "items" | "additionalItems" | "contains" => {
                     made.items.extend(self.one(given, &here)?);
                 }
@@ -212,7 +212,7 @@ impl<'a> Maker<'a> {
             Value::Object(map) => map
                 .iter()
                 .filter(|(_, item)| !item.is_array())
-                .map(|(name, item)| self.schema(item, step(at, name)))
+                .map(|(name, item)| self.schema(item, join_pointer(at, name)))
                 .collect(),
             _ => Ok(Vec::new()),
         }
@@ -221,7 +221,9 @@ impl<'a> Maker<'a> {
     fn named(&mut self, given: &'a Value, at: &str) -> Result<HashMap<String, usize>, BadSchema> {
         let Value::Object(map) = given else { return Ok(HashMap::new()) };
         let named = map.iter();
-        named.map(|(name, item)| Ok((name.clone(), self.schema(item, step(at, name))?))).collect()
+        named
+            .map(|(name, item)| Ok((name.clone(), self.schema(item, join_pointer(at, name))?)))
+            .collect()
     }
 
     /// One schema. Draft 4 has `true` and `false` where later drafts have schemas.
@@ -235,18 +237,18 @@ impl<'a> Maker<'a> {
             let why = format!("is one of more than {} patterns", pattern::COUNT_MAX);
             return Err(BadSchema::at(at, why));
         }
-        Ok(pattern::weight(text))
+        Ok(pattern::estimate_states(text))
     }
 
     /// Resolves every reference to its schema, which may add new references.
     fn resolve(&mut self) -> Result<(), BadSchema> {
         while let Some((from, at, reference)) = self.open.pop() {
-            let target = self.anchors.target(reference, &at)?;
+            let target = self.anchors.resolve(reference, &at)?;
             let there = self.root.pointer(&target);
             let there =
                 there.ok_or_else(|| BadSchema::at(&at, "does not resolve in this schema"))?;
             let to = self.schema(there, target)?;
-            self.plan.steps[from].same.push(to);
+            self.plan.nodes[from].same_value.push(to);
         }
         Ok(())
     }

@@ -7,13 +7,13 @@
 //! a value before it is done. So one check costs at most its limit of units for any schema and
 //! value. Nothing here fetches, sleeps or keeps what it checked.
 
+mod cost;
+mod draft;
 mod error;
 mod expansion;
-mod draft;
-mod cost;
+mod graph;
 mod path;
 mod pattern;
-mod graph;
 mod refs;
 mod value;
 mod violation;
@@ -27,9 +27,9 @@ use std::sync::Arc;
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, Validator};
 use serde_json::Value;
 
+use cost::CheckCost;
 pub use error::BadSchema;
-use cost::Meter;
-use graph::Plan;
+use graph::SchemaGraph;
 pub use violation::Violation;
 
 use super::ijson::{self, Json};
@@ -39,27 +39,28 @@ pub const TEXT_MAX: usize = 64 * 1024;
 /// How deeply arrays and objects may be nested in a schema.
 pub const DEPTH_MAX: usize = 32;
 /// How many members and array items a schema may have.
-pub const NODES_MAX: usize = ijson::PARTS_MAX;
+pub const NODES_MAX: usize = ijson::ELEMENTS_MAX;
 /// How many violations one check reports.
 pub const VIOLATIONS_MAX: usize = 20;
 
 /// A schema that is ready to check values. Clones share it.
 #[derive(Clone)]
-pub struct Schema(Arc<Inner>);
+pub struct Schema(Arc<CompiledSchema>);
 
-struct Inner {
+struct CompiledSchema {
     raw: Box<str>,
     draft: Draft,
     source: Value,
     validator: Validator,
-    plan: Plan,
+    plan: SchemaGraph,
     trivial: bool,
 }
 
 /// Schemas are equal if their texts are equal.
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        let same = |a: &Inner, b: &Inner| a.draft == b.draft && a.source == b.source;
+        let same =
+            |a: &CompiledSchema, b: &CompiledSchema| a.draft == b.draft && a.source == b.source;
         Arc::ptr_eq(&self.0, &other.0) || same(&self.0, &other.0)
     }
 }
@@ -86,14 +87,14 @@ impl Schema {
         if json.raw().len() > TEXT_MAX {
             return Err(BadSchema::whole(format!("is longer than {TEXT_MAX} bytes")));
         }
-        let mut source =
-            value::of(json).ok_or_else(|| BadSchema::whole("has a number that is out of range"))?;
+        let mut source = value::to_serde_value(json)
+            .ok_or_else(|| BadSchema::whole("has a number that is out of range"))?;
         if value::depth(&source) > DEPTH_MAX {
             return Err(BadSchema::whole(format!("has more than {DEPTH_MAX} levels")));
         }
-        let draft = draft::of(&source)?;
+        let draft = draft::draft_of(&source)?;
         let id = draft::id_keyword(draft);
-        let plan = Plan::of(&source, id)?;
+        let plan = SchemaGraph::of(&source, id)?;
         expansion::check(&plan)?;
         // `$schema` is removed: references stay inside, and the draft is known.
         if let Value::Object(root) = &mut source {
@@ -109,7 +110,7 @@ impl Schema {
             .with_draft(draft)
             .should_validate_formats(true)
             .with_pattern_options(patterns)
-            .with_retriever(Nowhere)
+            .with_retriever(NoRetriever)
             .build(&source)
             .map_err(|bad| refused(&bad))?;
         let trivial = match &source {
@@ -117,7 +118,7 @@ impl Schema {
             other => other == &Value::Bool(true),
         };
         let raw = json.raw().into();
-        Ok(Self(Arc::new(Inner { raw, draft, source, validator, plan, trivial })))
+        Ok(Self(Arc::new(CompiledSchema { raw, draft, source, validator, plan, trivial })))
     }
 
     /// The schema's exact text.
@@ -145,31 +146,31 @@ impl Schema {
 
     /// Checks a value; reports at most [`VIOLATIONS_MAX`] violations, each once.
     pub fn check_json(&self, json: &Json<'_>) -> Result<(), Vec<Violation>> {
-        self.check_up_to(json, VIOLATIONS_MAX)
+        self.check_with_limit(json, VIOLATIONS_MAX)
     }
 
     /// Checks a value; reports at most `max` violations, each once.
-    pub fn check_up_to(&self, json: &Json<'_>, max: usize) -> Result<(), Vec<Violation>> {
-        let Inner { source, validator, plan, trivial, .. } = &*self.0;
+    pub fn check_with_limit(&self, json: &Json<'_>, max: usize) -> Result<(), Vec<Violation>> {
+        let CompiledSchema { source, validator, plan, trivial, .. } = &*self.0;
         if *trivial {
             return Ok(());
         }
         let only = |says: &str| Err(vec![Violation::whole(says)]);
-        let Ok(meter) = Meter::of(plan, json) else {
+        let Ok(meter) = CheckCost::of(plan, json) else {
             return only("is too expensive to check against its schema");
         };
-        let Some(instance) = value::of(json) else {
+        let Some(instance) = value::to_serde_value(json) else {
             return only("has a number that is out of range");
         };
         if validator.is_valid(&instance) {
             return Ok(());
         }
-        if !meter.tellable() {
+        if !meter.can_list_failures() {
             return only("does not match its schema");
         }
         let mut told: Vec<Violation> = Vec::new();
         for error in validator.iter_errors(&instance) {
-            for violation in violation::of(&error, json, source) {
+            for violation in violation::from_validation_error(&error, json, source) {
                 if told.len() < max && !told.contains(&violation) {
                     told.push(violation);
                 }
@@ -192,9 +193,9 @@ fn refused(bad: &jsonschema::ValidationError<'_>) -> BadSchema {
 }
 
 /// Fetches nothing.
-struct Nowhere;
+struct NoRetriever;
 
-impl Retrieve for Nowhere {
+impl Retrieve for NoRetriever {
     fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         Err("nothing is fetched".into())
     }

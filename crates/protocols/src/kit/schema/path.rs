@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::error::cut;
-use crate::kit::ijson::{Json, Kind};
+use super::error::truncate;
+use crate::kit::ijson::{Json, JsonValue};
 
 /// The maximum length of one name; names come from the value and may be of any length there.
 const NAME_MAX: usize = 64;
@@ -11,13 +11,13 @@ const NAME_MAX: usize = 64;
 const PATH_MAX: usize = 400;
 
 /// The readable path of a JSON pointer into `json`.
-pub(super) fn readable(json: &Json<'_>, pointer: &str) -> String {
+pub(super) fn readable_path(json: &Json<'_>, pointer: &str) -> String {
     let mut path = String::new();
     let mut here = Some(json);
     for segment in pointer.split('/').skip(1) {
         let name = segment.replace("~1", "/").replace("~0", "~");
-        here = match here.map(Json::kind) {
-            Some(Kind::List(items)) => {
+        here = match here.map(Json::value) {
+            Some(JsonValue::Array(items)) => {
                 let _ = write!(path, "[{name}]");
                 name.parse::<usize>().ok().and_then(|at| items.get(at))
             }
@@ -27,14 +27,14 @@ pub(super) fn readable(json: &Json<'_>, pointer: &str) -> String {
             }
         };
     }
-    cut(&path, PATH_MAX)
+    truncate(&path, PATH_MAX)
 }
 
 /// The path of a member of the value at `path`.
-pub(super) fn member(path: &str, name: &str) -> String {
+pub(super) fn member_path(path: &str, name: &str) -> String {
     let mut path = path.to_owned();
     push(&mut path, name);
-    cut(&path, PATH_MAX)
+    truncate(&path, PATH_MAX)
 }
 
 fn push(path: &mut String, name: &str) {
@@ -43,9 +43,9 @@ fn push(path: &mut String, name: &str) {
         if !path.is_empty() {
             path.push('.');
         }
-        path.push_str(&cut(name, NAME_MAX));
+        path.push_str(&truncate(name, NAME_MAX));
     } else {
-        let _ = write!(path, "[{:?}]", cut(name, NAME_MAX));
+        let _ = write!(path, "[{:?}]", truncate(name, NAME_MAX));
     }
 }
 
@@ -57,12 +57,12 @@ mod tests {
     #[test]
     fn paths_read_like_the_language_of_the_web() {
         let json = ijson::read(br#"{"a":[{"b c":{"0":1}}],"x/y~z":2}"#).expect("JSON");
-        assert_eq!(readable(&json, ""), "");
-        assert_eq!(readable(&json, "/a/0"), "a[0]");
-        assert_eq!(readable(&json, "/a/0/b c/0"), "a[0][\"b c\"].0");
-        assert_eq!(readable(&json, "/x~1y~0z"), "[\"x/y~z\"]");
-        assert_eq!(member("a[0]", "title"), "a[0].title");
-        assert_eq!(member("", "title"), "title");
-        assert!(member("", &"n".repeat(9_999)).chars().count() < 70);
+        assert_eq!(readable_path(&json, ""), "");
+        assert_eq!(readable_path(&json, "/a/0"), "a[0]");
+        assert_eq!(readable_path(&json, "/a/0/b c/0"), "a[0][\"b c\"].0");
+        assert_eq!(readable_path(&json, "/x~1y~0z"), "[\"x/y~z\"]");
+        assert_eq!(member_path("a[0]", "title"), "a[0].title");
+        assert_eq!(member_path("", "title"), "title");
+        assert!(member_path("", &"n".repeat(9_999)).chars().count() < 70);
     }
 }

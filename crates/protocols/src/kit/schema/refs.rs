@@ -20,7 +20,7 @@ pub(super) struct Anchors(HashMap<String, String>);
 
 impl Anchors {
     /// Collects the anchors of the schema object at `at`, whose draft calls its address `id`.
-    pub(super) fn learn(
+    pub(super) fn collect(
         &mut self,
         object: &Map<String, Value>,
         at: &str,
@@ -55,7 +55,7 @@ impl Anchors {
     }
 
     /// The pointer a reference means. `at` is the place of the reference.
-    pub(super) fn target(&self, reference: &str, at: &str) -> Result<String, BadSchema> {
+    pub(super) fn resolve(&self, reference: &str, at: &str) -> Result<String, BadSchema> {
         let Some(fragment) = reference.strip_prefix('#') else {
             let why =
                 "must stay inside this schema: references start with # and nothing is fetched";
@@ -71,7 +71,7 @@ impl Anchors {
 }
 
 /// A JSON pointer extended by one name.
-pub(super) fn step(at: &str, name: &str) -> String {
+pub(super) fn join_pointer(at: &str, name: &str) -> String {
     let name: Cow<'_, str> = if name.contains(['~', '/']) {
         name.replace('~', "~0").replace('/', "~1").into()
     } else {

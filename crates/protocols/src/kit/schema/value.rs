@@ -2,19 +2,23 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// The value of a JSON text; `None` if it holds a number outside the range of doubles, such as
 /// `1e400`, since its size could not be compared.
-pub(super) fn of(json: &Json<'_>) -> Option<Value> {
-    Some(match json.kind() {
-        Kind::Null => Value::Null,
-        Kind::Bool(flag) => Value::Bool(*flag),
-        Kind::Number(digits) => Value::Number(number(digits)?),
-        Kind::Text(text) => Value::String(text.to_string()),
-        Kind::List(items) => Value::Array(items.iter().map(of).collect::<Option<_>>()?),
-        Kind::Object(members) => {
-            let members = members.iter().map(|(name, value)| Some((name.to_string(), of(value)?)));
+pub(super) fn to_serde_value(json: &Json<'_>) -> Option<Value> {
+    Some(match json.value() {
+        JsonValue::Null => Value::Null,
+        JsonValue::Bool(flag) => Value::Bool(*flag),
+        JsonValue::Number(digits) => Value::Number(number(digits)?),
+        JsonValue::String(text) => Value::String(text.to_string()),
+        JsonValue::Array(items) => {
+            Value::Array(items.iter().map(to_serde_value).collect::<Option<_>>()?)
+        }
+        JsonValue::Object(members) => {
+            let members = members
+                .iter()
+                .map(|(name, value)| Some((name.to_string(), to_serde_value(value)?)));
             Value::Object(members.collect::<Option<Map<_, _>>>()?)
         }
     })

@@ -8,7 +8,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use super::error::cut;
+use super::error::truncate;
 use super::path;
 use crate::kit::ijson::Json;
 
@@ -18,20 +18,20 @@ pub struct Violation {
     /// Where, as in `trends[0].title`; empty for the value as a whole.
     pub path: String,
     /// What is wrong; it follows the path: `must be a string`.
-    pub says: String,
+    pub message: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() { "value" } else { &self.path };
-        write!(f, "{path} {}", self.says)
+        write!(f, "{path} {}", self.message)
     }
 }
 
 impl Violation {
     /// A violation of the value as a whole.
     pub fn whole(says: impl Into<String>) -> Self {
-        Self { path: String::new(), says: says.into() }
+        Self { path: String::new(), message: says.into() }
     }
 }
 
@@ -41,11 +41,15 @@ const UNEXPECTED_MAX: usize = 5;
 const QUOTE_MAX: usize = 160;
 
 /// The validator's error in our words.
-pub(super) fn of(error: &ValidationError<'_>, json: &Json<'_>, schema: &Value) -> Vec<Violation> {
-    let path = path::readable(json, error.instance_path().as_str());
+pub(super) fn from_validation_error(
+    error: &ValidationError<'_>,
+    json: &Json<'_>,
+    schema: &Value,
+) -> Vec<Violation> {
+    let path = path::readable_path(json, error.instance_path().as_str());
     let named = |name: &str, says: &str| Violation {
-        path: path::member(&path, name),
-        says: says.to_owned(),
+        path: path::member_path(&path, name),
+        message: says.to_owned(),
     };
     match error.kind() {
         Kind::Required { property } => {
@@ -58,10 +62,10 @@ pub(super) fn of(error: &ValidationError<'_>, json: &Json<'_>, schema: &Value) -
         kind => {
             let keyword = error.schema_path().as_str();
             if matches!(kind, Kind::FalseSchema) && keyword.ends_with("/additionalProperties") {
-                return vec![Violation { path, says: "must not have members".to_owned() }];
+                return vec![Violation { path, message: "must not have members".to_owned() }];
             }
             let around = keyword.rsplit_once('/').and_then(|(at, _)| schema.pointer(at));
-            vec![Violation { says: says(kind, around), path }]
+            vec![Violation { message: says(kind, around), path }]
         }
     }
 }
@@ -89,22 +93,24 @@ fn says(kind: &Kind, around: Option<&Value>) -> String {
         Kind::MaxProperties { limit } => format!("must have at most {}", plural(*limit, "member")),
         Kind::UniqueItems => "must not have the same item twice".to_owned(),
         Kind::Contains => "must contain the items that its schema requires".to_owned(),
-        Kind::Pattern { pattern } => format!("must match the pattern {}", cut(pattern, QUOTE_MAX)),
+        Kind::Pattern { pattern } => {
+            format!("must match the pattern {}", truncate(pattern, QUOTE_MAX))
+        }
         Kind::Enum { options } => match options.as_array().map(Vec::as_slice) {
-            Some([only]) => format!("must be {}", cut(&only.to_string(), QUOTE_MAX)),
+            Some([only]) => format!("must be {}", truncate(&only.to_string(), QUOTE_MAX)),
             Some(all) => {
                 let all: Vec<_> = all.iter().map(Value::to_string).collect();
-                format!("must be one of {}", cut(&all.join(", "), QUOTE_MAX))
+                format!("must be one of {}", truncate(&all.join(", "), QUOTE_MAX))
             }
             None => "must be one of the values its schema lists".to_owned(),
         },
         Kind::Constant { expected_value } => {
-            format!("must be {}", cut(&expected_value.to_string(), QUOTE_MAX))
+            format!("must be {}", truncate(&expected_value.to_string(), QUOTE_MAX))
         }
         Kind::Format { format } => match format.as_str() {
             "uuid" => "must be a UUID like 550e8400-e29b-41d4-a716-446655440000".to_owned(),
             "date-time" => "must be an RFC 3339 time like 2026-02-11T14:15:09Z".to_owned(),
-            other => format!("must have the format {}", cut(other, QUOTE_MAX)),
+            other => format!("must have the format {}", truncate(other, QUOTE_MAX)),
         },
         Kind::PropertyNames { .. } => "must not have members with such names".to_owned(),
         Kind::FalseSchema => "is not allowed".to_owned(),
@@ -115,10 +121,10 @@ fn says(kind: &Kind, around: Option<&Value>) -> String {
         }
         Kind::Not { .. } => "must not fit the schema in not".to_owned(),
         Kind::ContentEncoding { content_encoding } => {
-            format!("must be encoded as {}", cut(content_encoding, QUOTE_MAX))
+            format!("must be encoded as {}", truncate(content_encoding, QUOTE_MAX))
         }
         Kind::ContentMediaType { content_media_type } => {
-            format!("must be {}", cut(content_media_type, QUOTE_MAX))
+            format!("must be {}", truncate(content_media_type, QUOTE_MAX))
         }
         other => format!("does not satisfy {}", other.keyword()),
     }

@@ -2,9 +2,9 @@
 
 use rialto_core::money::Credits;
 
-use super::reader::{Part, Reader};
-use crate::kit::ijson::{Json, Kind as Is};
-use crate::kit::object::Object;
+use super::reader::{MessageReader, ObjectPart};
+use crate::kit::ijson::{Json, JsonValue as Is};
+use crate::kit::object::ObjectWriter;
 use crate::kit::schema::Schema;
 use crate::openclaw::state::Category;
 use crate::openclaw::{NAME_MAX, TEXT_MAX};
@@ -17,7 +17,7 @@ const CAPABILITIES_MAX: usize = 128;
 
 /// One capability of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Capability {
+pub struct PublishedCapability {
     /// Its id.
     pub id: String,
     /// Its name.
@@ -39,23 +39,30 @@ pub struct Capability {
 }
 
 /// All capabilities of an identity; `None` when one of them is incomplete.
-pub(super) fn find_all(r: &mut Reader<'_, '_>, from: &Part<'_, '_>) -> Option<Vec<Capability>> {
+pub(super) fn read_all(
+    r: &mut MessageReader<'_, '_>,
+    from: &ObjectPart<'_, '_>,
+) -> Option<Vec<PublishedCapability>> {
     let mut patterns = 0;
     let inputs = schemas(r, &from.part("input_schemas"), &mut patterns);
     let outputs = schemas(r, &from.part("output_schemas"), &mut patterns);
-    let mut all: Vec<Capability> = Vec::new();
+    let mut all: Vec<PublishedCapability> = Vec::new();
     let mut whole = true;
     let items = from.items("advertised_capabilities");
     if items.len() > CAPABILITIES_MAX {
         let says = format!("must have at most {CAPABILITIES_MAX} items");
-        r.wrong(from, "advertised_capabilities", says);
+        r.add_violation(from, "advertised_capabilities", says);
         return None;
     }
     for item in items {
         let found = capability(r, &item, &inputs, &outputs);
         match found {
             Some(found) if all.iter().any(|other| other.id == found.id) => {
-                r.wrong(&item, "capability_id", "occurs twice; each capability has one entry");
+                r.add_violation(
+                    &item,
+                    "capability_id",
+                    "occurs twice; each capability has one entry",
+                );
             }
             Some(found) => all.push(found),
             None => whole = false,
@@ -65,11 +72,11 @@ pub(super) fn find_all(r: &mut Reader<'_, '_>, from: &Part<'_, '_>) -> Option<Ve
 }
 
 fn capability(
-    r: &mut Reader<'_, '_>,
-    item: &Part<'_, '_>,
+    r: &mut MessageReader<'_, '_>,
+    item: &ObjectPart<'_, '_>,
     inputs: &[(&str, Schema)],
     outputs: &[(&str, Schema)],
-) -> Option<Capability> {
+) -> Option<PublishedCapability> {
     let id = r.name(item, "capability_id", NAME_MAX);
     let name = r.name(item, "capability_name", NAME_MAX);
     let description = r.bounded(item, "description", TEXT_MAX);
@@ -81,7 +88,7 @@ fn capability(
         own.map(|(_, schema)| schema.clone())
     };
     let (input, output) = (of(inputs), of(outputs));
-    Some(Capability {
+    Some(PublishedCapability {
         id: id?,
         name: name?,
         description: description?,
@@ -97,13 +104,13 @@ fn capability(
 /// Every schema of a map, compiled, whether or not a capability has its name (R18). A reference to
 /// a schema elsewhere is treated as plain text and never followed (D22).
 fn schemas<'b>(
-    r: &mut Reader<'_, '_>,
-    map: &Part<'_, 'b>,
+    r: &mut MessageReader<'_, '_>,
+    map: &ObjectPart<'_, 'b>,
     patterns: &mut usize,
 ) -> Vec<(&'b str, Schema)> {
-    let Some(Is::Object(members)) = map.json().map(Json::kind) else { return Vec::new() };
+    let Some(Is::Object(members)) = map.json().map(Json::value) else { return Vec::new() };
     let mut made = Vec::new();
-    for (name, schema) in members.iter().filter(|(_, json)| matches!(json.kind(), Is::Object(_))) {
+    for (name, schema) in members.iter().filter(|(_, json)| matches!(json.value(), Is::Object(_))) {
         if *patterns > PATTERNS_MAX {
             break;
         }
@@ -113,26 +120,28 @@ fn schemas<'b>(
                 made.push((name.as_ref(), schema));
                 if *patterns > PATTERNS_MAX {
                     let says = format!("brings the schemas to more than {PATTERNS_MAX} patterns");
-                    r.wrong(map, name, says);
+                    r.add_violation(map, name, says);
                 }
             }
-            Err(bad) => r.wrong(map, name, format_args!("is not a supported schema: {bad}")),
+            Err(bad) => {
+                r.add_violation(map, name, format_args!("is not a supported schema: {bad}"))
+            }
         }
     }
     made
 }
 
-impl Capability {
+impl PublishedCapability {
     /// The JSON text, without the schemas.
     pub(super) fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("capability_id", &self.id)
             .text("capability_name", &self.name)
             .text("description", &self.description)
             .text("category", self.category.as_str())
-            .maybe_whole("estimated_duration_ms", self.estimated_duration_ms)
+            .maybe_integer("estimated_duration_ms", self.estimated_duration_ms)
             .flag("requires_approval", self.requires_approval)
-            .maybe_amount("price", self.price)
+            .maybe_credits("price", self.price)
             .finish()
     }
 }

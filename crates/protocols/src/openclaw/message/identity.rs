@@ -3,12 +3,12 @@
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::Said;
-use super::capability::{self, Capability};
-use super::reader::Reader;
-use super::report::Report;
-use crate::kit::ijson::Kind as Is;
-use crate::kit::object::Object;
+use super::MessageBody;
+use super::capability::{self, PublishedCapability};
+use super::reader::MessageReader;
+use super::report::ReportedStatus;
+use crate::kit::ijson::JsonValue as Is;
+use crate::kit::object::ObjectWriter;
 use crate::kit::schema::Schema;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::score::Score;
@@ -32,13 +32,13 @@ pub struct Identity {
     /// The version of the specifications it follows.
     pub spec_version: Option<String>,
     /// Its capabilities, each id at most once.
-    pub capabilities: Vec<Capability>,
+    pub capabilities: Vec<PublishedCapability>,
     /// Its status.
-    pub report: Report,
+    pub report: ReportedStatus,
     /// The reputation that it claims.
-    pub trust_signals: Option<Trust>,
+    pub trust_signals: Option<ClaimedTrustSignals>,
     /// Its capacity limits.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// When it was published, as the agent reports it.
     pub published_at: Option<Timestamp>,
     /// Where webhook deliveries go (not in the spec). The hub decides whether it allows this URL.
@@ -49,7 +49,7 @@ pub struct Identity {
 
 /// The reputation that an agent claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct ClaimedTrustSignals {
     /// Its score.
     pub reputation_score: Option<Score>,
     /// The number of all collaborations so far.
@@ -62,7 +62,7 @@ pub struct Trust {
 
 /// The capacity limits of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// The most tasks at the same time.
     pub max_concurrent_tasks: Option<i64>,
     /// The number of tasks that it reports as running.
@@ -71,26 +71,26 @@ pub struct Limits {
     pub rate_limit_per_minute: Option<i64>,
 }
 
-impl Said for Identity {
+impl MessageBody for Identity {
     const KIND: Kind = Kind::Identity;
 
-    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
-        let whole = r.whole();
+    fn read(r: &mut MessageReader<'_, '_>) -> Option<Self> {
+        let whole = r.root();
         let agent_id = r.uuid(&whole, "agent_id");
         let agent_name = r.name(&whole, "agent_name", NAME_MAX);
         let version = r.bounded(&whole, "version", NAME_MAX);
         let spec_version = r.bounded(&whole, "spec_version", NAME_MAX);
-        let capabilities = capability::find_all(r, &whole.part("capabilities"));
-        let report = Report::find(r, &whole.part("status"), false);
+        let capabilities = capability::read_all(r, &whole.part("capabilities"));
+        let report = ReportedStatus::find(r, &whole.part("status"), false);
         let trust = whole.part("trust_signals");
-        let trust_signals = trust.is_there().then(|| Trust {
+        let trust_signals = trust.exists().then(|| ClaimedTrustSignals {
             reputation_score: r.score(&trust, "reputation_score"),
             total_collaborations: r.number(&trust, "total_collaborations"),
             success_rate: r.score(&trust, "success_rate"),
             average_response_time_ms: r.number(&trust, "average_response_time_ms"),
         });
         let limits = whole.part("resource_limits");
-        let limits = Limits {
+        let limits = ResourceLimits {
             max_concurrent_tasks: r.number(&limits, "max_concurrent_tasks"),
             current_task_count: r.number(&limits, "current_task_count"),
             rate_limit_per_minute: r.number(&limits, "rate_limit_per_minute"),
@@ -98,8 +98,8 @@ impl Said for Identity {
         let published_at = r.time(&whole, "published_at");
         let endpoint = r.bounded(&whole, "endpoint", ENDPOINT_MAX);
         let wanted = "must be \"auto\" or \"ask\"";
-        let response_mode = r.made(&whole, "response_mode", wanted, |json| match json.kind() {
-            Is::Text(text) => Mode::read(text),
+        let response_mode = r.convert(&whole, "response_mode", wanted, |json| match json.value() {
+            Is::String(text) => Mode::read(text),
             _ => None,
         });
         Some(Self {
@@ -120,7 +120,7 @@ impl Said for Identity {
 
 impl Identity {
     /// The capability with this id.
-    pub fn capability(&self, id: &str) -> Option<&Capability> {
+    pub fn capability(&self, id: &str) -> Option<&PublishedCapability> {
         self.capabilities.iter().find(|capability| capability.id == id)
     }
 
@@ -132,26 +132,31 @@ impl Identity {
 
     /// The JSON text of the message. An identity has no timestamp and no correlation id of its own.
     pub fn write(&self) -> String {
-        let list: Vec<_> = self.capabilities.iter().map(Capability::write).collect();
-        let map = |of: fn(&Capability) -> Option<&Schema>| {
+        let list: Vec<_> = self.capabilities.iter().map(PublishedCapability::write).collect();
+        let map = |of: fn(&PublishedCapability) -> Option<&Schema>| {
             let given = self.capabilities.iter().filter_map(|one| Some((one, of(one)?)));
-            given.fold(Object::new(), |map, (one, schema)| map.raw(&one.id, schema.text())).finish()
+            given
+                .fold(ObjectWriter::new(), |map, (one, schema)| map.raw(&one.id, schema.text()))
+                .finish()
         };
-        let capabilities = Object::new()
+        let capabilities = ObjectWriter::new()
             .raw("advertised_capabilities", &format!("[{}]", list.join(",")))
             .raw("input_schemas", &map(|one| one.input.as_ref()))
             .raw("output_schemas", &map(|one| one.output.as_ref()))
             .finish();
         let mode = (self.response_mode != Mode::Auto).then_some(self.response_mode.as_str());
-        Object::new()
-            .id("agent_id", self.agent_id)
+        ObjectWriter::new()
+            .uuid("agent_id", self.agent_id)
             .text("agent_name", &self.agent_name)
             .text("agent_type", AGENT_TYPE)
             .text("version", &self.version)
             .maybe_text("spec_version", self.spec_version.as_deref())
             .raw("capabilities", &capabilities)
-            .raw("status", &self.report.on(Object::new()).finish())
-            .maybe_raw("trust_signals", self.trust_signals.as_ref().map(Trust::write).as_deref())
+            .raw("status", &self.report.write_to(ObjectWriter::new()).finish())
+            .maybe_raw(
+                "trust_signals",
+                self.trust_signals.as_ref().map(ClaimedTrustSignals::write).as_deref(),
+            )
             .maybe_raw("resource_limits", self.limits.write().as_deref())
             .maybe_time("published_at", self.published_at)
             .maybe_text("endpoint", self.endpoint.as_deref())
@@ -161,25 +166,25 @@ impl Identity {
     }
 }
 
-impl Trust {
+impl ClaimedTrustSignals {
     /// The JSON text.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .maybe_raw("reputation_score", self.reputation_score.map(Score::text).as_deref())
-            .maybe_whole("total_collaborations", self.total_collaborations)
+            .maybe_integer("total_collaborations", self.total_collaborations)
             .maybe_raw("success_rate", self.success_rate.map(Score::text).as_deref())
-            .maybe_whole("average_response_time_ms", self.average_response_time_ms)
+            .maybe_integer("average_response_time_ms", self.average_response_time_ms)
             .finish()
     }
 }
 
-impl Limits {
+impl ResourceLimits {
     fn write(self) -> Option<String> {
         (self != Self::default()).then(|| {
-            Object::new()
-                .maybe_whole("max_concurrent_tasks", self.max_concurrent_tasks)
-                .maybe_whole("current_task_count", self.current_task_count)
-                .maybe_whole("rate_limit_per_minute", self.rate_limit_per_minute)
+            ObjectWriter::new()
+                .maybe_integer("max_concurrent_tasks", self.max_concurrent_tasks)
+                .maybe_integer("current_task_count", self.current_task_count)
+                .maybe_integer("rate_limit_per_minute", self.rate_limit_per_minute)
                 .finish()
         })
     }

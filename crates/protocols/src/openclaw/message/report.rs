@@ -2,25 +2,25 @@
 
 use rialto_core::time::Timestamp;
 
-use super::reader::{Part, Reader};
-use crate::kit::object::Object;
+use super::reader::{MessageReader, ObjectPart};
+use crate::kit::object::ObjectWriter;
 use crate::openclaw::TEXT_MAX;
 use crate::openclaw::state::{ErrorType, Status};
 
 /// A status and the time since which it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ReportedStatus {
     /// The status.
     pub status: Status,
     /// Since when it holds.
     pub at: Timestamp,
     /// Details of the status.
-    pub details: Details,
+    pub details: StatusDetails,
 }
 
 /// The details of a status. Which of them are required depends on the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Details {
+pub struct StatusDetails {
     /// The number of running tasks.
     pub active_tasks: Option<i64>,
     /// The code of the error.
@@ -35,10 +35,14 @@ pub struct Details {
     pub maintenance_reason: Option<String>,
 }
 
-impl Report {
+impl ReportedStatus {
     /// Reads the object that contains the status. An update about an error must have an error type
     /// (D8).
-    pub(super) fn find(r: &mut Reader<'_, '_>, from: &Part<'_, '_>, update: bool) -> Option<Self> {
+    pub(super) fn find(
+        r: &mut MessageReader<'_, '_>,
+        from: &ObjectPart<'_, '_>,
+        update: bool,
+    ) -> Option<Self> {
         let status = from.text("current_status").and_then(Status::read);
         let details = from.part("status_details");
         let needed: &[&str] = match status {
@@ -49,8 +53,8 @@ impl Report {
             Some(Status::Idle) | None => &[],
         };
         let when = status.map_or(String::new(), |status| format!("current_status is {status}"));
-        needed.iter().for_each(|name| r.need(&details, name, &when));
-        let details = Details {
+        needed.iter().for_each(|name| r.require_when(&details, name, &when));
+        let details = StatusDetails {
             active_tasks: r.number(&details, "active_tasks"),
             error_code: r.bounded(&details, "error_code", TEXT_MAX),
             error_message: r.bounded(&details, "error_message", TEXT_MAX),
@@ -63,16 +67,16 @@ impl Report {
     }
 
     /// Adds the members to an object.
-    pub fn on(&self, object: Object) -> Object {
+    pub fn write_to(&self, object: ObjectWriter) -> ObjectWriter {
         let object =
             object.text("current_status", self.status.as_str()).time("status_timestamp", self.at);
-        if self.details == Details::default() {
+        if self.details == StatusDetails::default() {
             return object;
         }
-        let Details { error_code, error_message, error_type, maintenance_reason, .. } =
+        let StatusDetails { error_code, error_message, error_type, maintenance_reason, .. } =
             &self.details;
-        let details = Object::new()
-            .maybe_whole("active_tasks", self.details.active_tasks)
+        let details = ObjectWriter::new()
+            .maybe_integer("active_tasks", self.details.active_tasks)
             .maybe_text("error_code", error_code.as_deref())
             .maybe_text("error_message", error_message.as_deref())
             .maybe_text("error_type", error_type.map(ErrorType::as_str))

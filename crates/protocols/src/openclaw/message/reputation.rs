@@ -3,17 +3,17 @@
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::Said;
-use super::reader::Reader;
-use crate::kit::object::Object;
-use crate::openclaw::common::Common;
+use super::MessageBody;
+use super::reader::MessageReader;
+use crate::kit::object::ObjectWriter;
+use crate::openclaw::common::CommonMembers;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::score::Score;
 use crate::openclaw::state::UpdateType;
 
 /// The content of a reputation update.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reputation {
+pub struct ReputationUpdate {
     /// The agent it is about.
     pub agent_id: Uuid,
     /// Why it was sent.
@@ -23,7 +23,7 @@ pub struct Reputation {
     /// When it was calculated.
     pub at: Timestamp,
     /// The figures it was calculated from.
-    pub metrics: Option<Metrics>,
+    pub metrics: Option<ReputationMetrics>,
     /// The collaboration that changed the score.
     pub collaboration_id: Option<Uuid>,
     /// The id that traces the message.
@@ -34,7 +34,7 @@ pub struct Reputation {
 
 /// The figures that a score is calculated from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metrics {
+pub struct ReputationMetrics {
     /// The number of all collaborations so far (D4).
     pub total_collaborations: Option<i64>,
     /// The number of completed collaborations.
@@ -49,18 +49,18 @@ pub struct Metrics {
     pub on_time_completion_rate: Option<Score>,
 }
 
-impl Said for Reputation {
+impl MessageBody for ReputationUpdate {
     const KIND: Kind = Kind::Reputation;
 
-    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
-        let whole = r.whole();
+    fn read(r: &mut MessageReader<'_, '_>) -> Option<Self> {
+        let whole = r.root();
         let update = whole.part("reputation_update");
         let update_type = update.text("update_type").and_then(UpdateType::read);
         if let Some(kind @ (UpdateType::Completed | UpdateType::Failed)) = update_type {
-            r.need(&update, "collaboration_id", &format!("update_type is {kind}"));
+            r.require_when(&update, "collaboration_id", &format!("update_type is {kind}"));
         }
         let metrics = update.part("metrics");
-        let metrics = metrics.is_there().then(|| Metrics {
+        let metrics = metrics.exists().then(|| ReputationMetrics {
             total_collaborations: r.number(&metrics, "total_collaborations"),
             successful_collaborations: r.number(&metrics, "successful_collaborations"),
             failed_collaborations: r.number(&metrics, "failed_collaborations"),
@@ -87,33 +87,35 @@ impl Said for Reputation {
     }
 }
 
-impl Metrics {
+impl ReputationMetrics {
     /// The JSON text.
     pub fn write(&self) -> String {
         let rate = |rate: Option<Score>| rate.map(Score::text);
-        Object::new()
-            .maybe_whole("total_collaborations", self.total_collaborations)
-            .maybe_whole("successful_collaborations", self.successful_collaborations)
-            .maybe_whole("failed_collaborations", self.failed_collaborations)
+        ObjectWriter::new()
+            .maybe_integer("total_collaborations", self.total_collaborations)
+            .maybe_integer("successful_collaborations", self.successful_collaborations)
+            .maybe_integer("failed_collaborations", self.failed_collaborations)
             .maybe_raw("success_rate", rate(self.success_rate).as_deref())
-            .maybe_whole("average_response_time_ms", self.average_response_time_ms)
+            .maybe_integer("average_response_time_ms", self.average_response_time_ms)
             .maybe_raw("on_time_completion_rate", rate(self.on_time_completion_rate).as_deref())
             .finish()
     }
 }
 
-impl Reputation {
+impl ReputationUpdate {
     /// The JSON text of the message.
     pub fn write(&self) -> String {
-        let update = Object::new()
+        let update = ObjectWriter::new()
             .text("update_type", self.update_type.as_str())
             .raw("reputation_score", &self.score.text())
             .time("update_timestamp", self.at)
-            .maybe_raw("metrics", self.metrics.as_ref().map(Metrics::write).as_deref())
-            .maybe_id("collaboration_id", self.collaboration_id);
-        let object =
-            Object::new().id("agent_id", self.agent_id).raw("reputation_update", &update.finish());
-        let common = Common { correlation_id: self.correlation_id, timestamp: self.timestamp };
-        common.on(object).finish()
+            .maybe_raw("metrics", self.metrics.as_ref().map(ReputationMetrics::write).as_deref())
+            .maybe_uuid("collaboration_id", self.collaboration_id);
+        let object = ObjectWriter::new()
+            .uuid("agent_id", self.agent_id)
+            .raw("reputation_update", &update.finish());
+        let common =
+            CommonMembers { correlation_id: self.correlation_id, timestamp: self.timestamp };
+        common.write_to(object).finish()
     }
 }

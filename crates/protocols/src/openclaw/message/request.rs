@@ -4,10 +4,10 @@ use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::Said;
-use super::reader::Reader;
-use crate::kit::object::Object;
-use crate::openclaw::common::Common;
+use super::MessageBody;
+use super::reader::MessageReader;
+use crate::kit::object::ObjectWriter;
+use crate::openclaw::common::CommonMembers;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::{KEY_MAX, NAME_MAX, PRIORITY};
 
@@ -38,11 +38,11 @@ pub struct Request {
     pub timestamp: Timestamp,
 }
 
-impl Said for Request {
+impl MessageBody for Request {
     const KIND: Kind = Kind::Request;
 
-    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
-        let whole = r.whole();
+    fn read(r: &mut MessageReader<'_, '_>) -> Option<Self> {
+        let whole = r.root();
         let request_id = r.uuid(&whole, "request_id");
         let requester_agent_id = r.uuid(&whole, "requester_agent_id");
         let capability_id = r.name(&whole, "capability_id", NAME_MAX);
@@ -77,17 +77,18 @@ impl Request {
 
     /// The JSON text of the message.
     pub fn write(&self) -> String {
-        let object = Object::new()
-            .id("request_id", self.request_id)
-            .id("requester_agent_id", self.requester_agent_id)
+        let object = ObjectWriter::new()
+            .uuid("request_id", self.request_id)
+            .uuid("requester_agent_id", self.requester_agent_id)
             .text("capability_id", &self.capability_id)
             .raw("input_data", &self.input_data)
             .maybe_text("idempotency_key", self.idempotency_key.as_deref())
             .maybe_time("deadline", self.deadline)
-            .maybe_whole("priority", self.priority.map(i64::from))
-            .maybe_id("responder_agent_id", self.responder_agent_id)
-            .maybe_amount("budget", self.budget);
-        let common = Common { correlation_id: self.correlation_id, timestamp: self.timestamp };
-        common.on(object).finish()
+            .maybe_integer("priority", self.priority.map(i64::from))
+            .maybe_uuid("responder_agent_id", self.responder_agent_id)
+            .maybe_credits("budget", self.budget);
+        let common =
+            CommonMembers { correlation_id: self.correlation_id, timestamp: self.timestamp };
+        common.write_to(object).finish()
     }
 }

@@ -3,12 +3,12 @@
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::Said;
-use super::reader::{Part, Reader};
+use super::MessageBody;
+use super::reader::{MessageReader, ObjectPart};
 use crate::kit::ijson;
-use crate::kit::object::{Object, texts};
+use crate::kit::object::{ObjectWriter, string_array};
 use crate::openclaw::codes::Rejected;
-use crate::openclaw::common::Common;
+use crate::openclaw::common::CommonMembers;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::{TEXT_MAX, words::words};
 
@@ -32,7 +32,7 @@ pub struct Response {
     /// The agent that responds; the hub's id when no agent could be found (R84).
     pub responder_agent_id: Uuid,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ResponseAnswer,
     /// The request's correlation id.
     pub correlation_id: Uuid,
     /// When the message was written.
@@ -43,7 +43,7 @@ pub struct Response {
 
 /// The answer with its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ResponseAnswer {
     /// The work will be done.
     Accepted {
         /// The id of the collaboration.
@@ -84,7 +84,8 @@ impl Rejection {
 
     /// The input violates the capability's schema; lists every violation (R62).
     pub fn invalid_input<'t>(violations: impl IntoIterator<Item = &'t str>) -> Self {
-        let details = Object::new().raw("validation_errors", &texts(violations)).finish();
+        let details =
+            ObjectWriter::new().raw("validation_errors", &string_array(violations)).finish();
         let message = "Input data does not conform to the capability's input schema";
         Self { details: Some(details.into()), ..Self::new(Rejected::InvalidInput, message) }
     }
@@ -112,12 +113,12 @@ impl Rejection {
     /// Reads the JSON text of a reason alone, as [`Self::write`] wrote it.
     pub fn read(text: &str) -> Option<Self> {
         let json = ijson::read(text.as_bytes()).ok()?;
-        let mut reader = Reader::bare(Kind::Response, &json);
-        let whole = reader.whole();
+        let mut reader = MessageReader::unchecked(Kind::Response, &json);
+        let whole = reader.root();
         Self::find(&mut reader, &whole)
     }
 
-    fn find(r: &mut Reader<'_, '_>, reason: &Part<'_, '_>) -> Option<Self> {
+    fn find(r: &mut MessageReader<'_, '_>, reason: &ObjectPart<'_, '_>) -> Option<Self> {
         let code = reason.text("code").and_then(Rejected::read);
         let message = r.bounded(reason, "message", TEXT_MAX);
         let retryable = r.flag(reason, "retryable");
@@ -133,21 +134,21 @@ impl Rejection {
 
     /// The JSON text of the reason.
     pub fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("code", self.code.as_str())
             .text("message", &self.message)
             .maybe_raw("details", self.details.as_deref())
             .flag("retryable", self.retryable)
-            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .maybe_integer("retry_after_seconds", self.retry_after_seconds.map(i64::from))
             .finish()
     }
 }
 
-impl Said for Response {
+impl MessageBody for Response {
     const KIND: Kind = Kind::Response;
 
-    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
-        let whole = r.whole();
+    fn read(r: &mut MessageReader<'_, '_>) -> Option<Self> {
+        let whole = r.root();
         let status = whole.text("response_status").and_then(ResponseStatus::read);
         let needed = match status {
             Some(ResponseStatus::Accepted) => Some("collaboration_id"),
@@ -156,23 +157,24 @@ impl Said for Response {
             None => None,
         };
         if let (Some(name), Some(status)) = (needed, status) {
-            r.need(&whole, name, &format!("response_status is {status}"));
+            r.require_when(&whole, name, &format!("response_status is {status}"));
         }
         let collaboration_id = r.uuid(&whole, "collaboration_id");
         let estimated_completion = r.time(&whole, "estimated_completion");
         let until = r.time(&whole, "deferred_until");
         let reason = whole.part("rejection_reason");
-        let reason = if reason.is_there() { Rejection::find(r, &reason) } else { None };
+        let reason = if reason.exists() { Rejection::find(r, &reason) } else { None };
         let request_id = r.uuid(&whole, "request_id");
         let responder_agent_id = r.uuid(&whole, "responder_agent_id");
         let correlation_id = r.uuid(&whole, "correlation_id");
         let timestamp = r.time(&whole, "timestamp");
         let answer = match status? {
-            ResponseStatus::Accepted => {
-                Answer::Accepted { collaboration_id: collaboration_id?, estimated_completion }
-            }
-            ResponseStatus::Rejected => Answer::Rejected(reason?),
-            ResponseStatus::Deferred => Answer::Deferred { until: until? },
+            ResponseStatus::Accepted => ResponseAnswer::Accepted {
+                collaboration_id: collaboration_id?,
+                estimated_completion,
+            },
+            ResponseStatus::Rejected => ResponseAnswer::Rejected(reason?),
+            ResponseStatus::Deferred => ResponseAnswer::Deferred { until: until? },
         };
         Some(Self {
             request_id: request_id?,
@@ -189,26 +191,27 @@ impl Response {
     /// Its `response_status`.
     pub fn status(&self) -> ResponseStatus {
         match self.answer {
-            Answer::Accepted { .. } => ResponseStatus::Accepted,
-            Answer::Rejected(_) => ResponseStatus::Rejected,
-            Answer::Deferred { .. } => ResponseStatus::Deferred,
+            ResponseAnswer::Accepted { .. } => ResponseStatus::Accepted,
+            ResponseAnswer::Rejected(_) => ResponseStatus::Rejected,
+            ResponseAnswer::Deferred { .. } => ResponseStatus::Deferred,
         }
     }
 
     /// The JSON text of the message.
     pub fn write(&self) -> String {
-        let object = Object::new()
-            .id("request_id", self.request_id)
-            .id("responder_agent_id", self.responder_agent_id)
+        let object = ObjectWriter::new()
+            .uuid("request_id", self.request_id)
+            .uuid("responder_agent_id", self.responder_agent_id)
             .text("response_status", self.status().as_str());
         let object = match &self.answer {
-            Answer::Accepted { collaboration_id, estimated_completion } => object
-                .id("collaboration_id", *collaboration_id)
+            ResponseAnswer::Accepted { collaboration_id, estimated_completion } => object
+                .uuid("collaboration_id", *collaboration_id)
                 .maybe_time("estimated_completion", *estimated_completion),
-            Answer::Rejected(reason) => object.raw("rejection_reason", &reason.write()),
-            Answer::Deferred { until } => object.time("deferred_until", *until),
+            ResponseAnswer::Rejected(reason) => object.raw("rejection_reason", &reason.write()),
+            ResponseAnswer::Deferred { until } => object.time("deferred_until", *until),
         };
-        let common = Common { correlation_id: self.correlation_id, timestamp: self.timestamp };
-        common.on(object.maybe_raw("result", self.result.as_deref())).finish()
+        let common =
+            CommonMembers { correlation_id: self.correlation_id, timestamp: self.timestamp };
+        common.write_to(object.maybe_raw("result", self.result.as_deref())).finish()
     }
 }

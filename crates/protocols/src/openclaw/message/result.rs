@@ -3,12 +3,12 @@
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::Said;
-use super::reader::{Part, Reader};
+use super::MessageBody;
+use super::reader::{MessageReader, ObjectPart};
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::openclaw::codes::DEADLINE_EXCEEDED;
-use crate::openclaw::common::Common;
+use crate::openclaw::common::CommonMembers;
 use crate::openclaw::kind::Kind;
 use crate::openclaw::state::ErrorType;
 use crate::openclaw::{TEXT_MAX, words::words};
@@ -27,7 +27,7 @@ words! {
 
 /// The content of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct CollaborationResult {
     /// The collaboration it belongs to.
     pub collaboration_id: Uuid,
     /// The request it belongs to.
@@ -35,7 +35,7 @@ pub struct Output {
     /// The agent that did the work.
     pub responder_agent_id: Uuid,
     /// The outcome with its details.
-    pub outcome: Outcome,
+    pub outcome: ResultOutcome,
     /// How long the work took.
     pub execution_duration_ms: Option<i64>,
     /// When the work was done.
@@ -48,14 +48,14 @@ pub struct Output {
 
 /// The outcome of a collaboration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ResultOutcome {
     /// The work is done. The output is the exact JSON text of an object.
     Completed {
         /// The JSON text of the output.
         output_data: Box<str>,
     },
     /// There is no output because of an error.
-    Failed(Failed),
+    Failed(ResultError),
     /// There is no output because a party cancelled.
     Cancelled {
         /// Why it was cancelled (not in the spec).
@@ -65,7 +65,7 @@ pub enum Outcome {
 
 /// Why there is no output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct ResultError {
     /// The code of the error.
     pub code: String,
     /// The error as text for people.
@@ -80,7 +80,7 @@ pub struct Failed {
     pub retry_after_seconds: Option<u32>,
 }
 
-impl Failed {
+impl ResultError {
     /// The error of work that was not done in time (R82).
     pub fn deadline_exceeded() -> Self {
         Self {
@@ -96,12 +96,12 @@ impl Failed {
     /// Reads the error from the stored JSON text of a result.
     pub fn read(result: &str) -> Option<Self> {
         let json = ijson::read(result.as_bytes()).ok()?;
-        let mut reader = Reader::bare(Kind::Result, &json);
-        let error = reader.whole().part("error");
+        let mut reader = MessageReader::unchecked(Kind::Result, &json);
+        let error = reader.root().part("error");
         Self::find(&mut reader, &error)
     }
 
-    fn find(r: &mut Reader<'_, '_>, error: &Part<'_, '_>) -> Option<Self> {
+    fn find(r: &mut MessageReader<'_, '_>, error: &ObjectPart<'_, '_>) -> Option<Self> {
         let code = r.bounded(error, "code", TEXT_MAX);
         let message = r.bounded(error, "message", TEXT_MAX);
         let error_type = error.text("error_type").and_then(ErrorType::read);
@@ -112,38 +112,40 @@ impl Failed {
             message: message?,
             error_type,
             details: error.object("details"),
-            retryable: retryable.unwrap_or(error_type.is_some_and(ErrorType::retryable)),
+            retryable: retryable.unwrap_or(error_type.is_some_and(ErrorType::is_retryable)),
             retry_after_seconds: after.and_then(|seconds| u32::try_from(seconds).ok()),
         })
     }
 
     fn write(&self) -> String {
-        Object::new()
+        ObjectWriter::new()
             .text("code", &self.code)
             .text("message", &self.message)
             .maybe_text("error_type", self.error_type.map(ErrorType::as_str))
             .maybe_raw("details", self.details.as_deref())
             .flag("retryable", self.retryable)
-            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .maybe_integer("retry_after_seconds", self.retry_after_seconds.map(i64::from))
             .finish()
     }
 }
 
-impl Said for Output {
+impl MessageBody for CollaborationResult {
     const KIND: Kind = Kind::Result;
 
-    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
-        let whole = r.whole();
+    fn read(r: &mut MessageReader<'_, '_>) -> Option<Self> {
+        let whole = r.root();
         let status = whole.text("result_status").and_then(ResultStatus::read);
         match status {
             Some(ResultStatus::Completed) => {
-                r.need(&whole, "output_data", "result_status is completed");
+                r.require_when(&whole, "output_data", "result_status is completed");
             }
-            Some(ResultStatus::Failed) => r.need(&whole, "error", "result_status is failed"),
+            Some(ResultStatus::Failed) => {
+                r.require_when(&whole, "error", "result_status is failed")
+            }
             Some(ResultStatus::Cancelled) | None => {}
         }
         let error = whole.part("error");
-        let error = if error.is_there() { Failed::find(r, &error) } else { None };
+        let error = if error.exists() { ResultError::find(r, &error) } else { None };
         let reason = r.bounded(&whole, "reason", TEXT_MAX);
         let collaboration_id = r.uuid(&whole, "collaboration_id");
         let request_id = r.uuid(&whole, "request_id");
@@ -154,10 +156,10 @@ impl Said for Output {
         let timestamp = r.time(&whole, "timestamp");
         let outcome = match status? {
             ResultStatus::Completed => {
-                Outcome::Completed { output_data: whole.object("output_data")? }
+                ResultOutcome::Completed { output_data: whole.object("output_data")? }
             }
-            ResultStatus::Failed => Outcome::Failed(error?),
-            ResultStatus::Cancelled => Outcome::Cancelled { reason },
+            ResultStatus::Failed => ResultOutcome::Failed(error?),
+            ResultStatus::Cancelled => ResultOutcome::Cancelled { reason },
         };
         Some(Self {
             collaboration_id: collaboration_id?,
@@ -172,32 +174,33 @@ impl Said for Output {
     }
 }
 
-impl Output {
+impl CollaborationResult {
     /// Its `result_status`.
     pub fn status(&self) -> ResultStatus {
         match self.outcome {
-            Outcome::Completed { .. } => ResultStatus::Completed,
-            Outcome::Failed(_) => ResultStatus::Failed,
-            Outcome::Cancelled { .. } => ResultStatus::Cancelled,
+            ResultOutcome::Completed { .. } => ResultStatus::Completed,
+            ResultOutcome::Failed(_) => ResultStatus::Failed,
+            ResultOutcome::Cancelled { .. } => ResultStatus::Cancelled,
         }
     }
 
     /// The JSON text of the message.
     pub fn write(&self) -> String {
-        let object = Object::new()
-            .id("collaboration_id", self.collaboration_id)
-            .id("request_id", self.request_id)
-            .id("responder_agent_id", self.responder_agent_id)
+        let object = ObjectWriter::new()
+            .uuid("collaboration_id", self.collaboration_id)
+            .uuid("request_id", self.request_id)
+            .uuid("responder_agent_id", self.responder_agent_id)
             .text("result_status", self.status().as_str());
         let object = match &self.outcome {
-            Outcome::Completed { output_data } => object.raw("output_data", output_data),
-            Outcome::Failed(error) => object.raw("error", &error.write()),
-            Outcome::Cancelled { reason } => object.maybe_text("reason", reason.as_deref()),
+            ResultOutcome::Completed { output_data } => object.raw("output_data", output_data),
+            ResultOutcome::Failed(error) => object.raw("error", &error.write()),
+            ResultOutcome::Cancelled { reason } => object.maybe_text("reason", reason.as_deref()),
         };
         let object = object
-            .maybe_whole("execution_duration_ms", self.execution_duration_ms)
+            .maybe_integer("execution_duration_ms", self.execution_duration_ms)
             .maybe_time("completed_at", self.completed_at);
-        let common = Common { correlation_id: self.correlation_id, timestamp: self.timestamp };
-        common.on(object).finish()
+        let common =
+            CommonMembers { correlation_id: self.correlation_id, timestamp: self.timestamp };
+        common.write_to(object).finish()
     }
 }

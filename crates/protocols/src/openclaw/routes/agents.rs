@@ -11,19 +11,19 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
 use crate::kit::budget::ByteBudget;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
 use crate::openclaw::answers::Unregistered;
 use crate::openclaw::codes::Code;
 use crate::openclaw::directory::{self, Page};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::StatusUpdate;
-use crate::openclaw::proof::{Known, Named, listed, native};
-use crate::openclaw::record::Glimpse;
-use crate::openclaw::say::{self, Answered, Refused};
+use crate::openclaw::proof::{KnownCaller, PathParam, listed_agent, native_agent};
+use crate::openclaw::record::AgentSnapshot;
+use crate::openclaw::say::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::state::{Category, Status};
 use crate::openclaw::{ID, VERSION, bulletin, record, stream};
 
@@ -34,18 +34,18 @@ const PAGE_MAX: i64 = 200;
 const SCAN_MAX: usize = 5_000;
 
 /// The filter of a list.
-struct Wanted {
+struct AgentFilter {
     category: Option<Category>,
     status: Option<Status>,
 }
 
 /// `GET /agents?capability=&category=&status=&limit=&cursor=`.
-pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
+pub async fn list(State(floor): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
     let query = query(&floor, raw.as_deref())?;
     let refuse = |failure| about(&floor, failure, None);
     let bad = |bad| refuse(Failure::from(bad));
     let one_of = |name: &str, all: Vec<&str>| {
-        refuse(Failure::violated(vec![format!("{name} must be one of {}", all.join(", "))]))
+        refuse(Failure::with_violations(vec![format!("{name} must be one of {}", all.join(", "))]))
     };
     let category = match query.text("category").filter(|text| !text.is_empty()) {
         None => None,
@@ -62,12 +62,12 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
     let cursor = query.integer("cursor", 0..=i64::MAX).map_err(bad)?.unwrap_or(0);
     let (limit, cursor) = (usize::try_from(limit).unwrap_or(1), cursor.unsigned_abs());
-    let wanted = Wanted { category, status };
+    let wanted = AgentFilter { category, status };
     let capability = query.text("capability").filter(|text| !text.is_empty());
-    let (found, rest) = floor.engine.look(|world| match capability {
+    let (found, rest) = floor.engine.with_world(|world| match capability {
         Some(capability) => {
             let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
-            let found = world.skills.by_merit(capability).skip(skip);
+            let found = world.skills.all_by_rank(capability).skip(skip);
             let places = (cursor + 1..).zip(found);
             gather(world, &wanted, places, limit, floor.engine.now())
         }
@@ -90,18 +90,18 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
         agents.push(raw_json::verbatim(&text));
         last = *place;
     }
-    let common = say::common(&floor, None);
-    Ok(say::json(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
+    let common = say::common_members(&floor, None);
+    Ok(say::json_response(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
 }
 
 /// The agents that match, each with its position, and the last position scanned if there are more.
 fn gather(
     world: &World,
-    wanted: &Wanted,
+    wanted: &AgentFilter,
     mut places: impl Iterator<Item = (u64, AgentId)>,
     limit: usize,
     now: Timestamp,
-) -> (Vec<(u64, Glimpse)>, Option<u64>) {
+) -> (Vec<(u64, AgentSnapshot)>, Option<u64>) {
     let (mut found, mut last) = (Vec::new(), 0);
     for (place, id) in places.by_ref().take(SCAN_MAX) {
         last = place;
@@ -109,7 +109,7 @@ fn gather(
             agent.active && record::has_identity(agent) && fits(world, agent, wanted)
         };
         let agent = world.agent(id).filter(shown);
-        found.extend(agent.and_then(|agent| Some((place, Glimpse::of(world, agent, now)?))));
+        found.extend(agent.and_then(|agent| Some((place, AgentSnapshot::of(world, agent, now)?))));
         if found.len() >= limit {
             break;
         }
@@ -118,29 +118,30 @@ fn gather(
     (found, more.then_some(last))
 }
 
-fn fits(world: &World, agent: &Agent, wanted: &Wanted) -> bool {
-    let status = wanted.status.is_none_or(|status| record::effective(world, agent) == status);
+fn fits(world: &World, agent: &Agent, wanted: &AgentFilter) -> bool {
+    let status =
+        wanted.status.is_none_or(|status| record::effective_status(world, agent) == status);
     let category = wanted
         .category
         .is_none_or(|wanted| agent.skills.iter().any(|skill| record::category_of(skill) == wanted));
     status && category
 }
 
-fn entry(floor: &Floor, glimpse: &Glimpse) -> Option<String> {
-    let standing = glimpse.standing(floor.openclaw.settings.response_scale);
+fn entry(floor: &HubContext, glimpse: &AgentSnapshot) -> Option<String> {
+    let standing = glimpse.info(floor.openclaw.settings.response_scale);
     let identity = glimpse.identity();
     let json = ijson::read(identity.as_bytes()).ok()?;
-    let shown = directory::entry(&json, &standing).text("protocol_version", VERSION);
+    let shown = directory::write_entry(&json, &standing).text("protocol_version", VERSION);
     Some(shown.finish())
 }
 
-fn known_agent(floor: &Floor, id: Option<Uuid>) -> Result<Arc<Agent>, Refused> {
-    let found = floor.engine.look(|world| world.agent(listed(world, id?)?).cloned());
+fn known_agent(floor: &HubContext, id: Option<Uuid>) -> Result<Arc<Agent>, ErrorResponse> {
+    let found = floor.engine.with_world(|world| world.agent(listed_agent(world, id?)?).cloned());
     found.ok_or_else(|| about(floor, Failure::not_found("agent"), None))
 }
 
 /// `GET /agents/{id}`.
-pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
+pub async fn show(State(floor): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
     let agent = known_agent(&floor, id)?;
     if !record::has_identity(&agent) {
         let text = "this agent offers no capability and therefore has no identity; \
@@ -148,96 +149,108 @@ pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
         return Err(about(&floor, Failure::new(Code::NotFound, text), None));
     }
     let (scale, now) = (floor.openclaw.settings.response_scale, floor.engine.now());
-    let common = say::common(&floor, None);
-    let glimpse = floor.engine.look(|world| Glimpse::of(world, &agent, now));
+    let common = say::common_members(&floor, None);
+    let glimpse = floor.engine.with_world(|world| AgentSnapshot::of(world, &agent, now));
     let shown = glimpse.and_then(|glimpse| {
         let identity = glimpse.identity();
         let json = ijson::read(identity.as_bytes()).ok()?;
-        Some(directory::shown(&json, &glimpse.standing(scale), common))
+        Some(directory::write_agent(&json, &glimpse.info(scale), common))
     });
     shown
-        .map(|text| say::text(200, text))
+        .map(|text| say::text_response(200, text))
         .ok_or_else(|| about(&floor, Failure::not_found("agent"), None))
 }
 
 /// `GET /agents/{id}/status`: the last update, the agent's own or the hub's.
-pub async fn status(State(floor): State<Floor>, Named(id): Named) -> Answered {
+pub async fn status(State(floor): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
     let agent = known_agent(&floor, id)?;
-    let last_job = floor.engine.look(|world| world.desk(agent.id)?.last_worked);
+    let last_job = floor.engine.with_world(|world| world.agent_state(agent.id)?.last_worked);
     let ended = match last_job {
-        Some(job) => floor.engine.job(job).await.ok().flatten().and_then(|job| job.ended_at),
+        Some(job) => floor.engine.load_job(job).await.ok().flatten().and_then(|job| job.ended_at),
         None => None,
     };
     let now = floor.engine.now();
-    let text = floor.engine.look(|world| {
-        let desk = world.desk(agent.id)?;
-        let counts = record::effective(world, &agent);
-        let words = desk.said.as_ref().map(|said| said.words.clone());
-        let own = record::said(desk).filter(|report| report.status == counts).and(words);
+    let text = floor.engine.with_world(|world| {
+        let desk = world.agent_state(agent.id)?;
+        let counts = record::effective_status(world, &agent);
+        let words = desk.status.as_ref().map(|said| said.text.clone());
+        let own =
+            record::last_reported_status(desk).filter(|report| report.status == counts).and(words);
         if let Some(words) = own {
             let json = ijson::read(words.as_bytes()).ok()?;
-            return Some(stream::message(&json));
+            return Some(stream::write_message(&json));
         }
-        let began = world.work_of(agent.id).filter_map(|job| job.accepted_at).max();
-        let since = began.or(ended).unwrap_or(desk.presence.seen);
+        let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
+        let since = began.or(ended).unwrap_or(desk.presence.last_seen);
         let update = StatusUpdate {
-            agent_id: world.name_of(agent.id, ID)?.parse().ok()?,
-            report: record::report(world, &agent, since),
-            previous: None,
-            correlation_id: bulletin::name(agent.id, since.0.unsigned_abs()),
+            agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,
+            report: record::hub_reported_status(world, &agent, since),
+            previous_status: None,
+            correlation_id: bulletin::update_correlation_id(agent.id, since.0.unsigned_abs()),
             timestamp: since,
         };
         Some(update.write())
     });
     let text = text.ok_or_else(|| about(&floor, Failure::not_found("agent"), None))?;
-    let stale = floor.engine.look(|world| record::is_stale(world, &agent, now));
+    let stale = floor.engine.with_world(|world| record::is_stale(world, &agent, now));
     let shown = match ijson::read(text.as_bytes()) {
-        Ok(json) => Object::copy(&json, &["stale"]).flag("stale", stale).finish(),
+        Ok(json) => ObjectWriter::copy_without(&json, &["stale"]).flag("stale", stale).finish(),
         Err(_) => text,
     };
-    Ok(say::text(200, shown))
+    Ok(say::text_response(200, shown))
 }
 
 /// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as a claim.
-pub async fn reputation(State(floor): State<Floor>, Named(id): Named) -> Answered {
+pub async fn reputation(
+    State(floor): State<HubContext>,
+    PathParam(id): PathParam,
+) -> HandlerResult {
     let agent = known_agent(&floor, id)?;
-    let claimed = floor.engine.look(|world| world.desk(agent.id)?.claim.clone());
+    let claimed =
+        floor.engine.with_world(|world| world.agent_state(agent.id)?.claimed_reputation.clone());
     let update = match bulletin::last_reputation(&floor, &agent).await {
         Some(update) => update.write(),
         None => unscored(&floor, &agent),
     };
     let claimed = claimed.as_ref().and_then(|words| ijson::read(words.as_bytes()).ok());
     let shown = ijson::read(update.as_bytes())
-        .map(|json| directory::reputation(&json, claimed.as_ref()))
+        .map(|json| directory::write_reputation(&json, claimed.as_ref()))
         .unwrap_or(update.clone());
-    Ok(say::text(200, shown))
+    Ok(say::text_response(200, shown))
 }
 
 /// Before the first finished collaboration there is no score (R87), and no update without one.
-fn unscored(floor: &Floor, agent: &Agent) -> String {
-    let name = floor.engine.look(|world| world.name_of(agent.id, ID).map(str::to_owned));
-    let object = Object::new().text("agent_id", &name.unwrap_or_default());
-    say::common(floor, None).on(object).finish()
+fn unscored(floor: &HubContext, agent: &Agent) -> String {
+    let name = floor.engine.with_world(|world| world.alias_of(agent.id, ID).map(str::to_owned));
+    let object = ObjectWriter::new().text("agent_id", &name.unwrap_or_default());
+    say::common_members(floor, None).write_to(object).finish()
 }
 
 /// `DELETE /agents/{id}`: removes the agent from the directory. Its id stays reserved.
-pub async fn remove(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
+pub async fn remove(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
     let unknown = || about(&floor, Failure::not_found("agent"), None);
     let id = id.ok_or_else(unknown)?;
     let (agent, by_operator) = floor
         .engine
-        .look(|world| {
-            let agent = native(world, id)?;
+        .with_world(|world| {
+            let agent = native_agent(world, id)?;
             match known.0.caller {
                 Caller::Operator => Some((agent, true)),
                 // Other callers get the same answer as for an unknown agent.
                 Caller::Agent(own) => (own == agent).then_some((agent, false)),
-                Caller::Nobody | Caller::Former(_) => Some((agent, false)),
+                Caller::Anonymous | Caller::FormerAgent(_) => Some((agent, false)),
             }
         })
         .ok_or_else(unknown)?;
     let done = floor.engine.run(Command::Remove { agent, by_operator }).await;
     done.map_err(|failure| failed(&floor, &failure, None))?;
     let (status, agent_id) = (Unregistered::STATUS.to_owned(), id.to_string());
-    Ok(say::json(200, &Unregistered::new(say::common(&floor, None), status, agent_id)))
+    Ok(say::json_response(
+        200,
+        &Unregistered::new(say::common_members(&floor, None), status, agent_id),
+    ))
 }

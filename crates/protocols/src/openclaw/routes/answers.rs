@@ -11,59 +11,64 @@ use rialto_core::refusal::Refusal;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
-use super::aside::aside;
-use super::collaborations::find;
+use super::aside::run_blocking_limited;
+use super::collaborations::find_collaboration;
 use super::{about, failed};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
 use crate::openclaw::answers::{Done, ResultPublished};
 use crate::openclaw::codes::Code;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::message::{self, Message, Outcome, Output, Response};
-use crate::openclaw::orders::{Approve, Cancel};
-use crate::openclaw::proof::{Known, Named, Sent};
-use crate::openclaw::say::{self, Answered, Refused};
-use crate::openclaw::{ID, WORDS_MAX, refusals, translate, view};
+use crate::openclaw::message::{self, CollaborationResult, Message, Response, ResultOutcome};
+use crate::openclaw::orders::{ApproveBody, CancelBody};
+use crate::openclaw::proof::{BodyBytes, KnownCaller, PathParam};
+use crate::openclaw::say::{self, ErrorResponse, HandlerResult};
+use crate::openclaw::{ID, MEMBERS_BYTES_MAX, refusals, translate, view};
 
 /// `POST /collaborations/{id}/response`.
 pub async fn post_response(
-    State(floor): State<Floor>,
-    known: Known,
-    Named(id): Named,
-    Sent(body): Sent,
-) -> Answered {
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(id): PathParam,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
     let message: Message<Response> =
-        message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+        message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
     let id = named(&floor, id, message.correlation_id)?;
-    respond(&floor, known, id, &message).await
+    handle_response(&floor, known, id, &message).await
 }
 
 /// `POST /collaborations/{id}/result`.
 pub async fn post_result(
-    State(floor): State<Floor>,
-    known: Known,
-    Named(id): Named,
-    Sent(body): Sent,
-) -> Answered {
-    let message: Message<Output> = message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(id): PathParam,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let message: Message<CollaborationResult> =
+        message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
     let id = named(&floor, id, message.correlation_id)?;
-    result(&floor, known, id, &message).await
+    handle_result(&floor, known, id, &message).await
 }
 
 /// The collaboration id of the path; 404 if it is not a UUID.
-fn named(floor: &Floor, id: Option<Uuid>, about_id: Option<Uuid>) -> Result<Uuid, Refused> {
+fn named(
+    floor: &HubContext,
+    id: Option<Uuid>,
+    about_id: Option<Uuid>,
+) -> Result<Uuid, ErrorResponse> {
     id.ok_or_else(|| about(floor, Failure::not_found("collaboration"), about_id))
 }
 
 /// The collaboration and its responder, if the responder calls. For others it does not exist (R61).
 async fn worked_on(
-    floor: &Floor,
-    known: Known,
+    floor: &HubContext,
+    known: KnownCaller,
     by: Uuid,
     id: Uuid,
 ) -> Result<(Arc<Job>, AgentId), Failure> {
-    let agent = floor.engine.look(|world| known.agent(world, by))?;
-    let job = find(floor, Some(agent), id).await?;
+    let agent = floor.engine.with_world(|world| known.acting_agent(world, by))?;
+    let job = find_collaboration(floor, Some(agent), id).await?;
     match job.filter(|job| view::is_responder(job, agent)) {
         Some(job) => Ok((job, agent)),
         None => Err(Failure::not_found("collaboration")),
@@ -71,40 +76,40 @@ async fn worked_on(
 }
 
 /// Handles the response of an agent that accepts or rejects requests itself.
-pub async fn respond(
-    floor: &Floor,
-    known: Known,
+pub async fn handle_response(
+    floor: &HubContext,
+    known: KnownCaller,
     id: Uuid,
     message: &Message<Response>,
-) -> Answered {
-    let (said, correlation_id) = (&message.said, message.correlation_id);
+) -> HandlerResult {
+    let (said, correlation_id) = (&message.body, message.correlation_id);
     let refuse = |failure| about(floor, failure, correlation_id);
     let found = worked_on(floor, known, said.responder_agent_id, id).await;
     let (job, agent) = found.map_err(refuse)?;
     belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
     has(&job, agent).map_err(refuse)?;
     let command = translate::respond(said, &job, agent);
-    let ran = floor.engine.run_once(command, known.0.once).await;
+    let ran = floor.engine.run_once(command, known.0.idempotency).await;
     ran.map_err(|failure| match failure {
         // The collaboration id that the agent chose is already in use.
         EngineFailure::Refused(Refusal::IdTaken) => {
             let wrong = "collaboration_id is taken; choose another or use the one it came with";
-            refuse(Failure::violated(vec![wrong.to_owned()]))
+            refuse(Failure::with_violations(vec![wrong.to_owned()]))
         }
         EngineFailure::Refused(Refusal::DeadlineTooSoon) => {
             let wrong = "deferred_until must be in the future".to_owned();
-            refuse(Failure::violated(vec![wrong]))
+            refuse(Failure::with_violations(vec![wrong]))
         }
         failure => failed(floor, &failure, correlation_id),
     })?;
-    let common = say::common(floor, correlation_id);
-    Ok(say::json(200, &Done::new(common, Done::DELIVERED.to_owned())))
+    let common = say::common_members(floor, correlation_id);
+    Ok(say::json_response(200, &Done::new(common, Done::DELIVERED.to_owned())))
 }
 
 /// Checks that a message belongs to this job's request (R55, R59).
 fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Failure> {
-    let ids = view::ids(job);
-    message::belongs_to((ids.request_id, ids.correlation_id), request_id, correlation_id)
+    let ids = view::collaboration_ids(job);
+    message::check_belongs_to((ids.request_id, ids.correlation_id), request_id, correlation_id)
 }
 
 /// Checks that the job is or was assigned to the agent. A job that it still waits for, or that was
@@ -112,51 +117,63 @@ fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Fail
 fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
     match job.worker() == Some(agent) {
         true => Ok(()),
-        false => Err(refusals::refused(&Refusal::WrongState { is: job.state })),
+        false => Err(refusals::from_refusal(&Refusal::WrongState { state: job.state })),
     }
 }
 
 /// Handles the result of a collaboration.
-pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Output>) -> Answered {
-    let (said, correlation_id) = (&message.said, message.correlation_id);
+pub async fn handle_result(
+    floor: &HubContext,
+    known: KnownCaller,
+    id: Uuid,
+    message: &Message<CollaborationResult>,
+) -> HandlerResult {
+    let (said, correlation_id) = (&message.body, message.correlation_id);
     let refuse = |failure| about(floor, failure, correlation_id);
     let found = worked_on(floor, known, said.responder_agent_id, id).await;
     let (job, agent) = found.map_err(refuse)?;
     belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
-    if ![job.uuid, view::ids(&job).collaboration_id].contains(&said.collaboration_id) {
+    if ![job.uuid, view::collaboration_ids(&job).collaboration_id].contains(&said.collaboration_id)
+    {
         let wrong = "collaboration_id must be the one in the path".to_owned();
-        return Err(refuse(Failure::violated(vec![wrong])));
+        return Err(refuse(Failure::with_violations(vec![wrong])));
     }
     has(&job, agent).map_err(refuse)?;
     let output = match &said.outcome {
-        Outcome::Completed { output_data } => output_data.len(),
-        Outcome::Failed(_) | Outcome::Cancelled { .. } => 0,
+        ResultOutcome::Completed { output_data } => output_data.len(),
+        ResultOutcome::Failed(_) | ResultOutcome::Cancelled { .. } => 0,
     };
-    if message.raw.len() - output > WORDS_MAX {
-        let wrong = format!("members besides output_data must have at most {WORDS_MAX} bytes");
-        return Err(refuse(Failure::violated(vec![wrong])));
+    if message.raw.len() - output > MEMBERS_BYTES_MAX {
+        let wrong =
+            format!("members besides output_data must have at most {MEMBERS_BYTES_MAX} bytes");
+        return Err(refuse(Failure::with_violations(vec![wrong])));
     }
     let unfit = unfit(floor, &job, agent, &said.outcome).await;
     // A repeated cancellation succeeds and changes nothing (R61).
     let repeated =
-        job.state == JobState::Cancelled && matches!(said.outcome, Outcome::Cancelled { .. });
+        job.state == JobState::Cancelled && matches!(said.outcome, ResultOutcome::Cancelled { .. });
     if !repeated {
-        let command = translate::report(message, &job, agent, &unfit);
-        let ran = floor.engine.run_once(command, known.0.once).await;
+        let command = translate::report_result(message, &job, agent, &unfit);
+        let ran = floor.engine.run_once(command, known.0.idempotency).await;
         ran.map_err(|failure| failed(floor, &failure, correlation_id))?;
     }
-    let common = say::common(floor, correlation_id);
+    let common = say::common_members(floor, correlation_id);
     let (status, id) = (ResultPublished::STATUS.to_owned(), said.collaboration_id.to_string());
-    Ok(say::json(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
+    Ok(say::json_response(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
 }
 
 /// The violations of the capability's output schema (R60).
-async fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> Vec<String> {
-    let Outcome::Completed { output_data } = outcome else { return Vec::new() };
-    let agent = floor.engine.look(|world| world.agent(agent).cloned());
+async fn unfit(
+    floor: &HubContext,
+    job: &Job,
+    agent: AgentId,
+    outcome: &ResultOutcome,
+) -> Vec<String> {
+    let ResultOutcome::Completed { output_data } = outcome else { return Vec::new() };
+    let agent = floor.engine.with_world(|world| world.agent(agent).cloned());
     let skill = view::capability_id(floor, job);
     let (floor, output) = (floor.clone(), output_data.clone());
-    let checked = aside(move || {
+    let checked = run_blocking_limited(move || {
         let identity = floor.openclaw.identity(&agent?)?;
         let schema = identity.capability(&skill)?.output.as_ref()?;
         schema.check(&output).err()
@@ -167,13 +184,13 @@ async fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> V
 
 /// `POST /collaborations/{id}/approve`: for the responder and the operator (R73).
 pub async fn approve(
-    State(floor): State<Floor>,
-    known: Known,
-    Named(id): Named,
-    Sent(body): Sent,
-) -> Answered {
-    let Approve { approved, correlation_id } =
-        Approve::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(id): PathParam,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let ApproveBody { approved, correlation_id } =
+        ApproveBody::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
     let refuse = |failure| about(&floor, failure, correlation_id);
     let id = named(&floor, id, correlation_id)?;
     let (job, own) = seen(&floor, known, id).await.map_err(refuse)?;
@@ -188,43 +205,45 @@ pub async fn approve(
         (None, _) => return Err(refuse(Failure::not_found("collaboration"))),
     };
     if job.state.is_final() {
-        return Err(refuse(refusals::refused(&Refusal::WrongState { is: job.state })));
+        return Err(refuse(refusals::from_refusal(&Refusal::WrongState { state: job.state })));
     }
-    let command = Command::Approve { job: JobRef::Id(job.id), by, yes: approved };
-    let ran = floor.engine.run_once(command, known.0.once).await;
+    let command = Command::Approve { job: JobRef::Id(job.id), by, approved };
+    let ran = floor.engine.run_once(command, known.0.idempotency).await;
     ran.map_err(|failure| failed(&floor, &failure, correlation_id))?;
     let status = if approved { Done::APPROVED } else { Done::REFUSED };
-    let common = say::common(&floor, correlation_id);
-    Ok(say::json(200, &Done::new(common, status.to_owned())))
+    let common = say::common_members(&floor, correlation_id);
+    Ok(say::json_response(200, &Done::new(common, status.to_owned())))
 }
 
 /// A collaboration that the caller may see, and the agent of the caller's key.
 async fn seen(
-    floor: &Floor,
-    known: Known,
+    floor: &HubContext,
+    known: KnownCaller,
     id: Uuid,
 ) -> Result<(Arc<Job>, Option<AgentId>), Failure> {
     let own = match known.0.caller {
         Caller::Agent(agent) => Some(agent),
         _ => None,
     };
-    let job = find(floor, own, id).await?.ok_or_else(|| Failure::not_found("collaboration"))?;
+    let job = find_collaboration(floor, own, id)
+        .await?
+        .ok_or_else(|| Failure::not_found("collaboration"))?;
     Ok((job, own))
 }
 
-fn is_native(floor: &Floor, agent: AgentId) -> bool {
-    floor.engine.look(|world| world.agent(agent).is_some_and(|agent| agent.home == ID))
+fn is_native(floor: &HubContext, agent: AgentId) -> bool {
+    floor.engine.with_world(|world| world.agent(agent).is_some_and(|agent| agent.home == ID))
 }
 
 /// `POST /collaborations/{id}/cancel`: for either party, until there is a result (R89).
 pub async fn cancel(
-    State(floor): State<Floor>,
-    known: Known,
-    Named(id): Named,
-    Sent(body): Sent,
-) -> Answered {
-    let Cancel { reason, correlation_id } =
-        Cancel::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(id): PathParam,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let CancelBody { reason, correlation_id } =
+        CancelBody::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
     let refuse = |failure| about(&floor, failure, correlation_id);
     let id = named(&floor, id, correlation_id)?;
     let (job, _) = seen(&floor, known, id).await.map_err(refuse)?;
@@ -237,10 +256,10 @@ pub async fn cancel(
         _ => return Err(refuse(Failure::not_found("collaboration"))),
     };
     let command = Command::Cancel { job: JobRef::Id(job.id), by, reason };
-    let ran = floor.engine.run_once(command, known.0.once).await;
+    let ran = floor.engine.run_once(command, known.0.idempotency).await;
     let ran = ran.map_err(|failure| match failure {
         // The caller is a party, but the requester's protocol allows only the requester to cancel.
-        EngineFailure::Refused(Refusal::NotYours) => {
+        EngineFailure::Refused(Refusal::NotFound) => {
             let text = "only the requester may cancel this collaboration";
             refuse(Failure::new(Code::Conflict, text))
         }
@@ -251,6 +270,6 @@ pub async fn cancel(
         _ => None,
     };
     shown
-        .map(|result| say::text(200, result))
-        .ok_or_else(|| refuse(refusals::refused(&Refusal::NotYours)))
+        .map(|result| say::text_response(200, result))
+        .ok_or_else(|| refuse(refusals::from_refusal(&Refusal::NotFound)))
 }

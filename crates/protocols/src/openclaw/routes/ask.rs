@@ -9,36 +9,40 @@ use rialto_core::refusal::Refusal;
 use rialto_engine::{Failure as EngineFailure, Idempotency};
 use uuid::Uuid;
 
-use super::offering::{self, Tried};
+use super::offering::{self, AskOutcome};
 use super::{about, choice, failed, repeat, settle};
-use crate::adapter::{Floor, bridge};
+use crate::adapter::{HubContext, bridge};
 use crate::kit::ijson;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Message, Rejection, Request};
-use crate::openclaw::proof::{Known, Named, Sent};
-use crate::openclaw::say::{Answered, Refused};
-use crate::openclaw::{ID, WORDS_MAX, refusals, translate};
+use crate::openclaw::proof::{BodyBytes, KnownCaller, PathParam};
+use crate::openclaw::say::{ErrorResponse, HandlerResult};
+use crate::openclaw::{ID, MEMBERS_BYTES_MAX, refusals, translate};
 
 /// The most retries under one idempotency key after retryable rejections.
 const TRIES_MAX: usize = 1_000;
 
 /// `POST /collaborations`.
-pub async fn post(State(floor): State<Floor>, known: Known, Sent(body): Sent) -> Answered {
-    let message = message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
-    ask(&floor, known, message, None).await
+pub async fn post_request(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
+    handle_request(&floor, known, message, None).await
 }
 
 /// `POST /agents/{agent_id}/collaborations`.
-pub async fn post_to(
-    State(floor): State<Floor>,
-    known: Known,
-    Named(responder): Named,
-    Sent(body): Sent,
-) -> Answered {
-    let message = message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+pub async fn post_request_to_agent(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(responder): PathParam,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
     let responder = responder
         .ok_or_else(|| about(&floor, Failure::not_found("agent"), message.correlation_id))?;
-    ask(&floor, known, message, Some(responder)).await
+    handle_request(&floor, known, message, Some(responder)).await
 }
 
 /// Whether the request has the member that marks a request as written by the hub for another agent.
@@ -48,80 +52,85 @@ fn is_marked(raw: &str) -> bool {
 }
 
 /// A request that is being handled.
-pub struct Asking {
+pub struct PendingRequest {
     pub message: Arc<Message<Request>>,
     pub requester: Requester,
-    pub once: Idempotency,
+    pub idempotency: Idempotency,
     /// The requester's name for the job.
     pub name: String,
 }
 
 /// The outcome of a request.
-pub enum Reply {
+pub enum RequestOutcome {
     /// There is a collaboration, from this request or an earlier one.
     Job(Arc<Job>),
     /// There is none: why, and who rejected it.
-    No(Rejection, Option<Uuid>),
+    Rejected(Rejection, Option<Uuid>),
 }
 
 /// Handles a request and answers it.
-pub async fn ask(
-    floor: &Floor,
-    known: Known,
+pub async fn handle_request(
+    floor: &HubContext,
+    known: KnownCaller,
     mut message: Message<Request>,
     path: Option<Uuid>,
-) -> Answered {
+) -> HandlerResult {
     let id = message.correlation_id;
-    let said = &message.said;
+    let said = &message.body;
     if let (Some(path), Some(named)) = (path, said.responder_agent_id)
         && path != named
     {
         let wrong = "responder_agent_id must be the agent in the path".to_owned();
-        return Err(about(floor, Failure::violated(vec![wrong]), id));
+        return Err(about(floor, Failure::with_violations(vec![wrong]), id));
     }
-    if message.raw.len() - said.input_data.len() > WORDS_MAX {
-        let wrong = format!("members besides input_data must have at most {WORDS_MAX} bytes");
-        return Err(about(floor, Failure::violated(vec![wrong]), id));
+    if message.raw.len() - said.input_data.len() > MEMBERS_BYTES_MAX {
+        let wrong =
+            format!("members besides input_data must have at most {MEMBERS_BYTES_MAX} bytes");
+        return Err(about(floor, Failure::with_violations(vec![wrong]), id));
     }
     if is_marked(&message.raw) {
         let wrong = format!("{} is reserved for the hub; remove it", bridge::MEMBER);
-        return Err(about(floor, Failure::violated(vec![wrong]), id));
+        return Err(about(floor, Failure::with_violations(vec![wrong]), id));
     }
     let named = said.requester_agent_id;
-    let requester = floor.engine.look(|world| known.requester(world, named));
+    let requester = floor.engine.with_world(|world| known.requester(world, named));
     let requester = requester.map_err(|bad| about(floor, bad, id))?;
-    message.said.responder_agent_id = message.said.responder_agent_id.or(path);
-    let content = translate::content(&message.said);
-    let keyed = message.said.idempotency_key.is_some();
-    let mut scope = repeat::scope(&requester, &message.said);
-    let mut asking = Asking {
-        once: Idempotency { scope, request: content, principal: known.0.principal },
-        name: format!("{named}/{}", message.said.request_id),
+    message.body.responder_agent_id = message.body.responder_agent_id.or(path);
+    let content = translate::request_digest(&message.body);
+    let keyed = message.body.idempotency_key.is_some();
+    let mut scope = repeat::idempotency_scope(&requester, &message.body);
+    let mut asking = PendingRequest {
+        idempotency: Idempotency { scope, request: content, principal: known.0.principal },
+        name: format!("{named}/{}", message.body.request_id),
         requester,
         message: Arc::new(message),
     };
     for turn in 0..TRIES_MAX {
-        asking.once.scope = scope;
-        let kept = floor.engine.kept(scope).await.map_err(|bad| failed(floor, &bad, id))?;
+        asking.idempotency.scope = scope;
+        let kept = floor
+            .engine
+            .load_idempotency_record(scope)
+            .await
+            .map_err(|bad| failed(floor, &bad, id))?;
         let (reply, before) = match kept {
-            Some(memory) => (repeat::again(floor, &memory, id).await?, Some(memory)),
-            None => match repeat::known_by_name(floor, &asking, keyed || turn > 0).await? {
+            Some(memory) => (repeat::saved_outcome(floor, &memory, id).await?, Some(memory)),
+            None => match repeat::find_earlier_job(floor, &asking, keyed || turn > 0).await? {
                 Some(job) if job.content != content => {
-                    let failure = refusals::refused(&Refusal::SameIdOtherContent);
+                    let failure = refusals::from_refusal(&Refusal::SameIdOtherContent);
                     return Err(about(floor, failure, id));
                 }
-                Some(job) => (Some(Reply::Job(job)), None),
+                Some(job) => (Some(RequestOutcome::Job(job)), None),
                 None => (None, None),
             },
         };
         let other = before.is_some_and(|memory| memory.request != content);
         if other && !keyed {
-            let failure = refusals::refused(&Refusal::SameIdOtherContent);
+            let failure = refusals::from_refusal(&Refusal::SameIdOtherContent);
             return Err(about(floor, failure, id));
         }
         let reply = match reply {
             // A retryable rejection is tried again, under a scope derived from the earlier one.
-            Some(Reply::Job(job)) if repeat::may_be_asked_again(&job) => {
+            Some(RequestOutcome::Job(job)) if repeat::is_retryable(&job) => {
                 scope = Digest::of(&[b"again", &scope.0, job.uuid.as_bytes()]);
                 continue;
             }
@@ -132,23 +141,26 @@ pub async fn ask(
                 None => continue,
             },
         };
-        return settle::answer(floor, &asking, reply, other).await;
+        return settle::request_response(floor, &asking, reply, other).await;
     }
     Err(failed(floor, &EngineFailure::StillRunning, id))
 }
 
 /// Asks under the request's own name. If that was used before, under a new name derived from it.
-async fn named_anew(floor: &Floor, asking: &Asking) -> Result<Option<Reply>, Refused> {
+async fn named_anew(
+    floor: &HubContext,
+    asking: &PendingRequest,
+) -> Result<Option<RequestOutcome>, ErrorResponse> {
     let id = asking.message.correlation_id;
-    let used = floor.engine.claim(claim::job(ID, &asking.name)).await;
+    let used = floor.engine.claim_target(claim::job(ID, &asking.name)).await;
     match used.map_err(|bad| failed(floor, &bad, id))? {
         None => fresh(floor, asking).await,
         Some(_) => {
-            let name = format!("{}#{}", asking.name, floor.engine.ids().uuid());
-            let asking = Asking {
+            let name = format!("{}#{}", asking.name, floor.engine.random().new_uuid());
+            let asking = PendingRequest {
                 message: asking.message.clone(),
                 requester: asking.requester.clone(),
-                once: asking.once,
+                idempotency: asking.idempotency,
                 name,
             };
             fresh(floor, &asking).await
@@ -157,22 +169,25 @@ async fn named_anew(floor: &Floor, asking: &Asking) -> Result<Option<Reply>, Ref
 }
 
 /// Asks the named agent, or one that the hub chooses. `None` when the same was asked meanwhile.
-async fn fresh(floor: &Floor, asking: &Asking) -> Result<Option<Reply>, Refused> {
+async fn fresh(
+    floor: &HubContext,
+    asking: &PendingRequest,
+) -> Result<Option<RequestOutcome>, ErrorResponse> {
     let id = asking.message.correlation_id;
-    let tried = match asking.message.said.responder_agent_id {
-        Some(responder) => offering::direct(floor, asking, responder).await,
-        None => choice::ask_somebody(floor, asking).await,
+    let tried = match asking.message.body.responder_agent_id {
+        Some(responder) => offering::ask_named_agent(floor, asking, responder).await,
+        None => choice::ask_best_agent(floor, asking).await,
     };
     match tried {
-        Ok(Tried::Job(job)) => Ok(Some(Reply::Job(job))),
-        Ok(Tried::No(rejection, by)) => {
+        Ok(AskOutcome::Job(job)) => Ok(Some(RequestOutcome::Job(job))),
+        Ok(AskOutcome::Rejected(rejection, by)) => {
             // A final rejection is repeated for a day; a retryable one is not (D12).
             if !rejection.code.retryable() {
-                repeat::remember(floor, asking, &rejection, by).await;
+                repeat::save_rejection(floor, asking, &rejection, by).await;
             }
-            Ok(Some(Reply::No(rejection, by)))
+            Ok(Some(RequestOutcome::Rejected(rejection, by)))
         }
-        Ok(Tried::Known) => Ok(None),
+        Ok(AskOutcome::AlreadyAsked) => Ok(None),
         Err(failure) => Err(about(floor, failure, id)),
     }
 }

@@ -11,9 +11,9 @@ use rialto_core::job::State;
 use rialto_core::time::Timestamp;
 use tokio::time::Instant;
 
-use super::ask::Asking;
-use super::offering::{self, Tried, Unasked};
-use crate::adapter::Floor;
+use super::ask::PendingRequest;
+use super::offering::{self, AskError, AskOutcome};
+use crate::adapter::HubContext;
 use crate::openclaw::codes::Rejected;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Rejection;
@@ -28,20 +28,23 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the best agent that can start now. If there is none, asks the best that needs approval,
 /// then the one that returns first from maintenance, as if it had been named.
-pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failure> {
+pub async fn ask_best_agent(
+    floor: &HubContext,
+    asking: &PendingRequest,
+) -> Result<AskOutcome, Failure> {
     let mut best: Option<Rejection> = None;
     let (mut now, mut agreed, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     let mut later: Vec<(Timestamp, Arc<Agent>)> = Vec::new();
-    for agent in ranked(floor, &asking.message.said.capability_id) {
+    for agent in ranked(floor, &asking.message.body.capability_id) {
         match looks_fit(floor, asking, &agent) {
-            Ok(Fit::Now) => now.push(agent),
-            Ok(Fit::Approved) => agreed.push(agent),
-            Ok(Fit::Later(until)) => later.push((until, agent)),
-            Err(Misfit::Away(why)) => hope(&mut best, why),
-            Err(Misfit::Refused(why)) => refused.push((agent, why)),
-            Err(Misfit::Unasked(Unasked::Known)) => return Ok(Tried::Known),
-            Err(Misfit::Unasked(Unasked::Failed(failure))) => return Err(failure),
-            Err(Misfit::Unasked(Unasked::Rejected(why))) => hope(&mut best, why),
+            Ok(Readiness::Now) => now.push(agent),
+            Ok(Readiness::Approved) => agreed.push(agent),
+            Ok(Readiness::Later(until)) => later.push((until, agent)),
+            Err(Unsuitable::Away(why)) => hope(&mut best, why),
+            Err(Unsuitable::Refused(why)) => refused.push((agent, why)),
+            Err(Unsuitable::Unasked(AskError::Known)) => return Ok(AskOutcome::AlreadyAsked),
+            Err(Unsuitable::Unasked(AskError::Failed(failure))) => return Err(failure),
+            Err(Unsuitable::Unasked(AskError::Rejected(why))) => hope(&mut best, why),
         }
         // No more candidates are needed than can be asked.
         if now.len() >= ASKED_MAX {
@@ -53,19 +56,20 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
         if Instant::now() >= until {
             break;
         }
-        match offering::offer(floor, asking, &agent).await {
-            Ok(job) => return Ok(Tried::Job(job)),
-            Err(Unasked::Known) => return Ok(Tried::Known),
-            Err(Unasked::Failed(failure)) => return Err(failure),
+        match offering::ask_agent(floor, asking, &agent).await {
+            Ok(job) => return Ok(AskOutcome::Job(job)),
+            Err(AskError::Known) => return Ok(AskOutcome::AlreadyAsked),
+            Err(AskError::Failed(failure)) => return Err(failure),
             // The input violates its schema, or its capacity was taken meanwhile: try the next
             // agent.
-            Err(Unasked::Rejected(why)) => hope(&mut best, why),
+            Err(AskError::Rejected(why)) => hope(&mut best, why),
         }
     }
     for (place, (agent, why)) in refused.into_iter().enumerate() {
         // Violations of the input schema take precedence over refusals of the core (R83).
         let looked_at = place < ASKED_MAX && Instant::now() < until;
-        let flaw = if looked_at { offering::flaw(floor, asking, &agent).await } else { None };
+        let flaw =
+            if looked_at { offering::input_rejection(floor, asking, &agent).await } else { None };
         hope(&mut best, flaw.unwrap_or(why));
     }
     // If a retry can succeed before the first agent returns, the rejection says so instead.
@@ -76,18 +80,18 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
         if sooner || Instant::now() >= until {
             break;
         }
-        match offering::offer(floor, asking, &agent).await {
-            Ok(job) => return Ok(Tried::Job(job)),
-            Err(Unasked::Known) => return Ok(Tried::Known),
-            Err(Unasked::Failed(failure)) => return Err(failure),
-            Err(Unasked::Rejected(why)) => hope(&mut best, why),
+        match offering::ask_agent(floor, asking, &agent).await {
+            Ok(job) => return Ok(AskOutcome::Job(job)),
+            Err(AskError::Known) => return Ok(AskOutcome::AlreadyAsked),
+            Err(AskError::Failed(failure)) => return Err(failure),
+            Err(AskError::Rejected(why)) => hope(&mut best, why),
         }
     }
     let nobody = || {
         let text = "No agent offers this capability";
         Rejection::new(Rejected::CapabilityNotAvailable, text)
     };
-    Ok(Tried::No(best.unwrap_or_else(nobody), Some(floor.openclaw.hub_id)))
+    Ok(AskOutcome::Rejected(best.unwrap_or_else(nobody), Some(floor.openclaw.hub_id)))
 }
 
 /// Keeps the rejection that is easier to overcome.
@@ -115,7 +119,7 @@ fn seconds_to(at: Timestamp, now: Timestamp) -> u32 {
 }
 
 /// When an agent can start on a request.
-enum Fit {
+enum Readiness {
     Now,
     Approved,
     /// When it returns from maintenance.
@@ -123,49 +127,53 @@ enum Fit {
 }
 
 /// Why an agent cannot accept a request.
-enum Misfit {
+enum Unsuitable {
     /// It does not have the capability, or is not available.
     Away(Rejection),
     /// The core refuses.
     Refused(Rejection),
-    Unasked(Unasked),
+    Unasked(AskError),
 }
 
 /// Checks on a snapshot, without the commit lane, whether the core would assign the request to this
 /// agent.
-fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, Misfit> {
-    offering::presence(floor, asking, agent).map_err(|unasked| match unasked {
-        Unasked::Rejected(why) => Misfit::Away(why),
-        other => Misfit::Unasked(other),
+fn looks_fit(
+    floor: &HubContext,
+    asking: &PendingRequest,
+    agent: &Arc<Agent>,
+) -> Result<Readiness, Unsuitable> {
+    offering::check_presence(floor, asking, agent).map_err(|unasked| match unasked {
+        AskError::Rejected(why) => Unsuitable::Away(why),
+        other => Unsuitable::Unasked(other),
     })?;
-    let command = offering::order(floor, asking, agent, None, true);
+    let command = offering::open_job_command(floor, asking, agent, None, true);
     let now = floor.engine.now();
-    let decided = floor.engine.look(|world| rialto_core::decide(world, command, now));
+    let decided = floor.engine.with_world(|world| rialto_core::decide(world, command, now));
     match decided {
-        Ok((_, Answer::Job { job, .. })) => Ok(match (job.state, job.waits_for) {
-            (State::Deferred { .. }, Some(waits)) if waits.approval => Fit::Approved,
-            (State::Deferred { until }, _) => Fit::Later(until),
-            _ => Fit::Now,
+        Ok((_, Answer::Job { job, .. })) => Ok(match (job.state, job.pending_assignment) {
+            (State::Deferred { .. }, Some(waits)) if waits.needs_approval => Readiness::Approved,
+            (State::Deferred { until }, _) => Readiness::Later(until),
+            _ => Readiness::Now,
         }),
-        Ok(_) => Ok(Fit::Now),
-        Err(refusal) => Err(match offering::because(floor, agent, &refusal) {
-            Unasked::Rejected(why) => Misfit::Refused(why),
-            other => Misfit::Unasked(other),
+        Ok(_) => Ok(Readiness::Now),
+        Err(refusal) => Err(match offering::refusal_error(floor, agent, &refusal) {
+            AskError::Rejected(why) => Unsuitable::Refused(why),
+            other => Unsuitable::Unasked(other),
         }),
     }
 }
 
 /// All agents with the capability: idle before busy, then by score, then by registration.
-fn ranked(floor: &Floor, capability: &str) -> Vec<Arc<Agent>> {
+fn ranked(floor: &HubContext, capability: &str) -> Vec<Arc<Agent>> {
     let scale = floor.openclaw.settings.response_scale;
-    floor.engine.look(|world| {
+    floor.engine.with_world(|world| {
         let place = |id: AgentId| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
-            let busy = record::effective(world, agent) != Status::Idle;
-            let score = world.desk(id).map_or(0, |desk| record::rank(desk, scale));
+            let busy = record::effective_status(world, agent) != Status::Idle;
+            let score = world.agent_state(id).map_or(0, |desk| record::rank(desk, scale));
             Some(((busy, Reverse(score), id), agent.clone()))
         };
-        let found = world.skills.by_merit(capability).take(LOOKED_AT_MAX);
+        let found = world.skills.all_by_rank(capability).take(LOOKED_AT_MAX);
         let mut found: Vec<_> = found.filter_map(place).collect();
         found.sort_unstable_by_key(|(place, _)| *place);
         found.into_iter().map(|(_, agent)| agent).collect()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use rialto_core::alias::{Target, claim};
+use rialto_core::alias::{ClaimTarget, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State as JobState};
@@ -12,52 +12,61 @@ use uuid::Uuid;
 
 use super::about;
 use crate::adapter::caller::Caller;
-use crate::adapter::{Floor, shown_jobs};
+use crate::adapter::{HubContext, shown_jobs};
 use crate::kit::raw_json;
-use crate::openclaw::collaboration::{Listed, View};
-use crate::openclaw::common::Common;
+use crate::openclaw::collaboration::{CollaborationSummary, View};
+use crate::openclaw::common::CommonMembers;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::proof::{Known, Named};
-use crate::openclaw::say::{self, Answered};
+use crate::openclaw::proof::{KnownCaller, PathParam};
+use crate::openclaw::say::{self, HandlerResult};
 use crate::openclaw::{ID, refusals, view};
 
 /// `GET /collaborations/{id}`.
-pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
+pub async fn show(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
     let refuse = |failure| about(&floor, failure, None);
     let unknown = || refuse(Failure::not_found("collaboration"));
     let own = match known.0.caller {
         Caller::Agent(agent) => Some(agent),
         // Only the two parties may read input and output (R91).
         Caller::Operator => return Err(unknown()),
-        Caller::Nobody | Caller::Former(_) => None,
+        Caller::Anonymous | Caller::FormerAgent(_) => None,
     };
-    let job = find(&floor, own, id.ok_or_else(unknown)?).await.map_err(refuse)?;
+    let job = find_collaboration(&floor, own, id.ok_or_else(unknown)?).await.map_err(refuse)?;
     let job = job.filter(|job| own.is_some() || is_open(&floor, job)).ok_or_else(unknown)?;
     if let Some(agent) = own {
-        shown_jobs::note(&floor, agent, [&job]).await;
+        shown_jobs::mark_jobs_shown(&floor, agent, [&job]).await;
     }
-    let Listed { collaboration_id, state, request, response, result } = listed(&floor, &job);
-    let common =
-        Common { correlation_id: view::ids(&job).correlation_id, timestamp: floor.engine.now() };
+    let CollaborationSummary { collaboration_id, state, request, response, result } =
+        summarize(&floor, &job);
+    let common = CommonMembers {
+        correlation_id: view::collaboration_ids(&job).correlation_id,
+        timestamp: floor.engine.now(),
+    };
     let shown = View::new(common, collaboration_id, state, request, response, result);
-    Ok(say::json(200, &shown))
+    Ok(say::json_response(200, &shown))
 }
 
 /// Whether the collaboration can be read without a key, on an open hub.
-fn is_open(floor: &Floor, job: &Job) -> bool {
+fn is_open(floor: &HubContext, job: &Job) -> bool {
     let home = |world: &World, agent: AgentId| world.agent(agent).map(|agent| agent.home);
-    let ours = |world: &World| job.for_whom().is_none_or(|agent| home(world, agent) == Some(ID));
-    job.origin == ID && floor.engine.look(ours)
+    let ours =
+        |world: &World| job.intended_worker().is_none_or(|agent| home(world, agent) == Some(ID));
+    job.origin == ID && floor.engine.with_world(ours)
 }
 
 /// A collaboration as its parties see it.
-pub fn listed(floor: &Floor, job: &Job) -> Listed {
+pub fn summarize(floor: &HubContext, job: &Job) -> CollaborationSummary {
     let at = job.accepted_at.or(job.ended_at).unwrap_or(job.opened_at);
     let response = view::response(floor, job, at).map(|response| response.write());
     let accepted = job.accepted_at.is_some() || job.ended_at.is_some();
-    Listed {
-        collaboration_id: accepted.then(|| view::ids(job).collaboration_id.to_string()),
-        state: view::state(job),
+    CollaborationSummary {
+        collaboration_id: accepted
+            .then(|| view::collaboration_ids(job).collaboration_id.to_string()),
+        state: view::collaboration_state(job),
         request: raw_json::verbatim(&view::request(floor, job)),
         response: response.as_deref().map(raw_json::verbatim),
         result: view::result(floor, job).as_deref().map(raw_json::verbatim),
@@ -65,24 +74,25 @@ pub fn listed(floor: &Floor, job: &Job) -> Listed {
 }
 
 /// A collaboration by its own id or its request's id. With `own`, only those of that agent.
-pub async fn find(
-    floor: &Floor,
+pub async fn find_collaboration(
+    floor: &HubContext,
     own: Option<AgentId>,
     id: Uuid,
 ) -> Result<Option<Arc<Job>>, Failure> {
-    let failed = |failure| refusals::failed(&failure);
-    let party =
-        |job: &Arc<Job>| own.is_none_or(|own| job.asked_by(own) || view::is_responder(job, own));
+    let failed = |failure| refusals::from_engine(&failure);
+    let party = |job: &Arc<Job>| {
+        own.is_none_or(|own| job.is_requested_by(own) || view::is_responder(job, own))
+    };
     let by_id = floor.engine.find_job(&JobRef::Uuid(id)).await.map_err(failed)?;
     if let Some(job) = by_id.filter(party) {
         return Ok(Some(job));
     }
     let text = id.to_string();
-    let named = |job: &&Arc<Job>| job.origin == ID && request_of(&job.foreign) == Some(&text);
+    let named = |job: &&Arc<Job>| job.origin == ID && request_of(&job.foreign_id) == Some(&text);
     let Some(own) = own else {
         // For an operator, or any caller on an open hub. Two requesters may use the same request
         // id, which is then ambiguous.
-        let live = floor.engine.look(|world| {
+        let live = floor.engine.with_world(|world| {
             let mut live = world.live_jobs().filter(named);
             live.next().filter(|_| live.next().is_none()).cloned()
         });
@@ -91,9 +101,9 @@ pub async fn find(
             None => by_request(floor, &text).await,
         };
     };
-    let live = floor.engine.look(|world| {
-        let asked = world.asked_by(own).filter(named).last().cloned();
-        let mut work = world.work_of(own).chain(world.waiting_for(own));
+    let live = floor.engine.with_world(|world| {
+        let asked = world.jobs_requested_by(own).filter(named).last().cloned();
+        let mut work = world.assigned_jobs(own).chain(world.deferred_jobs_for(own));
         asked.or_else(|| work.find(named).cloned())
     });
     if live.is_some() {
@@ -104,19 +114,20 @@ pub async fn find(
     }
     // The requester's own name for the job still finds it when another requester uses the same id,
     // and for requests from before the id index existed.
-    let name = floor.engine.look(|world| world.name_of(own, ID).map(|name| format!("{name}/{id}")));
+    let name =
+        floor.engine.with_world(|world| world.alias_of(own, ID).map(|name| format!("{name}/{id}")));
     let Some(name) = name else { return Ok(None) };
     let wanted = JobRef::Foreign { origin: ID, id: name };
     let found = floor.engine.find_job(&wanted).await.map_err(failed)?;
-    Ok(found.filter(|job| job.asked_by(own)))
+    Ok(found.filter(|job| job.is_requested_by(own)))
 }
 
 /// The job that a request id leads to, including ended jobs.
-async fn by_request(floor: &Floor, id: &str) -> Result<Option<Arc<Job>>, Failure> {
-    let failed = |failure| refusals::failed(&failure);
-    let found = floor.engine.claim(claim::request(ID, id)).await.map_err(failed)?;
-    let Some(Target::Job(job)) = found else { return Ok(None) };
-    let job = floor.engine.job(job).await.map_err(failed)?;
+async fn by_request(floor: &HubContext, id: &str) -> Result<Option<Arc<Job>>, Failure> {
+    let failed = |failure| refusals::from_engine(&failure);
+    let found = floor.engine.claim_target(claim::request(ID, id)).await.map_err(failed)?;
+    let Some(ClaimTarget::Job(job)) = found else { return Ok(None) };
+    let job = floor.engine.load_job(job).await.map_err(failed)?;
     Ok(job.filter(|job| job.state != JobState::Withdrawn))
 }
 

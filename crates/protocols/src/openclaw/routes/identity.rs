@@ -6,47 +6,55 @@ use axum::extract::State;
 use axum::response::Response;
 use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
-use rialto_engine::keys::{Key, Kind};
+use rialto_engine::keys::{Key, KeyKind};
 
-use super::aside::aside;
+use super::aside::run_blocking_limited;
 use super::{about, failed};
-use crate::adapter::{Floor, Newcomer, aliases};
+use crate::adapter::{HubContext, NewAgent, make_aliases};
 use crate::openclaw::answers::Published;
 use crate::openclaw::codes::Code;
-use crate::openclaw::common::Common;
+use crate::openclaw::common::CommonMembers;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Identity, Message};
-use crate::openclaw::proof::{Anyone, Sent};
+use crate::openclaw::proof::{BodyBytes, OptionalCaller};
 use crate::openclaw::refusals;
-use crate::openclaw::say::{self, Answered, Refused};
+use crate::openclaw::say::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::translate::{self, Publication};
 use crate::openclaw::{ID, IDENTITY_MAX};
 
 /// `POST /identity`.
-pub async fn post(State(floor): State<Floor>, anyone: Anyone, Sent(body): Sent) -> Answered {
-    let read = aside(move || message::read(&body)).await;
-    let read = read.unwrap_or_else(|| Err(Failure::fault("reading")));
-    let message = read.map_err(|bad| Refused::new(&floor, bad))?;
+pub async fn publish_identity(
+    State(floor): State<HubContext>,
+    anyone: OptionalCaller,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let read = run_blocking_limited(move || message::read(&body)).await;
+    let read = read.unwrap_or_else(|| Err(Failure::internal("reading")));
+    let message = read.map_err(|bad| ErrorResponse::new(&floor, bad))?;
     publish(&floor, anyone, &message).await
 }
 
 /// The same from `POST /messages`. A new agent counts against the registration limits.
-pub async fn post_among_others(
-    floor: &Floor,
-    anyone: Anyone,
+pub async fn publish_from_messages(
+    floor: &HubContext,
+    anyone: OptionalCaller,
     from: Option<SocketAddr>,
     message: &Message<Identity>,
-) -> Answered {
-    let named = message.said.agent_id.to_string();
-    if floor.engine.look(|world| world.agent_named(ID, &named).is_none()) {
-        let counted = floor.writes.count_newcomer(from);
-        counted.map_err(|trouble| Refused::new(floor, refusals::trouble(&trouble)))?;
+) -> HandlerResult {
+    let named = message.body.agent_id.to_string();
+    if floor.engine.with_world(|world| world.agent_by_alias(ID, &named).is_none()) {
+        let counted = floor.write_limiter.count_new_sender(from);
+        counted.map_err(|trouble| ErrorResponse::new(floor, refusals::from_edge(&trouble)))?;
     }
     publish(floor, anyone, message).await
 }
 
 /// Registers a new agent, or updates a known one (R24).
-async fn publish(floor: &Floor, anyone: Anyone, message: &Message<Identity>) -> Answered {
+async fn publish(
+    floor: &HubContext,
+    anyone: OptionalCaller,
+    message: &Message<Identity>,
+) -> HandlerResult {
     let correlation_id = message.correlation_id;
     if message.raw.len() > IDENTITY_MAX {
         let text = format!(
@@ -55,38 +63,40 @@ async fn publish(floor: &Floor, anyone: Anyone, message: &Message<Identity>) -> 
         );
         return Err(about(floor, Failure::new(Code::TooLarge, text), correlation_id));
     }
-    if let Some(url) = &message.said.endpoint {
-        floor.egress.check(url).map_err(|why| {
-            let failure = Failure::violated(vec![format!("endpoint {why}")]);
+    if let Some(url) = &message.body.endpoint {
+        floor.egress.check_url(url).map_err(|why| {
+            let failure = Failure::with_violations(vec![format!("endpoint {why}")]);
             about(floor, failure, correlation_id)
         })?;
     }
     let engine = &floor.engine;
-    let key = Key::make(Kind::Registry, engine.ids().key_bits());
-    let native = message.said.agent_id.to_string();
-    let newcomer = Newcomer { home: ID, native: &native, name: &message.said.agent_name };
-    let common = say::common(floor, correlation_id);
+    let key = Key::from_random(KeyKind::Registry, engine.random().new_key_bytes());
+    let native = message.body.agent_id.to_string();
+    let newcomer = NewAgent { home: ID, native: &native, name: &message.body.agent_name };
+    let common = say::common_members(floor, correlation_id);
     let publication = Publication {
         actor: anyone.actor(),
-        aliases: aliases(engine, newcomer),
+        aliases: make_aliases(engine, newcomer),
         key: key.hash(),
         correlation_id: common.correlation_id,
         at: common.timestamp,
     };
-    let ran = engine.run_once(translate::enrol(message, publication), anyone.once).await;
+    let ran = engine
+        .run_once(translate::publish_identity(message, publication), anyone.idempotency)
+        .await;
     let ran = ran.map_err(|failure| failed(floor, &failure, correlation_id))?;
     let Answer::Agent { agent, new, .. } = ran.answer else {
         return Err(about(floor, Failure::not_found("agent"), correlation_id));
     };
     // After a crash, a repeat finds the agent registered, but its key can no longer be shown.
     let api_key = (new && !ran.replayed).then(|| key.expose().to_owned());
-    let webhook_secret = (agent.liveness == Liveness::Reached)
-        .then(|| engine.secret().webhook_secret(agent.id, agent.secret_generation).text());
+    let webhook_secret = (agent.liveness == Liveness::ByEndpoint)
+        .then(|| engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text());
     let status = Published::STATUS.to_owned();
-    let common = Common { timestamp: engine.now(), ..common };
+    let common = CommonMembers { timestamp: engine.now(), ..common };
     // The same time as in the directory (R23).
-    let at = Published::at(if new { agent.registered_at } else { common.timestamp });
+    let at = Published::format_time(if new { agent.registered_at } else { common.timestamp });
     let body = Published::new(common, status, native, api_key, webhook_secret, at);
-    let answer: Response = say::json(if new { 201 } else { 200 }, &body);
+    let answer: Response = say::json_response(if new { 201 } else { 200 }, &body);
     Ok(answer)
 }

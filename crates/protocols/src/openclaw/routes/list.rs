@@ -5,17 +5,17 @@ use std::sync::Arc;
 use axum::extract::{RawQuery, State};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State as JobState};
-use rialto_engine::run::Side;
+use rialto_engine::run::JobRole;
 
-use super::collaborations::listed;
+use super::collaborations::summarize;
 use super::{about, failed, query};
-use crate::adapter::{Floor, shown_jobs};
+use crate::adapter::{HubContext, shown_jobs};
 use crate::kit::query::Query;
-use crate::openclaw::collaboration::{Listed, Page};
-use crate::openclaw::cursor::At;
+use crate::openclaw::collaboration::{CollaborationSummary, Page};
+use crate::openclaw::cursor::CollaborationCursor;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::proof::Known;
-use crate::openclaw::say::{self, Answered, Refused};
+use crate::openclaw::proof::KnownCaller;
+use crate::openclaw::say::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::state::{Role, State as Stands};
 use crate::openclaw::view;
 
@@ -29,27 +29,31 @@ const LOOKED_AT_MAX: usize = 2_000;
 const STEP: usize = 50;
 
 /// The query of a list.
-struct Wanted {
+struct ListQuery {
     agent: AgentId,
     role: Option<Role>,
     state: Option<Stands>,
     limit: usize,
-    at: At,
+    at: CollaborationCursor,
 }
 
 /// `GET /collaborations?role=&state=&after=&limit=`.
-pub async fn list(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
+pub async fn list(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
     let query = query(&floor, raw.as_deref())?;
     let refuse = |failure| about(&floor, failure, None);
-    let agent = floor.engine.look(|world| known.own(world, query.text("agent_id")));
+    let agent = floor.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
     let wanted = wanted(&query, agent.map_err(refuse)?).map_err(refuse)?;
     let (rows, next) = page(&floor, wanted).await?;
-    let common = say::common(&floor, None);
-    Ok(say::json(200, &Page::new(common, rows, next.map(At::write))))
+    let common = say::common_members(&floor, None);
+    Ok(say::json_response(200, &Page::new(common, rows, next.map(CollaborationCursor::write))))
 }
 
-fn wanted(query: &Query, agent: AgentId) -> Result<Wanted, Failure> {
-    let wrong = |text: &str| Failure::violated(vec![text.to_owned()]);
+fn wanted(query: &Query, agent: AgentId) -> Result<ListQuery, Failure> {
+    let wrong = |text: &str| Failure::with_violations(vec![text.to_owned()]);
     let role = match query.text("role").filter(|text| !text.is_empty()) {
         None => None,
         Some(text) => {
@@ -66,41 +70,44 @@ fn wanted(query: &Query, agent: AgentId) -> Result<Wanted, Failure> {
     };
     let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE);
     let first = match role {
-        Some(Role::Requester) => At::Asked(None),
-        Some(Role::Responder) | None => At::Work(0, JobId(0)),
+        Some(Role::Requester) => CollaborationCursor::Asked(None),
+        Some(Role::Responder) | None => CollaborationCursor::InHand(0, JobId(0)),
     };
     let at = match query.text("after").filter(|text| !text.is_empty()) {
         None => first,
         Some(text) => {
             let says = "after must be the next_cursor of an earlier page";
-            At::read(text).ok_or_else(|| wrong(says))?
+            CollaborationCursor::read(text).ok_or_else(|| wrong(says))?
         }
     };
-    Ok(Wanted { agent, role, state, limit: usize::try_from(limit).unwrap_or(1), at })
+    Ok(ListQuery { agent, role, state, limit: usize::try_from(limit).unwrap_or(1), at })
 }
 
 /// One page, and the cursor of the next.
-async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>), Refused> {
+async fn page(
+    floor: &HubContext,
+    wanted: ListQuery,
+) -> Result<(Vec<CollaborationSummary>, Option<CollaborationCursor>), ErrorResponse> {
     let (mut rows, mut bytes, mut looked) = (Vec::new(), 0, 0);
     let mut seen = Vec::new();
     let mut at = Some(wanted.at);
     while let Some(here) = at {
         let (jobs, next) = step(floor, wanted.agent, here).await?;
         let ended = next.is_none();
-        at = next.or_else(|| here.next(wanted.role));
+        at = next.or_else(|| here.next_list(wanted.role));
         for (job, place) in jobs {
             looked += 1;
-            if wanted.state.is_some_and(|state| state != view::state(&job)) {
+            if wanted.state.is_some_and(|state| state != view::collaboration_state(&job)) {
                 continue;
             }
-            let row = listed(floor, &job);
+            let row = summarize(floor, &job);
             bytes += row.request.get().len()
                 + row.result.as_ref().map_or(0, |result| result.get().len());
             rows.push(row);
             seen.push(job);
             if rows.len() >= wanted.limit || bytes >= PAGE_BYTES {
                 note(floor, &wanted, &seen).await;
-                return Ok((rows, place.or_else(|| here.next(wanted.role))));
+                return Ok((rows, place.or_else(|| here.next_list(wanted.role))));
             }
         }
         if looked >= LOOKED_AT_MAX && !ended {
@@ -112,40 +119,45 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
 }
 
 /// Records that the agent has seen its work. Listing the requester role only does not count.
-async fn note(floor: &Floor, wanted: &Wanted, seen: &[Arc<Job>]) {
+async fn note(floor: &HubContext, wanted: &ListQuery, seen: &[Arc<Job>]) {
     if wanted.role != Some(Role::Requester) {
         shown_jobs::note_fetch(floor, wanted.agent, seen).await;
     }
 }
 
-type Step = (Vec<(Arc<Job>, Option<At>)>, Option<At>);
+type ListStep = (Vec<(Arc<Job>, Option<CollaborationCursor>)>, Option<CollaborationCursor>);
 
 /// The next jobs of one list, each with the cursor after it, and the cursor where the list
 /// continues.
-async fn step(floor: &Floor, agent: AgentId, at: At) -> Result<Step, Refused> {
+async fn step(
+    floor: &HubContext,
+    agent: AgentId,
+    at: CollaborationCursor,
+) -> Result<ListStep, ErrorResponse> {
     match at {
-        At::Work(priority, after) => Ok(work(floor, agent, (priority, after))),
-        At::Worked(from) => {
-            let newest = || floor.engine.look(|world| world.desk(agent)?.last_worked);
-            past(floor, agent, Side::Worked, from.or_else(newest)).await
+        CollaborationCursor::InHand(priority, after) => Ok(work(floor, agent, (priority, after))),
+        CollaborationCursor::Worked(from) => {
+            let newest = || floor.engine.with_world(|world| world.agent_state(agent)?.last_worked);
+            past(floor, agent, JobRole::Worker, from.or_else(newest)).await
         }
-        At::Asked(from) => {
-            let newest = || floor.engine.look(|world| world.desk(agent)?.last_asked);
-            past(floor, agent, Side::Asked, from.or_else(newest)).await
+        CollaborationCursor::Asked(from) => {
+            let newest =
+                || floor.engine.with_world(|world| world.agent_state(agent)?.last_requested);
+            past(floor, agent, JobRole::Requester, from.or_else(newest)).await
         }
     }
 }
 
 /// The jobs assigned to the agent, or waiting for it, most urgent first.
-fn work(floor: &Floor, agent: AgentId, after: (u8, JobId)) -> Step {
-    let mut jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
-        let all = world.work_of(agent).chain(world.waiting_for(agent));
+fn work(floor: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
+    let mut jobs: Vec<Arc<Job>> = floor.engine.with_world(|world| {
+        let all = world.assigned_jobs(agent).chain(world.deferred_jobs_for(agent));
         all.filter(|job| (job.priority, job.id) > after).cloned().collect()
     });
     jobs.sort_unstable_by_key(|job| (job.priority, job.id));
     jobs.dedup_by_key(|job| job.id);
     let placed = |job: Arc<Job>| {
-        let place = At::Work(job.priority, job.id);
+        let place = CollaborationCursor::InHand(job.priority, job.id);
         (job, Some(place))
     };
     (jobs.into_iter().map(placed).collect(), None)
@@ -153,25 +165,25 @@ fn work(floor: &Floor, agent: AgentId, after: (u8, JobId)) -> Step {
 
 /// The jobs that the agent requested or worked on, newest first.
 async fn past(
-    floor: &Floor,
+    floor: &HubContext,
     agent: AgentId,
-    side: Side,
+    side: JobRole,
     from: Option<JobId>,
-) -> Result<Step, Refused> {
+) -> Result<ListStep, ErrorResponse> {
     let place = |id: JobId| match side {
-        Side::Asked => At::Asked(Some(id)),
-        Side::Worked => At::Worked(Some(id)),
+        JobRole::Requester => CollaborationCursor::Asked(Some(id)),
+        JobRole::Worker => CollaborationCursor::Worked(Some(id)),
     };
     let found = floor.engine.jobs_of(side, from, STEP).await;
     let found = found.map_err(|bad| failed(floor, &bad, None))?;
     let before = |job: &Job| match side {
-        Side::Asked => job.before_asked,
-        Side::Worked => job.before_worked,
+        JobRole::Requester => job.previous_requested,
+        JobRole::Worker => job.previous_worked,
     };
     // A cursor can be forged, so only the caller's own jobs are shown.
     let own = |job: &Arc<Job>| match side {
-        Side::Asked => job.asked_by(agent),
-        Side::Worked => job.worker() == Some(agent),
+        JobRole::Requester => job.is_requested_by(agent),
+        JobRole::Worker => job.worker() == Some(agent),
     };
     let shown = found.rows.into_iter().filter(own).filter(|job| job.state != JobState::Withdrawn);
     let rows = shown.map(|job| {

@@ -2,41 +2,45 @@
 
 use axum::extract::State;
 
-use super::aside::aside;
+use super::aside::run_blocking_limited;
 use super::{answers, ask, identity, reports};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::adapter::peer::Peer;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::message::Any;
-use crate::openclaw::proof::{Anyone, Sent};
-use crate::openclaw::say::{Answered, Refused};
+use crate::openclaw::message::AnyMessage;
+use crate::openclaw::proof::{BodyBytes, OptionalCaller};
+use crate::openclaw::say::{ErrorResponse, HandlerResult};
 
 /// `POST /messages`.
-pub async fn post(
-    State(floor): State<Floor>,
-    anyone: Anyone,
+pub async fn post_message(
+    State(floor): State<HubContext>,
+    anyone: OptionalCaller,
     Peer(peer): Peer,
-    Sent(body): Sent,
-) -> Answered {
-    let refuse = |failure| Refused::new(&floor, failure);
-    let read = aside(move || Any::read(&body)).await;
-    let message = read.unwrap_or_else(|| Err(Failure::fault("reading"))).map_err(refuse)?;
-    if let Any::Identity(message) = &message {
-        return identity::post_among_others(&floor, anyone, peer, message).await;
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let refuse = |failure| ErrorResponse::new(&floor, failure);
+    let read = run_blocking_limited(move || AnyMessage::read(&body)).await;
+    let message = read.unwrap_or_else(|| Err(Failure::internal("reading"))).map_err(refuse)?;
+    if let AnyMessage::Identity(message) = &message {
+        return identity::publish_from_messages(&floor, anyone, peer, message).await;
     }
-    let known = anyone.known().map_err(refuse)?;
+    let known = anyone.require_known().map_err(refuse)?;
     match message {
-        Any::Identity(message) => identity::post_among_others(&floor, anyone, peer, &message).await,
-        Any::Status(message) => reports::status(&floor, known, &message).await,
-        Any::Reputation(message) => reports::reputation(&floor, known, &message).await,
-        Any::Request(message) => ask::ask(&floor, known, message, None).await,
-        Any::Response(message) => {
-            let id = message.said.request_id;
-            answers::respond(&floor, known, id, &message).await
+        AnyMessage::Identity(message) => {
+            identity::publish_from_messages(&floor, anyone, peer, &message).await
         }
-        Any::Result(message) => {
-            let id = message.said.collaboration_id;
-            answers::result(&floor, known, id, &message).await
+        AnyMessage::Status(message) => reports::handle_status(&floor, known, &message).await,
+        AnyMessage::Reputation(message) => {
+            reports::handle_reputation(&floor, known, &message).await
+        }
+        AnyMessage::Request(message) => ask::handle_request(&floor, known, message, None).await,
+        AnyMessage::Response(message) => {
+            let id = message.body.request_id;
+            answers::handle_response(&floor, known, id, &message).await
+        }
+        AnyMessage::Result(message) => {
+            let id = message.body.collaboration_id;
+            answers::handle_result(&floor, known, id, &message).await
         }
     }
 }

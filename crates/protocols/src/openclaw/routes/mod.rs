@@ -21,23 +21,27 @@ use uuid::Uuid;
 
 use super::failure::Failure;
 use super::refusals;
-use super::say::Refused;
-use crate::adapter::Floor;
+use super::say::ErrorResponse;
+use crate::adapter::HubContext;
 use crate::kit::query::Query;
 
 /// The query of a URL.
-fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
+fn query(floor: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     let query = Query::read(raw.unwrap_or_default());
-    query.map_err(|bad| Refused::new(floor, bad.into()))
+    query.map_err(|bad| ErrorResponse::new(floor, bad.into()))
 }
 
 /// An error in answer to a message with that correlation id.
-fn about(floor: &Floor, failure: Failure, correlation_id: Option<Uuid>) -> Refused {
+fn about(floor: &HubContext, failure: Failure, correlation_id: Option<Uuid>) -> ErrorResponse {
     let correlation_id = failure.correlation_id.or(correlation_id);
-    Refused::new(floor, Failure { correlation_id, ..failure })
+    ErrorResponse::new(floor, Failure { correlation_id, ..failure })
 }
 
 /// The error for an engine failure, in answer to a message with that correlation id.
-fn failed(floor: &Floor, failure: &EngineFailure, correlation_id: Option<Uuid>) -> Refused {
-    about(floor, refusals::failed(failure), correlation_id)
+fn failed(
+    floor: &HubContext,
+    failure: &EngineFailure,
+    correlation_id: Option<Uuid>,
+) -> ErrorResponse {
+    about(floor, refusals::from_engine(failure), correlation_id)
 }

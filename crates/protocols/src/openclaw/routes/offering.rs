@@ -11,48 +11,52 @@ use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
-use super::aside::aside;
-use super::ask::Asking;
-use crate::adapter::Floor;
+use super::aside::run_blocking_limited;
+use super::ask::PendingRequest;
+use crate::adapter::HubContext;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Rejection;
-use crate::openclaw::refusals::{self, Asked};
-use crate::openclaw::translate::{self, Order};
+use crate::openclaw::refusals::{self, RejectionContext};
+use crate::openclaw::translate::{self, JobOrder};
 use crate::openclaw::{ID, fitting};
 
 /// The outcome of asking an agent.
-pub enum Tried {
+pub enum AskOutcome {
     Job(Arc<Job>),
-    No(Rejection, Option<Uuid>),
+    Rejected(Rejection, Option<Uuid>),
     /// The same request was already made.
-    Known,
+    AlreadyAsked,
 }
 
-pub async fn direct(floor: &Floor, asking: &Asking, responder: Uuid) -> Result<Tried, Failure> {
-    let agent = floor.engine.look(|world| {
-        let id = world.agent_named(ID, &responder.to_string())?;
+pub async fn ask_named_agent(
+    floor: &HubContext,
+    asking: &PendingRequest,
+    responder: Uuid,
+) -> Result<AskOutcome, Failure> {
+    let agent = floor.engine.with_world(|world| {
+        let id = world.agent_by_alias(ID, &responder.to_string())?;
         world.agent(id).filter(|agent| agent.active).cloned()
     });
     let Some(agent) = agent else { return no(floor, &Refusal::NoSuchAgent, None) };
     let by = Some(responder);
-    match offer(floor, asking, &agent).await {
-        Ok(job) => Ok(Tried::Job(job)),
-        Err(Unasked::Rejected(rejection)) => Ok(Tried::No(rejection, by)),
-        Err(Unasked::Known) => Ok(Tried::Known),
-        Err(Unasked::Failed(failure)) => Err(failure),
+    match ask_agent(floor, asking, &agent).await {
+        Ok(job) => Ok(AskOutcome::Job(job)),
+        Err(AskError::Rejected(rejection)) => Ok(AskOutcome::Rejected(rejection, by)),
+        Err(AskError::Known) => Ok(AskOutcome::AlreadyAsked),
+        Err(AskError::Failed(failure)) => Err(failure),
     }
 }
 
-fn no(floor: &Floor, refusal: &Refusal, by: Option<Uuid>) -> Result<Tried, Failure> {
+fn no(floor: &HubContext, refusal: &Refusal, by: Option<Uuid>) -> Result<AskOutcome, Failure> {
     let now = floor.engine.now();
-    let rejection = floor
-        .engine
-        .look(|world| refusals::rejection(refusal, Asked { world, agent: None, now }))?;
-    Ok(Tried::No(rejection, by))
+    let rejection = floor.engine.with_world(|world| {
+        refusals::rejection(refusal, RejectionContext { world, agent: None, now })
+    })?;
+    Ok(AskOutcome::Rejected(rejection, by))
 }
 
 /// Why an agent was not asked.
-pub enum Unasked {
+pub enum AskError {
     Rejected(Rejection),
     Known,
     Failed(Failure),
@@ -60,72 +64,72 @@ pub enum Unasked {
 
 /// Assigns a request to an agent. Capability, status and input are checked here, the rest by the
 /// core (R83).
-pub async fn offer(
-    floor: &Floor,
-    asking: &Asking,
+pub async fn ask_agent(
+    floor: &HubContext,
+    asking: &PendingRequest,
     agent: &Arc<Agent>,
-) -> Result<Arc<Job>, Unasked> {
-    let away = presence(floor, asking, agent)?;
-    let flaw = flaw(floor, asking, agent).await;
+) -> Result<Arc<Job>, AskError> {
+    let away = check_presence(floor, asking, agent)?;
+    let flaw = input_rejection(floor, asking, agent).await;
     // An agent in maintenance is asked later, and violations of the input are reported then.
     if let (Some(flaw), None) = (&flaw, away) {
-        return Err(Unasked::Rejected(flaw.clone()));
+        return Err(AskError::Rejected(flaw.clone()));
     }
-    let command = order(floor, asking, agent, flaw.as_ref(), false);
-    let refused = match floor.engine.run_once(command, Some(asking.once)).await {
-        Ok(ran) if ran.replayed => return Err(Unasked::Known),
+    let command = open_job_command(floor, asking, agent, flaw.as_ref(), false);
+    let refused = match floor.engine.run_once(command, Some(asking.idempotency)).await {
+        Ok(ran) if ran.replayed => return Err(AskError::Known),
         Ok(ran) => match ran.answer {
             Done::Job { job, .. } => return Ok(job),
-            _ => return Err(Unasked::Failed(Failure::not_found("collaboration"))),
+            _ => return Err(AskError::Failed(Failure::not_found("collaboration"))),
         },
         Err(EngineFailure::Refused(Refusal::SameIdOtherContent) | EngineFailure::StillRunning)
-            if floor.engine.is_kept(asking.once.scope) =>
+            if floor.engine.has_idempotency_record(asking.idempotency.scope) =>
         {
-            return Err(Unasked::Known);
+            return Err(AskError::Known);
         }
         Err(failure) => failure,
     };
     Err(match refused {
-        EngineFailure::Refused(refusal) => because(floor, agent, &refusal),
-        failure => Unasked::Failed(refusals::failed(&failure)),
+        EngineFailure::Refused(refusal) => refusal_error(floor, agent, &refusal),
+        failure => AskError::Failed(refusals::from_engine(&failure)),
     })
 }
 
 /// Checks that the agent has the capability and is available; if it is in maintenance, until when.
-pub fn presence(
-    floor: &Floor,
-    asking: &Asking,
+pub fn check_presence(
+    floor: &HubContext,
+    asking: &PendingRequest,
     agent: &Arc<Agent>,
-) -> Result<Option<Timestamp>, Unasked> {
-    if agent.skill(&asking.message.said.capability_id).is_none() {
-        return Err(because(floor, agent, &Refusal::SkillNotOffered));
+) -> Result<Option<Timestamp>, AskError> {
+    if agent.skill(&asking.message.body.capability_id).is_none() {
+        return Err(refusal_error(floor, agent, &Refusal::SkillNotOffered));
     }
     if asking.requester == Requester::Agent(agent.id) {
-        return Err(because(floor, agent, &Refusal::BridgeLoop { max: 0 }));
+        return Err(refusal_error(floor, agent, &Refusal::BridgeLoop { max: 0 }));
     }
     let now = floor.engine.now();
-    let away = floor.engine.look(|world| readiness::away(world, agent, now));
-    away.map_err(|refusal| because(floor, agent, &refusal))
+    let away = floor.engine.with_world(|world| readiness::return_time(world, agent, now));
+    away.map_err(|refusal| refusal_error(floor, agent, &refusal))
 }
 
 /// The command that assigns a request to an agent, or only tests whether the core would accept it.
-pub fn order(
-    floor: &Floor,
-    asking: &Asking,
+pub fn open_job_command(
+    floor: &HubContext,
+    asking: &PendingRequest,
     agent: &Agent,
     flaw: Option<&Rejection>,
     probe: bool,
 ) -> Command {
-    let skill = agent.skill(&asking.message.said.capability_id);
-    let order = Order {
+    let skill = agent.skill(&asking.message.body.capability_id);
+    let order = JobOrder {
         request: &asking.message,
-        content: asking.once.request,
-        probe,
+        content: asking.idempotency.request,
+        dry_run: probe,
         requester: asking.requester.clone(),
         worker: agent.id,
-        takes: skill.and_then(|skill| skill.takes),
+        takes: skill.and_then(|skill| skill.expected_duration),
         free: skill.is_some_and(|skill| skill.price.is_zero() && !skill.by_offer),
-        uuid: floor.engine.ids().uuid(),
+        uuid: floor.engine.random().new_uuid(),
         name: asking.name.clone(),
         flaw,
     };
@@ -133,22 +137,28 @@ pub fn order(
 }
 
 /// The violations of the capability's input schema (R62).
-pub async fn flaw(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Option<Rejection> {
+pub async fn input_rejection(
+    floor: &HubContext,
+    asking: &PendingRequest,
+    agent: &Arc<Agent>,
+) -> Option<Rejection> {
     let (floor, agent, message) = (floor.clone(), agent.clone(), asking.message.clone());
-    let checked = aside(move || {
-        let said = &message.said;
-        let told = fitting::violations(&floor, &agent, &said.capability_id, &said.input_data);
+    let checked = run_blocking_limited(move || {
+        let said = &message.body;
+        let told = fitting::input_violations(&floor, &agent, &said.capability_id, &said.input_data);
         (!told.is_empty()).then(|| Rejection::invalid_input(told.iter().map(String::as_str)))
     });
     checked.await.flatten()
 }
 
 /// A refusal of the core, as the answer to a request where possible.
-pub fn because(floor: &Floor, agent: &Agent, refusal: &Refusal) -> Unasked {
+pub fn refusal_error(floor: &HubContext, agent: &Agent, refusal: &Refusal) -> AskError {
     let now = floor.engine.now();
-    let asked = |world: &_| refusals::rejection(refusal, Asked { world, agent: Some(agent), now });
-    match floor.engine.look(asked) {
-        Ok(rejection) => Unasked::Rejected(rejection),
-        Err(failure) => Unasked::Failed(failure),
+    let asked = |world: &_| {
+        refusals::rejection(refusal, RejectionContext { world, agent: Some(agent), now })
+    };
+    match floor.engine.with_world(asked) {
+        Ok(rejection) => AskError::Rejected(rejection),
+        Err(failure) => AskError::Failed(failure),
     }
 }

@@ -2,14 +2,15 @@
 
 use axum::extract::State;
 
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::openclaw::answers::Health;
-use crate::openclaw::say::{self, Answered};
+use crate::openclaw::say::{self, HandlerResult};
 
 /// `GET /health`.
-pub async fn health(State(floor): State<Floor>) -> Answered {
-    let agents = floor.engine.look(|world| world.agents().filter(|agent| agent.active).count());
+pub async fn health(State(floor): State<HubContext>) -> HandlerResult {
+    let agents =
+        floor.engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
     let (status, hub_id) = (Health::STATUS.to_owned(), floor.openclaw.hub_id.to_string());
-    let common = say::common(&floor, None);
-    Ok(say::json(200, &Health::new(common, status, hub_id, agents as u64)))
+    let common = say::common_members(&floor, None);
+    Ok(say::json_response(200, &Health::new(common, status, hub_id, agents as u64)))
 }

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use rialto_core::alias::Digest;
 use rialto_core::command::{Command, JobRef};
+use rialto_core::idempotency::{IdempotencyRecord, Receipt, SavedAnswer};
 use rialto_core::job::{Job, Requester};
-use rialto_core::idempotency::{Kept, Memory, Receipt};
 use uuid::Uuid;
 
-use super::ask::{Asking, Reply};
+use super::ask::{PendingRequest, RequestOutcome};
 use super::{about, failed};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::kit::ijson;
-use crate::kit::object::Object;
+use crate::kit::object::ObjectWriter;
 use crate::openclaw::message::{Rejection, Request};
-use crate::openclaw::refusals::{self, Asked};
-use crate::openclaw::say::Refused;
+use crate::openclaw::refusals::{self, RejectionContext};
+use crate::openclaw::say::ErrorResponse;
 use crate::openclaw::state::State as Stands;
 use crate::openclaw::{ID, common, view};
 
 /// The idempotency scope: the key, or without a key the request's own id (R64, R66).
-pub fn scope(requester: &Requester, said: &Request) -> Digest {
+pub fn idempotency_scope(requester: &Requester, said: &Request) -> Digest {
     let who = match requester {
         Requester::Agent(agent) => agent.0.to_string(),
         Requester::Guest(name) => name.clone(),
@@ -32,39 +32,39 @@ pub fn scope(requester: &Requester, said: &Request) -> Digest {
 }
 
 /// Whether a repeat starts anew: the earlier rejection was for a lack that can pass (D12).
-pub fn may_be_asked_again(job: &Job) -> bool {
-    view::state(job) == Stands::Rejected && view::rejection(job).code.retryable()
+pub fn is_retryable(job: &Job) -> bool {
+    view::collaboration_state(job) == Stands::Rejected && view::rejection(job).code.retryable()
 }
 
 /// The saved outcome; `None` if it can no longer be produced.
-pub async fn again(
-    floor: &Floor,
-    memory: &Memory,
+pub async fn saved_outcome(
+    floor: &HubContext,
+    memory: &IdempotencyRecord,
     id: Option<Uuid>,
-) -> Result<Option<Reply>, Refused> {
-    Ok(match &memory.kept {
-        Kept::Answer { body, .. } => remembered(body),
-        Kept::Done(Receipt::Job(job)) => {
-            let job = floor.engine.job(*job).await.map_err(|bad| failed(floor, &bad, id))?;
-            job.map(Reply::Job)
+) -> Result<Option<RequestOutcome>, ErrorResponse> {
+    Ok(match &memory.answer {
+        SavedAnswer::Answer { body, .. } => remembered(body),
+        SavedAnswer::Done(Receipt::Job(job)) => {
+            let job = floor.engine.load_job(*job).await.map_err(|bad| failed(floor, &bad, id))?;
+            job.map(RequestOutcome::Job)
         }
-        Kept::Done(Receipt::Refused(refusal)) => {
+        SavedAnswer::Done(Receipt::Refused(refusal)) => {
             let now = floor.engine.now();
-            let rejection = floor
-                .engine
-                .look(|world| refusals::rejection(refusal, Asked { world, agent: None, now }));
-            Some(Reply::No(rejection.map_err(|bad| about(floor, bad, id))?, None))
+            let rejection = floor.engine.with_world(|world| {
+                refusals::rejection(refusal, RejectionContext { world, agent: None, now })
+            });
+            Some(RequestOutcome::Rejected(rejection.map_err(|bad| about(floor, bad, id))?, None))
         }
-        Kept::Done(_) => None,
+        SavedAnswer::Done(_) => None,
     })
 }
 
 /// A job under the request's own id that is older than the idempotency records.
-pub async fn known_by_name(
-    floor: &Floor,
-    asking: &Asking,
+pub async fn find_earlier_job(
+    floor: &HubContext,
+    asking: &PendingRequest,
     by_key: bool,
-) -> Result<Option<Arc<Job>>, Refused> {
+) -> Result<Option<Arc<Job>>, ErrorResponse> {
     if by_key {
         return Ok(None);
     }
@@ -76,18 +76,25 @@ pub async fn known_by_name(
 
 /// Saves a rejection for repeats. A rejected request has no effect, so losing the record is
 /// harmless.
-pub async fn remember(floor: &Floor, asking: &Asking, rejection: &Rejection, by: Option<Uuid>) {
-    let body =
-        Object::new().raw("rejection_reason", &rejection.write()).maybe_id("by", by).finish();
-    let order = asking.once.keeping(Kept::Answer { status: 200, body });
-    if let Err(failure) = floor.engine.run(Command::Remember(Box::new(order))).await {
+pub async fn save_rejection(
+    floor: &HubContext,
+    asking: &PendingRequest,
+    rejection: &Rejection,
+    by: Option<Uuid>,
+) {
+    let body = ObjectWriter::new()
+        .raw("rejection_reason", &rejection.write())
+        .maybe_uuid("by", by)
+        .finish();
+    let order = asking.idempotency.into_record(SavedAnswer::Answer { status: 200, body });
+    if let Err(failure) = floor.engine.run(Command::SaveAnswer(Box::new(order))).await {
         tracing::warn!(%failure, "storing a rejection failed");
     }
 }
 
-fn remembered(body: &str) -> Option<Reply> {
+fn remembered(body: &str) -> Option<RequestOutcome> {
     let json = ijson::read(body.as_bytes()).ok()?;
     let rejection = Rejection::read(json.get("rejection_reason")?.raw())?;
-    let by = json.get("by").and_then(common::uuid);
-    Some(Reply::No(rejection, by))
+    let by = json.get("by").and_then(common::read_uuid);
+    Some(RequestOutcome::Rejected(rejection, by))
 }

@@ -8,37 +8,41 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 
 use super::{about, failed};
-use crate::adapter::Floor;
+use crate::adapter::HubContext;
 use crate::openclaw::answers::{ClaimRecorded, StatusTaken};
 use crate::openclaw::codes::Code;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::message::{self, Message, Reputation, StatusUpdate};
-use crate::openclaw::proof::{Known, Sent, listed};
-use crate::openclaw::say::{self, Answered, Refused};
+use crate::openclaw::message::{self, Message, ReputationUpdate, StatusUpdate};
+use crate::openclaw::proof::{BodyBytes, KnownCaller, listed_agent};
+use crate::openclaw::say::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::state::Status;
-use crate::openclaw::{WORDS_MAX, record, translate};
+use crate::openclaw::{MEMBERS_BYTES_MAX, record, translate};
 
 /// `POST /status`.
-pub async fn post_status(State(floor): State<Floor>, known: Known, Sent(body): Sent) -> Answered {
-    let message = message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
-    status(&floor, known, &message).await
+pub async fn post_status(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
+    handle_status(&floor, known, &message).await
 }
 
 /// `POST /reputation`.
 pub async fn post_reputation(
-    State(floor): State<Floor>,
-    known: Known,
-    Sent(body): Sent,
-) -> Answered {
-    let message = message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
-    reputation(&floor, known, &message).await
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
+    handle_reputation(&floor, known, &message).await
 }
 
 /// A report is kept in memory and sent to all watchers, so its size is limited.
 fn short(raw: &str) -> Result<(), Failure> {
-    match raw.len() > WORDS_MAX {
+    match raw.len() > MEMBERS_BYTES_MAX {
         true => {
-            let text = format!("a status or reputation has at most {WORDS_MAX} bytes");
+            let text = format!("a status or reputation has at most {MEMBERS_BYTES_MAX} bytes");
             Err(Failure::new(Code::TooLarge, text))
         }
         false => Ok(()),
@@ -46,39 +50,48 @@ fn short(raw: &str) -> Result<(), Failure> {
 }
 
 /// The reporting agent: it must be registered (R37), and only it may report for itself.
-fn reporter(floor: &Floor, known: Known, named: uuid::Uuid) -> Result<AgentId, Failure> {
-    floor.engine.look(|world| {
-        listed(world, named).ok_or_else(|| Failure::not_found("agent"))?;
-        known.agent(world, named)
+fn reporter(floor: &HubContext, known: KnownCaller, named: uuid::Uuid) -> Result<AgentId, Failure> {
+    floor.engine.with_world(|world| {
+        listed_agent(world, named).ok_or_else(|| Failure::not_found("agent"))?;
+        known.acting_agent(world, named)
     })
 }
 
 /// Handles a status update.
-pub async fn status(floor: &Floor, known: Known, message: &Message<StatusUpdate>) -> Answered {
-    let (said, id) = (&message.said, message.correlation_id);
+pub async fn handle_status(
+    floor: &HubContext,
+    known: KnownCaller,
+    message: &Message<StatusUpdate>,
+) -> HandlerResult {
+    let (said, id) = (&message.body, message.correlation_id);
     short(&message.raw).map_err(|bad| about(floor, bad, id))?;
     let agent = reporter(floor, known, said.agent_id).map_err(|bad| about(floor, bad, id))?;
-    let warnings = strange(floor, agent, said.previous);
+    let warnings = strange(floor, agent, said.previous_status);
     let words: Arc<str> = message.raw.as_ref().into();
-    let told = translate::condition(&said.report, words.clone());
-    let ran = floor.engine.run_once(Command::Stand { agent, told }, known.0.once).await;
+    let told = translate::availability(&said.report, words.clone());
+    let ran = floor
+        .engine
+        .run_once(Command::ReportStatus { agent, status: told }, known.0.idempotency)
+        .await;
     let answer = ran.map_err(|failure| failed(floor, &failure, id))?.answer;
     let applied = match answer {
-        Answer::Agent { desk, .. } => desk.said.as_ref().is_some_and(|now| now.words == words),
+        Answer::Agent { state: desk, .. } => {
+            desk.status.as_ref().is_some_and(|now| now.text == words)
+        }
         _ => false,
     };
-    let common = say::common(floor, id);
+    let common = say::common_members(floor, id);
     let (status, agent_id) = (StatusTaken::STATUS.to_owned(), said.agent_id.to_string());
     let taken = StatusTaken::new(common, status, agent_id, applied, said.is_late(), warnings);
-    Ok(say::json(200, &taken))
+    Ok(say::json_response(200, &taken))
 }
 
 /// Contradictions to the hub's own data (R36).
-fn strange(floor: &Floor, agent: AgentId, previous: Option<Status>) -> Vec<String> {
+fn strange(floor: &HubContext, agent: AgentId, previous: Option<Status>) -> Vec<String> {
     let Some(previous) = previous else { return Vec::new() };
-    let held = floor.engine.look(|world| {
-        let said = world.desk(agent).and_then(|desk| record::said(desk));
-        let counts = world.agent(agent).map(|agent| record::effective(world, agent));
+    let held = floor.engine.with_world(|world| {
+        let said = world.agent_state(agent).and_then(|desk| record::last_reported_status(desk));
+        let counts = world.agent(agent).map(|agent| record::effective_status(world, agent));
         (counts, said.map(|report| report.status))
     });
     match held {
@@ -90,15 +103,19 @@ fn strange(floor: &Floor, agent: AgentId, previous: Option<Status>) -> Vec<Strin
 }
 
 /// Handles a reputation update. It is kept as a claim of the agent (R48).
-pub async fn reputation(floor: &Floor, known: Known, message: &Message<Reputation>) -> Answered {
-    let (said, id) = (&message.said, message.correlation_id);
+pub async fn handle_reputation(
+    floor: &HubContext,
+    known: KnownCaller,
+    message: &Message<ReputationUpdate>,
+) -> HandlerResult {
+    let (said, id) = (&message.body, message.correlation_id);
     short(&message.raw).map_err(|bad| about(floor, bad, id))?;
     let agent = reporter(floor, known, said.agent_id).map_err(|bad| about(floor, bad, id))?;
-    let command = Command::Boast { agent, words: message.raw.as_ref().into() };
-    let ran = floor.engine.run_once(command, known.0.once).await;
+    let command = Command::ReportReputation { agent, text: message.raw.as_ref().into() };
+    let ran = floor.engine.run_once(command, known.0.idempotency).await;
     ran.map_err(|failure| failed(floor, &failure, id))?;
     let scale = floor.openclaw.settings.response_scale;
-    let hub = floor.engine.look(|world| record::score(world.desk(agent)?, scale));
-    let (common, agent_id) = (say::common(floor, id), said.agent_id.to_string());
-    Ok(say::json(200, &ClaimRecorded::of(common, agent_id, said.score, hub)))
+    let hub = floor.engine.with_world(|world| record::score(world.agent_state(agent)?, scale));
+    let (common, agent_id) = (say::common_members(floor, id), said.agent_id.to_string());
+    Ok(say::json_response(200, &ClaimRecorded::of(common, agent_id, said.score, hub)))
 }

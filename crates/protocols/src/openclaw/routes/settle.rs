@@ -12,11 +12,11 @@ use rialto_engine::Failure as EngineFailure;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::ask::{Asking, Reply};
+use super::ask::{PendingRequest, RequestOutcome};
 use super::failed;
-use crate::adapter::Floor;
-use crate::openclaw::message::{Answer, Request, Response};
-use crate::openclaw::say::{self, Answered};
+use crate::adapter::HubContext;
+use crate::openclaw::message::{Request, Response, ResponseAnswer};
+use crate::openclaw::say::{self, HandlerResult};
 use crate::openclaw::state::State as Stands;
 use crate::openclaw::view;
 
@@ -28,43 +28,48 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 const MISMATCH: &str = "idempotency-mismatch";
 
 /// The response, with the ids of the repeat, and with the result once there is one.
-pub async fn answer(floor: &Floor, asking: &Asking, reply: Reply, other: bool) -> Answered {
-    let said = &asking.message.said;
+pub async fn request_response(
+    floor: &HubContext,
+    asking: &PendingRequest,
+    reply: RequestOutcome,
+    other: bool,
+) -> HandlerResult {
+    let said = &asking.message.body;
     let now = floor.engine.now();
     let (response, job) = match reply {
-        Reply::No(rejection, by) => {
+        RequestOutcome::Rejected(rejection, by) => {
             let response = Response {
                 request_id: said.request_id,
                 responder_agent_id: by.or(said.responder_agent_id).unwrap_or(floor.openclaw.hub_id),
-                answer: Answer::Rejected(rejection),
+                answer: ResponseAnswer::Rejected(rejection),
                 correlation_id: said.correlation_id,
                 timestamp: now,
                 result: None,
             };
             (response, None)
         }
-        Reply::Job(job) => {
+        RequestOutcome::Job(job) => {
             let job = settled(floor, job, &asking.requester).await;
             let job = job.map_err(|bad| failed(floor, &bad, Some(said.correlation_id)))?;
             (of_job(floor, said, &job, floor.engine.now()), Some(job.uuid))
         }
     };
-    let mut answer = say::text(200, response.write());
+    let mut answer = say::text_response(200, response.write());
     mark(&mut answer, job, other);
     Ok(answer)
 }
 
-fn of_job(floor: &Floor, said: &Request, job: &Job, now: Timestamp) -> Response {
+fn of_job(floor: &HubContext, said: &Request, job: &Job, now: Timestamp) -> Response {
     let silent = || Response {
         request_id: said.request_id,
-        responder_agent_id: view::responder(floor, job),
-        answer: Answer::Rejected(view::rejection(job)),
+        responder_agent_id: view::responder_id(floor, job),
+        answer: ResponseAnswer::Rejected(view::rejection(job)),
         correlation_id: said.correlation_id,
         timestamp: now,
         result: None,
     };
     let response = view::response(floor, job, now).unwrap_or_else(silent);
-    let accepted = matches!(response.answer, Answer::Accepted { .. });
+    let accepted = matches!(response.answer, ResponseAnswer::Accepted { .. });
     Response {
         request_id: said.request_id,
         correlation_id: said.correlation_id,
@@ -85,7 +90,7 @@ fn mark(answer: &mut Http, job: Option<Uuid>, other: bool) {
 
 /// Waits for an agent that responds itself. The core ends the wait after 9 s.
 async fn settled(
-    floor: &Floor,
+    floor: &HubContext,
     mut job: Arc<Job>,
     requester: &Requester,
 ) -> Result<Arc<Job>, EngineFailure> {
@@ -94,16 +99,16 @@ async fn settled(
         Requester::Guest(_) => job.worker(),
     };
     let until = Instant::now() + ANSWER_WAIT;
-    while view::state(&job) == Stands::AwaitingResponse && Instant::now() < until {
-        let bell = floor.engine.news_of(listener.unwrap_or(AgentId(0)));
+    while view::collaboration_state(&job) == Stands::AwaitingResponse && Instant::now() < until {
+        let bell = floor.engine.subscribe_agent(listener.unwrap_or(AgentId(0)));
         let told = bell.notified();
         tokio::pin!(told);
         // From here on no notification is missed, so the state is checked after this.
         told.as_mut().enable();
-        job = floor.engine.job(job.id).await?.unwrap_or(job);
-        if view::state(&job) == Stands::AwaitingResponse {
+        job = floor.engine.load_job(job.id).await?.unwrap_or(job);
+        if view::collaboration_state(&job) == Stands::AwaitingResponse {
             let _ = tokio::time::timeout(LOOK_AGAIN, told).await;
-            job = floor.engine.job(job.id).await?.unwrap_or(job);
+            job = floor.engine.load_job(job.id).await?.unwrap_or(job);
         }
     }
     Ok(job)

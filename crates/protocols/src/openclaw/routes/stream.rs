@@ -6,40 +6,40 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use rialto_core::id::AgentId;
-use rialto_engine::Watched;
-use rialto_engine::keys::{Key, bearer};
+use rialto_engine::WatchFilter;
+use rialto_engine::keys::{Key, parse_bearer};
 
 use super::{about, query};
-use crate::adapter::Floor;
-use crate::adapter::shutdown::Stopping;
+use crate::adapter::HubContext;
+use crate::adapter::shutdown::Shutdown;
 use crate::kit::last_event_id;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::feed::{Reader, Stream, watched};
-use crate::openclaw::place::Place;
-use crate::openclaw::proof::{Known, listed, uuid};
-use crate::openclaw::say::Answered;
+use crate::openclaw::feed::{AgentStream, StreamReader, watched_agents};
+use crate::openclaw::place::StreamPosition;
+use crate::openclaw::proof::{KnownCaller, listed_agent, read_uuid_param};
+use crate::openclaw::say::HandlerResult;
 
 /// The most agents that one stream may name.
 const WATCHED_MAX: usize = 100;
 
 /// `GET /stream?watch=`.
-pub async fn open(
-    State(floor): State<Floor>,
-    known: Known,
-    stopping: Stopping,
+pub async fn open_stream(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    stopping: Shutdown,
     headers: HeaderMap,
     RawQuery(raw): RawQuery,
-) -> Answered {
+) -> HandlerResult {
     let query = query(&floor, raw.as_deref())?;
     let refuse = |failure| about(&floor, failure, None);
-    let agent = floor.engine.look(|world| known.own(world, query.text("agent_id")));
+    let agent = floor.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
     let agent = agent.map_err(refuse)?;
     let watches = watches(&floor, agent, query.text("watch")).map_err(refuse)?;
     let from = from(&headers).map_err(refuse)?;
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let key = shown.and_then(bearer).and_then(Key::read).map(|key| key.hash());
-    let reader = Reader { agent, key };
-    let feed = Stream::new(floor.clone(), reader, watches, from, stopping);
+    let key = shown.and_then(parse_bearer).and_then(Key::parse).map(|key| key.hash());
+    let reader = StreamReader { agent, key };
+    let feed = AgentStream::new(floor.clone(), reader, watches, from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), feed))
@@ -52,12 +52,12 @@ pub async fn open(
 }
 
 /// The agents that the stream watches besides its own.
-fn watches(floor: &Floor, own: AgentId, text: Option<&str>) -> Result<Watched, Failure> {
+fn watches(floor: &HubContext, own: AgentId, text: Option<&str>) -> Result<WatchFilter, Failure> {
     let text = text.unwrap_or_default();
     if text == "all" {
-        return Ok(Watched::All);
+        return Ok(WatchFilter::All);
     }
-    let wrong = |says: String| Failure::violated(vec![says]);
+    let wrong = |says: String| Failure::with_violations(vec![says]);
     let mut others = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         if others.len() >= WATCHED_MAX {
@@ -65,19 +65,19 @@ fn watches(floor: &Floor, own: AgentId, text: Option<&str>) -> Result<Watched, F
                 "watch lists more than {WATCHED_MAX} agents; use watch=all"
             )));
         }
-        let id = uuid(part, "watch")?;
-        let agent = floor.engine.look(|world| listed(world, id));
+        let id = read_uuid_param(part, "watch")?;
+        let agent = floor.engine.with_world(|world| listed_agent(world, id));
         others.push(
             agent.ok_or_else(|| wrong(format!("watch names {id}, which is not a known agent")))?,
         );
     }
-    Ok(watched(own, others))
+    Ok(watched_agents(own, others))
 }
 
 /// The position to start at: after the reader's last event, or at the first unread notice.
-fn from(headers: &HeaderMap) -> Result<Option<Place>, Failure> {
-    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
+fn from(headers: &HeaderMap) -> Result<Option<StreamPosition>, Failure> {
+    let header = headers.get(last_event_id::HEADER).map(HeaderValue::as_bytes);
     let wrong = "Last-Event-ID must be the id of an event of this stream, such as 7-42";
-    let had = last_event_id::read(header, Place::read);
-    had.map_err(|_| Failure::violated(vec![wrong.to_owned()]))
+    let had = last_event_id::read(header, StreamPosition::read);
+    had.map_err(|_| Failure::with_violations(vec![wrong.to_owned()]))
 }

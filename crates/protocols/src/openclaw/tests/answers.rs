@@ -6,11 +6,14 @@ use crate::openclaw::answers::{
     ClaimRecorded, Done, Health, Published, ResultPublished, StatusTaken, Unregistered,
 };
 use crate::openclaw::codes::Rejected;
-use crate::openclaw::common::Common;
-use crate::openclaw::directory::{self, Entry, Standing};
-use crate::openclaw::message::{Answer, Failed, Metrics, Outcome, Output, Rejection, Response};
-use crate::openclaw::orders::{Approve, Cancel};
-use crate::openclaw::shape::Refused;
+use crate::openclaw::common::CommonMembers;
+use crate::openclaw::directory::{self, AgentEntry, AgentInfo};
+use crate::openclaw::message::{
+    CollaborationResult, Rejection, ReputationMetrics, Response, ResponseAnswer, ResultError,
+    ResultOutcome,
+};
+use crate::openclaw::orders::{ApproveBody, CancelBody};
+use crate::openclaw::shape::ErrorBody;
 use crate::openclaw::state::{State, Status};
 use crate::openclaw::{Code, Score, collaboration, stream};
 use rialto_core::time::Timestamp;
@@ -18,29 +21,29 @@ use uuid::Uuid;
 
 const AT: Timestamp = Timestamp(1_774_000_800_000);
 const MADE: Uuid = Uuid::from_u128(7);
-const COMMON: Common = Common { correlation_id: MADE, timestamp: AT };
+const COMMON: CommonMembers = CommonMembers { correlation_id: MADE, timestamp: AT };
 const TAIL: &str = r#""protocol_version":"1.0.0","correlation_id":"00000000-0000-0000-0000-000000000007","timestamp":"2026-03-20T10:00:00.000Z""#;
 
 #[test]
 fn an_error_has_the_form_of_the_book() {
-    let failure = Failure::violated(vec!["priority must be between 1 and 10".to_owned()]);
+    let failure = Failure::with_violations(vec!["priority must be between 1 and 10".to_owned()]);
     let error = r#""error":{"code":"VALIDATION_ERROR","message":"priority must be between 1 and 10","error_type":"permanent","retryable":false,"details":{"validation_errors":["priority must be between 1 and 10"]}}"#;
     assert_eq!(failure.write(MADE, AT), format!("{{{TAIL},{error}}}"));
-    let read: Refused = serde_json::from_str(&failure.write(MADE, AT)).expect("an error");
+    let read: ErrorBody = serde_json::from_str(&failure.write(MADE, AT)).expect("an error");
     assert_eq!(read.error.violations(), failure.violations);
-    let busy = Failure::too_many("slow down", 7).write(MADE, AT);
-    let read: Refused = serde_json::from_str(&busy).expect("an error");
+    let busy = Failure::rate_limited("slow down", 7).write(MADE, AT);
+    let read: ErrorBody = serde_json::from_str(&busy).expect("an error");
     assert!(read.error.retryable && read.error.retry_after_seconds == Some(7));
     assert_eq!(read.error.error_type.as_str(), "transient");
     assert!(read.error.violations().is_empty());
     for (failure, http, code) in [
         (Failure::too_large(), 413, Code::TooLarge),
-        (Failure::encoded(), 415, Code::UnsupportedEncoding),
+        (Failure::encoded_body(), 415, Code::UnsupportedEncoding),
         (Failure::disk_full(), 507, Code::Unavailable),
-        (Failure::fault("e1"), 500, Code::Unavailable),
+        (Failure::internal("e1"), 500, Code::Unavailable),
         (Failure::not_found("agent"), 404, Code::NotFound),
     ] {
-        assert_eq!((failure.http, failure.code), (http, code));
+        assert_eq!((failure.http_status, failure.code), (http, code));
         assert!(ijson::read(failure.write(MADE, AT).as_bytes()).is_ok());
     }
     assert!(Failure::still_running("soon").retryable);
@@ -56,7 +59,7 @@ fn answers_are_written_as_the_book_shows_them() {
         text("a"),
         Some(text("rk_1")),
         None,
-        Published::at(AT),
+        Published::format_time(AT),
     );
     assert_eq!(
         json(&published),
@@ -123,12 +126,12 @@ fn an_agent_is_shown_with_what_the_hub_knows() {
         1,
     );
     let identity = ijson::read(text.as_bytes()).expect("JSON");
-    let metrics = Metrics {
+    let metrics = ReputationMetrics {
         total_collaborations: Some(3),
         success_rate: Score::new(500_000),
-        ..Metrics::default()
+        ..ReputationMetrics::default()
     };
-    let mut standing = Standing {
+    let mut standing = AgentInfo {
         report: None,
         effective_status: Status::Busy,
         stale: false,
@@ -138,7 +141,7 @@ fn an_agent_is_shown_with_what_the_hub_knows() {
         registered_at: AT,
         native: None,
     };
-    let shown = directory::shown(&identity, &standing, COMMON);
+    let shown = directory::write_agent(&identity, &standing, COMMON);
     let value: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(value["trust_signals"]["reputation_score"], 0.9235);
     assert_eq!(value["trust_signals"]["total_collaborations"], 3);
@@ -149,13 +152,13 @@ fn an_agent_is_shown_with_what_the_hub_knows() {
     assert_eq!(value["endpoint"], Value::Null);
     assert!(ijson::read(shown.as_bytes()).is_ok(), "no member twice");
     assert!(read_as(Kind::Identity, &shown).is_ok(), "it is still an identity");
-    let entry: Entry = serde_json::from_str(&shown).expect("an entry");
+    let entry: AgentEntry = serde_json::from_str(&shown).expect("an entry");
     assert_eq!(entry.capabilities.advertised_capabilities.len(), 2);
     standing.score = None;
     standing.native = Some(("agora", "did:key:z6Mk"));
-    let shown = directory::shown(&identity, &standing, COMMON);
+    let shown = directory::write_agent(&identity, &standing, COMMON);
     assert!(read_as(Kind::Identity, &shown).is_ok(), "also without a score: {shown}");
-    let entry: Entry = serde_json::from_str(&shown).expect("an entry");
+    let entry: AgentEntry = serde_json::from_str(&shown).expect("an entry");
     assert_eq!(entry.trust_signals.reputation_score.map(|score| score.get().to_owned()), None);
     assert_eq!(entry.native_id.as_deref(), Some("did:key:z6Mk"));
     let page = directory::Page::new(COMMON, vec![raw_json::verbatim(&shown)], None);
@@ -180,7 +183,7 @@ fn a_collaboration_is_shown_with_its_messages() {
     );
     let read: collaboration::View = serde_json::from_str(&text).expect("a view");
     assert_eq!(read.request.get(), request);
-    let listed = collaboration::Listed {
+    let listed = collaboration::CollaborationSummary {
         collaboration_id: Some("c".to_owned()),
         state: State::Running,
         request: raw_json::verbatim(&request),
@@ -198,17 +201,19 @@ fn a_request_is_pushed_in_its_own_words() {
     let text = r#"{"request_id":"r", "x":1.50,"accepted":"no"}"#;
     let json = ijson::read(text.as_bytes()).expect("JSON");
     assert_eq!(
-        stream::request(&json, Some(MADE), true),
+        stream::write_request(&json, Some(MADE), true),
         r#"{"request_id":"r","x":1.50,"collaboration_id":"00000000-0000-0000-0000-000000000007","accepted":true,"protocol_version":"1.0.0"}"#
     );
     assert_eq!(
-        stream::request(&json, None, false),
+        stream::write_request(&json, None, false),
         r#"{"request_id":"r","x":1.50,"accepted":false,"protocol_version":"1.0.0"}"#
     );
-    assert!(stream::message(&json).ends_with(r#""accepted":"no","protocol_version":"1.0.0"}"#));
+    assert!(
+        stream::write_message(&json).ends_with(r#""accepted":"no","protocol_version":"1.0.0"}"#)
+    );
 }
 
-fn response(answer: Answer) -> Response {
+fn response(answer: ResponseAnswer) -> Response {
     Response {
         request_id: MADE,
         responder_agent_id: MADE,
@@ -240,24 +245,26 @@ fn what_the_hub_says_passes_its_own_checks() {
             r#""code":"deadline_too_soon","message":"too soon","retryable":false"#,
         ),
     ] {
-        let response = response(Answer::Rejected(rejection));
+        let response = response(ResponseAnswer::Rejected(rejection));
         let text = response.write();
         assert!(text.contains(part), "{text}");
-        let Ok(Any::Response(back)) = Any::read(text.as_bytes()) else { panic!("{text}") };
-        assert_eq!(back.said, response);
+        let Ok(AnyMessage::Response(back)) = AnyMessage::read(text.as_bytes()) else {
+            panic!("{text}")
+        };
+        assert_eq!(back.body, response);
     }
     let mut accepted =
-        response(Answer::Accepted { collaboration_id: MADE, estimated_completion: None });
+        response(ResponseAnswer::Accepted { collaboration_id: MADE, estimated_completion: None });
     accepted.result = Some(r#"{"result_status":"completed"}"#.into());
     let Ok(back) = read_as(Kind::Response, &accepted.write()) else { panic!("accepted") };
-    assert!(matches!(back, Any::Response(back) if back.said == accepted));
+    assert!(matches!(back, AnyMessage::Response(back) if back.body == accepted));
     for outcome in [
-        Outcome::Completed { output_data: r#"{"a":[1.50]}"#.into() },
-        Outcome::Failed(Failed::deadline_exceeded()),
-        Outcome::Cancelled { reason: Some("no \"need\"".to_owned()) },
-        Outcome::Cancelled { reason: None },
+        ResultOutcome::Completed { output_data: r#"{"a":[1.50]}"#.into() },
+        ResultOutcome::Failed(ResultError::deadline_exceeded()),
+        ResultOutcome::Cancelled { reason: Some("no \"need\"".to_owned()) },
+        ResultOutcome::Cancelled { reason: None },
     ] {
-        let output = Output {
+        let output = CollaborationResult {
             collaboration_id: MADE,
             request_id: MADE,
             responder_agent_id: MADE,
@@ -267,18 +274,18 @@ fn what_the_hub_says_passes_its_own_checks() {
             correlation_id: MADE,
             timestamp: AT,
         };
-        let Ok(Any::Result(back)) = Any::read(output.write().as_bytes()) else {
+        let Ok(AnyMessage::Result(back)) = AnyMessage::read(output.write().as_bytes()) else {
             panic!("{output:?}")
         };
-        assert_eq!(back.said, output);
+        assert_eq!(back.body, output);
     }
 }
 
 #[test]
 fn the_small_bodies_are_read() {
-    assert!(Approve::read(br#"{"approved":true}"#).expect("approved").approved);
-    assert_eq!(Cancel::read(b"").expect("nothing"), Cancel::default());
-    assert_eq!(Cancel::read(br#"{"reason":"x"}"#).expect("x").reason.as_deref(), Some("x"));
+    assert!(ApproveBody::read(br#"{"approved":true}"#).expect("approved").approved);
+    assert_eq!(CancelBody::read(b"").expect("nothing"), CancelBody::default());
+    assert_eq!(CancelBody::read(br#"{"reason":"x"}"#).expect("x").reason.as_deref(), Some("x"));
     for body in [
         &b"{}"[..],
         b"[]",
@@ -286,10 +293,10 @@ fn the_small_bodies_are_read() {
         b"x",
         br#"{"approved":true,"protocol_version":"2.0.0"}"#,
     ] {
-        assert_eq!(Approve::read(body).expect_err("wrong").http, 400);
+        assert_eq!(ApproveBody::read(body).expect_err("wrong").http_status, 400);
     }
     assert_eq!(
-        Cancel::read(br#"{"reason":7}"#).expect_err("7").violations,
+        CancelBody::read(br#"{"reason":7}"#).expect_err("7").violations,
         ["reason must be a string"]
     );
 }
@@ -301,21 +308,21 @@ fn a_reputation_is_shown_with_the_claim_beside_it() {
     let update = ijson::read(update.as_bytes()).expect("JSON");
     let claim = ijson::read(claim.as_bytes()).expect("JSON");
     let shown: Value =
-        serde_json::from_str(&directory::reputation(&update, Some(&claim))).expect("JSON");
+        serde_json::from_str(&directory::write_reputation(&update, Some(&claim))).expect("JSON");
     assert_eq!(shown["reputation_update"]["reputation_score"], 0.92);
     assert_eq!(shown["claimed"]["reputation_update"]["reputation_score"], 0.93);
-    assert!(directory::reputation(&update, None).contains(r#""claimed":null"#));
+    assert!(directory::write_reputation(&update, None).contains(r#""claimed":null"#));
 }
 
 #[test]
 fn an_answer_belongs_to_the_request_with_both_ids() {
-    let Ok(Any::Request(request)) =
-        Any::read(example("collaboration_request: Example").to_string().as_bytes())
+    let Ok(AnyMessage::Request(request)) =
+        AnyMessage::read(example("collaboration_request: Example").to_string().as_bytes())
     else {
         panic!("no request")
     };
-    let said = request.said;
-    assert_eq!(message::belongs(&said, said.request_id, said.correlation_id), Ok(()));
-    let told = message::belongs(&said, MADE, MADE).expect_err("two others").violations;
+    let said = request.body;
+    assert_eq!(message::check_belongs(&said, said.request_id, said.correlation_id), Ok(()));
+    let told = message::check_belongs(&said, MADE, MADE).expect_err("two others").violations;
     assert_eq!(told, ["request_id must be the request's", "correlation_id must be the request's"]);
 }

@@ -135,10 +135,10 @@ fn every_schema_must_load_even_one_nobody_uses() {
 fn a_status_is_late_after_five_seconds() {
     for (said, late) in [("16:05:05Z", false), ("16:05:05.001Z", true), ("16:04:00Z", false)] {
         let body = with(example("Status: Idle"), "/timestamp", format!("2026-02-06T{said}").into());
-        let Ok(Any::Status(update)) = read_as(Kind::Status, &body.to_string()) else {
+        let Ok(AnyMessage::Status(update)) = read_as(Kind::Status, &body.to_string()) else {
             panic!("{said}")
         };
-        assert_eq!(update.said.is_late(), late, "{said}");
+        assert_eq!(update.body.is_late(), late, "{said}");
     }
 }
 
@@ -150,7 +150,9 @@ fn a_schema_is_written_as_it_came() {
         "/capabilities/input_schemas/generate_content_plan",
         seven.clone(),
     );
-    let Ok(Any::Identity(identity)) = read_as(Kind::Identity, &body.to_string()) else { panic!() };
-    let written: Value = serde_json::from_str(&identity.said.write()).expect("JSON");
+    let Ok(AnyMessage::Identity(identity)) = read_as(Kind::Identity, &body.to_string()) else {
+        panic!()
+    };
+    let written: Value = serde_json::from_str(&identity.body.write()).expect("JSON");
     assert_eq!(written["capabilities"]["input_schemas"]["generate_content_plan"], seven);
 }

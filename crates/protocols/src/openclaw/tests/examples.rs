@@ -1,7 +1,7 @@
 //! The spec's thirteen example documents are accepted unchanged.
 
 use super::*;
-use crate::openclaw::message::{Answer, Message, Outcome, Said, of};
+use crate::openclaw::message::{Message, MessageBody, ResponseAnswer, ResultOutcome, from_json};
 use crate::openclaw::schemas;
 
 #[test]
@@ -10,7 +10,11 @@ fn there_are_thirteen_and_each_fits_its_kind_and_no_other() {
     assert_eq!(all.len(), 13);
     for (name, kind, text) in all {
         for other in Kind::ALL {
-            assert_eq!(schemas::of(*other).check(&text).is_ok(), *other == kind, "{name} {other}");
+            assert_eq!(
+                schemas::schema_of(*other).check(&text).is_ok(),
+                *other == kind,
+                "{name} {other}"
+            );
             assert_eq!(read_as(*other, &text).is_ok(), *other == kind, "{name} {other}");
         }
     }
@@ -19,50 +23,51 @@ fn there_are_thirteen_and_each_fits_its_kind_and_no_other() {
 #[test]
 fn each_is_told_apart_and_keeps_its_text() {
     for (name, kind, text) in examples() {
-        let raw = match Any::read(text.as_bytes()).expect(&name) {
-            Any::Identity(message) => (Kind::Identity, message.raw),
-            Any::Status(message) => (Kind::Status, message.raw),
-            Any::Reputation(message) => (Kind::Reputation, message.raw),
-            Any::Request(message) => (Kind::Request, message.raw),
-            Any::Response(message) => (Kind::Response, message.raw),
-            Any::Result(message) => (Kind::Result, message.raw),
+        let raw = match AnyMessage::read(text.as_bytes()).expect(&name) {
+            AnyMessage::Identity(message) => (Kind::Identity, message.raw),
+            AnyMessage::Status(message) => (Kind::Status, message.raw),
+            AnyMessage::Reputation(message) => (Kind::Reputation, message.raw),
+            AnyMessage::Request(message) => (Kind::Request, message.raw),
+            AnyMessage::Response(message) => (Kind::Response, message.raw),
+            AnyMessage::Result(message) => (Kind::Result, message.raw),
         };
         assert_eq!(raw, (kind, text.into_boxed_str()), "{name}");
     }
 }
 
 /// Writes a message and reads it again.
-fn again<T: Said + PartialEq + std::fmt::Debug>(message: &Message<T>, written: &str) {
+fn again<T: MessageBody + PartialEq + std::fmt::Debug>(message: &Message<T>, written: &str) {
     let back: Message<T> = message::read(written.as_bytes()).expect(written);
-    assert_eq!(back.said, message.said, "{written}");
+    assert_eq!(back.body, message.body, "{written}");
     let json = ijson::read(written.as_bytes()).expect("JSON");
     assert_eq!(json.get("protocol_version").map(ijson::Json::raw), Some("\"1.0.0\""));
-    let of_it: Message<T> = of(&json).expect("the same");
+    let of_it: Message<T> = from_json(&json).expect("the same");
     assert_eq!(of_it, back);
 }
 
 #[test]
 fn what_is_read_and_written_back_says_the_same() {
     for (name, _, text) in examples() {
-        match Any::read(text.as_bytes()).expect(&name) {
-            Any::Identity(message) => again(&message, &message.said.write()),
-            Any::Status(message) => again(&message, &message.said.write()),
-            Any::Reputation(message) => again(&message, &message.said.write()),
-            Any::Request(message) => again(&message, &message.said.write()),
-            Any::Response(message) => again(&message, &message.said.write()),
-            Any::Result(message) => again(&message, &message.said.write()),
+        match AnyMessage::read(text.as_bytes()).expect(&name) {
+            AnyMessage::Identity(message) => again(&message, &message.body.write()),
+            AnyMessage::Status(message) => again(&message, &message.body.write()),
+            AnyMessage::Reputation(message) => again(&message, &message.body.write()),
+            AnyMessage::Request(message) => again(&message, &message.body.write()),
+            AnyMessage::Response(message) => again(&message, &message.body.write()),
+            AnyMessage::Result(message) => again(&message, &message.body.write()),
         }
     }
 }
 
 #[test]
 fn the_identity_is_understood() {
-    let Any::Identity(identity) =
-        Any::read(example("identity: Example").to_string().as_bytes()).expect("the identity")
+    let AnyMessage::Identity(identity) =
+        AnyMessage::read(example("identity: Example").to_string().as_bytes())
+            .expect("the identity")
     else {
         panic!("another kind")
     };
-    let said = &identity.said;
+    let said = &identity.body;
     assert_eq!(said.agent_name, "chimera-content-node-001");
     assert_eq!(said.limits.max_concurrent_tasks, Some(5));
     let trends = said.capability("consume_trends").expect("consume_trends");
@@ -81,17 +86,20 @@ fn the_identity_is_understood() {
 
 #[test]
 fn answers_and_results_are_understood() {
-    let response = |end: &str| match Any::read(example(end).to_string().as_bytes()) {
-        Ok(Any::Response(message)) => message.said,
+    let response = |end: &str| match AnyMessage::read(example(end).to_string().as_bytes()) {
+        Ok(AnyMessage::Response(message)) => message.body,
         other => panic!("{other:?}"),
     };
-    assert!(matches!(response("Accepted").answer, Answer::Accepted { .. }));
-    assert!(matches!(response("Deferred").answer, Answer::Deferred { .. }));
-    let Answer::Rejected(reason) = response("Rejected").answer else { panic!("not rejected") };
+    assert!(matches!(response("Accepted").answer, ResponseAnswer::Accepted { .. }));
+    assert!(matches!(response("Deferred").answer, ResponseAnswer::Deferred { .. }));
+    let ResponseAnswer::Rejected(reason) = response("Rejected").answer else {
+        panic!("not rejected")
+    };
     assert!(reason.retryable, "a full agent may have room later");
-    let Ok(Any::Result(failed)) = Any::read(example("Failed").to_string().as_bytes()) else {
+    let Ok(AnyMessage::Result(failed)) = AnyMessage::read(example("Failed").to_string().as_bytes())
+    else {
         panic!("no result")
     };
-    let Outcome::Failed(error) = failed.said.outcome else { panic!("not failed") };
+    let ResultOutcome::Failed(error) = failed.body.outcome else { panic!("not failed") };
     assert!(!error.retryable, "permanent");
 }

@@ -17,8 +17,8 @@ fn a_message_of_no_kind_or_of_two_is_refused_with_the_six_sets() {
         "[]",
         "7",
     ] {
-        let failure = Any::read(body.as_bytes()).expect_err(body);
-        assert_eq!((failure.code, failure.http), (Code::Validation, 400));
+        let failure = AnyMessage::read(body.as_bytes()).expect_err(body);
+        assert_eq!((failure.code, failure.http_status), (Code::Validation, 400));
         assert_eq!(failure.violations.len(), 6, "{body}");
         assert!(failure.violations[0].contains("capabilities and agent_name"));
     }
@@ -27,7 +27,7 @@ fn a_message_of_no_kind_or_of_two_is_refused_with_the_six_sets() {
 #[test]
 fn what_is_no_json_is_refused() {
     for body in [&b""[..], b"{", b"{\"a\":1,\"a\":2}", b"\xff", b"{} {}", b"\xef\xbb\xbf{}"] {
-        let failure = Any::read(body).expect_err("no JSON");
+        let failure = AnyMessage::read(body).expect_err("no JSON");
         assert_eq!(failure.code, Code::Validation);
         assert!(failure.violations[0].starts_with("body cannot be read: "));
     }
@@ -47,7 +47,7 @@ fn every_word_is_read_as_it_is_written() {
         )+};
     }
     both_ways!(Kind Status ErrorType Category Mode State Role UpdateType Event);
-    assert_eq!(State::ALL.iter().filter(|state| state.is_over()).count(), 4);
+    assert_eq!(State::ALL.iter().filter(|state| state.is_final()).count(), 4);
     assert_eq!(Kind::ALL.iter().filter_map(|kind| Event::carrying(*kind)).count(), 5);
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::openclaw::message::Request;
-use crate::openclaw::message::{Details, Report, StatusUpdate};
+use crate::openclaw::message::{ReportedStatus, StatusDetails, StatusUpdate};
 use crate::openclaw::state::{ErrorType, Status};
 use proptest::prelude::*;
 use rialto_core::money::Credits;
@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn any_json_is_read_or_refused(value in json()) {
         let text = value.to_string();
-        let _ = Any::read(text.as_bytes());
+        let _ = AnyMessage::read(text.as_bytes());
         for kind in Kind::ALL {
             prop_assert!(read_as(*kind, &text).is_err());
         }
@@ -77,7 +77,7 @@ proptest! {
         match read_as(kind, &body.to_string()) {
             Ok(_) => {}
             Err(failure) => {
-                prop_assert_eq!(failure.http, 400);
+                prop_assert_eq!(failure.http_status, 400);
                 prop_assert!(!failure.violations.is_empty());
                 let answer = failure.write(Uuid::nil(), Timestamp(0));
                 prop_assert!(ijson::read(answer.as_bytes()).is_ok());
@@ -87,7 +87,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..60)) {
-        let _ = Any::read(&body);
+        let _ = AnyMessage::read(&body);
     }
 
     #[test]
@@ -114,10 +114,10 @@ proptest! {
             correlation_id: ids.2,
             timestamp: times.0,
         };
-        let Ok(Any::Request(back)) = Any::read(request.write().as_bytes()) else {
+        let Ok(AnyMessage::Request(back)) = AnyMessage::read(request.write().as_bytes()) else {
             return Err(TestCaseError::fail(request.write()));
         };
-        prop_assert_eq!(back.said, request);
+        prop_assert_eq!(back.body, request);
     }
 
     #[test]
@@ -125,33 +125,33 @@ proptest! {
         ids in (id(), id()),
         times in (time(), time(), time()),
         status in prop::sample::select(Status::ALL),
-        previous in proptest::option::of(prop::sample::select(Status::ALL)),
+        previous_status in proptest::option::of(prop::sample::select(Status::ALL)),
         tasks in 0..1_000_i64,
         text in "\\PC{0,40}",
     ) {
         let details = match status {
-            Status::Idle => Details::default(),
-            Status::Busy => Details { active_tasks: Some(tasks), ..Details::default() },
-            Status::Error => Details {
+            Status::Idle => StatusDetails::default(),
+            Status::Busy => StatusDetails { active_tasks: Some(tasks), ..StatusDetails::default() },
+            Status::Error => StatusDetails {
                 error_code: Some(text.clone()),
                 error_message: Some(text),
                 error_type: Some(ErrorType::Permanent),
-                ..Details::default()
+                ..StatusDetails::default()
             },
             Status::Maintenance => {
-                Details { maintenance_until: Some(times.2), ..Details::default() }
+                StatusDetails { maintenance_until: Some(times.2), ..StatusDetails::default() }
             }
         };
         let update = StatusUpdate {
             agent_id: ids.0,
-            report: Report { status, at: times.0, details },
-            previous,
+            report: ReportedStatus { status, at: times.0, details },
+            previous_status,
             correlation_id: ids.1,
             timestamp: times.1,
         };
-        let Ok(Any::Status(back)) = Any::read(update.write().as_bytes()) else {
+        let Ok(AnyMessage::Status(back)) = AnyMessage::read(update.write().as_bytes()) else {
             return Err(TestCaseError::fail(update.write()));
         };
-        prop_assert_eq!(back.said, update);
+        prop_assert_eq!(back.body, update);
     }
 }

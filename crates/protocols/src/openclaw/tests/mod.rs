@@ -13,18 +13,18 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::kind::Kind;
-use super::message::{self, Any};
+use super::message::{self, AnyMessage};
 use crate::kit::ijson;
 
 /// The thirteen documents: name, kind and exact text.
 fn examples() -> Vec<(String, Kind, String)> {
     let file = include_str!("../fixtures/examples.json");
     let json = ijson::read(file.as_bytes()).expect("JSON");
-    let ijson::Kind::List(all) = json.get("examples").expect("examples").kind() else {
+    let ijson::JsonValue::Array(all) = json.get("examples").expect("examples").value() else {
         panic!("no list")
     };
-    let text = |json: &ijson::Json<'_>, name: &str| match json.get(name).expect(name).kind() {
-        ijson::Kind::Text(text) => text.to_string(),
+    let text = |json: &ijson::Json<'_>, name: &str| match json.get(name).expect(name).value() {
+        ijson::JsonValue::String(text) => text.to_string(),
         other => panic!("{other:?}"),
     };
     let one = |example: &ijson::Json<'_>| {
@@ -43,15 +43,15 @@ fn example(end: &str) -> Value {
 }
 
 /// Reads a body as one kind.
-fn read_as(kind: Kind, text: &str) -> Result<Any, Failure> {
+fn read_as(kind: Kind, text: &str) -> Result<AnyMessage, Failure> {
     let body = text.as_bytes();
     Ok(match kind {
-        Kind::Identity => Any::Identity(Box::new(message::read(body)?)),
-        Kind::Status => Any::Status(message::read(body)?),
-        Kind::Reputation => Any::Reputation(message::read(body)?),
-        Kind::Request => Any::Request(message::read(body)?),
-        Kind::Response => Any::Response(message::read(body)?),
-        Kind::Result => Any::Result(message::read(body)?),
+        Kind::Identity => AnyMessage::Identity(Box::new(message::read(body)?)),
+        Kind::Status => AnyMessage::Status(message::read(body)?),
+        Kind::Reputation => AnyMessage::Reputation(message::read(body)?),
+        Kind::Request => AnyMessage::Request(message::read(body)?),
+        Kind::Response => AnyMessage::Response(message::read(body)?),
+        Kind::Result => AnyMessage::Result(message::read(body)?),
     })
 }
 

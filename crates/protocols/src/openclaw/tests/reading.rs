@@ -304,23 +304,29 @@ fn the_other_messages_have_their_words_and_ranges() {
 #[test]
 fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
     let body = with(example("collaboration_request: Example"), "/priority", json!(3.0));
-    let Ok(Any::Request(request)) = Any::read(body.to_string().as_bytes()) else { panic!("3.0") };
-    assert_eq!(request.said.priority(), 3);
+    let Ok(AnyMessage::Request(request)) = AnyMessage::read(body.to_string().as_bytes()) else {
+        panic!("3.0")
+    };
+    assert_eq!(request.body.priority(), 3);
     let none = without(body, "/priority");
-    let Ok(Any::Request(request)) = Any::read(none.to_string().as_bytes()) else { panic!("none") };
-    assert_eq!(request.said.priority(), 5);
+    let Ok(AnyMessage::Request(request)) = AnyMessage::read(none.to_string().as_bytes()) else {
+        panic!("none")
+    };
+    assert_eq!(request.body.priority(), 5);
 }
 
 #[test]
 fn amounts_are_exact() {
     let text = example("collaboration_request: Example").to_string();
     let text = text.replacen('{', r#"{"budget":0.100000,"#, 1);
-    let Ok(Any::Request(request)) = Any::read(text.as_bytes()) else { panic!("a budget") };
-    assert_eq!(request.said.budget.expect("a budget").micros(), 100_000);
-    assert!(request.said.write().contains(r#""budget":0.1,"#));
+    let Ok(AnyMessage::Request(request)) = AnyMessage::read(text.as_bytes()) else {
+        panic!("a budget")
+    };
+    assert_eq!(request.body.budget.expect("a budget").micros(), 100_000);
+    assert!(request.body.write().contains(r#""budget":0.1,"#));
     let fine = text.replace("0.100000", "0.1000001");
     assert_eq!(
-        Any::read(fine.as_bytes()).expect_err("fine").violations,
+        AnyMessage::read(fine.as_bytes()).expect_err("fine").violations,
         ["budget has more than 6 decimals"]
     );
 }

@@ -13,12 +13,12 @@ fn unknown_members_are_kept_everywhere() {
             continue;
         }
         let raw = match read_as(kind, &text).expect(&name) {
-            Any::Identity(message) => message.raw,
-            Any::Status(message) => message.raw,
-            Any::Reputation(message) => message.raw,
-            Any::Request(message) => message.raw,
-            Any::Response(message) => message.raw,
-            Any::Result(message) => message.raw,
+            AnyMessage::Identity(message) => message.raw,
+            AnyMessage::Status(message) => message.raw,
+            AnyMessage::Reputation(message) => message.raw,
+            AnyMessage::Request(message) => message.raw,
+            AnyMessage::Response(message) => message.raw,
+            AnyMessage::Result(message) => message.raw,
         };
         assert_eq!(*raw, *text, "{name}");
     }

@@ -31,7 +31,7 @@ fn other_majors_are_told_apart_from_nonsense() {
     ] {
         let text = text.replacen('{', &format!(r#"{{"protocol_version":{version},"#), 1);
         let failure = read_as(*kind, &text).expect_err(version);
-        assert_eq!((failure.code, failure.http), (code, 400), "{version}");
+        assert_eq!((failure.code, failure.http_status), (code, 400), "{version}");
         assert!(failure.correlation_id.is_some(), "the message had one");
     }
 }
@@ -51,9 +51,13 @@ fn a_refusal_keeps_the_correlation_id_if_there_is_one() {
 #[test]
 fn an_identity_may_have_a_correlation_id_and_need_not() {
     let body = example("identity: Example");
-    let Ok(Any::Identity(plain)) = Any::read(body.to_string().as_bytes()) else { panic!("plain") };
+    let Ok(AnyMessage::Identity(plain)) = AnyMessage::read(body.to_string().as_bytes()) else {
+        panic!("plain")
+    };
     assert_eq!(plain.correlation_id, None);
     let traced = with(body, "/correlation_id", "660e8400-e29b-41d4-a716-446655440001".into());
-    let Ok(Any::Identity(traced)) = Any::read(traced.to_string().as_bytes()) else { panic!() };
+    let Ok(AnyMessage::Identity(traced)) = AnyMessage::read(traced.to_string().as_bytes()) else {
+        panic!()
+    };
     assert!(traced.correlation_id.is_some());
 }

@@ -6,21 +6,21 @@
 use std::collections::BTreeSet;
 
 use axum::extract::{RawQuery, State};
-use rialto_core::money::{Credits, NotMoney};
+use rialto_core::money::{AmountError, Credits};
 use rialto_core::reputation::Score;
-use rialto_core::world::discover::Wanted;
+use rialto_core::world::discover::DiscoveryQuery;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Answered;
-use crate::adapter::{Floor, RowsRead};
+use super::HandlerResult;
+use crate::adapter::{HubContext, RowsRead};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::{self, Kind};
+use crate::kit::ijson::{self, JsonValue};
 use crate::kit::query::Query;
-use crate::registry::codes::{json, unread};
+use crate::registry::codes::{json_response, with_body_example};
 use crate::registry::examples;
-use crate::registry::proof::{Anyone, Sent};
+use crate::registry::proof::{BodyBytes, OptionalCaller};
 use crate::registry::shape;
 use crate::registry::wire::DECIMALS;
 
@@ -31,7 +31,7 @@ const LIMIT: i64 = 50;
 const SKILLS_MAX: usize = 10_000;
 
 #[derive(Serialize)]
-struct Found {
+struct DiscoveryAnswer {
     agents: Vec<Box<RawValue>>,
     total: usize,
     /// Where the next page begins, if there is one. A page ends early when it is large.
@@ -39,7 +39,7 @@ struct Found {
     next_offset: Option<usize>,
 }
 
-struct Question {
+struct DiscoverParams {
     skill: String,
     min_reputation: i64,
     max_cost: Option<Credits>,
@@ -49,7 +49,11 @@ struct Question {
 }
 
 /// `GET /discover?skill=…` (§3.2).
-pub async fn get(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQuery) -> Answered {
+pub async fn discover_by_query(
+    State(floor): State<HubContext>,
+    _: OptionalCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let skill = query.text("skill").filter(|skill| !skill.is_empty());
     let missing =
@@ -58,7 +62,7 @@ pub async fn get(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQuery)
         field: "?min_reputation".to_owned(),
         message: format!("min_reputation {NOT_A_SCORE}"),
     };
-    let question = Question {
+    let question = DiscoverParams {
         skill: skill.ok_or_else(missing)?.to_owned(),
         min_reputation: query
             .text("min_reputation")
@@ -73,21 +77,25 @@ pub async fn get(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQuery)
 }
 
 /// `POST /discover`: the same parameters as JSON (D1).
-pub async fn post(State(floor): State<Floor>, _: Anyone, sent: Sent) -> Answered {
-    let whole = unread(examples::QUESTION);
+pub async fn discover_by_body(
+    State(floor): State<HubContext>,
+    _: OptionalCaller,
+    sent: BodyBytes,
+) -> HandlerResult {
+    let whole = with_body_example(examples::DISCOVERY_QUERY);
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
-    let f = Fields::of(&body, "").map_err(&whole)?;
+    let f = Fields::read(&body, "").map_err(&whole)?;
     let within = |name: &str, low: i64, high: i64| match f.integer(name)? {
         Some(n) if !(low..=high).contains(&n) => {
-            Err(f.fail(name, format!("must be a whole number from {low} to {high}")))
+            Err(f.malformed(name, format!("must be a whole number from {low} to {high}")))
         }
         found => Ok(found),
     };
     let skill = f.required_text("skill")?;
     if skill.is_empty() {
-        return Err(f.fail("skill", "is required").into());
+        return Err(f.malformed("skill", "is required").into());
     }
-    let question = Question {
+    let question = DiscoverParams {
         skill: skill.to_owned(),
         min_reputation: min_reputation(&f)?,
         max_cost: f.credits("max_cost", DECIMALS)?,
@@ -102,11 +110,11 @@ pub async fn post(State(floor): State<Floor>, _: Anyone, sent: Sent) -> Answered
 fn min_reputation(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
     const NAME: &str = "min_reputation";
     let Some(given) = f.get(NAME) else { return Ok(0) };
-    let found = match given.kind() {
-        Kind::Number(digits) => least_score(digits),
+    let found = match given.value() {
+        JsonValue::Number(digits) => least_score(digits),
         _ => None,
     };
-    found.ok_or_else(|| f.fail(NAME, NOT_A_SCORE))
+    found.ok_or_else(|| f.malformed(NAME, NOT_A_SCORE))
 }
 
 const NOT_A_SCORE: &str = "must be a number from 0 to 100";
@@ -117,14 +125,16 @@ fn least_score(digits: &str) -> Option<i64> {
         Ok(exact) => exact.micros(),
         // A computed bound such as 66.66666666666667 falls between two scores; the upper one is
         // used.
-        Err(NotMoney::TooFine { .. }) => (digits.parse::<f64>().ok()? * 1e6).ceil() as i64,
+        Err(AmountError::TooManyDecimals { .. }) => {
+            (digits.parse::<f64>().ok()? * 1e6).ceil() as i64
+        }
         Err(_) => return None,
     };
     Some(millionths).filter(|score| *score <= Score::MAX.millionths())
 }
 
-fn find(floor: &Floor, question: &Question) -> axum::response::Response {
-    let wanted = Wanted {
+fn find(floor: &HubContext, question: &DiscoverParams) -> axum::response::Response {
+    let wanted = DiscoveryQuery {
         skill: &question.skill,
         min_score: Score::from_millionths(question.min_reputation),
         max_price: question.max_cost,
@@ -133,23 +143,25 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
         offset: question.offset,
     };
     let now = floor.engine.now();
-    let (found, candidates) = floor.engine.look(|world| {
-        let candidates = world.skills.count(wanted.skill, wanted.max_price, wanted.min_score);
+    let (found, candidates) = floor.engine.with_world(|world| {
+        let candidates =
+            world.skills.count_online(wanted.skill, wanted.max_price, wanted.min_score);
         (world.discover(&wanted, now), candidates)
     });
     let (mut agents, mut budget) = (Vec::new(), ByteBudget::default());
-    for one in &found.page {
+    for one in &found.agents {
         // One at a time: an entry may be large, and writers wait while the world is being read.
-        let entry = floor.engine.look(|world| {
-            let (agent, desk) = world.agent(one.agent).zip(world.desk(one.agent))?;
-            Some(shape::entry(floor, world, (agent, desk), Some(&question.skill), now))
+        let entry = floor.engine.with_world(|world| {
+            let (agent, desk) = world.agent(one.agent).zip(world.agent_state(one.agent))?;
+            Some(shape::agent_entry(floor, world, (agent, desk), Some(&question.skill), now))
         });
         let Some(text) = entry.and_then(|entry| budget.write(&entry)) else { break };
         agents.push(text);
     }
     let next = question.offset.saturating_add(agents.len());
     let next_offset = (!agents.is_empty() && next < found.total).then_some(next);
-    let mut answer = json(200, &Found { agents, total: found.total, next_offset });
+    let mut answer =
+        json_response(200, &DiscoveryAnswer { agents, total: found.total, next_offset });
     // The index cannot filter by the number of jobs, so every agent with the skill is read.
     if question.min_jobs > 0 {
         answer.extensions_mut().insert(RowsRead(candidates));
@@ -158,7 +170,7 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
 }
 
 #[derive(Serialize)]
-struct Skills {
+struct SkillsAnswer {
     skills: Vec<String>,
     total_agents: usize,
     /// The last listed name, if there are more; `?after=` with it lists those.
@@ -167,12 +179,16 @@ struct Skills {
 }
 
 /// `GET /skills`: in alphabetical order, after a name if one is given.
-pub async fn skills(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQuery) -> Answered {
+pub async fn skills(
+    State(floor): State<HubContext>,
+    _: OptionalCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let after = query.text("after").unwrap_or_default();
-    let (names, total_agents) = floor
-        .engine
-        .look(|world| (first_names(world.skills.names(), after, SKILLS_MAX), world.online_count()));
+    let (names, total_agents) = floor.engine.with_world(|world| {
+        (first_names(world.skills.online_names(), after, SKILLS_MAX), world.online_count())
+    });
     let (all, mut budget) = (names.len(), ByteBudget::default());
     let mut skills: Vec<String> = Vec::new();
     for name in names {
@@ -183,7 +199,7 @@ pub async fn skills(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQue
         skills.push(name);
     }
     let next_after = skills.last().filter(|_| skills.len() < all).cloned();
-    Ok(json(200, &Skills { skills, total_agents, next_after }))
+    Ok(json_response(200, &SkillsAnswer { skills, total_agents, next_after }))
 }
 
 /// The first names after one, in order, and one more than requested if there are more. Only these
@@ -204,7 +220,7 @@ fn first_names<'n>(
 }
 
 #[derive(Serialize)]
-struct Health {
+struct HealthAnswer {
     service: &'static str,
     status: &'static str,
     agents_online: usize,
@@ -212,11 +228,12 @@ struct Health {
 }
 
 /// `GET /health`.
-pub async fn health(State(floor): State<Floor>, _: Anyone) -> Answered {
-    let (agents_online, total_skills) =
-        floor.engine.look(|world| (world.online_count(), world.skills.names().count()));
+pub async fn health(State(floor): State<HubContext>, _: OptionalCaller) -> HandlerResult {
+    let (agents_online, total_skills) = floor
+        .engine
+        .with_world(|world| (world.online_count(), world.skills.online_names().count()));
     let writable = floor.engine.is_writable();
     let status = if writable { "healthy" } else { "unavailable" };
-    let body = Health { service: "registry", status, agents_online, total_skills };
-    Ok(json(if writable { 200 } else { 503 }, &body))
+    let body = HealthAnswer { service: "registry", status, agents_online, total_skills };
+    Ok(json_response(if writable { 200 } else { 503 }, &body))
 }

@@ -12,4 +12,4 @@ use axum::response::Response;
 use super::codes::Failure;
 
 /// The result of every handler.
-pub type Answered = Result<Response, Failure>;
+pub type HandlerResult = Result<Response, Failure>;

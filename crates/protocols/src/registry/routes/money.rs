@@ -6,26 +6,26 @@ use axum::extract::{RawQuery, State};
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef};
 use rialto_core::id::{EntryId, JobId, OwnerId};
-use rialto_core::ledger::{Entry, Kind};
+use rialto_core::ledger::{Entry, EntryKind};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
 use rialto_engine::Failure as EngineFailure;
-use rialto_engine::store::{Key, Reader, Row, StoreError};
+use rialto_engine::store::{Reader, Row, RowKey, StoreError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Answered;
+use super::HandlerResult;
 use crate::adapter::caller::Caller;
-use crate::adapter::{Floor, RowsRead, naming};
+use crate::adapter::{HubContext, RowsRead, naming};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;
 use crate::kit::query::Query;
-use crate::registry::codes::{Context, Failure, failed, json, unread};
-use crate::registry::proof::{Known, Named, Sent, differs};
-use crate::registry::shape::{TransferBody, money};
+use crate::registry::codes::{Failure, RequestKind, from_engine, json_response, with_body_example};
+use crate::registry::proof::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
+use crate::registry::shape::{TransferBody, format_amount};
 use crate::registry::wire::{
-    DECIMALS, TransferPost, ledger_name, owner_name, path_owner, path_uuid,
+    DECIMALS, TransferPost, read_ledger_name, read_owner_name, read_path_owner, read_path_uuid,
 };
 use crate::registry::{examples, translate};
 
@@ -38,7 +38,7 @@ const LINES_MAX: usize = 2_000;
 const BALANCES_MAX: usize = 10_000;
 
 #[derive(Serialize)]
-struct Transferred {
+struct TransferAnswer {
     status: &'static str,
     transfer: TransferBody,
     sender_balance: Box<RawValue>,
@@ -48,42 +48,46 @@ struct Transferred {
 }
 
 /// `POST /transfer`: pays, or confirms what a job's hold has paid (§3.5).
-pub async fn transfer(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let mut wire = TransferPost::read(&sent.0).map_err(unread(examples::TRANSFER))?;
-    floor.engine.look(|world| {
+pub async fn transfer(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    sent: BodyBytes,
+) -> HandlerResult {
+    let mut wire = TransferPost::read(&sent.0).map_err(with_body_example(examples::TRANSFER))?;
+    floor.engine.with_world(|world| {
         for name in [&mut wire.from_owner, &mut wire.to_owner] {
-            *name = naming::owner(world, std::mem::take(name));
+            *name = naming::canonical_owner_name(world, std::mem::take(name));
         }
     });
-    if !floor.engine.look(|world| known.speaks_for(world, &wire.from_owner)) {
-        return Err(differs());
+    if !floor.engine.with_world(|world| known.speaks_for(world, &wire.from_owner)) {
+        return Err(identity_mismatch());
     }
     let open = floor.settings.registry.open;
-    let command = translate::pay(wire, floor.engine.ids().uuid(), open);
-    let ran = floor.engine.run_once(command, known.0.once).await;
-    let Answer::Paid { transfer, .. } =
-        ran.map_err(|failure| failed(failure, Context::Transfer))?.answer
+    let command = translate::transfer_credits(wire, floor.engine.random().new_uuid(), open);
+    let ran = floor.engine.run_once(command, known.0.idempotency).await;
+    let Answer::Transfer { transfer, .. } =
+        ran.map_err(|failure| from_engine(failure, RequestKind::Transfer))?.answer
     else {
         return Err(Failure::not_found());
     };
     let settled = transfer.settled_by_hold;
-    let body = Transferred {
+    let body = TransferAnswer {
         status: "completed",
-        transfer: floor.engine.look(|world| TransferBody::of(world, &transfer)),
-        sender_balance: money(transfer.payer_left),
+        transfer: floor.engine.with_world(|world| TransferBody::of(world, &transfer)),
+        sender_balance: format_amount(transfer.payer_balance),
         settlement: if settled { "escrow" } else { "transfer" },
-        receiver_balance: open.then(|| money(transfer.payee_left)),
+        receiver_balance: open.then(|| format_amount(transfer.payee_balance)),
     };
-    Ok(json(200, &body))
+    Ok(json_response(200, &body))
 }
 
 /// An owner's name as the ledger has it.
-fn owner_called(floor: &Floor, typed: String) -> String {
-    floor.engine.look(|world| naming::owner(world, typed))
+fn owner_called(floor: &HubContext, typed: String) -> String {
+    floor.engine.with_world(|world| naming::canonical_owner_name(world, typed))
 }
 
 #[derive(Serialize)]
-struct Account<'a> {
+struct AccountAnswer<'a> {
     owner_id: &'a str,
     balance: Box<RawValue>,
     held: Box<RawValue>,
@@ -91,53 +95,63 @@ struct Account<'a> {
     granted: Option<Box<RawValue>>,
 }
 
-impl<'a> Account<'a> {
+impl<'a> AccountAnswer<'a> {
     fn of(owner: &'a Owner, granted: Option<Credits>) -> Self {
         Self {
             owner_id: &owner.name,
-            balance: money(owner.available),
-            held: money(owner.held),
-            granted: granted.map(money),
+            balance: format_amount(owner.available),
+            held: format_amount(owner.held),
+            granted: granted.map(format_amount),
         }
     }
 }
 
 /// `POST /accounts`: opens an account, or grants credits for the operator.
-pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let whole = unread(examples::ACCOUNT);
+pub async fn open_account(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    sent: BodyBytes,
+) -> HandlerResult {
+    let whole = with_body_example(examples::ACCOUNT);
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
-    let f = Fields::of(&body, "").map_err(&whole)?;
+    let f = Fields::read(&body, "").map_err(&whole)?;
     let amount = f.credits("initial_balance", DECIMALS)?.unwrap_or(Credits::ZERO);
     let command = if known.0.is_operator() {
-        Command::Grant { name: owner_called(&floor, ledger_name(&f, "owner_id")?), amount }
+        Command::Grant { name: owner_called(&floor, read_ledger_name(&f, "owner_id")?), amount }
     } else {
-        let name = owner_called(&floor, owner_name(&f, "owner_id")?);
-        if !floor.engine.look(|world| known.speaks_for(world, &name)) {
-            return Err(differs());
+        let name = owner_called(&floor, read_owner_name(&f, "owner_id")?);
+        if !floor.engine.with_world(|world| known.speaks_for(world, &name)) {
+            return Err(identity_mismatch());
         }
         // A caller cannot grant credits to itself: the amount is read and ignored.
         Command::OpenAccount { name }
     };
-    let ran = floor.engine.run_once(command, known.0.once).await;
-    match ran.map_err(|failure| failed(failure, Context::Other))?.answer {
-        Answer::Account { owner, granted } => Ok(json(201, &Account::of(&owner, Some(granted)))),
+    let ran = floor.engine.run_once(command, known.0.idempotency).await;
+    match ran.map_err(|failure| from_engine(failure, RequestKind::Other))?.answer {
+        Answer::Account { owner, granted } => {
+            Ok(json_response(201, &AccountAnswer::of(&owner, Some(granted))))
+        }
         _ => Err(Failure::not_found()),
     }
 }
 
 /// `GET /accounts/{owner_id}`: for its owner and the operator; for others it does not exist.
-pub async fn account(State(floor): State<Floor>, known: Known, Named(name): Named) -> Answered {
-    let name = owner_called(&floor, path_owner(&name)?.to_owned());
-    let owner = floor.engine.look(|world| {
+pub async fn account(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    PathParam(name): PathParam,
+) -> HandlerResult {
+    let name = owner_called(&floor, read_path_owner(&name)?.to_owned());
+    let owner = floor.engine.with_world(|world| {
         let allowed = known.0.is_operator() || known.speaks_for(world, &name);
-        world.owner_named(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
+        world.owner_by_name(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
     });
     let owner = owner.ok_or_else(Failure::not_found)?;
-    Ok(json(200, &Account::of(&owner, None)))
+    Ok(json_response(200, &AccountAnswer::of(&owner, None)))
 }
 
 #[derive(Serialize)]
-struct Audit {
+struct AuditAnswer {
     transactions: Vec<TransferBody>,
     total: u64,
     /// The entry to continue from, if there are more: `?from=` with it lists those.
@@ -146,10 +160,14 @@ struct Audit {
 }
 
 /// `GET /audit`: payments, newest or oldest first; the caller's own, or all for the operator.
-pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
+pub async fn audit(
+    State(floor): State<HubContext>,
+    known: KnownCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let limit = query.integer("limit", 1..=AUDIT_MAX)?.unwrap_or(AUDIT) as usize;
-    let job = query.text("job_id").map(|id| path_uuid(id, "?job_id")).transpose()?;
+    let job = query.text("job_id").map(|id| read_path_uuid(id, "?job_id")).transpose()?;
     let from = query.integer("from", 1..=i64::MAX)?.map(|id| EntryId(id.unsigned_abs()));
     let oldest_first = match query.text("order") {
         None | Some("newest") => false,
@@ -160,41 +178,42 @@ pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQ
         }
     };
     let whose = whose(&floor, &known, query.text("owner_id"))?;
-    let wrong = |failure| failed(failure, Context::Other);
-    let (newest, all) = floor.engine.look(|world| match whose.and_then(|id| world.owner(id)) {
-        Some(owner) => (owner.newest, owner.movements),
-        None => (Some(EntryId(world.next.entry.0)), world.next.payments),
-    });
+    let wrong = |failure| from_engine(failure, RequestKind::Other);
+    let (newest, all) =
+        floor.engine.with_world(|world| match whose.and_then(|id| world.owner(id)) {
+            Some(owner) => (owner.newest_entry, owner.payment_count),
+            None => (Some(EntryId(world.next.entry.0)), world.next.payments),
+        });
     let sought = match job {
-        Some(id) => Some(Sought::named(&floor, id.to_string()).await.map_err(wrong)?),
+        Some(id) => Some(AuditedJob::named(&floor, id.to_string()).await.map_err(wrong)?),
         None => None,
     };
     let of_job = sought.is_some();
-    let walk = Walk { whose, newest, from, limit, sought };
+    let walk = LedgerScan { whose, newest, from, limit, sought };
     let read = move |reader: &mut dyn Reader| match oldest_first {
         true => walk.oldest_first(reader),
         false => walk.newest_first(reader),
     };
-    let found = floor.engine.read(read).await.map_err(wrong)?;
+    let found = floor.engine.read_store(read).await.map_err(wrong)?;
     let mut transactions = Vec::with_capacity(found.entries.len());
     for entry in &found.entries {
         transactions.push(describe(&floor, entry).await?);
     }
     let total = if of_job { transactions.len() as u64 } else { all };
     let next_from = found.next.map(|next| next.0);
-    let mut answer = json(200, &Audit { transactions, total, next_from });
+    let mut answer = json_response(200, &AuditAnswer { transactions, total, next_from });
     answer.extensions_mut().insert(RowsRead(found.looked_at));
     Ok(answer)
 }
 
 /// The job whose payments are wanted: by the requester's id, and by the hub's.
-struct Sought {
+struct AuditedJob {
     name: String,
     ids: Vec<JobId>,
 }
 
-impl Sought {
-    async fn named(floor: &Floor, name: String) -> Result<Self, EngineFailure> {
+impl AuditedJob {
+    async fn named(floor: &HubContext, name: String) -> Result<Self, EngineFailure> {
         let mut ids = Vec::new();
         for face in crate::ALL {
             let wanted = JobRef::Foreign { origin: face.id(), id: name.clone() };
@@ -209,7 +228,7 @@ impl Sought {
             return Ok(self.ids.contains(&job));
         }
         let Some(id) = entry.transfer else { return Ok(false) };
-        Ok(match reader.load(Key::Transfer(id))? {
+        Ok(match reader.load(RowKey::Transfer(id))? {
             Some(Row::Transfer(transfer)) => transfer.job.as_deref() == Some(&*self.name),
             _ => false,
         })
@@ -217,31 +236,31 @@ impl Sought {
 }
 
 /// A scan of the ledger, from an entry on.
-struct Walk {
+struct LedgerScan {
     whose: Option<OwnerId>,
     newest: Option<EntryId>,
     from: Option<EntryId>,
     limit: usize,
-    sought: Option<Sought>,
+    sought: Option<AuditedJob>,
 }
 
 /// Payments, and the entry to continue from if there are more.
-struct Payments {
+struct LedgerScanResult {
     entries: Vec<Entry>,
     next: Option<EntryId>,
     looked_at: usize,
 }
 
-impl Walk {
+impl LedgerScan {
     /// The next payments, newest first. Reads at most [`LINES_MAX`] entries, whatever it finds.
-    fn newest_first(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
+    fn newest_first(self, reader: &mut dyn Reader) -> Result<LedgerScanResult, StoreError> {
         // Nothing follows the newest entry, whatever position the caller sends.
         let at = self.from.map_or(self.newest, |from| self.newest.map(|newest| from.min(newest)));
         let (mut entries, mut at, mut looked_at) = (Vec::new(), at, 0);
         while let Some(id) = at.filter(|_| entries.len() < self.limit && looked_at < LINES_MAX) {
             looked_at += 1;
             // The caller may send a position that does not exist.
-            let Some(Row::Entry(entry)) = reader.load(Key::Entry(id))? else {
+            let Some(Row::Entry(entry)) = reader.load(RowKey::Entry(id))? else {
                 at = self.before(id, None);
                 continue;
             };
@@ -254,19 +273,19 @@ impl Walk {
                 entries.push(entry);
             }
         }
-        Ok(Payments { entries, next: at, looked_at })
+        Ok(LedgerScanResult { entries, next: at, looked_at })
     }
 
     /// The next payments, oldest first. Each entry links only to the one before it, so an owner's
     /// entries are collected from the newest back. For an owner with very many, the whole ledger is
     /// scanned instead.
-    fn oldest_first(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
+    fn oldest_first(self, reader: &mut dyn Reader) -> Result<LedgerScanResult, StoreError> {
         let from = self.from.unwrap_or(EntryId(1));
         let (mut own, mut at, mut looked_at) = (Vec::new(), self.newest, 0);
         if self.whose.is_some() {
             while let Some(id) = at.filter(|id| *id >= from && looked_at < LINES_MAX) {
                 looked_at += 1;
-                let Some(Row::Entry(entry)) = reader.load(Key::Entry(id))? else { break };
+                let Some(Row::Entry(entry)) = reader.load(RowKey::Entry(id))? else { break };
                 at = self.before(id, Some(&entry));
                 own.push(entry);
             }
@@ -281,12 +300,12 @@ impl Walk {
                 break;
             }
             seen += 1;
-            let Some(Row::Entry(entry)) = reader.load(Key::Entry(id))? else { continue };
+            let Some(Row::Entry(entry)) = reader.load(RowKey::Entry(id))? else { continue };
             if self.concerns(&entry) && self.wants(reader, &entry)? {
                 entries.push(entry);
             }
         }
-        Ok(Payments { entries, next, looked_at: looked_at + seen })
+        Ok(LedgerScanResult { entries, next, looked_at: looked_at + seen })
     }
 
     /// The first payments among these entries, and the entry after them.
@@ -295,7 +314,7 @@ impl Walk {
         reader: &mut dyn Reader,
         lines: impl Iterator<Item = Entry>,
         looked_at: usize,
-    ) -> Result<Payments, StoreError> {
+    ) -> Result<LedgerScanResult, StoreError> {
         let (mut entries, mut next) = (Vec::new(), None);
         for entry in lines {
             if entries.len() == self.limit {
@@ -306,7 +325,7 @@ impl Walk {
                 entries.push(entry);
             }
         }
-        Ok(Payments { entries, next, looked_at })
+        Ok(LedgerScanResult { entries, next, looked_at })
     }
 
     /// Whether an entry may be shown.
@@ -326,47 +345,53 @@ impl Walk {
     /// The previous entry: of the owner, or of the whole ledger.
     fn before(&self, id: EntryId, entry: Option<&Entry>) -> Option<EntryId> {
         match self.whose {
-            Some(owner) => entry.and_then(|entry| entry.before(owner)),
+            Some(owner) => entry.and_then(|entry| entry.previous_entry_of(owner)),
             None => id.0.checked_sub(1).filter(|before| *before > 0).map(EntryId),
         }
     }
 }
 
 /// The owner whose payments are listed: all owners for the operator and on an open hub.
-fn whose(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Option<OwnerId>, Failure> {
-    floor.engine.look(|world| {
+fn whose(
+    floor: &HubContext,
+    known: &KnownCaller,
+    named: Option<&str>,
+) -> Result<Option<OwnerId>, Failure> {
+    floor.engine.with_world(|world| {
         let all = known.0.is_operator() || known.0.is_open();
         match named {
             Some(name) => {
-                let name = naming::owner(world, name.to_owned());
+                let name = naming::canonical_owner_name(world, name.to_owned());
                 let allowed = known.0.is_operator() || known.speaks_for(world, &name);
-                let found = world.owner_named(&name).filter(|_| allowed);
+                let found = world.owner_by_name(&name).filter(|_| allowed);
                 found.map(Some).ok_or_else(Failure::not_found)
             }
             None if all => Ok(None),
-            None => known.own(world).map(Some).ok_or_else(Failure::not_found),
+            None => known.own_owner(world).map(Some).ok_or_else(Failure::not_found),
         }
     })
 }
 
 /// A payment in this protocol's shape.
-async fn describe(floor: &Floor, entry: &Entry) -> Result<TransferBody, Failure> {
-    let wrong = |failure| failed(failure, Context::Other);
-    if entry.kind == Kind::Transfer
+async fn describe(floor: &HubContext, entry: &Entry) -> Result<TransferBody, Failure> {
+    let wrong = |failure| from_engine(failure, RequestKind::Other);
+    if entry.kind == EntryKind::Transfer
         && let Some(id) = entry.transfer
-        && let Some(transfer) = floor.engine.transfer(id).await.map_err(wrong)?
+        && let Some(transfer) = floor.engine.load_transfer(id).await.map_err(wrong)?
     {
-        return Ok(floor.engine.look(|world| TransferBody::of(world, &transfer)));
+        return Ok(floor.engine.with_world(|world| TransferBody::of(world, &transfer)));
     }
     let job = match entry.job {
-        Some(id) => floor.engine.job(id).await.map_err(wrong)?.map(|job| job.foreign.clone()),
+        Some(id) => {
+            floor.engine.load_job(id).await.map_err(wrong)?.map(|job| job.foreign_id.clone())
+        }
         None => None,
     };
-    Ok(floor.engine.look(|world| TransferBody::of_entry(world, entry, job)))
+    Ok(floor.engine.with_world(|world| TransferBody::of_entry(world, entry, job)))
 }
 
 #[derive(Serialize)]
-struct Economy {
+struct EconomyAnswer {
     total_accounts: usize,
     total_volume: Box<RawValue>,
     total_transactions: u64,
@@ -374,16 +399,16 @@ struct Economy {
 }
 
 /// `GET /economy`: the totals, and the balances visible to the caller.
-pub async fn economy(State(floor): State<Floor>, known: Known) -> Answered {
-    let (shown, mut body) = floor.engine.look(|world| {
-        let all = known.0.is_operator() || known.0.caller == Caller::Nobody;
-        let own = known.own(world);
+pub async fn economy(State(floor): State<HubContext>, known: KnownCaller) -> HandlerResult {
+    let (shown, mut body) = floor.engine.with_world(|world| {
+        let all = known.0.is_operator() || known.0.caller == Caller::Anonymous;
+        let own = known.own_owner(world);
         let shown = world
             .owners()
             .filter(|owner| owner.id != Owner::ISSUANCE && (all || Some(owner.id) == own));
-        let body = Economy {
+        let body = EconomyAnswer {
             total_accounts: world.owners().count() - 1,
-            total_volume: money(world.next.volume),
+            total_volume: format_amount(world.next.volume),
             total_transactions: world.next.payments,
             all_balances: BTreeMap::new(),
         };
@@ -392,11 +417,11 @@ pub async fn economy(State(floor): State<Floor>, known: Known) -> Answered {
     // `total_accounts` shows how many were left out.
     let mut budget = ByteBudget::default();
     for owner in shown {
-        let balance = money(owner.available);
+        let balance = format_amount(owner.available);
         if !budget.take(owner.name.len() * 6 + balance.get().len() + 3) {
             break;
         }
         body.all_balances.insert(owner.name.clone(), balance);
     }
-    Ok(json(200, &body))
+    Ok(json_response(200, &body))
 }

@@ -27,10 +27,10 @@ fn one_agent_has_many_spellings() {
 #[test]
 fn an_address_is_shown_as_it_was_typed() {
     let address = Address::read("Alice@Chorus.Example", "x").expect("an address");
-    assert_eq!(address.shown(), "Alice@Chorus.Example");
+    assert_eq!(address.display(), "Alice@Chorus.Example");
     assert_eq!((address.name(), address.host()), ("Alice", "chorus.example"));
     let short = Address::read("Alice", "Hub").expect("a short name").into_owned();
-    assert_eq!((short.shown(), short.canonical()), ("Alice@Hub", "alice@hub"));
+    assert_eq!((short.display(), short.canonical()), ("Alice@Hub", "alice@hub"));
 }
 
 /// `İ` folds to two characters, which exceeds the limit at the boundary.
@@ -46,7 +46,7 @@ fn an_address_that_folding_makes_too_long_is_refused() {
 fn plain_addresses_are_borrowed() {
     for text in ["alice@chorus", "my-agent.2_x@chorus.example", "你的agent名@chorus"] {
         let address = Address::read(text, "chorus").expect(text);
-        assert!(matches!(address.shown, Cow::Borrowed(_)) && address.canonical.is_none());
+        assert!(matches!(address.display, Cow::Borrowed(_)) && address.canonical.is_none());
     }
 }
 
@@ -74,15 +74,15 @@ fn what_is_no_address_is_refused_for_its_reason() {
         ("al ice", BadCharacter(' ')),
         ("a/b", BadCharacter('/')),
         ("a\u{300}😀b", BadCharacter('😀')),
-        ("al\u{200b}ice@chorus", Unseen),
-        ("al\u{202e}ice", Unseen),
-        ("al\u{fe0f}ice", Unseen),
-        ("al\nice", Unseen),
-        ("é\u{7}", Unseen),
-        (".alice", BadEdge),
-        ("alice-", BadEdge),
-        ("é_", BadEdge),
-        ("\u{301}a", BadEdge),
+        ("al\u{200b}ice@chorus", InvisibleCharacter),
+        ("al\u{202e}ice", InvisibleCharacter),
+        ("al\u{fe0f}ice", InvisibleCharacter),
+        ("al\nice", InvisibleCharacter),
+        ("é\u{7}", InvisibleCharacter),
+        (".alice", BadFirstOrLast),
+        ("alice-", BadFirstOrLast),
+        ("é_", BadFirstOrLast),
+        ("\u{301}a", BadFirstOrLast),
         ("\u{430}lice@chorus", MixedScripts),
         ("aλ", MixedScripts),
         ("Ａlice", MixedScripts),
@@ -103,7 +103,7 @@ fn a_joiner_that_its_script_needs_is_shown_and_makes_no_other_address() {
         assert!(typed.starts_with(shown.name()), "shown as it was typed");
     }
     for lone in ["al\u{200c}ice", "al\u{200d}ice", "\u{200c}کتاب", "کتاب\u{200c}"] {
-        assert_eq!(read(lone), Err(BadAddress::Unseen), "{lone:?}");
+        assert_eq!(read(lone), Err(BadAddress::InvisibleCharacter), "{lone:?}");
     }
 }
 

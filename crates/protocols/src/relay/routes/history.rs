@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::notice::{Arrival, News, Notice};
+use rialto_core::notice::{CompletedDelivery, Notice, NoticeKind};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
-use rialto_engine::store::{Key, Reader, Row, StoreError};
+use rialto_engine::store::{Reader, Row, RowKey, StoreError};
 
-use super::{Answered, failed, malformed, query};
-use crate::adapter::inbox_stream::jobs_of;
-use crate::adapter::{Floor, RowsRead};
+use super::{HandlerResult, engine_error, malformed_error, read_query};
+use crate::adapter::inbox_stream::load_jobs;
+use crate::adapter::{HubContext, RowsRead};
 use crate::kit::budget::{ANSWER_BYTES, ByteBudget};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::kit::rfc3339;
-use crate::relay::letter::Letter;
-use crate::relay::proof::AsAgent;
-use crate::relay::shape::{self, text};
-use crate::relay::state::{self, State as Standing};
+use crate::relay::letter::OutgoingEnvelope;
+use crate::relay::proof::AgentCaller;
+use crate::relay::shape::{self, write_json_string};
+use crate::relay::state::{self, MessageState as Standing};
 use crate::relay::{record, refusals};
 
 /// The default and the maximum number of messages on one page.
@@ -33,7 +33,7 @@ const WALK_MAX: usize = 20_000;
 
 /// The parameters of the request.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct HistoryQuery {
     agent: AgentId,
     since: Option<Timestamp>,
     after: Option<u64>,
@@ -42,7 +42,7 @@ struct Wanted {
     limit: usize,
 }
 
-impl Wanted {
+impl HistoryQuery {
     fn read(agent: AgentId, query: &Query) -> Result<Self, Malformed> {
         let wrong = |why| Malformed { field: "?since".to_owned(), message: format!("since {why}") };
         let since = query.text("since").map(rfc3339::parse).transpose().map_err(wrong)?;
@@ -58,19 +58,23 @@ impl Wanted {
     }
 }
 
-type Found = Vec<(Arc<Notice>, Option<Arrival>)>;
+type HistoryRows = Vec<(Arc<Notice>, Option<CompletedDelivery>)>;
 
-pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = query(&floor, raw.as_deref())?;
-    let wanted = Wanted::read(by.id, &query).map_err(|bad| malformed(&floor, bad))?;
-    let mailbox = floor.engine.look(|world| world.mailbox(by.id));
-    let (newest, sent) = (mailbox.newest, mailbox.sent);
-    let found = floor.engine.read(move |reader| {
+pub async fn list(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let query = read_query(&floor, raw.as_deref())?;
+    let wanted = HistoryQuery::read(by.id, &query).map_err(|bad| malformed_error(&floor, bad))?;
+    let mailbox = floor.engine.with_world(|world| world.inbox(by.id));
+    let (newest, sent) = (mailbox.newest, mailbox.last_sent);
+    let found = floor.engine.read_store(move |reader| {
         let received = walk(reader, newest, &wanted, wanted.from, |notice| notice.before)?;
         // What the agent sent before the last message it has seen is excluded too.
         let from = received.last_seen.max(wanted.from);
         let own = walk(reader, sent, &wanted, from, |notice| match notice.news {
-            News::Message { follows, .. } => follows,
+            NoticeKind::Message { previous: follows, .. } => follows,
             _ => None,
         })?;
         let left_out = [received.left_out, own.left_out].into_iter().flatten().min();
@@ -87,9 +91,9 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
             true => drop(found.drain(..spare)),
             false => found.truncate(wanted.limit),
         }
-        let mut rows: Found = Vec::with_capacity(found.len());
+        let mut rows: HistoryRows = Vec::with_capacity(found.len());
         for notice in found {
-            let arrival = match reader.load(Key::Arrival(notice.id))? {
+            let arrival = match reader.load(RowKey::Arrival(notice.id))? {
                 Some(Row::Arrival(arrival)) => Some(arrival),
                 _ => None,
             };
@@ -97,7 +101,8 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
         }
         Ok((rows, more, rows_read))
     });
-    let (mut found, more, rows_read) = found.await.map_err(|failure| failed(&floor, failure))?;
+    let (mut found, more, rows_read) =
+        found.await.map_err(|failure| engine_error(&floor, failure))?;
     // Of the newest messages the last are kept, of others the first.
     if wanted.newest() {
         found.reverse();
@@ -105,14 +110,14 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::default(), None);
     let all = found.len();
     for (taken, (notice, arrival)) in found.into_iter().enumerate() {
-        let jobs = jobs_of(&floor.engine, std::slice::from_ref(&notice)).await;
-        let jobs = jobs.map_err(|failure| failed(&floor, failure))?;
+        let jobs = load_jobs(&floor.engine, std::slice::from_ref(&notice)).await;
+        let jobs = jobs.map_err(|failure| engine_error(&floor, failure))?;
         let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
         let mut text = Vec::new();
         let handed_over = state::is_handed_over(&floor, &notice);
-        floor.engine.look(|world| {
-            if let Some(letter) = Letter::of(world, &notice, job) {
-                let standing = state::derive(world, &notice, arrival, false, handed_over);
+        floor.engine.with_world(|world| {
+            if let Some(letter) = OutgoingEnvelope::of(world, &notice, job) {
+                let standing = state::derive_state(world, &notice, arrival, false, handed_over);
                 write(&mut text, &floor, world, by.id, &letter, &notice, &standing);
             }
         });
@@ -129,14 +134,14 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let next = last.filter(|_| (more || cut) && !wanted.newest()).map(|(_, id)| id.to_string());
     let data = [b"[".as_slice(), &texts.join(&b","[..]), b"]"].concat();
     let data = String::from_utf8(data).unwrap_or_default();
-    let page = shape::page(&data, next.as_deref(), floor.engine.now());
-    let mut answer = refusals::json(200, page);
+    let page = shape::page_response(&data, next.as_deref(), floor.engine.now());
+    let mut answer = refusals::json_response(200, page);
     answer.extensions_mut().insert(RowsRead(rows_read));
     Ok(answer)
 }
 
 /// The result of a walk back along a chain.
-struct Walk {
+struct HistoryScan {
     found: Vec<Notice>,
     /// The received message before the first wanted one, if the walk ended there.
     last_seen: Option<NoticeId>,
@@ -150,15 +155,15 @@ struct Walk {
 fn walk(
     reader: &mut dyn Reader,
     mut at: Option<NoticeId>,
-    wanted: &Wanted,
+    wanted: &HistoryQuery,
     from: Option<NoticeId>,
     before: impl Fn(&Notice) -> Option<NoticeId>,
-) -> Result<Walk, StoreError> {
+) -> Result<HistoryScan, StoreError> {
     let (mut found, mut bytes) = (VecDeque::<Notice>::new(), 0);
     let (mut last_seen, mut left_out, mut rows_read) = (None, None, 0);
     while rows_read < WALK_MAX {
         let Some(id) = at.filter(|id| from.is_none_or(|from| *id > from)) else { break };
-        let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
+        let Some(Row::Notice(notice)) = reader.load(RowKey::Notice(id))? else {
             return Err(StoreError::Corrupt(format!("notice {id} is referenced but missing")));
         };
         rows_read += 1;
@@ -176,7 +181,7 @@ fn walk(
         if !is_said(&notice.news) {
             continue;
         }
-        bytes += notice.news.bytes();
+        bytes += notice.news.content_bytes();
         found.push_front(notice);
         // When reading from a given point on, the later ones are left for the next page.
         let too_many = |found: &VecDeque<Notice>, bytes: usize| {
@@ -184,25 +189,25 @@ fn walk(
         };
         while !wanted.newest() && too_many(&found, bytes) {
             let Some(later) = found.pop_back() else { break };
-            bytes -= later.news.bytes();
+            bytes -= later.news.content_bytes();
             left_out = Some(later.id);
         }
     }
-    Ok(Walk { found: found.into(), last_seen, left_out, rows_read })
+    Ok(HistoryScan { found: found.into(), last_seen, left_out, rows_read })
 }
 
 /// Whether it is a message, or is shown as one.
-fn is_said(news: &News) -> bool {
-    use News::*;
-    matches!(news, Message { .. } | Assigned { .. } | TakenBack { .. } | Ended { .. })
+fn is_said(news: &NoticeKind) -> bool {
+    use NoticeKind::*;
+    matches!(news, Message { .. } | Assigned { .. } | Unassigned { .. } | Ended { .. })
 }
 
 fn write(
     out: &mut Vec<u8>,
-    floor: &Floor,
+    floor: &HubContext,
     world: &World,
     reader: AgentId,
-    letter: &Letter<'_>,
+    letter: &OutgoingEnvelope<'_>,
     notice: &Notice,
     standing: &Standing,
 ) {
@@ -210,19 +215,19 @@ fn write(
     let id = if received { notice.position.to_string() } else { "null".to_owned() };
     let via = match standing {
         Standing::Delivered { .. } | Standing::Acked { attempts: 1.., .. } => "webhook",
-        Standing::Presented | Standing::Acked { .. } => "sse",
+        Standing::Streamed | Standing::Acked { .. } => "sse",
         Standing::Queued | Standing::Failed { .. } | Standing::Expired => "queued",
     };
     out.extend_from_slice(format!("{{\"id\":{id}").as_bytes());
     for (name, value) in [
-        (",\"trace_id\":", floor.relay.traces.of(notice.id).to_string().as_str()),
+        (",\"trace_id\":", floor.relay.trace_ids.of(notice.id).to_string().as_str()),
         (",\"sender_id\":", &letter.sender_id),
         (",\"receiver_id\":", &record::address_of(world, notice.to)),
         (",\"delivered_via\":", via),
-        (",\"timestamp\":", &rfc3339::millis(notice.at)),
+        (",\"timestamp\":", &rfc3339::format_millis(notice.at)),
     ] {
         out.extend_from_slice(name.as_bytes());
-        text(out, value);
+        write_json_string(out, value);
     }
     out.extend_from_slice(b",\"envelope\":");
     out.extend_from_slice(letter.envelope.as_bytes());

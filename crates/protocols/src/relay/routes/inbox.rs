@@ -8,44 +8,44 @@ use futures_util::stream;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 
-use super::{Answered, done, failed, malformed, query, refuse};
-use crate::adapter::Floor;
-use crate::adapter::inbox_stream::From;
-use crate::adapter::shutdown::Stopping;
+use super::{HandlerResult, engine_error, error_response, malformed_error, read_query, success};
+use crate::adapter::HubContext;
+use crate::adapter::inbox_stream::StreamStart;
+use crate::adapter::shutdown::Shutdown;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::query::Query;
 use crate::kit::{ijson, last_event_id};
-use crate::relay::feed::{ByKey, Feed};
-use crate::relay::proof::{AsAgent, Sent, Shown};
-use crate::relay::refusals::{self, Refused};
-use crate::relay::{Bad, examples};
+use crate::relay::feed::{EventEncoder, RelayInboxStream};
+use crate::relay::proof::{AgentCaller, BodyBytes, PresentedKey};
+use crate::relay::refusals::{self, ErrorResponse};
+use crate::relay::{InvalidBody, examples};
 
 /// `GET /agent/inbox`: all notices, as they come.
-pub async fn open(
-    State(floor): State<Floor>,
-    by: AsAgent,
-    Shown(key): Shown,
-    stopping: Stopping,
+pub async fn open_inbox(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    PresentedKey(key): PresentedKey,
+    stopping: Shutdown,
     headers: HeaderMap,
     RawQuery(raw): RawQuery,
-) -> Answered {
-    let key = key.ok_or_else(|| refuse(&floor, refusals::unauthorized()))?;
-    let query = query(&floor, raw.as_deref())?;
-    let from = from(&headers, &query).map_err(|bad| malformed(&floor, bad))?;
-    let head = floor.engine.look(|world| world.mailbox(by.id).head);
+) -> HandlerResult {
+    let key = key.ok_or_else(|| error_response(&floor, refusals::unauthorized()))?;
+    let query = read_query(&floor, raw.as_deref())?;
+    let from = from(&headers, &query).map_err(|bad| malformed_error(&floor, bad))?;
+    let head = floor.engine.with_world(|world| world.inbox(by.id).head);
     let from = match from {
         // A reader that resumes from a position need not acknowledge it separately (R61).
-        From::Position(position) if position <= head => {
+        StreamStart::Position(position) if position <= head => {
             acked(&floor, by, position).await?;
             from
         }
         // A position beyond this inbox's head belongs to another inbox.
-        From::Position(_) => From::Unread,
+        StreamStart::Position(_) => StreamStart::Unread,
         other => other,
     };
     // Opening the inbox counts as activity, and the pings keep the agent online.
-    floor.engine.seen(by.id);
-    let feed = Feed::new(floor, by.id, ByKey(key.hash()), from, stopping);
+    floor.engine.record_seen(by.id);
+    let feed = RelayInboxStream::new(floor, by.id, EventEncoder(key.hash()), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), feed))
@@ -58,22 +58,22 @@ pub async fn open(
 }
 
 /// Where to start: after what the reader has, or where it asks to.
-fn from(headers: &HeaderMap, query: &Query) -> Result<From, Malformed> {
+fn from(headers: &HeaderMap, query: &Query) -> Result<StreamStart, Malformed> {
     let wrong = |field: &str| Malformed {
         field: field.to_owned(),
         message: format!("{field} must be the id of an event of this inbox: digits, such as 42"),
     };
-    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
-    let had = last_event_id::read(header, last_event_id::position);
+    let header = headers.get(last_event_id::HEADER).map(HeaderValue::as_bytes);
+    let had = last_event_id::read(header, last_event_id::parse_position);
     if let Some(position) = had.map_err(|_| wrong("Last-Event-ID"))? {
-        return Ok(From::Position(position));
+        return Ok(StreamStart::Position(position));
     }
     if let Some(after) = query.integer("after", 0..=i64::MAX)? {
-        return Ok(From::Position(after.unsigned_abs()));
+        return Ok(StreamStart::Position(after.unsigned_abs()));
     }
     match query.text("ack") {
-        None => Ok(From::Unread),
-        Some("explicit") => Ok(From::Unacknowledged),
+        None => Ok(StreamStart::Unread),
+        Some("explicit") => Ok(StreamStart::Unacknowledged),
         Some(_) => Err(Malformed {
             field: "?ack".to_owned(),
             message: "ack must be explicit, or be left out".to_owned(),
@@ -81,31 +81,37 @@ fn from(headers: &HeaderMap, query: &Query) -> Result<From, Malformed> {
     }
 }
 
-async fn acked(floor: &Floor, by: AsAgent, up_to: u64) -> Result<u64, Refused> {
-    if floor.engine.look(|world| world.mailbox(by.id).acked) >= up_to && by.once.is_none() {
-        return Ok(floor.engine.look(|world| world.mailbox(by.id).acked));
+async fn acked(floor: &HubContext, by: AgentCaller, up_to: u64) -> Result<u64, ErrorResponse> {
+    if floor.engine.with_world(|world| world.inbox(by.id).acked) >= up_to && by.once.is_none() {
+        return Ok(floor.engine.with_world(|world| world.inbox(by.id).acked));
     }
     let order = Command::Ack { agent: by.id, up_to };
     match floor.engine.run_once(order, by.once).await {
         Ok(ran) => Ok(match ran.answer {
             Answer::Position(acked) => acked,
-            _ => floor.engine.look(|world| world.mailbox(by.id).acked),
+            _ => floor.engine.with_world(|world| world.inbox(by.id).acked),
         }),
-        Err(failure) => Err(failed(floor, failure)),
+        Err(failure) => Err(engine_error(floor, failure)),
     }
 }
 
 /// `POST /agent/inbox/ack`: everything up to this position has arrived.
-pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
-    let bad = |bad: Malformed| refuse(&floor, Bad::from(bad).with_example(examples::ACK));
+pub async fn ack(
+    State(floor): State<HubContext>,
+    by: AgentCaller,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let bad =
+        |bad: Malformed| error_response(&floor, InvalidBody::from(bad).with_example(examples::ACK));
     let json = ijson::read(&body).map_err(|unreadable| bad(unreadable.into()))?;
-    let f = Fields::of(&json, "").map_err(bad)?;
+    let f = Fields::read(&json, "").map_err(bad)?;
     let up_to = f.integer("up_to").and_then(|up_to| f.required("up_to", up_to)).map_err(bad)?;
-    let up_to = u64::try_from(up_to).map_err(|_| bad(f.fail("up_to", "must not be negative")))?;
+    let up_to =
+        u64::try_from(up_to).map_err(|_| bad(f.malformed("up_to", "must not be negative")))?;
     let acked_to = acked(&floor, by, up_to).await?;
-    let head = floor.engine.look(|world| world.mailbox(by.id).head);
+    let head = floor.engine.with_world(|world| world.inbox(by.id).head);
     let pending = head.saturating_sub(acked_to);
-    Ok(done(&floor, 200, |out| {
+    Ok(success(&floor, 200, |out| {
         out.extend_from_slice(
             format!(r#"{{"acked_to":{acked_to},"pending":{pending}}}"#).as_bytes(),
         );

@@ -9,23 +9,24 @@ use bytes::Bytes;
 use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef, SendMessage, Turn};
+use rialto_core::command::{Command, JobRef, MessageIdentity, SendMessage};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::Job;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
-use super::{Answered, failed, refuse};
-use crate::adapter::{Answering, Floor, Head, Reading};
+use super::{HandlerResult, engine_error, error_response};
+use crate::adapter::{BodyFuture, HubContext, RequestHead, ResponseFuture};
 use crate::kit::ijson;
-use crate::relay::attempt::{attempt, under_way};
-use crate::relay::event::Marks;
-use crate::relay::loop_guard::Said;
-use crate::relay::proof::{AsEither, Sent, listed};
-use crate::relay::refusals::{self, Refused};
-use crate::relay::send::Send;
+use crate::relay::attempt::{attempt_delivery, join_running_attempt};
+use crate::relay::event::MessageFlags;
+use crate::relay::loop_guard::GuardedMessage;
+use crate::relay::proof::{AgentOrOperator, BodyBytes, listed_agent};
+use crate::relay::refusals::{self, ErrorResponse};
+use crate::relay::send::SendRequest;
 use crate::relay::{
-    Bad, Code, Delivery, Failure, ID, Outcome, examples, hire, live, record, shape, stored, work,
+    Code, DeliveryOutcome, DeliveryReport, Failure, ID, InvalidBody, examples, hire, live, record,
+    shape, stored, work,
 };
 
 /// How much longer than a call the retry schedule leaves the first attempt to the waiting request,
@@ -33,125 +34,144 @@ use crate::relay::{
 const SPARE: Duration = Duration::from_secs(15);
 
 /// `POST /messages`: durable before it is answered (R39, R44).
-pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) -> Answered {
+pub async fn send_message(
+    State(floor): State<HubContext>,
+    by: AgentOrOperator,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
     accept(floor, by, body).await
 }
 
 /// The same as a fast route, without the router.
-pub fn express(floor: Floor, head: Head, body: Reading) -> Answering {
+pub fn send_message_fast(floor: HubContext, head: RequestHead, body: BodyFuture) -> ResponseFuture {
     Box::pin(async move {
-        let by = AsEither::of(&floor, &head);
+        let by = AgentOrOperator::from_headers(&floor, &head);
         let by = match by {
             Ok(by) => by,
-            Err(refused) => return refused.rejected().into_response(),
+            Err(refused) => return refused.as_rejected_message().into_response(),
         };
         match body.await {
             Ok(body) => accept(floor, by, body).await.into_response(),
-            Err(trouble) => refuse(&floor, refusals::trouble(&trouble)).rejected().into_response(),
+            Err(trouble) => error_response(&floor, refusals::from_edge(&trouble))
+                .as_rejected_message()
+                .into_response(),
         }
     })
 }
 
-async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
-    let rejected = |failure: Failure| refuse(&floor, failure).rejected();
-    let json = ijson::read(&body).map_err(|unreadable| rejected(Bad::from(unreadable).into()))?;
-    let send = Send::read(&json, &floor.relay.settings.host);
+async fn accept(floor: HubContext, by: AgentOrOperator, body: Bytes) -> HandlerResult {
+    let rejected = |failure: Failure| error_response(&floor, failure).as_rejected_message();
+    let json =
+        ijson::read(&body).map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
+    let send = SendRequest::read(&json, &floor.relay.settings.host);
     let send = send.map_err(|bad| rejected(bad.into()))?;
-    let Opened { from, work, parties } = open(&floor, by, &send).await?;
+    let ClassifiedMessage { from, work, parties } = open(&floor, by, &send).await?;
     if let Some(job) = work {
-        return work::take(&floor, by, from, &job, &send.envelope).await;
+        return work::take_result(&floor, by, from, &job, &send.envelope).await;
     }
     let parties = parties.map_err(rejected)?;
     let delay = delay(&floor, (from, parties.to), &send);
     if let Some(worker) = &parties.foreign
-        && let Some(answer) = hire::hire(&floor, by, from, worker, &send, delay).await?
+        && let Some(answer) = hire::open_job(&floor, by, from, worker, &send, delay).await?
     {
         return Ok(answer);
     }
     let to = parties.to;
-    let heard = floor.engine.is_heard(to);
+    let heard = floor.engine.has_inbox_reader(to);
     // A held-back message keeps its endpoint: where it goes is decided after the delay, and an open
     // inbox stream still takes precedence.
     let url = parties.endpoint.filter(|_| !heard || delay.is_some());
     if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.foreign.is_none() {
         return Ok(offline(&floor));
     }
-    let marks = Marks { by_operator: by.agent.is_none(), loop_guard: delay, ..Marks::default() };
+    let marks = MessageFlags {
+        by_operator: by.agent.is_none(),
+        loop_guard: delay,
+        ..MessageFlags::default()
+    };
     let calls = url.is_some();
     let order = SendMessage {
         from: Some(from),
         to,
-        words: ID,
-        body: stored::write(send.envelope.raw(), marks),
+        protocol: ID,
+        body: stored::write_stored_message(send.envelope.raw(), marks),
         url,
         first_try: delay.unwrap_or_else(|| first_try(&floor, send.stream)),
-        turn: turn(&send),
+        identity: turn(&send),
         by_operator: by.agent.is_none(),
     };
     let streams = send.stream && calls;
-    let ran = floor.engine.run_once(Command::Send(Box::new(order)), by.once).await;
-    let ran = ran.map_err(|failure| conflict(refusals::failed(failure)));
-    let Answer::Sent { notice, repeated } = ran.map_err(rejected)?.answer else {
-        return Err(failed(&floor, rialto_engine::Failure::Fault));
+    let ran = floor.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await;
+    let ran = ran.map_err(|failure| with_turn_hint(refusals::from_engine(failure)));
+    let Answer::Message { notice, repeated } = ran.map_err(rejected)?.answer else {
+        return Err(engine_error(&floor, rialto_engine::Failure::Fault));
     };
     if repeated {
         return again(&floor, notice).await;
     }
     if delay.is_some() {
-        return Ok(told(&floor, notice, Outcome::Queued, true));
+        return Ok(delivery_response(&floor, notice, DeliveryOutcome::Queued, true));
     }
     if streams {
-        return Ok(live::relay(&floor, notice));
+        return Ok(live::stream_reply(&floor, notice));
     }
     let ended = match calls {
-        true => Some(attempt(&floor, notice).await),
+        true => Some(attempt_delivery(&floor, notice).await),
         false => None,
     };
     let outcome = match &ended {
         Some(ended) => ended.outcome(),
-        None if heard => Outcome::Presented,
-        None => Outcome::Queued,
+        None if heard => DeliveryOutcome::Streamed,
+        None => DeliveryOutcome::Queued,
     };
-    Ok(told(&floor, notice, outcome, false))
+    Ok(delivery_response(&floor, notice, outcome, false))
 }
 
 /// What a message is about.
-struct Opened {
+struct ClassifiedMessage {
     from: AgentId,
     /// The sender's own job, if this is its result.
     work: Option<Arc<Job>>,
-    parties: Result<Parties, Failure>,
+    parties: Result<MessageReceiver, Failure>,
 }
 
 /// Finds the sender, the receiver, and whether the message is about the sender's own job. One read
 /// of the world is enough for messages within this protocol.
-async fn open(floor: &Floor, by: AsEither, send: &Send<'_>) -> Result<Opened, Refused> {
+async fn open(
+    floor: &HubContext,
+    by: AgentOrOperator,
+    send: &SendRequest<'_>,
+) -> Result<ClassifiedMessage, ErrorResponse> {
     // Only the worker itself can send a result, and not the operator in its name.
-    let conversation = by.agent.and(work::conversation(&send.envelope));
-    let opened = floor.engine.look(|world| {
+    let conversation = by.agent.and(work::job_of_conversation(&send.envelope));
+    let opened = floor.engine.with_world(|world| {
         let from = sender(world, by, send)?;
         let live = conversation.and_then(|uuid| world.job_by_uuid(uuid));
-        let parties = Parties::of(world, from, send);
+        let parties = MessageReceiver::of(world, from, send);
         let to = parties.as_ref().ok().map(|parties| parties.to);
-        let work = live.filter(|job| work::is_of(job, from) && work::is_for(job, to)).cloned();
-        Ok(Opened { from, work, parties })
+        let work = live
+            .filter(|job| work::is_work_of(job, from) && work::is_for_requester(job, to))
+            .cloned();
+        Ok(ClassifiedMessage { from, work, parties })
     });
-    let mut opened = opened.map_err(|failure: Failure| refuse(floor, failure).rejected())?;
+    let mut opened =
+        opened.map_err(|failure: Failure| error_response(floor, failure).as_rejected_message())?;
     let at_home = opened.parties.as_ref().is_ok_and(|parties| parties.foreign.is_none());
     if let Some(uuid) = conversation.filter(|_| opened.work.is_none() && !at_home) {
         // A message about ended work is answered as such, and not sent to the requester.
         let ended = floor.engine.find_job(&JobRef::Uuid(uuid)).await;
-        let ended = ended.map_err(|failure| failed(floor, failure).rejected())?;
+        let ended = ended.map_err(|failure| engine_error(floor, failure).as_rejected_message())?;
         let to = opened.parties.as_ref().ok().map(|parties| parties.to);
-        let own = |job: &Arc<Job>| work::is_of(job, opened.from) && work::is_for(job, to);
+        let own =
+            |job: &Arc<Job>| work::is_work_of(job, opened.from) && work::is_for_requester(job, to);
         opened.work = ended.filter(own);
     }
     Ok(opened)
 }
 
 /// The sending agent: the key's own, unless it is the operator's key.
-fn sender(world: &World, by: AsEither, send: &Send<'_>) -> Result<AgentId, Failure> {
-    let Some(from) = listed(world, send.envelope.sender.canonical()) else {
+fn sender(world: &World, by: AgentOrOperator, send: &SendRequest<'_>) -> Result<AgentId, Failure> {
+    let Some(from) = listed_agent(world, send.envelope.sender.canonical()) else {
         let text = "sender_id is not registered here; register it with POST /register";
         let field = Some("/envelope/sender_id".into());
         let example = Some(examples::REGISTRATION.into());
@@ -166,25 +186,26 @@ fn sender(world: &World, by: AsEither, send: &Send<'_>) -> Result<AgentId, Failu
 }
 
 /// The receiver of a message, and how it is reached.
-struct Parties {
+struct MessageReceiver {
     to: AgentId,
     endpoint: Option<String>,
     /// The receiver, if it is an agent of another protocol.
     foreign: Option<Arc<Agent>>,
 }
 
-impl Parties {
-    fn of(world: &World, from: AgentId, send: &Send<'_>) -> Result<Self, Failure> {
-        let receiver = listed(world, send.receiver.canonical()).and_then(|id| world.agent(id));
+impl MessageReceiver {
+    fn of(world: &World, from: AgentId, send: &SendRequest<'_>) -> Result<Self, Failure> {
+        let receiver =
+            listed_agent(world, send.receiver.canonical()).and_then(|id| world.agent(id));
         let receiver = receiver.ok_or_else(|| Failure {
             field: Some("/receiver_id".into()),
-            ..refusals::no_such_agent()
+            ..refusals::agent_not_found()
         })?;
         // Before anything is delayed or attempted for a blocked sender (R90).
         if receiver.blocked.binary_search(&from).is_ok() {
-            return Err(refusals::failed(rialto_core::refusal::Refusal::Blocked.into()));
+            return Err(refusals::from_engine(rialto_core::refusal::Refusal::Blocked.into()));
         }
-        let endpoint = record::endpoint(receiver).map(str::to_owned);
+        let endpoint = record::callable_endpoint(receiver).map(str::to_owned);
         let foreign = (receiver.home != ID).then(|| receiver.clone());
         Ok(Self { to: receiver.id, endpoint, foreign })
     }
@@ -192,28 +213,30 @@ impl Parties {
 
 /// How long the loop guard holds the message back, if it does (R89). The sender is answered at
 /// once: only the delivery waits.
-fn delay(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> Option<Millis> {
+fn delay(floor: &HubContext, pair: (AgentId, AgentId), send: &SendRequest<'_>) -> Option<Millis> {
     let envelope = &send.envelope;
     let (conversation, now) = (envelope.conversation_id, floor.engine.now());
-    let said = Said { conversation, turn: envelope.turn_number, text: envelope.original_text };
+    let said =
+        GuardedMessage { conversation, turn: envelope.turn_number, text: envelope.original_text };
     floor.relay.loop_guard.delay(pair, said, now)
 }
 
 /// How long the first attempt belongs to this request.
-fn first_try(floor: &Floor, stream: bool) -> Millis {
-    let call = floor.egress.patience() + if stream { live::WHOLE } else { Duration::ZERO };
+fn first_try(floor: &HubContext, stream: bool) -> Millis {
+    let call = floor.egress.max_call_duration()
+        + if stream { live::STREAM_TIMEOUT } else { Duration::ZERO };
     Millis(i64::try_from((call + SPARE).as_millis()).unwrap_or(i64::MAX))
 }
 
 /// What identifies a repeat of this message (R47).
-fn turn(send: &Send<'_>) -> Option<Turn> {
+fn turn(send: &SendRequest<'_>) -> Option<MessageIdentity> {
     let (conversation, number) = send.envelope.conversation_id.zip(send.envelope.turn_number)?;
     let content = Digest::of(&[send.envelope.raw().as_bytes()]);
-    Some(Turn { conversation: conversation.to_owned(), number, content })
+    Some(MessageIdentity { conversation: conversation.to_owned(), number, content })
 }
 
 /// Adds to "turn already used" how to continue.
-pub fn conflict(failure: Failure) -> Failure {
+pub fn with_turn_hint(failure: Failure) -> Failure {
     if failure.code != Code::IdempotencyConflict {
         return failure;
     }
@@ -223,69 +246,80 @@ pub fn conflict(failure: Failure) -> Failure {
 }
 
 /// The first outcome of a message again; after a failure, one new attempt (R47).
-async fn again(floor: &Floor, notice: NoticeId) -> Answered {
-    let message = crate::relay::state::message(floor, notice).await;
-    let message = message.map_err(|failure| failed(floor, failure))?;
-    let loop_guard = message.as_ref().is_some_and(|message| message.was_slowed());
-    let lost = message.is_some_and(|message| message.lost_its_try(floor));
+async fn again(floor: &HubContext, notice: NoticeId) -> HandlerResult {
+    let message = crate::relay::state::load_message(floor, notice).await;
+    let message = message.map_err(|failure| engine_error(floor, failure))?;
+    let loop_guard = message.as_ref().is_some_and(|message| message.was_delayed());
+    let lost = message.is_some_and(|message| message.lost_first_attempt(floor));
     // The first attempt may still be running: then its result is the answer.
-    let joined = under_way(floor, notice).await;
-    let state = crate::relay::state::of(floor, notice).await;
-    let state = state.map_err(|failure| failed(floor, failure))?;
-    use crate::relay::state::State;
+    let joined = join_running_attempt(floor, notice).await;
+    let state = crate::relay::state::message_state(floor, notice).await;
+    let state = state.map_err(|failure| engine_error(floor, failure))?;
+    use crate::relay::state::MessageState;
     let tried = match (joined, &state) {
         (Some(ended), _) => Some(ended),
-        (None, State::Failed { .. }) => Some(attempt(floor, notice).await),
-        (None, State::Queued) if lost => Some(attempt(floor, notice).await),
+        (None, MessageState::Failed { .. }) => Some(attempt_delivery(floor, notice).await),
+        (None, MessageState::Queued) if lost => Some(attempt_delivery(floor, notice).await),
         (None, _) => None,
     };
     let outcome = match (&tried, &state) {
         (Some(ended), _) => ended.outcome(),
-        (None, State::Delivered { reply: Some(reply), .. })
-        | (None, State::Acked { reply: Some(reply), .. }) => Outcome::Delivered { reply },
-        (None, State::Delivered { .. } | State::Presented | State::Acked { .. }) => {
-            Outcome::Presented
+        (None, MessageState::Delivered { reply: Some(reply), .. })
+        | (None, MessageState::Acked { reply: Some(reply), .. }) => {
+            DeliveryOutcome::Delivered { reply }
         }
-        (None, State::Queued | State::Failed { .. } | State::Expired) => Outcome::Queued,
+        (
+            None,
+            MessageState::Delivered { .. } | MessageState::Streamed | MessageState::Acked { .. },
+        ) => DeliveryOutcome::Streamed,
+        (None, MessageState::Queued | MessageState::Failed { .. } | MessageState::Expired) => {
+            DeliveryOutcome::Queued
+        }
     };
-    let mut answer = told(floor, notice, outcome, loop_guard);
+    let mut answer = delivery_response(floor, notice, outcome, loop_guard);
     let replayed = axum::http::HeaderValue::from_static("true");
     answer.headers_mut().insert("idempotency-replayed", replayed);
     Ok(answer)
 }
 
 /// The response to the sender of a message.
-pub fn told(floor: &Floor, notice: NoticeId, outcome: Outcome<'_>, loop_guard: bool) -> Response {
-    floor.relay.tally.count(&outcome);
-    let trace = floor.relay.traces.of(notice);
+pub fn delivery_response(
+    floor: &HubContext,
+    notice: NoticeId,
+    outcome: DeliveryOutcome<'_>,
+    loop_guard: bool,
+) -> Response {
+    floor.relay.delivery_counts.count(&outcome);
+    let trace = floor.relay.trace_ids.of(notice);
     let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
     let trace_id = trace.hyphenated().encode_lower(&mut buffer);
-    answered(floor, &Delivery { outcome, trace_id, loop_guard })
+    answered(floor, &DeliveryReport { outcome, trace_id, loop_guard })
 }
 
-fn answered(floor: &Floor, delivery: &Delivery<'_>) -> Response {
+fn answered(floor: &HubContext, delivery: &DeliveryReport<'_>) -> Response {
     let now = floor.engine.now();
     match delivery.outcome {
-        Outcome::Failed { code, detail } if floor.relay.settings.failed_is_error => {
+        DeliveryOutcome::Failed { code, detail } if floor.relay.settings.failed_is_error => {
             let mut data = Vec::new();
             delivery.write(&mut data);
             let data = String::from_utf8(data).unwrap_or_default();
             let failure = Failure::new(code, detail.to_owned());
             let failure = Failure { data: Some(data.into()), ..failure };
-            refusals::json(failure.status, failure.write(now))
+            refusals::json_response(failure.status, failure.write(now))
         }
         _ => {
-            let body = shape::answered(now, delivery.size(), |out| delivery.write(out));
-            refusals::json(delivery.status(), body)
+            let body =
+                shape::success_response_with(now, delivery.size_hint(), |out| delivery.write(out));
+            refusals::json_response(delivery.status(), body)
         }
     }
 }
 
 /// The receiver cannot be reached, and the hub is configured not to store the message (D11).
-fn offline(floor: &Floor) -> Response {
+fn offline(floor: &HubContext) -> Response {
     let detail = "the receiver has no open inbox and no endpoint; the message was not stored";
-    let outcome = Outcome::Failed { code: Code::AgentUnreachable, detail };
-    floor.relay.tally.count(&outcome);
-    let trace = floor.engine.ids().uuid().to_string();
-    answered(floor, &Delivery { outcome, trace_id: &trace, loop_guard: false })
+    let outcome = DeliveryOutcome::Failed { code: Code::AgentUnreachable, detail };
+    floor.relay.delivery_counts.count(&outcome);
+    let trace = floor.engine.random().new_uuid().to_string();
+    answered(floor, &DeliveryReport { outcome, trace_id: &trace, loop_guard: false })
 }

@@ -11,42 +11,42 @@ pub mod traced;
 
 use axum::response::Response;
 
-use super::refusals::{self, Refused};
+use super::refusals::{self, ErrorResponse};
 use super::shape::{self, Failure};
-use super::{Address, Bad};
-use crate::adapter::Floor;
+use super::{Address, InvalidBody};
+use crate::adapter::HubContext;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// The result of a handler.
-pub type Answered = Result<Response, Refused>;
+pub type HandlerResult = Result<Response, ErrorResponse>;
 
 /// An error response with the current time.
-pub fn refuse(floor: &Floor, failure: impl Into<Failure>) -> Refused {
-    Refused::new(failure, floor.engine.now())
+pub fn error_response(floor: &HubContext, failure: impl Into<Failure>) -> ErrorResponse {
+    ErrorResponse::new(failure, floor.engine.now())
 }
 
 /// An engine failure as an error response.
-pub fn failed(floor: &Floor, failure: rialto_engine::Failure) -> Refused {
-    refuse(floor, refusals::failed(failure))
+pub fn engine_error(floor: &HubContext, failure: rialto_engine::Failure) -> ErrorResponse {
+    error_response(floor, refusals::from_engine(failure))
 }
 
 /// Data in the response envelope.
-pub fn done(floor: &Floor, status: u16, data: impl FnOnce(&mut Vec<u8>)) -> Response {
-    refusals::json(status, shape::answered(floor.engine.now(), 256, data))
+pub fn success(floor: &HubContext, status: u16, data: impl FnOnce(&mut Vec<u8>)) -> Response {
+    refusals::json_response(status, shape::success_response_with(floor.engine.now(), 256, data))
 }
 
 /// The address in a path.
-pub fn address<'a>(floor: &Floor, text: &'a str) -> Option<Address<'a>> {
+pub fn read_address<'a>(floor: &HubContext, text: &'a str) -> Option<Address<'a>> {
     Address::read(text, &floor.relay.settings.host).ok()
 }
 
 /// The query of a URL.
-pub fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
-    Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(floor, bad))
+pub fn read_query(floor: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+    Query::read(raw.unwrap_or_default()).map_err(|bad| malformed_error(floor, bad))
 }
 
 /// An error in a body or a query.
-pub fn malformed(floor: &Floor, bad: Malformed) -> Refused {
-    refuse(floor, Bad::from(bad))
+pub fn malformed_error(floor: &HubContext, bad: Malformed) -> ErrorResponse {
+    error_response(floor, InvalidBody::from(bad))
 }

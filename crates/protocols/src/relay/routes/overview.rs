@@ -6,30 +6,30 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::json;
 
-use crate::adapter::Floor;
-use crate::relay::discovery::Hub;
+use crate::adapter::HubContext;
+use crate::relay::discovery::HubDocument;
 use crate::relay::refusals;
 use crate::relay::{BODY_MAX, shape};
 
 /// `GET /.well-known/chorus.json`: the discovery document, without a response envelope (D15).
-pub async fn well_known(State(floor): State<Floor>) -> Response {
+pub async fn well_known(State(floor): State<HubContext>) -> Response {
     let protocols: Vec<_> = crate::ALL.iter().map(|face| face.id()).collect();
     let protocols: Vec<_> = protocols.iter().map(|id| id.as_str()).collect();
-    let hub = Hub {
+    let hub = HubDocument {
         server_name: "Rialto",
         server_status: if floor.engine.is_writable() { "ok" } else { "unavailable" },
         max_message_bytes: floor.body_limit.min(BODY_MAX),
         rate_limit_per_minute: NonZeroU64::new(floor.relay.settings.writes_per_minute),
         protocols: &protocols,
     };
-    refusals::json(200, hub.write())
+    refusals::json_response(200, hub.write())
 }
 
 /// `GET /health`: the hub's health.
-pub async fn health(State(floor): State<Floor>) -> Response {
+pub async fn health(State(floor): State<HubContext>) -> Response {
     let engine = &floor.engine;
-    let agents = engine.look(|world| world.agents().filter(|agent| agent.active).count());
-    let [delivered, failed, queued] = floor.relay.tally.read();
+    let agents = engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
+    let [delivered, failed, queued] = floor.relay.delivery_counts.read();
     let writable = engine.is_writable();
     let data = json!({
         "status": if writable { "ok" } else { "unavailable" },
@@ -39,8 +39,8 @@ pub async fn health(State(floor): State<Floor>) -> Response {
         "messages_delivered": delivered,
         "messages_failed": failed,
         "messages_queued": queued,
-        "inbox_connections": engine.listeners(),
+        "inbox_connections": engine.inbox_reader_count(),
     });
     let status = if writable { 200 } else { 503 };
-    refusals::json(status, shape::success(&data.to_string(), engine.now()))
+    refusals::json_response(status, shape::success_response(&data.to_string(), engine.now()))
 }

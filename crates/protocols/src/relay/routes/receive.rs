@@ -3,75 +3,75 @@
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use rialto_core::alias::Digest;
-use rialto_core::command::{Command, SendMessage, Turn};
+use rialto_core::command::{Command, MessageIdentity, SendMessage};
 use rialto_core::time::Millis;
 
-use super::{address, refuse};
-use crate::adapter::idempotency::Once;
-use crate::adapter::{Floor, Trouble};
+use super::{error_response, read_address};
+use crate::adapter::idempotency::RequestIdempotency;
+use crate::adapter::{EdgeError, HubContext};
 use crate::kit::ijson;
-use crate::relay::event::Marks;
-use crate::relay::proof::{Named, Sent, listed};
-use crate::relay::{Bad, Code, Envelope, ID, receive, record, refusals, reply, stored};
+use crate::relay::event::MessageFlags;
+use crate::relay::proof::{BodyBytes, PathParam, listed_agent};
+use crate::relay::{Code, Envelope, ID, InvalidBody, receive, record, refusals, reply, stored};
 
 /// An envelope from a peer, whose identity cannot be checked.
-pub async fn post(
-    State(floor): State<Floor>,
-    Named(id): Named,
-    once: Option<Extension<Once>>,
-    Sent(body): Sent,
+pub async fn receive_envelope(
+    State(floor): State<HubContext>,
+    PathParam(id): PathParam,
+    once: Option<Extension<RequestIdempotency>>,
+    BodyBytes(body): BodyBytes,
 ) -> Response {
     if !floor.relay.settings.accept_direct {
-        return refuse(&floor, refusals::trouble(&Trouble::NotFound)).into_response();
+        return error_response(&floor, refusals::from_edge(&EdgeError::NotFound)).into_response();
     }
     let json = match ijson::read(&body) {
         Ok(json) => json,
-        Err(unreadable) => return invalid(&Bad::from(unreadable).message()),
+        Err(unreadable) => return invalid(&InvalidBody::from(unreadable).message()),
     };
-    let envelope = match receive::read(&json) {
+    let envelope = match receive::read_receive_body(&json) {
         Ok(envelope) => envelope,
-        Err(bad) => return said(bad.code.status(), bad.code, &bad.bad.message()),
+        Err(bad) => return said(bad.code.status(), bad.code, &bad.body.message()),
     };
-    let known = floor.engine.look(|world| {
-        if world.agent_named(ID, envelope.sender.canonical()).is_some() {
+    let known = floor.engine.with_world(|world| {
+        if world.agent_by_alias(ID, envelope.sender.canonical()).is_some() {
             return Err("sender_id is registered at this hub; send to /messages with its key");
         }
-        let to = address(&floor, &id).and_then(|to| listed(world, to.canonical()));
+        let to = read_address(&floor, &id).and_then(|to| listed_agent(world, to.canonical()));
         let to = to.and_then(|to| world.agent(to)).ok_or("no agent has this address here")?;
-        Ok((to.id, record::endpoint(to).map(str::to_owned)))
+        Ok((to.id, record::callable_endpoint(to).map(str::to_owned)))
     });
     let (to, endpoint) = match known {
         Ok(found) => found,
         Err(why) => return invalid(why),
     };
-    let marks = Marks { unverified: true, ..Marks::default() };
+    let marks = MessageFlags { unverified: true, ..MessageFlags::default() };
     let order = SendMessage {
         from: None,
         to,
-        words: ID,
-        body: stored::write(envelope.raw(), marks),
-        url: endpoint.filter(|_| !floor.engine.is_heard(to)),
+        protocol: ID,
+        body: stored::write_stored_message(envelope.raw(), marks),
+        url: endpoint.filter(|_| !floor.engine.has_inbox_reader(to)),
         first_try: Millis(0),
-        turn: turn(&envelope),
+        identity: peer_turn(&envelope),
         by_operator: false,
     };
-    let once = once.map(|Extension(Once(once))| once);
-    match floor.engine.run_once(Command::Send(Box::new(order)), once).await {
-        Ok(_) => refusals::json(200, reply::OK.as_bytes().to_vec()),
+    let once = once.map(|Extension(RequestIdempotency(once))| once);
+    match floor.engine.run_once(Command::SendMessage(Box::new(order)), once).await {
+        Ok(_) => refusals::json_response(200, reply::OK.as_bytes().to_vec()),
         Err(failure) => {
-            let failure = refusals::failed(failure);
+            let failure = refusals::from_engine(failure);
             said(failure.status, Code::AdaptationFailed, &failure.message)
         }
     }
 }
 
 /// The same turn of the same sender is one message (R55).
-fn turn(envelope: &Envelope<'_>) -> Option<Turn> {
+fn peer_turn(envelope: &Envelope<'_>) -> Option<MessageIdentity> {
     let (conversation, number) = envelope.conversation_id.zip(envelope.turn_number)?;
     // The sender has no id here, so its address is stored with the conversation id.
     let conversation = format!("{}\n{conversation}", envelope.sender.canonical());
     let content = Digest::of(&[envelope.raw().as_bytes()]);
-    Some(Turn { conversation, number, content })
+    Some(MessageIdentity { conversation, number, content })
 }
 
 fn invalid(detail: &str) -> Response {
@@ -79,5 +79,5 @@ fn invalid(detail: &str) -> Response {
 }
 
 fn said(status: u16, code: Code, detail: &str) -> Response {
-    refusals::json(status, reply::error(code, detail))
+    refusals::json_response(status, reply::write_error_reply(code, detail))
 }

@@ -1,10 +1,10 @@
 //! `rialto agent ls`: lists the agents of a relay server.
 
-use rialto_client::relay::{Filter, Record};
+use rialto_client::relay::{AgentFilter, ListedAgent};
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -29,22 +29,24 @@ pub struct Args {
     query: Option<String>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let filter = Filter {
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let filter = AgentFilter {
         culture: args.culture.clone(),
         language: args.language.clone(),
         online: args.online.then_some(true),
         protocol: args.protocol.clone(),
         q: args.query.clone(),
     };
-    let keys = access.keys()?;
-    let agents = access.server(keys.as_ref()).await?.agents(&filter).await?;
+    let keys = access.load_key()?;
+    let agents = access.relay_server(keys.as_ref()).await?.agents(&filter).await?;
     if access.json {
         let texts: Vec<&str> = agents.iter().map(|agent| agent.raw().get()).collect();
-        let _ = output::line(&format!("[{}]", texts.join(",")));
+        let _ = output::print_line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     // A closed pipe is not an error: the reader has seen enough.
-    let _ = agents.iter().try_for_each(|agent: &Record| output::line(&super::told(agent)));
+    let _ = agents
+        .iter()
+        .try_for_each(|agent: &ListedAgent| output::print_line(&super::agent_line(agent)));
     Ok(Exit::Ok)
 }

@@ -9,10 +9,10 @@ mod search;
 mod show;
 
 use clap::Subcommand;
-use rialto_client::relay::Record;
+use rialto_client::relay::ListedAgent;
 
-use super::hub_options::Access;
-use super::output::one_line;
+use super::hub_options::HubOptions;
+use super::output::escape_line;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 #[derive(Subcommand)]
@@ -58,16 +58,16 @@ pub fn run(args: &Args) -> Exit {
 }
 
 /// An agent on one line.
-fn told(agent: &Record) -> String {
+fn agent_line(agent: &ListedAgent) -> String {
     let languages = agent.languages.join(",");
     let online = match agent.online {
         Some(true) => "online",
         Some(false) => "offline",
         None => "-",
     };
-    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { one_line(text) };
+    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { escape_line(text) };
     let words = [
-        one_line(&agent.agent_id),
+        escape_line(&agent.agent_id),
         or_dash(agent.culture.as_deref().unwrap_or_default()),
         or_dash(&languages),
         online.to_owned(),

@@ -4,11 +4,11 @@ use rialto_client::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::key_file::KeyFile;
 use super::super::output;
-use super::super::error::Trouble;
-use super::super::views::read;
+use super::super::views::parse_json;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -18,51 +18,52 @@ use crate::exit::Exit;
 pub struct Args {}
 
 #[derive(Deserialize)]
-struct Rotated {
+struct RotateResponse {
     key: String,
     others_until: Option<String>,
 }
 
-pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
-    let (hub, keys) = access.me()?;
-    let origin = access.origin()?;
+pub async fn run(access: &HubOptions, _: &Args) -> Result<Exit, CliError> {
+    let (hub, keys) = access.client_with_key()?;
+    let origin = access.key_origin()?;
     // Overwrites the file with the same key: do not request a key that cannot be saved.
-    origin.keep(&keys)?;
-    let (_, text) = hub.call_text(Method::POST, "/v1/keys/rotate", None).await.map_err(lost)?;
-    let rotated: Rotated = read(&text)?;
-    let fresh = KeyFile { key: KeyFile::of(&rotated.key).key, ..keys };
-    let kept = origin.keep(&fresh).map_err(|trouble| {
+    origin.save_key(&keys)?;
+    let (_, text) =
+        hub.call_text(Method::POST, "/v1/keys/rotate", None).await.map_err(rotate_error)?;
+    let rotated: RotateResponse = parse_json(&text)?;
+    let fresh = KeyFile { key: KeyFile::from_key(&rotated.key).key, ..keys };
+    let kept = origin.save_key(&fresh).map_err(|trouble| {
         // The key cannot be shown again later.
         let next = Some(format!("save the new key yourself: {}", rotated.key));
-        Trouble { next, ..trouble }
+        CliError { next, ..trouble }
     })?;
     let until = rotated.others_until.as_deref().unwrap_or("now");
     let _ = match (kept, access.json) {
-        (None, _) => output::line(&shown(access.json, &rotated)),
+        (None, _) => output::print_line(&key_text(access.json, &rotated)),
         (Some(place), true) => {
             let document = json!({"kept_in": place, "others_until": rotated.others_until});
-            output::line(&document.to_string())
+            output::print_line(&document.to_string())
         }
-        (Some(place), false) => {
-            output::line(&format!("new key saved in {place}; the old key is valid until {until}"))
-        }
+        (Some(place), false) => output::print_line(&format!(
+            "new key saved in {place}; the old key is valid until {until}"
+        )),
     };
     Ok(Exit::Ok)
 }
 
-fn shown(as_json: bool, rotated: &Rotated) -> String {
+fn key_text(as_json: bool, rotated: &RotateResponse) -> String {
     match as_json {
         true => json!({"key": rotated.key, "others_until": rotated.others_until}).to_string(),
-        false => format!("key {}\nshown only once: save it", output::one_line(&rotated.key)),
+        false => format!("key {}\nshown only once: save it", output::escape_line(&rotated.key)),
     }
 }
 
 /// The lost answer may contain a new key. The old key stays valid long enough to ask again.
-fn lost(error: rialto_client::CallError) -> Trouble {
-    let again = error.may_pass_after().is_some();
-    let trouble = Trouble::from(error);
+fn rotate_error(error: rialto_client::CallError) -> CliError {
+    let again = error.min_retry_delay().is_some();
+    let trouble = CliError::from(error);
     match again {
-        true => Trouble {
+        true => CliError {
             next: Some("the answer was lost; run the command again within ten minutes".to_owned()),
             ..trouble
         },

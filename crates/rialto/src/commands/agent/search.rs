@@ -3,15 +3,15 @@
 use rialto_client::CallError;
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::error::Trouble;
-use super::super::views::{Agent, Pages, millionths, read};
+use super::super::views::{AgentView, Pages, millionths, parse_json};
 use crate::exit::Exit;
 
 /// Pages of the hub's list read for one search.
-const PARTS_MAX: usize = 50;
+const PAGES_MAX: usize = 50;
 
 #[derive(clap::Args)]
 #[command(
@@ -42,8 +42,8 @@ fn decimal(text: &str) -> Result<i64, String> {
     millionths(text).ok_or_else(|| "write a number like 0.10".to_owned())
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.caller()?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client()?;
     let values = vec![
         ("q", args.query.clone()),
         ("skill", args.skill.clone()),
@@ -53,16 +53,18 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (found, whole) = search(pages, args).await?;
     if access.json {
         let texts: Vec<&str> = found.iter().map(|(text, _)| text.get()).collect();
-        let _ = output::line(&format!("[{}]", texts.join(",")));
+        let _ = output::print_line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     if found.is_empty() {
-        output::aside("no agent matches; `rialto agent search` without arguments lists all agents");
+        output::print_stderr(
+            "no agent matches; `rialto agent search` without arguments lists all agents",
+        );
         return Ok(Exit::Ok);
     }
     table(found.iter().map(|(_, agent)| agent), args.skill.as_deref()).print();
     if !whole {
-        output::aside("there may be more; raise --limit or narrow the search");
+        output::print_stderr("there may be more; raise --limit or narrow the search");
     }
     Ok(Exit::Ok)
 }
@@ -71,14 +73,14 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
 async fn search(
     mut pages: Pages<'_>,
     args: &Args,
-) -> Result<(Vec<(Box<RawValue>, Agent)>, bool), CallError> {
+) -> Result<(Vec<(Box<RawValue>, AgentView)>, bool), CallError> {
     let limit = usize::from(args.limit);
     let mut found = Vec::new();
-    for _ in 0..PARTS_MAX {
-        let Some(items) = pages.more(limit).await? else { break };
+    for _ in 0..PAGES_MAX {
+        let Some(items) = pages.next_page(limit).await? else { break };
         for text in items {
-            let agent: Agent = read(text.get())?;
-            if !args.fits(&agent) {
+            let agent: AgentView = parse_json(text.get())?;
+            if !args.matches(&agent) {
                 continue;
             }
             if found.len() == limit {
@@ -92,13 +94,13 @@ async fn search(
 
 impl Args {
     /// The filters that the hub does not apply.
-    fn fits(&self, agent: &Agent) -> bool {
+    fn matches(&self, agent: &AgentView) -> bool {
         let score = millionths(agent.score.get());
         let good = self.min_score.is_none_or(|least| score.is_some_and(|score| score >= least));
-        good && self.max_price.is_none_or(|most| self.asks_at_most(agent, most))
+        good && self.max_price.is_none_or(|most| self.has_price_within(agent, most))
     }
 
-    fn asks_at_most(&self, agent: &Agent, most: i64) -> bool {
+    fn has_price_within(&self, agent: &AgentView, most: i64) -> bool {
         let wanted = |name: &str| self.skill.as_deref().is_none_or(|skill| skill == name);
         // A price by offer has no limit.
         let priced = agent.skills.iter().filter(|skill| wanted(&skill.name) && !skill.by_offer);
@@ -107,12 +109,12 @@ impl Args {
     }
 }
 
-fn table<'a>(agents: impl Iterator<Item = &'a Agent>, skill: Option<&str>) -> Table {
+fn table<'a>(agents: impl Iterator<Item = &'a AgentView>, skill: Option<&str>) -> Table {
     let mut table = Table::new([
         Column::number("ID"),
-        Column::free("NAME"),
+        Column::flexible("NAME"),
         Column::text("PROTOCOL"),
-        Column::free("SKILLS"),
+        Column::flexible("SKILLS"),
         Column::number("SCORE"),
         Column::number("JOBS"),
         Column::text("STATE"),
@@ -120,8 +122,8 @@ fn table<'a>(agents: impl Iterator<Item = &'a Agent>, skill: Option<&str>) -> Ta
     for agent in agents {
         let shown = agent.skills.iter().filter(|one| skill.is_none_or(|skill| skill == one.name));
         let skills: Vec<String> =
-            shown.map(|skill| format!("{} {}", skill.name, skill.told_price())).collect();
-        table.row([
+            shown.map(|skill| format!("{} {}", skill.name, skill.price_text())).collect();
+        table.push_row([
             agent.id.to_string(),
             agent.name.clone(),
             agent.protocol.clone(),
@@ -145,7 +147,7 @@ mod tests {
             "names":{},"score":50.000001,"jobs_settled":100000,"online":false,"registered_at":"t","skills":[
             {"name":"translate_and_summarize","price":0.10,"description":""},
             {"name":"bid","price":0.00,"by_offer":true,"description":""}]}"#;
-        let agent: Agent = read(text).expect("an agent");
+        let agent: AgentView = parse_json(text).expect("an agent");
         let table = table([&agent].into_iter(), None);
         assert_fits(&table, "ID NAME PROTOCOL SKILLS SCORE JOBS STATE");
     }
@@ -160,13 +162,16 @@ mod tests {
         let text = r#"{"id":7,"name":"a","owner":"o","protocol":"p","names":{},"score":50.000001,"jobs_settled":0,
             "online":true,"registered_at":"t","skills":[
             {"name":"sum","price":0.10,"description":""},{"name":"bid","price":0.00,"by_offer":true,"description":""}]}"#;
-        let agent: Agent = read(text).expect("an agent");
+        let agent: AgentView = parse_json(text).expect("an agent");
         let cents = |text: &str| Some(decimal(text).expect("a number"));
-        assert!(args(cents("0.1"), cents("50.000001"), None).fits(&agent));
-        assert!(args(cents("0.1"), None, Some("sum")).fits(&agent));
-        assert!(!args(cents("0.099999"), None, None).fits(&agent));
-        assert!(!args(None, cents("50.000002"), None).fits(&agent));
-        assert!(!args(cents("9"), None, Some("bid")).fits(&agent), "a price by offer has no limit");
+        assert!(args(cents("0.1"), cents("50.000001"), None).matches(&agent));
+        assert!(args(cents("0.1"), None, Some("sum")).matches(&agent));
+        assert!(!args(cents("0.099999"), None, None).matches(&agent));
+        assert!(!args(None, cents("50.000002"), None).matches(&agent));
+        assert!(
+            !args(cents("9"), None, Some("bid")).matches(&agent),
+            "a price by offer has no limit"
+        );
         assert!(decimal("-1").is_err() && decimal("cheap").is_err());
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use rialto_client::relay::Record;
+use rialto_client::relay::ListedAgent;
 use rialto_client::{CallError, Hub};
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
-use super::super::agent_names::called;
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
+use super::super::agent_names::resolve_agent;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::output::{self, escape_line};
 use super::super::uri;
-use super::super::views::{Agent, get, read};
+use super::super::views::{AgentView, get_text, parse_json};
 use crate::exit::Exit;
 
 /// The protocol whose agents a relay server knows.
@@ -27,67 +27,68 @@ pub struct Args {
 }
 
 /// An agent's record at the hub, and at the relay if it is a relay agent.
-struct Found {
-    known: Option<(String, Agent)>,
-    record: Option<Record>,
+struct AgentDetails {
+    known: Option<(String, AgentView)>,
+    record: Option<ListedAgent>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.caller()?;
-    let id = called(access, &hub, &args.id).await?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client()?;
+    let id = resolve_agent(access, &hub, &args.id).await?;
     let found = find(access, &hub, &id).await?;
     let _ = match access.json {
-        true => output::line(&found.document()?),
-        false => output::line(&found.told()),
+        true => output::print_line(&found.document()?),
+        false => output::print_line(&found.describe()),
     };
     Ok(Exit::Ok)
 }
 
 /// By any name first. A relay server may know more about its own agents, and may not be a hub.
-async fn find(access: &Access, hub: &Hub, id: &str) -> Result<Found, Trouble> {
-    let known = ask(hub, id).await?;
+async fn find(access: &HubOptions, hub: &Hub, id: &str) -> Result<AgentDetails, CliError> {
+    let known = fetch_agent(hub, id).await?;
     if known.as_ref().is_some_and(|(_, agent)| agent.protocol != RELAY) {
-        return Ok(Found { known, record: None });
+        return Ok(AgentDetails { known, record: None });
     }
     let name = known.as_ref().and_then(|(_, agent)| agent.names.get(RELAY));
-    let keys = access.keys()?;
-    let record = access.server(keys.as_ref()).await?.agent(name.map_or(id, |name| name)).await?;
+    let keys = access.load_key()?;
+    let record =
+        access.relay_server(keys.as_ref()).await?.agent(name.map_or(id, |name| name)).await?;
     let known = match known {
         Some(known) => Some(known),
-        None => ask(hub, &format!("{RELAY}:{}", record.agent_id)).await?,
+        None => fetch_agent(hub, &format!("{RELAY}:{}", record.agent_id)).await?,
     };
-    Ok(Found { known, record: Some(record) })
+    Ok(AgentDetails { known, record: Some(record) })
 }
 
-async fn ask(hub: &Hub, id: &str) -> Result<Option<(String, Agent)>, CallError> {
-    match get(hub, &format!("/v1/agents/{}", uri::part(id))).await {
-        Ok(text) => read(&text).map(|agent| Some((text, agent))),
+async fn fetch_agent(hub: &Hub, id: &str) -> Result<Option<(String, AgentView)>, CallError> {
+    match get_text(hub, &format!("/v1/agents/{}", uri::encode_part(id))).await {
+        Ok(text) => parse_json(&text).map(|agent| Some((text, agent))),
         Err(CallError::Refused { status: 404, .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-impl Found {
+impl AgentDetails {
     /// One document: the relay's record and what the hub adds to it.
     fn document(&self) -> Result<String, CallError> {
         let texts = self.known.iter().map(|(text, _)| text.as_str());
         let records = self.record.iter().map(|record| record.raw().get());
         let mut whole = BTreeMap::new();
         for text in texts.chain(records) {
-            let members: BTreeMap<String, Box<RawValue>> = read(text)?;
+            let members: BTreeMap<String, Box<RawValue>> = parse_json(text)?;
             whole.extend(members);
         }
         serde_json::to_string(&whole).map_err(|error| CallError::Unreadable(error.to_string()))
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let mut lines = Vec::new();
         if let Some(record) = &self.record {
             let registered = record.registered_at.as_deref();
             let details = [("registered", registered), ("endpoint", record.endpoint.as_deref())];
-            lines.push(super::told(record));
+            lines.push(super::agent_line(record));
             let details = details.into_iter().filter_map(|(name, value)| Some((name, value?)));
-            lines.extend(details.map(|(name, value)| format!("{name} {}", one_line(value))));
+            lines.extend(details.map(|(name, value)| format!("{name} {}", escape_line(value))));
         }
         if let Some((_, agent)) = &self.known {
             lines.extend(told(agent, self.record.is_none()));
@@ -97,26 +98,26 @@ impl Found {
 }
 
 /// The hub's record as lines. The first line is left out if the relay's record is shown above.
-fn told(agent: &Agent, alone: bool) -> Vec<String> {
+fn told(agent: &AgentView, alone: bool) -> Vec<String> {
     let state = if agent.online { "online" } else { "offline" };
     let mut lines = Vec::new();
     if alone {
-        let (name, owner) = (one_line(&agent.name), one_line(&agent.owner));
+        let (name, owner) = (escape_line(&agent.name), escape_line(&agent.owner));
         lines.push(format!("{name}  {}  {state}  owner {owner}", agent.protocol));
-        lines.push(format!("registered {}", one_line(&agent.registered_at)));
+        lines.push(format!("registered {}", escape_line(&agent.registered_at)));
     }
     lines.push(format!("number {}", agent.id));
     lines.push(format!("score {} after {} jobs", agent.score.get(), agent.jobs_settled));
-    lines.extend(agent.told_rank());
+    lines.extend(agent.rank_text());
     let names = agent.names.iter();
-    lines.extend(names.map(|(protocol, name)| format!("name {protocol}:{}", one_line(name))));
+    lines.extend(names.map(|(protocol, name)| format!("name {protocol}:{}", escape_line(name))));
     for skill in &agent.skills {
         let about = if skill.description.is_empty() { "" } else { "  " };
-        let (name, price) = (one_line(&skill.name), skill.told_price());
-        lines.push(format!("skill {name}  {price}{about}{}", one_line(&skill.description)));
+        let (name, price) = (escape_line(&skill.name), skill.price_text());
+        lines.push(format!("skill {name}  {price}{about}{}", escape_line(&skill.description)));
         for (name, schema) in [("input", &skill.input_schema), ("output", &skill.output_schema)] {
             let schema = schema.as_deref().map(RawValue::get).filter(|schema| *schema != "{}");
-            lines.extend(schema.map(|schema| format!("  {name} {}", one_line(schema))));
+            lines.extend(schema.map(|schema| format!("  {name} {}", escape_line(schema))));
         }
     }
     lines

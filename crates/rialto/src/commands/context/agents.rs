@@ -10,13 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rialto_client::Key;
-use rialto_client::agent::{Seat, plain};
+use rialto_client::agent::{StateDir, slug};
 use rialto_core::alias::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::super::private_files;
+use super::super::error::CliError;
 use super::super::key_file::{self, KeyFile};
-use super::super::error::Trouble;
+use super::super::private_files;
 use super::{Context, address, home, name};
 
 /// The directory with one subdirectory per name.
@@ -33,17 +33,17 @@ const LOCK: &str = "lock";
 const STATE: &str = ".rialto";
 
 /// An agent about to start: its name and folder.
-pub struct Starting<'a> {
+pub struct AgentStart<'a> {
     pub name: &'a str,
     /// Absolute and without links.
     pub folder: &'a Path,
     /// Name of its state directory in the folder; `None` for an agent without a file.
-    pub beside: Option<&'a str>,
+    pub state_name: Option<&'a str>,
 }
 
 /// The content of `claim.json`.
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
-struct Claim {
+struct NameClaim {
     folder: PathBuf,
     /// The state directory, if it is not in the context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,43 +52,43 @@ struct Claim {
 
 impl Context {
     /// Names of the agents of this machine.
-    pub fn agents(&self) -> Result<Vec<String>, Trouble> {
+    pub fn agents(&self) -> Result<Vec<String>, CliError> {
         let Some(directory) = self.directory() else { return Ok(Vec::new()) };
-        let mut names = home::entries(&directory.join(AGENTS))?;
-        names.retain(|name| name::is_fine(name));
+        let mut names = home::list_dir(&directory.join(AGENTS))?;
+        names.retain(|name| name::is_valid(name));
         Ok(names)
     }
 
     /// Path of the key of an agent of this machine, whether or not it exists.
-    pub fn agent_key_path(&self, name: &str) -> Result<Option<PathBuf>, Trouble> {
+    pub fn agent_key_path(&self, name: &str) -> Result<Option<PathBuf>, CliError> {
         let Some(directory) = self.directory() else { return Ok(None) };
-        let entry = directory.join(AGENTS).join(place(name));
+        let entry = directory.join(AGENTS).join(dir_name(name));
         Ok(Some(state_of(&entry)?.join(KEY)))
     }
 
     /// Whether an agent's key is in the context itself rather than in its own folder.
-    pub fn keeps_key_of(&self, name: &str) -> Result<bool, Trouble> {
+    pub fn holds_key_of(&self, name: &str) -> Result<bool, CliError> {
         let directory = self.directory();
         let path = self.agent_key_path(name)?.filter(|path| path.exists());
         Ok(path.zip(directory).is_some_and(|(path, directory)| path.starts_with(directory)))
     }
 
     /// The context's directory for an agent that brings its own key; created if missing.
-    pub fn agent_dir(&self, name: &str) -> Result<PathBuf, Trouble> {
+    pub fn ensure_agent_dir(&self, name: &str) -> Result<PathBuf, CliError> {
         name::check(name)?;
-        let path = self.made()?.join(AGENTS).join(name);
-        private_files::directory(&path).map_err(|error| home::unwritable(&path, &error))?;
+        let path = self.ensure_dir()?.join(AGENTS).join(name);
+        private_files::create_dir(&path).map_err(|error| home::write_error(&path, &error))?;
         Ok(path)
     }
 
     /// Claims a name for a folder and returns the agent's state directory. A name claimed by
     /// another folder is refused, so that no agent runs with the key of another.
-    pub fn claim(&self, agent: &Starting<'_>) -> Result<PathBuf, Trouble> {
-        let entry = self.agent_dir(&place(agent.name))?;
+    pub fn claim_name(&self, agent: &AgentStart<'_>) -> Result<PathBuf, CliError> {
+        let entry = self.ensure_agent_dir(&dir_name(agent.name))?;
         let _held = lock(&entry.with_file_name(CLAIMS))?;
         let free = self.state_for(agent, &entry).and_then(|state| {
-            self.refuse_copies(agent, &entry, &state)?;
-            self.drop_other_names(&entry, &state)?;
+            self.check_not_copied(agent, &entry, &state)?;
+            self.remove_other_claims(&entry, &state)?;
             Ok(state)
         });
         let state = free.inspect_err(|_| {
@@ -96,28 +96,31 @@ impl Context {
             let _ = fs::remove_dir(&entry);
         })?;
         let beside = (state != entry).then(|| state.clone());
-        let claim = Claim { folder: agent.folder.to_owned(), state: beside };
-        if read(&entry)?.is_none_or(|before| before != claim) {
-            write(&entry, &claim)?;
+        let claim = NameClaim { folder: agent.folder.to_owned(), state: beside };
+        if read_claim(&entry)?.is_none_or(|before| before != claim) {
+            write_claim(&entry, &claim)?;
         }
         Ok(state)
     }
 
     /// The state directory for the agent, if its name is free.
-    fn state_for(&self, agent: &Starting<'_>, entry: &Path) -> Result<PathBuf, Trouble> {
-        let own = agent.beside.map(|beside| self.beside(agent.folder, beside)).transpose()?;
+    fn state_for(&self, agent: &AgentStart<'_>, entry: &Path) -> Result<PathBuf, CliError> {
+        let own = agent
+            .state_name
+            .map(|beside| self.ensure_state_dir(agent.folder, beside))
+            .transpose()?;
         let in_context = entry.to_owned();
-        let folder = match read(entry)? {
-            Some(Claim { folder, state: Some(theirs) }) => {
+        let folder = match read_claim(entry)? {
+            Some(NameClaim { folder, state: Some(theirs) }) => {
                 return match own {
                     Some(own) if own == theirs => Ok(own),
                     // One folder and one name are one agent, with or without a file.
                     None if folder == agent.folder => Ok(theirs),
-                    _ if is_used(&theirs) => Err(self.used_by(agent, &folder)),
+                    _ if has_agent(&theirs) => Err(self.name_taken(agent, &folder)),
                     own => Ok(own.unwrap_or(in_context)),
                 };
             }
-            Some(Claim { folder, state: None }) => Some(folder),
+            Some(NameClaim { folder, state: None }) => Some(folder),
             // Older versions kept all keys here; the first folder that claims the name gets the
             // key.
             None => None,
@@ -125,45 +128,45 @@ impl Context {
         let is_ours =
             folder.as_ref().is_none_or(|folder| folder == agent.folder || !folder.exists());
         match own {
-            None if is_ours || !is_used(entry) => Ok(in_context),
-            Some(own) if !is_used(entry) => Ok(own),
+            None if is_ours || !has_agent(entry) => Ok(in_context),
+            Some(own) if !has_agent(entry) => Ok(own),
             Some(own) if is_ours && !own.join(KEY).exists() => {
-                take_over(entry, &own)?;
+                move_state(entry, &own)?;
                 Ok(own)
             }
-            _ => Err(self.used_by(agent, folder.as_deref().unwrap_or(entry))),
+            _ => Err(self.name_taken(agent, folder.as_deref().unwrap_or(entry))),
         }
     }
 
     /// The state directory beside an `agent.toml`: one per hub, since keys belong to hubs.
-    fn beside(&self, folder: &Path, beside: &str) -> Result<PathBuf, Trouble> {
+    fn ensure_state_dir(&self, folder: &Path, beside: &str) -> Result<PathBuf, CliError> {
         let all = folder.join(STATE);
-        let state = all.join(name::of(address::without_scheme(self.hub()))).join(beside);
+        let state = all.join(name::slug(address::without_scheme(self.hub()))).join(beside);
         let unwritable = |error: io::Error| {
             let message = format!("cannot write {}: {error}", state.display());
-            Trouble::failed(message, "make the folder writable, or use a key file with --key-file")
+            CliError::failed(message, "make the folder writable, or use a key file with --key-file")
         };
-        private_files::directory(&state).map_err(unwritable)?;
+        private_files::create_dir(&state).map_err(unwritable)?;
         // Keys must not be committed to a repository.
-        private_files::new_file(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
+        private_files::write_new(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
         let path = state.join(KEY);
         let keys = path.exists().then(|| key_file::load(&path)).transpose()?;
         match keys.and_then(|keys| keys.hub) {
-            Some(hub) if !address::same(&hub, self.hub()) => {
+            Some(hub) if !address::is_same_hub(&hub, self.hub()) => {
                 let message = format!("{} is for {hub}, not for {}", path.display(), self.hub());
-                Err(Trouble::conflict(message, "use the key's hub with --hub"))
+                Err(CliError::conflict(message, "use the key's hub with --hub"))
             }
             _ => Ok(state),
         }
     }
 
     /// A copied folder contains the original's key and would be the same agent.
-    fn refuse_copies(
+    fn check_not_copied(
         &self,
-        agent: &Starting<'_>,
+        agent: &AgentStart<'_>,
         entry: &Path,
         state: &Path,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CliError> {
         let Some(own) = key_in(state) else { return Ok(()) };
         for other in self.agents()? {
             let other = entry.with_file_name(other);
@@ -175,20 +178,21 @@ impl Context {
                     there.display()
                 );
                 let next = format!("remove {} to give this agent its own key", state.display());
-                return Err(Trouble::conflict(message, next));
+                return Err(CliError::conflict(message, next));
             }
         }
         Ok(())
     }
 
     /// Removes the previous name of an agent that was renamed in its file.
-    fn drop_other_names(&self, entry: &Path, state: &Path) -> Result<(), Trouble> {
+    fn remove_other_claims(&self, entry: &Path, state: &Path) -> Result<(), CliError> {
         for other in self.agents()? {
             let other = entry.with_file_name(other);
-            let is_ours = read(&other)?.is_some_and(|claim| claim.state.as_deref() == Some(state));
+            let is_ours =
+                read_claim(&other)?.is_some_and(|claim| claim.state.as_deref() == Some(state));
             if other != entry && is_ours {
                 let path = other.join(CLAIM);
-                fs::remove_file(&path).map_err(|error| home::unwritable(&path, &error))?;
+                fs::remove_file(&path).map_err(|error| home::write_error(&path, &error))?;
                 // An agent without a file may still need other files in there.
                 let _ = fs::remove_dir(&other);
             }
@@ -196,32 +200,32 @@ impl Context {
         Ok(())
     }
 
-    fn used_by(&self, agent: &Starting<'_>, folder: &Path) -> Trouble {
+    fn name_taken(&self, agent: &AgentStart<'_>, folder: &Path) -> CliError {
         let (name, context, folder) = (agent.name, self.name(), folder.display());
         let message = format!("agent name {name} in context {context} is used by {folder}");
-        let other = match agent.beside {
+        let other = match agent.state_name {
             Some(_) => "change `name` in its file, or use --name",
             None => "use --name",
         };
-        Trouble::conflict(message, format!("run it there, or choose another name: {other}"))
+        CliError::conflict(message, format!("run it there, or choose another name: {other}"))
     }
 }
 
 /// An agent's directory name. Names with the same plain form get different directories.
-pub fn place(name: &str) -> String {
-    if plain(name) == name { name.to_owned() } else { place_apart(name, name) }
+pub fn dir_name(name: &str) -> String {
+    if slug(name) == name { name.to_owned() } else { dir_name_with_digest(name, name) }
 }
 
 /// The same, for an agent that is identified by something other than its name.
-pub fn place_apart(name: &str, apart: &str) -> String {
+pub fn dir_name_with_digest(name: &str, apart: &str) -> String {
     let digest = Digest::of(&[b"seat", apart.as_bytes()]);
     let number = digest.0.iter().take(4).map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("{}-{number}", plain(name))
+    format!("{}-{number}", slug(name))
 }
 
 /// The state directory of the agent of a name.
-fn state_of(entry: &Path) -> Result<PathBuf, Trouble> {
-    let claim = read(entry)?;
+fn state_of(entry: &Path) -> Result<PathBuf, CliError> {
+    let claim = read_claim(entry)?;
     Ok(claim.and_then(|claim| claim.state).unwrap_or_else(|| entry.to_owned()))
 }
 
@@ -229,13 +233,13 @@ fn key_in(state: &Path) -> Option<Key> {
     KeyFile::load(&state.join(KEY)).ok().map(|keys| keys.key)
 }
 
-fn lock(path: &Path) -> Result<File, Trouble> {
-    let locked = private_files::lock_file(path).and_then(|file| file.lock().map(|()| file));
-    locked.map_err(|error| home::unwritable(path, &error))
+fn lock(path: &Path) -> Result<File, CliError> {
+    let locked = private_files::open_lock_file(path).and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| home::write_error(path, &error))
 }
 
 /// Whether an agent exists: it has a key, or runs and waits for one.
-fn is_used(state: &Path) -> bool {
+fn has_agent(state: &Path) -> bool {
     let runs = || {
         let lock = File::open(state.join(LOCK));
         lock.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
@@ -245,17 +249,17 @@ fn is_used(state: &Path) -> bool {
 
 /// Moves an agent's state from the context to its folder, the key last. Until the key is moved, the
 /// next start moves the rest.
-fn take_over(entry: &Path, own: &Path) -> Result<(), Trouble> {
-    let _alone = Seat::take(entry).map_err(|error| {
-        Trouble::conflict(error.to_string(), "stop it first; then its key moves to this folder")
+fn move_state(entry: &Path, own: &Path) -> Result<(), CliError> {
+    let _alone = StateDir::open(entry).map_err(|error| {
+        CliError::conflict(error.to_string(), "stop it first; then its key moves to this folder")
     })?;
-    let mut names = home::entries(entry)?;
+    let mut names = home::list_dir(entry)?;
     names.retain(|name| ![CLAIM, LOCK, KEY].contains(&name.as_str()));
     for name in names.iter().map(String::as_str).chain([KEY]) {
         fs::rename(entry.join(name), own.join(name)).map_err(|error| {
             let (from, to) = (entry.display(), own.display());
             let message = format!("cannot move {name} from {from} to {to}: {error}");
-            Trouble::failed(message, format!("move everything in {from} to {to} by hand"))
+            CliError::failed(message, format!("move everything in {from} to {to} by hand"))
         })?;
     }
     // A leftover lock file is harmless.
@@ -263,21 +267,22 @@ fn take_over(entry: &Path, own: &Path) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn read(entry: &Path) -> Result<Option<Claim>, Trouble> {
+fn read_claim(entry: &Path) -> Result<Option<NameClaim>, CliError> {
     let path = entry.join(CLAIM);
     match fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
             let message = format!("{} is not a valid claim file: {error}", path.display());
-            Trouble::failed(message, "remove it; the next `rialto agent run` writes a new one")
+            CliError::failed(message, "remove it; the next `rialto agent run` writes a new one")
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(home::unreadable(&path, &error)),
+        Err(error) => Err(home::read_error(&path, &error)),
     }
 }
 
-fn write(entry: &Path, claim: &Claim) -> Result<(), Trouble> {
+fn write_claim(entry: &Path, claim: &NameClaim) -> Result<(), CliError> {
     let path = entry.join(CLAIM);
     let written = serde_json::to_string(claim).map_err(io::Error::other);
-    let kept = written.and_then(|text| private_files::file(&path, &format!("{text}\n")));
-    kept.map_err(|error| home::unwritable(&path, &error))
+    let kept =
+        written.and_then(|text| private_files::write_atomically(&path, &format!("{text}\n")));
+    kept.map_err(|error| home::write_error(&path, &error))
 }

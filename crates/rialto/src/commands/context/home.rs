@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::super::error::CliError;
 use super::super::private_files;
-use super::super::error::Trouble;
 use super::{Context, name};
 
 /// The file with the name of the current context.
@@ -30,10 +30,10 @@ impl Home {
     }
 
     /// The same, or an error for commands that save something.
-    pub fn needed() -> Result<Self, Trouble> {
+    pub fn require() -> Result<Self, CliError> {
         Self::find().ok_or_else(|| {
             let message = "no home directory is set";
-            Trouble::usage(message, "set RIALTO_HOME")
+            CliError::usage(message, "set RIALTO_HOME")
         })
     }
 
@@ -52,60 +52,63 @@ impl Home {
     }
 
     /// The name of the current context, if one is set.
-    pub fn current(&self) -> Result<Option<String>, Trouble> {
+    pub fn current(&self) -> Result<Option<String>, CliError> {
         let path = self.0.join(CURRENT);
         let name = match fs::read_to_string(&path) {
             Ok(text) => text.trim().to_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unreadable(&path, &error)),
+            Err(error) => return Err(read_error(&path, &error)),
         };
-        match name::is_fine(&name) {
+        match name::is_valid(&name) {
             true => Ok(Some(name)),
             false => {
                 let message = format!("{} does not contain a context name", path.display());
-                Err(Trouble::usage(message, "choose one with `rialto context use NAME`"))
+                Err(CliError::usage(message, "choose one with `rialto context use NAME`"))
             }
         }
     }
 
     /// Makes a context the current one.
-    pub fn choose(&self, name: &str) -> Result<(), Trouble> {
+    pub fn set_current(&self, name: &str) -> Result<(), CliError> {
         let path = self.0.join(CURRENT);
-        let kept = private_files::directory(&self.0).and_then(|()| private_files::file(&path, &format!("{name}\n")));
-        kept.map_err(|error| unwritable(&path, &error))
+        let kept = private_files::create_dir(&self.0)
+            .and_then(|()| private_files::write_atomically(&path, &format!("{name}\n")));
+        kept.map_err(|error| write_error(&path, &error))
     }
 
     /// Makes a context the current one if there is none.
-    pub fn choose_first(&self, name: &str) -> Result<(), Trouble> {
+    pub fn set_current_if_none(&self, name: &str) -> Result<(), CliError> {
         match self.current()? {
             Some(_) => Ok(()),
-            None => self.choose(name),
+            None => self.set_current(name),
         }
     }
 
     /// Unsets the current context.
-    pub fn choose_none(&self) -> Result<(), Trouble> {
+    pub fn clear_current(&self) -> Result<(), CliError> {
         let path = self.0.join(CURRENT);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(&path, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(write_error(&path, &error))
+            }
             _ => Ok(()),
         }
     }
 
     /// All saved contexts, by name.
-    pub fn contexts(&self) -> Result<Vec<Context>, Trouble> {
-        let mut names = entries(&self.0.join(CONTEXTS))?;
-        names.retain(|name| name::is_fine(name));
+    pub fn contexts(&self) -> Result<Vec<Context>, CliError> {
+        let mut names = list_dir(&self.0.join(CONTEXTS))?;
+        names.retain(|name| name::is_valid(name));
         names.iter().filter_map(|name| Context::load(self, name).transpose()).collect()
     }
 }
 
 /// The sorted entries of a directory; empty if it does not exist.
-pub fn entries(path: &Path) -> Result<Vec<String>, Trouble> {
+pub fn list_dir(path: &Path) -> Result<Vec<String>, CliError> {
     let found = match fs::read_dir(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(path, &error)),
+        Err(error) => return Err(read_error(path, &error)),
     };
     let mut names: Vec<String> =
         found.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
@@ -113,12 +116,12 @@ pub fn entries(path: &Path) -> Result<Vec<String>, Trouble> {
     Ok(names)
 }
 
-pub fn unreadable(path: &Path, error: &io::Error) -> Trouble {
+pub fn read_error(path: &Path, error: &io::Error) -> CliError {
     let message = format!("cannot read {}: {error}", path.display());
-    Trouble::failed(message, "`rialto doctor` checks the files of the command line")
+    CliError::failed(message, "`rialto doctor` checks the files of the command line")
 }
 
-pub fn unwritable(path: &Path, error: &io::Error) -> Trouble {
+pub fn write_error(path: &Path, error: &io::Error) -> CliError {
     let message = format!("cannot write {}: {error}", path.display());
-    Trouble::failed(message, "make it writable, or set RIALTO_HOME to another directory")
+    CliError::failed(message, "make it writable, or set RIALTO_HOME to another directory")
 }

@@ -6,7 +6,7 @@ fn home() -> (tempfile::TempDir, Home) {
     (directory, home)
 }
 
-fn current(home: &Home, explicit: Option<&str>) -> Result<Context, Trouble> {
+fn current(home: &Home, explicit: Option<&str>) -> Result<Context, CliError> {
     Context::current_in(Some(home.clone()), explicit)
 }
 
@@ -14,30 +14,36 @@ fn current(home: &Home, explicit: Option<&str>) -> Result<Context, Trouble> {
 fn without_any_there_is_one_that_is_made_when_something_is_kept() {
     let (_directory, home) = home();
     let implied = current(&home, None).expect("the default context exists");
-    assert_eq!((implied.name(), implied.hub(), implied.is_kept()), ("default", OWN_HUB, false));
-    assert!(implied.me().expect("no error").is_none());
+    assert_eq!(
+        (implied.name(), implied.hub(), implied.is_saved()),
+        ("default", DEFAULT_HUB, false)
+    );
+    assert!(implied.load_key().expect("no error").is_none());
     assert!(!home.path().exists(), "reading creates nothing");
-    implied.keep_me(&KeyFile::of("rk_1")).expect("kept");
+    implied.save_key(&KeyFile::from_key("rk_1")).expect("kept");
     let kept = current(&home, None).expect("kept");
-    assert!(kept.is_kept());
+    assert!(kept.is_saved());
     assert_eq!(home.current().expect("readable").as_deref(), Some("default"));
-    let me = kept.me().expect("no error").expect("a key");
-    assert_eq!((me.key.reveal(), me.hub.as_deref()), ("rk_1", Some(OWN_HUB)));
+    let me = kept.load_key().expect("no error").expect("a key");
+    assert_eq!((me.key.reveal(), me.hub.as_deref()), ("rk_1", Some(DEFAULT_HUB)));
 }
 
 #[test]
 fn one_is_current_until_another_is_chosen() {
     let (_directory, home) = home();
     for name in ["one", "two"] {
-        Context::new(&home, name, &format!("http://{name}")).expect("fine").made().expect("made");
+        Context::new(&home, name, &format!("http://{name}"))
+            .expect("fine")
+            .ensure_dir()
+            .expect("made");
     }
     assert_eq!(current(&home, None).expect("implied").name(), "default");
     for name in ["one", "two"] {
-        home.choose_first(name).expect("chosen");
+        home.set_current_if_none(name).expect("chosen");
     }
     assert_eq!(current(&home, None).expect("one").name(), "one");
     assert_eq!(current(&home, Some("two")).expect("two").hub(), "http://two");
-    home.choose("two").expect("chosen");
+    home.set_current("two").expect("chosen");
     assert_eq!(current(&home, None).expect("two").name(), "two");
     let names: Vec<String> =
         home.contexts().expect("both").iter().map(|one| one.name().to_owned()).collect();
@@ -51,20 +57,20 @@ fn one_is_current_until_another_is_chosen() {
 fn the_first_key_stays_unless_it_is_replaced_on_purpose() {
     let (_directory, home) = home();
     let context = current(&home, None).expect("the default context exists");
-    let first = context.keep_first_me(&KeyFile::of("rk_1")).expect("kept");
-    let second = context.keep_first_me(&KeyFile::of("rk_2")).expect("no error");
+    let first = context.save_key_if_none(&KeyFile::from_key("rk_1")).expect("kept");
+    let second = context.save_key_if_none(&KeyFile::from_key("rk_2")).expect("no error");
     assert_eq!((first.key.reveal(), second.key.reveal()), ("rk_1", "rk_1"));
-    context.keep_me(&KeyFile::of("rk_3")).expect("kept");
-    assert_eq!(context.me().expect("no error").expect("a key").key.reveal(), "rk_3");
+    context.save_key(&KeyFile::from_key("rk_3")).expect("kept");
+    assert_eq!(context.load_key().expect("no error").expect("a key").key.reveal(), "rk_3");
 }
 
 #[test]
 fn a_key_of_another_hub_is_no_key_of_a_context() {
     let (_directory, home) = home();
     let context = Context::new(&home, "one", "http://one").expect("fine");
-    let path = context.made().expect("made").join("me.key");
-    private_files::file(&path, "rk_1\nhub http://two\n").expect("written");
-    assert!(context.me().expect_err("it is not for this hub").message.contains("http://two"));
+    let path = context.ensure_dir().expect("made").join("me.key");
+    private_files::write_atomically(&path, "rk_1\nhub http://two\n").expect("written");
+    assert!(context.load_key().expect_err("it is not for this hub").message.contains("http://two"));
 }
 
 #[cfg(unix)]
@@ -73,12 +79,12 @@ fn everything_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let (_directory, home) = home();
     let context = current(&home, None).expect("the default context exists");
-    context.keep_me(&KeyFile::of("rk_1")).expect("kept");
-    let agent = context.agent_dir("shout").expect("made");
+    context.save_key(&KeyFile::from_key("rk_1")).expect("kept");
+    let agent = context.ensure_agent_dir("shout").expect("made");
     assert_eq!(context.agents().expect("readable"), ["shout"]);
-    assert!(context.agent_dir("../shout").is_err());
+    assert!(context.ensure_agent_dir("../shout").is_err());
     let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!(mode(home.path()), 0o700);
     assert_eq!(mode(&agent), 0o700);
-    assert_eq!(mode(&context.me_path().expect("a path")), 0o600);
+    assert_eq!(mode(&context.key_path().expect("a path")), 0o600);
 }

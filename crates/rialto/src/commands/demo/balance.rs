@@ -25,7 +25,7 @@ impl Serialize for Amount {
 
 /// An account's available and held credits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Purse {
+pub struct Balance {
     pub available: Credits,
     pub held: Credits,
 }
@@ -33,48 +33,50 @@ pub struct Purse {
 /// The members of an answer, each value as its original text.
 pub type Members = BTreeMap<String, Box<RawValue>>;
 
-impl Purse {
+impl Balance {
     /// The account of this name; needs the operator key or its owner's key.
-    pub async fn of(hub: &Hub, owner: &str) -> Result<Self, CallError> {
-        Self::read(&members(hub, &format!("/v1/accounts/{owner}")).await?)
+    pub async fn of_owner(hub: &Hub, owner: &str) -> Result<Self, CallError> {
+        Self::read(&fetch_members(hub, &format!("/v1/accounts/{owner}")).await?)
     }
 
     /// The account of the client's key.
-    pub async fn own(hub: &Hub) -> Result<Self, CallError> {
-        let me = members(hub, "/v1/me").await?;
+    pub async fn of_caller(hub: &Hub) -> Result<Self, CallError> {
+        let me = fetch_members(hub, "/v1/me").await?;
         let account = me.get("account").map_or("", |account| account.get());
         Self::read(&serde_json::from_str(account).map_err(unreadable)?)
     }
 
     /// Available and held together.
-    pub fn whole(self) -> Credits {
-        self.available.plus(self.held).unwrap_or(self.available)
+    pub fn total(self) -> Credits {
+        self.available.checked_add(self.held).unwrap_or(self.available)
     }
 
     /// As text.
-    pub fn told(self) -> String {
+    pub fn describe(self) -> String {
         match self.held.is_zero() {
-            true => text(self.available),
-            false => format!("{} + {} held", text(self.available), text(self.held)),
+            true => format_amount(self.available),
+            false => {
+                format!("{} + {} held", format_amount(self.available), format_amount(self.held))
+            }
         }
     }
 
     fn read(members: &Members) -> Result<Self, CallError> {
         let read = |name: &str| {
             let digits = members.get(name).map_or("", |value| value.get());
-            amount(digits)
+            parse_amount(digits)
         };
         Ok(Self { available: read("available")?, held: read("held")? })
     }
 }
 
 /// An amount as text for people.
-pub fn text(amount: Credits) -> String {
-    amount.text(SHOWN)
+pub fn format_amount(amount: Credits) -> String {
+    amount.to_text(SHOWN)
 }
 
 /// Parses an amount. The account that issues credits is below zero.
-pub fn amount(digits: &str) -> Result<Credits, CallError> {
+pub fn parse_amount(digits: &str) -> Result<Credits, CallError> {
     let (below, digits) = match digits.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, digits),
@@ -84,7 +86,7 @@ pub fn amount(digits: &str) -> Result<Credits, CallError> {
 }
 
 /// Fetches a JSON object.
-pub async fn members(hub: &Hub, path: &str) -> Result<Members, CallError> {
+pub async fn fetch_members(hub: &Hub, path: &str) -> Result<Members, CallError> {
     let (_, text) = hub.call_text(Method::GET, path, None).await?;
     serde_json::from_str(&text).map_err(unreadable)
 }
@@ -100,8 +102,8 @@ mod tests {
     #[test]
     fn amounts_are_read_to_the_last_digit_and_below_zero() {
         for (digits, micros) in [("3.141593", 3_141_593), ("-126.00", -126_000_000), ("0.00", 0)] {
-            assert_eq!(amount(digits).expect(digits).micros(), micros);
+            assert_eq!(parse_amount(digits).expect(digits).micros(), micros);
         }
-        assert!(amount("").is_err() && amount("0.1234567").is_err());
+        assert!(parse_amount("").is_err() && parse_amount("0.1234567").is_err());
     }
 }

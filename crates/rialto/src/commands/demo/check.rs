@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use rialto_core::money::Credits;
 use serde::Serialize;
 
-use super::role::{self, Who};
-use super::event::Beat;
-use super::history::What;
-use super::demo_agent::Scores;
-use super::plan;
 use super::balance::{self, Amount};
-use super::report::Report;
+use super::demo_agent::Scores;
+use super::event::ActionKind;
+use super::history::FactKind;
+use super::plan;
+use super::report::DemoReport;
+use super::role::{self, Role};
 
 /// One condition that must hold.
 #[derive(Clone, Debug, Serialize)]
@@ -23,19 +23,19 @@ pub struct Check {
     pub found: Option<String>,
 }
 
-type Found = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 /// All checks of a demo run.
-pub fn all(report: &Report) -> Vec<Check> {
+pub fn run_all(report: &DemoReport) -> Vec<Check> {
     let mut checks = steps(report);
-    checks.push(check("nothing happens that is not planned", nothing_else(report)));
+    checks.push(check("nothing happens that is not planned", check_no_extra_events(report)));
     checks.extend(facts(report));
     checks.push(check("five protocols take part", protocols(report)));
     checks.push(check("the failed check is refunded in full", refund(report)));
     checks.push(check("every payment is exact to the micro-credit", payments(report)));
-    checks.push(check("every agent has exactly the expected credits", purses(report)));
+    checks.push(check("every agent has exactly the expected credits", check_balances(report)));
     checks.push(check("no credits are held at the end", nothing_held(report)));
-    checks.push(check("every account equals the sum of its movements", recounted(report)));
+    checks.push(check("every account equals the sum of its movements", check_recount(report)));
     checks.push(check("all accounts add up to zero", sum(report)));
     checks.push(check("both reputations of every worker move the right way", reputations(report)));
     checks.push(check("the Reader's job is traced there and back", hops(report)));
@@ -44,39 +44,39 @@ pub fn all(report: &Report) -> Vec<Check> {
     checks
 }
 
-fn check(name: impl Into<String>, found: Found) -> Check {
+fn check(name: impl Into<String>, found: CheckResult) -> Check {
     Check { name: name.into(), holds: found.is_ok(), found: found.err() }
 }
 
 /// Compares a value with the expected one.
-fn same<T: PartialEq + std::fmt::Debug>(is: &T, should: &T) -> Found {
+fn same<T: PartialEq + std::fmt::Debug>(is: &T, should: &T) -> CheckResult {
     if is == should { Ok(()) } else { Err(format!("{is:?} instead of {should:?}")) }
 }
 
 /// Every planned step was reported once, with its exact amount.
-fn steps(report: &Report) -> Vec<Check> {
+fn steps(report: &DemoReport) -> Vec<Check> {
     let step = |step: &plan::Step| {
-        let told: Vec<_> = report.events.iter().filter(|event| step.is(event)).collect();
+        let told: Vec<_> = report.events.iter().filter(|event| step.matches(event)).collect();
         let found = match told.as_slice() {
             [event] => same(&event.amount, &step.amount.map(Amount)),
             others => Err(format!("{} times instead of once", others.len())),
         };
-        check(step.told(), found)
+        check(step.describe(), found)
     };
     plan::STEPS.iter().map(step).collect()
 }
 
-fn nothing_else(report: &Report) -> Found {
-    let planned = |event: &&_| !plan::STEPS.iter().any(|step| step.is(event));
+fn check_no_extra_events(report: &DemoReport) -> CheckResult {
+    let planned = |event: &&_| !plan::STEPS.iter().any(|step| step.matches(event));
     match report.events.iter().find(planned) {
         None => Ok(()),
-        Some(event) => Err(format!("{} {}", event.who, event.said)),
+        Some(event) => Err(format!("{} {}", event.role, event.text)),
     }
 }
 
 /// The hub's history contains what the agents reported, and nothing else.
-fn facts(report: &Report) -> Vec<Check> {
-    let history = &report.books.history;
+fn facts(report: &DemoReport) -> Vec<Check> {
+    let history = &report.records.history;
     let once = plan::FACTS.iter().map(|planned| {
         let count = history.iter().filter(|fact| planned.is(fact)).count();
         let found = same(&count, &1).map_err(|_| format!("{count} times instead of once"));
@@ -89,70 +89,75 @@ fn facts(report: &Report) -> Vec<Check> {
     checks
 }
 
-fn protocols(report: &Report) -> Found {
-    let done = report.books.history.iter().filter(|fact| fact.what == What::Completed);
-    let parties = done.flat_map(|fact| [Some(fact.of), fact.by]).flatten();
+fn protocols(report: &DemoReport) -> CheckResult {
+    let done = report.records.history.iter().filter(|fact| fact.kind == FactKind::Completed);
+    let parties = done.flat_map(|fact| [Some(fact.requester), fact.by]).flatten();
     let spoken: BTreeSet<String> = parties.map(|who| who.protocol().to_owned()).collect();
     same(&spoken, &rialto_protocols::ALL.iter().map(|face| face.id().to_string()).collect())
 }
 
-fn refund(report: &Report) -> Found {
-    let ledger = &report.books.ledger;
-    let failed = report.books.history.iter().find(|fact| fact.what == What::Failed);
+fn refund(report: &DemoReport) -> CheckResult {
+    let ledger = &report.records.ledger;
+    let failed = report.records.history.iter().find(|fact| fact.kind == FactKind::Failed);
     let job = &failed.ok_or("nothing failed")?.job;
-    let moved = ["hold", "release", "capture"].map(|kind| ledger.moved(kind, job));
-    same(&moved, &[role::CHECK, role::CHECK, Credits::ZERO])
+    let moved = ["hold", "release", "capture"].map(|kind| ledger.sum_moved(kind, job));
+    same(&moved, &[role::CHECK_PRICE, role::CHECK_PRICE, Credits::ZERO])
 }
 
 /// The planned payments, in order: payer, payee, amount.
-fn planned_payments() -> Vec<(Option<Who>, Option<Who>, Credits)> {
-    let pays = plan::STEPS.iter().filter(|step| step.beat == Beat::Pays);
+fn planned_payments() -> Vec<(Option<Role>, Option<Role>, Credits)> {
+    let pays = plan::STEPS.iter().filter(|step| step.beat == ActionKind::Pays);
     let pays = pays.filter_map(|step| Some((Some(step.who), step.with, step.amount?)));
     pays.filter(|(_, _, amount)| !amount.is_zero()).collect()
 }
 
-fn payments(report: &Report) -> Found {
-    same(&report.books.ledger.payments(), &planned_payments())
+fn payments(report: &DemoReport) -> CheckResult {
+    same(&report.records.ledger.payments(), &planned_payments())
 }
 
-fn purses(report: &Report) -> Found {
+fn check_balances(report: &DemoReport) -> CheckResult {
     for (who, person) in &report.after {
-        let mut micros = who.granted().micros();
+        let mut micros = who.initial_credits().micros();
         for (from, to, amount) in planned_payments() {
             micros -= i64::from(from == Some(*who)) * amount.micros();
             micros += i64::from(to == Some(*who)) * amount.micros();
         }
-        let (has, should) = (person.purse.whole(), Credits::from_micros(micros));
-        same(&balance::text(has), &balance::text(should)).map_err(|why| format!("{who} has {why}"))?;
+        let (has, should) = (person.balance.total(), Credits::from_micros(micros));
+        same(&balance::format_amount(has), &balance::format_amount(should))
+            .map_err(|why| format!("{who} has {why}"))?;
     }
     Ok(())
 }
 
-fn nothing_held(report: &Report) -> Found {
-    let held = report.books.ledger.accounts.iter().find(|account| !account.purse.held.is_zero());
-    held.map_or(Ok(()), |account| Err(format!("{}: {}", account.owner, account.purse.told())))
+fn nothing_held(report: &DemoReport) -> CheckResult {
+    let held =
+        report.records.ledger.accounts.iter().find(|account| !account.balance.held.is_zero());
+    held.map_or(Ok(()), |account| Err(format!("{}: {}", account.owner, account.balance.describe())))
 }
 
-fn recounted(report: &Report) -> Found {
-    let ledger = &report.books.ledger;
+fn check_recount(report: &DemoReport) -> CheckResult {
+    let ledger = &report.records.ledger;
     for account in &ledger.accounts {
-        let (has, moved) = (account.purse, ledger.recount(&account.owner));
+        let (has, moved) = (account.balance, ledger.recount(&account.owner));
         same(&has, &moved).map_err(|why| format!("{}: {why}", account.owner))?;
     }
     Ok(())
 }
 
-fn sum(report: &Report) -> Found {
-    same(&balance::text(report.books.ledger.sum()), &balance::text(Credits::ZERO))
+fn sum(report: &DemoReport) -> CheckResult {
+    same(
+        &balance::format_amount(report.records.ledger.sum()),
+        &balance::format_amount(Credits::ZERO),
+    )
 }
 
 /// The scores of successful workers rise by both formulas, those of failed workers fall.
-fn reputations(report: &Report) -> Found {
-    let ended = |what: What| {
-        let ended = report.books.history.iter().filter(move |fact| fact.what == what);
+fn reputations(report: &DemoReport) -> CheckResult {
+    let ended = |what: FactKind| {
+        let ended = report.records.history.iter().filter(move |fact| fact.kind == what);
         ended.filter_map(|fact| fact.by)
     };
-    let (done, failed) = (ended(What::Completed), ended(What::Failed));
+    let (done, failed) = (ended(FactKind::Completed), ended(FactKind::Failed));
     let workers = done.map(|who| (who, true)).chain(failed.map(|who| (who, false)));
     for (who, well) in workers {
         let (before, after) = (report.before.get(&who), report.after.get(&who));
@@ -162,7 +167,7 @@ fn reputations(report: &Report) -> Found {
     Ok(())
 }
 
-fn moved(before: &Scores, after: &Scores, well: bool) -> Found {
+fn moved(before: &Scores, after: &Scores, well: bool) -> CheckResult {
     let number = |text: &str| text.parse::<f64>().map_err(|error| format!("{text}: {error}"));
     let (from, to) = (number(&before.registry)?, number(&after.registry)?);
     if (to > from) != well || to == from {
@@ -175,19 +180,19 @@ fn moved(before: &Scores, after: &Scores, well: bool) -> Found {
     Ok(())
 }
 
-fn hops(report: &Report) -> Found {
-    let hops = &report.books.hops;
+fn hops(report: &DemoReport) -> CheckResult {
+    let hops = &report.records.hops;
     let crossed: Vec<_> = hops.iter().map(|hop| (&*hop.what, &*hop.from, &*hop.to)).collect();
     let there = ("request", "registry", "openclaw");
     same(&crossed, &vec![there, ("result", "openclaw", "registry")])
 }
 
-fn bulletin(report: &Report) -> Found {
+fn bulletin(report: &DemoReport) -> CheckResult {
     let should = serde_json::json!({"headline": "the bridge is open", "is_so": true,
-        "in_french": "le pont est ouvert", "cried_by": Who::Courier.name()});
+        "in_french": "le pont est ouvert", "cried_by": Role::Courier.name()});
     same(&report.bulletin, &should)
 }
 
-fn audit(report: &Report) -> Found {
+fn audit(report: &DemoReport) -> CheckResult {
     same(&report.breaches, &Vec::new())
 }

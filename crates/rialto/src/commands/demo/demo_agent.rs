@@ -8,19 +8,19 @@ use rialto_core::id::AgentId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::role::Who;
-use super::demo_hub::House;
-use super::agents::Known;
-use super::balance::{Purse, unreadable};
+use super::agents::AgentIds;
+use super::balance::{Balance, unreadable};
+use super::demo_hub::DemoHub;
+use super::role::Role;
 
 /// An agent as the hub shows it now.
 #[derive(Clone, Debug)]
-pub struct Person {
+pub struct DemoAgent {
     pub id: AgentId,
     /// The name of its account.
     pub owner: String,
     pub online: bool,
-    pub purse: Purse,
+    pub balance: Balance,
     pub scores: Scores,
 }
 
@@ -34,11 +34,11 @@ pub struct Scores {
 }
 
 /// All agents.
-pub type People = BTreeMap<Who, Person>;
+pub type DemoAgents = BTreeMap<Role, DemoAgent>;
 
 /// `GET /v1/agents/{id}`, as far as it is needed here.
 #[derive(Deserialize)]
-struct Shown {
+struct AgentResponse {
     id: u64,
     owner: String,
     online: bool,
@@ -47,25 +47,25 @@ struct Shown {
 }
 
 /// Fetches all agents.
-pub async fn look(house: &House, known: &Known) -> Result<People, CallError> {
+pub async fn fetch_agents(house: &DemoHub, known: &AgentIds) -> Result<DemoAgents, CallError> {
     let claws = Server::new(&house.url)?;
-    let mut people = People::new();
+    let mut people = DemoAgents::new();
     for (who, id) in known {
-        people.insert(*who, person(house, &claws, id).await?);
+        people.insert(*who, fetch_agent(house, &claws, id).await?);
     }
     Ok(people)
 }
 
-async fn person(house: &House, claws: &Server, id: &str) -> Result<Person, CallError> {
+async fn fetch_agent(house: &DemoHub, claws: &Server, id: &str) -> Result<DemoAgent, CallError> {
     let path = format!("/v1/agents/{id}");
     let (_, text) = house.operator.call_text(Method::GET, &path, None).await?;
-    let shown: Shown = serde_json::from_str(&text).map_err(unreadable)?;
+    let shown: AgentResponse = serde_json::from_str(&text).map_err(unreadable)?;
     let name = shown.names.get("openclaw").and_then(|name| name.parse().ok());
     let name = name.ok_or_else(|| CallError::Unreadable(format!("{id} has no alias")))?;
     let openclaw = claws.reputation(name).await?.by_hub.map(|reputation| reputation.score.text());
-    Ok(Person {
+    Ok(DemoAgent {
         id: AgentId(shown.id),
-        purse: Purse::of(&house.operator, &shown.owner).await?,
+        balance: Balance::of_owner(&house.operator, &shown.owner).await?,
         owner: shown.owner,
         online: shown.online,
         scores: Scores { registry: shown.score.get().to_owned(), openclaw },
@@ -73,10 +73,13 @@ async fn person(house: &House, claws: &Server, id: &str) -> Result<Person, CallE
 }
 
 /// The current balances of all agents.
-pub async fn purses(house: &House, people: &People) -> Result<BTreeMap<Who, Purse>, CallError> {
+pub async fn fetch_balances(
+    house: &DemoHub,
+    people: &DemoAgents,
+) -> Result<BTreeMap<Role, Balance>, CallError> {
     let mut purses = BTreeMap::new();
     for (who, person) in people {
-        purses.insert(*who, Purse::of(&house.operator, &person.owner).await?);
+        purses.insert(*who, Balance::of_owner(&house.operator, &person.owner).await?);
     }
     Ok(purses)
 }

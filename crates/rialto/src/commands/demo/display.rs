@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use super::role::{ALL, Who};
+use super::balance::Balance;
 use super::event::Event;
-use super::balance::Purse;
+use super::role::{ALL, Role};
 use crate::commands::output;
 
 /// Lines are cut at the edge of the terminal instead of wrapping, because wrapped lines could not
@@ -22,22 +22,22 @@ const PLAIN: &str = "\x1b[0m";
 
 /// How the demo is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum DisplayMode {
     /// One line per agent, redrawn on each change.
     Live,
     /// One line per event.
     Lines,
     /// Nothing until the end.
-    Nothing,
+    Silent,
 }
 
-impl Show {
+impl DisplayMode {
     /// The mode for this output.
-    pub fn fitting(json: bool, plain: bool) -> Self {
+    pub fn detect(json: bool, plain: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         match (json, plain || set("NO_COLOR") || dumb || !io::stdout().is_terminal()) {
-            (true, _) => Self::Nothing,
+            (true, _) => Self::Silent,
             (false, true) => Self::Lines,
             (false, false) => Self::Live,
         }
@@ -45,9 +45,9 @@ impl Show {
 }
 
 /// The display.
-pub struct Stage {
-    show: Show,
-    rows: BTreeMap<Who, Row>,
+pub struct LiveDisplay {
+    show: DisplayMode,
+    rows: BTreeMap<Role, Row>,
     /// Lines that will be redrawn.
     drawn: usize,
 }
@@ -56,28 +56,28 @@ pub struct Stage {
 #[derive(Clone, Debug, Default)]
 struct Row {
     doing: String,
-    purse: Purse,
+    balance: Balance,
 }
 
-impl Stage {
-    pub fn new(show: Show) -> Self {
+impl LiveDisplay {
+    pub fn new(show: DisplayMode) -> Self {
         Self { show, rows: BTreeMap::new(), drawn: 0 }
     }
 
     /// Whether balances are displayed.
     pub fn is_live(&self) -> bool {
-        self.show == Show::Live
+        self.show == DisplayMode::Live
     }
 
     /// All agents are registered.
-    pub fn open(&mut self, url: &str) {
+    pub fn begin(&mut self, url: &str) {
         let count = ALL.len();
         let said =
             format!("A hub with all five protocols runs at {url}; {count} agents registered.\n\n");
         match self.show {
-            Show::Nothing => {}
-            Show::Lines => print(&said),
-            Show::Live => {
+            DisplayMode::Silent => {}
+            DisplayMode::Lines => print(&said),
+            DisplayMode::Live => {
                 print(&format!("{CUT}{said}"));
                 let ready = Row { doing: "is ready".to_owned(), ..Row::default() };
                 self.rows = ALL.map(|who| (who, ready.clone())).into();
@@ -87,29 +87,29 @@ impl Stage {
     }
 
     /// Shows an event.
-    pub fn told(&mut self, event: &Event) {
+    pub fn show_event(&mut self, event: &Event) {
         match self.show {
-            Show::Nothing => {}
-            Show::Lines => print(&line(event)),
-            Show::Live => {
-                self.rows.entry(event.who).or_default().doing = output::one_line(&event.said);
+            DisplayMode::Silent => {}
+            DisplayMode::Lines => print(&line(event)),
+            DisplayMode::Live => {
+                self.rows.entry(event.role).or_default().doing = output::escape_line(&event.text);
                 self.draw(&line(event));
             }
         }
     }
 
     /// Shows what an agent is doing.
-    pub fn doing(&mut self, who: Who, what: &str) {
+    pub fn show_activity(&mut self, who: Role, what: &str) {
         if self.is_live() {
-            self.rows.entry(who).or_default().doing = output::one_line(what);
+            self.rows.entry(who).or_default().doing = output::escape_line(what);
             self.draw("");
         }
     }
 
     /// Shows the current balances.
-    pub fn purses(&mut self, purses: &BTreeMap<Who, Purse>) {
+    pub fn show_balances(&mut self, purses: &BTreeMap<Role, Balance>) {
         for (who, purse) in purses {
-            self.rows.entry(*who).or_default().purse = *purse;
+            self.rows.entry(*who).or_default().balance = *purse;
         }
         if self.is_live() {
             self.draw("");
@@ -129,8 +129,8 @@ impl Stage {
             write!(out, "\x1b[{}A\r{CLEAR}", self.drawn).expect("memory can be written to");
         }
         out.push_str(said);
-        for (who, Row { doing, purse }) in &self.rows {
-            let (protocol, purse) = (who.protocol(), purse.told());
+        for (who, Row { doing, balance: purse }) in &self.rows {
+            let (protocol, purse) = (who.protocol(), purse.describe());
             writeln!(out, "{BOLD}{who:<9}{PLAIN}  {protocol:<8}  {purse:>20}  {DIM}{doing}{PLAIN}")
                 .expect("memory can be written to");
         }
@@ -138,7 +138,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for LiveDisplay {
     fn drop(&mut self) {
         if self.is_live() {
             print(&format!("{PLAIN}{WRAP}"));
@@ -147,8 +147,9 @@ impl Drop for Stage {
 }
 
 fn line(event: &Event) -> String {
-    let Event { at_ms, who, protocol, said, .. } = event;
-    let (seconds, hundredths, said) = (at_ms / 1_000, at_ms % 1_000 / 10, output::one_line(said));
+    let Event { at_ms, role: who, protocol, text: said, .. } = event;
+    let (seconds, hundredths, said) =
+        (at_ms / 1_000, at_ms % 1_000 / 10, output::escape_line(said));
     format!("{seconds:>2}.{hundredths:02} s  {who:<9}  {protocol:<8}  {said}\n")
 }
 
@@ -161,32 +162,40 @@ fn print(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::demo::event::Beat;
+    use crate::commands::demo::event::ActionKind;
 
-    fn event(who: Who, said: &str) -> Event {
+    fn event(who: Role, said: &str) -> Event {
         let (protocol, said) = (who.protocol(), said.to_owned());
-        Event { at_ms: 1_250, who, protocol, beat: Beat::Defers, with: None, amount: None, said }
+        Event {
+            at_ms: 1_250,
+            role: who,
+            protocol,
+            kind: ActionKind::Defers,
+            with: None,
+            amount: None,
+            text: said,
+        }
     }
 
     #[test]
     fn everybody_has_one_line_which_is_drawn_over() {
-        let mut stage = Stage::new(Show::Live);
+        let mut stage = LiveDisplay::new(DisplayMode::Live);
         stage.rows = ALL.map(|who| (who, Row::default())).into();
         let first = stage.frame("said\n");
         assert!(first.starts_with("said\n") && !first.contains(CLEAR));
         assert_eq!(first.lines().count(), ALL.len() + 1);
         stage.drawn = ALL.len();
-        stage.rows.entry(Who::Scout).or_default().doing = "scouts".to_owned();
+        stage.rows.entry(Role::Scout).or_default().doing = "scouts".to_owned();
         let second = stage.frame("");
         assert!(second.starts_with(&format!("\x1b[{}A\r{CLEAR}", ALL.len())));
         let scout = second.lines().find(|line| line.contains("Scout")).expect("a line");
         assert!(scout.contains("agora") && scout.contains("0.00") && scout.contains("scouts"));
-        stage.show = Show::Nothing;
+        stage.show = DisplayMode::Silent;
     }
 
     #[test]
     fn an_event_is_one_line_with_its_time() {
-        let line = line(&event(Who::Editor, "defers\n\x1b[2J"));
+        let line = line(&event(Role::Editor, "defers\n\x1b[2J"));
         assert_eq!(line, " 1.25 s  Editor     openclaw  defers\\n\\u{1b}[2J\n");
     }
 }

@@ -3,13 +3,13 @@
 use rialto_core::money::Credits;
 use serde::Serialize;
 
-use super::role::Who;
 use super::balance::Amount;
+use super::role::Role;
 
 /// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beat {
+pub enum ActionKind {
     /// Posts a job for another agent.
     Hires,
     /// Defers a request: it will decide later.
@@ -19,7 +19,8 @@ pub enum Beat {
     /// Offers a price.
     Offers,
     /// Its offer is accepted.
-    IsTaken,
+    #[serde(rename = "is_taken")]
+    OfferAccepted,
     /// Declines a job.
     Declines,
     /// Posts an auction.
@@ -27,7 +28,8 @@ pub enum Beat {
     /// Fails to do its job.
     Fails,
     /// Gets back the credits held for a failed job.
-    IsRefunded,
+    #[serde(rename = "is_refunded")]
+    Refunded,
     /// Delivers a result.
     Delivers,
     /// Receives a result and pays for it.
@@ -38,39 +40,42 @@ pub enum Beat {
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
     pub at_ms: u64,
-    pub who: Who,
+    #[serde(rename = "who")]
+    pub role: Role,
     pub protocol: &'static str,
-    pub beat: Beat,
+    #[serde(rename = "beat")]
+    pub kind: ActionKind,
     /// The other agent, if there is one.
-    pub with: Option<Who>,
+    pub with: Option<Role>,
     pub amount: Option<Amount>,
     /// The same as text for people.
-    pub said: String,
+    #[serde(rename = "said")]
+    pub text: String,
 }
 
 /// An action before it is reported.
 #[derive(Clone, Debug)]
-pub struct Deed {
-    pub beat: Beat,
-    pub with: Option<Who>,
+pub struct Action {
+    pub beat: ActionKind,
+    pub with: Option<Role>,
     pub amount: Option<Credits>,
 }
 
-impl Beat {
+impl ActionKind {
     /// An action that involves another agent.
-    pub fn with(self, other: Who) -> Deed {
-        Deed { beat: self, with: Some(other), amount: None }
+    pub fn with_party(self, other: Role) -> Action {
+        Action { beat: self, with: Some(other), amount: None }
     }
 
     /// An action that involves no other agent.
-    pub fn alone(self) -> Deed {
-        Deed { beat: self, with: None, amount: None }
+    pub fn without_party(self) -> Action {
+        Action { beat: self, with: None, amount: None }
     }
 }
 
-impl Deed {
+impl Action {
     /// Adds an amount.
-    pub fn of(self, amount: Credits) -> Self {
+    pub fn for_amount(self, amount: Credits) -> Self {
         Self { amount: Some(amount), ..self }
     }
 }

@@ -6,12 +6,12 @@ use rialto_core::id::{AgentId, EventId, JobId};
 use rialto_core::job::{Requester, State};
 use rialto_core::money::Credits;
 use rialto_engine::Engine;
-use rialto_engine::store::{Page, Row};
+use rialto_engine::store::{PageQuery, Row};
 use serde::Serialize;
 
-use super::role::Who;
-use super::demo_agent::People;
 use super::balance::{Amount, unreadable};
+use super::demo_agent::DemoAgents;
+use super::role::Role;
 
 /// Maximum number of lines read; the demo has a few dozen.
 const LINES_MAX: usize = 10_000;
@@ -22,30 +22,34 @@ pub struct Fact {
     /// The hub's id of the job.
     pub job: String,
     /// The requester.
-    pub of: Who,
-    pub what: What,
+    #[serde(rename = "of")]
+    pub requester: Role,
+    #[serde(rename = "what")]
+    pub kind: FactKind,
     /// The agent that did this, or the worker of a job that ended.
-    pub by: Option<Who>,
+    pub by: Option<Role>,
     /// What was paid at the end.
     pub paid: Option<Amount>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum FactKind {
     Deferred,
     Offered,
     Declined,
     Completed,
     Failed,
     /// Ended in a way that is not planned.
-    Broken,
+    #[serde(rename = "broken")]
+    Unplanned,
 }
 
 /// The whole history, oldest first.
-pub async fn read(engine: &Engine, people: &People) -> Result<Vec<Fact>, CallError> {
-    let page = Page::Lines { after: EventId(0), limit: LINES_MAX };
-    let rows = engine.page(page).await.map_err(|_| unreadable("the history cannot be read"))?;
+pub async fn read_history(engine: &Engine, people: &DemoAgents) -> Result<Vec<Fact>, CallError> {
+    let page = PageQuery::Lines { after: EventId(0), limit: LINES_MAX };
+    let rows =
+        engine.load_page(page).await.map_err(|_| unreadable("the history cannot be read"))?;
     let mut facts = Vec::new();
     for row in rows {
         let Row::Line(line) = row else { continue };
@@ -56,32 +60,32 @@ pub async fn read(engine: &Engine, people: &People) -> Result<Vec<Fact>, CallErr
     Ok(facts)
 }
 
-async fn fact(engine: &Engine, people: &People, event: &Event) -> Option<Fact> {
-    let (id, what, by, paid) = told(event)?;
-    let job = engine.job(id).await.ok().flatten()?;
+async fn fact(engine: &Engine, people: &DemoAgents, event: &Event) -> Option<Fact> {
+    let (id, what, by, paid) = event_parts(event)?;
+    let job = engine.load_job(id).await.ok().flatten()?;
     let Requester::Agent(of) = job.requester else { return None };
     let by = by.or_else(|| job.worker());
     Some(Fact {
         job: job.uuid.to_string(),
-        of: who(people, of)?,
-        what,
-        by: by.and_then(|by| who(people, by)),
+        requester: role_of(people, of)?,
+        kind: what,
+        by: by.and_then(|by| role_of(people, by)),
         paid: paid.map(Amount),
     })
 }
 
-type Told = (JobId, What, Option<AgentId>, Option<Credits>);
+type EventParts = (JobId, FactKind, Option<AgentId>, Option<Credits>);
 
-fn told(event: &Event) -> Option<Told> {
+fn event_parts(event: &Event) -> Option<EventParts> {
     Some(match event {
-        Event::JobDeferred { job, .. } => (*job, What::Deferred, None, None),
-        Event::JobOffered { job, by } => (*job, What::Offered, Some(*by), None),
-        Event::JobDeclined { job, worker } => (*job, What::Declined, Some(*worker), None),
+        Event::JobDeferred { job, .. } => (*job, FactKind::Deferred, None, None),
+        Event::JobOffered { job, by } => (*job, FactKind::Offered, Some(*by), None),
+        Event::JobDeclined { job, worker } => (*job, FactKind::Declined, Some(*worker), None),
         Event::JobEnded { job, state, paid, .. } => {
             let what = match state {
-                State::Completed => What::Completed,
-                State::Failed => What::Failed,
-                _ => What::Broken,
+                State::Completed => FactKind::Completed,
+                State::Failed => FactKind::Failed,
+                _ => FactKind::Unplanned,
             };
             (*job, what, None, Some(*paid))
         }
@@ -89,6 +93,6 @@ fn told(event: &Event) -> Option<Told> {
     })
 }
 
-fn who(people: &People, id: AgentId) -> Option<Who> {
+fn role_of(people: &DemoAgents, id: AgentId) -> Option<Role> {
     people.iter().find(|(_, person)| person.id == id).map(|(who, _)| *who)
 }

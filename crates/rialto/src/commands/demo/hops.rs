@@ -18,11 +18,11 @@ pub struct Hop {
 
 #[derive(Deserialize)]
 struct Trace {
-    hops: Vec<Shown>,
+    hops: Vec<HopView>,
 }
 
 #[derive(Deserialize)]
-struct Shown {
+struct HopView {
     what: String,
     from: String,
     to: String,
@@ -35,14 +35,14 @@ struct Note {
 }
 
 /// The hops of the Reader's job.
-pub async fn read(reader: &Reader, job: &str) -> Result<Vec<Hop>, rialto_client::CallError> {
+pub async fn read_hops(reader: &Reader, job: &str) -> Result<Vec<Hop>, rialto_client::CallError> {
     let trace = reader.hub().get(&format!("/v1/jobs/{job}/trace")).await?;
     let trace: Trace = serde_json::from_value(trace).map_err(super::balance::unreadable)?;
-    Ok(trace.hops.into_iter().map(Hop::of).collect())
+    Ok(trace.hops.into_iter().map(Hop::from_view).collect())
 }
 
 impl Hop {
-    fn of(shown: Shown) -> Self {
+    fn from_view(shown: HopView) -> Self {
         let mut fields = BTreeMap::new();
         for note in shown.notes {
             *fields.entry(note.fate).or_default() += 1;
@@ -51,7 +51,7 @@ impl Hop {
     }
 
     /// One line of text.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let fields: Vec<String> =
             self.fields.iter().map(|(fate, count)| format!("{count} {fate}")).collect();
         format!("{:<8} {} -> {}: fields {}", self.what, self.from, self.to, fields.join(", "))

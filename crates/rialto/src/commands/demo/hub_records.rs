@@ -2,16 +2,16 @@
 
 use rialto_client::CallError;
 
+use super::agents::reader::Reader;
+use super::demo_agent::DemoAgents;
+use super::demo_hub::DemoHub;
 use super::history::{self, Fact};
 use super::hops::{self, Hop};
-use super::demo_hub::House;
 use super::ledger::{self, Ledger};
-use super::demo_agent::People;
-use super::agents::reader::Reader;
 
 /// Everything the hub has recorded.
 #[derive(Clone, Debug)]
-pub struct Books {
+pub struct HubRecords {
     /// What happened to jobs.
     pub history: Vec<Fact>,
     /// All movements of credits.
@@ -20,17 +20,17 @@ pub struct Books {
     pub hops: Vec<Hop>,
 }
 
-impl Books {
+impl HubRecords {
     pub async fn read(
-        house: &House,
+        house: &DemoHub,
         reader: &Reader,
         job: &str,
-        people: &People,
+        people: &DemoAgents,
     ) -> Result<Self, CallError> {
         Ok(Self {
-            history: history::read(&house.engine, people).await?,
-            ledger: ledger::read(&house.operator, people).await?,
-            hops: hops::read(reader, job).await?,
+            history: history::read_history(&house.engine, people).await?,
+            ledger: ledger::read_ledger(&house.operator, people).await?,
+            hops: hops::read_hops(reader, job).await?,
         })
     }
 }

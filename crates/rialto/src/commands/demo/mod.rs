@@ -5,35 +5,35 @@
 //! `display`. What the hub has recorded is read from `hub_records`. `check` compares both with the
 //! `plan`.
 
-mod hub_records;
-mod role;
+mod agents;
+mod balance;
 mod check;
+mod demo_agent;
+mod demo_hub;
+mod display;
 mod event;
 mod history;
 mod hops;
-mod demo_hub;
+mod hub_records;
 mod ledger;
-mod demo_agent;
 mod plan;
-mod agents;
-mod balance;
 mod report;
-mod display;
-mod scenario;
 mod reporter;
+mod role;
+mod scenario;
 
 #[cfg(test)]
 mod tests;
 
 use rialto_hub::shutdown::Shutdown;
 
-use super::error::Trouble;
-use super::{complain, runtime, output};
+use super::error::CliError;
+use super::{output, print_error, runtime};
 use crate::exit::Exit;
 use check::Check;
-use demo_hub::House;
-use report::Report;
-use display::{Show, Stage};
+use demo_hub::DemoHub;
+use display::{DisplayMode, LiveDisplay};
+use report::DemoReport;
 
 #[derive(clap::Args)]
 #[command(
@@ -54,60 +54,60 @@ pub struct Args {
 pub fn run(args: &Args) -> Exit {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(error),
+        Err(error) => return print_error(error),
     };
-    let shown = runtime.block_on(show(args));
+    let shown = runtime.block_on(run_and_print(args));
     // Agents that still listen need not be waited for.
     runtime.shutdown_background();
-    shown.unwrap_or_else(|trouble| trouble.tell(args.json))
+    shown.unwrap_or_else(|trouble| trouble.report(args.json))
 }
 
-async fn show(args: &Args) -> Result<Exit, Trouble> {
-    let shutdown = Shutdown::on_signals().map_err(demo_hub::failed)?;
-    let report = whole(Show::fitting(args.json, args.plain), &shutdown).await?;
-    let checks = check::all(&report);
+async fn run_and_print(args: &Args) -> Result<Exit, CliError> {
+    let shutdown = Shutdown::on_signals().map_err(demo_hub::setup_error)?;
+    let report = run_to_end(DisplayMode::detect(args.json, args.plain), &shutdown).await?;
+    let checks = check::run_all(&report);
     let told = match args.json {
-        true => report.json(&checks).map_err(balance::unreadable)?,
-        false => report.told(),
+        true => report.to_json(&checks).map_err(balance::unreadable)?,
+        false => report.describe(),
     };
     // Here and below: a closed pipe is not an error.
-    let _ = output::line(&told);
-    Ok(if args.check { verdict(&checks, args.json) } else { Exit::Ok })
+    let _ = output::print_line(&told);
+    Ok(if args.check { report_checks(&checks, args.json) } else { Exit::Ok })
 }
 
 /// The whole demo, from the start of the hub to the audit of its data.
-async fn whole(show: Show, shutdown: &Shutdown) -> Result<Report, Trouble> {
-    let house = House::open().await?;
-    let mut stage = Stage::new(show);
+async fn run_to_end(show: DisplayMode, shutdown: &Shutdown) -> Result<DemoReport, CliError> {
+    let house = DemoHub::start().await?;
+    let mut stage = LiveDisplay::new(show);
     let played = tokio::select! {
-        played = scenario::play(&house, &mut stage) => played,
+        played = scenario::run_scenario(&house, &mut stage) => played,
         () = shutdown.wait() => Err(interrupted()),
     };
     // However the demo ended, the hub is stopped properly and its data removed.
-    let breaches = house.close().await;
-    played.and_then(|report| Ok(Report { breaches: breaches?, ..report }))
+    let breaches = house.stop_and_audit().await;
+    played.and_then(|report| Ok(DemoReport { breaches: breaches?, ..report }))
 }
 
 /// Whether all checks hold; prints those that do not.
-fn verdict(checks: &[Check], as_json: bool) -> Exit {
+fn report_checks(checks: &[Check], as_json: bool) -> Exit {
     let broken: Vec<&Check> = checks.iter().filter(|check| !check.holds).collect();
     // The JSON document already contains them.
     if !as_json {
         for check in &broken {
             let found = check.found.as_deref().unwrap_or_default();
-            let (name, found) = (&check.name, output::one_line(found));
-            output::aside(&format!("rialto: check failed: {name}; found {found}"));
+            let (name, found) = (&check.name, output::escape_line(found));
+            output::print_stderr(&format!("rialto: check failed: {name}; found {found}"));
         }
         let told = match broken.len() {
             0 => format!("\ndemo: all {} checks passed", checks.len()),
             count => format!("\ndemo: {count} of {} checks failed", checks.len()),
         };
-        let _ = output::line(&told);
+        let _ = output::print_line(&told);
     }
     if broken.is_empty() { Exit::Ok } else { Exit::Failed }
 }
 
-fn interrupted() -> Trouble {
+fn interrupted() -> CliError {
     let message = "the demo was interrupted".to_owned();
-    Trouble { exit: Exit::Failed, code: None, message, next: None }
+    CliError { exit: Exit::Failed, code: None, message, next: None }
 }

@@ -8,26 +8,26 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::hub_records::Books;
-use super::role::Who;
+use super::balance::{self, Amount};
 use super::check::Check;
+use super::demo_agent::DemoAgents;
 use super::event::Event;
 use super::history::Fact;
 use super::hops::Hop;
-use super::demo_agent::People;
-use super::balance::{self, Amount};
+use super::hub_records::HubRecords;
+use super::role::Role;
 
 /// All results.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct DemoReport {
     /// The Reader's own id of the job.
     pub job: String,
     pub events: Vec<Event>,
     pub bulletin: Value,
     /// All agents before the first step and after the last.
-    pub before: People,
-    pub after: People,
-    pub books: Books,
+    pub before: DemoAgents,
+    pub after: DemoAgents,
+    pub records: HubRecords,
     /// Breaches found by the audit of the hub's data.
     pub breaches: Vec<String>,
 }
@@ -40,7 +40,7 @@ struct Document<'a> {
     events: &'a [Event],
     history: &'a [Fact],
     payments: Vec<Payment>,
-    balances: Vec<Balance<'a>>,
+    balances: Vec<BalanceRow<'a>>,
     /// Over all accounts, including holds and issuance.
     sum: Amount,
     scores: Vec<Score>,
@@ -50,15 +50,15 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct Payment {
-    from: Option<Who>,
-    to: Option<Who>,
+    from: Option<Role>,
+    to: Option<Role>,
     amount: Amount,
 }
 
 #[derive(Serialize)]
-struct Balance<'a> {
+struct BalanceRow<'a> {
     owner: &'a str,
-    agent: Option<Who>,
+    agent: Option<Role>,
     available: Amount,
     held: Amount,
 }
@@ -66,7 +66,7 @@ struct Balance<'a> {
 /// Numbers, with the digits the hub showed.
 #[derive(Serialize)]
 struct Score {
-    agent: Who,
+    agent: Role,
     protocol: &'static str,
     registry_before: Box<RawValue>,
     registry: Box<RawValue>,
@@ -74,31 +74,31 @@ struct Score {
     openclaw: Option<Box<RawValue>>,
 }
 
-impl Report {
+impl DemoReport {
     /// The JSON document.
-    pub fn json(&self, checks: &[Check]) -> serde_json::Result<String> {
+    pub fn to_json(&self, checks: &[Check]) -> serde_json::Result<String> {
         let payment = |(from, to, amount)| Payment { from, to, amount: Amount(amount) };
         serde_json::to_string_pretty(&Document {
             job: &self.job,
             bulletin: &self.bulletin,
             events: &self.events,
-            history: &self.books.history,
-            payments: self.books.ledger.payments().into_iter().map(payment).collect(),
+            history: &self.records.history,
+            payments: self.records.ledger.payments().into_iter().map(payment).collect(),
             balances: self.balances(),
-            sum: Amount(self.books.ledger.sum()),
+            sum: Amount(self.records.ledger.sum()),
             scores: self.scores(),
-            hops: &self.books.hops,
+            hops: &self.records.hops,
             checks,
         })
     }
 
-    fn balances(&self) -> Vec<Balance<'_>> {
-        let accounts = self.books.ledger.accounts.iter();
-        let balance = accounts.map(|account| Balance {
+    fn balances(&self) -> Vec<BalanceRow<'_>> {
+        let accounts = self.records.ledger.accounts.iter();
+        let balance = accounts.map(|account| BalanceRow {
             owner: &account.owner,
-            agent: account.who,
-            available: Amount(account.purse.available),
-            held: Amount(account.purse.held),
+            agent: account.role,
+            available: Amount(account.balance.available),
+            held: Amount(account.balance.held),
         });
         balance.collect()
     }
@@ -120,7 +120,7 @@ impl Report {
     }
 
     /// The closing text: bulletin, credits, reputations and translation.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut out = String::new();
         self.tell(&mut out).expect("memory can be written to");
         out.trim_end().to_owned()
@@ -129,12 +129,12 @@ impl Report {
     fn tell(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "\nThe bulletin: {}", self.bulletin)?;
         writeln!(out, "\nBalances, in credits:")?;
-        for account in &self.books.ledger.accounts {
-            let name = account.who.map_or(account.owner.as_str(), |who| who.name());
-            let (before, now) = (self.had(account.who), account.purse);
-            writeln!(out, "  {name:<13} {:>12}{}", now.told(), change(before, now.whole()))?;
+        for account in &self.records.ledger.accounts {
+            let name = account.role.map_or(account.owner.as_str(), |who| who.name());
+            let (before, now) = (self.initial_total(account.role), account.balance);
+            writeln!(out, "  {name:<13} {:>12}{}", now.describe(), change(before, now.total()))?;
         }
-        writeln!(out, "  {:<13} {:>12}", "sum", balance::text(self.books.ledger.sum()))?;
+        writeln!(out, "  {:<13} {:>12}", "sum", balance::format_amount(self.records.ledger.sum()))?;
         writeln!(out, "\nReputations, by registry (0-100) and by openclaw (0-1):")?;
         for score in self.scores() {
             let Score { agent, registry_before, registry, openclaw_before, openclaw, .. } = score;
@@ -143,19 +143,19 @@ impl Report {
             let (from, to) = (registry_before.get(), registry.get());
             writeln!(out, "  {agent:<13} {from} -> {to:<6} {before} -> {after}")?;
         }
-        if !self.books.hops.is_empty() {
+        if !self.records.hops.is_empty() {
             writeln!(out, "\nHow the Reader's job was translated:")?;
         }
-        for hop in &self.books.hops {
-            writeln!(out, "  {}", hop.told())?;
+        for hop in &self.records.hops {
+            writeln!(out, "  {}", hop.describe())?;
         }
         Ok(())
     }
 
     /// The total an account had at the start.
-    fn had(&self, who: Option<Who>) -> Option<Credits> {
+    fn initial_total(&self, who: Option<Role>) -> Option<Credits> {
         let person = self.before.get(&who?)?;
-        Some(person.purse.whole())
+        Some(person.balance.total())
     }
 }
 
@@ -164,5 +164,5 @@ fn change(before: Option<Credits>, now: Credits) -> String {
     let Some(before) = before.filter(|before| *before != now) else { return String::new() };
     let more = Credits::from_micros(now.micros() - before.micros());
     let sign = if more.micros() > 0 { "+" } else { "" };
-    format!("  ({sign}{})", balance::text(more))
+    format!("  ({sign}{})", balance::format_amount(more))
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 /// An agent of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Who {
+pub enum Role {
     Reader,
     Editor,
     Scout,
@@ -21,20 +21,20 @@ pub enum Who {
 }
 
 /// All agents, in the order in which they start.
-pub const ALL: [Who; 10] = [
-    Who::Reader,
-    Who::Editor,
-    Who::Scout,
-    Who::Checker,
-    Who::Verifier,
-    Who::Polyglot,
-    Who::Newsstand,
-    Who::Crier,
-    Who::Herald,
-    Who::Courier,
+pub const ALL: [Role; 10] = [
+    Role::Reader,
+    Role::Editor,
+    Role::Scout,
+    Role::Checker,
+    Role::Verifier,
+    Role::Polyglot,
+    Role::Newsstand,
+    Role::Crier,
+    Role::Herald,
+    Role::Courier,
 ];
 
-impl Who {
+impl Role {
     /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
@@ -68,13 +68,13 @@ impl Who {
     }
 
     /// The role with this name in any protocol's spelling: `chimera-editor` is the Editor.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let name = name.strip_prefix("chimera-").unwrap_or(name);
         ALL.into_iter().find(|who| who.name().eq_ignore_ascii_case(name))
     }
 
     /// Credits it is granted at the start: agents that hire need something to pay with.
-    pub fn granted(self) -> Credits {
+    pub fn initial_credits(self) -> Credits {
         match self {
             Self::Reader => credits(100),
             Self::Editor => credits(20),
@@ -84,36 +84,36 @@ impl Who {
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl Serialize for Who {
+impl Serialize for Role {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.name())
     }
 }
 
 /// The Reader's price for a bulletin.
-pub const BULLETIN: Credits = credits(20);
+pub const BULLETIN_PRICE: Credits = credits(20);
 /// The Editor's maximum price for news, and the Scout's price: agora and openclaw count in
 /// micro-credits.
-pub const NEWS_BID: Credits = credits(5);
-pub const NEWS: Credits = Credits::from_micros(3_141_593);
+pub const NEWS_BUDGET: Credits = credits(5);
+pub const NEWS_PRICE: Credits = Credits::from_micros(3_141_593);
 /// Prices of the two fact checkers.
-pub const CHECK: Credits = credits(2);
-pub const SECOND_CHECK: Credits = Credits::from_micros(2_500_000);
+pub const CHECK_PRICE: Credits = credits(2);
+pub const SECOND_CHECK_PRICE: Credits = Credits::from_micros(2_500_000);
 /// The Newsstand's price.
-pub const SPREADING: Credits = credits(8);
+pub const ANNOUNCEMENT_PRICE: Credits = credits(8);
 /// The Newsstand's maximum price for its announcement, the Herald's bid, and the Courier's listed
 /// price.
-pub const CRYING_BID: Credits = credits(6);
+pub const AUCTION_BUDGET: Credits = credits(6);
 pub const HERALD_BID: Credits = credits(5);
-pub const COURIER_BID: Credits = Credits::from_micros(3_600_000);
+pub const COURIER_PRICE: Credits = Credits::from_micros(3_600_000);
 /// The Courier's price in clara's whole credits, which is what is paid.
-pub const COURIER_SHOWN: Credits = credits(4);
+pub const COURIER_SHOWN_PRICE: Credits = credits(4);
 
 const fn credits(whole: i64) -> Credits {
     Credits::from_micros(whole * 1_000_000)
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn everybody_is_known_by_its_name_as_each_protocol_writes_it() {
-        for (name, who) in [("Scout", Who::Scout), ("chimera-editor", Who::Editor)] {
-            assert_eq!(Who::named(name), Some(who));
+        for (name, who) in [("Scout", Role::Scout), ("chimera-editor", Role::Editor)] {
+            assert_eq!(Role::from_name(name), Some(who));
         }
-        assert_eq!(Who::named("polyglot"), Some(Who::Polyglot));
-        assert_eq!(Who::named("stranger"), None);
+        assert_eq!(Role::from_name("polyglot"), Some(Role::Polyglot));
+        assert_eq!(Role::from_name("stranger"), None);
     }
 }

@@ -7,23 +7,23 @@ use rialto_core::money::Credits;
 use super::*;
 
 /// One demo run for all tests, since it takes seconds.
-fn story() -> &'static Report {
-    static STORY: OnceLock<Report> = OnceLock::new();
+fn story() -> &'static DemoReport {
+    static STORY: OnceLock<DemoReport> = OnceLock::new();
     STORY.get_or_init(|| {
         let runtime = runtime().expect("a runtime");
         let played = runtime.block_on(async {
             let (_trigger, shutdown) = Shutdown::manual();
-            whole(Show::Nothing, &shutdown).await
+            run_to_end(DisplayMode::Silent, &shutdown).await
         });
         played.expect("a demo run")
     })
 }
 
 /// The names of the checks that fail after `change` is applied to the report.
-fn broken(change: impl FnOnce(&mut Report)) -> Vec<String> {
+fn broken(change: impl FnOnce(&mut DemoReport)) -> Vec<String> {
     let mut report = story().clone();
     change(&mut report);
-    let checks = check::all(&report).into_iter();
+    let checks = check::run_all(&report).into_iter();
     checks.filter(|check| !check.holds).map(|check| check.name).collect()
 }
 
@@ -40,7 +40,7 @@ fn a_story_that_went_as_planned_passes_every_check() {
 fn every_step_that_is_left_out_or_told_twice_is_named() {
     assert_eq!(story().events.len(), plan::STEPS.len());
     for (place, event) in story().events.iter().enumerate() {
-        let step = plan::STEPS.iter().find(|step| step.is(event)).expect("planned").told();
+        let step = plan::STEPS.iter().find(|step| step.matches(event)).expect("planned").describe();
         let missing = broken(|report| drop(report.events.remove(place)));
         assert_eq!(missing, [step.as_str()]);
         let twice = broken(|report| report.events.push(event.clone()));
@@ -50,47 +50,47 @@ fn every_step_that_is_left_out_or_told_twice_is_named() {
 
 #[test]
 fn a_step_of_another_amount_or_with_somebody_else_does_not_pass() {
-    let dearer = |report: &mut Report| {
+    let dearer = |report: &mut DemoReport| {
         let amount = report.events.iter_mut().find_map(|event| event.amount.as_mut());
         one_micro_more(&mut amount.expect("an amount").0);
     };
     assert_eq!(broken(dearer), ["Reader hires Editor"]);
-    let other = broken(|report| report.events[1].with = Some(role::Who::Herald));
+    let other = broken(|report| report.events[1].with = Some(role::Role::Herald));
     assert_eq!(other, ["Editor defers Reader", "nothing happens that is not planned"]);
 }
 
 #[test]
 fn whatever_is_missing_from_the_hubs_history_is_missed() {
-    for place in 0..story().books.history.len() {
-        let fact = &story().books.history[place];
-        let missing = broken(|report| drop(report.books.history.remove(place)));
+    for place in 0..story().records.history.len() {
+        let fact = &story().records.history[place];
+        let missing = broken(|report| drop(report.records.history.remove(place)));
         assert!(!missing.is_empty(), "{fact:?}");
-        let twice = broken(|report| report.books.history.push(fact.clone()));
+        let twice = broken(|report| report.records.history.push(fact.clone()));
         assert!(!twice.is_empty(), "{fact:?}");
     }
 }
 
 #[test]
 fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
-    for place in 0..story().books.ledger.entries.len() {
-        let missing = broken(|report| drop(report.books.ledger.entries.remove(place)));
+    for place in 0..story().records.ledger.entries.len() {
+        let missing = broken(|report| drop(report.records.ledger.entries.remove(place)));
         let recount = "every account equals the sum of its movements".to_owned();
         assert!(missing.contains(&recount), "{missing:?}");
     }
     let sum = "all accounts add up to zero".to_owned();
-    for place in 0..story().books.ledger.accounts.len() {
-        let purse = |report: &mut Report| {
-            one_micro_more(&mut report.books.ledger.accounts[place].purse.available);
+    for place in 0..story().records.ledger.accounts.len() {
+        let purse = |report: &mut DemoReport| {
+            one_micro_more(&mut report.records.ledger.accounts[place].balance.available);
         };
         assert!(broken(purse).contains(&sum));
     }
-    let rich = |report: &mut Report| {
-        let scout = report.after.get_mut(&role::Who::Scout).expect("it is there");
-        one_micro_more(&mut scout.purse.available);
+    let rich = |report: &mut DemoReport| {
+        let scout = report.after.get_mut(&role::Role::Scout).expect("it is there");
+        one_micro_more(&mut scout.balance.available);
     };
     assert_eq!(broken(rich), ["every agent has exactly the expected credits"]);
-    let held = |report: &mut Report| {
-        let purse = &mut report.books.ledger.accounts[0].purse;
+    let held = |report: &mut DemoReport| {
+        let purse = &mut report.records.ledger.accounts[0].balance;
         purse.held = std::mem::take(&mut purse.available);
     };
     assert!(broken(held).contains(&"no credits are held at the end".to_owned()));
@@ -100,7 +100,7 @@ fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
 fn reputations_that_stand_still_and_lost_hops_are_found() {
     let moved = "both reputations of every worker move the right way";
     for (who, person) in &story().after {
-        let still = |report: &mut Report| {
+        let still = |report: &mut DemoReport| {
             let before = report.before[who].scores.clone();
             report.after.get_mut(who).expect("it is there").scores = before;
         };
@@ -108,7 +108,7 @@ fn reputations_that_stand_still_and_lost_hops_are_found() {
         let wanted: &[&str] = if works { &[moved] } else { &[] };
         assert_eq!(broken(still), wanted, "{who}");
     }
-    let untraced = broken(|report| drop(report.books.hops.pop()));
+    let untraced = broken(|report| drop(report.records.hops.pop()));
     assert_eq!(untraced, ["the Reader's job is traced there and back"]);
     let audited = broken(|report| report.breaches.push("a breach".to_owned()));
     assert_eq!(audited, ["the audit of the hub's data finds nothing"]);
@@ -119,13 +119,13 @@ fn reputations_that_stand_still_and_lost_hops_are_found() {
 #[test]
 fn the_verdict_is_an_exit_code() {
     let check = |holds| Check { name: "x".to_owned(), holds, found: None };
-    assert_eq!(verdict(&[check(true)], true), Exit::Ok);
-    assert_eq!(verdict(&[check(true), check(false)], true), Exit::Failed);
+    assert_eq!(report_checks(&[check(true)], true), Exit::Ok);
+    assert_eq!(report_checks(&[check(true), check(false)], true), Exit::Failed);
 }
 
 #[test]
 fn what_did_not_happen_can_be_named_at_any_time() {
-    let next = |count: usize| plan::next(&story().events[..count]).map(plan::Step::told);
+    let next = |count: usize| plan::next_step(&story().events[..count]).map(plan::Step::describe);
     assert_eq!(next(0).as_deref(), Some("Reader hires Editor"));
     assert_eq!(next(1).as_deref(), Some("Editor defers Reader"));
     assert_eq!(next(story().events.len()), None);

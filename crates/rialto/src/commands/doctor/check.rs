@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::output::one_line;
-use super::super::error::Trouble;
+use super::super::error::CliError;
+use super::super::output::escape_line;
 
 /// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckStatus {
     Ok,
     /// It works, but may not be intended.
     Warn,
@@ -15,47 +15,47 @@ pub enum Verdict {
     Fail,
 }
 
-pub struct Check {
+pub struct HealthCheck {
     pub name: String,
-    pub verdict: Verdict,
-    pub what: String,
+    pub status: CheckStatus,
+    pub finding: String,
     /// What to do about it.
     pub next: Option<String>,
 }
 
-impl Check {
+impl HealthCheck {
     pub fn ok(name: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Ok, what: what.into(), next: None }
+        Self { name: name.into(), status: CheckStatus::Ok, finding: what.into(), next: None }
     }
 
     pub fn warn(name: impl Into<String>, what: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warn, next: Some(next.into()), ..Self::ok(name, what) }
+        Self { status: CheckStatus::Warn, next: Some(next.into()), ..Self::ok(name, what) }
     }
 
     pub fn fail(name: impl Into<String>, what: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Fail, ..Self::warn(name, what, next) }
+        Self { status: CheckStatus::Fail, ..Self::warn(name, what, next) }
     }
 
     /// A check that failed with an error.
-    pub fn trouble(name: impl Into<String>, trouble: impl Into<Trouble>) -> Self {
-        let Trouble { message, next, .. } = trouble.into();
+    pub fn from_error(name: impl Into<String>, trouble: impl Into<CliError>) -> Self {
+        let CliError { message, next, .. } = trouble.into();
         // The hint must not point to the command that is running.
         let next = next.filter(|next| !next.contains("`rialto doctor`"));
         Self { next, ..Self::fail(name, message, "") }
     }
 
-    pub fn told(&self) -> String {
+    pub fn line(&self) -> String {
         let next = self.next.as_ref().map(|next| format!("; {next}")).unwrap_or_default();
-        one_line(&format!("{:4}  {:8}  {}{next}", self.verdict.word(), self.name, self.what))
+        escape_line(&format!("{:4}  {:8}  {}{next}", self.status.as_str(), self.name, self.finding))
     }
 
-    pub fn document(&self) -> Value {
-        json!({"check": self.name, "verdict": self.verdict.word(), "what": self.what, "next": self.next})
+    pub fn to_json(&self) -> Value {
+        json!({"check": self.name, "verdict": self.status.as_str(), "what": self.finding, "next": self.next})
     }
 }
 
-impl Verdict {
-    fn word(self) -> &'static str {
+impl CheckStatus {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warn => "warn",

@@ -3,56 +3,69 @@
 
 use std::path::Path;
 
-use super::super::hub_options::Access;
 use super::super::context::{Context, Home};
-use super::check::Check;
+use super::super::hub_options::HubOptions;
+use super::check::HealthCheck;
 
-pub fn checks(access: &Access) -> Vec<Check> {
+pub fn checks(access: &HubOptions) -> Vec<HealthCheck> {
     let context = access.context();
     let mut checks = vec![home(context.as_ref().ok())];
     checks.push(match context {
-        Err(trouble) => Check::trouble("context", trouble),
-        Ok(context) if !context.is_kept() => {
+        Err(trouble) => HealthCheck::from_error("context", trouble),
+        Ok(context) if !context.is_saved() => {
             let what = format!("{}, created when something is saved in it", context.name());
-            Check::ok("context", what)
+            HealthCheck::ok("context", what)
         }
-        Ok(context) => Check::ok("context", format!("{} at {}", context.name(), context.hub())),
+        Ok(context) => {
+            HealthCheck::ok("context", format!("{} at {}", context.name(), context.hub()))
+        }
     });
     checks
 }
 
-fn home(context: Option<&Context>) -> Check {
+fn home(context: Option<&Context>) -> HealthCheck {
     let Some(home) = Home::find() else {
         let what = "there is no home directory, so no key can be saved";
-        return Check::warn("home", what, "set RIALTO_HOME");
+        return HealthCheck::warn("home", what, "set RIALTO_HOME");
     };
     let path = home.path();
     if !path.exists() {
-        return Check::ok("home", format!("{}, created when something is saved", path.display()));
+        return HealthCheck::ok(
+            "home",
+            format!("{}, created when something is saved", path.display()),
+        );
     }
     if !path.is_dir() {
         let what = format!("{} is not a directory, so no key can be saved", path.display());
-        return Check::fail("home", what, "set RIALTO_HOME to a directory");
+        return HealthCheck::fail("home", what, "set RIALTO_HOME to a directory");
     }
     let shown = path.display();
-    let key = context.and_then(Context::me_path).filter(|path| path.exists());
+    let key = context.and_then(Context::key_path).filter(|path| path.exists());
     if let Some(key) = key.filter(|key| is_open(key)) {
         let key = key.display();
         let what = format!("other users can read {key}");
-        return Check::fail("home", what, format!("`chmod 600 {key}`, and `rialto agent rekey`"));
+        return HealthCheck::fail(
+            "home",
+            what,
+            format!("`chmod 600 {key}`, and `rialto agent rekey`"),
+        );
     }
     if !is_open(path) {
-        return Check::ok("home", format!("{shown}, readable by you only"));
+        return HealthCheck::ok("home", format!("{shown}, readable by you only"));
     }
     let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
     match inside.map(|entry| entry.path()).find(|inside| is_open(inside)) {
         Some(inside) => {
             let what = format!("other users can read {}", inside.display());
-            Check::fail("home", what, format!("`chmod -R go= {shown}`, and `rialto agent rekey`"))
+            HealthCheck::fail(
+                "home",
+                what,
+                format!("`chmod -R go= {shown}`, and `rialto agent rekey`"),
+            )
         }
         None => {
             let what = format!("other users can list {shown}, but not read its files");
-            Check::warn("home", what, format!("`chmod 700 {shown}`"))
+            HealthCheck::warn("home", what, format!("`chmod 700 {shown}`"))
         }
     }
 }

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Client, Response};
-use rialto_client::call::cause;
+use rialto_client::call::root_cause;
 use serde_json::Value;
 
-use super::check::Check;
+use super::check::HealthCheck;
 
 /// Time limit for a healthy hub.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Differences below this are harmless: the header has whole seconds, and answers take time.
 const SKEW_FINE: SignedDuration = SignedDuration::from_secs(5);
 /// From here on signed messages, which are valid for a minute, are sometimes refused.
 const SKEW_MAX: SignedDuration = SignedDuration::from_secs(30);
 
-pub async fn checks(base: &str) -> Vec<Check> {
-    let client = Client::builder().timeout(PATIENCE).no_proxy().build();
+pub async fn checks(base: &str) -> Vec<HealthCheck> {
+    let client = Client::builder().timeout(TIMEOUT).no_proxy().build();
     let asked = match client {
         Ok(client) => client.get(format!("{base}/livez")).send().await.map(|live| (client, live)),
         Err(error) => Err(error),
@@ -26,41 +26,41 @@ pub async fn checks(base: &str) -> Vec<Check> {
     let (client, live) = match asked {
         Ok(both) => both,
         Err(error) => {
-            let what = format!("cannot reach {base}: {}", cause(&error.without_url()));
-            return vec![Check::fail("hub", what, start)];
+            let what = format!("cannot reach {base}: {}", root_cause(&error.without_url()));
+            return vec![HealthCheck::fail("hub", what, start)];
         }
     };
     if !live.status().is_success() {
         let what = format!("{base} answers, but is not a Rialto hub ({})", live.status());
-        return vec![Check::fail("hub", what, start)];
+        return vec![HealthCheck::fail("hub", what, start)];
     }
     vec![hub(&client, base).await, clock(&live, Timestamp::now())]
 }
 
 /// Whether it accepts writes, and its version.
-async fn hub(client: &Client, base: &str) -> Check {
+async fn hub(client: &Client, base: &str) -> HealthCheck {
     let version = version(client, base).await;
     let told = version.as_ref().map_or(String::new(), |version| format!(", version {version}"));
     match client.get(format!("{base}/readyz")).send().await {
         Ok(ready) if ready.status().is_success() => {
             let own = env!("CARGO_PKG_VERSION");
             match version.filter(|version| version != own) {
-                None => Check::ok("hub", format!("{base}{told}")),
-                Some(_) => Check::warn(
+                None => HealthCheck::ok("hub", format!("{base}{told}")),
+                Some(_) => HealthCheck::warn(
                     "hub",
                     format!("{base}{told}; this command line has {own}"),
                     "use the same version on both sides if requests are refused",
                 ),
             }
         }
-        Ok(_) => Check::fail(
+        Ok(_) => HealthCheck::fail(
             "hub",
             format!("{base}{told} does not accept writes"),
             "check the hub's log",
         ),
         Err(error) => {
-            let what = format!("{base}/readyz: {}", cause(&error.without_url()));
-            Check::fail("hub", what, "check the hub's log")
+            let what = format!("{base}/readyz: {}", root_cause(&error.without_url()));
+            HealthCheck::fail("hub", what, "check the hub's log")
         }
     }
 }
@@ -72,48 +72,50 @@ async fn version(client: &Client, base: &str) -> Option<String> {
 }
 
 /// How far this machine's clock is from the hub's.
-fn clock(answer: &Response, now: Timestamp) -> Check {
+fn clock(answer: &Response, now: Timestamp) -> HealthCheck {
     let header = answer.headers().get("date").and_then(|date| date.to_str().ok());
     let there = header.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     match there {
         Some(there) => skew(now.duration_since(there.timestamp())),
-        None => {
-            Check::warn("clock", "the hub does not send its time", "compare the clocks by hand")
-        }
+        None => HealthCheck::warn(
+            "clock",
+            "the hub does not send its time",
+            "compare the clocks by hand",
+        ),
     }
 }
 
-fn skew(ahead: SignedDuration) -> Check {
+fn skew(ahead: SignedDuration) -> HealthCheck {
     let seconds = ahead.abs().as_secs();
     let way = if ahead.is_negative() { "behind" } else { "ahead of" };
     let what = format!("{seconds} s {way} the hub's");
     let next = "set the clock, preferably with NTP";
     match ahead.abs() {
-        fine if fine <= SKEW_FINE => Check::ok("clock", "same as the hub's"),
-        some if some <= SKEW_MAX => Check::warn("clock", what, next),
-        _ => Check::fail("clock", what, next),
+        fine if fine <= SKEW_FINE => HealthCheck::ok("clock", "same as the hub's"),
+        some if some <= SKEW_MAX => HealthCheck::warn("clock", what, next),
+        _ => HealthCheck::fail("clock", what, next),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Verdict;
+    use super::super::check::CheckStatus;
     use super::*;
 
     #[test]
     fn a_clock_may_be_off_by_little() {
         for (seconds, verdict) in [
-            (0, Verdict::Ok),
-            (-5, Verdict::Ok),
-            (6, Verdict::Warn),
-            (-30, Verdict::Warn),
-            (31, Verdict::Fail),
-            (-3_600, Verdict::Fail),
+            (0, CheckStatus::Ok),
+            (-5, CheckStatus::Ok),
+            (6, CheckStatus::Warn),
+            (-30, CheckStatus::Warn),
+            (31, CheckStatus::Fail),
+            (-3_600, CheckStatus::Fail),
         ] {
             let check = skew(SignedDuration::from_secs(seconds));
-            assert_eq!(check.verdict, verdict, "{seconds}");
+            assert_eq!(check.status, verdict, "{seconds}");
         }
-        assert!(skew(SignedDuration::from_secs(-60)).what.contains("60 s behind"));
+        assert!(skew(SignedDuration::from_secs(-60)).finding.contains("60 s behind"));
     }
 
     #[test]

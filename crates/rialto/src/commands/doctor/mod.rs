@@ -9,11 +9,11 @@ mod tools;
 
 use serde_json::json;
 
-use super::hub_options::Access;
+use super::error::CliError;
+use super::hub_options::HubOptions;
 use super::output;
-use super::error::Trouble;
 use crate::exit::Exit;
-use check::{Check, Verdict};
+use check::{CheckStatus, HealthCheck};
 
 #[derive(clap::Args)]
 #[command(
@@ -21,35 +21,35 @@ use check::{Check, Verdict};
 )]
 pub struct Args {
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 pub fn run(args: &Args) -> Exit {
-    args.access.run(look(&args.access))
+    args.access.run(run_checks(&args.access))
 }
 
-async fn look(access: &Access) -> Result<Exit, Trouble> {
+async fn run_checks(access: &HubOptions) -> Result<Exit, CliError> {
     let mut checks = files::checks(access);
-    checks.extend(at_the_hub(access).await);
+    checks.extend(hub_checks(access).await);
     checks.extend(tools::checks());
-    let fine = checks.iter().all(|check| check.verdict != Verdict::Fail);
+    let fine = checks.iter().all(|check| check.status != CheckStatus::Fail);
     if access.json {
-        let all: Vec<_> = checks.iter().map(Check::document).collect();
-        let _ = output::line(&json!({"ok": fine, "checks": all}).to_string());
+        let all: Vec<_> = checks.iter().map(HealthCheck::to_json).collect();
+        let _ = output::print_line(&json!({"ok": fine, "checks": all}).to_string());
     } else {
-        let _ = checks.iter().try_for_each(|check| output::line(&check.told()));
+        let _ = checks.iter().try_for_each(|check| output::print_line(&check.line()));
     }
     Ok(if fine { Exit::Ok } else { Exit::Failed })
 }
 
 /// The checks that need a hub that answers.
-async fn at_the_hub(access: &Access) -> Vec<Check> {
-    let (hub, keys) = match access.caller() {
+async fn hub_checks(access: &HubOptions) -> Vec<HealthCheck> {
+    let (hub, keys) = match access.client() {
         Ok(caller) => caller,
-        Err(trouble) => return vec![Check::trouble("key", trouble)],
+        Err(trouble) => return vec![HealthCheck::from_error("key", trouble)],
     };
     let mut checks = hub::checks(hub.base()).await;
-    if checks.iter().all(|check| check.verdict != Verdict::Fail) {
+    if checks.iter().all(|check| check.status != CheckStatus::Fail) {
         checks.extend(caller::checks(&hub, keys.is_some()).await);
         checks.extend(agents::checks(access, hub.base()).await);
     }

@@ -12,7 +12,7 @@ pub enum Lang {
 /// The template of the file with the agent's skills.
 const AGENT: &str = include_str!("agent.toml.txt");
 /// The command that hires the new agent.
-pub const POST: &str =
+pub const POST_JOB_EXAMPLE: &str =
     r#"rialto job post --skill shout --input '{"text":"hello"}' --budget 0.10 --wait"#;
 
 impl Lang {
@@ -58,13 +58,13 @@ impl Lang {
     }
 
     /// The next commands to type.
-    pub fn next(self) -> Vec<&'static str> {
+    pub fn next_steps(self) -> Vec<&'static str> {
         let build: &[&str] = match self {
             Self::Python | Self::Sh => &[],
             Self::Ts => &["npm install", "npm run build"],
             Self::Rust => &["cargo build"],
         };
-        [build, &["rialto agent run", POST], &[self.test()]].concat()
+        [build, &["rialto agent run", POST_JOB_EXAMPLE], &[self.test()]].concat()
     }
 
     fn test(self) -> &'static str {

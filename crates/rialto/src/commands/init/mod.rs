@@ -7,14 +7,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use rialto_client::agent::plain;
+use rialto_client::agent::slug;
 use serde_json::json;
 
+use super::error::CliError;
 use super::output;
-use super::error::Trouble;
 use crate::exit::Exit;
 use lang::Lang;
-pub use lang::POST;
+pub use lang::POST_JOB_EXAMPLE;
 
 #[derive(clap::Args)]
 #[command(
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Exit {
     let Verb::Agent { lang, dir, name } = &args.verb;
     match agent(*lang, dir, name, args.json) {
         Ok(()) => Exit::Ok,
-        Err(trouble) => trouble.tell(args.json),
+        Err(trouble) => trouble.report(args.json),
     }
 }
 
@@ -65,22 +65,22 @@ fn agent_name(text: &str) -> Result<String, String> {
 
 /// The name of the agent that a folder's test runs: different in each folder, since a name belongs
 /// to one folder.
-fn test_name(name: &str) -> Result<String, Trouble> {
+fn test_name(name: &str) -> Result<String, CliError> {
     let number = getrandom::u32().map_err(|error| {
-        Trouble::failed(
+        CliError::failed(
             format!("the system's random number generator failed: {error}"),
             "try again",
         )
     })?;
-    Ok(format!("{}-test-{number:08x}", plain(name)))
+    Ok(format!("{}-test-{number:08x}", slug(name)))
 }
 
-fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Trouble> {
+fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), CliError> {
     let files = lang.files(name, &test_name(name)?);
     // All or nothing: part of the files beside existing ones would be useless.
     if let Some(there) = files.iter().map(|(name, _)| dir.join(name)).find(|path| path.exists()) {
         let message = format!("{} already exists", there.display());
-        return Err(Trouble::conflict(message, "choose another directory with --dir"));
+        return Err(CliError::conflict(message, "choose another directory with --dir"));
     }
     for (name, text) in &files {
         write(&dir.join(name), text)?;
@@ -89,13 +89,13 @@ fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Troubl
     let enter =
         (dir != Path::new(".")).then(|| format!("cd {}", quoted(&dir.display().to_string())));
     let next: Vec<String> =
-        enter.into_iter().chain(lang.next().into_iter().map(str::to_owned)).collect();
+        enter.into_iter().chain(lang.next_steps().into_iter().map(str::to_owned)).collect();
     let _ = match as_json {
-        true => output::line(&json!({"files": names, "next": next}).to_string()),
+        true => output::print_line(&json!({"files": names, "next": next}).to_string()),
         false => {
             let mut text = format!("created {}\n\nnext:", names.join(", "));
             next.iter().for_each(|line| text.push_str(&format!("\n  {line}")));
-            output::line(&text)
+            output::print_line(&text)
         }
     };
     Ok(())
@@ -112,12 +112,12 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Trouble> {
+fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let above = path.parent().map_or(Ok(()), fs::create_dir_all);
     let made = above.and_then(|()| OpenOptions::new().write(true).create_new(true).open(path));
     made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         let message = format!("cannot write {}: {error}", path.display());
-        Trouble::failed(message, "choose another directory with --dir")
+        CliError::failed(message, "choose another directory with --dir")
     })
 }
 

@@ -9,11 +9,11 @@ const LOOKED_UP_MAX: usize = 50;
 
 /// Names known so far.
 #[derive(Debug, Default)]
-pub struct Names(HashMap<u64, String>);
+pub struct AgentNameCache(HashMap<u64, String>);
 
-impl Names {
+impl AgentNameCache {
     /// An agent's name, or its number with a mark if the hub no longer lists it.
-    pub async fn of(&mut self, hub: &Hub, agent: u64) -> String {
+    pub async fn get(&mut self, hub: &Hub, agent: u64) -> String {
         if let Some(name) = self.0.get(&agent) {
             return name.clone();
         }
@@ -28,9 +28,9 @@ impl Names {
     }
 
     /// The same for an optional agent.
-    pub async fn of_any(&mut self, hub: &Hub, agent: Option<u64>) -> Option<String> {
+    pub async fn get_optional(&mut self, hub: &Hub, agent: Option<u64>) -> Option<String> {
         match agent {
-            Some(agent) => Some(self.of(hub, agent).await),
+            Some(agent) => Some(self.get(hub, agent).await),
             None => None,
         }
     }

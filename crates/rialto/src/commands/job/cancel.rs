@@ -3,10 +3,10 @@
 use rialto_client::Method;
 use serde_json::json;
 
-use super::super::hub_options::Access;
-use super::super::error::Trouble;
-use super::super::uri::part;
-use super::{ASKED, Standing, refused};
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::uri::encode_part;
+use super::{HINT_ASKED, JobState, job_error};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -21,9 +21,9 @@ pub struct Args {
     reason: Option<String>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
-    let path = format!("/v1/jobs/{}/cancel", part(&args.id));
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
+    let path = format!("/v1/jobs/{}/cancel", encode_part(&args.id));
     let body = match &args.reason {
         Some(reason) => json!({"reason": reason}),
         None => json!({}),
@@ -34,7 +34,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             "the job can no longer be cancelled; `rialto job watch {}` follows it to its end",
             args.id
         );
-        refused(error, ASKED).on(Exit::Conflict, next)
+        job_error(error, HINT_ASKED).with_hint_on(Exit::Conflict, next)
     })?;
-    Standing::tell(access, &text)
+    JobState::print(access, &text)
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::rfc3339;
 
-use super::super::duration::length;
+use super::super::duration::parse_duration;
 
 /// The parsed argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Deadline {
 impl Deadline {
     /// Parses `10m` or an RFC 3339 time.
     pub fn read(text: &str) -> Result<Self, String> {
-        match (length(text), rfc3339::parse(text)) {
+        match (parse_duration(text), rfc3339::parse(text)) {
             (Ok(length), _) => Ok(Self::In(length)),
             (_, Ok(time)) => Ok(Self::At(time)),
             _ => {
@@ -30,8 +30,8 @@ impl Deadline {
     /// The deadline as the hub expects it.
     pub fn text(self, now: Timestamp) -> String {
         match self {
-            Self::At(time) => rfc3339::millis(time),
-            Self::In(length) => rfc3339::millis(now.plus(length)),
+            Self::At(time) => rfc3339::format_millis(time),
+            Self::In(length) => rfc3339::format_millis(now.plus(length)),
         }
     }
 }

@@ -4,14 +4,14 @@ use std::io;
 
 use serde_json::json;
 
-use super::super::hub_options::Access;
-use super::super::context::home::unreadable;
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
-use super::super::uri::part;
-use super::super::views::{get, read};
+use super::super::context::home::read_error;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::output::{self, escape_line};
+use super::super::uri::encode_part;
+use super::super::views::{get_text, parse_json};
 use super::logs::{self, Log};
-use super::view::Job;
+use super::view::JobView;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -23,17 +23,17 @@ pub struct Args {
     id: String,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let mut logs = logs::find(&args.id)?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let mut logs = logs::find_logs(&args.id)?;
     if logs.is_empty()
         && let Some(id) = hub_id(access, &args.id).await
     {
-        logs = logs::find(&id)?;
+        logs = logs::find_logs(&id)?;
     }
     if logs.is_empty() {
         let message = format!("there is no log of job {} on this machine", args.id);
         let next = "logs are stored where `rialto agent run` ran, under the hub's id of the job; `rialto job ls` shows the id";
-        return Err(Trouble::not_found(message, next));
+        return Err(CliError::not_found(message, next));
     }
     if access.json {
         let mut documents = Vec::new();
@@ -46,31 +46,31 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             })?;
             documents.push(json!({"agent": log.agent, "path": log.path, "text": text}));
         }
-        let _ = output::line(&json!({"id": args.id, "logs": documents}).to_string());
+        let _ = output::print_line(&json!({"id": args.id, "logs": documents}).to_string());
         return Ok(Exit::Ok);
     }
     let several = logs.len() > 1;
     for log in &mut logs {
         if several {
-            let _ = output::line(&format!("==> {} <==", log.agent));
+            let _ = output::print_line(&format!("==> {} <==", log.agent));
         }
-        each_line(log, |line| output::line(&one_line(line)))?;
+        each_line(log, |line| output::print_line(&escape_line(line)))?;
     }
     Ok(Exit::Ok)
 }
 
 /// The hub's id of a job given by the requester's own id; `None` if the hub cannot be asked, since
 /// logs are also shown without a hub.
-async fn hub_id(access: &Access, id: &str) -> Option<String> {
-    let (hub, _) = access.me().ok()?;
-    let text = get(&hub, &format!("/v1/jobs/{}", part(id))).await.ok()?;
-    read::<Job>(&text).ok().map(|job| job.id)
+async fn hub_id(access: &HubOptions, id: &str) -> Option<String> {
+    let (hub, _) = access.client_with_key().ok()?;
+    let text = get_text(&hub, &format!("/v1/jobs/{}", encode_part(id))).await.ok()?;
+    parse_json::<JobView>(&text).ok().map(|job| job.id)
 }
 
 /// Passes the log to a callback line by line, until the reader closes the pipe.
-fn each_line(log: &mut Log, mut told: impl FnMut(&str) -> io::Result<()>) -> Result<(), Trouble> {
+fn each_line(log: &mut Log, mut told: impl FnMut(&str) -> io::Result<()>) -> Result<(), CliError> {
     loop {
-        let mut lines = log.new_lines().map_err(|error| unreadable(&log.path, &error))?;
+        let mut lines = log.new_lines().map_err(|error| read_error(&log.path, &error))?;
         let at_end = lines.is_empty();
         if at_end {
             lines.extend(log.last_line());

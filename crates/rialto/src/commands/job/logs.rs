@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rialto_client::agent::record::{LOG, LOGS};
+use rialto_client::agent::record::{LOG_FILE, LOGS_DIR};
 use uuid::Uuid;
 
 use super::super::context::Home;
-use super::super::context::home::entries;
-use super::super::error::Trouble;
+use super::super::context::home::list_dir;
+use super::super::error::CliError;
 
 /// Bytes read at once.
-const PIECE_MAX: u64 = 64 << 10;
+const CHUNK_MAX: u64 = 64 << 10;
 /// A longer line is shown in pieces of this size.
 const LINE_MAX: usize = 8 << 10;
 
@@ -25,14 +25,14 @@ pub struct Log {
     /// Position up to which it was read.
     at: u64,
     /// The start of a line that is not complete yet.
-    open: Vec<u8>,
+    partial_line: Vec<u8>,
 }
 
 /// The directory of jobs that have not ended.
 const JOBS: &str = "jobs";
 
 /// All logs of a job, by its UUID, oldest first. Other job ids are not directory names.
-pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
+pub fn find_logs(id: &str) -> Result<Vec<Log>, CliError> {
     let Some((home, id)) = Home::find().zip(id.parse::<Uuid>().ok()) else {
         return Ok(Vec::new());
     };
@@ -41,10 +41,14 @@ pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
         for agent in context.agents()? {
             let Some(key) = context.agent_key_path(&agent)? else { continue };
             // Running jobs are in one directory, ended jobs in the other.
-            let [jobs, logs] = [JOBS, LOGS].map(|name| of_job(&key.with_file_name(name), id));
+            let [jobs, logs] =
+                [JOBS, LOGS_DIR].map(|name| logs_of_job(&key.with_file_name(name), id));
             for path in jobs?.into_iter().chain(logs?) {
                 let changed = path.metadata().and_then(|about| about.modified()).ok();
-                found.push((changed, Log { agent: agent.clone(), path, at: 0, open: Vec::new() }));
+                found.push((
+                    changed,
+                    Log { agent: agent.clone(), path, at: 0, partial_line: Vec::new() },
+                ));
             }
         }
     }
@@ -55,24 +59,25 @@ pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
 /// Whether this machine has a log of a job.
 pub fn has_any(id: &str) -> bool {
     let is_written = |log: &Log| log.path.metadata().is_ok_and(|about| about.len() > 0);
-    find(id).is_ok_and(|logs| logs.iter().any(is_written))
+    find_logs(id).is_ok_and(|logs| logs.iter().any(is_written))
 }
 
 /// An agent's logs of a job: one per assignment, in a directory whose name begins with the job's
 /// id.
-fn of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, Trouble> {
+fn logs_of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, CliError> {
     let id = id.as_hyphenated().to_string();
     let is_its = |name: &String| name.split('.').next() == Some(id.as_str());
-    let logs = entries(jobs)?.into_iter().filter(is_its).map(|name| jobs.join(name).join(LOG));
+    let logs =
+        list_dir(jobs)?.into_iter().filter(is_its).map(|name| jobs.join(name).join(LOG_FILE));
     Ok(logs.filter(|path| path.is_file()).collect())
 }
 
 /// Path of the log once the job has ended.
-fn moved(path: &Path) -> PathBuf {
+fn finished_log_path(path: &Path) -> PathBuf {
     let mut parts = path.iter().rev();
     let (Some(log), Some(job)) = (parts.next(), parts.next()) else { return path.to_owned() };
     let jobs = path.ancestors().nth(2).unwrap_or(path);
-    jobs.with_file_name(LOGS).join(job).join(log)
+    jobs.with_file_name(LOGS_DIR).join(job).join(log)
 }
 
 impl Log {
@@ -80,19 +85,21 @@ impl Log {
     pub fn new_lines(&mut self) -> io::Result<Vec<String>> {
         let mut file = match File::open(&self.path) {
             // The file has moved: the job has ended.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(moved(&self.path))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                File::open(finished_log_path(&self.path))?
+            }
             file => file?,
         };
         file.seek(SeekFrom::Start(self.at))?;
         let mut bytes = Vec::new();
-        self.at += file.take(PIECE_MAX).read_to_end(&mut bytes)? as u64;
+        self.at += file.take(CHUNK_MAX).read_to_end(&mut bytes)? as u64;
         let mut lines = Vec::new();
         for byte in bytes {
             match byte {
                 b'\n' => lines.push(self.end_line()),
-                byte => self.open.push(byte),
+                byte => self.partial_line.push(byte),
             }
-            if self.open.len() == LINE_MAX {
+            if self.partial_line.len() == LINE_MAX {
                 lines.push(self.end_line());
             }
         }
@@ -101,11 +108,11 @@ impl Log {
 
     /// The last line, if it has no line end.
     pub fn last_line(&mut self) -> Option<String> {
-        (!self.open.is_empty()).then(|| self.end_line())
+        (!self.partial_line.is_empty()).then(|| self.end_line())
     }
 
     fn end_line(&mut self) -> String {
-        let bytes = std::mem::take(&mut self.open);
+        let bytes = std::mem::take(&mut self.partial_line);
         String::from_utf8_lossy(bytes.strip_suffix(b"\r").unwrap_or(&bytes)).into_owned()
     }
 }
@@ -121,7 +128,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("stderr");
         let mut file = File::create(&path).expect("made");
-        let mut log = Log { agent: "a".to_owned(), path, at: 0, open: Vec::new() };
+        let mut log = Log { agent: "a".to_owned(), path, at: 0, partial_line: Vec::new() };
         assert!(log.new_lines().expect("readable").is_empty());
         file.write_all(b"one\r\ntw").expect("written");
         assert_eq!(log.new_lines().expect("readable"), ["one"]);

@@ -2,13 +2,13 @@
 
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::error::Trouble;
-use super::super::views::{Pages, read};
-use super::agent_name_cache::Names;
-use super::view::Job;
+use super::super::views::{Pages, parse_json};
+use super::agent_name_cache::AgentNameCache;
+use super::view::JobView;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -30,8 +30,8 @@ pub struct Args {
     limit: u32,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
     let side = if args.worked { "worked" } else { "asked" };
     let stages: &[&str] = match args.state.as_str() {
         "live" => &["live"],
@@ -44,7 +44,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         let which = vec![("side", Some(side.to_owned())), ("state", Some((*stage).to_owned()))];
         let mut pages = Pages::new(&hub, "/v1/jobs", which);
         while jobs.len() < limit {
-            match pages.more(limit - jobs.len()).await? {
+            match pages.next_page(limit - jobs.len()).await? {
                 Some(more) => jobs.extend(more),
                 None => break,
             }
@@ -52,16 +52,16 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     if access.json {
         let texts: Vec<&str> = jobs.iter().map(|job| job.get()).collect();
-        let _ = output::line(&format!("[{}]", texts.join(",")));
+        let _ = output::print_line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     let mut table = table(if args.worked { "FOR" } else { "BY" });
-    let mut names = Names::default();
+    let mut names = AgentNameCache::default();
     for job in &jobs {
-        let job: Job = read(job.get())?;
+        let job: JobView = parse_json(job.get())?;
         let other = match args.worked {
-            true => names.of_any(&hub, job.requester).await.or(job.guest.clone()),
-            false => names.of_any(&hub, job.worker).await,
+            true => names.get_optional(&hub, job.requester).await.or(job.guest.clone()),
+            false => names.get_optional(&hub, job.worker).await,
         };
         row(&mut table, &job, other.as_deref());
     }
@@ -74,18 +74,18 @@ fn table(other: &'static str) -> Table {
     Table::new([
         Column::text("ID"),
         Column::text("STATE"),
-        Column::free("SKILL"),
-        Column::free(other).left_out(2),
-        Column::number("CREDITS").left_out(3),
-        Column::time("OPENED").left_out(1),
+        Column::flexible("SKILL"),
+        Column::flexible(other).droppable(2),
+        Column::number("CREDITS").droppable(3),
+        Column::time("OPENED").droppable(1),
     ])
 }
 
-fn row(table: &mut Table, job: &Job, other: Option<&str>) {
+fn row(table: &mut Table, job: &JobView, other: Option<&str>) {
     let credits = [&job.paid, &job.price, &job.budget].into_iter().find_map(Option::as_deref);
     let credits = credits.map_or("", RawValue::get);
     let other = other.unwrap_or_default();
-    table.row([&*job.id, &job.state, &job.skill, other, credits, &job.opened_at]);
+    table.push_row([&*job.id, &job.state, &job.skill, other, credits, &job.opened_at]);
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
             "epoch":1,"budget":100.00,"opened_at":"2026-02-11T14:15:09.123Z"}}"#
         );
         let mut table = table("BY");
-        row(&mut table, &read(&text).expect("a job"), Some("a worker with a long name"));
+        row(&mut table, &parse_json(&text).expect("a job"), Some("a worker with a long name"));
         assert_fits(&table, "ID STATE SKILL BY CREDITS");
         assert!(table.lines(Some(80))[1].starts_with(id));
     }

@@ -1,14 +1,13 @@
 //! `rialto job`: post jobs, work on them and follow them.
 
+mod agent_name_cache;
 mod cancel;
 mod deadline;
-mod wait;
 mod follow;
 mod json_input;
 mod log;
 mod logs;
 mod ls;
-mod agent_name_cache;
 mod offers;
 mod post;
 mod pretty;
@@ -16,6 +15,7 @@ mod progress;
 mod show;
 mod trace;
 mod view;
+mod wait;
 mod watch;
 mod work;
 
@@ -23,10 +23,10 @@ use clap::Subcommand;
 use rialto_client::CallError;
 use serde::Deserialize;
 
-use super::hub_options::Access;
+use super::error::CliError;
+use super::hub_options::HubOptions;
 use super::output;
-use super::error::Trouble;
-use super::views::read;
+use super::views::parse_json;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 #[derive(Subcommand)]
@@ -85,35 +85,35 @@ pub fn run(args: &Args) -> Exit {
 
 /// The state of a job after a command.
 #[derive(Deserialize)]
-struct Standing {
+struct JobState {
     id: String,
     state: String,
 }
 
-impl Standing {
+impl JobState {
     /// Prints the hub's answer: as JSON, or the id and the state.
-    fn tell(access: &Access, answer: &str) -> Result<Exit, Trouble> {
+    fn print(access: &HubOptions, answer: &str) -> Result<Exit, CliError> {
         let shown = match access.json {
             true => answer.to_owned(),
             false => {
-                let Self { id, state } = read(answer)?;
-                output::one_line(&format!("{id} {state}"))
+                let Self { id, state } = parse_json(answer)?;
+                output::escape_line(&format!("{id} {state}"))
             }
         };
-        let _ = output::line(&shown);
+        let _ = output::print_line(&shown);
         Ok(Exit::Ok)
     }
 }
 
 /// Hint for a job id that was not found, for its requester,
-const ASKED: &str = "`rialto job ls` lists your jobs, with --as NAME those of an agent";
+const HINT_ASKED: &str = "`rialto job ls` lists your jobs, with --as NAME those of an agent";
 /// for its worker,
-const WORKED: &str =
+const HINT_WORKED: &str =
     "`rialto job ls --worked` lists jobs you work on; --as NAME acts as an agent of this machine";
 /// and for both.
-const YOURS: &str = "`rialto job ls` lists jobs you posted, with --worked jobs you work on, with --as NAME those of an agent";
+const HINT_OWN: &str = "`rialto job ls` lists jobs you posted, with --worked jobs you work on, with --as NAME those of an agent";
 
 /// The error for a job that the hub does not show or change.
-fn refused(error: CallError, where_to_look: &str) -> Trouble {
-    Trouble::from(error).on(Exit::NotFound, where_to_look)
+fn job_error(error: CallError, where_to_look: &str) -> CliError {
+    CliError::from(error).with_hint_on(Exit::NotFound, where_to_look)
 }

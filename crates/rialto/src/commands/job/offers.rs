@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
-use super::super::agent_names::called;
+use super::super::agent_names::resolve_agent;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::error::Trouble;
-use super::super::uri::part;
-use super::super::views::{get, read};
+use super::super::uri::encode_part;
+use super::super::views::{get_text, parse_json};
 use super::post::unreadable;
-use super::{ASKED, Standing, YOURS, refused};
+use super::{HINT_ASKED, HINT_OWN, JobState, job_error};
 use crate::exit::Exit;
 
 /// Decimals of a price.
@@ -64,7 +64,7 @@ struct Offer {
 
 /// Identifies the offer. Amounts keep their own digits.
 #[derive(Serialize)]
-struct Accept {
+struct AcceptBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     offer: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,11 +73,11 @@ struct Accept {
     price: Option<Box<RawValue>>,
 }
 
-fn named(args: &AcceptArgs, from: Option<String>) -> Result<String, serde_json::Error> {
+fn accept_body(args: &AcceptArgs, from: Option<String>) -> Result<String, serde_json::Error> {
     let number =
         |from: String| from.parse::<u64>().map_or_else(|_| Value::from(from.as_str()), Value::from);
-    let price = |price: Credits| RawValue::from_string(price.text(DECIMALS));
-    serde_json::to_string(&Accept {
+    let price = |price: Credits| RawValue::from_string(price.to_text(DECIMALS));
+    serde_json::to_string(&AcceptBody {
         offer: args.offer,
         agent: from.map(number),
         price: args.price.map(price).transpose()?,
@@ -88,15 +88,15 @@ fn price(text: &str) -> Result<Credits, String> {
     Credits::parse(text, DECIMALS).map_err(|why| format!("the price {why}: write it like 0.10"))
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
-    let path = format!("/v1/jobs/{}/offers", part(&args.id));
-    let text = get(&hub, &path).await.map_err(|error| refused(error, YOURS))?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
+    let path = format!("/v1/jobs/{}/offers", encode_part(&args.id));
+    let text = get_text(&hub, &path).await.map_err(|error| job_error(error, HINT_OWN))?;
     if access.json {
-        let _ = output::line(&text);
+        let _ = output::print_line(&text);
         return Ok(Exit::Ok);
     }
-    let Offers { offers } = read(&text)?;
+    let Offers { offers } = parse_json(&text)?;
     table(offers).print();
     Ok(Exit::Ok)
 }
@@ -105,14 +105,14 @@ fn table(offers: Vec<Offer>) -> Table {
     let mut table = Table::new([
         Column::number("OFFER"),
         Column::number("AGENT"),
-        Column::free("NAME"),
+        Column::flexible("NAME"),
         Column::number("PRICE"),
         Column::time("UNTIL"),
         Column::text("ACCEPTED"),
     ]);
     for offer in offers {
         let accepted = if offer.accepted { "yes" } else { "" };
-        table.row([
+        table.push_row([
             offer.id.to_string(),
             offer.agent.to_string(),
             offer.name,
@@ -124,19 +124,20 @@ fn table(offers: Vec<Offer>) -> Table {
     table
 }
 
-pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
-    let path = format!("/v1/jobs/{}/accept", part(&args.id));
+pub async fn accept(access: &HubOptions, args: &AcceptArgs) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
+    let path = format!("/v1/jobs/{}/accept", encode_part(&args.id));
     let from = match &args.from {
-        Some(from) => Some(called(access, &hub, from).await?),
+        Some(from) => Some(resolve_agent(access, &hub, from).await?),
         None => None,
     };
-    let body = named(args, from).map_err(|error| Trouble::from(unreadable(error)))?;
+    let body = accept_body(args, from).map_err(|error| CliError::from(unreadable(error)))?;
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(|error| {
         let offers = format!("`rialto job offers {}` lists what can be accepted", args.id);
-        refused(error, &format!("{offers}; {ASKED}")).on(Exit::Conflict, offers.as_str())
+        job_error(error, &format!("{offers}; {HINT_ASKED}"))
+            .with_hint_on(Exit::Conflict, offers.as_str())
     })?;
-    Standing::tell(access, &text)
+    JobState::print(access, &text)
 }
 
 #[cfg(test)]
@@ -151,7 +152,7 @@ mod tests {
             r#"{{"offers":[{{"id":1023,"agent":123456,"name":"{name}","price":100.00,
             "valid_until":"2026-02-11T14:15:09.123Z","accepted":true}}]}}"#
         );
-        let Offers { offers } = read(&text).expect("offers");
+        let Offers { offers } = parse_json(&text).expect("offers");
         assert_fits(&table(offers), "OFFER AGENT NAME PRICE UNTIL ACCEPTED");
     }
 }

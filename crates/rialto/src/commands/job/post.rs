@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-use rialto_client::{CallError, Hub, Method, Retry};
+use rialto_client::{CallError, Hub, Method, RetryPolicy};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
-use rialto_engine::random::{Ids, OsIds};
+use rialto_engine::random::{OsRandom, RandomSource};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
-use super::super::hub_options::Access;
-use super::super::agent_names::called;
-use super::super::duration::length;
+use super::super::agent_names::resolve_agent;
+use super::super::duration::parse_duration;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
-use super::super::views::read;
+use super::super::views::parse_json;
 use super::deadline::{self, Deadline};
-use super::wait::Waiting;
 use super::json_input;
 use super::progress::Progress;
-use super::view::Job;
+use super::view::JobView;
+use super::wait::JobWait;
 use crate::exit::Exit;
 
 /// Decimals of a budget.
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     watch: bool,
     /// How long to retry and wait; exit code 8 on timeout
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     timeout: Millis,
     /// Deadline: a duration like 10m, or a time like 2026-02-11T14:15:09Z
     #[arg(long, value_name = "WHEN", value_parser = Deadline::read)]
@@ -69,7 +69,7 @@ pub struct Args {
 
 /// The body of a job post.
 #[derive(Serialize)]
-struct Order<'a> {
+struct JobPostBody<'a> {
     id: Uuid,
     skill: &'a str,
     input: &'a RawValue,
@@ -84,53 +84,53 @@ struct Order<'a> {
     deadline: Option<&'a str>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let input = json_input::json("--input", &args.input)?;
-    let id = args.id.unwrap_or_else(|| OsIds.uuid());
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let input = json_input::read_json("--input", &args.input)?;
+    let id = args.id.unwrap_or_else(|| OsRandom.new_uuid());
     let to = match &args.to {
-        Some(name) => Some(called(access, &access.caller()?.0, name).await?),
+        Some(name) => Some(resolve_agent(access, &access.client()?.0, name).await?),
         None => None,
     };
     let deadline = args.deadline.map(|deadline| deadline.text(deadline::now()));
-    let order = order(args, id, &input, to.as_deref(), deadline.as_deref())
-        .map_err(|error| Trouble::from(unreadable(error)))?;
-    let (hub, _) = access.me_or_register().await?;
+    let order = job_body(args, id, &input, to.as_deref(), deadline.as_deref())
+        .map_err(|error| CliError::from(unreadable(error)))?;
+    let (hub, _) = access.client_or_register().await?;
     let began = Instant::now();
     let time = Duration::from_millis(args.timeout.0.unsigned_abs());
     let text = match post(&hub, order, began + time).await {
         Ok(text) => text,
-        Err(NotPosted { error, time_is_over }) => {
-            let trouble = lost(error, id, deadline.as_deref());
-            return Err(if time_is_over { out_of_time(trouble, time) } else { trouble });
+        Err(PostError { error, time_is_over }) => {
+            let trouble = post_error(error, id, deadline.as_deref());
+            return Err(if time_is_over { with_timeout_hint(trouble, time) } else { trouble });
         }
     };
-    let job: Job = read(&text)?;
+    let job: JobView = parse_json(&text)?;
     if args.wait || args.watch {
         let progress = args.watch.then(Progress::new);
         let left = i64::try_from(time.saturating_sub(began.elapsed()).as_millis());
         let time = Some(Millis(left.unwrap_or(i64::MAX)));
-        let waiting = Waiting { time, progress, hub_is_known: true };
+        let waiting = JobWait { time, progress, hub_is_known: true };
         return waiting.run(access, &hub, &job.id).await;
     }
     let _ = match access.json {
-        true => output::line(&text),
-        false => output::line(&output::one_line(&format!("{} {}", job.id, job.state))),
+        true => output::print_line(&text),
+        false => output::print_line(&output::escape_line(&format!("{} {}", job.id, job.state))),
     };
     Ok(Exit::Ok)
 }
 
-fn order(
+fn job_body(
     args: &Args,
     id: Uuid,
     input: &RawValue,
     to: Option<&str>,
     deadline: Option<&str>,
 ) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&Order {
+    serde_json::to_string(&JobPostBody {
         id,
         skill: &args.skill,
         input,
-        budget: RawValue::from_string(args.budget.text(DECIMALS))?,
+        budget: RawValue::from_string(args.budget.to_text(DECIMALS))?,
         to,
         select: args.select.as_deref(),
         callback: args.callback.as_deref(),
@@ -139,7 +139,7 @@ fn order(
 }
 
 /// Why a job was not posted.
-struct NotPosted {
+struct PostError {
     error: CallError,
     /// It may still succeed, but there is no time for another attempt.
     time_is_over: bool,
@@ -147,8 +147,8 @@ struct NotPosted {
 
 /// Posts the job once, however often it is sent: the id stays the same. Temporary errors are
 /// retried until the time limit; an unreachable hub only a few times.
-async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, NotPosted> {
-    let retry = Retry::default();
+async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, PostError> {
+    let retry = RetryPolicy::default();
     let mut tries = 0;
     loop {
         let sent = hub.call_text(Method::POST, "/v1/jobs", Some(order.clone()));
@@ -157,38 +157,40 @@ async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, NotPos
             Ok(Err(error)) => error,
             Err(_) => {
                 let error = CallError::TimedOut { url: hub.base().to_owned() };
-                return Err(NotPosted { error, time_is_over: true });
+                return Err(PostError { error, time_is_over: true });
             }
         };
         tries += 1;
         let has_answered = matches!(error, CallError::Refused { .. });
-        let pause = retry.pause_after(&error, tries);
-        let Some(pause) = pause.filter(|_| has_answered || tries < retry.tries_max) else {
-            return Err(NotPosted { error, time_is_over: false });
+        let pause = retry.delay_after(&error, tries);
+        let Some(pause) = pause.filter(|_| has_answered || tries < retry.max_attempts) else {
+            return Err(PostError { error, time_is_over: false });
         };
         if Instant::now() + pause >= until {
-            return Err(NotPosted { time_is_over: has_answered, error });
+            return Err(PostError { time_is_over: has_answered, error });
         }
         let seconds = pause.as_secs_f32().ceil();
-        output::aside(&output::one_line(&format!("rialto: {error}; retrying in {seconds} s")));
+        output::print_stderr(&output::escape_line(&format!(
+            "rialto: {error}; retrying in {seconds} s"
+        )));
         sleep(pause).await;
     }
 }
 
 /// Adds a hint for an error that ran out of time for a retry.
-fn out_of_time(trouble: Trouble, time: Duration) -> Trouble {
+fn with_timeout_hint(trouble: CliError, time: Duration) -> CliError {
     let message =
         format!("{}; no further attempt within {} s", trouble.message, time.as_secs_f32());
     let longer = "allow more time with --timeout".to_owned();
     let next = trouble.next.map_or(longer.clone(), |next| format!("{next}; {longer}"));
-    Trouble { exit: Exit::TimedOut, message, next: Some(next), ..trouble }
+    CliError { exit: Exit::TimedOut, message, next: Some(next), ..trouble }
 }
 
 /// The error for a failed post. If the answer was lost, the job may have been posted.
-fn lost(error: CallError, id: Uuid, deadline: Option<&str>) -> Trouble {
-    let may_be_there = error.may_pass_after().is_some();
-    let trouble = super::refused(error, "`rialto agent search` lists agents")
-        .on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --deadline 10m`");
+fn post_error(error: CallError, id: Uuid, deadline: Option<&str>) -> CliError {
+    let may_be_there = error.min_retry_delay().is_some();
+    let trouble = super::job_error(error, "`rialto agent search` lists agents")
+        .with_hint_on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --deadline 10m`");
     if !may_be_there {
         return trouble;
     }
@@ -196,7 +198,7 @@ fn lost(error: CallError, id: Uuid, deadline: Option<&str>) -> Trouble {
     let by = deadline.map(|at| format!(" and --deadline {at}")).unwrap_or_default();
     let once = format!("run the same command with --id {id}{by}: the job is posted only once");
     let next = trouble.next.map_or(once.clone(), |next| format!("{next}; {once}"));
-    Trouble { next: Some(next), ..trouble }
+    CliError { next: Some(next), ..trouble }
 }
 
 fn budget(text: &str) -> Result<Credits, String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::output::is_hidden;
+use super::super::output::is_control_or_bidi;
 
 /// Spaces per level of indentation.
 const STEP: usize = 2;
@@ -59,7 +59,7 @@ struct Writer {
 
 impl Writer {
     fn shown(&mut self, c: char) {
-        if !is_hidden(c) {
+        if !is_control_or_bidi(c) {
             return self.text.push(c);
         }
         let mut units = [0; 2];

@@ -2,20 +2,20 @@
 
 use rialto_client::{CallError, Hub};
 
-use super::super::output::one_line;
-use super::super::live_line::Live;
+use super::super::live_line::LiveLine;
+use super::super::output::escape_line;
+use super::agent_name_cache::AgentNameCache;
 use super::logs::{self, Log};
-use super::agent_name_cache::Names;
-use super::view::Job;
+use super::view::JobView;
 
 /// The progress display of a job.
 pub struct Progress {
-    live: Live,
-    names: Names,
+    live: LiveLine,
+    names: AgentNameCache,
     /// The steps reached at the last poll.
     steps: Vec<String>,
     /// The error of the last request, if it failed.
-    lost: Option<String>,
+    last_error: Option<String>,
     /// Logs on this machine, if they are shown.
     logs: Option<Vec<Log>>,
 }
@@ -23,8 +23,8 @@ pub struct Progress {
 impl Progress {
     /// Shows only the hub's state.
     pub fn new() -> Self {
-        let (live, names) = (Live::new(), Names::default());
-        Self { live, names, steps: Vec::new(), lost: None, logs: None }
+        let (live, names) = (LiveLine::new(), AgentNameCache::default());
+        Self { live, names, steps: Vec::new(), last_error: None, logs: None }
     }
 
     /// Also shows the worker's log on this machine.
@@ -33,35 +33,35 @@ impl Progress {
     }
 
     /// Shows the job's new state.
-    pub async fn saw(&mut self, hub: &Hub, job: &Job) {
-        let worker = self.names.of_any(hub, job.worker).await;
+    pub async fn update(&mut self, hub: &Hub, job: &JobView) {
+        let worker = self.names.get_optional(hub, job.worker).await;
         let steps = steps(job, worker.as_deref());
-        let back = self.lost.take().is_some();
+        let back = self.last_error.take().is_some();
         let latest = steps.len() - 1;
         for (at, step) in steps.iter().enumerate() {
             // After an outage the current line shows the error, so the latest step is printed
             // again.
             if !self.steps.contains(step) || back && at == latest {
-                self.live.now(step);
+                self.live.replace(step);
             }
         }
         self.steps = steps;
-        self.read_logs(&job.id, job.is_over());
+        self.read_logs(&job.id, job.has_ended());
     }
 
     /// Shows that the hub could not be reached.
-    pub fn missed(&mut self, error: &CallError) {
+    pub fn hub_unavailable(&mut self, error: &CallError) {
         let why = format!("{error}; retrying");
-        if self.lost.as_ref() != Some(&why) {
-            self.live.now(&why);
-            self.lost = Some(why);
+        if self.last_error.as_ref() != Some(&why) {
+            self.live.replace(&why);
+            self.last_error = Some(why);
         }
     }
 
     /// Logs are optional: an unreadable log is skipped.
     fn read_logs(&mut self, id: &str, is_over: bool) {
         let Some(known) = &mut self.logs else { return };
-        for found in logs::find(id).unwrap_or_default() {
+        for found in logs::find_logs(id).unwrap_or_default() {
             if known.iter().all(|log| log.path != found.path) {
                 known.push(found);
             }
@@ -74,7 +74,7 @@ impl Progress {
                     lines.extend(log.last_line());
                 }
                 for line in &lines {
-                    self.live.above(&format!("log: {}", one_line(line)));
+                    self.live.print_above(&format!("log: {}", escape_line(line)));
                 }
                 if !more {
                     break;
@@ -85,7 +85,7 @@ impl Progress {
 }
 
 /// The steps a job has reached, in order. The waiting command prints the end.
-fn steps(job: &Job, worker: Option<&str>) -> Vec<String> {
+fn steps(job: &JobView, worker: Option<&str>) -> Vec<String> {
     let mut steps = vec!["opened".to_owned()];
     if let Some(name) = worker.filter(|_| job.assigned_at.is_some()) {
         steps.push(format!("assigned to {name}"));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_job_has_come_to_what_its_state_and_worker_say() {
-        let job = |more: &str| -> Job {
+        let job = |more: &str| -> JobView {
             let text = format!(
                 r#"{{"id":"j","skill":"sum","epoch":1,"opened_at":"2026-01-01T00:00:00Z",{more}}}"#
             );

@@ -4,11 +4,11 @@ use rialto_client::{CallError, Hub, Method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
-use super::super::notes::{Row, table};
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
-use super::super::uri::part;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::notes::{NoteRow, table};
+use super::super::output::{self, escape_line};
+use super::super::uri::encode_part;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -20,18 +20,18 @@ pub struct Args {
     id: String,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let keys = access.keys_or(&["RIALTO_KEY", "RIALTO_OPERATOR_KEY"])?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let keys = access.load_key_from(&["RIALTO_KEY", "RIALTO_OPERATOR_KEY"])?;
     let key = keys.as_ref().map_or("", |keys| keys.key.reveal());
     let hub = Hub::new(access.hub_url(keys.as_ref()))?.with_key(key);
-    let path = format!("/v1/jobs/{}/trace", part(&args.id));
+    let path = format!("/v1/jobs/{}/trace", encode_part(&args.id));
     let asked = hub.call_text(Method::GET, &path, None).await;
-    let (_, answer) = asked.map_err(|error| super::refused(error, super::YOURS))?;
+    let (_, answer) = asked.map_err(|error| super::job_error(error, super::HINT_OWN))?;
     let shown = match access.json {
         true => answer,
         false => told(&answer).map_err(CallError::Unreadable)?,
     };
-    let _ = output::line(&shown);
+    let _ = output::print_line(&shown);
     Ok(Exit::Ok)
 }
 
@@ -66,7 +66,7 @@ struct Hop {
     from: String,
     to: String,
     at: String,
-    notes: Vec<Row>,
+    notes: Vec<NoteRow>,
     asked: Option<String>,
     given: Option<String>,
 }
@@ -82,29 +82,29 @@ struct Evidence {
 fn told(answer: &str) -> Result<String, String> {
     let trace: Trace = serde_json::from_str(answer).map_err(|error| error.to_string())?;
     let mut lines = vec![
-        format!("job        {} {} ({})", trace.job, trace.state, one_line(&trace.skill)),
-        format!("requester  {}", trace.requester.told()),
-        format!("worker     {}", trace.worker.as_ref().map_or("none".to_owned(), Party::told)),
+        format!("job        {} {} ({})", trace.job, trace.state, escape_line(&trace.skill)),
+        format!("requester  {}", trace.requester.describe()),
+        format!("worker     {}", trace.worker.as_ref().map_or("none".to_owned(), Party::describe)),
         format!("money      {}", trace.money.told()),
     ];
     for hop in &trace.hops {
         lines.push(format!("\n{}  {} → {}  {}", hop.what, hop.from, hop.to, hop.at));
         let messages = [("asked", &hop.asked), ("given", &hop.given)];
         for (name, text) in messages.into_iter().filter_map(|(n, text)| Some((n, text.as_ref()?))) {
-            lines.push(format!("  {name}  {}", one_line(text)));
+            lines.push(format!("  {name}  {}", escape_line(text)));
         }
         lines.push(table(&hop.notes));
     }
     for evidence in &trace.evidence {
         let Evidence { protocol, of, text } = evidence;
-        lines.push(format!("\nevidence  {protocol} {of}\n  {}", one_line(text)));
+        lines.push(format!("\nevidence  {protocol} {of}\n  {}", escape_line(text)));
     }
     Ok(lines.join("\n"))
 }
 
 impl Party {
-    fn told(&self) -> String {
-        format!("{} {}", self.protocol, one_line(&self.id))
+    fn describe(&self) -> String {
+        format!("{} {}", self.protocol, escape_line(&self.id))
     }
 }
 

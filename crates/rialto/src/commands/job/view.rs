@@ -4,11 +4,11 @@ use rialto_protocols::kit::rfc3339;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::output::one_line;
+use super::super::output::escape_line;
 
 /// A job as the hub shows it to one of its parties. Amounts keep their digits.
 #[derive(Debug, Deserialize)]
-pub struct Job {
+pub struct JobView {
     pub id: String,
     pub skill: String,
     pub state: String,
@@ -28,24 +28,24 @@ pub struct Job {
     pub deadline: Option<String>,
     pub ended_at: Option<String>,
     pub input: Option<Box<RawValue>>,
-    pub result: Option<Outcome>,
+    pub result: Option<JobResult>,
 }
 
 /// The job's result.
 #[derive(Debug, Deserialize)]
-pub struct Outcome {
+pub struct JobResult {
     pub output: Option<Box<RawValue>>,
     pub text: Option<String>,
 }
 
-impl Job {
+impl JobView {
     /// Whether the job has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.ended_at.is_some()
     }
 
     /// Whether it was completed.
-    pub fn is_done(&self) -> bool {
+    pub fn is_completed(&self) -> bool {
         self.state == "completed"
     }
 
@@ -55,23 +55,23 @@ impl Job {
     }
 
     /// How it ended, on one line; `worker` is the name of the last worker.
-    pub fn ending(&self, worker: Option<&str>) -> String {
+    pub fn describe_end(&self, worker: Option<&str>) -> String {
         let by = worker.map(|name| format!(" by {name}")).unwrap_or_default();
         let text = self.result.as_ref().and_then(|result| result.text.as_deref());
-        let line = match self.is_done() {
+        let line = match self.is_completed() {
             true => {
                 let paid = self.paid.as_deref().map_or("nothing", RawValue::get);
                 format!("done{by}{}, paid {paid}", self.took())
             }
             false => {
-                let why = [text.map(str::to_owned), self.cause.as_deref().map(words)];
+                let why = [text.map(str::to_owned), self.cause.as_deref().map(cause_text)];
                 match why.into_iter().flatten().next() {
                     Some(why) => format!("{}{by}: {why}", self.state),
                     None => format!("{}{by}", self.state),
                 }
             }
         };
-        one_line(&line)
+        escape_line(&line)
     }
 
     /// The time from posting to the end.
@@ -89,7 +89,7 @@ impl Job {
 }
 
 /// Text for a cause, if the worker gave none.
-fn words(cause: &str) -> String {
+fn cause_text(cause: &str) -> String {
     let known = match cause {
         "no_such_skill" => "no agent has this skill",
         "budget_too_low" => "no agent accepts this budget",
@@ -109,7 +109,7 @@ fn words(cause: &str) -> String {
 mod tests {
     use super::*;
 
-    fn job(more: &str) -> Job {
+    fn job(more: &str) -> JobView {
         let text = format!(
             r#"{{"id":"j","protocol":"registry","foreign_id":"f","skill":"sum","requester":1,"worker":2,"epoch":1,
             "opened_at":"2026-01-01T00:00:00.000Z","deadline":"2026-01-01T00:01:00.000Z",{more}}}"#
@@ -123,15 +123,15 @@ mod tests {
         let done = job(&format!(
             r#""state":"completed","paid":0.05,{ended},"result":{{"ok":true,"output":{{"n":0.50}}}}"#
         ));
-        assert_eq!(done.ending(Some("shout")), "done by shout in 0.4 s, paid 0.05");
+        assert_eq!(done.describe_end(Some("shout")), "done by shout in 0.4 s, paid 0.05");
         assert_eq!(done.output().expect("an output").get(), r#"{"n":0.50}"#);
         let failed = job(&format!(
             r#""state":"failed","cause":"execution",{ended},"result":{{"ok":false,"output":null,"text":"it\nbroke"}}"#
         ));
-        assert_eq!(failed.ending(Some("shout")), "failed by shout: it\\nbroke");
+        assert_eq!(failed.describe_end(Some("shout")), "failed by shout: it\\nbroke");
         let alone = job(&format!(r#""state":"expired","cause":"timed_out",{ended}"#));
-        assert_eq!(alone.ending(None), "expired: the deadline passed");
-        assert!(alone.is_over() && !alone.is_done());
-        assert!(!job(r#""state":"open""#).is_over());
+        assert_eq!(alone.describe_end(None), "expired: the deadline passed");
+        assert!(alone.has_ended() && !alone.is_completed());
+        assert!(!job(r#""state":"open""#).has_ended());
     }
 }

@@ -2,11 +2,11 @@
 
 use rialto_core::time::Millis;
 
-use super::super::hub_options::Access;
-use super::super::duration::length;
-use super::super::error::Trouble;
-use super::wait::Waiting;
+use super::super::duration::parse_duration;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::progress::Progress;
+use super::wait::JobWait;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -17,13 +17,13 @@ pub struct Args {
     /// Id of the job: the hub's, or your own
     id: String,
     /// How long to wait [default: until it ends]
-    #[arg(long, value_name = "DURATION", value_parser = length)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Millis>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
     let progress = Some(Progress::with_logs());
-    let waiting = Waiting { time: args.timeout, progress, hub_is_known: false };
+    let waiting = JobWait { time: args.timeout, progress, hub_is_known: false };
     waiting.run(access, &hub, &args.id).await
 }

@@ -1,15 +1,15 @@
 //! `rialto job submit` and `rialto job decline`: do a worker's part by hand.
 
-use rialto_client::{CallError, Hub, Method, Retry};
+use rialto_client::{CallError, Hub, Method, RetryPolicy};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
-use super::super::error::Trouble;
-use super::super::uri::part;
-use super::super::views::{get, read};
-use super::view::Job;
-use super::{Standing, WORKED, json_input, refused};
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::uri::encode_part;
+use super::super::views::{get_text, parse_json};
+use super::view::JobView;
+use super::{HINT_WORKED, JobState, job_error, json_input};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -46,7 +46,7 @@ pub struct DeclineArgs {
 
 /// A worker's reply to one assignment of the job.
 #[derive(Serialize)]
-struct Word<'a> {
+struct WorkerReply<'a> {
     epoch: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
@@ -58,54 +58,61 @@ struct Word<'a> {
     reason: Option<&'a str>,
 }
 
-pub async fn submit(access: &Access, args: &SubmitArgs) -> Result<Exit, Trouble> {
-    let output = args.output.as_deref().map(|given| json_input::json("--output", given)).transpose()?;
-    let (hub, _) = access.me()?;
-    let epoch = turn(&hub, &args.id).await?;
-    let word = Word {
+pub async fn submit(access: &HubOptions, args: &SubmitArgs) -> Result<Exit, CliError> {
+    let output =
+        args.output.as_deref().map(|given| json_input::read_json("--output", given)).transpose()?;
+    let (hub, _) = access.client_with_key()?;
+    let epoch = current_epoch(&hub, &args.id).await?;
+    let word = WorkerReply {
         epoch,
         ok: Some(output.is_some()),
         output: output.as_deref(),
         message: args.failed.as_deref(),
         reason: None,
     };
-    let path = format!("/v1/jobs/{}/result", part(&args.id));
+    let path = format!("/v1/jobs/{}/result", encode_part(&args.id));
     // Safe to retry: the reply names the assignment, and the hub recognizes a repeat.
-    let text = say(&hub, &path, &word, Retry::default()).await.map_err(|trouble| {
+    let text = send_reply(&hub, &path, &word, RetryPolicy::default()).await.map_err(|trouble| {
         let next = "write it like --output '{\"text\":\"hello\"}'";
-        trouble.on(Exit::Usage, next).on(Exit::Conflict, over(&args.id))
+        trouble.with_hint_on(Exit::Usage, next).with_hint_on(Exit::Conflict, hint_show(&args.id))
     })?;
-    Standing::tell(access, &text)
+    JobState::print(access, &text)
 }
 
-pub async fn decline(access: &Access, args: &DeclineArgs) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
-    let epoch = turn(&hub, &args.id).await?;
+pub async fn decline(access: &HubOptions, args: &DeclineArgs) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
+    let epoch = current_epoch(&hub, &args.id).await?;
     let reason = args.reason.as_deref();
-    let word = Word { epoch, ok: None, output: None, message: None, reason };
-    let path = format!("/v1/jobs/{}/decline", part(&args.id));
-    let once = Retry { tries_max: 1, ..Retry::default() };
-    let text = say(&hub, &path, &word, once).await;
-    let text = text.map_err(|trouble| trouble.on(Exit::Conflict, over(&args.id)))?;
-    Standing::tell(access, &text)
+    let word = WorkerReply { epoch, ok: None, output: None, message: None, reason };
+    let path = format!("/v1/jobs/{}/decline", encode_part(&args.id));
+    let once = RetryPolicy { max_attempts: 1, ..RetryPolicy::default() };
+    let text = send_reply(&hub, &path, &word, once).await;
+    let text = text.map_err(|trouble| trouble.with_hint_on(Exit::Conflict, hint_show(&args.id)))?;
+    JobState::print(access, &text)
 }
 
 /// Hint for a job that has already ended.
-fn over(id: &str) -> String {
+fn hint_show(id: &str) -> String {
     format!("`rialto job show {id}` shows its state")
 }
 
 /// The job's current assignment, so that a late reply is never applied to another one.
-async fn turn(hub: &Hub, id: &str) -> Result<u32, Trouble> {
-    let path = format!("/v1/jobs/{}", part(id));
-    let job: Job = read(&get(hub, &path).await.map_err(|error| refused(error, WORKED))?)?;
+async fn current_epoch(hub: &Hub, id: &str) -> Result<u32, CliError> {
+    let path = format!("/v1/jobs/{}", encode_part(id));
+    let job: JobView =
+        parse_json(&get_text(hub, &path).await.map_err(|error| job_error(error, HINT_WORKED))?)?;
     Ok(job.epoch)
 }
 
-async fn say(hub: &Hub, path: &str, word: &Word<'_>, retry: Retry) -> Result<String, Trouble> {
+async fn send_reply(
+    hub: &Hub,
+    path: &str,
+    word: &WorkerReply<'_>,
+    retry: RetryPolicy,
+) -> Result<String, CliError> {
     let body = serde_json::to_string(word);
     let body = body.map_err(|error| CallError::Unreadable(error.to_string()))?;
     let send = async || hub.call_text(Method::POST, path, Some(body.clone())).await;
-    let (_, text) = retry.call(send).await.map_err(|error| refused(error, WORKED))?;
+    let (_, text) = retry.call(send).await.map_err(|error| job_error(error, HINT_WORKED))?;
     Ok(text)
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use rialto_client::agora::{canonical, to_be_signed};
+use rialto_client::agora::{canonical_json, signing_input};
 use serde_json::json;
 
+use super::super::error::CliError;
 use super::super::output;
-use super::super::error::Trouble;
 use super::input_text;
 use crate::exit::Exit;
 
@@ -23,15 +23,17 @@ pub struct Args {
     to_sign: bool,
 }
 
-pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
-    let text = input_text::read(&args.file)?;
-    let written = if args.to_sign { to_be_signed(&text) } else { canonical(&text) };
+pub fn run(args: &Args, json: bool) -> Result<Exit, CliError> {
+    let text = input_text::read_input(&args.file)?;
+    let written = if args.to_sign { signing_input(&text) } else { canonical_json(&text) };
     // The command line is correct, but the file is not, so this is not a usage error.
-    let refused = |error| Trouble { exit: Exit::Failed, ..Trouble::from(error) };
+    let refused = |error| CliError { exit: Exit::Failed, ..CliError::from(error) };
     let written = written.map_err(refused)?;
     let _ = match json {
-        true => output::line(&json!({"canonical": written, "bytes": written.len()}).to_string()),
-        false => output::piece(&written),
+        true => {
+            output::print_line(&json!({"canonical": written, "bytes": written.len()}).to_string())
+        }
+        false => output::print_text(&written),
     };
     Ok(Exit::Ok)
 }

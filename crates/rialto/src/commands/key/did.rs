@@ -2,9 +2,9 @@
 
 use rialto_client::agora::PublicKey;
 
+use super::super::error::CliError;
 use super::super::output;
-use super::super::error::Trouble;
-use super::forms::Forms;
+use super::forms::KeyForms;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -17,13 +17,13 @@ pub struct Args {
     key: String,
 }
 
-pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
+pub fn run(args: &Args, json: bool) -> Result<Exit, CliError> {
     let wrong = |bad| {
         let next = "write it like did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s";
-        Trouble::usage(format!("the key {bad}"), next)
+        CliError::usage(format!("the key {bad}"), next)
     };
-    let forms = Forms::of(PublicKey::parse(args.key.trim()).map_err(wrong)?);
-    let text = if json { forms.document().to_string() } else { forms.lines() };
-    let _ = output::line(&text);
+    let forms = KeyForms::of(PublicKey::parse(args.key.trim()).map_err(wrong)?);
+    let text = if json { forms.to_json().to_string() } else { forms.lines() };
+    let _ = output::print_line(&text);
     Ok(Exit::Ok)
 }

@@ -6,7 +6,7 @@ use rialto_protocols::kit::ed25519::Verifier;
 use serde_json::{Value, json};
 
 /// All forms of one key.
-pub struct Forms {
+pub struct KeyForms {
     did: String,
     raw: String,
     hex: String,
@@ -14,11 +14,11 @@ pub struct Forms {
     usable: bool,
 }
 
-impl Forms {
+impl KeyForms {
     pub fn of(key: PublicKey) -> Self {
         let hex = key.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         let raw = base64url::encode(key.as_bytes());
-        Self { did: key.did(), raw, hex, usable: Verifier::of(key).is_ok() }
+        Self { did: key.did(), raw, hex, usable: Verifier::new(key).is_ok() }
     }
 
     /// As lines for people.
@@ -33,7 +33,7 @@ impl Forms {
     }
 
     /// As JSON for programs.
-    pub fn document(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let Self { did, raw, hex, usable } = self;
         json!({"did": did, "public_key": raw, "public_key_hex": hex, "usable": usable})
     }
@@ -49,14 +49,14 @@ mod tests {
         let raw = "OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y";
         let hex = "39578cf7396eeb01117e5ccbcdbbb61d4306d2ca3d3155ab72dd5250e4f25bd6";
         for text in [did, raw, hex] {
-            let forms = Forms::of(PublicKey::parse(text).expect(text));
+            let forms = KeyForms::of(PublicKey::parse(text).expect(text));
             assert_eq!(
                 forms.lines(),
                 format!("did        {did}\nbase64url  {raw}\nhex        {hex}")
             );
-            assert_eq!(forms.document()["usable"], true);
+            assert_eq!(forms.to_json()["usable"], true);
         }
-        let weak = Forms::of(PublicKey::from_bytes([0; 32]));
-        assert!(weak.lines().contains("\nweak ") && weak.document()["usable"] == false);
+        let weak = KeyForms::of(PublicKey::from_bytes([0; 32]));
+        assert!(weak.lines().contains("\nweak ") && weak.to_json()["usable"] == false);
     }
 }

@@ -2,9 +2,9 @@
 
 use rialto_client::agora::{Agent, Profile, Server};
 
+use super::super::error::CliError;
 use super::super::output;
-use super::super::error::Trouble;
-use super::seed_file::Source;
+use super::seed_file::AgoraKeyOptions;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 )]
 pub struct Args {
     #[command(flatten)]
-    source: Source,
+    source: AgoraKeyOptions,
     /// Base URL of the hub
     #[arg(
         long,
@@ -31,11 +31,11 @@ pub struct Args {
     inbox: bool,
 }
 
-pub async fn run(args: &Args) -> Result<Exit, Trouble> {
+pub async fn run(args: &Args) -> Result<Exit, CliError> {
     let identity = args.source.identity()?;
     let agent = Agent::new(identity, Server::discover(&args.hub).await?);
     let profile = Profile { name: args.name.clone(), ..Profile::default() };
     let welcomed = agent.hello(&profile, args.inbox).await?;
-    let _ = output::line(&welcomed.raw);
+    let _ = output::print_line(&welcomed.raw);
     Ok(Exit::Ok)
 }

@@ -4,17 +4,17 @@ mod canonical;
 mod did;
 mod forms;
 mod hello;
+mod input_text;
 mod new;
 mod seed_file;
 mod show;
 mod sign;
-mod input_text;
 mod verify;
 
 use clap::Subcommand;
 
-use super::error::Trouble;
-use super::{complain, runtime};
+use super::error::CliError;
+use super::{print_error, runtime};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -58,13 +58,13 @@ pub fn run(args: &Args) -> Exit {
         Verb::Canonical(args) => canonical::run(args, json),
         Verb::Hello(args) => match runtime() {
             Ok(runtime) => runtime.block_on(hello::run(args)),
-            Err(error) => return complain(error),
+            Err(error) => return print_error(error),
         },
     };
-    done.unwrap_or_else(|trouble| trouble.tell(json))
+    done.unwrap_or_else(|trouble| trouble.report(json))
 }
 
 /// A failure that is not a usage error.
-fn failed(message: impl Into<String>, next: Option<String>) -> Trouble {
-    Trouble { exit: Exit::Failed, code: None, message: message.into(), next }
+fn failed(message: impl Into<String>, next: Option<String>) -> CliError {
+    CliError { exit: Exit::Failed, code: None, message: message.into(), next }
 }

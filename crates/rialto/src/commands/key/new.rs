@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::super::error::CliError;
 use super::super::output;
-use super::super::error::Trouble;
-use super::forms::Forms;
+use super::forms::KeyForms;
 use super::seed_file;
 use crate::exit::Exit;
 
@@ -18,17 +18,17 @@ pub struct Args {
     out: PathBuf,
 }
 
-pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
-    let forms = Forms::of(seed_file::make(&args.out)?.key());
+pub fn run(args: &Args, json: bool) -> Result<Exit, CliError> {
+    let forms = KeyForms::of(seed_file::create(&args.out)?.key());
     let path = args.out.display().to_string();
     let text = match json {
         true => {
-            let mut document = forms.document();
+            let mut document = forms.to_json();
             document["key_file"] = path.into();
             document.to_string()
         }
         false => format!("{}\nkey file   {path}", forms.lines()),
     };
-    let _ = output::line(&text);
+    let _ = output::print_line(&text);
     Ok(Exit::Ok)
 }

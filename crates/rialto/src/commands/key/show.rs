@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use rialto_client::agora::{Identity, PublicKey, Seed};
-use rialto_engine::secret::{FILE, HubSecret, VARIABLE};
+use rialto_engine::secret::{ENV_VAR, FILE_NAME, HubSecret};
 
+use super::super::error::CliError;
 use super::super::output;
-use super::super::error::Trouble;
 use super::failed;
-use super::forms::Forms;
-use super::seed_file::Source;
+use super::forms::KeyForms;
+use super::seed_file::AgoraKeyOptions;
 use crate::exit::Exit;
 
 /// How the hub's own key is derived from its secret (HKDF-SHA-256).
@@ -22,29 +22,29 @@ const INFO: &str = "hub";
 )]
 pub struct Args {
     #[command(flatten)]
-    source: Source,
+    source: AgoraKeyOptions,
     /// Show the key of the hub with this data directory (its hub.key, or env RIALTO_HUB_SECRET)
     #[arg(long, value_name = "DIR", conflicts_with = "key_file")]
     data: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
+pub fn run(args: &Args, json: bool) -> Result<Exit, CliError> {
     let key = match &args.data {
-        Some(dir) => hub_key(dir, std::env::var(VARIABLE).ok())?,
+        Some(dir) => hub_key(dir, std::env::var(ENV_VAR).ok())?,
         None => args.source.identity()?.key(),
     };
-    let forms = Forms::of(key);
-    let text = if json { forms.document().to_string() } else { forms.lines() };
-    let _ = output::line(&text);
+    let forms = KeyForms::of(key);
+    let text = if json { forms.to_json().to_string() } else { forms.lines() };
+    let _ = output::print_line(&text);
     Ok(Exit::Ok)
 }
 
 /// The hub's key. Reading it must not create one.
-fn hub_key(dir: &Path, variable: Option<String>) -> Result<PublicKey, Trouble> {
-    let path = dir.join(FILE);
+fn hub_key(dir: &Path, variable: Option<String>) -> Result<PublicKey, CliError> {
+    let path = dir.join(FILE_NAME);
     let in_file = path.exists();
     if !in_file && variable.is_none() {
-        return Err(Trouble {
+        return Err(CliError {
             exit: Exit::NotFound,
             code: None,
             message: format!("there is no {}", path.display()),
@@ -52,7 +52,7 @@ fn hub_key(dir: &Path, variable: Option<String>) -> Result<PublicKey, Trouble> {
         });
     }
     let variable = variable.filter(|_| !in_file);
-    let secret = HubSecret::load_or_make(dir, variable);
+    let secret = HubSecret::load_or_create(dir, variable);
     let secret = secret.map_err(|error| failed(error.to_string(), None))?;
     Ok(Identity::new(&Seed::from_bytes(secret.derive(SALT, INFO))).key())
 }
@@ -66,10 +66,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let trouble = hub_key(dir.path(), None).expect_err("none");
         assert_eq!(trouble.exit, Exit::NotFound);
-        assert!(!dir.path().join(FILE).exists());
+        assert!(!dir.path().join(FILE_NAME).exists());
         let hex: String = (0..32).map(|byte| format!("{byte:02x}")).collect();
         let key = hub_key(dir.path(), Some(hex)).expect("a key");
         assert_eq!(key.did(), "did:key:z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR");
-        assert!(!dir.path().join(FILE).exists());
+        assert!(!dir.path().join(FILE_NAME).exists());
     }
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use rialto_client::agora::{Identity, Kind, PublicKey};
+use rialto_client::agora::{Identity, MessageType, PublicKey};
 use rialto_protocols::agora::envelope::{self, Envelope};
 use rialto_protocols::agora::proof;
 
+use super::super::error::CliError;
 use super::super::output;
-use super::super::error::Trouble;
-use super::seed_file::Source;
+use super::seed_file::AgoraKeyOptions;
 use super::{failed, input_text, verify};
 use crate::exit::Exit;
 
@@ -18,13 +18,13 @@ use crate::exit::Exit;
 )]
 pub struct Args {
     #[command(flatten)]
-    source: Source,
+    source: AgoraKeyOptions,
     /// File with the envelope to sign; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
     /// Create an envelope of this type instead: HELLO, REQUEST, …
     #[arg(long = "type", value_name = "TYPE", value_parser = kind, conflicts_with = "file")]
-    kind: Option<Kind>,
+    kind: Option<MessageType>,
     /// Payload of the new envelope, a JSON object
     #[arg(
         long,
@@ -39,41 +39,41 @@ pub struct Args {
     to: Option<PublicKey>,
 }
 
-fn kind(text: &str) -> Result<Kind, String> {
+fn kind(text: &str) -> Result<MessageType, String> {
     let wanted =
         || "must be HELLO, WELCOME, STATUS, REQUEST, OFFER, ACCEPT, RESULT or ERROR".into();
-    Kind::read(&text.to_ascii_uppercase()).ok_or_else(wanted)
+    MessageType::read(&text.to_ascii_uppercase()).ok_or_else(wanted)
 }
 
 fn key(text: &str) -> Result<PublicKey, String> {
     PublicKey::parse(text).map_err(|bad| bad.to_string())
 }
 
-pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
+pub fn run(args: &Args, json: bool) -> Result<Exit, CliError> {
     let identity = args.source.identity()?;
     let signed = signed(args, &identity)?;
     let shown = match json {
         false => signed,
         true => document(&signed)?,
     };
-    let _ = output::line(&shown);
+    let _ = output::print_line(&shown);
     Ok(Exit::Ok)
 }
 
-fn signed(args: &Args, identity: &Identity) -> Result<String, Trouble> {
+fn signed(args: &Args, identity: &Identity) -> Result<String, CliError> {
     Ok(match args.kind {
-        Some(kind) => identity.seal(kind, &args.payload, args.to)?.as_str().to_owned(),
-        None => identity.sign_envelope(&input_text::read(&args.file)?)?,
+        Some(kind) => identity.sign(kind, &args.payload, args.to)?.as_str().to_owned(),
+        None => identity.sign_envelope(&input_text::read_input(&args.file)?)?,
     })
 }
 
 /// The envelope unchanged, with a summary of its content.
-fn document(signed: &str) -> Result<String, Trouble> {
+fn document(signed: &str) -> Result<String, CliError> {
     let wrong = |bad: rialto_client::agora::Failure| failed(bad.message.to_string(), None);
-    let json = envelope::parse(signed.as_bytes()).map_err(wrong)?;
+    let json = envelope::read_json(signed.as_bytes()).map_err(wrong)?;
     let envelope = Envelope::read(&json).map_err(wrong)?;
     let proof = proof::verify(&envelope).map_err(wrong)?;
-    let about = verify::document(&envelope, &proof);
+    let about = verify::proof_json(&envelope, &proof);
     Ok(format!("{},\"envelope\":{signed}}}", about.to_string().trim_end_matches('}')))
 }
 
@@ -87,7 +87,7 @@ mod tests {
     fn what_is_made_is_signed_and_told_with_its_envelope() {
         let identity = Identity::new(&Seed::from_bytes([1; 32]));
         let args = Args {
-            source: Source { key_file: None },
+            source: AgoraKeyOptions { key_file: None },
             file: "-".into(),
             kind: Some(kind("status").expect("a type")),
             payload: r#"{"status":"idle"}"#.to_owned(),

@@ -7,17 +7,17 @@
 mod notice;
 mod target;
 
-use rialto_client::{Events, Hub};
+use rialto_client::{Hub, NoticeStream};
 use rialto_engine::delivery::signature::WebhookSecret;
 
-use super::hub_options::Access;
+use super::error::CliError;
+use super::hub_options::HubOptions;
 use super::key_file::KeyFile;
 use super::output;
-use super::error::Trouble;
-use super::views::Me;
+use super::views::CallerView;
 use crate::exit::Exit;
-use notice::Told;
-use target::{Answer, Target};
+use notice::ForwardedNotice;
+use target::{DeliveryResult, Target};
 
 #[derive(clap::Args)]
 #[command(
@@ -37,37 +37,40 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 pub fn run(args: &Args) -> Exit {
     args.access.run(listen(args))
 }
 
-async fn listen(args: &Args) -> Result<Exit, Trouble> {
-    let (hub, KeyFile { webhook_secret: known, .. }) = args.access.me()?;
+async fn listen(args: &Args) -> Result<Exit, CliError> {
+    let (hub, KeyFile { webhook_secret: known, .. }) = args.access.client_with_key()?;
     let target = match &args.forward_to {
         Some(url) => {
             let target = Target::new(url, args.secret.clone())?;
             // Also checks that the key is valid.
-            Me::ask(&hub).await?;
+            CallerView::fetch(&hub).await?;
             let secret = match (&args.secret, known) {
-                (Some(secret), _) => secret.text(),
+                (Some(secret), _) => secret.to_text(),
                 (None, Some(known)) => known.reveal(),
                 (None, None) => {
                     "the agent's own secret; `rialto webhook rotate` creates and shows a new one"
                         .to_owned()
                 }
             };
-            output::aside(&format!("forwarding to {}; signing with {secret}", output::one_line(url)));
+            output::print_stderr(&format!(
+                "forwarding to {}; signing with {secret}",
+                output::escape_line(url)
+            ));
             Some(target)
         }
         None => None,
     };
-    let mut events = Events::open(&hub).await?;
+    let mut events = NoticeStream::open(&hub).await?;
     let mut count = 0;
     while args.count.is_none_or(|most| count < most) {
-        let notice = Told::from(events.next().await?);
+        let notice = ForwardedNotice::from(events.next().await?);
         let line = match &target {
             None => notice.data.clone(),
             Some(target) => {
@@ -76,7 +79,7 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
                 notice.line(status, args.access.json)
             }
         };
-        if output::line(&line).is_err() {
+        if output::print_line(&line).is_err() {
             // The reader has closed the pipe.
             return Ok(Exit::Ok);
         }
@@ -87,28 +90,32 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
 
 /// Posts a notice until it is accepted, however long that takes. Returns the status, or `None` for
 /// a notice that endpoints do not get.
-async fn deliver(hub: &Hub, target: &Target, notice: &Told) -> Result<Option<u16>, Trouble> {
+async fn deliver(
+    hub: &Hub,
+    target: &Target,
+    notice: &ForwardedNotice,
+) -> Result<Option<u16>, CliError> {
     let mut failures = 0;
     loop {
         let why = match target.post(hub, notice.position).await {
             Ok(None) => return Ok(None),
-            Ok(Some(Answer::Taken(status))) => return Ok(Some(status)),
-            Ok(Some(Answer::Refused(status))) => format!("answered {status}"),
-            Ok(Some(Answer::Nothing(why))) => why,
+            Ok(Some(DeliveryResult::Accepted(status))) => return Ok(Some(status)),
+            Ok(Some(DeliveryResult::Rejected(status))) => format!("answered {status}"),
+            Ok(Some(DeliveryResult::NoAnswer(why))) => why,
             // The hub may come back; the notice stays unacknowledged until then.
-            Err(error) if error.may_pass_after().is_some() => error.to_string(),
+            Err(error) if error.min_retry_delay().is_some() => error.to_string(),
             Err(error) => return Err(error.into()),
         };
         failures += 1;
-        let pause = target::PATIENCE.pause(failures);
+        let pause = target::RETRY.delay(failures);
         let what = format!("{} {} not accepted: {why}", notice.kind, notice.position);
-        let (what, seconds) = (output::one_line(&what), pause.as_secs_f32());
-        output::aside(&format!("rialto: {what}; retrying in {seconds:.1} s"));
+        let (what, seconds) = (output::escape_line(&what), pause.as_secs_f32());
+        output::print_stderr(&format!("rialto: {what}; retrying in {seconds:.1} s"));
         tokio::time::sleep(pause).await;
     }
 }
 
 fn secret(text: &str) -> Result<WebhookSecret, String> {
     let wrong = || "must be whsec_ and the base64 of 24 to 64 bytes".to_owned();
-    WebhookSecret::read(text).ok_or_else(wrong)
+    WebhookSecret::parse(text).ok_or_else(wrong)
 }

@@ -3,10 +3,10 @@
 use rialto_client::Notice;
 use serde_json::{Value, json};
 
-use super::super::output::one_line;
+use super::super::output::escape_line;
 
 /// One notice and what is printed about it.
-pub struct Told {
+pub struct ForwardedNotice {
     pub position: u64,
     pub kind: String,
     /// The JSON text as it was received.
@@ -15,7 +15,7 @@ pub struct Told {
     job: Option<String>,
 }
 
-impl From<Notice> for Told {
+impl From<Notice> for ForwardedNotice {
     fn from(notice: Notice) -> Self {
         let Notice { position, kind, data } = notice;
         let members: Value = serde_json::from_str(&data).unwrap_or_default();
@@ -24,7 +24,7 @@ impl From<Notice> for Told {
     }
 }
 
-impl Told {
+impl ForwardedNotice {
     /// Time, kind and status. Without a status, it is a notice that endpoints do not get.
     pub fn line(&self, status: Option<u16>, as_json: bool) -> String {
         let Self { position, kind, at, job, .. } = self;
@@ -35,7 +35,7 @@ impl Told {
         }
         let job = job.as_ref().map(|job| format!("  {job}")).unwrap_or_default();
         let status = status.map_or("not sent".to_owned(), |status| status.to_string());
-        one_line(&format!("{at}  {kind}  {status}{job}"))
+        escape_line(&format!("{at}  {kind}  {status}{job}"))
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
     fn a_notice_is_one_line_or_one_document() {
         let data = r#"{"position":4,"kind":"ended","at":"2026-01-01T00:00:00Z","job":"j"}"#;
         let notice = Notice { position: 4, kind: "ended".to_owned(), data: data.to_owned() };
-        let told = Told::from(notice);
+        let told = ForwardedNotice::from(notice);
         assert_eq!(told.line(Some(204), false), "2026-01-01T00:00:00Z  ended  204  j");
         let document: Value = serde_json::from_str(&told.line(Some(204), true)).expect("JSON");
         assert_eq!((&document["position"], &document["status"]), (&json!(4), &json!(204)));

@@ -4,22 +4,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::Client;
 use reqwest::redirect::Policy;
-use rialto_client::call::cause;
-use rialto_client::{CallError, Hub, Retry};
+use rialto_client::call::root_cause;
+use rialto_client::{CallError, Hub, RetryPolicy};
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::egress::USER_AGENT;
 use rialto_engine::delivery::signature::{ID_HEADER, WebhookSecret, sign};
 use serde::Deserialize;
 
-use super::super::error::Trouble;
+use super::super::error::CliError;
 use super::super::uri;
-use super::super::views::{get, read};
+use super::super::views::{get_text, parse_json};
 
 /// Retry policy for a program that did not accept a notice.
-pub const PATIENCE: Retry = Retry {
-    tries_max: u32::MAX,
-    first: Duration::from_millis(500),
-    longest: Duration::from_secs(30),
+pub const RETRY: RetryPolicy = RetryPolicy {
+    max_attempts: u32::MAX,
+    initial_delay: Duration::from_millis(500),
+    max_delay: Duration::from_secs(30),
 };
 /// Time limit of the program for one notice.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -33,10 +33,10 @@ pub struct Target {
 }
 
 /// The program's answer to a notice.
-pub enum Answer {
-    Taken(u16),
-    Refused(u16),
-    Nothing(String),
+pub enum DeliveryResult {
+    Accepted(u16),
+    Rejected(u16),
+    NoAnswer(String),
 }
 
 /// A delivery as the hub makes it to an endpoint.
@@ -48,15 +48,15 @@ struct Delivery {
 }
 
 #[derive(Deserialize)]
-struct Worded {
+struct DeliveryResponse {
     delivery: Option<Delivery>,
 }
 
 impl Target {
     /// A program at a URL.
-    pub fn new(url: &str, secret: Option<WebhookSecret>) -> Result<Self, Trouble> {
+    pub fn new(url: &str, secret: Option<WebhookSecret>) -> Result<Self, CliError> {
         let wrong = |why: String| {
-            Trouble::usage(why, "write it like --forward-to http://127.0.0.1:3000/hook")
+            CliError::usage(why, "write it like --forward-to http://127.0.0.1:3000/hook")
         };
         let parsed = reqwest::Url::parse(url).ok();
         let fits = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
@@ -68,24 +68,32 @@ impl Target {
     }
 
     /// Posts a notice once, in the hub's current format; `None` if the hub would not send it.
-    pub async fn post(&self, hub: &Hub, position: u64) -> Result<Option<Answer>, CallError> {
+    pub async fn post(
+        &self,
+        hub: &Hub,
+        position: u64,
+    ) -> Result<Option<DeliveryResult>, CallError> {
         let values = [("position", Some(position.to_string())), ("url", Some(self.url.clone()))];
-        let asked = get(hub, &uri::with_query("/v1/inbox/delivery", values)).await?;
-        let Some(delivery) = read::<Worded>(&asked)?.delivery else { return Ok(None) };
+        let asked = get_text(hub, &uri::with_query("/v1/inbox/delivery", values)).await?;
+        let Some(delivery) = parse_json::<DeliveryResponse>(&asked)?.delivery else {
+            return Ok(None);
+        };
         let mut request = self.http.post(&delivery.url);
-        for (name, value) in self.signed(&delivery) {
+        for (name, value) in self.signed_headers(&delivery) {
             request = request.header(name, value);
         }
         Ok(Some(match request.body(delivery.body).send().await {
-            Ok(answer) if answer.status().is_success() => Answer::Taken(answer.status().as_u16()),
-            Ok(answer) => Answer::Refused(answer.status().as_u16()),
-            Err(error) if error.is_timeout() => Answer::Nothing("timed out".to_owned()),
-            Err(error) => Answer::Nothing(cause(&error.without_url())),
+            Ok(answer) if answer.status().is_success() => {
+                DeliveryResult::Accepted(answer.status().as_u16())
+            }
+            Ok(answer) => DeliveryResult::Rejected(answer.status().as_u16()),
+            Err(error) if error.is_timeout() => DeliveryResult::NoAnswer("timed out".to_owned()),
+            Err(error) => DeliveryResult::NoAnswer(root_cause(&error.without_url())),
         }))
     }
 
     /// The hub's headers, signed again if another secret is given.
-    fn signed(&self, delivery: &Delivery) -> Vec<(String, String)> {
+    fn signed_headers(&self, delivery: &Delivery) -> Vec<(String, String)> {
         let mut headers = delivery.headers.clone();
         let id = headers.iter().find(|(name, _)| name == ID_HEADER).map(|(_, id)| id.clone());
         if let Some((secret, id)) = self.secret.as_ref().zip(id) {

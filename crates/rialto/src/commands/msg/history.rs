@@ -1,10 +1,10 @@
 //! `rialto msg history`: prints past messages.
 
-use rialto_client::relay::{Past, Span};
+use rialto_client::relay::{HistoryFilter, PastMessage};
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -23,23 +23,23 @@ pub struct Args {
     limit: Option<u32>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let span = Span { since: args.since.clone(), after: args.after, limit: args.limit };
-    let keys = access.keys()?;
-    let past = access.server(keys.as_ref()).await?.history(&span).await?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let span = HistoryFilter { since: args.since.clone(), after: args.after, limit: args.limit };
+    let keys = access.load_key()?;
+    let past = access.relay_server(keys.as_ref()).await?.history(&span).await?;
     if access.json {
         let texts: Vec<&str> = past.iter().map(|message| message.raw().get()).collect();
-        let _ = output::line(&format!("[{}]", texts.join(",")));
+        let _ = output::print_line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     // A closed pipe is not an error: the reader has seen enough.
-    let _ = past.iter().try_for_each(|message| output::line(&told(message)));
+    let _ = past.iter().try_for_each(|message| output::print_line(&describe(message)));
     Ok(Exit::Ok)
 }
 
-fn told(message: &Past) -> String {
+fn describe(message: &PastMessage) -> String {
     let receiver = message.receiver_id.as_deref().unwrap_or("?");
     let who = format!("{} -> {receiver}", message.sender_id);
     let at = message.timestamp.as_deref();
-    super::told(message.position, at, &who, &message.contents.original_text)
+    super::message_line(message.position, at, &who, &message.contents.original_text)
 }

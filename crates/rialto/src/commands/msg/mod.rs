@@ -7,8 +7,8 @@ mod tail;
 
 use clap::Subcommand;
 
-use super::hub_options::Access;
-use super::output::one_line;
+use super::hub_options::HubOptions;
+use super::output::escape_line;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 #[derive(Subcommand)]
@@ -44,9 +44,9 @@ pub fn run(args: &Args) -> Exit {
 }
 
 /// A message on one line: position, time, sender, text.
-fn told(position: Option<u64>, at: Option<&str>, who: &str, text: &str) -> String {
+fn message_line(position: Option<u64>, at: Option<&str>, who: &str, text: &str) -> String {
     let position = position.map_or("-".to_owned(), |position| position.to_string());
-    [position, one_line(at.unwrap_or("-")), one_line(who), one_line(text)].join("  ")
+    [position, escape_line(at.unwrap_or("-")), escape_line(who), escape_line(text)].join("  ")
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_whatever_it_says() {
-        assert_eq!(told(Some(7), Some("now"), "a@b", "x\ny"), "7  now  a@b  x\\ny");
-        assert_eq!(told(None, None, "a@b", "x"), "-  -  a@b  x");
+        assert_eq!(message_line(Some(7), Some("now"), "a@b", "x\ny"), "7  now  a@b  x\\ny");
+        assert_eq!(message_line(None, None, "a@b", "x"), "-  -  a@b  x");
     }
 }

@@ -4,14 +4,15 @@ use std::io::Read;
 
 use rialto_client::CallError;
 use rialto_client::relay::{
-    Answered, Draft, Letter, Order, Outcome, Rejection, Said, Sent, Word, Words,
+    DeliveryOutcome, EnvelopeSpec, Rejection, ReplyEvent, ReplyStream, ReplyStreamItem,
+    SendRequest, SendResponse, SentMessage, ValidEnvelope,
 };
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
 use super::sender;
 use crate::exit::Exit;
 
@@ -56,50 +57,50 @@ pub struct Args {
     text: String,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let keys = access.keys()?;
-    let sender = sender::find(access, args.from.as_deref(), keys.as_ref()).await?;
-    let letter = letter(args, &sender)?;
-    let order = Order {
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let keys = access.load_key()?;
+    let sender = sender::find_sender(access, args.from.as_deref(), keys.as_ref()).await?;
+    let letter = build_envelope(args, &sender)?;
+    let order = SendRequest {
         receiver_id: &args.to,
-        letter: &letter,
+        envelope: &letter,
         idempotency_key: args.idempotency_key.as_deref(),
     };
-    let server = access.server(keys.as_ref()).await?;
+    let server = access.relay_server(keys.as_ref()).await?;
     let (sent, heard) = match args.stream {
         false => (server.send(&order).await?, None),
-        true => match server.send_live(&order).await? {
-            Answered::Whole(sent) => (sent, None),
-            Answered::Live(words) => listen(access, *words).await?,
+        true => match server.send_streaming(&order).await? {
+            SendResponse::Complete(sent) => (sent, None),
+            SendResponse::Streaming(words) => read_reply(access, *words).await?,
         },
     };
-    report(access, args, sent, heard)
+    print_result(access, args, sent, heard)
 }
 
-fn letter(args: &Args, sender: &str) -> Result<Letter, Trouble> {
+fn build_envelope(args: &Args, sender: &str) -> Result<ValidEnvelope, CliError> {
     let text = if args.text == "-" { read_text()? } else { args.text.clone() };
-    let draft = Draft {
+    let draft = EnvelopeSpec {
         cultural_context: args.context.clone(),
         conversation_id: args.conversation.clone(),
         turn_number: args.turn,
-        ..Draft::new(sender, &args.culture, &text)
+        ..EnvelopeSpec::new(sender, &args.culture, &text)
     };
-    let letter = draft.seal()?;
+    let letter = draft.build()?;
     let (Some(budget), Some(open)) = (args.budget, letter.as_str().strip_suffix('}')) else {
         return Ok(letter);
     };
     // Built as text, so that the amount never passes through a float.
-    Ok(Letter::read(&format!(r#"{open},"budget":{}}}"#, budget.text(DECIMALS)))?)
+    Ok(ValidEnvelope::read(&format!(r#"{open},"budget":{}}}"#, budget.to_text(DECIMALS)))?)
 }
 
 fn budget(text: &str) -> Result<Credits, String> {
     Credits::parse(text, DECIMALS).map_err(|why| format!("the budget {why}: write it like 0.05"))
 }
 
-fn read_text() -> Result<String, Trouble> {
+fn read_text() -> Result<String, CliError> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes);
-    let wrong = |why: String| Trouble::usage(why, "send a shorter text in UTF-8");
+    let wrong = |why: String| CliError::usage(why, "send a shorter text in UTF-8");
     read.map_err(|error| wrong(format!("cannot read standard input: {error}")))?;
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(wrong(format!("the text has more than {TEXT_BYTES_MAX} bytes")));
@@ -113,19 +114,22 @@ fn read_text() -> Result<String, Trouble> {
 }
 
 /// Reads the streamed reply and prints it as it arrives.
-async fn listen(access: &Access, mut words: Words) -> Result<(Sent, Option<Word>), Trouble> {
+async fn read_reply(
+    access: &HubOptions,
+    mut words: ReplyStream,
+) -> Result<(SentMessage, Option<ReplyEvent>), CliError> {
     let (mut last, mut sent, mut spoke) = (None, None, false);
     while let Some(said) = words.next().await {
         let text = match said? {
-            Said::Delivery(delivery) => {
+            ReplyStreamItem::Delivery(delivery) => {
                 sent = Some(delivery);
                 continue;
             }
-            Said::Word(Word::Chunk { text }) => text,
-            Said::Word(word) => {
+            ReplyStreamItem::Event(ReplyEvent::Chunk { text }) => text,
+            ReplyStreamItem::Event(word) => {
                 // Some receivers send the whole reply at the end.
                 let text = match &word {
-                    Word::Done { full_text, .. } if !spoke => full_text.clone(),
+                    ReplyEvent::Done { full_text, .. } if !spoke => full_text.clone(),
                     _ => String::new(),
                 };
                 last = Some(word);
@@ -134,42 +138,49 @@ async fn listen(access: &Access, mut words: Words) -> Result<(Sent, Option<Word>
         };
         if !access.json && !text.is_empty() {
             spoke = true;
-            let _ = output::piece(&output::lines(&text));
+            let _ = output::print_text(&output::escape_lines(&text));
         }
     }
     if spoke {
-        let _ = output::line("");
+        let _ = output::print_line("");
     }
     let cut = || CallError::Unreadable("the server did not report the delivery".to_owned());
     Ok((sent.ok_or_else(cut)?, last))
 }
 
-fn report(access: &Access, args: &Args, sent: Sent, heard: Option<Word>) -> Result<Exit, Trouble> {
+fn print_result(
+    access: &HubOptions,
+    args: &Args,
+    sent: SentMessage,
+    heard: Option<ReplyEvent>,
+) -> Result<Exit, CliError> {
     let exit = match &sent.outcome {
-        Outcome::Rejected(why) => return Err(refusal(&args.to, why.clone())),
-        Outcome::Failed { code, .. } => match code.as_str() {
+        DeliveryOutcome::Rejected(why) => return Err(rejection_error(&args.to, why.clone())),
+        DeliveryOutcome::Failed { code, .. } => match code.as_str() {
             "ERR_AGENT_UNREACHABLE" => Exit::Unreachable,
             "ERR_TIMEOUT" => Exit::TimedOut,
             _ => Exit::Failed,
         },
-        Outcome::Presented | Outcome::Delivered { .. } | Outcome::Queued => Exit::Ok,
+        DeliveryOutcome::DeliveredToInbox
+        | DeliveryOutcome::Delivered { .. }
+        | DeliveryOutcome::Queued => Exit::Ok,
     };
     if access.json {
-        let _ = output::line(&document(&sent, heard).to_string());
+        let _ = output::print_line(&document(&sent, heard).to_string());
         return Ok(exit);
     }
-    let line = told(&args.to, &sent);
+    let line = describe(&args.to, &sent);
     // Standard output is only for the reply.
     match exit == Exit::Ok && heard.is_none() {
         true => {
-            let _ = output::line(&line);
+            let _ = output::print_line(&line);
         }
-        false => output::aside(&format!("rialto: {line}")),
+        false => output::print_stderr(&format!("rialto: {line}")),
     }
     Ok(exit)
 }
 
-fn refusal(to: &str, why: Rejection) -> Trouble {
+fn rejection_error(to: &str, why: Rejection) -> CliError {
     let Rejection { status, code, message, hint, retry_after } = why;
     if status != 200 {
         let refused =
@@ -183,34 +194,36 @@ fn refusal(to: &str, why: Rejection) -> Trouble {
     };
     let told = if code.is_empty() { String::new() } else { format!(" ({code})") };
     let code = Some(code).filter(|code| !code.is_empty());
-    Trouble { code, ..Trouble::failed(format!("{to} refused: {message}{told}"), next) }
+    CliError { code, ..CliError::failed(format!("{to} refused: {message}{told}"), next) }
 }
 
 /// The result of the delivery, on one line.
-fn told(to: &str, sent: &Sent) -> String {
+fn describe(to: &str, sent: &SentMessage) -> String {
     let what = match &sent.outcome {
-        Outcome::Presented => format!("delivered to the open inbox of {to}"),
-        Outcome::Delivered { reply: None } => format!("delivered to {to}"),
-        Outcome::Delivered { reply: Some(reply) } => {
+        DeliveryOutcome::DeliveredToInbox => format!("delivered to the open inbox of {to}"),
+        DeliveryOutcome::Delivered { reply: None } => format!("delivered to {to}"),
+        DeliveryOutcome::Delivered { reply: Some(reply) } => {
             format!("delivered to {to}, which replied {}", reply.get())
         }
-        Outcome::Queued => format!("queued until {to} connects"),
-        Outcome::Failed { code, detail } => format!("not delivered to {to}: {detail} ({code})"),
-        Outcome::Rejected(why) => why.message.clone(),
+        DeliveryOutcome::Queued => format!("queued until {to} connects"),
+        DeliveryOutcome::Failed { code, detail } => {
+            format!("not delivered to {to}: {detail} ({code})")
+        }
+        DeliveryOutcome::Rejected(why) => why.message.clone(),
     };
     let trace = sent.trace_id.as_ref().map(|id| format!(", trace {id}")).unwrap_or_default();
-    output::one_line(&format!("{what}{trace}"))
+    output::escape_line(&format!("{what}{trace}"))
 }
 
-fn document(sent: &Sent, heard: Option<Word>) -> Value {
-    let mut document = json!({"delivery": sent.word(), "tries": sent.tries});
+fn document(sent: &SentMessage, heard: Option<ReplyEvent>) -> Value {
+    let mut document = json!({"delivery": sent.delivery_status(), "tries": sent.tries});
     let mut put = |name: &str, value: Value| document[name] = value;
     if let Some(trace_id) = &sent.trace_id {
         put("trace_id", json!(trace_id));
     }
     match &sent.outcome {
-        Outcome::Delivered { reply: Some(reply) } => put("receiver_response", json!(reply)),
-        Outcome::Failed { code, detail } => {
+        DeliveryOutcome::Delivered { reply: Some(reply) } => put("receiver_response", json!(reply)),
+        DeliveryOutcome::Failed { code, detail } => {
             put("error_code", json!(code));
             put("detail", json!(detail));
         }
@@ -219,7 +232,7 @@ fn document(sent: &Sent, heard: Option<Word>) -> Value {
     if sent.loop_guard {
         put("loop_guard", json!(true));
     }
-    if let Some(Word::Done { full_text, envelope }) = heard {
+    if let Some(ReplyEvent::Done { full_text, envelope }) = heard {
         put("full_text", json!(full_text));
         let envelope: Option<Value> = envelope.and_then(|text| serde_json::from_str(&text).ok());
         put("envelope", json!(envelope));
@@ -245,7 +258,7 @@ mod tests {
     #[test]
     fn a_letter_says_what_was_typed_to_the_digit() {
         let typed = args("--to bob --conversation c --turn 3 --budget 0.1 Hello!");
-        let letter = letter(&typed, "alice@chorus").expect("a letter");
+        let letter = build_envelope(&typed, "alice@chorus").expect("a letter");
         let wanted = r#""original_text":"Hello!","sender_culture":"en","conversation_id":"c","turn_number":3,"budget":0.10}"#;
         assert!(letter.as_str().ends_with(wanted), "{}", letter.as_str());
         assert!(budget("0.001").is_err() && budget("much").is_err());
@@ -255,7 +268,10 @@ mod tests {
     fn a_receivers_no_is_told_with_what_to_type() {
         let no = |status, message: &str| {
             let (code, message) = ("ERR_X".to_owned(), message.to_owned());
-            refusal("bob", Rejection { status, code, message, hint: None, retry_after: None })
+            rejection_error(
+                "bob",
+                Rejection { status, code, message, hint: None, retry_after: None },
+            )
         };
         let dear = no(200, "costs 0.05 credits: add \"budget\": 0.05 to the envelope");
         assert_eq!((dear.exit, dear.code.as_deref()), (Exit::Failed, Some("ERR_X")));
@@ -266,10 +282,14 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_with_its_code() {
-        let outcome = Outcome::Failed { code: "ERR_TIMEOUT".into(), detail: "si\nlent".into() };
+        let outcome =
+            DeliveryOutcome::Failed { code: "ERR_TIMEOUT".into(), detail: "si\nlent".into() };
         let trace_id = Some("t".to_owned());
-        let sent = Sent { outcome, trace_id, loop_guard: false, replayed: false, tries: 2 };
-        assert_eq!(told("bob", &sent), "not delivered to bob: si\\nlent (ERR_TIMEOUT), trace t");
+        let sent = SentMessage { outcome, trace_id, loop_guard: false, replayed: false, tries: 2 };
+        assert_eq!(
+            describe("bob", &sent),
+            "not delivered to bob: si\\nlent (ERR_TIMEOUT), trace t"
+        );
         let wanted = json!({"delivery": "failed", "tries": 2, "trace_id": "t",
             "error_code": "ERR_TIMEOUT", "detail": "si\nlent"});
         assert_eq!(document(&sent, None), wanted);

@@ -1,10 +1,10 @@
 //! `rialto msg tail`: prints messages as they arrive.
 
-use rialto_client::relay::{Inbox, Listen, Message};
+use rialto_client::relay::{Inbox, InboxOptions, Message};
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -23,18 +23,18 @@ pub struct Args {
     count: Option<u64>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let how = Listen { after: args.from_start.then_some(0), explicit_ack: args.explicit_ack };
-    let keys = access.keys()?;
-    let mut inbox = access.server(keys.as_ref()).await?.inbox(how).await?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let how = InboxOptions { after: args.from_start.then_some(0), explicit_ack: args.explicit_ack };
+    let keys = access.load_key()?;
+    let mut inbox = access.relay_server(keys.as_ref()).await?.inbox(how).await?;
     let mut printed = 0;
     let mut exit = Exit::Ok;
     while args.count.is_none_or(|count| printed < count) {
         match inbox.next().await {
             None => return Ok(exit),
-            Some(Err(error)) => exit = Trouble::from(error).tell(access.json),
+            Some(Err(error)) => exit = CliError::from(error).report(access.json),
             Some(Ok(message)) => {
-                if output::line(&told(access, &message)).is_err() {
+                if output::print_line(&describe(access, &message)).is_err() {
                     // The reader has closed the pipe.
                     return Ok(Exit::Ok);
                 }
@@ -46,21 +46,21 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-async fn acknowledge(args: &Args, inbox: &mut Inbox, message: &Message) -> Result<(), Trouble> {
+async fn acknowledge(args: &Args, inbox: &mut Inbox, message: &Message) -> Result<(), CliError> {
     if let Some(position) = message.position.filter(|_| args.explicit_ack) {
         inbox.ack(position).await?;
     }
     Ok(())
 }
 
-fn told(access: &Access, message: &Message) -> String {
+fn describe(access: &HubOptions, message: &Message) -> String {
     if access.json {
         return document(message);
     }
     let mark = if message.verified { "" } else { " (unverified)" };
     let who = format!("{}{mark}", message.sender_id);
     let at = message.timestamp.as_deref();
-    super::told(message.position, at, &who, &message.contents.original_text)
+    super::message_line(message.position, at, &who, &message.contents.original_text)
 }
 
 /// The event's data as received, with its position in front.

@@ -7,18 +7,18 @@ use rialto_client::Method;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::clock::{Clock, SystemClock};
-use rialto_engine::random::{Ids, OsIds};
-use rialto_engine::keys::{Key, Kind};
+use rialto_engine::keys::{Key, KeyKind};
 use rialto_engine::offline;
+use rialto_engine::random::{OsRandom, RandomSource};
 use rialto_engine::store::StoreError;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::hub_options::Access;
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
-use super::super::views::read;
-use super::caller;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::output::{self, escape_line};
+use super::super::views::parse_json;
+use super::operator_client;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -46,43 +46,47 @@ enum Verb {
 }
 
 #[derive(Deserialize)]
-struct Issued {
+struct IssueKeyResponse {
     key: String,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
     let retire_others = matches!(args.verb, Verb::Rotate);
     let key = match &args.data {
         Some(dir) => offline_key(dir, retire_others)?,
         None => {
             let body = json!({"retire_others": retire_others}).to_string();
-            let hub = caller(access)?;
+            let hub = operator_client(access)?;
             let (_, answer) = hub.call_text(Method::POST, "/v1/operator/keys", Some(body)).await?;
-            read::<Issued>(&answer)?.key
+            parse_json::<IssueKeyResponse>(&answer)?.key
         }
     };
     let _ = match access.json {
-        true => output::line(&json!({"key": key, "others_retired": retire_others}).to_string()),
-        false => output::line(&format!("operator key (shown only once): {}", one_line(&key))),
+        true => {
+            output::print_line(&json!({"key": key, "others_retired": retire_others}).to_string())
+        }
+        false => {
+            output::print_line(&format!("operator key (shown only once): {}", escape_line(&key)))
+        }
     };
     Ok(Exit::Ok)
 }
 
 /// Write access to the data directory is sufficient proof.
-fn offline_key(dir: &std::path::Path, retire_others: bool) -> Result<String, Trouble> {
-    let key = Key::make(Kind::Operator, OsIds.key_bits());
+fn offline_key(dir: &std::path::Path, retire_others: bool) -> Result<String, CliError> {
+    let key = Key::from_random(KeyKind::Operator, OsRandom.new_key_bytes());
     let (holder, hash) = (Holder::Operator, key.hash());
     let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };
-    let ran = offline::run(dir, command, SystemClock::start().wall());
+    let ran = offline::run_command(dir, command, SystemClock::start().wall_time());
     ran.map_err(|error| match error {
-        StoreError::InUse(_) => Trouble::conflict(
+        StoreError::InUse(_) => CliError::conflict(
             error.to_string(),
             "stop the hub, or leave out --data and use its key",
         ),
         StoreError::Missing(_) => {
-            Trouble::not_found(error.to_string(), "name a hub's data directory with --data")
+            CliError::not_found(error.to_string(), "name a hub's data directory with --data")
         }
-        error => Trouble::failed(error.to_string(), "`rialto audit --data DIR` shows the details"),
+        error => CliError::failed(error.to_string(), "`rialto audit --data DIR` shows the details"),
     })?;
     Ok(key.expose().to_owned())
 }

@@ -1,16 +1,16 @@
 //! `rialto operator`: administers a hub with the operator key.
 
+mod burn;
 mod key;
 mod lists;
-mod burn;
 mod moderation;
 mod stats;
 
 use clap::Subcommand;
 use rialto_client::Hub;
 
-use super::hub_options::Access;
-use super::error::Trouble;
+use super::error::CliError;
+use super::hub_options::HubOptions;
 use super::wallet::grant;
 use crate::exit::Exit;
 
@@ -25,7 +25,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 #[derive(Subcommand)]
@@ -33,19 +33,19 @@ enum Verb {
     /// Show statistics of the hub
     Stats(stats::Args),
     /// List all jobs, without input and output
-    Jobs(lists::Jobs),
+    Jobs(lists::JobsArgs),
     /// List all agents that ever registered
-    Agents(lists::Agents),
+    Agents(lists::AgentsArgs),
     /// Grant credits to an owner
     Grant(grant::Args),
     /// Remove credits of an owner from circulation
-    Burn(burn::Burn),
+    Burn(burn::BurnArgs),
     /// Revoke all keys of an agent
-    Revoke(moderation::Revoke),
+    Revoke(moderation::RevokeArgs),
     /// Suspend an agent or an owner: no work and no calls until resumed
-    Suspend(moderation::Suspend),
+    Suspend(moderation::SuspendArgs),
     /// Resume a suspended agent or owner
-    Resume(moderation::Resume),
+    Resume(moderation::ResumeArgs),
     /// Create operator keys
     Key(key::Args),
 }
@@ -53,29 +53,32 @@ enum Verb {
 pub fn run(args: &Args) -> Exit {
     let access = &args.access;
     match &args.verb {
-        Verb::Stats(args) => told(access, stats::run(access, args)),
-        Verb::Jobs(args) => told(access, lists::jobs(access, args)),
-        Verb::Agents(args) => told(access, lists::agents(access, args)),
-        Verb::Grant(args) => told(access, grant::run(access, args)),
-        Verb::Burn(args) => told(access, burn::burn(access, args)),
-        Verb::Revoke(args) => told(access, moderation::revoke(access, args)),
-        Verb::Suspend(args) => told(access, moderation::suspend(access, args)),
-        Verb::Resume(args) => told(access, moderation::resume(access, args)),
-        Verb::Key(args) => told(access, key::run(access, args)),
+        Verb::Stats(args) => run_as_operator(access, stats::run(access, args)),
+        Verb::Jobs(args) => run_as_operator(access, lists::jobs(access, args)),
+        Verb::Agents(args) => run_as_operator(access, lists::agents(access, args)),
+        Verb::Grant(args) => run_as_operator(access, grant::run(access, args)),
+        Verb::Burn(args) => run_as_operator(access, burn::burn(access, args)),
+        Verb::Revoke(args) => run_as_operator(access, moderation::revoke(access, args)),
+        Verb::Suspend(args) => run_as_operator(access, moderation::suspend(access, args)),
+        Verb::Resume(args) => run_as_operator(access, moderation::resume(access, args)),
+        Verb::Key(args) => run_as_operator(access, key::run(access, args)),
     }
 }
 
 /// Runs a command; errors about the key ask for the operator key.
-fn told(access: &Access, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
-    access.run(async { work.await.map_err(Trouble::for_operator) })
+fn run_as_operator(
+    access: &HubOptions,
+    work: impl Future<Output = Result<Exit, CliError>>,
+) -> Exit {
+    access.run(async { work.await.map_err(CliError::with_operator_hint) })
 }
 
 /// A client for the hub, with the operator key. An agent's key is not sent.
-pub fn caller(access: &Access) -> Result<Hub, Trouble> {
-    let (hub, keys) = access.caller_or(&VARIABLES)?;
+pub fn operator_client(access: &HubOptions) -> Result<Hub, CliError> {
+    let (hub, keys) = access.client_from(&VARIABLES)?;
     let next = "set RIALTO_OPERATOR_KEY or pass a file with --key-file; a lost key is replaced with \
                 `rialto operator key rotate --data DIR` while the hub is stopped";
-    let no = |message: &str| Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) };
+    let no = |message: &str| CliError { exit: Exit::Auth, ..CliError::usage(message, next) };
     match keys {
         Some(keys) if keys.key.reveal().starts_with("ro_") => Ok(hub),
         Some(_) => Err(no("this is not an operator key, which begins with ro_")),

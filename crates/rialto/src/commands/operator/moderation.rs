@@ -4,13 +4,13 @@
 use rialto_client::{CallError, Hub, Method};
 use serde::Deserialize;
 
-use super::super::hub_options::Access;
 use super::super::agent_names::{is_exact, is_known};
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::output::{self, escape_line};
 use super::super::uri;
-use super::super::views::{Pages, read};
-use super::caller;
+use super::super::views::{Pages, parse_json};
+use super::operator_client;
 use crate::exit::Exit;
 
 /// Pages of the list searched for a name, and agents per page.
@@ -21,7 +21,7 @@ const REMOVED: &str = "removed";
 
 /// An agent as `GET /v1/operator/agents` lists it.
 #[derive(Deserialize)]
-struct Listed {
+struct ListedAgent {
     id: u64,
     name: String,
     owner: String,
@@ -32,7 +32,7 @@ struct Listed {
 #[command(
     before_help = "Examples:\n  rialto operator revoke alice\n  rialto operator revoke 7\n\nAll keys of the agent stop working at once. `rialto operator suspend` can be undone."
 )]
-pub struct Revoke {
+pub struct RevokeArgs {
     /// Agent: its number, its name as `operator agents` shows it, or a name in any protocol
     agent: String,
 }
@@ -41,23 +41,23 @@ pub struct Revoke {
 #[command(
     before_help = "Examples:\n  rialto operator suspend alice\n  rialto operator suspend --owner acme\n\nIts key is refused with the reason, it gets no jobs, and others see it as offline. Inbox, credits,\nnames and keys stay unchanged until `rialto operator resume`. Running jobs end when their lease\nexpires."
 )]
-pub struct Suspend {
+pub struct SuspendArgs {
     #[command(flatten)]
-    whom: Whom,
+    whom: SuspendTarget,
 }
 
 #[derive(clap::Args)]
 #[command(
     before_help = "Examples:\n  rialto operator resume alice\n  rialto operator resume --owner acme\n\nResuming an owner does not resume an agent that was suspended individually."
 )]
-pub struct Resume {
+pub struct ResumeArgs {
     #[command(flatten)]
-    whom: Whom,
+    whom: SuspendTarget,
 }
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct Whom {
+struct SuspendTarget {
     /// Agent: its number, its name as `operator agents` shows it, or a name in any protocol
     agent: Option<String>,
     /// Owner, with all its agents
@@ -65,34 +65,34 @@ struct Whom {
     owner: Option<String>,
 }
 
-pub async fn revoke(access: &Access, args: &Revoke) -> Result<Exit, Trouble> {
-    let hub = caller(access)?;
+pub async fn revoke(access: &HubOptions, args: &RevokeArgs) -> Result<Exit, CliError> {
+    let hub = operator_client(access)?;
     let path = format!("{}/revoke-keys", agent_path(&hub, &args.agent).await?);
-    let done = format!("all keys of {} are revoked", one_line(&args.agent));
+    let done = format!("all keys of {} are revoked", escape_line(&args.agent));
     change(access, &hub, &path, done).await
 }
 
-pub async fn suspend(access: &Access, args: &Suspend) -> Result<Exit, Trouble> {
-    let hub = caller(access)?;
-    let (path, name) = args.whom.place(&hub).await?;
+pub async fn suspend(access: &HubOptions, args: &SuspendArgs) -> Result<Exit, CliError> {
+    let hub = operator_client(access)?;
+    let (path, name) = args.whom.path_and_name(&hub).await?;
     change(access, &hub, &format!("{path}/suspend"), format!("{name} is suspended")).await
 }
 
-pub async fn resume(access: &Access, args: &Resume) -> Result<Exit, Trouble> {
-    let hub = caller(access)?;
-    let (path, name) = args.whom.place(&hub).await?;
+pub async fn resume(access: &HubOptions, args: &ResumeArgs) -> Result<Exit, CliError> {
+    let hub = operator_client(access)?;
+    let (path, name) = args.whom.path_and_name(&hub).await?;
     change(access, &hub, &format!("{path}/resume"), format!("{name} is resumed")).await
 }
 
-impl Whom {
-    async fn place(&self, hub: &Hub) -> Result<(String, String), Trouble> {
+impl SuspendTarget {
+    async fn path_and_name(&self, hub: &Hub) -> Result<(String, String), CliError> {
         match (&self.agent, &self.owner) {
             (_, Some(owner)) => {
-                Ok((format!("/v1/operator/owners/{}", uri::part(owner)), one_line(owner)))
+                Ok((format!("/v1/operator/owners/{}", uri::encode_part(owner)), escape_line(owner)))
             }
             (agent, None) => {
                 let agent = agent.as_deref().unwrap_or_default();
-                Ok((agent_path(hub, agent).await?, one_line(agent)))
+                Ok((agent_path(hub, agent).await?, escape_line(agent)))
             }
         }
     }
@@ -100,12 +100,12 @@ impl Whom {
 
 /// The path of an agent: by its number, by an alias, or by the name that `operator agents` shows if
 /// it is unique.
-async fn agent_path(hub: &Hub, name: &str) -> Result<String, Trouble> {
-    let path = |name: &str| format!("/v1/operator/agents/{}", uri::part(name));
+async fn agent_path(hub: &Hub, name: &str) -> Result<String, CliError> {
+    let path = |name: &str| format!("/v1/operator/agents/{}", uri::encode_part(name));
     if is_exact(name) || is_known(hub, name).await? {
         return Ok(path(name));
     }
-    let mut found = of_that_name(hub, name).await?;
+    let mut found = find_by_name(hub, name).await?;
     // An unregistered agent counts only if no other has the name.
     if found.iter().any(|agent| agent.state != REMOVED) {
         found.retain(|agent| agent.state != REMOVED);
@@ -119,18 +119,18 @@ async fn agent_path(hub: &Hub, name: &str) -> Result<String, Trouble> {
             let shown: Vec<String> = shown.collect();
             let message = format!("{} agents have the name {name}", several.len());
             let next = format!("use one of their numbers: {}", shown.join(", "));
-            Err(Trouble::conflict(message, next))
+            Err(CliError::conflict(message, next))
         }
     }
 }
 
-async fn of_that_name(hub: &Hub, name: &str) -> Result<Vec<Listed>, CallError> {
+async fn find_by_name(hub: &Hub, name: &str) -> Result<Vec<ListedAgent>, CallError> {
     let mut pages = Pages::new(hub, "/v1/operator/agents", Vec::new());
     let mut found = Vec::new();
     for _ in 0..PAGES_MAX {
-        let Some(agents) = pages.more(PAGE).await? else { break };
+        let Some(agents) = pages.next_page(PAGE).await? else { break };
         for agent in agents {
-            let agent: Listed = read(agent.get())?;
+            let agent: ListedAgent = parse_json(agent.get())?;
             if agent.name == name {
                 found.push(agent);
             }
@@ -139,11 +139,16 @@ async fn of_that_name(hub: &Hub, name: &str) -> Result<Vec<Listed>, CallError> {
     Ok(found)
 }
 
-async fn change(access: &Access, hub: &Hub, path: &str, done: String) -> Result<Exit, Trouble> {
+async fn change(
+    access: &HubOptions,
+    hub: &Hub,
+    path: &str,
+    done: String,
+) -> Result<Exit, CliError> {
     let (_, answer) = hub.call_text(Method::POST, path, None).await.map_err(|error| {
         let next = "`rialto operator agents` lists agents and their owners";
-        Trouble::from(error).on(Exit::NotFound, next)
+        CliError::from(error).with_hint_on(Exit::NotFound, next)
     })?;
-    let _ = output::line(if access.json { &answer } else { &done });
+    let _ = output::print_line(if access.json { &answer } else { &done });
     Ok(Exit::Ok)
 }

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
-use super::super::views::{get, read};
-use super::caller;
+use super::super::views::{get_text, parse_json};
+use super::operator_client;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -18,21 +18,21 @@ pub struct Args {}
 
 /// Memory used by rows, in bytes.
 #[derive(Deserialize)]
-struct Memory {
+struct MemoryUse {
     used: u64,
     limit: u64,
     limit_per_owner: u64,
 }
 
-impl Memory {
-    fn told(&self) -> String {
-        let [used, limit, one] = [self.used, self.limit, self.limit_per_owner].map(size);
+impl MemoryUse {
+    fn describe(&self) -> String {
+        let [used, limit, one] = [self.used, self.limit, self.limit_per_owner].map(format_bytes);
         format!("{used} of {limit} used, at most {one} by one owner; --json lists the owners")
     }
 }
 
 /// A number of bytes as text.
-fn size(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let (mut tenths, mut unit) = (bytes.saturating_mul(10), "B");
     for larger in UNITS {
@@ -47,19 +47,20 @@ fn size(bytes: u64) -> String {
     }
 }
 
-pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
-    let answer = get(&caller(access)?, "/v1/operator/stats").await?;
+pub async fn run(access: &HubOptions, _: &Args) -> Result<Exit, CliError> {
+    let answer = get_text(&operator_client(access)?, "/v1/operator/stats").await?;
     if access.json {
-        let _ = output::line(&answer);
+        let _ = output::print_line(&answer);
         return Ok(Exit::Ok);
     }
     // Raw, so that amounts keep their digits.
     type Members = serde_json::Map<String, Value>;
-    let raw: std::collections::BTreeMap<String, Box<serde_json::value::RawValue>> = read(&answer)?;
+    let raw: std::collections::BTreeMap<String, Box<serde_json::value::RawValue>> =
+        parse_json(&answer)?;
     for (name, value) in &raw {
         if name == "memory" {
-            let memory: Memory = read(value.get())?;
-            if output::line(&format!("memory: {}", memory.told())).is_err() {
+            let memory: MemoryUse = parse_json(value.get())?;
+            if output::print_line(&format!("memory: {}", memory.describe())).is_err() {
                 break;
             }
             continue;
@@ -73,7 +74,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
             }
             None => value.get().to_owned(),
         };
-        if output::line(&format!("{}: {shown}", name.replace('_', " "))).is_err() {
+        if output::print_line(&format!("{}: {shown}", name.replace('_', " "))).is_err() {
             break;
         }
     }
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn sizes_are_told_in_the_largest_unit_that_fits() {
-        let told = [0, 1_023, 1_536, 512 << 20, u64::MAX].map(size);
+        let told = [0, 1_023, 1_536, 512 << 20, u64::MAX].map(format_bytes);
         assert_eq!(told, ["0 B", "1023 B", "1.5 KiB", "512.0 MiB", "1677721.5 TiB"]);
     }
 }

@@ -6,7 +6,7 @@ mod show;
 
 use clap::Subcommand;
 
-use super::hub_options::Access;
+use super::hub_options::HubOptions;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -17,7 +17,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 #[derive(Subcommand)]

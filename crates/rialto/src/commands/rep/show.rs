@@ -1,9 +1,9 @@
 //! `rialto rep show`: shows an agent's scores.
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
-use super::reputation::{self, Facts};
+use super::reputation::{self, Reputation};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -15,16 +15,16 @@ pub struct Args {
     agent: Option<String>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (text, facts) = reputation::ask(access, args.agent.as_deref()).await?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (text, facts) = reputation::fetch(access, args.agent.as_deref()).await?;
     let _ = match access.json {
-        true => output::line(&text),
-        false => output::line(&told(&facts)),
+        true => output::print_line(&text),
+        false => output::print_line(&describe(&facts)),
     };
     Ok(Exit::Ok)
 }
 
-fn told(facts: &Facts) -> String {
+fn describe(facts: &Reputation) -> String {
     let (stepwise, windowed) = (&facts.registry, &facts.openclaw);
     let recent = match &windowed.score {
         Some(score) => format!("{} of 1 over the newest {}", score.get(), windowed.counted),

@@ -4,11 +4,11 @@ use rialto_client::CallError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::output::{self, escape_line};
 use super::super::uri;
-use super::super::views::{Account, get, read};
+use super::super::views::{AccountView, get_text, parse_json};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -22,41 +22,41 @@ pub struct Args {
 
 /// The part of the hub's answer about the caller that is used here.
 #[derive(Deserialize)]
-struct Own {
+struct MeResponse {
     account: Box<RawValue>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
     let answer = match &args.owner {
         Some(owner) => {
-            let (hub, _) = access.caller_or(&["RIALTO_OPERATOR_KEY", "RIALTO_KEY"])?;
-            let asked = get(&hub, &format!("/v1/accounts/{}", uri::part(owner))).await;
+            let (hub, _) = access.client_from(&["RIALTO_OPERATOR_KEY", "RIALTO_KEY"])?;
+            let asked = get_text(&hub, &format!("/v1/accounts/{}", uri::encode_part(owner))).await;
             asked.map_err(|error| {
                 let next = "`rialto wallet balance` shows your own account; other accounts need RIALTO_OPERATOR_KEY";
-                Trouble::from(error).on(Exit::NotFound, next).for_operator()
+                CliError::from(error).with_hint_on(Exit::NotFound, next).with_operator_hint()
             })?
         }
         None => {
-            let (hub, _) = access.me()?;
-            let own: Own = read(&get(&hub, "/v1/me").await?)?;
+            let (hub, _) = access.client_with_key()?;
+            let own: MeResponse = parse_json(&get_text(&hub, "/v1/me").await?)?;
             own.account.get().to_owned()
         }
     };
-    show(access, &answer)
+    print_account(access, &answer)
 }
 
 /// Prints an account, with the digits the hub sent.
-pub fn show(access: &Access, answer: &str) -> Result<Exit, Trouble> {
+pub fn print_account(access: &HubOptions, answer: &str) -> Result<Exit, CliError> {
     let _ = match access.json {
-        true => output::line(answer),
-        false => output::line(&told(answer)?),
+        true => output::print_line(answer),
+        false => output::print_line(&describe(answer)?),
     };
     Ok(Exit::Ok)
 }
 
-fn told(answer: &str) -> Result<String, CallError> {
-    let Account { owner, available, held } = read(answer)?;
-    Ok(format!("{}: {} available, {} held", one_line(&owner), available.get(), held.get()))
+fn describe(answer: &str) -> Result<String, CallError> {
+    let AccountView { owner, available, held } = parse_json(answer)?;
+    Ok(format!("{}: {} available, {} held", escape_line(&owner), available.get(), held.get()))
 }
 
 #[cfg(test)]
@@ -66,6 +66,6 @@ mod tests {
     #[test]
     fn a_balance_is_told_with_the_digits_it_came_with() {
         let answer = r#"{"owner":"acme","available":100.00,"held":0.10}"#;
-        assert_eq!(told(answer).expect("a balance"), "acme: 100.00 available, 0.10 held");
+        assert_eq!(describe(answer).expect("a balance"), "acme: 100.00 available, 0.10 held");
     }
 }

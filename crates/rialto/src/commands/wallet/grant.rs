@@ -6,10 +6,10 @@ use rialto_client::{CallError, Hub, Method};
 use rialto_core::money::Credits;
 use serde_json::json;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::operator;
-use super::super::output::one_line;
-use super::super::error::Trouble;
+use super::super::output::escape_line;
 use super::balance;
 use crate::exit::Exit;
 
@@ -31,31 +31,31 @@ pub struct Args {
     create: bool,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let amount = amount(&args.amount, 6)?;
-    access.without_acting("granting needs RIALTO_OPERATOR_KEY")?;
-    let hub = operator::caller(access)?;
-    let order = Order { owner: &args.owner, amount, create: args.create };
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let amount = parse_amount(&args.amount, 6)?;
+    access.reject_acting("granting needs RIALTO_OPERATOR_KEY")?;
+    let hub = operator::operator_client(access)?;
+    let order = GrantRequest { owner: &args.owner, amount, create: args.create };
     let asked = match order.post(&hub).await {
-        Err(error) if is_unknown(&error) && makes_it(&args.owner) => {
-            Order { create: true, ..order }.post(&hub).await
+        Err(error) if is_unknown(&error) && confirm_create(&args.owner) => {
+            GrantRequest { create: true, ..order }.post(&hub).await
         }
         asked => asked,
     };
-    balance::show(access, &asked.map_err(explained)?)
+    balance::print_account(access, &asked.map_err(grant_error)?)
 }
 
-struct Order<'a> {
+struct GrantRequest<'a> {
     owner: &'a str,
     amount: Credits,
     create: bool,
 }
 
-impl Order<'_> {
+impl GrantRequest<'_> {
     async fn post(&self, hub: &Hub) -> Result<String, CallError> {
         let Self { owner, amount, create } = self;
         // Built as text, so that the amount never passes through a float.
-        let (owner, amount) = (json!(owner), amount.text(2));
+        let (owner, amount) = (json!(owner), amount.to_text(2));
         let body = format!(r#"{{"owner":{owner},"amount":{amount},"create":{create}}}"#);
         let path = "/v1/operator/grants";
         hub.call_text(Method::POST, path, Some(body)).await.map(|(_, answer)| answer)
@@ -70,27 +70,32 @@ fn is_unknown(error: &CallError) -> bool {
 }
 
 /// Asks for confirmation on a terminal; a program must pass --create.
-fn makes_it(owner: &str) -> bool {
+fn confirm_create(owner: &str) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;
     }
-    let _ =
-        write!(io::stderr(), "owner {} does not exist; open an account? [y/N] ", one_line(owner));
+    let _ = write!(
+        io::stderr(),
+        "owner {} does not exist; open an account? [y/N] ",
+        escape_line(owner)
+    );
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-fn explained(error: CallError) -> Trouble {
+fn grant_error(error: CallError) -> CliError {
     let unknown = is_unknown(&error);
-    let trouble = Trouble::from(error).for_operator();
+    let trouble = CliError::from(error).with_operator_hint();
     match unknown {
-        true => Trouble { next: Some("check the spelling, or add --create".to_owned()), ..trouble },
+        true => {
+            CliError { next: Some("check the spelling, or add --create".to_owned()), ..trouble }
+        }
         false => trouble,
     }
 }
 
 /// An amount that was typed.
-pub fn amount(text: &str, decimals: usize) -> Result<Credits, Trouble> {
+pub fn parse_amount(text: &str, decimals: usize) -> Result<Credits, CliError> {
     Credits::parse(text, decimals)
-        .map_err(|why| Trouble::usage(format!("the amount {why}"), "write it like 100.00"))
+        .map_err(|why| CliError::usage(format!("the amount {why}"), "write it like 100.00"))
 }

@@ -3,12 +3,12 @@
 use rialto_client::CallError;
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::error::Trouble;
-use super::super::views::{Pages, read};
-use super::ledger_entry::Entry;
+use super::super::views::{Pages, parse_json};
+use super::ledger_entry::LedgerEntry;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -24,8 +24,8 @@ pub struct Args {
     all: bool,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
     let limit = match args.all {
         true => usize::MAX,
         false => usize::try_from(args.limit).unwrap_or(usize::MAX),
@@ -33,18 +33,18 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let mut pages = Pages::new(&hub, "/v1/ledger", Vec::new());
     let mut lines: Vec<Box<RawValue>> = Vec::new();
     while lines.len() < limit
-        && let Some(more) = pages.more(limit - lines.len()).await?
+        && let Some(more) = pages.next_page(limit - lines.len()).await?
     {
         lines.extend(more);
     }
     if access.json {
         let texts: Vec<&str> = lines.iter().map(|line| line.get()).collect();
-        let _ = output::line(&format!("[{}]", texts.join(",")));
+        let _ = output::print_line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     table(&lines)?.print();
     if pages.has_more() {
-        output::aside("there are more entries; --all lists them");
+        output::print_stderr("there are more entries; --all lists them");
     }
     Ok(Exit::Ok)
 }
@@ -54,15 +54,15 @@ fn table(lines: &[Box<RawValue>]) -> Result<Table, CallError> {
         Column::time("AT"),
         Column::text("KIND"),
         Column::number("AMOUNT"),
-        Column::free("FROM"),
-        Column::free("TO"),
-        Column::free("FOR"),
+        Column::flexible("FROM"),
+        Column::flexible("TO"),
+        Column::flexible("FOR"),
     ]);
     for line in lines {
-        let entry: Entry = read(line.get())?;
+        let entry: LedgerEntry = parse_json(line.get())?;
         let what = entry.job.or(entry.transfer).unwrap_or_default();
-        let (from, to) = (entry.from.told(), entry.to.told());
-        table.row([&entry.at, &entry.kind, entry.amount.get(), &from, &to, &what]);
+        let (from, to) = (entry.from.describe(), entry.to.describe());
+        table.push_row([&entry.at, &entry.kind, entry.amount.get(), &from, &to, &what]);
     }
     Ok(table)
 }

@@ -1,16 +1,16 @@
 //! `rialto wallet`: shows an account and its movements, and pays from it.
 
 pub mod balance;
-mod ledger_entry;
 pub mod grant;
 mod ledger;
+mod ledger_entry;
 mod payee;
 mod transfer;
 mod verify;
 
 use clap::Subcommand;
 
-use super::hub_options::Access;
+use super::hub_options::HubOptions;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 #[derive(Subcommand)]

@@ -1,16 +1,16 @@
 //! `rialto wallet transfer`: pays another owner.
 
-use rialto_client::{CallError, Hub, Method, Retry};
+use rialto_client::{CallError, Hub, Method, RetryPolicy};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::super::hub_options::Access;
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
-use super::super::views::{Me, read};
-use super::grant::amount;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::output::{self, escape_line};
+use super::super::views::{CallerView, parse_json};
+use super::grant::parse_amount;
 use super::payee;
 use crate::exit::Exit;
 
@@ -41,34 +41,34 @@ pub struct Args {
 
 /// The hub's answer.
 #[derive(Deserialize)]
-struct Paid {
-    transfer: Order,
+struct TransferResponse {
+    transfer: TransferBody,
     sender_balance: Box<RawValue>,
     settlement: String,
 }
 
 #[derive(Deserialize)]
-struct Order {
+struct TransferBody {
     to_owner: String,
     amount: Box<RawValue>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let amount = amount(&args.amount, DECIMALS)?;
-    let (hub, _) = access.me()?;
-    let from = Me::ask(&hub).await?.account.owner;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let amount = parse_amount(&args.amount, DECIMALS)?;
+    let (hub, _) = access.client_with_key()?;
+    let from = CallerView::fetch(&hub).await?.account.owner;
     if from == args.to {
         let message = format!("{from} is your own account");
-        return Err(Trouble::usage(message, "name another owner with --to"));
+        return Err(CliError::usage(message, "name another owner with --to"));
     }
-    if !args.anyway && !payee::is_known(&hub, &args.to).await? {
+    if !args.anyway && !payee::is_known_owner(&hub, &args.to).await? {
         let message = format!("no agent on the hub's lists belongs to {}", args.to);
         let next = "`rialto agent show AGENT` shows the owner of an agent; --anyway pays this name in any case";
-        return Err(Trouble::not_found(message, next));
+        return Err(CliError::not_found(message, next));
     }
     let id = match args.id {
         Some(id) => id,
-        None => made()?,
+        None => new_transfer_id()?,
     };
     // Built as text, so that the amount never passes through a float.
     let job = args.job.map(|job| format!(r#","job_id":"{job}""#)).unwrap_or_default();
@@ -76,50 +76,50 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         r#"{{"transfer_id":"{id}","from_owner":{},"to_owner":{},"amount":{}{job}}}"#,
         json!(from),
         json!(args.to),
-        amount.text(DECIMALS),
+        amount.to_text(DECIMALS),
     );
-    let answer = pay(&hub, &body).await.map_err(|error| refused(error, id))?;
+    let answer = send_transfer(&hub, &body).await.map_err(|error| transfer_error(error, id))?;
     let _ = match access.json {
-        true => output::line(&answer),
-        false => output::line(&told(&answer, id)?),
+        true => output::print_line(&answer),
+        false => output::print_line(&describe(&answer, id)?),
     };
     Ok(Exit::Ok)
 }
 
 /// A new transfer id, printed before it is used.
-fn made() -> Result<Uuid, Trouble> {
+fn new_transfer_id() -> Result<Uuid, CliError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
-        Trouble::failed(
+        CliError::failed(
             format!("the system's random number generator failed: {error}"),
             "pass your own id with --id",
         )
     })?;
     let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
-    output::aside(&format!("transfer {id}"));
+    output::print_stderr(&format!("transfer {id}"));
     Ok(id)
 }
 
 /// Sends the transfer until there is an answer: with its id it is paid only once.
-async fn pay(hub: &Hub, body: &str) -> Result<String, CallError> {
+async fn send_transfer(hub: &Hub, body: &str) -> Result<String, CallError> {
     let send =
         async || hub.call_text(Method::POST, "/registry/transfer", Some(body.to_owned())).await;
-    Retry::default().call(send).await.map(|(_, answer)| answer)
+    RetryPolicy::default().call(send).await.map(|(_, answer)| answer)
 }
 
 /// The error for a failed transfer. If the outcome is unknown, retrying is safe and shows it.
-fn refused(error: CallError, id: Uuid) -> Trouble {
-    let unsure = error.may_pass_after().is_some();
+fn transfer_error(error: CallError, id: Uuid) -> CliError {
+    let unsure = error.min_retry_delay().is_some();
     let differs = matches!(error, CallError::Refused { status: 422, .. });
-    let trouble = Trouble::from(error);
+    let trouble = CliError::from(error);
     if unsure {
         let next = format!(
             "the transfer may have succeeded; repeat it with --id {id}: it is paid only once"
         );
-        return Trouble { next: Some(next), ..trouble };
+        return CliError { next: Some(next), ..trouble };
     }
     match differs {
-        true => Trouble::conflict(
+        true => CliError::conflict(
             trouble.message,
             "an id is for one payment: remove --id to make another, and check --job",
         ),
@@ -127,9 +127,9 @@ fn refused(error: CallError, id: Uuid) -> Trouble {
     }
 }
 
-fn told(answer: &str, id: Uuid) -> Result<String, CallError> {
-    let Paid { transfer, sender_balance, settlement } = read(answer)?;
-    let (amount, to) = (transfer.amount.get(), one_line(&transfer.to_owner));
+fn describe(answer: &str, id: Uuid) -> Result<String, CallError> {
+    let TransferResponse { transfer, sender_balance, settlement } = parse_json(answer)?;
+    let (amount, to) = (transfer.amount.get(), escape_line(&transfer.to_owner));
     let how = match settlement.as_str() {
         "escrow" => "the job's escrow has paid",
         _ => "paid",

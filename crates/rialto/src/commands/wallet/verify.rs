@@ -4,11 +4,11 @@ use rialto_client::{CallError, Hub};
 use rialto_core::money::Credits;
 use serde_json::json;
 
-use super::super::hub_options::Access;
-use super::super::output::{self, one_line};
-use super::super::error::Trouble;
-use super::super::views::{Account, Me, Pages, exactly, read};
-use super::ledger_entry::Entry;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::output::{self, escape_line};
+use super::super::views::{AccountView, CallerView, Pages, parse_json, parse_millionths};
+use super::ledger_entry::LedgerEntry;
 use crate::exit::Exit;
 
 /// Attempts, if credits move during the count.
@@ -24,68 +24,71 @@ pub struct Args {}
 
 /// An account's balance, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Held {
+struct BalanceMicros {
     available: i64,
     held: i64,
 }
 
 /// A recount, and the balance it is compared with.
-struct Counted {
+struct Recount {
     owner: String,
     lines: u64,
-    counted: Held,
-    shown: Held,
+    counted: BalanceMicros,
+    shown: BalanceMicros,
 }
 
-pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
+pub async fn run(access: &HubOptions, _: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
     let counted = count(&hub).await?;
     let _ = match access.json {
-        true => output::line(&counted.document()),
-        false => output::line(&counted.told()),
+        true => output::print_line(&counted.to_json()),
+        false => output::print_line(&counted.told()),
     };
-    Ok(if counted.agrees() { Exit::Ok } else { Exit::Failed })
+    Ok(if counted.is_consistent() { Exit::Ok } else { Exit::Failed })
 }
 
 /// Counts while nothing moves: the balance must be the same before and after.
-async fn count(hub: &Hub) -> Result<Counted, Trouble> {
+async fn count(hub: &Hub) -> Result<Recount, CliError> {
     for _ in 0..TRIES_MAX {
-        let before = Me::ask(hub).await?.account;
+        let before = CallerView::fetch(hub).await?.account;
         let (lines, counted) = add_up(hub, &before.owner).await?;
-        let after = Me::ask(hub).await?.account;
-        let shown = Held::shown(&before)?;
-        if Held::shown(&after)? == shown {
-            return Ok(Counted { owner: before.owner, lines, counted, shown });
+        let after = CallerView::fetch(hub).await?.account;
+        let shown = BalanceMicros::from_account(&before)?;
+        if BalanceMicros::from_account(&after)? == shown {
+            return Ok(Recount { owner: before.owner, lines, counted, shown });
         }
     }
     let message = "the balance changed during every count";
-    Err(Trouble::failed(message, "try again when the account is idle"))
+    Err(CliError::failed(message, "try again when the account is idle"))
 }
 
-async fn add_up(hub: &Hub, owner: &str) -> Result<(u64, Held), CallError> {
+async fn add_up(hub: &Hub, owner: &str) -> Result<(u64, BalanceMicros), CallError> {
     let mut pages = Pages::new(hub, "/v1/ledger", Vec::new());
-    let (mut lines, mut sum, mut last) = (0, Held::default(), u64::MAX);
-    while let Some(items) = pages.more(LINES_MAX).await? {
+    let (mut lines, mut sum, mut last) = (0, BalanceMicros::default(), u64::MAX);
+    while let Some(items) = pages.next_page(LINES_MAX).await? {
         for item in items {
-            let entry: Entry = read(item.get())?;
+            let entry: LedgerEntry = parse_json(item.get())?;
             // A duplicate entry could hide a missing one.
             if entry.id >= last {
                 return Err(CallError::Unreadable("ledger entries are out of order".to_owned()));
             }
             last = entry.id;
             lines += 1;
-            sum = sum.after(&entry, owner)?;
+            sum = sum.plus_entry(&entry, owner)?;
         }
     }
     Ok((lines, sum))
 }
 
-impl Held {
-    fn shown(account: &Account) -> Result<Self, CallError> {
-        Ok(Self { available: exactly(&account.available)?, held: exactly(&account.held)? })
+impl BalanceMicros {
+    fn from_account(account: &AccountView) -> Result<Self, CallError> {
+        Ok(Self {
+            available: parse_millionths(&account.available)?,
+            held: parse_millionths(&account.held)?,
+        })
     }
 
-    fn after(self, entry: &Entry, owner: &str) -> Result<Self, CallError> {
+    fn plus_entry(self, entry: &LedgerEntry, owner: &str) -> Result<Self, CallError> {
         let add = |sum: i64, held: bool| {
             let sum = sum.checked_add(entry.change(owner, held)?);
             sum.ok_or_else(|| CallError::Unreadable("the ledger's sum is too large".to_owned()))
@@ -93,44 +96,44 @@ impl Held {
         Ok(Self { available: add(self.available, false)?, held: add(self.held, true)? })
     }
 
-    fn told(self) -> String {
+    fn describe(self) -> String {
         format!("{} available, {} held", text(self.available), text(self.held))
     }
 }
 
-impl Counted {
-    fn agrees(&self) -> bool {
+impl Recount {
+    fn is_consistent(&self) -> bool {
         self.counted == self.shown
     }
 
-    fn difference(&self) -> Held {
-        Held {
+    fn difference(&self) -> BalanceMicros {
+        BalanceMicros {
             available: self.shown.available.saturating_sub(self.counted.available),
             held: self.shown.held.saturating_sub(self.counted.held),
         }
     }
 
     fn told(&self) -> String {
-        let (owner, lines) = (one_line(&self.owner), self.lines);
-        match self.agrees() {
-            true => format!("{owner}: {}, confirmed by {lines} entries", self.shown.told()),
+        let (owner, lines) = (escape_line(&self.owner), self.lines);
+        match self.is_consistent() {
+            true => format!("{owner}: {}, confirmed by {lines} entries", self.shown.describe()),
             false => format!(
                 "{owner}: the hub shows {}, but {lines} entries add up to {}: a difference of {}; report it to the operator",
-                self.shown.told(),
-                self.counted.told(),
-                self.difference().told()
+                self.shown.describe(),
+                self.counted.describe(),
+                self.difference().describe()
             ),
         }
     }
 
     /// Amounts are built as text, so that they never pass through a float.
-    fn document(&self) -> String {
-        let held = |held: Held| {
+    fn to_json(&self) -> String {
+        let held = |held: BalanceMicros| {
             format!(r#"{{"available":{},"held":{}}}"#, text(held.available), text(held.held))
         };
         format!(
             r#"{{"ok":{},"owner":{},"lines":{},"counted":{},"shown":{},"difference":{}}}"#,
-            self.agrees(),
+            self.is_consistent(),
             json!(self.owner),
             self.lines,
             held(self.counted),
@@ -141,7 +144,7 @@ impl Counted {
 }
 
 fn text(micros: i64) -> String {
-    Credits::from_micros(micros).text(2)
+    Credits::from_micros(micros).to_text(2)
 }
 
 #[cfg(test)]
@@ -150,17 +153,17 @@ mod tests {
 
     #[test]
     fn a_difference_is_told_to_the_digit() {
-        let counted = Counted {
+        let counted = Recount {
             owner: "acme".to_owned(),
             lines: 3,
-            counted: Held { available: 1_000_000, held: 0 },
-            shown: Held { available: 999_999, held: 0 },
+            counted: BalanceMicros { available: 1_000_000, held: 0 },
+            shown: BalanceMicros { available: 999_999, held: 0 },
         };
-        assert!(!counted.agrees());
+        assert!(!counted.is_consistent());
         assert!(counted.told().contains("difference of -0.000001 available, 0.00 held"));
         let document: serde_json::Value =
-            serde_json::from_str(&counted.document()).expect("one document");
+            serde_json::from_str(&counted.to_json()).expect("one document");
         assert_eq!(document["ok"], false);
-        assert!(counted.document().contains(r#""difference":{"available":-0.000001,"held":0.00}"#));
+        assert!(counted.to_json().contains(r#""difference":{"available":-0.000001,"held":0.00}"#));
     }
 }

@@ -4,11 +4,11 @@ use rialto_client::CallError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
 use super::super::table::{Column, Table};
-use super::super::error::Trouble;
-use super::super::views::{Pages, read};
+use super::super::views::{Pages, parse_json};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
 
 /// A delivery of the hub to one of the caller's endpoints.
 #[derive(Deserialize)]
-struct Call {
+struct DeliveryView {
     id: u64,
     state: String,
     kind: String,
@@ -37,21 +37,21 @@ struct Call {
     delivered_at: Option<String>,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let state = args.delivered.then(|| "delivered".to_owned());
     let mut pages = Pages::new(&hub, "/v1/webhooks", vec![("state", state)]);
     let mut calls = Vec::new();
     while calls.len() < limit {
-        match pages.more(limit - calls.len()).await? {
+        match pages.next_page(limit - calls.len()).await? {
             Some(more) => calls.extend(more),
             None => break,
         }
     }
     if access.json {
         let texts: Vec<&str> = calls.iter().map(|call| call.get()).collect();
-        let _ = output::line(&format!("[{}]", texts.join(",")));
+        let _ = output::print_line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
     table(&calls, args.delivered)?.print();
@@ -65,15 +65,16 @@ fn table(calls: &[Box<RawValue>], delivered: bool) -> Result<Table, CallError> {
         Column::text("KIND"),
         Column::number("TRIES"),
         Column::time(if delivered { "ARRIVED" } else { "NEXT" }),
-        Column::free("ERROR"),
-        Column::free("URL"),
+        Column::flexible("ERROR"),
+        Column::flexible("URL"),
     ]);
     for call in calls {
-        let Call { id, state, kind, url, tries, next_try, error, delivered_at } = read(call.get())?;
+        let DeliveryView { id, state, kind, url, tries, next_try, error, delivered_at } =
+            parse_json(call.get())?;
         let (id, tries) = (id.to_string(), tries.to_string());
         let (next, error) =
             (delivered_at.or(next_try).unwrap_or_default(), error.unwrap_or_default());
-        table.row([id, state, kind, tries, next, error, url]);
+        table.push_row([id, state, kind, tries, next, error, url]);
     }
     Ok(table)
 }

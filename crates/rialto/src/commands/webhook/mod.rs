@@ -7,7 +7,7 @@ mod test;
 
 use clap::Subcommand;
 
-use super::hub_options::Access;
+use super::hub_options::HubOptions;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: Access,
+    access: HubOptions,
 }
 
 #[derive(Subcommand)]

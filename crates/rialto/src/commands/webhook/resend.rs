@@ -2,9 +2,9 @@
 
 use rialto_client::Method;
 
-use super::super::hub_options::Access;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use super::super::output;
-use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -16,18 +16,18 @@ pub struct Args {
     id: u64,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+    let (hub, _) = access.client_with_key()?;
     let path = format!("/v1/webhooks/{}/resend", args.id);
     let sent = hub.call_text(Method::POST, &path, Some("{}".to_owned())).await;
     let (_, text) = sent.map_err(|error| {
         let next =
             "`rialto webhook ls` lists pending and failed deliveries, with --delivered successful ones";
-        Trouble::from(error).on(Exit::NotFound, next)
+        CliError::from(error).with_hint_on(Exit::NotFound, next)
     })?;
     let _ = match access.json {
-        true => output::line(&text),
-        false => output::line(&format!("{} is being resent", args.id)),
+        true => output::print_line(&text),
+        false => output::print_line(&format!("{} is being resent", args.id)),
     };
     Ok(Exit::Ok)
 }

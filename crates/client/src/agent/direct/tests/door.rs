@@ -2,7 +2,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 
 use super::{Stand, Works};
-use crate::agent::direct::{Identity, serve};
+use crate::agent::direct::{PeerIdentity, serve};
 use crate::agora::Seed;
 
 #[tokio::test]
@@ -11,7 +11,7 @@ async fn anybody_may_ask_who_this_is() {
     let wanted = json!({
         "name": "The Shouter",
         "agent_id": stand.identity.id().to_string(),
-        "did": stand.identity.signs().did(),
+        "did": stand.identity.signer().did(),
         "skills": [{"name": "shout", "about": "Says it louder", "price": 0.05}],
         "endpoints": {"registry": "/jobs", "relay": "/receive", "openclaw": "/openclaw",
             "agora": "/agora"},
@@ -37,8 +37,8 @@ async fn pages_in_a_browser_put_nobody_to_work() {
 #[tokio::test]
 async fn an_agent_whose_skills_cannot_be_announced_is_not_served() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let shop = crate::agent::Workshop::setup().open();
-    let me = Identity::new("Nobody", &Seed::from_bytes([1; 32]));
+    let shop = crate::agent::Handlers::builder().build();
+    let me = PeerIdentity::new("Nobody", &Seed::from_bytes([1; 32]));
     assert!(serve(listener, shop, me, std::future::pending()).await.is_err());
 }
 

@@ -20,9 +20,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
-use super::Identity;
-use super::worker_pool::lock;
-use crate::agent::{AgentError, Job, Outcome, Room, Seat, Setup, Skill, Workshop};
+use super::PeerIdentity;
+use super::worker_pool::lock_ignoring_poison;
+use crate::agent::{
+    AgentError, Concurrency, Handlers, HandlersBuilder, Job, Outcome, Skill, StateDir,
+};
 use crate::agora::Seed;
 
 const TEXT: &str =
@@ -35,7 +37,7 @@ type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct Stand {
     url: String,
     works: Works,
-    identity: Identity,
+    identity: PeerIdentity,
     stop: Arc<Notify>,
     served: JoinHandle<Result<(), AgentError>>,
 }
@@ -72,13 +74,13 @@ impl Works {
 
     /// The ids of the jobs that came.
     fn ids(&self) -> Vec<String> {
-        lock(&self.ids).clone()
+        lock_ignoring_poison(&self.ids).clone()
     }
 
     /// Handlers for skills of all kinds: `shout` for 0.05, the others free.
-    fn all(&self) -> Setup {
+    fn all(&self) -> HandlersBuilder {
         let free = |name| Skill::new(name, "0").expect("a skill");
-        let setup = Workshop::setup().skill(shouting(), self.hand());
+        let setup = Handlers::builder().skill(shouting(), self.hand());
         let setup = setup.skill(free("echo"), self.hand()).skill(free("held"), self.hand());
         setup.skill(free("fail"), self.hand()).skill(free("decline"), self.hand())
     }
@@ -92,12 +94,14 @@ impl Works {
     }
 
     async fn work(&self, job: Job) -> Outcome {
-        lock(&self.ids).push(job.id.clone());
+        lock_ignoring_poison(&self.ids).push(job.id.clone());
         self.begun.fetch_add(1, Ordering::SeqCst);
         match job.skill.as_str() {
             "shout" => {
                 let input: Value = job.input().expect("JSON");
-                Outcome::done(&json!({"text": input["text"].as_str().map(str::to_uppercase)}))
+                Outcome::from_output(
+                    &json!({"text": input["text"].as_str().map(str::to_uppercase)}),
+                )
             }
             "held" => {
                 self.gate.acquire().await.expect("open").forget();
@@ -111,12 +115,12 @@ impl Works {
 }
 
 fn shouting() -> Skill {
-    let skill = Skill::new("shout", "0.05").expect("a skill").about("Says it louder");
-    skill.takes(TEXT).and_then(|skill| skill.gives(TEXT)).expect("schemas")
+    let skill = Skill::new("shout", "0.05").expect("a skill").description("Says it louder");
+    skill.input_schema(TEXT).and_then(|skill| skill.output_schema(TEXT)).expect("schemas")
 }
 
-fn identity() -> Identity {
-    Identity::new("The Shouter", &Seed::from_bytes([9; 32]))
+fn identity() -> PeerIdentity {
+    PeerIdentity::new("The Shouter", &Seed::from_bytes([9; 32]))
 }
 
 impl Stand {
@@ -127,12 +131,12 @@ impl Stand {
 
     /// An agent with the skill `shout` only.
     async fn shouter() -> Self {
-        Self::with(|works| Workshop::setup().skill(shouting(), works.hand())).await
+        Self::with(|works| Handlers::builder().skill(shouting(), works.hand())).await
     }
 
-    async fn with(setup: impl FnOnce(&Works) -> Setup) -> Self {
+    async fn with(setup: impl FnOnce(&Works) -> HandlersBuilder) -> Self {
         let works = Works::new();
-        let shop = setup(&works).room(Room(2)).open();
+        let shop = setup(&works).concurrency(Concurrency(2)).build();
         Self::open(works, |listener, stop| async move {
             Ok(super::serve(listener, shop, identity(), stop).await?)
         })
@@ -140,10 +144,10 @@ impl Stand {
     }
 
     /// An agent with a state directory.
-    async fn in_seat(seat: Seat, works: &Works, setup: Setup) -> Self {
-        let shop = setup.room(Room(2)).open();
+    async fn in_seat(seat: StateDir, works: &Works, setup: HandlersBuilder) -> Self {
+        let shop = setup.concurrency(Concurrency(2)).build();
         Self::open(works.clone(), |listener, stop| async move {
-            super::serve_in(&seat, listener, shop, identity(), stop).await
+            super::serve_with_state(&seat, listener, shop, identity(), stop).await
         })
         .await
     }

@@ -8,36 +8,36 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::identity;
-use crate::agent::direct::worker_pool::Bench;
-use crate::agent::direct::router::Endpoint;
 use crate::agent::direct::journal::Journal;
-use crate::agent::{Job, Outcome, Skill, Workshop};
-use crate::http_server::Caller;
+use crate::agent::direct::router::ProtocolEndpoint;
+use crate::agent::direct::worker_pool::WorkerPool;
+use crate::agent::{Handlers, Job, Outcome, Skill};
+use crate::http_server::PeerIp;
 use crate::registry;
 use crate::testing::{Stage, answer};
 
 const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
 /// The endpoint of an agent that takes this long for every job.
-fn slow(seconds: u64) -> (Arc<Bench>, impl Endpoint) {
-    let skill = Skill::new("wait", "0.10").expect("a skill").within(Duration::from_secs(600));
+fn slow(seconds: u64) -> (Arc<WorkerPool>, impl ProtocolEndpoint) {
+    let skill = Skill::new("wait", "0.10").expect("a skill").time_limit(Duration::from_secs(600));
     let wait = move |_: Job| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        Outcome::done(&json!({"slept": seconds}))
+        Outcome::from_output(&json!({"slept": seconds}))
     };
-    let bench = Arc::new(Bench::new(Workshop::setup().skill(skill, wait).open(), None));
+    let bench = Arc::new(WorkerPool::new(Handlers::builder().skill(skill, wait).build(), None));
     let endpoint =
-        registry::direct::endpoint(&identity(), &bench, (Journal::nowhere(), Vec::new()));
+        registry::direct::endpoint(&identity(), &bench, (Journal::disabled(), Vec::new()));
     (bench, endpoint)
 }
 
-async fn post(endpoint: &impl Endpoint, callback: &str, from: &str) -> (u16, Value) {
+async fn post(endpoint: &impl ProtocolEndpoint, callback: &str, from: &str) -> (u16, Value) {
     let body = json!({"job_id": JOB_ID, "skill_name": "wait", "input_data": {}, "budget": 1,
         "callback_url": callback});
     let request = Request::builder().method(Method::POST).uri("/jobs");
-    let caller = Caller(from.parse().expect("an address"));
+    let caller = PeerIp(from.parse().expect("an address"));
     let request = request.extension(caller).body(()).expect("a request");
-    let answer = endpoint.answer(&request.into_parts().0, Ok(Bytes::from(body.to_string()))).await;
+    let answer = endpoint.handle(&request.into_parts().0, Ok(Bytes::from(body.to_string()))).await;
     (answer.status, serde_json::from_slice(&answer.body).expect("JSON"))
 }
 

@@ -7,9 +7,9 @@ use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
 use super::{Reply, Stand};
-use crate::Retry;
+use crate::RetryPolicy;
 use crate::registry::direct::Peer;
-use crate::registry::{Order, Outcome};
+use crate::registry::{JobOutcome, JobSpec};
 use crate::testing::{Heard, Stage, answer};
 
 const SPEC_JOB: &str = include_str!("../../../../../protocols/src/registry/fixtures/job.json");
@@ -145,15 +145,15 @@ async fn a_typed_peer_hires_and_is_told_no_in_words() {
     let stand = Stand::new().await;
     let peer = Peer::new(&stand.url).expect("a peer");
     let budget = Credits::parse("0.05", 2).expect("an amount");
-    let order = Order::new("shout", r#"{"text":"hi"}"#).budget(budget);
-    let job = order.draw_up().expect("a job");
+    let order = JobSpec::new("shout", r#"{"text":"hi"}"#).budget(budget);
+    let job = order.build().expect("a job");
     let standing = peer.hire(&job).await.expect("done");
-    assert_eq!(standing.outcome, Outcome::Done(r#"{"text":"HI"}"#.to_owned()));
+    assert_eq!(standing.outcome, JobOutcome::Done(r#"{"text":"HI"}"#.to_owned()));
     assert_eq!((standing.cost, standing.agent_id), (budget, Some(stand.identity.id())));
     assert_eq!(peer.hire(&job).await.expect("the same"), standing);
     assert_eq!(peer.job(job.id()).await.expect("the same"), standing);
     assert_eq!(stand.works.begun(), 1);
-    let poor = Order::new("shout", r#"{"text":"hi"}"#).draw_up().expect("a job");
+    let poor = JobSpec::new("shout", r#"{"text":"hi"}"#).build().expect("a job");
     let refused = peer.hire(&poor).await.expect_err("too little");
     assert!(refused.to_string().contains("0.05"), "{refused}");
 }
@@ -187,11 +187,11 @@ async fn lossy(agent: &Stand) -> String {
 #[tokio::test]
 async fn a_lost_answer_costs_no_second_run() {
     let stand = Stand::new().await;
-    let retry = Retry { first: Duration::from_millis(1), ..Retry::default() };
+    let retry = RetryPolicy { initial_delay: Duration::from_millis(1), ..RetryPolicy::default() };
     let peer = Peer::new(&lossy(&stand).await).expect("a peer").with_retry(retry);
-    let job = Order::new("echo", r#"{"a":1}"#).draw_up().expect("a job");
+    let job = JobSpec::new("echo", r#"{"a":1}"#).build().expect("a job");
     let standing = peer.hire(&job).await.expect("done");
-    assert_eq!(standing.outcome, Outcome::Done(r#"{"a":1}"#.to_owned()));
+    assert_eq!(standing.outcome, JobOutcome::Done(r#"{"a":1}"#.to_owned()));
     assert_eq!(stand.works.begun(), 1);
 }
 
@@ -221,9 +221,9 @@ async fn a_job_that_an_agent_has_forgotten_is_sent_again() {
     })
     .await;
     let id = Uuid::parse_str(JOB_ID).expect("an id");
-    let job = Order::new("echo", "{}").id(id).draw_up().expect("a job");
+    let job = JobSpec::new("echo", "{}").id(id).build().expect("a job");
     let hired = Peer::new(&stage.url).expect("a peer").hire(&job).await.expect("done");
-    assert_eq!(hired.outcome, Outcome::Done("{}".to_owned()));
+    assert_eq!(hired.outcome, JobOutcome::Done("{}".to_owned()));
     let methods: Vec<_> = stage.heard().into_iter().map(|heard| heard.method).collect();
     assert_eq!(methods, ["POST", "GET", "POST"]);
 }

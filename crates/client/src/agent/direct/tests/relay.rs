@@ -4,13 +4,13 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::{Reply, Stand, Works};
-use crate::agent::direct::worker_pool::Bench;
-use crate::agent::direct::router::Endpoint;
 use crate::agent::direct::journal::Journal;
-use crate::agent::{Skill, Workshop};
+use crate::agent::direct::router::ProtocolEndpoint;
+use crate::agent::direct::worker_pool::WorkerPool;
+use crate::agent::{Handlers, Skill};
 use crate::relay;
 use crate::relay::direct::Peer;
-use crate::relay::{Draft, Letter};
+use crate::relay::{EnvelopeSpec, ValidEnvelope};
 
 const SPEC: &str = include_str!("../../../../../protocols/src/relay/fixtures/receive.json");
 
@@ -34,7 +34,7 @@ fn assert_cannot(reply: &Reply, status: u16, code: &str, says: &str) {
 async fn an_envelope_is_a_job_for_the_only_skill_and_the_reply_has_the_result() {
     let stand = Stand::with(|works| {
         let skill = Skill::new("echo", "0").expect("a skill");
-        Workshop::setup().skill(skill, works.hand())
+        Handlers::builder().skill(skill, works.hand())
     })
     .await;
     let reply = stand.post("/receive", SPEC).await;
@@ -115,9 +115,9 @@ async fn a_turn_is_done_once_however_often_it_is_said() {
 async fn a_typed_peer_reads_the_reply() {
     let stand = Stand::shouter().await;
     let peer = Peer::new(&format!("{}/receive", stand.url)).expect("a peer");
-    let plain = Draft::new("alice@chorus", "en", "hi").seal().expect("a letter");
+    let plain = EnvelopeSpec::new("alice@chorus", "en", "hi").build().expect("a letter");
     let paying = plain.as_str().replacen('{', r#"{"budget":0.05,"#, 1);
-    let reply = peer.send(&Letter::read(&paying).expect("a letter")).await.expect("a reply");
+    let reply = peer.send(&ValidEnvelope::read(&paying).expect("a letter")).await.expect("a reply");
     assert_eq!(reply.raw, r#"{"status":"ok","reply":"HI"}"#);
 }
 
@@ -161,12 +161,12 @@ async fn a_turn_that_was_declined_may_be_tried_again_and_one_that_failed_may_not
 #[tokio::test]
 async fn who_finds_no_room_is_told_when_to_come_back() {
     let skill = Skill::new("echo", "0").expect("a skill");
-    let shop = Workshop::setup().skill(skill, Works::new().hand()).open();
-    let bench = Arc::new(Bench::new(shop, None));
-    let endpoint = relay::direct::endpoint(&bench, (Journal::nowhere(), Vec::new()));
-    let waiting: Vec<_> = std::iter::from_fn(|| bench.place()).collect();
+    let shop = Handlers::builder().skill(skill, Works::new().hand()).build();
+    let bench = Arc::new(WorkerPool::new(shop, None));
+    let endpoint = relay::direct::endpoint(&bench, (Journal::disabled(), Vec::new()));
+    let waiting: Vec<_> = std::iter::from_fn(|| bench.try_enqueue()).collect();
     let (head, ()) = Request::post("/receive").body(()).expect("a request").into_parts();
-    let ask = || endpoint.answer(&head, Ok(envelope("hi", json!({})).to_string().into()));
+    let ask = || endpoint.handle(&head, Ok(envelope("hi", json!({})).to_string().into()));
     let full = ask().await;
     assert_eq!((full.status, full.retry_after_seconds), (503, Some(5)));
     drop(waiting);

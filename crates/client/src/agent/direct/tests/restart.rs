@@ -9,18 +9,20 @@ use tempfile::TempDir;
 
 use super::{Reply, Stand, Works, shouting};
 use crate::agent::program::Exec;
-use crate::agent::{AgentError, Seat, Skill, Workshop};
-use crate::agora::{Identity, Kind, Seed};
+use crate::agent::{AgentError, Handlers, Skill, StateDir};
+use crate::agora::{Identity, MessageType, Seed};
 use crate::clock;
 
 const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
 /// Opens the state directory once it is free. A program that another test is just starting holds a
 /// copy of every open file, including the lock, until its exec.
-async fn seat(dir: &TempDir) -> Seat {
+async fn seat(dir: &TempDir) -> StateDir {
     for _ in 0..500 {
-        match Seat::take(dir.path()) {
-            Err(AgentError::Taken { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
+        match StateDir::open(dir.path()) {
+            Err(AgentError::AlreadyRunning { .. }) => {
+                tokio::time::sleep(Duration::from_millis(10)).await
+            }
             taken => return taken.expect("a seat"),
         }
     }
@@ -43,8 +45,8 @@ fn me() -> Identity {
     Identity::new(&Seed::from_bytes([1; 32]))
 }
 
-fn signed(kind: Kind, payload: &Value) -> String {
-    me().seal(kind, &payload.to_string(), None).expect("sealed").as_str().to_owned()
+fn signed(kind: MessageType, payload: &Value) -> String {
+    me().sign(kind, &payload.to_string(), None).expect("sealed").as_str().to_owned()
 }
 
 impl Orders {
@@ -59,9 +61,9 @@ impl Orders {
             relay: json!({"envelope": envelope}).to_string(),
             openclaw: json!({"request_id": ID, "requester_agent_id": ID, "idempotency_key": "k",
                 "capability_id": skill, "input_data": input, "correlation_id": ID,
-                "timestamp": rfc3339::millis(clock::now())})
+                "timestamp": rfc3339::format_millis(clock::now())})
             .to_string(),
-            agora: signed(Kind::Request, &json!({"resource": skill, "params": input})),
+            agora: signed(MessageType::Request, &json!({"resource": skill, "params": input})),
         }
     }
 }
@@ -108,10 +110,10 @@ async fn an_id_means_the_same_after_a_restart() {
     for (text, statuses) in [("hi", [200, 200, 200]), ("ho", [422, 400, 400])] {
         let stand = stand(&dir, &works).await;
         let other = |body: &str| body.replace(r#""text":"hi""#, &format!(r#""text":"{text}""#));
-        let again = me().seal_as(
+        let again = me().sign_with_id(
             ID,
             clock::now(),
-            Kind::Request,
+            MessageType::Request,
             &format!(r#"{{"resource":"echo","params":{{"text":"{text}"}}}}"#),
             None,
         );
@@ -183,10 +185,10 @@ async fn an_offer_that_was_made_before_is_taken_after() {
     let (dir, works) = (tempfile::tempdir().expect("a directory"), Works::new());
     let first = stand(&dir, &works).await;
     let request = json!({"resource": "shout", "params": {"text": "hi"}});
-    let offer = first.post("/agora", signed(Kind::Request, &request)).await.json();
+    let offer = first.post("/agora", signed(MessageType::Request, &request)).await.json();
     assert_eq!(offer["type"], "OFFER");
     first.kill().await;
-    let accept = signed(Kind::Accept, &json!({"offer_id": offer["id"]}));
+    let accept = signed(MessageType::Accept, &json!({"offer_id": offer["id"]}));
     let mut answers = Vec::new();
     for _ in 0..2 {
         let stand = stand(&dir, &works).await;
@@ -194,7 +196,7 @@ async fn an_offer_that_was_made_before_is_taken_after() {
         assert_eq!(reply.json()["payload"]["data"], json!({"text": "HI"}));
         answers.push(reply.text);
         // An offer can be accepted only once, whatever message accepts it.
-        let other = signed(Kind::Accept, &json!({"offer_id": offer["id"]}));
+        let other = signed(MessageType::Accept, &json!({"offer_id": offer["id"]}));
         assert_eq!(stand.post("/agora", other).await.status, 400);
         stand.kill().await;
     }
@@ -208,7 +210,7 @@ async fn the_record_of_a_run_is_closed_when_its_answer_is_kept() {
     let records = seat.records().expect("records");
     let free = |name| Skill::new(name, "0").expect("a skill");
     let exec = |line: &str| Exec::new(line, records.clone(), Arc::new(|_: &str, _: &str| {}));
-    let setup = Workshop::setup()
+    let setup = Handlers::builder()
         .skill(shouting(), exec("cat"))
         .skill(free("echo"), exec("echo one >&2; cat"))
         .skill(free("decline"), exec("exit 75"));
@@ -219,7 +221,7 @@ async fn the_record_of_a_run_is_closed_when_its_answer_is_kept() {
     stand.post("/agora", &orders.agora).await;
     collaborate(&stand, &orders.openclaw).await;
     deliver(&stand, &Orders::new("decline").relay).await;
-    while !records.open_ones().expect("records").is_empty() {
+    while !records.list_open().expect("records").is_empty() {
         tokio::task::yield_now().await;
     }
     let logs = std::fs::read_dir(dir.path().join("logs")).expect("logs");

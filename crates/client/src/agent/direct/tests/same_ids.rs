@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Stand;
-use crate::agora::{Identity, Kind, Seed};
+use crate::agora::{Identity, MessageType, Seed};
 use crate::clock;
 
 const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
@@ -13,7 +13,8 @@ const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 async fn by_agora(stand: &Stand, byte: u8) -> Value {
     let me = Identity::new(&Seed::from_bytes([byte; 32]));
     let payload = format!(r#"{{"resource":"echo","params":{{"by":{byte}}}}}"#);
-    let sealed = me.seal_as(ID, clock::now(), Kind::Request, &payload, None).expect("sealed");
+    let sealed =
+        me.sign_with_id(ID, clock::now(), MessageType::Request, &payload, None).expect("sealed");
     stand.post("/agora", sealed.as_str()).await.json()
 }
 

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex as Lock, PoisonError, Weak};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// The directories that are locked or waited for.
-static DOORS: Lock<BTreeMap<PathBuf, Weak<Mutex<()>>>> = Lock::new(BTreeMap::new());
+static LOCKS: Lock<BTreeMap<PathBuf, Weak<Mutex<()>>>> = Lock::new(BTreeMap::new());
 
 /// Waits for the lock of a directory within this process; the guard holds it.
-pub(super) async fn alone_with(directory: &Path) -> OwnedMutexGuard<()> {
-    let door = door(directory);
+pub(super) async fn lock_directory(directory: &Path) -> OwnedMutexGuard<()> {
+    let door = lock_for(directory);
     door.lock_owned().await
 }
 
-fn door(directory: &Path) -> Arc<Mutex<()>> {
-    let mut doors = DOORS.lock().unwrap_or_else(PoisonError::into_inner);
+fn lock_for(directory: &Path) -> Arc<Mutex<()>> {
+    let mut doors = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(door) = doors.get(directory).and_then(Weak::upgrade) {
         return door;
     }

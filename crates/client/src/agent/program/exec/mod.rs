@@ -19,21 +19,21 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use super::environment::Environment;
-use super::tail::{Log, Tail};
-use super::{OUTPUT_MAX, made, reason};
+use super::tail::{LogSink, LogTail};
+use super::{OUTPUT_MAX, outcome_of_output, reason};
 use crate::agent::handler::Handler;
+use crate::agent::handlers::time_limit_message;
 use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
-use crate::agent::record::{self, LOG, Records};
-use crate::agent::handlers::over;
+use crate::agent::record::{self, JobRecords, LOG_FILE};
 use crate::private_files;
-use directory_lock::alone_with;
-use run::{End, LOOK, OUTPUT, PID, STATUS, UNTIL};
+use directory_lock::lock_directory;
+use run::{DEADLINE, OUTPUT, PID, POLL_INTERVAL, RunEnd, STATUS};
 
 /// Exit status of a program that wants another worker to do the job (`EX_TEMPFAIL`).
-const ELSEWHERE: i32 = 75;
+const EXIT_TRY_ELSEWHERE: i32 = 75;
 /// Exit statuses of the shell for a program that cannot be run.
-const NO_PROGRAM: [i32; 2] = [126, 127];
+const EXIT_CANNOT_RUN: [i32; 2] = [126, 127];
 const INPUT: &str = "stdin";
 /// Longer than any job, and short enough to compute with.
 const LIMIT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -51,22 +51,22 @@ tell "$1" status "$?""#;
 /// A handler that runs a command for each job.
 pub struct Exec {
     command: String,
-    place: PathBuf,
+    working_dir: PathBuf,
     environment: Environment,
-    records: Records,
-    log: Log,
+    records: JobRecords,
+    log: LogSink,
 }
 
 impl Exec {
     /// Runs `command`, a shell command line, in the current directory, with its files in `records`.
-    pub fn new(command: impl Into<String>, records: Records, log: Log) -> Self {
+    pub fn new(command: impl Into<String>, records: JobRecords, log: LogSink) -> Self {
         let (place, environment) = (PathBuf::from("."), Environment::default());
-        Self { command: command.into(), place, environment, records, log }
+        Self { command: command.into(), working_dir: place, environment, records, log }
     }
 
     /// Sets the working directory.
-    pub fn within(mut self, place: impl Into<PathBuf>) -> Self {
-        self.place = place.into();
+    pub fn working_dir(mut self, place: impl Into<PathBuf>) -> Self {
+        self.working_dir = place.into();
         self
     }
 
@@ -77,55 +77,57 @@ impl Exec {
     }
 
     async fn run(&self, job: &Job) -> io::Result<Outcome> {
-        let record = self.records.of(job)?;
+        let record = self.records.open_record(job)?;
         let directory = record.path();
-        let mut tail = Tail::new(directory.join(LOG), &job.id, self.log.clone());
+        let mut tail = LogTail::new(directory.join(LOG_FILE), &job.id, self.log.clone());
         let end = {
             let run = self.end(directory, job);
             tokio::select! {
                 biased;
                 end = run => end?,
-                () = tail.follow() => End::Broken,
+                () = tail.follow() => RunEnd::Killed,
             }
         };
         tail.finish();
         match end {
-            End::Status(status) => told(directory, status),
-            End::Broken => Ok(Outcome::Failed("the program was killed from outside".to_owned())),
-            End::Over => Ok(Outcome::Failed(over(job.time_limit))),
-            End::TooLong(why) => Ok(Outcome::Failed(why)),
+            RunEnd::Status(status) => outcome_of_exit(directory, status),
+            RunEnd::Killed => Ok(Outcome::Failed("the program was killed from outside".to_owned())),
+            RunEnd::TimedOut => Ok(Outcome::Failed(time_limit_message(job.time_limit))),
+            RunEnd::OutputTooLong(why) => Ok(Outcome::Failed(why)),
         }
     }
 
     /// Waits for the run of a job, which may have started or even ended earlier.
-    async fn end(&self, directory: &Path, job: &Job) -> io::Result<End> {
+    async fn end(&self, directory: &Path, job: &Job) -> io::Result<RunEnd> {
         let limit = job.time_limit.min(LIMIT_MAX);
-        let mut alone = alone_with(directory).await;
+        let mut alone = lock_directory(directory).await;
         if run::is_running(directory)? {
             drop(alone);
-            let left = run::left(directory).map_or(limit, |left| left.min(limit));
-            let earlier = run::adopted(directory, Instant::now() + left).await?;
+            let left = run::time_left(directory).map_or(limit, |left| left.min(limit));
+            let earlier = run::wait_for_adopted(directory, Instant::now() + left).await?;
             // The earlier run was killed from outside, so the job runs again.
-            if earlier != End::Broken {
+            if earlier != RunEnd::Killed {
                 return Ok(earlier);
             }
-            alone = alone_with(directory).await;
+            alone = lock_directory(directory).await;
         }
-        if let Some(earlier) = finished(directory, job) {
+        if let Some(earlier) = earlier_end(directory, job) {
             return Ok(earlier);
         }
         let child = self.start(directory, job, limit).await?;
         drop(alone);
-        run::ended(child, directory, Instant::now() + limit).await
+        run::wait_for_child(child, directory, Instant::now() + limit).await
     }
 
     async fn start(&self, directory: &Path, job: &Job, limit: Duration) -> io::Result<Child> {
-        for left in [PID, STATUS, UNTIL] {
-            record::remove(&directory.join(left))?;
+        for left in [PID, STATUS, DEADLINE] {
+            record::remove_if_exists(&directory.join(left))?;
         }
-        record::write(directory, INPUT, format!("{}\n", job.document()).as_bytes())?;
-        run::keep_until(directory, limit)?;
-        let own = |name| private_files::own().write(true).truncate(true).open(directory.join(name));
+        record::write_atomically(directory, INPUT, format!("{}\n", job.to_json_line()).as_bytes())?;
+        run::write_deadline(directory, limit)?;
+        let own = |name| {
+            private_files::open_options().write(true).truncate(true).open(directory.join(name))
+        };
         let output = own(OUTPUT)?;
         lock(&output).await?;
         self.environment
@@ -137,8 +139,8 @@ impl Exec {
             .arg(&self.command)
             .stdin(File::open(directory.join(INPUT))?)
             .stdout(Stdio::from(output))
-            .stderr(own(LOG)?)
-            .current_dir(&self.place)
+            .stderr(own(LOG_FILE)?)
+            .current_dir(&self.working_dir)
             .process_group(0)
             .spawn()
     }
@@ -156,17 +158,17 @@ impl Handler for Exec {
 }
 
 /// How an earlier run ended, unless the job is to run again.
-fn finished(directory: &Path, job: &Job) -> Option<End> {
-    match run::how(directory) {
-        End::Broken => None,
+fn earlier_end(directory: &Path, job: &Job) -> Option<RunEnd> {
+    match run::read_end(directory) {
+        RunEnd::Killed => None,
         // A peer that sends a declined request again wants it to be tried again.
-        End::Status(status) if job.turn == 0 && is_not_done(status) => None,
+        RunEnd::Status(status) if job.epoch == 0 && is_not_done(status) => None,
         end => Some(end),
     }
 }
 
 fn is_not_done(status: i32) -> bool {
-    status == ELSEWHERE || NO_PROGRAM.contains(&status)
+    status == EXIT_TRY_ELSEWHERE || EXIT_CANNOT_RUN.contains(&status)
 }
 
 /// Locks the output. A process that checks the lock holds it for a moment, hence the retries.
@@ -174,7 +176,7 @@ async fn lock(output: &File) -> io::Result<()> {
     for _ in 0..LOCK_TRIES_MAX {
         match output.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) => sleep(LOOK).await,
+            Err(TryLockError::WouldBlock) => sleep(POLL_INTERVAL).await,
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
@@ -182,30 +184,30 @@ async fn lock(output: &File) -> io::Result<()> {
 }
 
 /// Ends a run whose result is no longer wanted.
-pub(in crate::agent) async fn end(directory: &Path) -> io::Result<()> {
+pub(in crate::agent) async fn end_run(directory: &Path) -> io::Result<()> {
     if run::is_running(directory)? {
-        run::adopted(directory, Instant::now()).await?;
+        run::wait_for_adopted(directory, Instant::now()).await?;
     }
     Ok(())
 }
 
 /// The outcome of a run, from its exit status and its output.
-fn told(directory: &Path, status: i32) -> io::Result<Outcome> {
+fn outcome_of_exit(directory: &Path, status: i32) -> io::Result<Outcome> {
     let mut written = Vec::new();
     let output = File::open(directory.join(OUTPUT))?;
     output.take(OUTPUT_MAX as u64 + 1).read_to_end(&mut written)?;
     if status == 0 {
-        return Ok(made(&written));
+        return Ok(outcome_of_output(&written));
     }
     let why = reason(&String::from_utf8_lossy(&written));
     Ok(match status {
-        ELSEWHERE => {
+        EXIT_TRY_ELSEWHERE => {
             Outcome::Declined(why.unwrap_or_else(|| {
                 "the program asked for another worker (exit status 75)".to_owned()
             }))
         }
         // The agent is broken, not the job.
-        _ if NO_PROGRAM.contains(&status) => {
+        _ if EXIT_CANNOT_RUN.contains(&status) => {
             Outcome::Declined("the program cannot be run".to_owned())
         }
         _ => Outcome::Failed(

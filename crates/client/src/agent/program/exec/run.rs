@@ -8,112 +8,116 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::process::Child;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::super::process_group::{GRACE, Group};
+use super::super::process_group::{GRACE, ProcessGroup};
 use super::super::{LOG_MAX, OUTPUT_MAX, too_long};
-use crate::agent::record::{self, LOG};
+use crate::agent::record::{self, LOG_FILE};
 
 pub(super) const OUTPUT: &str = "stdout";
 pub(super) const PID: &str = "pid";
 pub(super) const STATUS: &str = "status";
 /// The run's deadline, in milliseconds since 1970, so that an agent that adopts it does not restart
 /// the time limit.
-pub(super) const UNTIL: &str = "until";
+pub(super) const DEADLINE: &str = "until";
 /// Written instead of an exit status when the run timed out.
-const OVER: &str = "over";
+const TIMED_OUT: &str = "over";
 /// Exit status of a program ended by SIGTERM, as the shell reports it.
-const ASKED: i32 = 128 + 15;
+const EXIT_TERMINATED: i32 = 128 + 15;
 /// How often a run is checked.
-pub(super) const LOOK: Duration = Duration::from_millis(50);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum RunEnd {
     /// It exited with this status.
     Status(i32),
     /// It was killed from outside.
-    Broken,
+    Killed,
     /// It exceeded its time limit.
-    Over,
+    TimedOut,
     /// It wrote more than the maximum; the text says what.
-    TooLong(String),
+    OutputTooLong(String),
 }
 
 /// Waits for a run that this process started.
-pub(super) async fn ended(mut child: Child, directory: &Path, until: Instant) -> io::Result<End> {
-    let group = Group::of(child.id().unwrap_or_default());
+pub(super) async fn wait_for_child(
+    mut child: Child,
+    directory: &Path,
+    until: Instant,
+) -> io::Result<RunEnd> {
+    let group = ProcessGroup::new(child.id().unwrap_or_default());
     tokio::select! {
         biased;
         exit = child.wait() => {
             exit?;
-            group.disband();
-            return Ok(how(directory));
+            group.release_or_terminate();
+            return Ok(read_end(directory));
         }
-        what = grown_too_long(directory) => {
-            group.end();
+        what = wait_for_oversized_file(directory) => {
+            group.kill();
             child.wait().await?;
             group.release();
-            return Ok(End::TooLong(what));
+            return Ok(RunEnd::OutputTooLong(what));
         }
         () = sleep_until(until) => {}
     }
-    group.ask();
+    group.terminate();
     tokio::select! {
         biased;
         exit = child.wait() => drop(exit?),
-        _ = grown_too_long(directory) => {}
+        _ = wait_for_oversized_file(directory) => {}
         () = sleep_until(until + GRACE) => {}
     }
     // Child processes may have ignored SIGTERM.
-    group.end();
+    group.kill();
     child.wait().await?;
     group.release();
-    over(directory)
+    write_timed_out(directory)
 }
 
 /// Waits for a run that another process started.
-pub(super) async fn adopted(directory: &Path, until: Instant) -> io::Result<End> {
+pub(super) async fn wait_for_adopted(directory: &Path, until: Instant) -> io::Result<RunEnd> {
     // The shell writes its pid before anything else.
     let pid = loop {
         match fs::read_to_string(directory.join(PID)) {
             Ok(pid) => break pid.trim().parse().unwrap_or_default(),
-            Err(_) if !is_running(directory)? => return Ok(End::Broken),
-            Err(_) => sleep(LOOK).await,
+            Err(_) if !is_running(directory)? => return Ok(RunEnd::Killed),
+            Err(_) => sleep(POLL_INTERVAL).await,
         }
     };
-    let group = Group::of(pid);
+    let group = ProcessGroup::new(pid);
     let mut asked = false;
     loop {
         // The order matters: the status is written before the lock is released.
         let is_over = !is_running(directory)?;
-        let end = how(directory);
-        if matches!(end, End::TooLong(_)) {
-            group.end();
+        let end = read_end(directory);
+        if matches!(end, RunEnd::OutputTooLong(_)) {
+            group.kill();
             group.release();
             return Ok(end);
         }
-        if is_over || !matches!(end, End::Broken) {
-            group.disband();
-            let ended_by_us = asked && matches!(end, End::Broken);
-            return if ended_by_us { over(directory) } else { Ok(end) };
+        if is_over || !matches!(end, RunEnd::Killed) {
+            group.release_or_terminate();
+            let ended_by_us = asked && matches!(end, RunEnd::Killed);
+            return if ended_by_us { write_timed_out(directory) } else { Ok(end) };
         }
         if Instant::now() >= until + GRACE {
-            group.end();
+            group.kill();
             group.release();
-            return over(directory);
+            return write_timed_out(directory);
         }
         if !asked && Instant::now() >= until {
-            group.ask();
+            group.terminate();
             asked = true;
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Records that the run timed out. Otherwise the shell's status says at most that it was
 /// terminated, which counts as unfinished.
-fn over(directory: &Path) -> io::Result<End> {
-    record::write(directory, STATUS, OVER.as_bytes())?;
-    Ok(End::Over)
+fn write_timed_out(directory: &Path) -> io::Result<RunEnd> {
+    record::write_atomically(directory, STATUS, TIMED_OUT.as_bytes())?;
+    Ok(RunEnd::TimedOut)
 }
 
 /// Whether a run is still going: a process holds the lock on its output.
@@ -132,21 +136,21 @@ pub(super) fn is_running(directory: &Path) -> io::Result<bool> {
 
 /// How a finished run ended, as far as its files show. Oversized output counts first, however the
 /// run ended.
-pub(super) fn how(directory: &Path) -> End {
-    if let Some(why) = outgrown(directory) {
-        return End::TooLong(why);
+pub(super) fn read_end(directory: &Path) -> RunEnd {
+    if let Some(why) = find_oversized_file(directory) {
+        return RunEnd::OutputTooLong(why);
     }
     let status = fs::read_to_string(directory.join(STATUS)).unwrap_or_default();
     match (status.trim(), status.trim().parse()) {
-        (OVER, _) => End::Over,
-        (_, Err(_) | Ok(ASKED)) => End::Broken,
-        (_, Ok(status)) => End::Status(status),
+        (TIMED_OUT, _) => RunEnd::TimedOut,
+        (_, Err(_) | Ok(EXIT_TERMINATED)) => RunEnd::Killed,
+        (_, Ok(status)) => RunEnd::Status(status),
     }
 }
 
 /// Finds a file that exceeds its maximum size.
-fn outgrown(directory: &Path) -> Option<String> {
-    [(OUTPUT, "output", OUTPUT_MAX as u64), (LOG, "log", LOG_MAX)].into_iter().find_map(
+fn find_oversized_file(directory: &Path) -> Option<String> {
+    [(OUTPUT, "output", OUTPUT_MAX as u64), (LOG_FILE, "log", LOG_MAX)].into_iter().find_map(
         |(name, what, max)| {
             let length = fs::metadata(directory.join(name)).ok()?.len();
             (length > max).then(|| too_long(what, max))
@@ -155,24 +159,24 @@ fn outgrown(directory: &Path) -> Option<String> {
 }
 
 /// Waits until a file is too long: a program that never stops writing would fill the disk.
-async fn grown_too_long(directory: &Path) -> String {
+async fn wait_for_oversized_file(directory: &Path) -> String {
     loop {
-        sleep(LOOK).await;
-        if let Some(what) = outgrown(directory) {
+        sleep(POLL_INTERVAL).await;
+        if let Some(what) = find_oversized_file(directory) {
             return what;
         }
     }
 }
 
 /// Writes the deadline of a run that starts now.
-pub(super) fn keep_until(directory: &Path, limit: Duration) -> io::Result<()> {
+pub(super) fn write_deadline(directory: &Path, limit: Duration) -> io::Result<()> {
     let until = since_1970().saturating_add(limit).as_millis();
-    record::write(directory, UNTIL, until.to_string().as_bytes())
+    record::write_atomically(directory, DEADLINE, until.to_string().as_bytes())
 }
 
 /// The time left until the deadline that was written at the start.
-pub(super) fn left(directory: &Path) -> Option<Duration> {
-    let until = fs::read_to_string(directory.join(UNTIL)).ok()?.trim().parse().ok()?;
+pub(super) fn time_left(directory: &Path) -> Option<Duration> {
+    let until = fs::read_to_string(directory.join(DEADLINE)).ok()?.trim().parse().ok()?;
     Some(Duration::from_millis(until).saturating_sub(since_1970()))
 }
 

@@ -8,7 +8,7 @@ use super::super::{OUTPUT_MAX, REASON_MAX, too_long};
 use crate::agent::outcome::Outcome;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct OutputLine<'a> {
     job_id: String,
     #[serde(borrow, default, deserialize_with = "present")]
     output: Option<&'a RawValue>,
@@ -22,12 +22,12 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 }
 
 /// The job and its outcome, if the line is a reply to a job.
-pub fn told(line: &[u8]) -> Option<(String, Outcome)> {
+pub fn parse_line(line: &[u8]) -> Option<(String, Outcome)> {
     let (text, is_text) = match std::str::from_utf8(line) {
         Ok(text) => (text.into(), true),
         Err(_) => (String::from_utf8_lossy(line), false),
     };
-    let line: Line<'_> = serde_json::from_str(&text).ok()?;
+    let line: OutputLine<'_> = serde_json::from_str(&text).ok()?;
     let outcome = match (line.output, line.error, line.decline) {
         (_, Some(why), _) => Outcome::Failed(reason(&why)),
         (_, None, Some(why)) => Outcome::Declined(reason(&why)),
@@ -37,7 +37,7 @@ pub fn told(line: &[u8]) -> Option<(String, Outcome)> {
         (Some(output), None, None) if output.get().len() > OUTPUT_MAX => {
             Outcome::Failed(too_long("output", OUTPUT_MAX as u64))
         }
-        (Some(output), None, None) => Outcome::read(output.get()),
+        (Some(output), None, None) => Outcome::from_json_text(output.get()),
         (None, None, None) => Outcome::Failed("the program gave no output".to_owned()),
     };
     Some((line.job_id, outcome))

@@ -4,8 +4,8 @@
 //! It starts with the first job. It is restarted after it exits, stops reading, or exceeds the time
 //! limit of its skill. Jobs that are pending when it exits have failed.
 
-mod pending;
 mod line;
+mod pending;
 mod running;
 
 use std::path::PathBuf;
@@ -16,38 +16,38 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::environment::Environment;
-use super::tail::Log;
+use super::tail::LogSink;
 use crate::agent::handler::Handler;
+use crate::agent::handlers::time_limit_message;
 use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
-use crate::agent::record::Records;
-use crate::agent::handlers::over;
+use crate::agent::record::JobRecords;
 use crate::clock;
-use pending::{Answer, JobLog};
 #[cfg(any(test, feature = "testkit"))]
-pub use line::told;
-use running::Running;
+pub use line::parse_line;
+use pending::{JobLog, JobReply};
+use running::RunningProgram;
 
 /// How often a program is started for one job that it does not read.
 const TRIES_MAX: usize = 3;
 
 /// A handler that sends jobs to a persistent program.
-pub struct Persistent {
+pub struct PersistentProgram {
     command: String,
-    place: PathBuf,
+    working_dir: PathBuf,
     environment: Environment,
-    log: Log,
-    records: Option<Records>,
+    log: LogSink,
+    records: Option<JobRecords>,
     limit: Duration,
-    running: Mutex<Option<Arc<Running>>>,
+    running: Mutex<Option<Arc<RunningProgram>>>,
 }
 
-impl Persistent {
+impl PersistentProgram {
     /// Sends jobs to `command`, a shell command line, run in the current directory.
-    pub fn new(command: impl Into<String>, log: Log) -> Self {
+    pub fn new(command: impl Into<String>, log: LogSink) -> Self {
         Self {
             command: command.into(),
-            place: PathBuf::from("."),
+            working_dir: PathBuf::from("."),
             environment: Environment::default(),
             log,
             records: None,
@@ -57,8 +57,8 @@ impl Persistent {
     }
 
     /// Sets the working directory.
-    pub fn within(mut self, place: impl Into<PathBuf>) -> Self {
-        self.place = place.into();
+    pub fn working_dir(mut self, place: impl Into<PathBuf>) -> Self {
+        self.working_dir = place.into();
         self
     }
 
@@ -69,7 +69,7 @@ impl Persistent {
     }
 
     /// Adds its standard error to the log of every job that is pending at the time.
-    pub fn logging_to(mut self, records: Records) -> Self {
+    pub fn log_to(mut self, records: JobRecords) -> Self {
         self.records = Some(records);
         self
     }
@@ -77,24 +77,24 @@ impl Persistent {
     /// The skill's time limit for one job. A requester may have less time: its job then times out
     /// and the program continues with the others. A program that writes nothing for this long is
     /// restarted for the next job.
-    pub fn limit(mut self, limit: Duration) -> Self {
+    pub fn time_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
     /// The outcome of a job, however long it takes. `given` is set to the program that has the job.
-    async fn outcome(&self, job: &Job, given: &mut Option<Arc<Running>>) -> Outcome {
-        let log = || Some(JobLog::new(self.records.as_ref()?.log_of(job).ok()?));
+    async fn outcome(&self, job: &Job, given: &mut Option<Arc<RunningProgram>>) -> Outcome {
+        let log = || Some(JobLog::new(self.records.as_ref()?.open_log(job).ok()?));
         for _ in 0..TRIES_MAX {
             let Ok(program) = self.program().await else {
                 return Outcome::Declined("the program cannot be run".to_owned());
             };
-            let Some(answer) = program.hand.take(&job.id, log).await else { continue };
+            let Some(answer) = program.pending.add(&job.id, log).await else { continue };
             program.send(job);
             *given = Some(program);
             match answer.await {
-                Ok(Answer::Told(outcome)) => return outcome,
-                Ok(Answer::Unsent) => {}
+                Ok(JobReply::Outcome(outcome)) => return outcome,
+                Ok(JobReply::NotSent) => {}
                 Err(_) => return Outcome::Failed("the program exited during the job".to_owned()),
             }
         }
@@ -103,15 +103,16 @@ impl Persistent {
 
     /// The program that accepts jobs now. One that accepts no more keeps running until it has
     /// answered its pending jobs.
-    async fn program(&self) -> std::io::Result<Arc<Running>> {
+    async fn program(&self) -> std::io::Result<Arc<RunningProgram>> {
         let mut running = self.running.lock().await;
-        if let Some(program) = running.as_ref().filter(|program| program.hand.is_open()) {
-            if !program.hand.is_stuck(self.limit) {
+        if let Some(program) = running.as_ref().filter(|program| program.pending.is_open()) {
+            if !program.pending.is_stuck(self.limit) {
                 return Ok(Arc::clone(program));
             }
-            program.end();
+            program.kill();
         }
-        let program = Running::start(&self.command, &self.place, &self.environment, &self.log)?;
+        let program =
+            RunningProgram::start(&self.command, &self.working_dir, &self.environment, &self.log)?;
         let program = Arc::new(program);
         *running = Some(Arc::clone(&program));
         Ok(program)
@@ -124,7 +125,7 @@ impl Persistent {
     }
 }
 
-impl Handler for Persistent {
+impl Handler for PersistentProgram {
     async fn work(&self, job: Job) -> Outcome {
         let (began, mut given) = (Instant::now(), None);
         let outcome = self.outcome(&job, &mut given);
@@ -134,7 +135,7 @@ impl Handler for Persistent {
         }
         match given {
             // A program that missed its time limit may never answer again.
-            Some(program) if self.is_own_limit(&job, began) => program.end(),
+            Some(program) if self.is_own_limit(&job, began) => program.kill(),
             Some(_) => {}
             None => {
                 return Outcome::Declined(
@@ -142,12 +143,12 @@ impl Handler for Persistent {
                 );
             }
         }
-        Outcome::Failed(over(job.time_limit))
+        Outcome::Failed(time_limit_message(job.time_limit))
     }
 
     async fn close(&self) {
         if let Some(program) = self.running.lock().await.take() {
-            program.end();
+            program.kill();
         }
     }
 }

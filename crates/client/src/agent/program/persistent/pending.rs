@@ -10,38 +10,38 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::super::LOG_MAX;
-use super::super::tail::Log;
+use super::super::tail::LogSink;
 use crate::agent::outcome::Outcome;
 
 /// The reply to a pending job.
 #[derive(Debug)]
-pub(super) enum Answer {
-    Told(Outcome),
+pub(super) enum JobReply {
+    Outcome(Outcome),
     /// The job never reached the program.
-    Unsent,
+    NotSent,
 }
 
 /// The pending jobs of one program.
 #[derive(Debug)]
-pub(super) struct Hand {
-    held: Mutex<Held>,
+pub(super) struct PendingJobs {
+    state: Mutex<PendingState>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Held {
-    jobs: HashMap<String, Entry>,
+struct PendingState {
+    jobs: HashMap<String, PendingJob>,
     /// Whether it accepts more jobs.
     is_open: bool,
     /// When it last wrote a line.
-    heard: Instant,
+    last_activity: Instant,
 }
 
 /// A pending job. It stays here even if its caller no longer waits, so that a late reply is not
 /// matched to the next job with the same id.
 #[derive(Debug)]
-struct Entry {
-    answer: oneshot::Sender<Answer>,
+struct PendingJob {
+    answer: oneshot::Sender<JobReply>,
     since: Instant,
     log: Option<JobLog>,
 }
@@ -68,18 +68,19 @@ impl JobLog {
     }
 }
 
-impl Hand {
+impl PendingJobs {
     pub(super) fn new() -> Self {
-        let held = Held { jobs: HashMap::new(), is_open: true, heard: Instant::now() };
-        Self { held: Mutex::new(held), changed: Notify::new() }
+        let held =
+            PendingState { jobs: HashMap::new(), is_open: true, last_activity: Instant::now() };
+        Self { state: Mutex::new(held), changed: Notify::new() }
     }
 
     /// Adds a job as soon as no other job with its id is pending; `None` if closed.
-    pub(super) async fn take(
+    pub(super) async fn add(
         &self,
         id: &str,
         log: impl FnOnce() -> Option<JobLog>,
-    ) -> Option<oneshot::Receiver<Answer>> {
+    ) -> Option<oneshot::Receiver<JobReply>> {
         loop {
             let changed = self.changed.notified();
             {
@@ -89,7 +90,7 @@ impl Hand {
                 }
                 if !held.jobs.contains_key(id) {
                     let (answer, told) = oneshot::channel();
-                    let entry = Entry { answer, since: Instant::now(), log: log() };
+                    let entry = PendingJob { answer, since: Instant::now(), log: log() };
                     held.jobs.insert(id.to_owned(), entry);
                     return Some(told);
                 }
@@ -99,7 +100,7 @@ impl Hand {
     }
 
     /// Resolves a job with the program's reply.
-    pub(super) fn answer(&self, id: &str, answer: Answer) {
+    pub(super) fn resolve(&self, id: &str, answer: JobReply) {
         if let Some(entry) = self.lock().jobs.remove(id) {
             // Fails if the caller no longer waits.
             let _ = entry.answer.send(answer);
@@ -108,8 +109,8 @@ impl Hand {
     }
 
     /// The program wrote a line.
-    pub(super) fn hear(&self) {
-        self.lock().heard = Instant::now();
+    pub(super) fn record_activity(&self) {
+        self.lock().last_activity = Instant::now();
     }
 
     /// Accepts no more jobs; pending ones can still be answered.
@@ -119,12 +120,12 @@ impl Hand {
     }
 
     /// Fails all pending jobs, as declined with this reason, or as ended with the program.
-    pub(super) fn drop_all(&self, why: Option<&str>) {
+    pub(super) fn fail_all(&self, why: Option<&str>) {
         self.close();
         let jobs = std::mem::take(&mut self.lock().jobs);
         for (_, entry) in jobs {
             if let Some(why) = why {
-                let _ = entry.answer.send(Answer::Told(Outcome::Declined(why.to_owned())));
+                let _ = entry.answer.send(JobReply::Outcome(Outcome::Declined(why.to_owned())));
             }
         }
     }
@@ -136,12 +137,14 @@ impl Hand {
     /// Whether a job exceeded its time limit and the program has written nothing since it got it.
     pub(super) fn is_stuck(&self, limit: Duration) -> bool {
         let held = self.lock();
-        let silent = |entry: &Entry| held.heard <= entry.since && entry.since.elapsed() >= limit;
+        let silent = |entry: &PendingJob| {
+            held.last_activity <= entry.since && entry.since.elapsed() >= limit
+        };
         held.jobs.values().any(|entry| entry.answer.is_closed() && silent(entry))
     }
 
     /// Adds a line of the program's log to the logs of all pending jobs.
-    pub(super) fn log(&self, line: &str, tell: &Log) {
+    pub(super) fn log_line(&self, line: &str, tell: &LogSink) {
         let mut held = self.lock();
         let mut waited_for: Vec<_> =
             held.jobs.iter_mut().filter(|(_, entry)| !entry.answer.is_closed()).collect();
@@ -158,7 +161,7 @@ impl Hand {
         tell(only, line);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PendingState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,11 +11,11 @@ use tokio::sync::mpsc;
 
 use super::super::OUTPUT_MAX;
 use super::super::environment::Environment;
-use super::super::process_group::Group;
-use super::super::lines::Lines;
-use super::super::tail::Log;
-use super::pending::{Answer, Hand};
-use super::line::told;
+use super::super::lines::BoundedLines;
+use super::super::process_group::ProcessGroup;
+use super::super::tail::LogSink;
+use super::line::parse_line;
+use super::pending::{JobReply, PendingJobs};
 use crate::agent::job::Job;
 
 /// Maximum line length: the largest output and the JSON around it.
@@ -26,35 +26,35 @@ const LOG_LINE_MAX: usize = 8 << 10;
 const LOG_LINES_MAX: usize = 10_000;
 
 /// A running program. It is ended when the last reference is dropped.
-pub(super) struct Running {
-    pub(super) hand: Arc<Hand>,
+pub(super) struct RunningProgram {
+    pub(super) pending: Arc<PendingJobs>,
     /// Lines for the program. A separate task writes them, so that none is ever cut off.
-    unsent: mpsc::UnboundedSender<Unsent>,
-    group: Leader,
+    queue: mpsc::UnboundedSender<QueuedLine>,
+    group: SharedGroup,
 }
 
 /// A line for the program, and the job it belongs to.
-struct Unsent {
+struct QueuedLine {
     id: String,
     line: String,
 }
 
 /// The program's process group while its leader runs.
 #[derive(Clone)]
-struct Leader(Arc<Mutex<Option<Group>>>);
+struct SharedGroup(Arc<Mutex<Option<ProcessGroup>>>);
 
-impl Leader {
-    fn take(&self) -> Option<Group> {
+impl SharedGroup {
+    fn take(&self) -> Option<ProcessGroup> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl Running {
+impl RunningProgram {
     pub(super) fn start(
         command: &str,
         place: &Path,
         environment: &Environment,
-        log: &Log,
+        log: &LogSink,
     ) -> std::io::Result<Self> {
         let mut child = environment
             .apply(&mut Command::new("sh"))
@@ -66,109 +66,115 @@ impl Running {
             .current_dir(place)
             .process_group(0)
             .spawn()?;
-        let group = Group::of(child.id().unwrap_or_default());
+        let group = ProcessGroup::new(child.id().unwrap_or_default());
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(std::io::ErrorKind::Other.into());
         };
-        let (hand, group) = (Arc::new(Hand::new()), Leader(Arc::new(Mutex::new(Some(group)))));
+        let (hand, group) =
+            (Arc::new(PendingJobs::new()), SharedGroup(Arc::new(Mutex::new(Some(group)))));
         let (unsent, lines) = mpsc::unbounded_channel();
         tokio::spawn(write(stdin, lines, Arc::clone(&hand)));
-        let said = Lines::new(stdout, LINE_MAX);
-        let logged = Logged { lines: Lines::new(stderr, LOG_LINE_MAX), log: Arc::clone(log) };
-        tokio::spawn(attend(child, said, logged, Arc::clone(&hand), group.clone()));
-        Ok(Self { hand, unsent, group })
+        let said = BoundedLines::new(stdout, LINE_MAX);
+        let logged =
+            LogReader { lines: BoundedLines::new(stderr, LOG_LINE_MAX), log: Arc::clone(log) };
+        tokio::spawn(supervise(child, said, logged, Arc::clone(&hand), group.clone()));
+        Ok(Self { pending: hand, queue: unsent, group })
     }
 
     /// Sends a pending job.
     pub(super) fn send(&self, job: &Job) {
-        let line = format!("{}\n", job.document());
-        if self.unsent.send(Unsent { id: job.id.clone(), line }).is_err() {
-            self.hand.answer(&job.id, Answer::Unsent);
+        let line = format!("{}\n", job.to_json_line());
+        if self.queue.send(QueuedLine { id: job.id.clone(), line }).is_err() {
+            self.pending.resolve(&job.id, JobReply::NotSent);
         }
     }
 
     /// Kills the program. Its pending jobs are declined, so that other workers can do them.
-    pub(super) fn end(&self) {
-        self.hand.drop_all(Some("the program was restarted"));
+    pub(super) fn kill(&self) {
+        self.pending.fail_all(Some("the program was restarted"));
         drop(self.group.take());
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         drop(self.group.take());
     }
 }
 
 /// Reads the program's standard error.
-struct Logged<R> {
-    lines: Lines<R>,
-    log: Log,
+struct LogReader<R> {
+    lines: BoundedLines<R>,
+    log: LogSink,
 }
 
-impl<R: AsyncRead + Unpin> Logged<R> {
+impl<R: AsyncRead + Unpin> LogReader<R> {
     /// Forwards the next line; `None` at the end.
-    async fn pass_on(&mut self, hand: &Hand) -> Option<()> {
+    async fn forward_line(&mut self, hand: &PendingJobs) -> Option<()> {
         let line = self.lines.next().await?;
-        hand.log(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']), &self.log);
+        hand.log_line(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']), &self.log);
         Some(())
     }
 
     /// Forwards the lines that are already there. Lines before a reply belong to its job.
-    fn catch_up(&mut self, hand: &Hand) {
+    fn catch_up(&mut self, hand: &PendingJobs) {
         for _ in 0..LOG_LINES_MAX {
-            let Some(Some(())) = self.pass_on(hand).now_or_never() else { return };
+            let Some(Some(())) = self.forward_line(hand).now_or_never() else { return };
         }
     }
 }
 
 /// Reads the program's output until it exits; then fails the pending jobs.
-async fn attend<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
+async fn supervise<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
     mut child: Child,
-    mut said: Lines<O>,
-    mut logged: Logged<E>,
-    hand: Arc<Hand>,
-    group: Leader,
+    mut said: BoundedLines<O>,
+    mut logged: LogReader<E>,
+    hand: Arc<PendingJobs>,
+    group: SharedGroup,
 ) {
     let mut log_is_open = true;
     loop {
         tokio::select! {
-            passed = logged.pass_on(&hand), if log_is_open => log_is_open = passed.is_some(),
+            passed = logged.forward_line(&hand), if log_is_open => log_is_open = passed.is_some(),
             line = said.next() => {
                 // An endless line would fill the memory, so the program's output is not read any
                 // further.
-                let Some(line) = line.filter(|line| !said.is_cut(line)) else { break };
+                let Some(line) = line.filter(|line| !said.is_truncated(line)) else { break };
                 logged.catch_up(&hand);
-                hand.hear();
-                if let Some((job, outcome)) = told(&line) {
-                    hand.answer(&job, Answer::Told(outcome));
+                hand.record_activity();
+                if let Some((job, outcome)) = parse_line(&line) {
+                    hand.resolve(&job, JobReply::Outcome(outcome));
                 }
             }
         }
     }
     logged.catch_up(&hand);
     drop(said);
-    hand.drop_all(None);
+    hand.fail_all(None);
     let ended = async {
         let _ = child.wait().await;
         // Child processes that are left have no job.
         if let Some(group) = group.take() {
-            group.disband();
+            group.release_or_terminate();
         }
     };
-    let rest = async { while logged.pass_on(&hand).await.is_some() {} };
+    let rest = async { while logged.forward_line(&hand).await.is_some() {} };
     tokio::join!(ended, rest);
 }
 
 /// Writes the lines one after the other. A program that stops reading gets no more jobs.
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<Unsent>, hand: Arc<Hand>) {
-    while let Some(Unsent { id, line }) = lines.recv().await {
+async fn write(
+    mut stdin: ChildStdin,
+    mut lines: mpsc::UnboundedReceiver<QueuedLine>,
+    hand: Arc<PendingJobs>,
+) {
+    while let Some(QueuedLine { id, line }) = lines.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {
             hand.close();
             lines.close();
-            hand.answer(&id, Answer::Unsent);
+            hand.resolve(&id, JobReply::NotSent);
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{Environment, Exec, OUTPUT_MAX};
 use super::{eventually, exec, failed, is_alive, job, listening};
-use crate::agent::record::Records;
+use crate::agent::record::JobRecords;
 use crate::agent::{Handler, Job, Outcome};
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn what_a_program_says_beside_its_work_is_its_log() {
     let (log, heard) = listening();
     let exec = Exec::new(
         "echo one >&2; echo two >&2; printf three >&2; echo '{}'",
-        Records::at(at.path()).expect("a directory"),
+        JobRecords::open(at.path()).expect("a directory"),
         log,
     );
     assert!(exec.work(job("a", "{}")).await.is_done());
@@ -104,7 +104,7 @@ async fn a_run_that_was_begun_is_waited_for_and_not_begun_again() {
     assert_eq!(begin().work(job("a", "{}")).await, wanted);
     assert_eq!(std::fs::read_to_string(&runs).expect("a file"), "run\n");
     // Another assignment, or the same id from another requester, is another job.
-    assert_eq!(begin().work(Job { turn: 2, ..job("a", "{}") }).await, wanted);
+    assert_eq!(begin().work(Job { epoch: 2, ..job("a", "{}") }).await, wanted);
     let stranger = Job { requester: "stranger".to_owned(), ..job("a", "{}") };
     assert_eq!(begin().work(stranger).await, wanted);
     assert_eq!(std::fs::read_to_string(&runs).expect("a file"), "run\n".repeat(3));
@@ -170,8 +170,9 @@ async fn the_order_of_a_peer_that_was_sent_back_is_tried_again() {
     let at = tempfile::tempdir().expect("a directory");
     let gate = at.path().join("gate");
     let command = format!("[ -e {} ] || exit 75; echo '{{}}'", gate.display());
-    let work =
-        async |turn: u32| exec(&command, at.path()).work(Job { turn, ..job("a", "{}") }).await;
+    let work = async |turn: u32| {
+        exec(&command, at.path()).work(Job { epoch: turn, ..job("a", "{}") }).await
+    };
     let declined =
         Outcome::Declined("the program asked for another worker (exit status 75)".to_owned());
     assert_eq!((work(0).await, work(1).await), (declined.clone(), declined.clone()));

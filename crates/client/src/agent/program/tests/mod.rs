@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 
-use super::{Exec, Log};
-use crate::agent::record::Records;
+use super::{Exec, LogSink};
+use crate::agent::record::JobRecords;
 use crate::agent::{Job, Outcome};
 
 fn job(id: &str, input: &str) -> Job {
     Job {
         id: id.to_owned(),
-        turn: 1,
+        epoch: 1,
         skill: "try".to_owned(),
         input: input.to_owned(),
         requester: "alice".to_owned(),
@@ -25,12 +25,12 @@ fn job(id: &str, input: &str) -> Job {
     }
 }
 
-fn quiet() -> Log {
+fn quiet() -> LogSink {
     Arc::new(|_, _| {})
 }
 
 fn exec(command: &str, at: &Path) -> Exec {
-    Exec::new(command, Records::at(at).expect("a directory"), quiet())
+    Exec::new(command, JobRecords::open(at).expect("a directory"), quiet())
 }
 
 fn failed(why: &str) -> Outcome {
@@ -38,10 +38,10 @@ fn failed(why: &str) -> Outcome {
 }
 
 /// A log sink, and the lines it received.
-fn listening() -> (Log, Arc<Mutex<Vec<String>>>) {
+fn listening() -> (LogSink, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&heard);
-    let log: Log = Arc::new(move |job, line| {
+    let log: LogSink = Arc::new(move |job, line| {
         lines.lock().expect("a lock").push(format!("{job}: {line}"));
     });
     (log, heard)

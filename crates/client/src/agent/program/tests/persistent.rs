@@ -7,9 +7,9 @@ use std::time::Duration;
 use rialto_core::time::Timestamp;
 use tokio::task::JoinHandle;
 
-use super::super::{Environment, OUTPUT_MAX, Persistent, all_ended, told};
+use super::super::{Environment, OUTPUT_MAX, PersistentProgram, parse_line, wait_for_groups};
 use super::{eventually, failed, is_alive, job, listening, quiet};
-use crate::agent::record::Records;
+use crate::agent::record::JobRecords;
 use crate::agent::{Handler, Job, Outcome};
 use crate::clock;
 
@@ -25,11 +25,11 @@ while read job; do
   echo "{\"job_id\":\"$id\",\"output\":{\"n\":$n}}"
 done"#;
 
-fn counting(at: &Path) -> Arc<Persistent> {
-    Arc::new(Persistent::new(COUNTS, quiet()).within(at))
+fn counting(at: &Path) -> Arc<PersistentProgram> {
+    Arc::new(PersistentProgram::new(COUNTS, quiet()).working_dir(at))
 }
 
-fn begin(stays: &Arc<Persistent>, job: Job) -> JoinHandle<Outcome> {
+fn begin(stays: &Arc<PersistentProgram>, job: Job) -> JoinHandle<Outcome> {
     let stays = Arc::clone(stays);
     tokio::spawn(async move { stays.work(job).await })
 }
@@ -48,11 +48,11 @@ async fn a_program_that_stays_gets_no_variable_it_was_not_given() {
   id=$(printf %s "$job" | sed 's/.*"job_id":"\([^"]*\)".*/\1/')
   echo "{\"job_id\":\"$id\",\"output\":{\"n\":\"${CARGO_MANIFEST_DIR-}${CARGO_PKG_NAME-}\"}}"
 done"#;
-    let told = async |stays: Persistent| stays.work(job("a", "{}")).await;
-    let nothing = told(Persistent::new(script, quiet())).await;
+    let told = async |stays: PersistentProgram| stays.work(job("a", "{}")).await;
+    let nothing = told(PersistentProgram::new(script, quiet())).await;
     assert_eq!(nothing, Outcome::Done(r#"{"n":""}"#.to_owned()));
     let environment = Environment::default().pass("CARGO_PKG_NAME").expect("a name");
-    let passed = told(Persistent::new(script, quiet()).environment(environment)).await;
+    let passed = told(PersistentProgram::new(script, quiet()).environment(environment)).await;
     assert_eq!(passed, Outcome::Done(r#"{"n":"rialto-client"}"#.to_owned()));
 }
 
@@ -67,7 +67,7 @@ echo "{\"job_id\":\"$(id "$a")\",\"error\":\"no paper\"}"
 read c
 echo "{\"job_id\":\"$(id "$c")\",\"decline\":\"full\"}"
 read d; exit 1"#;
-    let stays = Arc::new(Persistent::new(script, quiet()));
+    let stays = Arc::new(PersistentProgram::new(script, quiet()));
     let begin = |id: &'static str| {
         let stays = Arc::clone(&stays);
         tokio::spawn(async move { stays.work(job(id, "{}")).await })
@@ -88,7 +88,7 @@ read d; exit 1"#;
 
 #[tokio::test]
 async fn a_line_without_an_end_does_not_fill_the_memory() {
-    let stays = Persistent::new("read job; yes no-line-ever-ends | tr -d '\\n'", quiet());
+    let stays = PersistentProgram::new("read job; yes no-line-ever-ends | tr -d '\\n'", quiet());
     assert_eq!(stays.work(job("a", "{}")).await, failed("the program exited during the job"));
 }
 
@@ -100,7 +100,7 @@ read job
 i=0; while [ $i -lt 40 ]; do printf '%04096d\n' 0 >&2; i=$((i + 1)); done
 echo '{"job_id":"a","output":{"n":1}}'"#;
     let (log, heard) = listening();
-    let stays = Persistent::new(script, log);
+    let stays = PersistentProgram::new(script, log);
     assert_eq!(stays.work(job("a", "{}")).await, Outcome::Done(r#"{"n":1}"#.to_owned()));
     let first = heard.lock().expect("a list").first().cloned();
     let first = first.map(|line| line.trim_start_matches('a').to_owned());
@@ -161,7 +161,8 @@ async fn a_program_that_takes_longer_than_its_skill_allows_is_restarted() {
 async fn a_program_that_fell_silent_is_restarted_although_only_deadlines_passed() {
     let at = tempfile::tempdir().expect("a directory");
     let limit = Duration::from_millis(400);
-    let stays = Arc::new(Persistent::new(COUNTS, quiet()).within(at.path()).limit(limit));
+    let stays =
+        Arc::new(PersistentProgram::new(COUNTS, quiet()).working_dir(at.path()).time_limit(limit));
     let hasty = Job {
         deadline: Some(Timestamp(clock::now().0 + 100)),
         time_limit: Duration::from_millis(100),
@@ -176,21 +177,22 @@ async fn a_program_that_fell_silent_is_restarted_although_only_deadlines_passed(
 async fn a_program_that_does_not_listen_ends_when_its_agent_closes() {
     let at = tempfile::tempdir().expect("a directory");
     let pid = at.path().join("pid");
-    let stays = Persistent::new(format!("trap '' TERM; {COUNTS}"), quiet()).within(at.path());
+    let stays =
+        PersistentProgram::new(format!("trap '' TERM; {COUNTS}"), quiet()).working_dir(at.path());
     assert_eq!(stays.work(job("a", "{}")).await, counted(1));
     stays.close().await;
-    all_ended().await;
+    wait_for_groups().await;
     eventually(|| !is_alive(&pid)).await;
 }
 
 #[tokio::test]
 async fn what_a_program_says_beside_its_work_is_in_the_logs_of_the_jobs_in_hand() {
     let at = tempfile::tempdir().expect("a directory");
-    let records = Records::at(at.path().join("jobs")).expect("a directory");
+    let records = JobRecords::open(at.path().join("jobs")).expect("a directory");
     let (log, heard) = listening();
-    let stays = Persistent::new(COUNTS, log).within(at.path()).logging_to(records.clone());
+    let stays = PersistentProgram::new(COUNTS, log).working_dir(at.path()).log_to(records.clone());
     let stays = Arc::new(stays);
-    let recorded = records.of(&job("a", "{}")).expect("a record");
+    let recorded = records.open_record(&job("a", "{}")).expect("a record");
     for _ in 0..20 {
         assert!(stays.work(job("a", "{}")).await.is_done());
     }
@@ -216,7 +218,7 @@ async fn a_program_that_reads_no_more_is_started_again_and_may_finish_what_it_ha
 until [ -e gate ]; do sleep 0.02; done
 id=$(printf %s "$job" | sed 's/.*"job_id":"\([^"]*\)".*/\1/')
 echo "{\"job_id\":\"$id\",\"output\":\"$id\"}"; sleep 600"#;
-    let stays = Arc::new(Persistent::new(script, quiet()).within(at.path()));
+    let stays = Arc::new(PersistentProgram::new(script, quiet()).working_dir(at.path()));
     let first = begin(&stays, job("a", "{}"));
     eventually(|| at.path().join("closed").exists()).await;
     let second = begin(&stays, job("b", "{}"));
@@ -231,7 +233,7 @@ echo "{\"job_id\":\"$id\",\"output\":\"$id\"}"; sleep 600"#;
 fn a_line_says_what_a_program_run_once_would() {
     let told = |rest: &str| {
         let line = format!(r#"{{"job_id":"a",{rest}}}"#);
-        told(line.as_bytes()).map(|(_, outcome)| outcome)
+        parse_line(line.as_bytes()).map(|(_, outcome)| outcome)
     };
     let done = |text: &str| Some(Outcome::Done(text.to_owned()));
     assert_eq!(told(r#""output":null"#), done(r#"{"result":null}"#));

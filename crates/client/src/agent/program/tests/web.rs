@@ -7,7 +7,7 @@ use crate::agent::Job;
 #[test]
 fn every_try_at_a_job_has_one_key_and_no_other_job_has_it() {
     let first = job("a", "{}");
-    assert_eq!(key(&first), key(&Job { turn: 2, ..first.clone() }));
+    assert_eq!(key(&first), key(&Job { epoch: 2, ..first.clone() }));
     for other in [
         Job { id: "b".to_owned(), ..first.clone() },
         Job { requester: "stranger".to_owned(), ..first.clone() },

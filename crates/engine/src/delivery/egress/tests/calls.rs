@@ -13,13 +13,17 @@ async fn a_listener_on_loopback_sees_nobody_unless_the_operator_listed_it() {
     for scheme in ["http", "https"] {
         for host in ["127.0.0.1", "localhost", "2130706433", "0", "[::ffff:127.0.0.1]", "[::1]"] {
             let refused = post(&closed, &server.url(scheme, host)).await;
-            assert_eq!(refused, Err(SendError::Blocked(Blocked::Address)), "{scheme} {host}");
+            assert_eq!(
+                refused,
+                Err(SendError::Blocked(TargetError::PrivateAddress)),
+                "{scheme} {host}"
+            );
         }
     }
     assert_eq!(server.hits(), 0);
 
     let answer = post(&egress(&["127.0.0.0/8"], LONG), &server.url("http", "127.0.0.1")).await;
-    assert_eq!(answer, Ok(Answer { status: 200, body: Bytes::from_static(b"ok") }));
+    assert_eq!(answer, Ok(HttpResponse { status: 200, body: Bytes::from_static(b"ok") }));
     assert_eq!(server.hits(), 1);
 }
 
@@ -50,7 +54,7 @@ async fn headers_that_cannot_be_sent_stop_the_call_before_it_starts() {
         let headers = vec![(name.to_owned(), value.to_owned())];
         let url = server.url("http", "127.0.0.1");
         let refused = egress.post(&url, headers, Bytes::from_static(b"{}"), 1_000).await;
-        assert_eq!(refused, Err(SendError::Blocked(Blocked::Header)));
+        assert_eq!(refused, Err(SendError::Blocked(TargetError::InvalidHeader)));
     }
     assert_eq!(server.hits(), 0);
 }
@@ -63,7 +67,7 @@ async fn a_redirect_is_an_answer_and_nobody_follows_it() {
     .await;
     let url = server.url("http", "127.0.0.1");
     let answer = post(&egress(&["127.0.0.0/8"], LONG), &url).await;
-    assert_eq!(answer, Ok(Answer { status: 307, body: Bytes::new() }));
+    assert_eq!(answer, Ok(HttpResponse { status: 307, body: Bytes::new() }));
     assert_eq!((server.hits(), server.requests().len()), (1, 1));
 }
 
@@ -78,7 +82,7 @@ async fn an_answer_is_read_up_to_the_limit_and_not_a_byte_further() {
     assert_eq!(with_limit(5).await.map(|a| a.body), Ok(Bytes::from_static(b"abcde")));
     for limit in [4, 3, 0] {
         let broken = with_limit(limit).await;
-        assert!(matches!(broken, Err(SendError::Broken(_))), "{limit} {broken:?}");
+        assert!(matches!(broken, Err(SendError::InvalidResponse(_))), "{limit} {broken:?}");
     }
 }
 
@@ -94,7 +98,7 @@ async fn an_answer_that_announces_too_much_or_never_ends_is_dropped() {
     ] {
         let server = Server::start(does).await;
         let broken = post(&egress(&["127.0.0.0/8"], LONG), &server.url("http", "127.0.0.1")).await;
-        assert!(matches!(broken, Err(SendError::Broken(_))), "{broken:?}");
+        assert!(matches!(broken, Err(SendError::InvalidResponse(_))), "{broken:?}");
     }
 }
 

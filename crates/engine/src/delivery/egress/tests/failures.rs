@@ -3,12 +3,12 @@
 use super::server::{Does, Server};
 use super::*;
 
-async fn over_http(does: Does, timeout: Duration) -> Result<Answer, SendError> {
+async fn over_http(does: Does, timeout: Duration) -> Result<HttpResponse, SendError> {
     let server = Server::start(does).await;
     post(&egress(&["127.0.0.0/8"], timeout), &server.url("http", "127.0.0.1")).await
 }
 
-fn unreachable(why: &str) -> Result<Answer, SendError> {
+fn unreachable(why: &str) -> Result<HttpResponse, SendError> {
     Err(SendError::Unreachable(why.to_owned()))
 }
 
@@ -34,7 +34,7 @@ async fn a_name_without_addresses_was_never_reached() {
 async fn a_name_server_that_never_answers_counts_as_not_reached() {
     struct Silent;
     impl Resolve for Silent {
-        fn resolve(&self, _name: &str) -> Resolving {
+        fn resolve(&self, _name: &str) -> ResolveFuture {
             Box::pin(std::future::pending())
         }
     }
@@ -89,15 +89,15 @@ async fn a_connection_that_dies_midway_or_speaks_no_http_is_broken() {
         Does::Reply("\0\0\0\0\0\0\0\0"),
     ] {
         let answer = over_http(does, LONG).await;
-        assert!(matches!(answer, Err(SendError::Broken(_))), "{answer:?}");
+        assert!(matches!(answer, Err(SendError::InvalidResponse(_))), "{answer:?}");
     }
 }
 
 #[tokio::test]
 async fn a_hub_that_cannot_check_certificates_says_so_instead_of_skipping_the_check() {
     let mut egress = egress(&[], LONG);
-    egress.secure = Err("No CA certificates were loaded from the system".to_owned());
-    assert!(egress.https_trouble().is_some());
+    egress.https_client = Err("No CA certificates were loaded from the system".to_owned());
+    assert!(egress.https_error().is_some());
     let answer = post(&egress, "https://agent.example/").await;
     assert!(matches!(answer, Err(SendError::Unreachable(_))), "{answer:?}");
 }
@@ -105,8 +105,8 @@ async fn a_hub_that_cannot_check_certificates_says_so_instead_of_skipping_the_ch
 #[test]
 fn failures_never_show_an_address() {
     let failures = [
-        SendError::Blocked(Blocked::Resolved),
-        SendError::Blocked(Blocked::Address),
+        SendError::Blocked(TargetError::ResolvesToPrivate),
+        SendError::Blocked(TargetError::PrivateAddress),
         SendError::Unreachable("the connection was refused".to_owned()),
         SendError::TimedOut,
     ];
@@ -122,7 +122,7 @@ fn settings_that_could_never_send_are_refused() {
         EgressSettings { connect_timeout: Duration::ZERO, ..EgressSettings::default() },
         EgressSettings { per_host: 0, ..EgressSettings::default() },
     ] {
-        assert!(matches!(Egress::new(bad), Err(BadEgress::Zero)));
+        assert!(matches!(Egress::new(bad), Err(EgressError::ZeroLimit)));
     }
     assert!(Egress::new(EgressSettings::default()).is_ok());
 }

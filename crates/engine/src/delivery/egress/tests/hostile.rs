@@ -10,16 +10,16 @@ fn urls_and_names_of_absurd_length_are_refused() {
     let url = |host: &str, path: &str| format!("https://{host}/{path}");
     assert_eq!(
         guard.check_url(&url("agent.example", &"a".repeat(2_048))).err(),
-        Some(Blocked::TooLong)
+        Some(TargetError::TooLong)
     );
     // A URL that is short as given may be long when normalised.
     let grows = url("agent.example", &"１".repeat(600));
     assert!(grows.len() < 2_048);
-    assert_eq!(guard.check_url(&grows).err(), Some(Blocked::TooLong));
+    assert_eq!(guard.check_url(&grows).err(), Some(TargetError::TooLong));
     let long_label = "a".repeat(64);
     let long_name = vec!["abcdefg"; 40].join(".");
     for host in [long_label, long_name] {
-        assert_eq!(guard.check_url(&url(&host, "")).err(), Some(Blocked::NotAUrl), "{host}");
+        assert_eq!(guard.check_url(&url(&host, "")).err(), Some(TargetError::NotAUrl), "{host}");
     }
 }
 
@@ -54,15 +54,15 @@ fn ordinary_urls_pass() {
 fn refusals_say_what_is_wrong_in_the_callers_terms() {
     let guard = Guard::default();
     for (url, why) in [
-        ("https://127.1/", Blocked::Address),
-        ("https://localhost/", Blocked::Address),
-        ("http://127.0.0.1/", Blocked::Address),
-        ("http://8.8.8.8/", Blocked::Plain),
-        ("http://agent.example/", Blocked::Plain),
-        ("ftp://agent.example/", Blocked::Scheme),
-        ("https://u@agent.example/", Blocked::UserInfo),
-        ("https://agent.example:0/", Blocked::Port),
-        ("nonsense", Blocked::NotAUrl),
+        ("https://127.1/", TargetError::PrivateAddress),
+        ("https://localhost/", TargetError::PrivateAddress),
+        ("http://127.0.0.1/", TargetError::PrivateAddress),
+        ("http://8.8.8.8/", TargetError::PlainHttp),
+        ("http://agent.example/", TargetError::PlainHttp),
+        ("ftp://agent.example/", TargetError::UnsupportedScheme),
+        ("https://u@agent.example/", TargetError::UserInfo),
+        ("https://agent.example:0/", TargetError::InvalidPort),
+        ("nonsense", TargetError::NotAUrl),
     ] {
         assert_eq!(guard.check_url(url).err(), Some(why), "{url}");
     }

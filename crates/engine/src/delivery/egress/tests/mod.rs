@@ -31,7 +31,7 @@ fn egress(allow: &[&str], timeout: Duration) -> Egress {
     Egress::with_resolver(settings(allow, timeout), Names::answering(&[])).expect("good settings")
 }
 
-async fn post(egress: &Egress, url: &str) -> Result<Answer, SendError> {
+async fn post(egress: &Egress, url: &str) -> Result<HttpResponse, SendError> {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     egress.post(url, headers, Bytes::from_static(b"{}"), 1_000).await
 }
@@ -55,7 +55,7 @@ impl Names {
 }
 
 impl Resolve for Names {
-    fn resolve(&self, _name: &str) -> Resolving {
+    fn resolve(&self, _name: &str) -> ResolveFuture {
         let at = self.asked.fetch_add(1, Ordering::SeqCst);
         let answer = self.answers.get(at).or(self.answers.last()).cloned().unwrap_or_default();
         Box::pin(async move { Ok(answer) })

@@ -20,7 +20,7 @@ async fn a_name_that_turns_to_a_forbidden_address_is_refused_from_then_on() {
     assert!(post(&egress, &url).await.is_ok());
     for _ in 0..2 {
         let refused = post(&egress, &url).await;
-        assert_eq!(refused, Err(SendError::Blocked(Blocked::Resolved)));
+        assert_eq!(refused, Err(SendError::Blocked(TargetError::ResolvesToPrivate)));
     }
     assert_eq!((server.hits(), names.asked()), (1, 3));
 }
@@ -56,7 +56,7 @@ async fn a_forbidden_address_cannot_hide_behind_many_good_ones() {
     answer.push("127.0.0.2");
     let egress = with_names(&Names::answering(&[&answer]));
     let refused = post(&egress, &server.url("http", "agent.example")).await;
-    assert_eq!(refused, Err(SendError::Blocked(Blocked::Resolved)));
+    assert_eq!(refused, Err(SendError::Blocked(TargetError::ResolvesToPrivate)));
     assert_eq!(server.hits(), 1);
 }
 
@@ -64,15 +64,15 @@ async fn a_forbidden_address_cannot_hide_behind_many_good_ones() {
 async fn plain_http_goes_to_listed_networks_only_even_by_name() {
     let names = Names::answering(&[&["93.184.216.34"]]);
     let refused = post(&with_names(&names), "http://agent.example/").await;
-    assert_eq!(refused, Err(SendError::Blocked(Blocked::Plain)));
+    assert_eq!(refused, Err(SendError::Blocked(TargetError::PlainHttp)));
     // A mix of allowed and public addresses is not allowed for plain http.
     let mixed = Names::answering(&[&["127.0.0.1", "93.184.216.34"]]);
     let refused = post(&with_names(&mixed), "http://agent.example/").await;
-    assert_eq!(refused, Err(SendError::Blocked(Blocked::Plain)));
+    assert_eq!(refused, Err(SendError::Blocked(TargetError::PlainHttp)));
     // If no network is allowed, the name is not even looked up.
     let egress = Egress::with_resolver(settings(&[], LONG), Arc::clone(&names) as _);
     let refused = post(&egress.expect("good settings"), "http://agent.example/").await;
-    assert_eq!(refused, Err(SendError::Blocked(Blocked::Plain)));
+    assert_eq!(refused, Err(SendError::Blocked(TargetError::PlainHttp)));
     assert_eq!(names.asked(), 1);
 }
 
@@ -87,7 +87,7 @@ async fn calls_in_a_row_share_a_connection_which_keeps_its_checked_address() {
     assert_eq!((server.hits(), server.requests().len(), names.asked()), (1, 3, 1));
     // https does not share that connection: its own is resolved and refused.
     let refused = post(&egress, &server.url("https", "agent.example")).await;
-    assert_eq!(refused, Err(SendError::Blocked(Blocked::Resolved)));
+    assert_eq!(refused, Err(SendError::Blocked(TargetError::ResolvesToPrivate)));
     assert_eq!(server.hits(), 1);
 }
 

@@ -96,11 +96,11 @@ async fn the_trap_sees_whoever_is_let_in() {
     let egress = hub(&["127.0.0.0/8", "::1/128"], &[&["127.0.0.1"]]);
     for door in trap.doors.clone() {
         let called = post(&egress, &format!("http://{door}/")).await;
-        assert!(matches!(called, Err(SendError::Broken(_))), "{door} {called:?}");
+        assert!(matches!(called, Err(SendError::InvalidResponse(_))), "{door} {called:?}");
         assert_eq!(trap.caught().await.len(), 1, "{door}");
     }
     let by_name = post(&egress, &format!("http://agent.example:{port}/")).await;
-    assert!(matches!(by_name, Err(SendError::Broken(_))), "{by_name:?}");
+    assert!(matches!(by_name, Err(SendError::InvalidResponse(_))), "{by_name:?}");
     assert_eq!(trap.caught().await.len(), 1);
 }
 
@@ -119,7 +119,7 @@ async fn no_hostile_url_can_be_registered_or_called() {
                     through.push(format!("{url} was called: {called:?}"));
                 }
             }
-            if egress.check(url).is_ok() {
+            if egress.check_url(url).is_ok() {
                 through.push(format!("{url} was registered"));
             }
             trap.assert_empty(url).await;
@@ -137,9 +137,9 @@ async fn every_way_to_write_this_machine_leads_to_no_listener_of_it() {
     for host in ["127.0.0.1", "127.1", "0", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]"] {
         for scheme in ["http", "https"] {
             let url = format!("{scheme}://{host}:{port}/");
-            assert_eq!(egress.check(&url), Err(Blocked::Address), "{url}");
+            assert_eq!(egress.check_url(&url), Err(TargetError::PrivateAddress), "{url}");
             let called = post(&egress, &url).await;
-            assert_eq!(called, Err(SendError::Blocked(Blocked::Address)), "{url}");
+            assert_eq!(called, Err(SendError::Blocked(TargetError::PrivateAddress)), "{url}");
             trap.assert_empty(&url).await;
         }
     }
@@ -161,7 +161,7 @@ async fn no_name_leads_to_a_closed_network_alone_or_among_others() {
             for scheme in ["https", "http"] {
                 // At registration only the form of the URL can be checked.
                 let url = format!("{scheme}://agent.example:{port}/hook");
-                assert_eq!(egress.check(&url), Ok(()), "{url}");
+                assert_eq!(egress.check_url(&url), Ok(()), "{url}");
                 let called = post(&egress, &url).await;
                 let refused = matches!(called, Err(SendError::Blocked(_)));
                 assert!(refused, "{url} at {answer:?}: {called:?}");
@@ -194,7 +194,7 @@ async fn names_that_machines_and_clouds_give_themselves_are_refused_once_they_re
         let egress = hub(&[], &[&[address]]);
         let url = format!("https://{name}:{port}/");
         let called = post(&egress, &url).await;
-        assert_eq!(called, Err(SendError::Blocked(Blocked::Resolved)), "{url}");
+        assert_eq!(called, Err(SendError::Blocked(TargetError::ResolvesToPrivate)), "{url}");
         trap.assert_empty(&url).await;
     }
 }
@@ -205,12 +205,12 @@ async fn a_name_that_was_good_when_it_was_checked_is_refused_when_it_no_longer_i
     let url = server.url("http", "agent.example");
     for (at, closed) in CLOSED.iter().enumerate() {
         let egress = hub(&["127.0.0.1/32"], &[&["127.0.0.1"], &[closed], &["127.0.0.1", closed]]);
-        assert_eq!(egress.check(&url), Ok(()), "{closed}");
+        assert_eq!(egress.check_url(&url), Ok(()), "{closed}");
         assert!(post(&egress, &url).await.is_ok(), "{closed}");
         for _ in 0..2 {
-            assert_eq!(egress.check(&url), Ok(()), "{closed}");
+            assert_eq!(egress.check_url(&url), Ok(()), "{closed}");
             let called = post(&egress, &url).await;
-            assert_eq!(called, Err(SendError::Blocked(Blocked::Resolved)), "{closed}");
+            assert_eq!(called, Err(SendError::Blocked(TargetError::ResolvesToPrivate)), "{closed}");
         }
         assert_eq!(server.hits(), at + 1, "{closed}");
     }
@@ -237,7 +237,7 @@ async fn a_redirect_from_a_listed_server_leads_nowhere() {
             let reply = format!("{head}location: {place}\r\n{more}");
             let server = Server::start(Does::Reply(reply.leak())).await;
             let answer = post(&egress, &server.url("http", "127.0.0.1")).await;
-            assert_eq!(answer, Ok(Answer { status, body: Bytes::new() }), "{status} {place}");
+            assert_eq!(answer, Ok(HttpResponse { status, body: Bytes::new() }), "{status} {place}");
             assert_eq!(server.hits(), 1, "{status} {place}");
             trap.assert_empty(&place).await;
         }

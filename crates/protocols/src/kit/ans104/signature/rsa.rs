@@ -9,7 +9,7 @@ use aws_lc_rs::signature::{
 use num_bigint::BigUint;
 use sha2::{Digest, Sha256};
 
-use crate::kit::ans104::error::Unproven;
+use crate::kit::ans104::error::ItemSignatureError;
 
 /// The only allowed exponent.
 const EXPONENT: u32 = 65_537;
@@ -19,16 +19,16 @@ const HASH: usize = 32;
 /// The longest salt, which Node wallets use.
 const LONGEST: RsaParameters = RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
 
-pub fn verify(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Unproven> {
+pub fn verify(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), ItemSignatureError> {
     // Exactly 4096 bits, and odd, as every product of primes is.
     let whole = owner.len() == LENGTH && owner[0] & 0x80 != 0 && owner[LENGTH - 1] & 1 == 1;
     if !whole {
-        return Err(Unproven::BadKey);
+        return Err(ItemSignatureError::BadKey);
     }
     // Both have the same length, so comparing bytes compares the numbers: the signature must be
     // below the modulus.
     if signature.len() != LENGTH || signature >= owner {
-        return Err(Unproven::BadSignature);
+        return Err(ItemSignatureError::BadSignature);
     }
     let exponent = EXPONENT.to_be_bytes();
     let key = RsaPublicKeyComponents { n: owner, e: &exponent[1..] };
@@ -36,11 +36,11 @@ pub fn verify(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Unpr
     if holds(&LONGEST) || holds(&RSA_PSS_2048_8192_SHA256) {
         return Ok(());
     }
-    let salt = salt_length(owner, signature).ok_or(Unproven::BadSignature)?;
+    let salt = salt_length(owner, signature).ok_or(ItemSignatureError::BadSignature)?;
     let other = RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Custom(salt));
     match holds(&other) {
         true => Ok(()),
-        false => Err(Unproven::BadSignature),
+        false => Err(ItemSignatureError::BadSignature),
     }
 }
 

@@ -34,9 +34,9 @@ fn every_valid_item_comes_out_as_printed_and_verifies() {
         let raw = bytes(text(vector, "hex"));
         assert_eq!(raw.len() as u64, vector["length"], "{name}");
         let item = Item::read(&raw).expect(name);
-        assert_eq!(u64::from(item.kind.number()), vector["signature_type"], "{name}");
+        assert_eq!(u64::from(item.signature_type.number()), vector["signature_type"], "{name}");
         assert_eq!(item.id().to_string(), text(vector, "id"), "{name}");
-        assert_eq!(item.address(), text(vector, "ao_owner_address"), "{name}");
+        assert_eq!(item.signer_address(), text(vector, "ao_owner_address"), "{name}");
         let encode = crate::kit::base64url::encode;
         assert_eq!(encode(item.owner), text(vector, "owner_b64url"), "{name}");
         assert_eq!(encode(item.target.unwrap_or_default()), text(vector, "target_b64url"));
@@ -66,19 +66,19 @@ fn every_invalid_item_is_refused() {
 }
 
 /// A small item signed by a test key.
-fn signed(kind: Kind, draft: &Draft<'_>) -> Vec<u8> {
+fn signed(kind: SignatureType, draft: &UnsignedItem<'_>) -> Vec<u8> {
     let key = SecretKey::from_seed(&[7; 32]);
     let owner = *key.public().as_bytes();
     let hash = draft.deep_hash(kind, &owner);
     let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     let signature = match kind {
-        Kind::Solana => key.sign(digits.as_bytes()),
+        SignatureType::Solana => key.sign(digits.as_bytes()),
         _ => key.sign(&hash),
     };
-    draft.signed(kind, &owner, &signature)
+    draft.with_signature(kind, &owner, &signature)
 }
 
-const DRAFT: Draft<'_> = Draft {
+const DRAFT: UnsignedItem<'_> = UnsignedItem {
     target: Some([9; 32]),
     anchor: None,
     tags: &[("Action", "Register-Task"), ("Empty", "")],
@@ -87,7 +87,7 @@ const DRAFT: Draft<'_> = Draft {
 
 #[test]
 fn a_tampered_byte_anywhere_is_refused() {
-    for kind in [Kind::Ed25519, Kind::Solana] {
+    for kind in [SignatureType::Ed25519, SignatureType::Solana] {
         let good = signed(kind, &DRAFT);
         assert_eq!(Item::read(&good).expect("an item").verify(), Ok(()));
         for at in 0..good.len() {
@@ -114,7 +114,7 @@ fn a_tampered_byte_of_an_rsa_item_is_refused() {
 
 #[test]
 fn bytes_that_are_no_items_are_told_why() {
-    let good = signed(Kind::Ed25519, &DRAFT);
+    let good = signed(SignatureType::Ed25519, &DRAFT);
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bad = good.clone();
         change(&mut bad);
@@ -144,7 +144,7 @@ fn bytes_that_are_no_items_are_told_why() {
 #[test]
 fn many_tags_and_empty_values_are_fine() {
     let tags = vec![("a", ""); 200];
-    let raw = signed(Kind::Ed25519, &Draft { tags: &tags, ..DRAFT });
+    let raw = signed(SignatureType::Ed25519, &UnsignedItem { tags: &tags, ..DRAFT });
     let item = Item::read(&raw).expect("an item");
     assert_eq!((item.tags.len(), item.tag("a"), item.tag("A")), (200, Some(""), None));
 }
@@ -158,8 +158,8 @@ proptest! {
         data in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let draft = Draft { target, anchor, tags: &tags, data: &data };
-        let raw = signed(Kind::Ed25519, &draft);
+        let draft = UnsignedItem { target, anchor, tags: &tags, data: &data };
+        let raw = signed(SignatureType::Ed25519, &draft);
         let item = Item::read(&raw).expect("an item");
         prop_assert_eq!(item.target, target.as_ref().map(|id| &id[..]));
         prop_assert_eq!(item.anchor, anchor.as_ref().map(|id| &id[..]));
@@ -177,7 +177,7 @@ proptest! {
         if let Some(second) = raw.get_mut(1) {
             *second = 0;
         }
-        let _ = Item::read(&raw).map(|item| (item.id(), item.address()));
+        let _ = Item::read(&raw).map(|item| (item.id(), item.signer_address()));
     }
 
     #[test]

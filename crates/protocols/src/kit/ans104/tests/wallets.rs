@@ -11,7 +11,7 @@ use k256::ecdsa::SigningKey;
 use num_bigint::BigUint;
 use sha3::{Digest, Keccak256};
 
-use super::{DRAFT, Item, Kind, Unproven};
+use super::{DRAFT, Item, ItemSignatureError, SignatureType};
 
 /// Generated once, since a key of 4096 bits takes a while.
 static RSA: LazyLock<KeyPair> =
@@ -27,10 +27,10 @@ fn modulus(key: &KeyPair) -> Vec<u8> {
 
 fn rsa_item(how: &'static dyn RsaEncoding) -> Vec<u8> {
     let owner = modulus(&RSA);
-    let hash = DRAFT.deep_hash(Kind::Arweave, &owner);
+    let hash = DRAFT.deep_hash(SignatureType::Arweave, &owner);
     let mut signature = vec![0; 512];
     RSA.sign(how, &SystemRandom::new(), &hash, &mut signature).expect("a signature");
-    DRAFT.signed(Kind::Arweave, &owner, &signature)
+    DRAFT.with_signature(SignatureType::Arweave, &owner, &signature)
 }
 
 const fn salted(length: u16) -> RsaSignatureEncoding {
@@ -60,17 +60,17 @@ fn a_signature_has_one_number_and_a_key_4096_bits() {
     let more = BigUint::from_bytes_be(signature) + BigUint::from_bytes_be(owner);
     let more = more.to_bytes_be();
     if more.len() == 512 {
-        let raw = DRAFT.signed(Kind::Arweave, owner, &more);
+        let raw = DRAFT.with_signature(SignatureType::Arweave, owner, &more);
         let item = Item::read(&raw).expect("an item");
-        assert_eq!(item.verify(), Err(Unproven::BadSignature));
+        assert_eq!(item.verify(), Err(ItemSignatureError::BadSignature));
     }
-    let same = DRAFT.signed(Kind::Arweave, owner, owner);
-    assert_eq!(Item::read(&same).expect("an item").verify(), Err(Unproven::BadSignature));
+    let same = DRAFT.with_signature(SignatureType::Arweave, owner, owner);
+    assert_eq!(Item::read(&same).expect("an item").verify(), Err(ItemSignatureError::BadSignature));
     for (at, bit) in [(0, 0x80), (511, 0x01)] {
         let mut weak = owner.to_vec();
         weak[at] &= !bit;
-        let raw = DRAFT.signed(Kind::Arweave, &weak, signature);
-        assert_eq!(Item::read(&raw).expect("an item").verify(), Err(Unproven::BadKey));
+        let raw = DRAFT.with_signature(SignatureType::Arweave, &weak, signature);
+        assert_eq!(Item::read(&raw).expect("an item").verify(), Err(ItemSignatureError::BadKey));
     }
 }
 
@@ -78,7 +78,7 @@ fn a_signature_has_one_number_and_a_key_4096_bits() {
 fn ethereum_item(change: impl Fn(&mut [u8; 65])) -> Vec<u8> {
     let key = SigningKey::from_slice(&[0x42; 32]).expect("a key");
     let owner = key.verifying_key().to_sec1_point(false);
-    let hash = DRAFT.deep_hash(Kind::Ethereum, owner.as_bytes());
+    let hash = DRAFT.deep_hash(SignatureType::Ethereum, owner.as_bytes());
     let digest = Keccak256::new_with_prefix(b"\x19Ethereum Signed Message:\n48")
         .chain_update(hash)
         .finalize();
@@ -87,16 +87,22 @@ fn ethereum_item(change: impl Fn(&mut [u8; 65])) -> Vec<u8> {
     bytes[..64].copy_from_slice(&signature.to_bytes());
     bytes[64] = 27 + recovery.to_byte();
     change(&mut bytes);
-    DRAFT.signed(Kind::Ethereum, owner.as_bytes(), &bytes)
+    DRAFT.with_signature(SignatureType::Ethereum, owner.as_bytes(), &bytes)
 }
 
 #[test]
 fn a_text_signed_by_an_ethereum_wallet_is_proven_in_one_form_only() {
     let verify = |raw: Vec<u8>| Item::read(&raw).expect("an item").verify();
     assert_eq!(verify(ethereum_item(|_| {})), Ok(()));
-    assert_eq!(verify(ethereum_item(|bytes| bytes[64] -= 27)), Err(Unproven::Malleable));
-    assert_eq!(verify(ethereum_item(|bytes| bytes[64] ^= 0x07)), Err(Unproven::BadSignature));
-    assert_eq!(verify(ethereum_item(|bytes| bytes[10] ^= 1)), Err(Unproven::BadSignature));
+    assert_eq!(verify(ethereum_item(|bytes| bytes[64] -= 27)), Err(ItemSignatureError::Malleable));
+    assert_eq!(
+        verify(ethereum_item(|bytes| bytes[64] ^= 0x07)),
+        Err(ItemSignatureError::BadSignature)
+    );
+    assert_eq!(
+        verify(ethereum_item(|bytes| bytes[10] ^= 1)),
+        Err(ItemSignatureError::BadSignature)
+    );
     // The other s of the same signature: the order of the curve minus this one.
     let order = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
     let order = BigUint::parse_bytes(order.as_bytes(), 16).expect("a number");
@@ -106,7 +112,7 @@ fn a_text_signed_by_an_ethereum_wallet_is_proven_in_one_form_only() {
         bytes[64 - high.len()..64].copy_from_slice(&high);
         bytes[64] ^= 0x07;
     });
-    assert_eq!(verify(high), Err(Unproven::Malleable));
+    assert_eq!(verify(high), Err(ItemSignatureError::Malleable));
 }
 
 #[test]
@@ -116,6 +122,6 @@ fn an_ethereum_address_has_its_checksum_in_its_case() {
     one[31] = 1;
     let key = SigningKey::from_slice(&one).expect("a key");
     let owner = key.verifying_key().to_sec1_point(false);
-    let address = super::address::of(Kind::Ethereum, owner.as_bytes());
+    let address = super::address::of(SignatureType::Ethereum, owner.as_bytes());
     assert_eq!(address, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
 }

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn schema(text: &str) -> Schema {
-    Schema::compile(text).unwrap_or_else(|bad| panic!("{bad}: {}", error::cut(text, 300)))
+    Schema::compile(text).unwrap_or_else(|bad| panic!("{bad}: {}", error::truncate(text, 300)))
 }
 
 fn refusal(text: &str) -> String {
-    Schema::compile(text).expect_err(&error::cut(text, 300)).to_string()
+    Schema::compile(text).expect_err(&error::truncate(text, 300)).to_string()
 }
 
 fn told(schema_text: &str, instance: &str) -> Vec<String> {
@@ -129,8 +129,8 @@ fn references_work_inside_and_nowhere_else() {
         for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
             let text = format!(r#"{{"properties":{{"a":{{"{keyword}":"{away}"}}}}}}"#);
             let bad = Schema::compile(&text).expect_err(away);
-            assert_eq!(bad.at, format!("/properties/a/{keyword}"));
-            assert!(bad.why.contains("must stay inside this schema"), "{bad}");
+            assert_eq!(bad.pointer, format!("/properties/a/{keyword}"));
+            assert!(bad.message.contains("must stay inside this schema"), "{bad}");
         }
     }
     assert!(refusal(r##"{"$ref":"#/nowhere"}"##).contains("does not resolve"));

@@ -9,10 +9,10 @@ use clap::ValueEnum;
 use rialto_client::relay::{Key, WebhookSecret};
 use serde_json::Value;
 
-use super::super::hub_options::Access;
-use super::super::key_file::{KeyFile, Reserved};
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
+use super::super::key_file::{KeyFile, ReservedKeyFile};
 use super::super::output;
-use super::super::error::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub struct Args {
     name: String,
     /// The protocol the agent speaks
     #[arg(long, value_name = "PROTOCOL", default_value = "relay")]
-    protocol: Spoken,
+    protocol: RegisterProtocol,
     /// relay: the agent's culture, a BCP 47 tag [default: en]
     #[arg(long, value_name = "TAG")]
     culture: Option<String>,
@@ -47,13 +47,13 @@ pub struct Args {
 
 /// A protocol that registers agents with a plain key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Spoken {
+enum RegisterProtocol {
     Relay,
     Registry,
 }
 
 /// A registered agent.
-struct Registered {
+struct RegisteredAgent {
     id: String,
     key: Key,
     webhook_secret: Option<WebhookSecret>,
@@ -61,15 +61,15 @@ struct Registered {
     document: Value,
 }
 
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
     access
-        .without_acting("registering is for new agents; pass the key of another with --key-file")?;
-    let keys = access.keys()?;
+        .reject_acting("registering is for new agents; pass the key of another with --key-file")?;
+    let keys = access.load_key()?;
     // First of all: do not request a key that cannot be saved.
-    let reserved = args.key_out.as_deref().map(Reserved::new).transpose()?;
+    let reserved = args.key_out.as_deref().map(ReservedKeyFile::new).transpose()?;
     let registered = match args.protocol {
-        Spoken::Relay => relay::register(access, args, keys.as_ref()).await?,
-        Spoken::Registry => registry::register(access, args, keys.as_ref()).await?,
+        RegisterProtocol::Relay => relay::register(access, args, keys.as_ref()).await?,
+        RegisterProtocol::Registry => registry::register(access, args, keys.as_ref()).await?,
     };
     let Some((reserved, path)) = reserved.zip(args.key_out.as_ref()) else {
         show(access, registered, keys.as_ref());
@@ -81,26 +81,29 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         hub: Some(access.hub_url(keys.as_ref()).to_owned()),
         webhook_secret: registered.webhook_secret.clone(),
     };
-    if let Err(error) = reserved.fill(&file) {
+    if let Err(error) = reserved.write_keys(&file) {
         // The key cannot be shown again later.
         let message = format!("cannot write {}: {error}", path.display());
         let next = format!("the agent is registered; save its key: {}", registered.key.reveal());
-        return Err(Trouble::failed(message, next));
+        return Err(CliError::failed(message, next));
     }
     let path = path.display().to_string();
     let _ = match access.json {
         true => {
             let mut document = registered.document;
             document["key_file"] = path.into();
-            output::line(&document.to_string())
+            output::print_line(&document.to_string())
         }
-        false => output::line(&format!("{} registered, key in {path}", output::one_line(&registered.id))),
+        false => output::print_line(&format!(
+            "{} registered, key in {path}",
+            output::escape_line(&registered.id)
+        )),
     };
     Ok(Exit::Ok)
 }
 
 /// Prints the registration. The key is left out if the caller already had it.
-fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
+fn show(access: &HubOptions, registered: RegisteredAgent, keys: Option<&KeyFile>) {
     let known = keys.is_some_and(|keys| keys.key == registered.key);
     let secret = registered.webhook_secret.as_ref().map(WebhookSecret::reveal);
     let key = registered.key.reveal();
@@ -110,12 +113,12 @@ fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
         if let Some(secret) = secret {
             document["webhook_secret"] = secret.into();
         }
-        output::line(&document.to_string())
+        output::print_line(&document.to_string())
     } else {
-        let mut text = format!("id {}", output::one_line(&registered.id));
+        let mut text = format!("id {}", output::escape_line(&registered.id));
         match known {
             true => text.push_str("\nkey unchanged"),
-            false => text.push_str(&format!("\nkey {}", output::one_line(key))),
+            false => text.push_str(&format!("\nkey {}", output::escape_line(key))),
         }
         if let Some(secret) = secret {
             text.push_str(&format!("\nwebhook secret {secret}"));
@@ -125,18 +128,18 @@ fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
                 "\nshown only once: save it, and pass it to other commands as RIALTO_KEY",
             );
         }
-        output::line(&text)
+        output::print_line(&text)
     };
 }
 
 impl Args {
     /// Rejects flags that the chosen protocol does not have.
-    fn without(&self, flags: &[(&str, bool)], other: &str) -> Result<(), Trouble> {
+    fn reject_flags(&self, flags: &[(&str, bool)], other: &str) -> Result<(), CliError> {
         match flags.iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => {
                 let message = format!("{flag} is only for {other} agents");
-                Err(Trouble::usage(message, format!("remove it, or use --protocol {other}")))
+                Err(CliError::usage(message, format!("remove it, or use --protocol {other}")))
             }
         }
     }

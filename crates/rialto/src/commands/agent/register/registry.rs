@@ -5,22 +5,22 @@ use rialto_client::{CallError, Hub, Method};
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
-use super::super::super::hub_options::Access;
-use super::super::super::key_file::KeyFile;
 use super::super::super::auto_register;
-use super::super::super::error::Trouble;
-use super::{Args, Registered};
+use super::super::super::error::CliError;
+use super::super::super::hub_options::HubOptions;
+use super::super::super::key_file::KeyFile;
+use super::{Args, RegisteredAgent};
 
 /// Decimals of a price.
 const DECIMALS: usize = 2;
 
 pub async fn register(
-    access: &Access,
+    access: &HubOptions,
     args: &Args,
     keys: Option<&KeyFile>,
-) -> Result<Registered, Trouble> {
+) -> Result<RegisteredAgent, CliError> {
     let flags = [("--culture", args.culture.is_some()), ("--language", !args.language.is_empty())];
-    args.without(&flags, "relay")?;
+    args.reject_flags(&flags, "relay")?;
     let hub = Hub::new(access.hub_url(keys))?;
     // Names are not unique here: only the key file says which agent to update.
     let known = keys.filter(|_| access.key_file.is_some());
@@ -31,11 +31,11 @@ pub async fn register(
 }
 
 /// Built as text, so that no price passes through a float.
-fn body(args: &Args, agent_id: Option<&str>) -> Result<String, Trouble> {
-    let skills: Result<Vec<String>, Trouble> = args.skill.iter().map(|text| skill(text)).collect();
+fn body(args: &Args, agent_id: Option<&str>) -> Result<String, CliError> {
+    let skills: Result<Vec<String>, CliError> = args.skill.iter().map(|text| skill(text)).collect();
     let owner = match &args.owner {
         Some(owner) => owner.clone(),
-        None => auto_register::owner_of(&args.name)?,
+        None => auto_register::generate_owner_name(&args.name)?,
     };
     let mut members = vec![
         ("agent_name", json!(args.name).to_string()),
@@ -51,25 +51,25 @@ fn body(args: &Args, agent_id: Option<&str>) -> Result<String, Trouble> {
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-fn skill(text: &str) -> Result<String, Trouble> {
+fn skill(text: &str) -> Result<String, CliError> {
     let wrong = |why: String| {
-        Trouble::usage(format!("--skill {text} {why}"), "write it like --skill sum=0.05")
+        CliError::usage(format!("--skill {text} {why}"), "write it like --skill sum=0.05")
     };
     let (name, price) = text.rsplit_once('=').ok_or_else(|| wrong("has no price".to_owned()))?;
     let price = Credits::parse(price, DECIMALS)
         .map_err(|why| wrong(format!("has a price that {why}")))?
-        .text(DECIMALS);
+        .to_text(DECIMALS);
     Ok(format!(r#"{{"skill_name":{},"cost_per_call":{price}}}"#, json!(name)))
 }
 
-fn read(text: &str) -> Result<Registered, Trouble> {
-    let unreadable = |why: String| Trouble::from(CallError::Unreadable(why));
+fn read(text: &str) -> Result<RegisteredAgent, CliError> {
+    let unreadable = |why: String| CliError::from(CallError::Unreadable(why));
     let answer: Value =
         serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
     let member = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
     let id = member("agent_id").ok_or_else(|| unreadable("no agent_id".to_owned()))?;
     let key = member("api_key").ok_or_else(|| unreadable("no api_key".to_owned()))?;
-    Ok(Registered {
+    Ok(RegisteredAgent {
         document: json!({"agent_id": id}),
         id,
         key: Key::new(key),

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rialto_client::agent::Outcome;
-use rialto_client::agent::hub::Told;
+use rialto_client::agent::hub::AgentEvent;
 use serde_json::{Value, json};
 
 use super::super::super::output;
 
 /// Prints events.
-pub struct Teller {
+pub struct EventPrinter {
     as_json: bool,
     /// Problems that were reported and still persist: each kind is reported once.
-    troubled: Mutex<BTreeSet<&'static str>>,
+    reported_problems: Mutex<BTreeSet<&'static str>>,
 }
 
 /// The hub is unreachable.
@@ -21,115 +21,123 @@ const WAITING: &str = "waiting";
 /// The operator has suspended the agent.
 const SUSPENDED: &str = "suspended";
 
-impl Teller {
+impl EventPrinter {
     pub fn new(as_json: bool) -> Self {
-        Self { as_json, troubled: Mutex::default() }
+        Self { as_json, reported_problems: Mutex::default() }
     }
 
     /// Prints a line of a job's log.
-    pub fn log(&self, job: &str, line: &str) {
+    pub fn print_log_line(&self, job: &str, line: &str) {
         if self.as_json {
             return self.print(&json!({"event": "log", "job": job, "line": line}));
         }
         let short: String = job.chars().take(8).collect();
-        eprintln!("[{}] {}", output::one_line(&short), output::one_line(line));
+        eprintln!("[{}] {}", output::escape_line(&short), output::escape_line(line));
     }
 
     /// Prints an event about its jobs or its hub.
-    pub fn tell(&self, told: &Told) {
+    pub fn print_event(&self, told: &AgentEvent) {
         match told {
-            Told::AtWork { agent, agent_id, owner, hub } => {
+            AgentEvent::Started { agent, agent_id, owner, hub } => {
                 self.lock().clear();
                 let event = json!({"event": "at_work", "agent": agent, "agent_id": agent_id, "owner": owner, "hub": hub});
                 let text =
                     format!("{agent} is online at {hub} as {agent_id}; earnings go to {owner}");
-                self.say(event, &text);
+                self.print_as(event, &text);
             }
-            Told::ServesPeers { agent, url } => {
+            AgentEvent::ServingPeers { agent, url } => {
                 let event = json!({"event": "serves_peers", "agent": agent, "url": url});
                 let text =
                     format!("{agent} serves peers at {url}/jobs, /receive, /openclaw and /agora");
-                self.say(event, &text);
+                self.print_as(event, &text);
             }
-            Told::Waiting { hub } => {
+            AgentEvent::WaitingForHub { hub } => {
                 if self.lock().insert(WAITING) {
                     let event = json!({"event": "waiting", "hub": hub});
-                    self.say(
+                    self.print_as(
                         event,
                         &format!("cannot reach {hub}, retrying; `rialto dev` starts a local hub"),
                     );
                 }
             }
-            Told::Forgotten => {
+            AgentEvent::Reregistering => {
                 let event = json!({"event": "forgotten"});
-                self.say(event, "the hub does not know this agent's key; registering again");
+                self.print_as(event, "the hub does not know this agent's key; registering again");
             }
-            Told::Trouble { what, why } => {
+            AgentEvent::Retrying { action: what, why } => {
                 if self.lock().insert(what) {
                     let event = json!({"event": "trouble", "what": what, "why": why});
-                    self.say(event, &format!("{what}: {why}; retrying"));
+                    self.print_as(event, &format!("{what}: {why}; retrying"));
                 }
             }
-            Told::Suspended => {
+            AgentEvent::Suspended => {
                 if self.lock().insert(SUSPENDED) {
                     let text = "the hub's operator has suspended this agent; it keeps retrying and continues when resumed";
-                    self.say(json!({"event": "suspended"}), text);
+                    self.print_as(json!({"event": "suspended"}), text);
                 }
             }
-            Told::Mishap { job, what, why } => {
+            AgentEvent::JobError { job, what, why } => {
                 let event = json!({"event": "mishap", "job": job, "what": what, "why": why});
-                self.say(event, &format!("{job} {what}: {why}"));
+                self.print_as(event, &format!("{job} {what}: {why}"));
             }
-            Told::Back => {
+            AgentEvent::Recovered => {
                 self.lock().clear();
-                self.say(json!({"event": "back"}), "connection to the hub restored");
+                self.print_as(json!({"event": "back"}), "connection to the hub restored");
             }
-            Told::Took { job, skill } => {
+            AgentEvent::JobStarted { job, skill } => {
                 let event = json!({"event": "took", "job": job, "skill": skill});
-                self.say(event, &format!("{job} {skill}"));
+                self.print_as(event, &format!("{job} {skill}"));
             }
-            Told::Offered { job, price } => {
+            AgentEvent::OfferSent { job, price } => {
                 let event = json!({"event": "offered", "job": job, "price": price});
-                self.say(event, &format!("{job} offered for {price}"));
+                self.print_as(event, &format!("{job} offered for {price}"));
             }
-            Told::CalledOff { job } => {
-                self.say(json!({"event": "called_off", "job": job}), &format!("{job} cancelled"));
+            AgentEvent::JobCancelled { job } => {
+                self.print_as(
+                    json!({"event": "called_off", "job": job}),
+                    &format!("{job} cancelled"),
+                );
             }
-            Told::Refused { job, why } => {
+            AgentEvent::ResultRefused { job, reason: why } => {
                 let event = json!({"event": "refused", "job": job, "why": why});
-                self.say(event, &format!("{job} result refused by the hub: {why}"));
+                self.print_as(event, &format!("{job} result refused by the hub: {why}"));
             }
-            Told::Ended { job, outcome, paid, repeated } => {
-                let (event, text) = ended(job, outcome, paid.as_deref(), *repeated);
-                self.say(event, &text);
+            AgentEvent::JobEnded { job, outcome, paid, repeated } => {
+                let (event, text) = describe_end(job, outcome, paid.as_deref(), *repeated);
+                self.print_as(event, &text);
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
-        self.troubled.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reported_problems.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn say(&self, event: Value, text: &str) {
+    fn print_as(&self, event: Value, text: &str) {
         match self.as_json {
             true => self.print(&event),
-            false => eprintln!("{}", output::one_line(text)),
+            false => eprintln!("{}", output::escape_line(text)),
         }
     }
 
     /// A closed pipe is not an error: the reader has seen enough.
     fn print(&self, event: &Value) {
-        let _ = output::line(&event.to_string());
+        let _ = output::print_line(&event.to_string());
     }
 }
 
 /// The event and the line for a job that ended.
-fn ended(job: &str, outcome: &Outcome, paid: Option<&str>, repeated: bool) -> (Value, String) {
+fn describe_end(
+    job: &str,
+    outcome: &Outcome,
+    paid: Option<&str>,
+    repeated: bool,
+) -> (Value, String) {
     let (state, why) = match outcome {
         Outcome::Done(_) => ("done", None),
         Outcome::Failed(why) => ("failed", Some(why)),
         Outcome::Declined(why) => ("declined", Some(why)),
-        Outcome::Unfit(why) => ("unfit", Some(why)),
+        Outcome::InvalidInput(why) => ("unfit", Some(why)),
     };
     let event = json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid, "repeated": repeated});
     let rest = match (why, paid) {
@@ -152,7 +160,7 @@ mod tests {
     #[test]
     fn what_was_told_before_is_not_said_to_be_paid_again() {
         let done = Outcome::Done("{}".to_owned());
-        let said = |repeated: bool| ended("j", &done, Some("0.05"), repeated).1;
+        let said = |repeated: bool| describe_end("j", &done, Some("0.05"), repeated).1;
         assert_eq!(
             (said(false), said(true)),
             ("j done, paid 0.05".into(), "j done, already reported".into())
@@ -162,23 +170,23 @@ mod tests {
     #[test]
     fn a_job_that_failed_leads_to_its_log() {
         let failed = Outcome::Failed("the program ended with status 1".to_owned());
-        let (event, text) = ended("j", &failed, None, false);
+        let (event, text) = describe_end("j", &failed, None, false);
         assert!(text.ends_with("; `rialto job log j` shows its output"), "{text}");
         assert_eq!(event["why"], "the program ended with status 1");
-        let declined = ended("j", &Outcome::Declined("no".to_owned()), None, false).1;
+        let declined = describe_end("j", &Outcome::Declined("no".to_owned()), None, false).1;
         assert_eq!(declined, "j declined: no");
     }
 
     #[test]
     fn each_kind_of_trouble_is_told_once_until_it_is_over() {
-        let teller = Teller::new(false);
+        let teller = EventPrinter::new(false);
         let trouble = |what: &'static str| {
             let before = teller.lock().clone();
-            teller.tell(&Told::Trouble { what, why: "timed out".to_owned() });
+            teller.print_event(&AgentEvent::Retrying { action: what, why: "timed out".to_owned() });
             *teller.lock() != before
         };
         assert_eq!([trouble("one"), trouble("two"), trouble("one")], [true, true, false]);
-        teller.tell(&Told::Back);
+        teller.print_event(&AgentEvent::Recovered);
         assert!(trouble("one"));
     }
 }

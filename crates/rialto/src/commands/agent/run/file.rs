@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::super::super::error::Trouble;
+use super::super::super::error::CliError;
 
 /// Example for error messages about an invalid file.
 const EXAMPLE: &str = "write it like:\n\nname = \"writer\"\nconcurrency = 4\n\n[[skill]]\nname = \"summarize\"\nprice = \"0.05\"\nexec = \"python3 handler.py\"\n";
@@ -48,7 +48,7 @@ pub struct SkillEntry {
 #[serde(untagged)]
 pub enum SchemaEntry {
     File(String),
-    Here(toml::Table),
+    Inline(toml::Table),
 }
 
 /// How the price of an offer is computed.
@@ -60,18 +60,18 @@ pub struct OfferEntry {
 }
 
 impl AgentFile {
-    pub fn load(path: &Path) -> Result<Self, Trouble> {
+    pub fn load(path: &Path) -> Result<Self, CliError> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| {
             let message = format!("cannot read {shown}: {error}");
             let next = "`rialto init agent --lang python` creates one; or pass --skill, --price and --exec";
-            Trouble::usage(message, next)
+            CliError::usage(message, next)
         })?;
         let file: Self = toml::from_str(&text).map_err(|error| {
-            Trouble::usage(format!("{shown}: {}", error.to_string().trim_end()), EXAMPLE)
+            CliError::usage(format!("{shown}: {}", error.to_string().trim_end()), EXAMPLE)
         })?;
         match file.skill.is_empty() {
-            true => Err(Trouble::usage(format!("{shown} has no skill"), EXAMPLE)),
+            true => Err(CliError::usage(format!("{shown} has no skill"), EXAMPLE)),
             false => Ok(file),
         }
     }
@@ -79,18 +79,18 @@ impl AgentFile {
 
 impl SchemaEntry {
     /// The schema as JSON text. Files are relative to the agent's own file.
-    pub fn text(&self, beside: &Path) -> Result<String, Trouble> {
+    pub fn load(&self, beside: &Path) -> Result<String, CliError> {
         match self {
-            Self::Here(table) => Ok(serde_json::to_string(table).unwrap_or_default()),
-            Self::File(name) => read(&beside.join(name)),
+            Self::Inline(table) => Ok(serde_json::to_string(table).unwrap_or_default()),
+            Self::File(name) => read_schema_file(&beside.join(name)),
         }
     }
 }
 
 /// The text of a schema file.
-pub fn read(path: &Path) -> Result<String, Trouble> {
+pub fn read_schema_file(path: &Path) -> Result<String, CliError> {
     fs::read_to_string(path).map_err(|error| {
         let message = format!("cannot read {}: {error}", path.display());
-        Trouble::usage(message, "name a file that contains a JSON Schema")
+        CliError::usage(message, "name a file that contains a JSON Schema")
     })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rialto_core::time::Millis;
 
-use super::super::super::duration::length;
+use super::super::super::duration::parse_duration;
 
 #[derive(clap::Args)]
 #[command(
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, requires = "exec")]
     pub persistent: bool,
     /// Time limit of a job; then the program gets SIGTERM, and SIGKILL if it does not exit
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     pub timeout: Option<Millis>,
     /// Jobs at a time; others wait
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -60,8 +60,8 @@ pub struct Args {
 }
 
 /// A duration above zero.
-pub fn some_time(text: &str) -> Result<Millis, String> {
-    match length(text)? {
+pub fn positive_duration(text: &str) -> Result<Millis, String> {
+    match parse_duration(text)? {
         Millis(0) => Err("must be above zero, like 30s".to_owned()),
         time => Ok(time),
     }

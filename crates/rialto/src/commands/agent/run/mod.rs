@@ -1,10 +1,10 @@
 //! `rialto agent run`: runs any program as an agent.
 
+mod event_printer;
 mod file;
 mod flags;
 mod plan;
 mod state_dir;
-mod event_printer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use std::sync::Arc;
 use rialto_hub::shutdown::Shutdown;
 use tokio::net::TcpListener;
 
-use super::super::hub_options::Access;
-use super::super::error::Trouble;
+use super::super::error::CliError;
+use super::super::hub_options::HubOptions;
 use crate::exit::Exit;
+use event_printer::EventPrinter;
 pub use flags::Args;
-use plan::Plan;
-use event_printer::Teller;
+use plan::AgentPlan;
 
 /// Runs an agent until it is stopped.
-pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
     let stop = Shutdown::on_signals()
-        .map_err(|error| Trouble::failed(error.to_string(), "run it again"))?;
-    access.without_acting("name the agent with --name, or pass its key with --key-file")?;
-    let plan = Plan::read(args)?;
-    let seat = state_dir::take(access, &plan)?;
-    let teller = Arc::new(Teller::new(access.json));
-    let records = seat.records().map_err(state_dir::trouble)?;
-    let mut agent = plan.agent(&records, &teller).seat(seat);
+        .map_err(|error| CliError::failed(error.to_string(), "run it again"))?;
+    access.reject_acting("name the agent with --name, or pass its key with --key-file")?;
+    let plan = AgentPlan::read(args)?;
+    let seat = state_dir::open_state_dir(access, &plan)?;
+    let teller = Arc::new(EventPrinter::new(access.json));
+    let records = seat.records().map_err(state_dir::agent_error)?;
+    let mut agent = plan.build_agent(&records, &teller).state_dir(seat);
     if let Some(address) = args.direct {
-        agent = agent.direct(listener(address).await?);
+        agent = agent.listener(bind_listener(address).await?);
     }
     // Peers need no hub, so with --direct a hub is used only if it is named.
     if args.direct.is_none() || access.hub.is_some() {
-        agent = agent.at_hub(state_dir::hub(access)?);
+        agent = agent.hub(state_dir::hub_url(access)?);
     }
-    let agent = agent.tell(move |told| teller.tell(&told));
-    agent.run(stop.wait()).await.map_err(state_dir::trouble)?;
+    let agent = agent.on_event(move |told| teller.print_event(&told));
+    agent.run(stop.wait()).await.map_err(state_dir::agent_error)?;
     Ok(Exit::Ok)
 }
 
 /// The listener for peers.
-async fn listener(address: SocketAddr) -> Result<TcpListener, Trouble> {
+async fn bind_listener(address: SocketAddr) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|error| {
         let message = format!("cannot listen at {address}: {error}");
-        Trouble::failed(message, "choose another address with --direct")
+        CliError::failed(message, "choose another address with --direct")
     })
 }

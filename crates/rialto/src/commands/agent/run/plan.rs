@@ -5,29 +5,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rialto_client::agent::program::{BadVariable, Environment, Exec, Log, Persistent, Web};
-use rialto_client::agent::record::Records;
-use rialto_client::agent::{Agent, BadSkill, Room, Skill};
+use rialto_client::agent::program::{
+    Environment, Exec, HttpProgram, LogSink, PersistentProgram, VariableError,
+};
+use rialto_client::agent::record::JobRecords;
+use rialto_client::agent::{Agent, Concurrency, Skill, SkillError};
 use rialto_core::time::Millis;
 
-use super::super::super::context::agents::place;
-use super::super::super::error::Trouble;
+use super::super::super::context::agents::dir_name;
+use super::super::super::error::CliError;
+use super::event_printer::EventPrinter;
 use super::file::{self, AgentFile, SkillEntry};
-use super::flags::{Args, some_time};
-use super::event_printer::Teller;
+use super::flags::{Args, positive_duration};
 
 /// The file that is read when no skill is given.
 const FILE: &str = "agent.toml";
 
 /// The agent's skills and how they are handled.
-pub struct Plan {
+pub struct AgentPlan {
     pub name: String,
     /// Working directory of programs: the agent's folder.
     pub folder: PathBuf,
     /// Name of its state directory in the folder; `None` for an agent without a file.
-    pub beside: Option<String>,
+    pub state_name: Option<String>,
     owner: Option<String>,
-    room: Room,
+    concurrency: Concurrency,
     skills: Vec<(Skill, Program)>,
     environment: Environment,
 }
@@ -35,27 +37,27 @@ pub struct Plan {
 enum Program {
     Exec(String),
     Persistent(String),
-    Web(Web),
+    Http(HttpProgram),
 }
 
-impl Plan {
-    pub fn read(args: &Args) -> Result<Self, Trouble> {
+impl AgentPlan {
+    pub fn read(args: &Args) -> Result<Self, CliError> {
         let mut plan = match &args.skill {
-            Some(_) => Self::of_flags(args)?,
+            Some(_) => Self::from_flags(args)?,
             None => {
                 let path = args.file.clone().unwrap_or_else(|| PathBuf::from(FILE));
-                Self::of_file(AgentFile::load(&path)?, &path)?
+                Self::from_file(AgentFile::load(&path)?, &path)?
             }
         };
         if let Some(name) = args.name.as_ref().filter(|name| **name != plan.name) {
             plan.name.clone_from(name);
             // Another name on the command line is another agent with the same file.
-            plan.beside = plan.beside.map(|_| place(name));
+            plan.state_name = plan.state_name.map(|_| dir_name(name));
         }
         plan.owner = args.owner.clone().or(plan.owner);
-        plan.environment = passed(plan.environment, &args.env)?;
+        plan.environment = pass_variables(plan.environment, &args.env)?;
         if let Some(count) = args.concurrency {
-            plan.room = Room(count.into());
+            plan.concurrency = Concurrency(count.into());
         }
         if let Some(limit) = args.timeout {
             plan.skills.iter_mut().for_each(|(skill, _)| skill.time_limit = duration(limit));
@@ -63,10 +65,10 @@ impl Plan {
         Ok(plan)
     }
 
-    fn of_flags(args: &Args) -> Result<Self, Trouble> {
+    fn from_flags(args: &Args) -> Result<Self, CliError> {
         let schema = |given: &Option<String>| {
             given.as_deref().map(|given| match given.strip_prefix('@') {
-                Some(path) => file::read(Path::new(path)),
+                Some(path) => file::read_schema_file(Path::new(path)),
                 None => Ok(given.to_owned()),
             })
         };
@@ -75,55 +77,55 @@ impl Plan {
         let schemas =
             (schema(&args.input_schema).transpose()?, schema(&args.output_schema).transpose()?);
         let mut skill = skill(&name, price, schemas)?;
-        skill.about = args.about.clone().unwrap_or_default();
+        skill.description = args.about.clone().unwrap_or_default();
         let program = program(args.exec.as_deref(), args.http.as_deref(), args.persistent, &name)?;
         Ok(Self {
             name,
             folder: PathBuf::from("."),
-            beside: None,
+            state_name: None,
             owner: None,
-            room: Room::default(),
+            concurrency: Concurrency::default(),
             skills: vec![(skill, program)],
             environment: Environment::default(),
         })
     }
 
-    fn of_file(file: AgentFile, path: &Path) -> Result<Self, Trouble> {
+    fn from_file(file: AgentFile, path: &Path) -> Result<Self, CliError> {
         // `python3 handler.py` means the handler in the file's folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
         let beside = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let first = file.skill.first().map(|skill| skill.name.clone());
-        if let Some(name) = named_twice(&file.skill) {
+        if let Some(name) = find_duplicate_skill(&file.skill) {
             let message = format!("skill {name} is defined twice");
-            return Err(Trouble::usage(message, "give each skill a unique name"));
+            return Err(CliError::usage(message, "give each skill a unique name"));
         }
         let room = match file.concurrency {
-            None => Room::default(),
+            None => Concurrency::default(),
             Some(0) => {
                 let message = "concurrency must be above zero";
-                return Err(Trouble::usage(message, "write it like concurrency = 4"));
+                return Err(CliError::usage(message, "write it like concurrency = 4"));
             }
-            Some(count) => Room(count.into()),
+            Some(count) => Concurrency(count.into()),
         };
-        let skills: Result<_, Trouble> =
-            file.skill.into_iter().map(|entry| of_entry(entry, &folder)).collect();
+        let skills: Result<_, CliError> =
+            file.skill.into_iter().map(|entry| skill_from_entry(entry, &folder)).collect();
         Ok(Self {
             name: file.name.or(first).unwrap_or_default(),
             folder,
-            beside,
+            state_name: beside,
             owner: file.owner,
-            room,
+            concurrency: room,
             skills: skills?,
-            environment: passed(Environment::default(), &file.env)?,
+            environment: pass_variables(Environment::default(), &file.env)?,
         })
     }
 
     /// Builds the agent. Its programs keep their files in `records`.
-    pub fn agent(&self, records: &Records, teller: &Arc<Teller>) -> Agent {
+    pub fn build_agent(&self, records: &JobRecords, teller: &Arc<EventPrinter>) -> Agent {
         let teller = Arc::clone(teller);
-        let log: Log = Arc::new(move |job, line| teller.log(job, line));
-        let mut agent = Agent::named(&self.name).room(self.room);
+        let log: LogSink = Arc::new(move |job, line| teller.print_log_line(job, line));
+        let mut agent = Agent::new(&self.name).concurrency(self.concurrency);
         if let Some(owner) = &self.owner {
             agent = agent.owner(owner);
         }
@@ -132,19 +134,19 @@ impl Plan {
             agent = match program {
                 Program::Exec(command) => {
                     let exec = Exec::new(command, records.clone(), log)
-                        .within(&self.folder)
+                        .working_dir(&self.folder)
                         .environment(self.environment.clone());
                     agent.skill(skill, exec)
                 }
                 Program::Persistent(command) => {
-                    let stays = Persistent::new(command, log)
-                        .within(&self.folder)
+                    let stays = PersistentProgram::new(command, log)
+                        .working_dir(&self.folder)
                         .environment(self.environment.clone())
-                        .limit(skill.time_limit)
-                        .logging_to(records.clone());
+                        .time_limit(skill.time_limit)
+                        .log_to(records.clone());
                     agent.skill(skill, stays)
                 }
-                Program::Web(web) => agent.skill(skill, web.clone()),
+                Program::Http(web) => agent.skill(skill, web.clone()),
             };
         }
         agent
@@ -152,39 +154,39 @@ impl Plan {
 }
 
 /// The programs' environment with these variables added.
-fn passed(environment: Environment, names: &[String]) -> Result<Environment, Trouble> {
+fn pass_variables(environment: Environment, names: &[String]) -> Result<Environment, CliError> {
     names.iter().try_fold(environment, |environment, name| {
         environment.pass(name).map_err(|why| {
             let next = match why {
-                BadVariable::Name => "name the variable alone, like --env API_TOKEN",
-                BadVariable::Secret => "use a separate credential for the program",
+                VariableError::InvalidName => "name the variable alone, like --env API_TOKEN",
+                VariableError::Secret => "use a separate credential for the program",
             };
-            Trouble::usage(format!("{name} cannot be passed on: {why}"), next)
+            CliError::usage(format!("{name} cannot be passed on: {why}"), next)
         })
     })
 }
 
 /// A name that two skills share.
-fn named_twice(skills: &[SkillEntry]) -> Option<&str> {
+fn find_duplicate_skill(skills: &[SkillEntry]) -> Option<&str> {
     let mut names = BTreeSet::new();
     skills.iter().map(|skill| skill.name.as_str()).find(|name| !names.insert(*name))
 }
 
-fn of_entry(entry: SkillEntry, folder: &Path) -> Result<(Skill, Program), Trouble> {
+fn skill_from_entry(entry: SkillEntry, folder: &Path) -> Result<(Skill, Program), CliError> {
     let text = |schema: &Option<file::SchemaEntry>| {
-        schema.as_ref().map(|schema| schema.text(folder)).transpose()
+        schema.as_ref().map(|schema| schema.load(folder)).transpose()
     };
     let schemas = (text(&entry.input)?, text(&entry.output)?);
     let mut skill = skill(&entry.name, &entry.price, schemas)?;
-    skill.about = entry.about;
+    skill.description = entry.about;
     if let Some(timeout) = &entry.timeout {
-        let limit = some_time(timeout).map_err(|why| {
-            Trouble::usage(format!("timeout of {} {why}", entry.name), "write it like \"30s\"")
+        let limit = positive_duration(timeout).map_err(|why| {
+            CliError::usage(format!("timeout of {} {why}", entry.name), "write it like \"30s\"")
         })?;
         skill.time_limit = duration(limit);
     }
     if let Some(offer) = &entry.offer {
-        skill = skill.per_kib(&offer.per_kib).map_err(|why| bad(&entry.name, &why))?;
+        skill = skill.per_kib(&offer.per_kib).map_err(|why| skill_error(&entry.name, &why))?;
     }
     let (exec, http) = (entry.exec.as_deref(), entry.http.as_deref());
     Ok((skill, program(exec, http, entry.persistent, &entry.name)?))
@@ -195,8 +197,8 @@ fn program(
     http: Option<&str>,
     persistent: bool,
     skill: &str,
-) -> Result<Program, Trouble> {
-    let no = |message: String| Err(Trouble::usage(message, "write exec = \"python3 handler.py\""));
+) -> Result<Program, CliError> {
+    let no = |message: String| Err(CliError::usage(message, "write exec = \"python3 handler.py\""));
     match (exec, http) {
         (Some(command), None) if command.trim().is_empty() => {
             no(format!("the command of {skill} is empty"))
@@ -206,7 +208,7 @@ fn program(
         }
         (Some(command), None) if persistent => Ok(Program::Persistent(command.to_owned())),
         (Some(command), None) => Ok(Program::Exec(command.to_owned())),
-        (None, Some(url)) => Ok(Program::Web(Web::new(url)?)),
+        (None, Some(url)) => Ok(Program::Http(HttpProgram::new(url)?)),
         _ => no(format!("{skill} needs either exec or http")),
     }
 }
@@ -215,23 +217,23 @@ fn skill(
     name: &str,
     price: &str,
     (input, output): (Option<String>, Option<String>),
-) -> Result<Skill, Trouble> {
-    let mut skill = Skill::new(name, price).map_err(|why| bad(name, &why))?;
+) -> Result<Skill, CliError> {
+    let mut skill = Skill::new(name, price).map_err(|why| skill_error(name, &why))?;
     if let Some(schema) = input {
-        skill = skill.takes(&schema).map_err(|why| bad(name, &why))?;
+        skill = skill.input_schema(&schema).map_err(|why| skill_error(name, &why))?;
     }
     if let Some(schema) = output {
-        skill = skill.gives(&schema).map_err(|why| bad(name, &why))?;
+        skill = skill.output_schema(&schema).map_err(|why| skill_error(name, &why))?;
     }
     Ok(skill)
 }
 
-fn bad(name: &str, why: &BadSkill) -> Trouble {
+fn skill_error(name: &str, why: &SkillError) -> CliError {
     let next = match why {
-        BadSkill::Price(_) => "write the price like 0.05",
-        BadSkill::Schema { .. } => "write a JSON Schema like {\"type\":\"object\"}",
+        SkillError::Price(_) => "write the price like 0.05",
+        SkillError::Schema { .. } => "write a JSON Schema like {\"type\":\"object\"}",
     };
-    Trouble::usage(format!("skill {name}: {why}"), next)
+    CliError::usage(format!("skill {name}: {why}"), next)
 }
 
 fn duration(length: Millis) -> Duration {
@@ -244,7 +246,7 @@ mod tests {
 
     fn refused(file: &str) -> String {
         let file: AgentFile = toml::from_str(file).expect("a file");
-        let Err(trouble) = Plan::of_file(file, Path::new("agent.toml")) else {
+        let Err(trouble) = AgentPlan::from_file(file, Path::new("agent.toml")) else {
             panic!("the file was accepted")
         };
         trouble.message

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::super::super::error::CliError;
 use super::super::super::key_file::{self, KeyFile};
 use super::super::super::output;
-use super::super::super::error::Trouble;
 use super::super::{Context, Home, address};
 use crate::exit::Exit;
 
@@ -23,43 +23,47 @@ pub struct Args {
     key_file: Option<PathBuf>,
 }
 
-pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
-    let home = Home::needed()?;
+pub fn run(json: bool, args: &Args) -> Result<Exit, CliError> {
+    let home = Home::require()?;
     let context = Context::new(&home, &args.name, &args.hub)?;
     let keys = args.key_file.as_deref().map(key_file::load).transpose()?;
-    fits(&home, &context, keys.as_ref())?;
+    check_hub(&home, &context, keys.as_ref())?;
     context.write(&home.directory_of(context.name()))?;
-    home.choose_first(context.name())?;
+    home.set_current_if_none(context.name())?;
     if let Some(keys) = &keys {
-        context.keep_me(keys)?;
+        context.save_key(keys)?;
     }
     let is_current = home.current()?.as_deref() == Some(context.name());
     let _ = match json {
-        true => output::line(&super::document(&context, is_current)?.to_string()),
+        true => output::print_line(&super::context_json(&context, is_current)?.to_string()),
         false => {
             let current = if is_current { ", the current one" } else { "" };
-            output::line(&format!("context {} is for {}{current}", context.name(), context.hub()))
+            output::print_line(&format!(
+                "context {} is for {}{current}",
+                context.name(),
+                context.hub()
+            ))
         }
     };
     Ok(Exit::Ok)
 }
 
 /// Checks that the new key and the context's saved keys belong to this hub.
-fn fits(home: &Home, context: &Context, keys: Option<&KeyFile>) -> Result<(), Trouble> {
+fn check_hub(home: &Home, context: &Context, keys: Option<&KeyFile>) -> Result<(), CliError> {
     if let Some(hub) = keys.and_then(|keys| keys.hub.as_deref())
-        && !address::same(hub, context.hub())
+        && !address::is_same_hub(hub, context.hub())
     {
         let message = format!("that key is for {hub}, not for {}", context.hub());
-        return Err(Trouble::usage(message, format!("use --hub {hub}, or another key file")));
+        return Err(CliError::usage(message, format!("use --hub {hub}, or another key file")));
     }
     let Some(before) = Context::load(home, context.name())? else { return Ok(()) };
-    let moves = !address::same(before.hub(), context.hub());
-    let holds = before.me_path().is_some_and(|path| path.exists()) || !before.agents()?.is_empty();
+    let moves = !address::is_same_hub(before.hub(), context.hub());
+    let holds = before.key_path().is_some_and(|path| path.exists()) || !before.agents()?.is_empty();
     match moves && holds {
         false => Ok(()),
         true => {
             let message = format!("context {} holds keys for {}", before.name(), before.hub());
-            Err(Trouble::conflict(message, "choose another name, or remove it first"))
+            Err(CliError::conflict(message, "choose another name, or remove it first"))
         }
     }
 }

@@ -1,14 +1,14 @@
 //! `rialto context`: manages the hubs to use, and which is the default.
 
 mod add;
-mod use_context;
 mod ls;
 mod rm;
 mod show;
+mod use_context;
 
 use clap::Subcommand;
 
-use super::super::error::Trouble;
+use super::super::error::CliError;
 use super::Context;
 use crate::exit::Exit;
 
@@ -49,15 +49,15 @@ pub fn run(args: &Args) -> Exit {
         Verb::Show(show) => show::run(args.json, show),
         Verb::Rm(rm) => rm::run(args.json, rm),
     };
-    done.unwrap_or_else(|trouble: Trouble| trouble.tell(args.json))
+    done.unwrap_or_else(|trouble: CliError| trouble.report(args.json))
 }
 
 /// A context without its secrets.
-fn document(context: &Context, is_current: bool) -> Result<serde_json::Value, Trouble> {
-    let me = context.me()?;
+fn context_json(context: &Context, is_current: bool) -> Result<serde_json::Value, CliError> {
+    let me = context.load_key()?;
     Ok(serde_json::json!({
         "name": context.name(), "hub": context.hub(), "current": is_current,
-        "kept": context.is_kept(), "has_key": me.is_some(),
+        "kept": context.is_saved(), "has_key": me.is_some(),
         "agent_id": me.and_then(|me| me.agent_id), "agents": context.agents()?,
     }))
 }

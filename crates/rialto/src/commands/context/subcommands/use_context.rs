@@ -1,7 +1,7 @@
 //! `rialto context use`: makes a context the current one.
 
+use super::super::super::error::CliError;
 use super::super::super::output;
-use super::super::super::error::Trouble;
 use super::super::{Context, Home};
 use crate::exit::Exit;
 
@@ -12,12 +12,14 @@ pub struct Args {
     name: String,
 }
 
-pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
+pub fn run(json: bool, args: &Args) -> Result<Exit, CliError> {
     let context = Context::current(Some(&args.name))?;
-    Home::needed()?.choose(context.name())?;
+    Home::require()?.set_current(context.name())?;
     let _ = match json {
-        true => output::line(&super::document(&context, true)?.to_string()),
-        false => output::line(&format!("current context: {} at {}", context.name(), context.hub())),
+        true => output::print_line(&super::context_json(&context, true)?.to_string()),
+        false => {
+            output::print_line(&format!("current context: {} at {}", context.name(), context.hub()))
+        }
     };
     Ok(Exit::Ok)
 }

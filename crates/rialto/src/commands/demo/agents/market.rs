@@ -5,35 +5,36 @@ use std::sync::Arc;
 
 use rialto_client::CallError;
 use rialto_client::clara::{
-    Account, Asked, Broken, Credits, Handler, Job, Mishap, Profile, Seed, Server, Wallet, Workplace,
+    Credits, Handler, MarketClient, Profile, Query, Seed, ServeError, ServeOptions, Server, Task,
+    Wallet, WorkError,
 };
 use tokio::time::sleep;
 
-use super::{WORK, Wings};
-use crate::commands::demo::role::{self, Who};
-use crate::commands::demo::event::Beat;
+use super::{AgentRunner, WORK_TIME};
 use crate::commands::demo::balance;
-use crate::commands::demo::reporter::Teller;
+use crate::commands::demo::event::ActionKind;
+use crate::commands::demo::reporter::Reporter;
+use crate::commands::demo::role::{self, Role};
 
 /// The topic of both; the Courier's `agora:tweet:v1` is the same in this market.
 pub const TOPIC: &str = "tweet";
 
-pub async fn enter(wings: &mut Wings, who: Who) -> Result<String, CallError> {
-    let account = account(wings, who, TOPIC, role::HERALD_BID).await?;
-    let handler = Arc::new(Bystander { who, tell: wings.tell.clone() });
+pub async fn start(wings: &mut AgentRunner, who: Role) -> Result<String, CallError> {
+    let account = new_account(wings, who, TOPIC, role::HERALD_BID).await?;
+    let handler = Arc::new(AuctionHandler { who, tell: wings.reporter.clone() });
     serve(wings, who, account, handler);
     Ok(format!("clara:{}", who.name()))
 }
 
 /// A new wallet with an agent of this name.
-pub async fn account(
-    wings: &Wings,
-    who: Who,
+pub async fn new_account(
+    wings: &AgentRunner,
+    who: Role,
     topic: &str,
     fee: Credits,
-) -> Result<Account, CallError> {
+) -> Result<MarketClient, CallError> {
     let server = Server::discover(&wings.url).await?;
-    let account = Account::new(Wallet::new(&Seed::random()?), server);
+    let account = MarketClient::new(Wallet::new(&Seed::random()?), server);
     let (id, topic) = (who.name().to_owned(), topic.to_owned());
     let metadata = serde_json::json!({"name": who.name()}).to_string();
     account.register(&Profile { id, topic, fee, metadata }).await?;
@@ -41,38 +42,55 @@ pub async fn account(
 }
 
 /// Serves an agent that polls more often than usual, since the demo is short.
-pub fn serve<H: Handler>(wings: &mut Wings, who: Who, account: Account, handler: Arc<H>) {
-    let how = Workplace { look: WORK / 2, ..Workplace::default() };
+pub fn serve<H: Handler>(
+    wings: &mut AgentRunner,
+    who: Role,
+    account: MarketClient,
+    handler: Arc<H>,
+) {
+    let how = ServeOptions { poll_interval: WORK_TIME / 2, ..ServeOptions::default() };
     let work = async move { account.serve(who.name(), how, handler, std::future::pending()).await };
     wings.spawn(who, work);
 }
 
-struct Bystander {
-    who: Who,
-    tell: Teller,
+struct AuctionHandler {
+    who: Role,
+    tell: Reporter,
 }
 
-impl Handler for Bystander {
-    async fn price(&self, _: &Asked) -> Option<Credits> {
-        if self.who == Who::Crier {
+impl Handler for AuctionHandler {
+    async fn price(&self, _: &Query) -> Option<Credits> {
+        if self.who == Role::Crier {
             let said = "declines: it is busy";
-            self.tell.tell(self.who, Beat::Declines.with(Who::Newsstand), said);
+            self.tell.report_action(
+                self.who,
+                ActionKind::Declines.with_party(Role::Newsstand),
+                said,
+            );
             return None;
         }
         let bid = role::HERALD_BID;
-        let said = format!("bids {} in the sealed auction", balance::text(bid));
-        self.tell.tell(self.who, Beat::Offers.with(Who::Newsstand).of(bid), said);
+        let said = format!("bids {} in the sealed auction", balance::format_amount(bid));
+        self.tell.report_action(
+            self.who,
+            ActionKind::Offers.with_party(Role::Newsstand).for_amount(bid),
+            said,
+        );
         Some(bid)
     }
 
-    async fn work(&self, _: Job) -> Result<String, Broken> {
+    async fn work(&self, _: Task) -> Result<String, WorkError> {
         // Not planned, so the checks would fail; but an agent that is hired works.
-        sleep(WORK).await;
-        self.tell.tell(self.who, Beat::Delivers.with(Who::Newsstand), "announces the news");
+        sleep(WORK_TIME).await;
+        self.tell.report_action(
+            self.who,
+            ActionKind::Delivers.with_party(Role::Newsstand),
+            "announces the news",
+        );
         Ok("{}".to_owned())
     }
 
-    fn mishap(&self, mishap: &Mishap) {
-        self.tell.mishap(self.who, mishap.what, &mishap.why);
+    fn on_error(&self, mishap: &ServeError) {
+        self.tell.report_warning(self.who, mishap.action, &mishap.reason);
     }
 }

@@ -3,77 +3,96 @@
 use std::sync::Arc;
 
 use rialto_client::clara::{
-    Account, Asked, Broken, Credits, Ending, Handler, Job, Mishap, Order, Outcome, Strategy,
+    Credits, Handler, MarketClient, Query, ServeError, Strategy, Task, TaskEnd, TaskOutcome,
+    TaskSpec, WorkError,
 };
 use rialto_client::{CallError, Hub};
 use serde_json::json;
 
-use super::{PATIENCE, Wings, market, who_is};
-use crate::commands::demo::role::{self, Who};
-use crate::commands::demo::event::Beat;
+use super::{AgentRunner, RESULT_TIMEOUT, market, role_of_alias};
 use crate::commands::demo::balance;
-use crate::commands::demo::reporter::Teller;
+use crate::commands::demo::event::ActionKind;
+use crate::commands::demo::reporter::Reporter;
+use crate::commands::demo::role::{self, Role};
 
 /// The Newsstand's topic.
 const TOPIC: &str = "discord";
 
-pub async fn enter(wings: &mut Wings) -> Result<String, CallError> {
-    let account = market::account(wings, Who::Newsstand, TOPIC, role::SPREADING).await?;
+pub async fn start(wings: &mut AgentRunner) -> Result<String, CallError> {
+    let account =
+        market::new_account(wings, Role::Newsstand, TOPIC, role::ANNOUNCEMENT_PRICE).await?;
     let handler =
-        Newsstand { account: account.clone(), hub: wings.hub()?, tell: wings.tell.clone() };
-    market::serve(wings, Who::Newsstand, account, Arc::new(handler));
-    Ok(format!("clara:{}", Who::Newsstand.name()))
+        Newsstand { account: account.clone(), hub: wings.hub()?, tell: wings.reporter.clone() };
+    market::serve(wings, Role::Newsstand, account, Arc::new(handler));
+    Ok(format!("clara:{}", Role::Newsstand.name()))
 }
 
 struct Newsstand {
-    account: Account,
+    account: MarketClient,
     hub: Hub,
-    tell: Teller,
+    tell: Reporter,
 }
 
 impl Handler for Newsstand {
-    async fn price(&self, _: &Asked) -> Option<Credits> {
-        Some(role::SPREADING)
+    async fn price(&self, _: &Query) -> Option<Credits> {
+        Some(role::ANNOUNCEMENT_PRICE)
     }
 
-    async fn work(&self, job: Job) -> Result<String, Broken> {
-        let said = format!("finds the task in its inbox, for {}", balance::text(job.reward));
-        self.tell.tell(Who::Newsstand, Beat::Accepts.with(Who::Editor), said);
+    async fn work(&self, job: Task) -> Result<String, WorkError> {
+        let said =
+            format!("finds the task in its inbox, for {}", balance::format_amount(job.reward));
+        self.tell.report_action(
+            Role::Newsstand,
+            ActionKind::Accepts.with_party(Role::Editor),
+            said,
+        );
         let broken = |error: CallError| {
-            self.tell.stuck(Who::Newsstand, error.to_string());
-            Broken::new(error.to_string())
+            self.tell.report_failure(Role::Newsstand, error.to_string());
+            WorkError::new(error.to_string())
         };
         let crier = self.auction(&job.payload).await.map_err(broken)?;
         let said = format!("delivers: {crier} announced the news");
-        self.tell.tell(Who::Newsstand, Beat::Delivers.with(Who::Editor), said);
+        self.tell.report_action(
+            Role::Newsstand,
+            ActionKind::Delivers.with_party(Role::Editor),
+            said,
+        );
         Ok(json!({"cried_by": crier.name()}).to_string())
     }
 
-    fn mishap(&self, mishap: &Mishap) {
-        self.tell.mishap(Who::Newsstand, mishap.what, &mishap.why);
+    fn on_error(&self, mishap: &ServeError) {
+        self.tell.report_warning(Role::Newsstand, mishap.action, &mishap.reason);
     }
 }
 
 impl Newsstand {
     /// Auctions the announcement and returns the winner.
-    async fn auction(&self, news: &str) -> Result<Who, CallError> {
+    async fn auction(&self, news: &str) -> Result<Role, CallError> {
         let before = self.account.balance().await?;
-        let most = role::CRYING_BID;
+        let most = role::AUCTION_BUDGET;
         let said = format!(
             "posts a sealed auction: who announces the news, for at most {}?",
-            balance::text(most)
+            balance::format_amount(most)
         );
-        self.tell.tell(Who::Newsstand, Beat::Auctions.alone().of(most), said);
-        let order = Order::new(market::TOPIC, most, news).by(Strategy::Query);
-        let order = order.for_agent(Who::Newsstand.name());
-        let mut wait = self.account.order(&order).await?;
-        let Ending::Done(Outcome { agent_id, .. }) = wait.next(PATIENCE).await? else {
+        self.tell.report_action(
+            Role::Newsstand,
+            ActionKind::Auctions.without_party().for_amount(most),
+            said,
+        );
+        let order = TaskSpec::new(market::TOPIC, most, news).strategy(Strategy::Query);
+        let order = order.as_agent(Role::Newsstand.name());
+        let mut wait = self.account.register_task(&order).await?;
+        let TaskEnd::Done(TaskOutcome { agent_id, .. }) = wait.next(RESULT_TIMEOUT).await? else {
             return Err(CallError::Unreadable("no agent announced the news".to_owned()));
         };
-        let crier = who_is(&self.hub, "clara", &agent_id).await?;
-        let paid = before.pay(self.account.balance().await?).unwrap_or_default();
-        let said = format!("pays {} to {crier}, the lowest bidder", balance::text(paid));
-        self.tell.tell(Who::Newsstand, Beat::Pays.with(crier).of(paid), said);
+        let crier = role_of_alias(&self.hub, "clara", &agent_id).await?;
+        let paid = before.checked_pay(self.account.balance().await?).unwrap_or_default();
+        let said = format!("pays {} to {crier}, the lowest bidder", balance::format_amount(paid));
+        self.tell.report_action(
+            Role::Newsstand,
+            ActionKind::Pays.with_party(crier).for_amount(paid),
+            said,
+        );
         Ok(crier)
     }
 }

@@ -1,13 +1,15 @@
 //! The Polyglot: an agent of relay. It knows nothing of jobs and credits; it replies to messages.
 
 use rialto_client::CallError;
-use rialto_client::relay::{Announcement, Draft, Listen, Message, Order, Server};
+use rialto_client::relay::{
+    EnvelopeSpec, InboxOptions, Message, Registration, SendRequest, Server,
+};
 use tokio::time::sleep;
 
-use super::{WORK, Wings};
-use crate::commands::demo::role::Who;
-use crate::commands::demo::event::Beat;
-use crate::commands::demo::reporter::Teller;
+use super::{AgentRunner, WORK_TIME};
+use crate::commands::demo::event::ActionKind;
+use crate::commands::demo::reporter::Reporter;
+use crate::commands::demo::role::Role;
 
 const CULTURE: &str = "fr";
 /// Its French vocabulary.
@@ -17,19 +19,19 @@ const WORDS: [(&str, &str); 4] =
 struct Polyglot {
     server: Server,
     address: String,
-    tell: Teller,
+    tell: Reporter,
 }
 
-pub async fn enter(wings: &mut Wings) -> Result<String, CallError> {
+pub async fn start(wings: &mut AgentRunner) -> Result<String, CallError> {
     let server = Server::discover(&wings.url).await?;
     let languages = ["fr".to_owned(), "en".to_owned()];
-    let card = Announcement::new(Who::Polyglot.slug(), CULTURE, &languages);
+    let card = Registration::new(Role::Polyglot.slug(), CULTURE, &languages);
     let registered = server.register(&card).await?;
     let server = server.with_key(registered.api_key);
     let id = format!("relay:{}", registered.agent_id);
-    let mut inbox = server.inbox(Listen::default()).await?;
-    let polyglot = Polyglot { server, address: registered.agent_id, tell: wings.tell.clone() };
-    wings.spawn(Who::Polyglot, async move {
+    let mut inbox = server.inbox(InboxOptions::default()).await?;
+    let polyglot = Polyglot { server, address: registered.agent_id, tell: wings.reporter.clone() };
+    wings.spawn(Role::Polyglot, async move {
         while let Some(message) = inbox.next().await {
             polyglot.reply(&message?).await?;
         }
@@ -41,18 +43,25 @@ pub async fn enter(wings: &mut Wings) -> Result<String, CallError> {
 impl Polyglot {
     /// Replies in French, in the same conversation.
     async fn reply(&self, message: &Message) -> Result<(), CallError> {
-        self.tell.doing(Who::Polyglot, "reads a message");
-        sleep(WORK).await;
+        self.tell.report_activity(Role::Polyglot, "reads a message");
+        sleep(WORK_TIME).await;
         let said = &message.contents;
         let french = french(&said.original_text);
-        let mut draft = Draft::new(&self.address, CULTURE, &french);
+        let mut draft = EnvelopeSpec::new(&self.address, CULTURE, &french);
         draft.conversation_id.clone_from(&said.conversation_id);
         draft.turn_number = said.turn_number.map(|turn| turn + 1);
         let told = format!("replies to the message: \"{french}\"");
-        self.tell.tell(Who::Polyglot, Beat::Delivers.with(Who::Editor), told);
-        let letter = draft.seal()?;
-        let order =
-            Order { receiver_id: &message.sender_id, letter: &letter, idempotency_key: None };
+        self.tell.report_action(
+            Role::Polyglot,
+            ActionKind::Delivers.with_party(Role::Editor),
+            told,
+        );
+        let letter = draft.build()?;
+        let order = SendRequest {
+            receiver_id: &message.sender_id,
+            envelope: &letter,
+            idempotency_key: None,
+        };
         self.server.send(&order).await.map(drop)
     }
 }

@@ -6,15 +6,15 @@ use rialto_client::{CallError, Hub, Method};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::Wings;
-use crate::commands::demo::role::{self, Who};
-use crate::commands::demo::event::Beat;
-use crate::commands::demo::balance::{self, Purse};
+use super::AgentRunner;
+use crate::commands::demo::balance::{self, Balance};
+use crate::commands::demo::event::ActionKind;
+use crate::commands::demo::role::{self, Role};
 
 /// The name of the Reader's account.
 const OWNER: &str = "demo-reader";
 /// How often it polls for its bulletin.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The Reader, with its key.
 pub struct Reader {
@@ -30,9 +30,9 @@ pub struct Bulletin {
 }
 
 impl Reader {
-    pub async fn enter(wings: &Wings) -> Result<Self, CallError> {
+    pub async fn register(wings: &AgentRunner) -> Result<Self, CallError> {
         let hub = wings.hub()?;
-        let body = json!({"agent_name": Who::Reader.name(), "owner_id": OWNER, "skills": []});
+        let body = json!({"agent_name": Role::Reader.name(), "owner_id": OWNER, "skills": []});
         let answer = hub.post("/registry/register", &body).await?;
         let text = |name: &str| {
             let found = answer.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -47,20 +47,28 @@ impl Reader {
     }
 
     /// Hires the Editor and waits for the bulletin.
-    pub async fn ask(&self, wings: &Wings) -> Result<Bulletin, CallError> {
-        let before = Purse::own(&self.hub).await?;
+    pub async fn request_bulletin(&self, wings: &AgentRunner) -> Result<Bulletin, CallError> {
+        let before = Balance::of_caller(&self.hub).await?;
         let editor = self.find("write_bulletin").await?;
-        let price = balance::text(role::BULLETIN);
+        let price = balance::format_amount(role::BULLETIN_PRICE);
         let said =
             format!("hires Editor for a bulletin at {price}: the credits are held, not yet paid");
-        wings.tell.tell(Who::Reader, Beat::Hires.with(Who::Editor).of(role::BULLETIN), said);
+        wings.reporter.report_action(
+            Role::Reader,
+            ActionKind::Hires.with_party(Role::Editor).for_amount(role::BULLETIN_PRICE),
+            said,
+        );
         let job = self.post(&editor, &price).await?;
-        wings.tell.doing(Who::Reader, "waits for its bulletin");
+        wings.reporter.report_activity(Role::Reader, "waits for its bulletin");
         let text = self.result(&job).await?;
-        let after = Purse::own(&self.hub).await?;
-        let paid = before.available.pay(after.available).unwrap_or_default();
-        let said = format!("gets its bulletin and pays {}", balance::text(paid));
-        wings.tell.tell(Who::Reader, Beat::Pays.with(Who::Editor).of(paid), said);
+        let after = Balance::of_caller(&self.hub).await?;
+        let paid = before.available.checked_pay(after.available).unwrap_or_default();
+        let said = format!("gets its bulletin and pays {}", balance::format_amount(paid));
+        wings.reporter.report_action(
+            Role::Reader,
+            ActionKind::Pays.with_party(Role::Editor).for_amount(paid),
+            said,
+        );
         Ok(Bulletin { job, text })
     }
 
@@ -88,7 +96,7 @@ impl Reader {
             let mut job = self.hub.get(&format!("/registry/jobs/{job}")).await?;
             match job.get("status").and_then(Value::as_str) {
                 Some("SUCCESS") => return Ok(job["output_data"].take()),
-                Some("PENDING") => sleep(LOOK).await,
+                Some("PENDING") => sleep(POLL_INTERVAL).await,
                 _ => return Err(CallError::Unreadable(format!("the job has no bulletin: {job}"))),
             }
         }

@@ -5,15 +5,19 @@ use std::time::Duration;
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::rfc3339;
-use rialto_protocols::openclaw::message::{self, Identity, Output, Reputation, StatusUpdate};
+use rialto_protocols::openclaw::message::{
+    self, CollaborationResult, Identity, ReputationUpdate, StatusUpdate,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Reply, Stand};
-use crate::agent::{Skill, Workshop};
+use crate::agent::{Handlers, Skill};
 use crate::clock;
 use crate::openclaw::direct::Peer;
-use crate::openclaw::{Answer, End, Order, Outcome, Patience, Status};
+use crate::openclaw::{
+    RequestEnd, RequestRetryPolicy, RequestSpec, ResponseAnswer, ResultOutcome, Status,
+};
 
 const EXAMPLES: &str =
     include_str!("../../../../../../protocols/src/openclaw/fixtures/examples.json");
@@ -31,7 +35,7 @@ fn ask(capability: &str, input: Value) -> Value {
         "requester_agent_id": "ee0e8400-e29b-41d4-a716-446655440009",
         "capability_id": capability, "input_data": input, "budget": 1,
         "correlation_id": "110e8400-e29b-41d4-a716-446655440011",
-        "timestamp": rfc3339::millis(clock::now())})
+        "timestamp": rfc3339::format_millis(clock::now())})
 }
 
 fn with(mut request: Value, name: &str, value: impl Into<Value>) -> Value {
@@ -69,7 +73,7 @@ impl Stand {
     async fn result(&self, id: &str) -> Value {
         let reply = self.get(&format!("/openclaw/collaborations/{id}?wait=20")).await;
         let result = reply.json()["result"].clone();
-        message::read::<Output>(result.to_string().as_bytes()).expect("a result");
+        message::read::<CollaborationResult>(result.to_string().as_bytes()).expect("a result");
         result
     }
 }
@@ -78,7 +82,7 @@ impl Stand {
 async fn a_node_says_who_it_is_and_how_it_is() {
     let stand = Stand::new().await;
     let reply = stand.get("/openclaw/identity").await;
-    let identity = message::read::<Identity>(reply.text.as_bytes()).expect("an identity").said;
+    let identity = message::read::<Identity>(reply.text.as_bytes()).expect("an identity").body;
     assert_eq!(identity.agent_id, stand.identity.id());
     assert_eq!(identity.agent_name, "chimera-the-shouter");
     assert_eq!(identity.limits.max_concurrent_tasks, Some(2));
@@ -87,7 +91,7 @@ async fn a_node_says_who_it_is_and_how_it_is() {
     assert!(shout.input.is_some() && identity.capability("echo").is_some());
     let status = async || {
         let text = stand.get("/openclaw/status").await.text;
-        let status = message::read::<StatusUpdate>(text.as_bytes()).expect("a status").said;
+        let status = message::read::<StatusUpdate>(text.as_bytes()).expect("a status").body;
         (status.report.status, status.report.details.active_tasks)
     };
     assert_eq!(status().await, (Status::Idle, None));
@@ -116,7 +120,7 @@ async fn a_request_is_accepted_and_its_result_fetched() {
         assert_eq!((&view["state"], &view["request"]), (&json!("completed"), &request));
     }
     let text = stand.get("/openclaw/reputation").await.text;
-    let reputation = message::read::<Reputation>(text.as_bytes()).expect("a reputation").said;
+    let reputation = message::read::<ReputationUpdate>(text.as_bytes()).expect("a reputation").body;
     assert_eq!(reputation.metrics.and_then(|all| all.successful_collaborations), Some(3));
 }
 
@@ -159,13 +163,13 @@ async fn rejections_have_the_five_codes_in_the_order_of_the_book() {
 async fn the_specs_request_is_understood_and_too_late() {
     let stand = Stand::with(|works| {
         let skill = Skill::new("consume_trends", "0").expect("a skill");
-        Workshop::setup().skill(skill, works.hand())
+        Handlers::builder().skill(skill, works.hand())
     })
     .await;
     let request = example();
     let (code, _) = rejected(&stand.post("/openclaw", &request).await, &request);
     assert_eq!(code, "deadline_too_soon");
-    let later = rfc3339::millis(Timestamp(clock::now().0 + 60_000));
+    let later = rfc3339::format_millis(Timestamp(clock::now().0 + 60_000));
     let request = with(with(request, "deadline", later), "idempotency_key", "another");
     let id = accepted(&stand.post("/openclaw", &request).await, &request);
     assert_eq!(stand.result(&id).await["output_data"], request["input_data"]);
@@ -209,25 +213,29 @@ async fn what_is_no_request_is_refused_in_the_protocols_form() {
 #[tokio::test]
 async fn a_typed_peer_asks_and_waits() {
     let stand = Stand::new().await;
-    let peer = Peer::find(&stand.url, Uuid::from_u128(1)).await.expect("a node");
+    let peer = Peer::connect(&stand.url, Uuid::from_u128(1)).await.expect("a node");
     assert_eq!(peer.identity().agent_id, stand.identity.id());
-    let order = Order::new("shout", r#"{"text":"hi"}"#);
+    let order = RequestSpec::new("shout", r#"{"text":"hi"}"#);
     let asked =
         peer.request(&order.clone().budget(Credits::from_micros(50_000))).await.expect("asked");
     let end = peer.result(&asked, Duration::from_secs(20)).await.expect("an end");
-    let End::Result(result) = end else { panic!("{end:?}") };
-    assert_eq!(result.said.outcome, Outcome::Completed { output_data: r#"{"text":"HI"}"#.into() });
-    let peer = peer.with_patience(Patience { retries_max: 0, ..Patience::default() });
+    let RequestEnd::Result(result) = end else { panic!("{end:?}") };
+    assert_eq!(
+        result.body.outcome,
+        ResultOutcome::Completed { output_data: r#"{"text":"HI"}"#.into() }
+    );
+    let peer =
+        peer.with_retry(RequestRetryPolicy { max_retries: 0, ..RequestRetryPolicy::default() });
     let asked = peer.request(&order).await.expect("asked");
-    assert!(matches!(asked.response.answer, Answer::Rejected(_)));
-    assert!(matches!(peer.result(&asked, Duration::ZERO).await, Ok(End::Rejected(_))));
-    let asked = peer.request(&Order::new("held", "{}")).await.expect("asked");
+    assert!(matches!(asked.response.answer, ResponseAnswer::Rejected(_)));
+    assert!(matches!(peer.result(&asked, Duration::ZERO).await, Ok(RequestEnd::Rejected(_))));
+    let asked = peer.request(&RequestSpec::new("held", "{}")).await.expect("asked");
     let end = peer.result(&asked, Duration::ZERO).await.expect("not yet");
-    assert!(matches!(end, End::NotYet(_)), "{end:?}");
+    assert!(matches!(end, RequestEnd::Pending(_)), "{end:?}");
     let id = asked.collaboration_id().expect("accepted");
     peer.cancel(id, None).await.expect("cancelled");
     let end = peer.result(&asked, Duration::ZERO).await.expect("an end");
     assert!(
-        matches!(end, End::Result(end) if matches!(end.said.outcome, Outcome::Cancelled { .. }))
+        matches!(end, RequestEnd::Result(end) if matches!(end.body.outcome, ResultOutcome::Cancelled { .. }))
     );
 }

@@ -2,7 +2,7 @@
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::rfc3339;
-use rialto_protocols::openclaw::message::{self, Reputation};
+use rialto_protocols::openclaw::message::{self, ReputationUpdate};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -91,7 +91,7 @@ async fn work_ends_by_failing_by_being_called_off_and_by_its_deadline() {
     );
     let declined = stand.result(&post(ask("decline", json!({})), 2).await).await;
     assert_eq!(declined["error"]["retryable"], true);
-    let soon = rfc3339::millis(Timestamp(clock::now().0 + 2_000));
+    let soon = rfc3339::format_millis(Timestamp(clock::now().0 + 2_000));
     let late = stand.result(&post(with(ask("held", json!({})), "deadline", soon), 3).await).await;
     assert_eq!(
         (&late["error"]["code"], &late["error"]["retryable"]),
@@ -104,7 +104,7 @@ async fn work_ends_by_failing_by_being_called_off_and_by_its_deadline() {
     assert_eq!(stand.result(&id).await, off.json());
     assert_eq!(stand.post(&cancel, "{}").await.status, 409);
     let text = stand.get("/openclaw/reputation").await.text;
-    let reputation = message::read::<Reputation>(text.as_bytes()).expect("a reputation").said;
+    let reputation = message::read::<ReputationUpdate>(text.as_bytes()).expect("a reputation").body;
     let metrics = reputation.metrics.expect("metrics");
     assert_eq!((metrics.total_collaborations, metrics.failed_collaborations), (Some(3), Some(3)));
 }
