@@ -36,8 +36,8 @@ impl Writer {
         let mut draft = EnvelopeSpec::new(&self.address, "en", text);
         draft.conversation_id = Some("greetings".to_owned());
         draft.turn_number = Some(turn);
-        let letter = draft.build()?;
-        let order = SendRequest { receiver_id: to, envelope: &letter, idempotency_key: None };
+        let outbound = draft.build()?;
+        let order = SendRequest { receiver_id: to, envelope: &outbound, idempotency_key: None };
         self.server.send(&order).await.map(drop)
     }
 

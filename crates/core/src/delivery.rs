@@ -30,7 +30,9 @@ pub fn record_attempt(draft: &mut Draft<'_>, notice: NoticeId, ended: DeliveryRe
             }
             // A successful delivery clears an earlier connection failure.
             if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id)
-                && draft.agent_state(agent).is_some_and(|desk| desk.presence.unreachable)
+                && draft
+                    .agent_state(agent)
+                    .is_some_and(|agent_state| agent_state.presence.unreachable)
             {
                 presence::record_activity(draft, agent);
             }
@@ -53,10 +55,10 @@ pub fn record_attempt(draft: &mut Draft<'_>, notice: NoticeId, ended: DeliveryRe
         }
         DeliveryResult::EndpointGone => {
             disable_endpoint(draft, &push);
-            let trouble = Some("the endpoint is permanently gone".to_owned());
+            let error = Some("the endpoint is permanently gone".to_owned());
             draft.put_delivery(
                 notice,
-                Some(Delivery { attempts, next_try: None, last_error: trouble, ..push }),
+                Some(Delivery { attempts, next_try: None, last_error: error, ..push }),
             );
             draft.add_event(Event::DeliveryAbandoned { notice });
         }

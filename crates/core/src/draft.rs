@@ -105,7 +105,9 @@ impl<'w> Draft<'w> {
     }
 
     pub fn agent_state(&self, id: AgentId) -> Option<&AgentState> {
-        self.agent_states.get(&id).or_else(|| self.world.agent_state(id).map(|desk| &**desk))
+        self.agent_states
+            .get(&id)
+            .or_else(|| self.world.agent_state(id).map(|agent_state| &**agent_state))
     }
 
     pub fn owner(&self, id: OwnerId) -> Option<&Owner> {
@@ -149,13 +151,13 @@ impl<'w> Draft<'w> {
 
     /// Whether the agent counts as online, including this command's changes.
     pub fn is_online(&self, id: AgentId) -> bool {
-        let (Some(agent), Some(desk)) = (self.agent(id), self.agent_state(id)) else {
+        let (Some(agent), Some(agent_state)) = (self.agent(id), self.agent_state(id)) else {
             return false;
         };
         if self.is_suspended(id) {
             return false;
         }
-        let until = online_until(agent, desk, self.world.rules.presence_ttl);
+        let until = online_until(agent, agent_state, self.world.rules.presence_ttl);
         until.is_some_and(|until| self.now <= until)
     }
 
@@ -217,9 +219,10 @@ impl<'w> Draft<'w> {
     pub fn agent_state_mut(&mut self, id: AgentId) -> &mut AgentState {
         let (world, now) = (self.world, self.now);
         self.agent_states.entry(id).or_insert_with(|| {
-            world
-                .agent_state(id)
-                .map_or_else(|| AgentState::new(id, now), |desk| AgentState::clone(desk))
+            world.agent_state(id).map_or_else(
+                || AgentState::new(id, now),
+                |agent_state| AgentState::clone(agent_state),
+            )
         })
     }
 
@@ -323,7 +326,7 @@ impl<'w> Draft<'w> {
         let at = self.now;
         if let Some(url) = url {
             let (news, next_try) = (news.without_text(), Some(at.plus(first_try)));
-            let (attempts, trouble) = (0, None);
+            let (attempts, error) = (0, None);
             let push = Delivery {
                 notice: id,
                 to,
@@ -333,7 +336,7 @@ impl<'w> Draft<'w> {
                 kind: news,
                 attempts,
                 next_try,
-                last_error: trouble,
+                last_error: error,
             };
             self.deliveries.insert(id, Some(push));
         }
@@ -469,15 +472,16 @@ impl Draft<'_> {
             if worked == works {
                 continue;
             }
-            let stance = self.agent_state(agent).map(|desk| desk.presence.availability);
-            if stance.is_some_and(Availability::accepts_work) {
+            let availability =
+                self.agent_state(agent).map(|agent_state| agent_state.presence.availability);
+            if availability.is_some_and(Availability::accepts_work) {
                 self.add_event(match works {
                     true => Event::AgentAtWork { agent },
                     false => Event::AgentFree { agent },
                 });
             }
             // An agent whose last job ended is free, even if it reported that it is busy.
-            if !works && stance == Some(Availability::Busy) {
+            if !works && availability == Some(Availability::Busy) {
                 self.agent_state_mut(agent).presence.availability = Availability::Idle;
             }
         }

@@ -47,8 +47,9 @@ mod tests {
     fn the_books_worked_roundings() {
         let cents = PriceStep { decimals: 2, minimum: Credits::ZERO };
         let whole = PriceStep { decimals: 0, minimum: Credits::from_micros(1_000_000) };
-        let shown =
-            |grain: PriceStep, micros| grain.round_price(Credits::from_micros(micros)).micros();
+        let shown = |price_step: PriceStep, micros| {
+            price_step.round_price(Credits::from_micros(micros)).micros()
+        };
         assert_eq!(shown(cents, 1), 10_000);
         assert_eq!(shown(whole, 1), 1_000_000);
         assert_eq!(shown(whole, 100_000), 1_000_000);

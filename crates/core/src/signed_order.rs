@@ -157,19 +157,19 @@ pub fn execute(draft: &mut Draft<'_>, order: SignedEnvelope) -> Result<Answer, R
     let SignedEnvelope {
         home,
         native_id: native,
-        registration: newcomer,
+        registration: new_agent,
         id,
         content,
         body,
-        order: deed,
+        order: signed_order,
     } = order;
     let name = claim::signed_order(home, &native, &id);
     if let Some(target) = draft.claim_target(name) {
         return repeat_answer(draft, home, &native, content, target);
     }
-    let by = find_or_register_signer(draft, home, &native, newcomer, &deed)?;
+    let by = find_or_register_signer(draft, home, &native, new_agent, &signed_order)?;
     draft.original = Some(OriginalText { by, protocol: home, body });
-    let job = match deed {
+    let job = match signed_order {
         SignedOrder::RequestJob(order) => Some(request::open_request(draft, by, &id, *order)?),
         SignedOrder::Offer(order) => Some(offer::make_signed_offer(draft, by, &id, order)?),
         SignedOrder::Accept(order) => Some(offer::accept_signed_offer(draft, by, order)?),
@@ -216,17 +216,17 @@ fn find_or_register_signer(
     draft: &mut Draft<'_>,
     home: Protocol,
     native: &str,
-    newcomer: Option<Box<Registration>>,
-    deed: &SignedOrder,
+    new_agent: Option<Box<Registration>>,
+    signed_order: &SignedOrder,
 ) -> Result<AgentId, Refusal> {
     let Some(id) = draft.world.agent_by_alias(home, native) else {
-        let order = newcomer.ok_or(Refusal::NotAuthenticated)?;
+        let order = new_agent.ok_or(Refusal::NotAuthenticated)?;
         return registration::register_on_first_order(draft, &order);
     };
     let agent = draft.agent(id).filter(|agent| agent.home == home);
     let agent = agent.ok_or(Refusal::NotAuthenticated)?;
     // An unregistered agent returns only by updating its profile.
-    if !agent.active && !matches!(deed, SignedOrder::UpdateProfile(_)) {
+    if !agent.active && !matches!(signed_order, SignedOrder::UpdateProfile(_)) {
         return Err(Refusal::NotAuthenticated);
     }
     suspension::ensure_not_suspended(draft, id)?;

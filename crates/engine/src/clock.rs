@@ -17,7 +17,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
     /// Never returns a time before this one, which is the latest in the store.
-    fn advance_to(&self, floor: Timestamp);
+    fn advance_to(&self, context: Timestamp);
 
     /// The wall-clock time, which other parties' clocks also show: to check whether something was
     /// signed recently, and to stamp what they will check. It may go back.
@@ -63,8 +63,8 @@ impl<M: TimeSource> Clock for SystemClock<M> {
         Timestamp(self.anchor.load(Ordering::Relaxed).saturating_add(self.elapsed_millis()))
     }
 
-    fn advance_to(&self, floor: Timestamp) {
-        self.anchor.fetch_max(floor.0.saturating_sub(self.elapsed_millis()), Ordering::Relaxed);
+    fn advance_to(&self, context: Timestamp) {
+        self.anchor.fetch_max(context.0.saturating_sub(self.elapsed_millis()), Ordering::Relaxed);
     }
 
     fn wall_time(&self) -> Timestamp {

@@ -42,8 +42,8 @@ impl Clock for ManualClock {
         Timestamp(self.hub.load(Ordering::SeqCst))
     }
 
-    fn advance_to(&self, floor: Timestamp) {
-        self.hub.fetch_max(floor.0, Ordering::SeqCst);
+    fn advance_to(&self, context: Timestamp) {
+        self.hub.fetch_max(context.0, Ordering::SeqCst);
     }
 
     fn wall_time(&self) -> Timestamp {

@@ -81,7 +81,7 @@ impl Model {
     /// An agent was seen.
     pub fn seen(&mut self, agent: AgentId, now: Timestamp) {
         let world = &self.scene.world;
-        let presence = world.agent_state(agent).map(|desk| desk.presence);
+        let presence = world.agent_state(agent).map(|agent_state| agent_state.presence);
         let known = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
         if known.is_none_or(|one| now.since(one.last_seen) >= SIGNS_TOGETHER) {
             self.signs.insert(agent, now);

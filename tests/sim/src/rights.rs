@@ -99,8 +99,8 @@ fn posted(scene: &TestHub, order: &MarketSubmission) -> Right {
     match &order.order {
         MarketOrder::Register(order) => people::enrol(scene, order),
         MarketOrder::OpenJob(opening) => {
-            let newcomer = opening.registration.as_ref();
-            let comes = newcomer.map(|order| people::comes(scene, order)).unwrap_or_default();
+            let new_agent = opening.registration.as_ref();
+            let comes = new_agent.map(|order| people::comes(scene, order)).unwrap_or_default();
             let requester = comes.agent.map(Requester::Agent);
             let requester = requester.unwrap_or_else(|| opening.order.requester.clone());
             Right { asks: Some((requester, scene.world.next.job)), ..comes }

@@ -107,43 +107,43 @@ struct Behind {
 #[derive(Clone, Default)]
 pub struct SimStore {
     rows: MemoryStore,
-    desk: Arc<Mutex<Desk>>,
+    agent_state: Arc<Mutex<Desk>>,
 }
 
 impl SimStore {
     /// Sets what happens to the next commit.
     pub fn arm(&self, fault: Fault) {
-        let mut desk = self.desk.lock();
-        (desk.fault, desk.fired, desk.written) = (fault, false, None);
+        let mut agent_state = self.agent_state.lock();
+        (agent_state.fault, agent_state.fired, agent_state.written) = (fault, false, None);
     }
 
     /// What the last commit wrote, and whether the fault occurred.
     pub fn outcome(&self) -> (Option<Written>, bool) {
-        let mut desk = self.desk.lock();
-        desk.fault = Fault::None;
-        (desk.written.take(), desk.fired)
+        let mut agent_state = self.agent_state.lock();
+        agent_state.fault = Fault::None;
+        (agent_state.written.take(), agent_state.fired)
     }
 
     /// Writes the inboxes, as when the lane is idle.
     pub fn catch_up(&self) {
-        self.desk.lock().behind.catch_up();
+        self.agent_state.lock().behind.catch_up();
     }
 
     /// The rows that the last start read.
     pub fn reopened(&self) -> Option<Changes> {
-        self.desk.lock().reopened.take()
+        self.agent_state.lock().reopened.take()
     }
 
     /// Everything a start reads, now and then with each row parsed from its text again.
     fn at_hand(&mut self) -> Changes {
         let mut rows = self.rows.load_hot_rows().expect("maps can be read");
-        let mut desk = self.desk.lock();
-        rows.inboxes = desk.behind.reopened();
-        desk.starts += 1;
-        if desk.starts.is_multiple_of(REREAD) {
+        let mut agent_state = self.agent_state.lock();
+        rows.inboxes = agent_state.behind.reopened();
+        agent_state.starts += 1;
+        if agent_state.starts.is_multiple_of(REREAD) {
             Self::reread(&mut rows);
         }
-        desk.reopened = Some(rows.clone());
+        agent_state.reopened = Some(rows.clone());
         rows
     }
 
@@ -203,10 +203,10 @@ impl Store for SimStore {
     }
 
     fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError> {
-        let mut desk = self.desk.lock();
-        assert!(desk.written.is_none(), "a batch is committed once");
-        let fault = std::mem::take(&mut desk.fault);
-        desk.fired = fault != Fault::None;
+        let mut agent_state = self.agent_state.lock();
+        assert!(agent_state.written.is_none(), "a batch is committed once");
+        let fault = std::mem::take(&mut agent_state.fault);
+        agent_state.fired = fault != Fault::None;
         if fault == Fault::Full {
             return Err(StoreError::Full);
         }
@@ -215,8 +215,8 @@ impl Store for SimStore {
             return broken();
         }
         self.rows.commit(batch, forgotten)?;
-        desk.behind.keep(batch);
-        desk.written = Some(Written { batch: batch.clone(), forgotten: forgotten.clone() });
+        agent_state.behind.keep(batch);
+        agent_state.written = Some(Written { batch: batch.clone(), forgotten: forgotten.clone() });
         if fault == Fault::LostAfter { broken() } else { Ok(()) }
     }
 

@@ -60,7 +60,9 @@ pub fn is_remembered(before: &World, after: &World) {
         assert_eq!(known, new, "an inbox");
         assert!(presented <= old.presented, "presented, but was not");
         assert!(messages_waiting >= old.messages_waiting, "a waiting message was lost");
-        let seen = |world: &World| world.agent_state(agent.id).map(|desk| desk.presence.last_seen);
+        let seen = |world: &World| {
+            world.agent_state(agent.id).map(|agent_state| agent_state.presence.last_seen)
+        };
         assert!(seen(after) <= seen(before), "seen, but was not");
     }
     assert_eq!(after.next_delivery_at(), before.next_delivery_at(), "the next delivery");

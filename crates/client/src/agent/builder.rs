@@ -135,8 +135,8 @@ impl Agent {
     }
 
     /// Uses a state directory that is already open, for handlers that need its records.
-    pub fn state_dir(mut self, seat: StateDir) -> Self {
-        self.state = StateLocation::Opened(seat);
+    pub fn state_dir(mut self, state_dir: StateDir) -> Self {
+        self.state = StateLocation::Opened(state_dir);
         self
     }
 
@@ -171,33 +171,33 @@ impl Agent {
         if hub.is_none() && self.listener.is_none() {
             return Err(AgentError::NoHubOrListener);
         }
-        let seat = match self.state {
+        let state_dir = match self.state {
             StateLocation::Path(directory) => StateDir::open(directory)?,
-            StateLocation::Opened(seat) => seat,
+            StateLocation::Opened(state_dir) => state_dir,
         };
-        let seat = match self.key {
-            Some(path) => seat.with_key_file(path),
-            None => seat,
+        let state_dir = match self.key {
+            Some(path) => state_dir.with_key_file(path),
+            None => state_dir,
         };
-        let records = seat.records()?;
+        let records = state_dir.records()?;
         let shop = self.handlers.build();
         let stop = stop.shared();
         let (name, tell, owner) = (self.name.as_str(), &self.on_event, self.owner.as_deref());
         let for_peers = async {
             match self.listener {
                 Some(listener) => {
-                    let identity = PeerIdentity::from_state_dir(name, &seat, hub.as_ref())?;
-                    serve(listener, identity, &seat, &shop, tell, stop.clone()).await
+                    let identity = PeerIdentity::from_state_dir(name, &state_dir, hub.as_ref())?;
+                    serve(listener, identity, &state_dir, &shop, tell, stop.clone()).await
                 }
                 None => Ok(()),
             }
         };
         let for_hub = async {
             let Some(hub) = &hub else { return Ok(()) };
-            let instance = &seat.instance()?;
+            let instance = &state_dir.instance()?;
             let enrolment = HubRegistration {
                 hub,
-                state_dir: &seat,
+                state_dir: &state_dir,
                 name,
                 owner,
                 handlers: &shop,
@@ -218,7 +218,7 @@ impl Agent {
 async fn serve(
     listener: TcpListener,
     identity: PeerIdentity,
-    seat: &StateDir,
+    state_dir: &StateDir,
     shop: &Handlers,
     tell: &EventCallback,
     stop: impl Future<Output = ()>,
@@ -227,7 +227,7 @@ async fn serve(
         let agent = identity.name().to_owned();
         tell(AgentEvent::ServingPeers { agent, url: format!("http://{address}") });
     }
-    direct::serve_with_state(seat, listener, shop.clone(), identity, stop).await
+    direct::serve_with_state(state_dir, listener, shop.clone(), identity, stop).await
 }
 
 /// Works for the hub until `stop`.

@@ -199,13 +199,13 @@ mod tests {
     fn one_sits_at_a_time_and_finds_everything_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("shout");
-        let seat = StateDir::open(&place).expect("free");
+        let state_dir = StateDir::open(&place).expect("free");
         assert!(matches!(StateDir::open(&place), Err(AgentError::AlreadyRunning { .. })));
-        assert_eq!((seat.load_key().expect("no key"), seat.saved_owner()), (None, None));
-        let (seed, keys) = (seat.seed().expect("a seed"), KeyFile::from_key("rk_1"));
-        seat.save_key(&keys).expect("kept");
-        seat.save_owner("acme").expect("kept");
-        drop(seat);
+        assert_eq!((state_dir.load_key().expect("no key"), state_dir.saved_owner()), (None, None));
+        let (seed, keys) = (state_dir.seed().expect("a seed"), KeyFile::from_key("rk_1"));
+        state_dir.save_key(&keys).expect("kept");
+        state_dir.save_owner("acme").expect("kept");
+        drop(state_dir);
         let again = StateDir::open(&place).expect("free");
         assert_eq!(again.seed().expect("a seed"), seed);
         assert_eq!(again.load_key().expect("a key"), Some(keys));
@@ -216,7 +216,9 @@ mod tests {
     fn whoever_sits_down_again_is_the_same_program_and_a_copy_is_another() {
         let dir = tempfile::tempdir().expect("a directory");
         let instance = |name: &str| {
-            StateDir::open(dir.path().join(name)).and_then(|seat| seat.instance()).expect("a name")
+            StateDir::open(dir.path().join(name))
+                .and_then(|state_dir| state_dir.instance())
+                .expect("a name")
         };
         let first = instance("a");
         assert_eq!(instance("a"), first);
@@ -234,7 +236,7 @@ mod tests {
         assert!(!lent.directory().join(KEY).exists());
         let path = dir.path().join("b.key");
         std::fs::write(&path, "two words").expect("written");
-        let seat = StateDir::open(dir.path().join("b")).expect("free").with_key_file(&path);
-        assert!(matches!(seat.load_key(), Err(AgentError::KeyFile { .. })));
+        let state_dir = StateDir::open(dir.path().join("b")).expect("free").with_key_file(&path);
+        assert!(matches!(state_dir.load_key(), Err(AgentError::KeyFile { .. })));
     }
 }

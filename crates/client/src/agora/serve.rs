@@ -64,7 +64,7 @@ impl Agent {
         stop: impl Future<Output = ()>,
     ) -> Result<(), CallError> {
         let mut inbox = InboxTask::start(self.inbox(how.listen).await?);
-        let mut desk = Dispatcher::new(self.clone(), handler, how.concurrency);
+        let mut agent_state = Dispatcher::new(self.clone(), handler, how.concurrency);
         let mut ticks = interval(ACK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = pin!(stop);
@@ -72,21 +72,21 @@ impl Agent {
             tokio::select! {
                 () = &mut stop => break Ok(()),
                 next = inbox.items.recv() => match next {
-                    Some(Ok((incoming, old))) => desk.handle_envelope(incoming, old),
+                    Some(Ok((incoming, old))) => agent_state.handle_envelope(incoming, old),
                     Some(Err(InboxError::NotTrusted(why))) => {
-                        desk.report_error(None, "an envelope failed verification", why);
+                        agent_state.report_error(None, "an envelope failed verification", why);
                     }
                     Some(Err(InboxError::Ended(error))) => break Err(error),
                     None => break Ok(()),
                 },
-                Some(()) = desk.next_finished() => {}
-                _ = ticks.tick() => desk.ack_finished().await,
+                Some(()) = agent_state.next_finished() => {}
+                _ = ticks.tick() => agent_state.ack_finished().await,
             }
         };
-        let finish = async { while desk.next_finished().await.is_some() {} };
+        let finish = async { while agent_state.next_finished().await.is_some() {} };
         let _ = timeout(GRACE, finish).await;
-        desk.return_running().await;
-        desk.ack_finished().await;
+        agent_state.return_running().await;
+        agent_state.ack_finished().await;
         ended
     }
 }

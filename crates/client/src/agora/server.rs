@@ -54,10 +54,10 @@ impl Server {
     /// Like `discover`, for a server that may take longer to answer an envelope.
     pub(super) async fn discover_with_timeout(
         url: &str,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Self, CallError> {
         let base = mounted(parse_http_url(url)?);
-        let line = match patience {
+        let line = match timeout {
             Some(silence) => OriginClient::with_idle_timeout(&base, silence)?,
             None => OriginClient::new(&base)?,
         };
@@ -70,7 +70,7 @@ impl Server {
         let wrong = |bad| CallError::Unreadable(format!("its key {bad}"));
         let key = PublicKey::from_did(&about.hub).map_err(wrong)?;
         let window = Millis(about.window_ms.clamp(1, WINDOW_MAX.0));
-        Ok(Self { client: line, base, key, did: about.hub, window, answer_timeout: patience })
+        Ok(Self { client: line, base, key, did: about.hub, window, answer_timeout: timeout })
     }
 
     /// The server's key.
@@ -131,7 +131,7 @@ impl Server {
             url.query_pairs_mut().append_pair("wait", &ms);
         }
         let request = match self.answer_timeout {
-            Some(patience) => self.client.streaming_request(Method::POST, url)?.timeout(patience),
+            Some(timeout) => self.client.streaming_request(Method::POST, url)?.timeout(timeout),
             None => self.client.request(Method::POST, url)?,
         };
         let request = request.header(CONTENT_TYPE, "application/json").body(envelope.to_owned());

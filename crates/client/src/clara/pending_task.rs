@@ -50,8 +50,8 @@ impl PendingTask {
     }
 
     /// Waits for the next outcome. A hub that cannot be reached is retried until the timeout.
-    pub async fn next(&mut self, patience: Duration) -> Result<TaskEnd, CallError> {
-        let until = Instant::now() + patience;
+    pub async fn next(&mut self, timeout: Duration) -> Result<TaskEnd, CallError> {
+        let until = Instant::now() + timeout;
         loop {
             match self.poll().await {
                 Ok(Some(ending)) => return Ok(ending),

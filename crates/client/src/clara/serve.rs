@@ -66,10 +66,10 @@ impl MarketClient {
     ) -> Result<(), CallError> {
         let watch = MessageFeed::from_now(self.server(), self.address()).await?;
         let turn = JobRunner { account: self.clone(), agent_id: agent_id.to_owned(), handler };
-        let mut desk =
+        let mut agent_state =
             Dispatcher { runner: turn, watch, running: JoinSet::new(), inbox_polled_at: None };
         // Fails at once if the agent does not belong to this wallet.
-        desk.poll(how.inbox_interval).await?;
+        agent_state.poll(how.inbox_interval).await?;
         let mut ticks = interval(how.poll_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = pin!(stop);
@@ -77,15 +77,19 @@ impl MarketClient {
             tokio::select! {
                 () = &mut stop => break,
                 // There may be older entries in the inbox without a new message.
-                Some(_) = desk.running.join_next() => desk.inbox_polled_at = None,
+                Some(_) = agent_state.running.join_next() => agent_state.inbox_polled_at = None,
                 _ = ticks.tick() => {}
             }
-            if let Err(error) = desk.poll(how.inbox_interval).await {
-                desk.runner.report_error(None, "the market could not be polled", error.to_string());
+            if let Err(error) = agent_state.poll(how.inbox_interval).await {
+                agent_state.runner.report_error(
+                    None,
+                    "the market could not be polled",
+                    error.to_string(),
+                );
             }
         }
         // A task that does not finish in time is dropped with the dispatcher.
-        let _ = timeout(GRACE, desk.running.join_next()).await;
+        let _ = timeout(GRACE, agent_state.running.join_next()).await;
         Ok(())
     }
 }

@@ -37,8 +37,8 @@ impl Agent {
     }
 
     /// Sets the retry policy for requests.
-    pub fn with_retry(&self, patience: RequestRetryPolicy) -> Self {
-        Self { retry: patience, ..self.clone() }
+    pub fn with_retry(&self, timeout: RequestRetryPolicy) -> Self {
+        Self { retry: timeout, ..self.clone() }
     }
 
     /// The agent's id.

@@ -60,27 +60,27 @@ impl Presence {
         stop: impl Future<Output = ()>,
     ) -> Result<(), CallError> {
         let mut stream = self.agent().stream(&WatchScope::OwnOnly).await?;
-        let mut desk = Dispatcher::new(self, handler, how.concurrency);
+        let mut agent_state = Dispatcher::new(self, handler, how.concurrency);
         let mut stop = pin!(stop);
         let ended = loop {
             tokio::select! {
                 () = &mut stop => break Ok(()),
                 next = stream.next() => match next {
-                    Some(Ok(event)) => desk.handle_event(event),
+                    Some(Ok(event)) => agent_state.handle_event(event),
                     Some(Err(StreamError::Unreadable(why))) => {
-                        desk.report_error(None, "an event could not be read", why);
+                        agent_state.report_error(None, "an event could not be read", why);
                     }
                     Some(Err(StreamError::Ended(error))) => break Err(error),
                     None => break Ok(()),
                 },
-                Some(()) = desk.next_finished() => {}
+                Some(()) = agent_state.next_finished() => {}
             }
         };
         drop(stream);
-        desk.stop_listing();
-        let finish = async { while desk.next_finished().await.is_some() {} };
+        agent_state.stop_listing();
+        let finish = async { while agent_state.next_finished().await.is_some() {} };
         let _ = timeout(GRACE, finish).await;
-        drop(desk);
+        drop(agent_state);
         self.flush(GRACE).await;
         ended
     }

@@ -52,21 +52,22 @@ impl Agent {
     /// [`Stream`].
     pub async fn result(
         &self,
-        errand: PendingRequest,
+        lane_message: PendingRequest,
         within: Duration,
     ) -> Result<RequestEnd, CallError> {
         let until = Instant::now() + within;
         // Opened before the first poll, so that no event is missed in between.
         let mut stream = self.stream(&WatchScope::OwnOnly).await.ok();
-        let (mut errand, mut stands) = (errand, State::AwaitingResponse);
+        let (mut lane_message, mut stands) = (lane_message, State::AwaitingResponse);
         loop {
-            match self.poll(errand).await {
+            match self.poll(lane_message).await {
                 Ok(seen) => {
                     if let Some(end) = RequestEnd::of(&seen)? {
                         return Ok(end);
                     }
                     stands = seen.state;
-                    errand.collaboration_id = errand.collaboration_id.or(seen.collaboration_id);
+                    lane_message.collaboration_id =
+                        lane_message.collaboration_id.or(seen.collaboration_id);
                 }
                 Err(error) if min_retry_delay(&error).is_none() => return Err(error),
                 Err(_) => {}
@@ -78,7 +79,7 @@ impl Agent {
             let next = until.min(Instant::now() + pause);
             tokio::select! {
                 () = sleep_until(next) => {}
-                news = next_update(&mut stream, errand) => match news {
+                news = next_update(&mut stream, lane_message) => match news {
                     RequestUpdate::Result(output) => return Ok(RequestEnd::Result(output)),
                     RequestUpdate::Changed => {}
                     RequestUpdate::StreamEnded => stream = None,
@@ -88,14 +89,14 @@ impl Agent {
     }
 
     /// The state of a request, under whichever id it has.
-    async fn poll(&self, errand: PendingRequest) -> Result<Collaboration, CallError> {
-        let id = errand.collaboration_id.unwrap_or(errand.request_id);
+    async fn poll(&self, lane_message: PendingRequest) -> Result<Collaboration, CallError> {
+        let id = lane_message.collaboration_id.unwrap_or(lane_message.request_id);
         match self.collaboration(id).await {
             Err(error @ CallError::Refused { status: 404, .. })
-                if errand.collaboration_id.is_none() =>
+                if lane_message.collaboration_id.is_none() =>
             {
                 // Once a request has a collaboration, it may be known by that id only.
-                self.find(errand.request_id).await?.ok_or(error)
+                self.find(lane_message.request_id).await?.ok_or(error)
             }
             seen => seen,
         }
@@ -150,7 +151,10 @@ enum RequestUpdate {
 }
 
 /// Waits for an update about one request; for ever if there is no stream.
-async fn next_update(stream: &mut Option<EventStream>, errand: PendingRequest) -> RequestUpdate {
+async fn next_update(
+    stream: &mut Option<EventStream>,
+    lane_message: PendingRequest,
+) -> RequestUpdate {
     let Some(stream) = stream else { return std::future::pending().await };
     loop {
         let event = match stream.next().await {
@@ -161,14 +165,15 @@ async fn next_update(stream: &mut Option<EventStream>, errand: PendingRequest) -
         };
         match event {
             Event::Result(end)
-                if errand.matches(Some(end.body.request_id), Some(end.body.collaboration_id)) =>
+                if lane_message
+                    .matches(Some(end.body.request_id), Some(end.body.collaboration_id)) =>
             {
                 return RequestUpdate::Result(end);
             }
-            Event::Cancelled(off) if errand.matches(off.request_id, off.collaboration_id) => {
+            Event::Cancelled(off) if lane_message.matches(off.request_id, off.collaboration_id) => {
                 return RequestUpdate::Changed;
             }
-            Event::Response(response) if errand.matches(Some(response.request_id), None) => {
+            Event::Response(response) if lane_message.matches(Some(response.request_id), None) => {
                 return RequestUpdate::Changed;
             }
             // Its state may have changed while the stream was disconnected.

@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(draft.build().expect("a letter").as_str(), plain);
         draft.conversation_id = Some("c-1".to_owned());
         draft.turn_number = Some(7);
-        let letter = draft.build().expect("a letter");
-        assert!(letter.as_str().ends_with(r#""conversation_id":"c-1","turn_number":7}"#));
+        let envelope = draft.build().expect("a letter");
+        assert!(envelope.as_str().ends_with(r#""conversation_id":"c-1","turn_number":7}"#));
     }
 
     #[test]

@@ -60,24 +60,24 @@ impl Availability {
 impl Presence {
     /// The presence of a newly registered agent.
     pub fn new(now: Timestamp) -> Self {
-        let stance = Availability::Idle;
+        let availability = Availability::Idle;
         Self {
             sends_heartbeats: false,
             last_seen: now,
             last_heartbeat: None,
             unreachable: false,
-            availability: stance,
+            availability,
             until: None,
         }
     }
 }
 
 /// Until when the agent counts as online without further activity; `None` if it is offline.
-pub fn online_until(agent: &Agent, desk: &AgentState, ttl: Millis) -> Option<Timestamp> {
+pub fn online_until(agent: &Agent, agent_state: &AgentState, ttl: Millis) -> Option<Timestamp> {
     if !agent.active {
         return None;
     }
-    let presence = &desk.presence;
+    let presence = &agent_state.presence;
     if !presence.availability.accepts_work() {
         return None;
     }
@@ -115,12 +115,12 @@ pub fn record_activity(draft: &mut Draft<'_>, agent: AgentId) {
 pub fn set_availability(
     draft: &mut Draft<'_>,
     agent: AgentId,
-    stance: Availability,
+    availability: Availability,
     until: Option<Timestamp>,
 ) -> Result<(), Refusal> {
     let presence = &mut draft.agent_state_mut(agent).presence;
-    let returns = stance.accepts_work() && !presence.availability.accepts_work();
-    presence.availability = stance;
+    let returns = availability.accepts_work() && !presence.availability.accepts_work();
+    presence.availability = availability;
     presence.until = until;
     record_heartbeat(draft, agent);
     if returns {

@@ -47,10 +47,10 @@ pub fn expire(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
 
 /// Whether the agent has no activity, no messages, no jobs and no ledger entries.
 fn has_no_activity(draft: &Draft<'_>, agent: &Agent) -> bool {
-    let silent = draft.agent_state(agent.id).is_none_or(|desk| {
-        let unseen = desk.presence.last_seen <= agent.registered_at;
-        let unhired = desk.last_outcome.is_none() && desk.last_worked.is_none();
-        unseen && unhired && desk.last_requested.is_none()
+    let silent = draft.agent_state(agent.id).is_none_or(|agent_state| {
+        let unseen = agent_state.presence.last_seen <= agent.registered_at;
+        let unhired = agent_state.last_outcome.is_none() && agent_state.last_worked.is_none();
+        unseen && unhired && agent_state.last_requested.is_none()
     });
     let mailbox = draft.inbox(agent.id);
     let speechless = mailbox.last_sent.is_none() && mailbox.read_position() == 0;

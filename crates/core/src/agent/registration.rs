@@ -191,11 +191,11 @@ pub fn update_profile(
         draft.add_event(Event::AgentUpdated { agent: id });
     }
     let mut returns = false;
-    if let Some(stance) = profile.availability {
+    if let Some(availability) = profile.availability {
         let presence = &mut draft.agent_state_mut(id).presence;
-        let before = std::mem::replace(&mut presence.availability, stance);
+        let before = std::mem::replace(&mut presence.availability, availability);
         presence.until = None;
-        returns = stance.accepts_work() && !before.accepts_work();
+        returns = availability.accepts_work() && !before.accepts_work();
     }
     presence::record_activity(draft, id);
     if returns {
@@ -284,12 +284,11 @@ pub fn remove(draft: &mut Draft<'_>, id: AgentId, by_operator: bool) -> Result<A
     draft.put_agent(Agent { active: false, ..agent });
     draft.add_event(Event::AgentRemoved { agent: id, by_operator });
     // Status and claimed reputation are kept only for registered agents.
-    if draft
-        .agent_state(id)
-        .is_some_and(|desk| desk.status.is_some() || desk.claimed_reputation.is_some())
-    {
-        let desk = draft.agent_state_mut(id);
-        (desk.status, desk.claimed_reputation) = (None, None);
+    if draft.agent_state(id).is_some_and(|agent_state| {
+        agent_state.status.is_some() || agent_state.claimed_reputation.is_some()
+    }) {
+        let agent_state = draft.agent_state_mut(id);
+        (agent_state.status, agent_state.claimed_reputation) = (None, None);
     }
     end::handle_worker_left(draft, id)?;
     end::handle_requester_left(draft, id)?;
@@ -303,6 +302,7 @@ pub fn agent_answer(draft: &Draft<'_>, id: AgentId) -> Answer {
 
 fn answer(draft: &Draft<'_>, id: AgentId, new: bool, returned: bool) -> Answer {
     let agent = draft.agent(id).expect("the agent was just written").clone();
-    let desk = draft.agent_state(id).cloned().unwrap_or_else(|| AgentState::new(id, draft.now));
-    Answer::Agent { agent: Arc::new(agent), state: Arc::new(desk), new, returned }
+    let agent_state =
+        draft.agent_state(id).cloned().unwrap_or_else(|| AgentState::new(id, draft.now));
+    Answer::Agent { agent: Arc::new(agent), state: Arc::new(agent_state), new, returned }
 }

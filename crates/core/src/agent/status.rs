@@ -40,8 +40,10 @@ pub fn update_status(
     told: AgentStatusUpdate,
 ) -> Result<(), Refusal> {
     let at = draft.now;
-    let known =
-        draft.agent_state(agent).and_then(|desk| desk.status.as_ref()).map(|said| said.since);
+    let known = draft
+        .agent_state(agent)
+        .and_then(|agent_state| agent_state.status.as_ref())
+        .map(|said| said.since);
     if let Some((since, words)) = told.words {
         // A clock that is ahead must not make all later reports look old.
         let since = since.min(at);

@@ -95,9 +95,11 @@ fn a_new_agent_starts_at_fifty_and_is_found_at_once() {
     let mut scene = TestHub::default();
     let order = registration("ada", "acme", &[("translate", "0.10"), ("sum", "0.20")]);
     let answer = scene.run(Command::Register(Box::new(order))).unwrap();
-    let Answer::Agent { agent, state: desk, new, returned } = answer else { panic!("{answer:?}") };
+    let Answer::Agent { agent, state: agent_state, new, returned } = answer else {
+        panic!("{answer:?}")
+    };
     assert!(new && !returned);
-    assert_eq!(desk.standing.score, Score::START);
+    assert_eq!(agent_state.standing.score, Score::START);
     assert_eq!(finds(&scene, "translate"), [agent.id]);
     assert_eq!(finds(&scene, "sum"), [agent.id]);
     assert_eq!(scene.balance_text("acme"), ("0.00".to_owned(), "0.00".to_owned()));

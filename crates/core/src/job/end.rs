@@ -138,7 +138,7 @@ pub fn record_outcome(
         Requester::Guest(_) => None,
     };
     let hirer = hired_by.and_then(|agent| draft.agent_state(agent));
-    let hirer_score = hirer.map_or(Score::START, |desk| desk.standing.score);
+    let hirer_score = hirer.map_or(Score::START, |agent_state| agent_state.standing.score);
     let cause = if turn.excused { Some(Cause::WithinGracePeriod) } else { cause };
     let to_blame = ok || cause.is_some_and(Cause::is_worker_failure);
     let counted = to_blame && job.payer != Some(turn.owner);
@@ -149,19 +149,19 @@ pub fn record_outcome(
     if to_blame {
         draft.add_event(Event::AgentOutcomeRecorded { agent: turn.worker, job: job.id, ok });
     }
-    let desk = draft.agent_state_mut(turn.worker);
-    desk.record_outcome(ok, (counted, weighs), hirer_score);
+    let agent_state = draft.agent_state_mut(turn.worker);
+    agent_state.record_outcome(ok, (counted, weighs), hirer_score);
     if counted {
         let took = now.since(assigned_at);
-        Arc::make_mut(&mut desk.window).push(WindowOutcome { ok, on_time, took });
+        Arc::make_mut(&mut agent_state.window).push(WindowOutcome { ok, on_time, took });
     }
     if counted && weighs && ok {
-        Arc::make_mut(&mut desk.customers).add(job.payer, paid);
+        Arc::make_mut(&mut agent_state.customers).add(job.payer, paid);
     }
     let outcome = Outcome {
         id,
         subject: turn.worker,
-        number: desk.standing.outcomes,
+        number: agent_state.standing.outcomes,
         job: job.id,
         hired_by,
         hirer_score,
@@ -173,8 +173,8 @@ pub fn record_outcome(
         assigned_at,
         ended_at: now,
         on_time,
-        score_after: desk.standing.score,
-        before: desk.last_outcome.replace(id),
+        score_after: agent_state.standing.score,
+        before: agent_state.last_outcome.replace(id),
     };
     draft.add_outcome(outcome);
 }

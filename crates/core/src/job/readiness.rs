@@ -128,13 +128,13 @@ pub fn return_time(
 
 /// Whether the agent is available; if it announced when it is back, that time.
 fn presence_or_return_time(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refusal> {
-    let presence = draft.agent_state(agent.id).map(|desk| desk.presence);
-    let stance = presence.map_or(Availability::Idle, |presence| presence.availability);
+    let presence = draft.agent_state(agent.id).map(|agent_state| agent_state.presence);
+    let availability = presence.map_or(Availability::Idle, |presence| presence.availability);
     let back = presence.and_then(|presence| presence.until).filter(|until| *until > draft.now);
     if draft.is_suspended(agent.id) {
         return Err(Refusal::Offline);
     }
-    match stance {
+    match availability {
         Availability::Broken => return Err(Refusal::AgentBroken),
         Availability::Maintenance if back.is_some() => return Ok(back),
         _ => {}

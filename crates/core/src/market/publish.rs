@@ -39,7 +39,7 @@ fn external_assignments(draft: &Draft<'_>, market: Protocol) -> impl Iterator<It
 /// separate step: the bidder's answer must not reveal the winner.
 pub(super) fn publish_order(
     draft: &mut Draft<'_>,
-    (market, scribe): (Protocol, &dyn MarketRecorder),
+    (market, recorder): (Protocol, &dyn MarketRecorder),
     id: &str,
     outcome: Result<&Answer, &Refusal>,
     closes: bool,
@@ -47,13 +47,13 @@ pub(super) fn publish_order(
     let notices = market_notices(draft, market);
     let apart = closes && closed_auctions(draft, market).next().is_some();
     let (own, others) = if apart { (Vec::new(), notices) } else { (notices, Vec::new()) };
-    let posting = write_record(draft, scribe, Some((id, outcome)), own);
+    let posting = write_record(draft, recorder, Some((id, outcome)), own);
     if apart {
         // The result of the auction is public, while the bidder's own recorder would show it only
         // to the bidder.
         let public = draft.world.market.clone();
-        let scribe = public.as_ref().map_or(scribe, |public| &*public.recorder);
-        publish_step(draft, market, scribe, others);
+        let recorder = public.as_ref().map_or(recorder, |public| &*public.recorder);
+        publish_step(draft, market, recorder, others);
     }
     posting
 }
@@ -72,10 +72,10 @@ pub fn publish_without_order(draft: &mut Draft<'_>) {
 fn publish_step(
     draft: &mut Draft<'_>,
     market: Protocol,
-    scribe: &dyn MarketRecorder,
+    recorder: &dyn MarketRecorder,
     notices: Vec<Arc<Notice>>,
 ) {
-    let posting = write_record(draft, scribe, None, notices);
+    let posting = write_record(draft, recorder, None, notices);
     // The result of an auction is published once. A repeated auction is separate.
     let first = closed_auctions(draft, market)
         .filter(|job| job.round.is_none_or(|round| round.number == 1));
@@ -96,12 +96,12 @@ fn closed_auctions<'d>(draft: &'d Draft<'_>, market: Protocol) -> impl Iterator<
 
 fn write_record(
     draft: &mut Draft<'_>,
-    scribe: &dyn MarketRecorder,
+    recorder: &dyn MarketRecorder,
     order: Option<(&str, Result<&Answer, &Refusal>)>,
     notices: Vec<Arc<Notice>>,
 ) -> PostingId {
     let id = draft.next.market_record;
-    let written = scribe.write(&MarketStep {
+    let written = recorder.write(&MarketStep {
         draft,
         outcome: order.map(|(_, outcome)| outcome),
         notices,

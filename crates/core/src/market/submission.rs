@@ -82,19 +82,19 @@ pub fn submit(world: &World, order: MarketSubmission, now: Timestamp) -> (Change
     (draft.into_changes(), Answer::MarketOrder { record: posting, repeated: false })
 }
 
-fn execute(draft: &mut Draft<'_>, deed: MarketOrder) -> Result<Answer, Refusal> {
-    if let Some(by) = order_author(&deed) {
+fn execute(draft: &mut Draft<'_>, signed_order: MarketOrder) -> Result<Answer, Refusal> {
+    if let Some(by) = order_author(&signed_order) {
         suspension::ensure_not_suspended(draft, by)?;
     }
-    match deed {
+    match signed_order {
         MarketOrder::Register(order) => registration::register(draft, *order),
         MarketOrder::OpenJob(opening) => {
-            let MarketJobRequest { mut order, registration: newcomer } = *opening;
-            if let Some(newcomer) = newcomer {
+            let MarketJobRequest { mut order, registration: new_agent } = *opening;
+            if let Some(new_agent) = new_agent {
                 // It may have registered since it was looked up.
-                let known = draft.world.agent_by_alias(newcomer.home, &newcomer.native_id);
+                let known = draft.world.agent_by_alias(new_agent.home, &new_agent.native_id);
                 let agent = known
-                    .map_or_else(|| registration::register_on_first_order(draft, &newcomer), Ok)?;
+                    .map_or_else(|| registration::register_on_first_order(draft, &new_agent), Ok)?;
                 order.requester = Requester::Agent(agent);
             }
             open::open(draft, order)
@@ -123,8 +123,8 @@ fn execute(draft: &mut Draft<'_>, deed: MarketOrder) -> Result<Answer, Refusal> 
 }
 
 /// The order's author, for orders whose rules do not check suspension themselves.
-fn order_author(deed: &MarketOrder) -> Option<AgentId> {
-    match deed {
+fn order_author(signed_order: &MarketOrder) -> Option<AgentId> {
+    match signed_order {
         MarketOrder::ReportResult(said) => Some(said.by),
         MarketOrder::Decline { by, .. } | MarketOrder::Offer { by, .. } => Some(*by),
         MarketOrder::Read { agent, .. } => Some(*agent),

@@ -78,9 +78,9 @@ fn post_task(scene: &mut TestHub, order: OpenJob) -> JobId {
 }
 
 /// An order under an unused id.
-fn post_new(scene: &mut TestHub, deed: MarketOrder) -> ParsedRecord {
+fn post_new(scene: &mut TestHub, signed_order: MarketOrder) -> ParsedRecord {
     let id = format!("order-{}", scene.world.next.market_orders);
-    scene.submit_and_read(&id, deed)
+    scene.submit_and_read(&id, signed_order)
 }
 
 fn bid(scene: &mut TestHub, job: JobId, by: AgentId, price: &str) -> ParsedRecord {

@@ -193,7 +193,7 @@ fn a_desk_from_before_patrons_were_kept_is_read() {
     work(&mut scene, client, true);
     let mut row = serde_json::to_value(scene.agent_state(ada)).expect("a row");
     assert!(row.as_object_mut().expect("members").remove("patrons").is_some());
-    let desk: crate::agent::AgentState = serde_json::from_value(row).expect("an old row");
-    assert!(desk.customers.is_empty());
-    assert_eq!(desk.standing, scene.agent_state(ada).standing);
+    let agent_state: crate::agent::AgentState = serde_json::from_value(row).expect("an old row");
+    assert!(agent_state.customers.is_empty());
+    assert_eq!(agent_state.standing, scene.agent_state(ada).standing);
 }

@@ -73,14 +73,14 @@ fn a_refused_order_leaves_nothing_behind_and_may_be_given_again() {
     let order = scene.sign_order("ann", "r", SignedOrder::RequestJob(Box::new(order)));
     let before = (scene.world.next, scene.world.agents().count(), scene.world.owners().count());
     assert_eq!(scene.run_signed(order.clone()).unwrap_err(), Refusal::TooFewCredits);
-    for (id, deed) in [
+    for (id, signed_order) in [
         ("1", offer("r", "1")),
         ("2", accept("r")),
         ("3", result("r")),
         ("4", failure("r")),
         ("5", SignedOrder::SendMessage { to: AgentId(99) }),
     ] {
-        let order = scene.sign_order("ann", id, deed);
+        let order = scene.sign_order("ann", id, signed_order);
         assert!(scene.run_signed(order).is_err(), "{id}");
     }
     let after = (scene.world.next, scene.world.agents().count(), scene.world.owners().count());
@@ -169,12 +169,12 @@ fn who_was_taken_off_the_lists_comes_back_by_introducing_itself() {
     let order = scene.sign_order("pat", "1", SignedOrder::RecordOnly);
     scene.run_signed(order.clone()).unwrap();
     scene.remove(pat);
-    for (id, deed) in [
+    for (id, signed_order) in [
         ("2", SignedOrder::RecordOnly),
         ("3", result("r")),
         ("4", SignedOrder::SendMessage { to: pat }),
     ] {
-        let order = scene.sign_order("pat", id, deed);
+        let order = scene.sign_order("pat", id, signed_order);
         assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::NotAuthenticated, "{id}");
     }
     assert!(scene.run_signed(order).unwrap().repeated, "omitted fields keep their values");
@@ -216,7 +216,7 @@ fn an_introduction_changes_what_it_names_and_nothing_else() {
 fn a_stance_lasts_until_another_is_taken() {
     let mut scene = TestHub::default();
     let pat = scene.introduce("pat", &[]);
-    for (stance, there) in [
+    for (availability, there) in [
         (Availability::Offline, false),
         (Availability::Busy, true),
         (Availability::Maintenance, false),
@@ -225,12 +225,12 @@ fn a_stance_lasts_until_another_is_taken() {
     ] {
         scene.update_profile(
             "pat",
-            ProfileUpdate { availability: Some(stance), ..ProfileUpdate::default() },
+            ProfileUpdate { availability: Some(availability), ..ProfileUpdate::default() },
         );
         scene.update_profile("pat", ProfileUpdate::default());
         assert_eq!(
             (scene.is_online(pat), scene.agent_state(pat).presence.availability),
-            (there, stance)
+            (there, availability)
         );
     }
 }

@@ -380,12 +380,13 @@ impl Invariants {
     /// Scores and inboxes match the sums of the rows.
     fn desks(&self, world: &World) {
         for agent in self.agents.keys() {
-            let desk: &AgentState = world.agent_state(*agent).expect("every agent has a state");
+            let agent_state: &AgentState =
+                world.agent_state(*agent).expect("every agent has a state");
             let standing = self.standings.get(agent).copied().unwrap_or_default();
-            assert_eq!(desk.standing, standing, "a score is the fold of its outcomes");
-            assert_eq!(desk.last_outcome, self.last_outcome.get(agent).copied());
-            self.check_customers(world, *agent, desk);
-            self.check_ranking_standing(world, *agent, desk);
+            assert_eq!(agent_state.standing, standing, "a score is the fold of its outcomes");
+            assert_eq!(agent_state.last_outcome, self.last_outcome.get(agent).copied());
+            self.check_customers(world, *agent, agent_state);
+            self.check_ranking_standing(world, *agent, agent_state);
             let inbox = self.inboxes.get(agent).copied();
             let mailbox = world.inbox(*agent);
             assert_eq!(mailbox.head, inbox.map_or(0, |(head, _)| head));

@@ -86,10 +86,10 @@ impl TestHub {
     }
 
     /// Submits an order to the market; returns its record, and whether it was submitted before.
-    pub fn submit(&mut self, id: &str, deed: MarketOrder) -> (PostingId, bool) {
+    pub fn submit(&mut self, id: &str, signed_order: MarketOrder) -> (PostingId, bool) {
         let market = self.world.market.as_ref().expect("a hub with a market").protocol;
-        let scribe = Arc::new(PlainRecorder);
-        let order = MarketSubmission { market, id: id.to_owned(), order: deed, recorder: scribe };
+        let recorder = Arc::new(PlainRecorder);
+        let order = MarketSubmission { market, id: id.to_owned(), order: signed_order, recorder };
         match self
             .run(Command::SubmitToMarket(Box::new(order)))
             .expect("submissions are never refused")
@@ -100,8 +100,8 @@ impl TestHub {
     }
 
     /// Submits an order; returns what was published for it.
-    pub fn submit_and_read(&mut self, id: &str, deed: MarketOrder) -> ParsedRecord {
-        let (posting, repeated) = self.submit(id, deed);
+    pub fn submit_and_read(&mut self, id: &str, signed_order: MarketOrder) -> ParsedRecord {
+        let (posting, repeated) = self.submit(id, signed_order);
         assert!(!repeated, "{id} was submitted before");
         self.read_record(posting)
     }

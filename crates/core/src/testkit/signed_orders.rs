@@ -63,8 +63,8 @@ pub fn refusal(request: &str) -> SignedOrder {
 }
 
 /// The same, naming the counterparty.
-pub fn with_counterparty(other: AgentId, mut deed: SignedOrder) -> SignedOrder {
-    let named = match &mut deed {
+pub fn with_counterparty(other: AgentId, mut signed_order: SignedOrder) -> SignedOrder {
+    let named = match &mut signed_order {
         SignedOrder::Offer(order) => &mut order.request,
         SignedOrder::Accept(order) => &mut order.offer,
         SignedOrder::Result(order) => &mut order.request,
@@ -72,7 +72,7 @@ pub fn with_counterparty(other: AgentId, mut deed: SignedOrder) -> SignedOrder {
         other => panic!("{other:?} names nothing"),
     };
     named.counterparty = Some(other);
-    deed
+    signed_order
 }
 
 fn named(id: &str) -> ExternalRef {
@@ -91,8 +91,8 @@ pub fn envelope_text(native: &str, id: &str) -> String {
 
 impl TestHub {
     /// A signed order.
-    pub fn sign_order(&self, native: &str, id: &str, deed: SignedOrder) -> SignedEnvelope {
-        let content = Digest::of(&[format!("{deed:?}").as_bytes()]);
+    pub fn sign_order(&self, native: &str, id: &str, signed_order: SignedOrder) -> SignedEnvelope {
+        let content = Digest::of(&[format!("{signed_order:?}").as_bytes()]);
         let known = self.world.agent_by_alias(AWAY, native).is_some();
         SignedEnvelope {
             home: AWAY,
@@ -101,7 +101,7 @@ impl TestHub {
             id: id.to_owned(),
             content,
             body: envelope_text(native, id),
-            order: deed,
+            order: signed_order,
         }
     }
 
@@ -120,9 +120,9 @@ impl TestHub {
         &mut self,
         native: &str,
         id: &str,
-        deed: SignedOrder,
+        signed_order: SignedOrder,
     ) -> Result<State, Refusal> {
-        let order = self.sign_order(native, id, deed);
+        let order = self.sign_order(native, id, signed_order);
         let heard = self.run_signed(order)?;
         assert!(!heard.repeated, "{native} used {id} before");
         Ok(heard.state.expect("the order has a job"))

@@ -46,13 +46,13 @@ struct Picture {
 
 impl Picture {
     fn of(world: &World) -> Self {
-        let desk = |agent: &Arc<crate::agent::Agent>| {
+        let agent_state = |agent: &Arc<crate::agent::Agent>| {
             (agent.id, world.agent_state(agent.id).expect("every agent has a state").clone())
         };
         Self {
             next: world.next,
             owners: world.owners().map(|owner| (owner.id, owner.clone())).collect(),
-            desks: world.agents().map(desk).collect(),
+            desks: world.agents().map(agent_state).collect(),
             jobs: world.live_jobs().map(|job| (job.id, job.clone())).collect(),
             queue: world.queued_jobs().map(|job| job.id).collect(),
             online: world.online_count(),
@@ -154,9 +154,13 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         let rows = &scene.store.rows;
         said.extend(rows.jobs.values().filter_map(|job| last_words(job)));
         let desks = rows.agent_states.values();
-        said.extend(desks.clone().filter(|desk| desk.status.is_some()).map(|_| "a status"));
         said.extend(
-            desks.filter(|desk| desk.claimed_reputation.is_some()).map(|_| "a claimed reputation"),
+            desks.clone().filter(|agent_state| agent_state.status.is_some()).map(|_| "a status"),
+        );
+        said.extend(
+            desks
+                .filter(|agent_state| agent_state.claimed_reputation.is_some())
+                .map(|_| "a claimed reputation"),
         );
         let events = rows.history_lines.iter().flat_map(|line| &line.events);
         said.extend(events.filter_map(|event| match event {

@@ -28,7 +28,7 @@ enum What {
     Other(Box<Step>),
     Open {
         wish: Wish,
-        newcomer: Option<u8>,
+        new_agent: Option<u8>,
     },
     Decline {
         job: u8,
@@ -57,7 +57,7 @@ pub fn posted(other: impl Strategy<Value = Step>) -> impl Strategy<Value = Poste
     let rarely = || prop::option::weighted(0.15, any::<u8>());
     let what = prop_oneof![
         4 => other.prop_map(|step| What::Other(Box::new(step))),
-        5 => (wish(), rarely()).prop_map(|(wish, newcomer)| What::Open { wish, newcomer }),
+        5 => (wish(), rarely()).prop_map(|(wish, new_agent)| What::Open { wish, new_agent }),
         4 => (n(), n()).prop_map(|(job, by)| What::Decline { job, by }),
         7 => (n(), n(), n()).prop_map(|(job, by, price)| What::Offer { job, by, price }),
         2 => (n(), n()).prop_map(|(job, price)| What::Answer { job, price }),
@@ -70,13 +70,17 @@ pub fn posted(other: impl Strategy<Value = Step>) -> impl Strategy<Value = Poste
 
 impl Posted {
     pub fn command(&self, scene: &mut TestHub) -> Option<Command> {
-        let deed = self.what.deed(scene)?;
+        let signed_order = self.what.signed_order(scene)?;
         let id = match self.id {
             Some(id) => format!("again-{}", id % 4),
             None => format!("post-{}", scene.world.next.market_orders),
         };
-        let order =
-            MarketSubmission { market: HOME, id, order: deed, recorder: Arc::new(PlainRecorder) };
+        let order = MarketSubmission {
+            market: HOME,
+            id,
+            order: signed_order,
+            recorder: Arc::new(PlainRecorder),
+        };
         Some(Command::SubmitToMarket(Box::new(order)))
     }
 
@@ -89,7 +93,7 @@ impl Posted {
         let Some(job) = auction_at(scene, job) else { return Ok(()) };
         for (at, by) in (price..=u8::MAX).zip(job.invited.clone()) {
             let (job, price) = (JobRef::Id(job.id), credits(pick(&PRICES, at)));
-            let deed = match at % 4 {
+            let signed_order = match at % 4 {
                 0 => MarketOrder::Decline { job, by },
                 _ => MarketOrder::Offer { job, by, price },
             };
@@ -97,7 +101,7 @@ impl Posted {
             let order = MarketSubmission {
                 market: HOME,
                 id,
-                order: deed,
+                order: signed_order,
                 recorder: Arc::new(PlainRecorder),
             };
             scene.run(Command::SubmitToMarket(Box::new(order)))?;
@@ -109,8 +113,8 @@ impl Posted {
         match &self.what {
             What::Other(step) if matches!(**step, Step::Enrol { .. }) => "enrol",
             What::Other(_) => "report",
-            What::Open { newcomer: Some(_), .. } => "arrive",
-            What::Open { newcomer: None, .. } => "open",
+            What::Open { new_agent: Some(_), .. } => "arrive",
+            What::Open { new_agent: None, .. } => "open",
             What::Decline { .. } => "decline",
             What::Offer { .. } => "offer",
             What::Answer { .. } => "answer",
@@ -122,19 +126,19 @@ impl Posted {
 }
 
 impl What {
-    fn deed(&self, scene: &mut TestHub) -> Option<MarketOrder> {
+    fn signed_order(&self, scene: &mut TestHub) -> Option<MarketOrder> {
         Some(match *self {
             Self::Other(ref step) => match step.command(scene)? {
                 Command::Register(order) => MarketOrder::Register(order),
                 Command::ReportResult(said) => MarketOrder::ReportResult(said),
                 _ => return None,
             },
-            Self::Open { ref wish, newcomer } => {
+            Self::Open { ref wish, new_agent } => {
                 let Command::OpenJob(order) = wish.command(scene) else { return None };
-                let newcomer = newcomer.map(|who| somebody(who % 4));
+                let new_agent = new_agent.map(|who| somebody(who % 4));
                 MarketOrder::OpenJob(Box::new(MarketJobRequest {
                     order: *order,
-                    registration: newcomer,
+                    registration: new_agent,
                 }))
             }
             Self::Decline { job, by } => {

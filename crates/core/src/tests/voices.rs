@@ -148,7 +148,7 @@ impl Voice {
             return Self { kind: Kind::Ask, ..self.clone() }.command(scene);
         }
         let speaker = self.speaker(scene, job.as_deref());
-        let deed = self.deed(scene, job.as_deref())?;
+        let signed_order = self.signed_order(scene, job.as_deref())?;
         let made = scene.world.next.claim.0;
         let (id, content) = match self.id {
             Some(id) => (format!("m-{}", id % 4), Digest::of(&[&[id % 8]])),
@@ -173,7 +173,7 @@ impl Voice {
             id,
             content,
             body: "words".to_owned(),
-            order: deed,
+            order: signed_order,
         })))
     }
 
@@ -205,7 +205,7 @@ impl Voice {
         name.filter(|_| own).map_or_else(|| native(self.who), str::to_owned)
     }
 
-    fn deed(&self, scene: &TestHub, job: Option<&Job>) -> Option<SignedOrder> {
+    fn signed_order(&self, scene: &TestHub, job: Option<&Job>) -> Option<SignedOrder> {
         let id = job.map(|job| called(scene, job));
         let id = id.filter(|_| self.amount < 240).unwrap_or_else(|| format!("m-{}", self.who % 4));
         let with = self.with.map(|at| self.other(scene, job, at));

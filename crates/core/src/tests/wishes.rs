@@ -87,7 +87,10 @@ impl Wish {
         if let Some(flaw) = flaw {
             // An agent that is away, if there is one.
             let away = |who: &AgentId| {
-                scene.world.agent_state(*who).is_some_and(|desk| desk.presence.until.is_some())
+                scene
+                    .world
+                    .agent_state(*who)
+                    .is_some_and(|agent_state| agent_state.presence.until.is_some())
             };
             let all: Vec<AgentId> = (0..AGENTS).map(|who| agent_at(scene, who)).collect();
             let gone: Vec<AgentId> = all.iter().copied().filter(away).collect();

@@ -28,7 +28,7 @@ const STANCES: [Availability; 8] = [
 /// One random report. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
 pub enum Word {
-    Stand { who: u8, stance: u8, seconds: u16, since: Option<u8> },
+    Stand { who: u8, availability: u8, seconds: u16, since: Option<u8> },
     Boast { who: u8 },
     Respond { job: u8, stray: Option<u8>, how: u8, seconds: u16, called: Option<u8> },
     Approve { job: u8, by: u8 },
@@ -41,7 +41,7 @@ pub fn word(pause: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = 
     let rarely = || prop::option::weighted(0.15, any::<u8>());
     prop_oneof![
         4 => (n(), n(), pause.clone(), prop::option::of(n()))
-            .prop_map(|(who, stance, seconds, since)| Word::Stand { who, stance, seconds, since }),
+            .prop_map(|(who, availability, seconds, since)| Word::Stand { who, availability, seconds, since }),
         1 => n().prop_map(|who| Word::Boast { who }),
         6 => (n(), rarely(), n(), pause, prop::option::of(n())).prop_map(
             |(job, stray, how, seconds, called)| Word::Respond { job, stray, how, seconds, called }
@@ -55,16 +55,16 @@ pub fn word(pause: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = 
 /// An agent's status, since a time that may be older than its last report.
 pub fn condition(
     scene: &TestHub,
-    stance: u8,
+    availability: u8,
     seconds: u16,
     since: Option<u8>,
 ) -> AgentStatusUpdate {
     let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
-    let until = (!stance.is_multiple_of(5)).then_some(until);
-    let stance = pick(&STANCES, stance / 5);
+    let until = (!availability.is_multiple_of(5)).then_some(until);
+    let availability = pick(&STANCES, availability / 5);
     let moment = |ago: u8| scene.now.plus(Millis::seconds(i64::from(ago) % 16 * -4));
-    let words = since.map(|ago| (moment(ago), format!("{stance:?} {ago}").into()));
-    AgentStatusUpdate { availability: stance, until, words }
+    let words = since.map(|ago| (moment(ago), format!("{availability:?} {ago}").into()));
+    AgentStatusUpdate { availability, until, words }
 }
 
 /// A live job of some kind, if there is one; sometimes any other.
@@ -86,8 +86,8 @@ fn called(scene: &TestHub, at: u8) -> Uuid {
 impl Word {
     pub fn command(&self, scene: &TestHub) -> Option<Command> {
         Some(match *self {
-            Word::Stand { who, stance, seconds, since } => {
-                let told = condition(scene, stance, seconds, since);
+            Word::Stand { who, availability, seconds, since } => {
+                let told = condition(scene, availability, seconds, since);
                 Command::ReportStatus { agent: agent_at(scene, who), status: told }
             }
             Word::Boast { who } => Command::ReportReputation {

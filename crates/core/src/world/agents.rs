@@ -28,11 +28,12 @@ pub(super) struct OnlineIndex {
 impl World {
     /// Whether the agent counts as online now.
     pub fn is_online(&self, agent: AgentId, now: Timestamp) -> bool {
-        let (Some(agent), Some(desk)) = (self.agents.get(&agent), self.agent_states.get(&agent))
+        let (Some(agent), Some(agent_state)) =
+            (self.agents.get(&agent), self.agent_states.get(&agent))
         else {
             return false;
         };
-        self.online_until(agent, desk).is_some_and(|until| now <= until)
+        self.online_until(agent, agent_state).is_some_and(|until| now <= until)
     }
 
     /// Whether the agent or its owner is suspended.
@@ -50,8 +51,8 @@ impl World {
         agent.suspended || self.suspended_owners.contains(&agent.owner)
     }
 
-    fn online_until(&self, agent: &Agent, desk: &AgentState) -> Option<Timestamp> {
-        let until = online_until(agent, desk, self.rules.presence_ttl);
+    fn online_until(&self, agent: &Agent, agent_state: &AgentState) -> Option<Timestamp> {
+        let until = online_until(agent, agent_state, self.rules.presence_ttl);
         until.filter(|_| !self.is_agent_suspended(agent))
     }
 
@@ -97,17 +98,17 @@ impl World {
 
     /// Records an activity that is not worth a write of its own.
     pub fn record_activity(&mut self, id: AgentId, now: Timestamp) {
-        let Some(desk) = self.agent_states.get(&id) else { return };
-        if desk.presence.last_seen >= now && !desk.presence.unreachable {
+        let Some(agent_state) = self.agent_states.get(&id) else { return };
+        if agent_state.presence.last_seen >= now && !agent_state.presence.unreachable {
             return;
         }
-        let mut desk = AgentState::clone(desk);
-        desk.presence.last_seen = desk.presence.last_seen.max(now);
-        desk.presence.unreachable = false;
-        self.set_agent_state(Arc::new(desk));
+        let mut agent_state = AgentState::clone(agent_state);
+        agent_state.presence.last_seen = agent_state.presence.last_seen.max(now);
+        agent_state.presence.unreachable = false;
+        self.set_agent_state(Arc::new(agent_state));
     }
 
-    pub(super) fn set_agent(&mut self, agent: Arc<Agent>, desk: Option<Arc<AgentState>>) {
+    pub(super) fn set_agent(&mut self, agent: Arc<Agent>, agent_state: Option<Arc<AgentState>>) {
         if !agent.active && self.agents.contains_key(&agent.id) {
             // Later commands of this batch may need the full row, and the store does not have it
             // yet.
@@ -134,28 +135,28 @@ impl World {
         }
         self.agents_by_owner.entry(agent.owner).or_default().insert(agent.id);
         self.agents.insert(agent.id, agent.clone());
-        if let Some(desk) = desk {
-            self.put_agent_state(desk);
+        if let Some(agent_state) = agent_state {
+            self.put_agent_state(agent_state);
         }
         self.update_owner_failures(agent.owner, failures, self.failures_of(agent.id));
         self.list_agent(&agent);
     }
 
-    pub(super) fn set_agent_state(&mut self, desk: Arc<AgentState>) {
-        let id = desk.agent;
+    pub(super) fn set_agent_state(&mut self, agent_state: Arc<AgentState>) {
+        let id = agent_state.agent;
         let Some(agent) = self.agents.get(&id).cloned() else {
-            self.put_agent_state(desk);
+            self.put_agent_state(agent_state);
             return;
         };
-        let until = self.online_until(&agent, &desk);
-        let rank = rank(&desk);
+        let until = self.online_until(&agent, &agent_state);
+        let rank = rank(&agent_state);
         self.update_owner_failures(
             agent.owner,
             self.failures_of(id),
-            desk.ranking_standing().failures,
+            agent_state.ranking_standing().failures,
         );
         let same_place = self.online.shown.get(&id).is_some_and(|(shown, _)| *shown == rank);
-        self.put_agent_state(desk);
+        self.put_agent_state(agent_state);
         match until {
             // The common case: for the index, only the end of the online time changed.
             Some(until) if same_place => self.extend_online(id, until),
@@ -179,11 +180,11 @@ impl World {
     }
 
     fn list_agent(&mut self, agent: &Agent) {
-        let Some(desk) = self.agent_states.get(&agent.id) else { return };
-        let Some(until) = self.online_until(agent, desk) else {
+        let Some(agent_state) = self.agent_states.get(&agent.id) else { return };
+        let Some(until) = self.online_until(agent, agent_state) else {
             return self.list_offline(agent);
         };
-        let rank = rank(desk);
+        let rank = rank(agent_state);
         self.skills.insert_online(agent, rank);
         self.online.shown.insert(agent.id, (rank, until));
         if until != Timestamp::NEVER {
@@ -203,17 +204,19 @@ impl World {
 
     /// Lists a registered agent that is offline, so that it can still be found.
     fn list_offline(&mut self, agent: &Agent) {
-        let Some(desk) = self.agent_states.get(&agent.id).filter(|_| agent.active) else { return };
-        let rank = rank(desk);
+        let Some(agent_state) = self.agent_states.get(&agent.id).filter(|_| agent.active) else {
+            return;
+        };
+        let rank = rank(agent_state);
         self.skills.insert_offline(agent, rank);
         self.online.away.insert(agent.id, rank);
     }
 }
 
-fn rank(desk: &AgentState) -> Rank {
+fn rank(agent_state: &AgentState) -> Rank {
     Rank {
-        score: Reverse(desk.standing.score),
-        unproven: desk.standing.settled_jobs() == 0,
-        agent: desk.agent,
+        score: Reverse(agent_state.standing.score),
+        unproven: agent_state.standing.settled_jobs() == 0,
+        agent: agent_state.agent,
     }
 }

@@ -32,11 +32,13 @@ impl World {
         let good = |one: &Candidate| {
             self.agent_states
                 .get(&one.agent)
-                .is_some_and(|desk| desk.standing.score >= wanted.min_score)
+                .is_some_and(|agent_state| agent_state.standing.score >= wanted.min_score)
         };
         let fits = |one: &Candidate| {
-            let settled =
-                self.agent_states.get(&one.agent).map_or(0, |desk| desk.standing.settled_jobs());
+            let settled = self
+                .agent_states
+                .get(&one.agent)
+                .map_or(0, |agent_state| agent_state.standing.settled_jobs());
             settled >= wanted.min_jobs && self.is_online(one.agent, now)
         };
         let all = self.skills.online_by_rank(wanted.skill, wanted.max_price).take_while(good);

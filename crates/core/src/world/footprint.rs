@@ -336,15 +336,15 @@ pub fn compute_growth(world: &World, changes: &Changes) -> Growth {
         growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
         growth.add(RowKind::Agents, of(*id), agent.hot_row().memory_bytes());
         // An agent state that existed before its agent belonged to no owner.
-        if let Some(desk) = world.agent_states.get(id).filter(|_| old.is_none()) {
-            growth.release(RowKind::Agents, RowOwner::Hub, desk.memory_bytes());
-            growth.add(RowKind::Agents, of(*id), desk.memory_bytes());
+        if let Some(agent_state) = world.agent_states.get(id).filter(|_| old.is_none()) {
+            growth.release(RowKind::Agents, RowOwner::Hub, agent_state.memory_bytes());
+            growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
         }
     }
-    for (id, desk) in &changes.agent_states {
+    for (id, agent_state) in &changes.agent_states {
         let old = world.agent_states.get(id);
         growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
-        growth.add(RowKind::Agents, of(*id), desk.memory_bytes());
+        growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
     }
     let mut named = BTreeMap::new();
     for alias in &changes.aliases {
@@ -535,8 +535,8 @@ impl World {
         for (id, agent) in &self.agents {
             growth.add(RowKind::Agents, of(*id), agent.memory_bytes());
         }
-        for (id, desk) in &self.agent_states {
-            growth.add(RowKind::Agents, of(*id), desk.memory_bytes());
+        for (id, agent_state) in &self.agent_states {
+            growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
         }
         for ((agent, _), name) in &self.agent_aliases {
             growth.add(RowKind::Agents, of(*agent), alias_bytes(name));

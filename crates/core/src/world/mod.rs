@@ -461,8 +461,8 @@ impl World {
         for (id, agent) in &changes.agents {
             self.set_agent(agent.clone(), changes.agent_states.get(id).cloned());
         }
-        for desk in changes.agent_states.values() {
-            self.set_agent_state(desk.clone());
+        for agent_state in changes.agent_states.values() {
+            self.set_agent_state(agent_state.clone());
         }
         self.inboxes.extend(changes.inboxes.iter().map(|(id, mailbox)| (*id, *mailbox)));
         for job in changes.jobs.values() {

@@ -19,7 +19,9 @@ impl World {
 
     /// Failures of this agent that count in the hub's own ranking.
     pub(super) fn failures_of(&self, agent: AgentId) -> u64 {
-        self.agent_states.get(&agent).map_or(0, |desk| desk.ranking_standing().failures)
+        self.agent_states
+            .get(&agent)
+            .map_or(0, |agent_state| agent_state.ranking_standing().failures)
     }
 
     /// Agents that rank higher in the hub's own ranking than by their published score, in order.
@@ -27,12 +29,12 @@ impl World {
         self.underrated.iter().copied()
     }
 
-    pub(super) fn put_agent_state(&mut self, desk: Arc<AgentState>) {
-        match desk.ranking_standing().score > desk.standing.score {
-            true => self.underrated.insert(desk.agent),
-            false => self.underrated.remove(&desk.agent),
+    pub(super) fn put_agent_state(&mut self, agent_state: Arc<AgentState>) {
+        match agent_state.ranking_standing().score > agent_state.standing.score {
+            true => self.underrated.insert(agent_state.agent),
+            false => self.underrated.remove(&agent_state.agent),
         };
-        self.agent_states.insert(desk.agent, desk);
+        self.agent_states.insert(agent_state.agent, agent_state);
     }
 
     /// Updates an owner's sum when the failures of one of its agents change.

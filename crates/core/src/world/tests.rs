@@ -71,20 +71,20 @@ impl Seat {
             old_secrets: Vec::new(),
             blocked: Vec::new(),
         };
-        let mut desk = AgentState::new(id, START.plus(Millis(-self.silent * 1_000)));
-        desk.presence.unreachable = self.unreachable;
+        let mut agent_state = AgentState::new(id, START.plus(Millis(-self.silent * 1_000)));
+        agent_state.presence.unreachable = self.unreachable;
         let (score, successes) = (Score::from_millionths(self.score), self.settled);
-        desk.standing = Standing { score, successes, ..Standing::default() };
+        agent_state.standing = Standing { score, successes, ..Standing::default() };
         changes.agents.insert(id, Arc::new(agent));
-        changes.agent_states.insert(id, Arc::new(desk));
+        changes.agent_states.insert(id, Arc::new(agent_state));
     }
 }
 
-fn house(seats: &[Seat]) -> World {
+fn policy(seats: &[Seat]) -> World {
     let mut world = World::new(Rules::default());
     let mut changes = Changes::default();
-    for (id, seat) in (1_u64..).zip(seats) {
-        seat.put(&mut changes, AgentId(id));
+    for (id, state_dir) in (1_u64..).zip(seats) {
+        state_dir.put(&mut changes, AgentId(id));
     }
     world.apply(&changes);
     world
@@ -100,18 +100,18 @@ fn order_of(world: &World) -> Vec<u64> {
 fn the_worked_order_of_discovery() {
     let proven =
         |score: &str, price: &str| Seat::quiet(credits(price).micros(), credits(score).micros(), 1);
-    let world = house(&[proven("90", "0.05"), proven("92.3", "0.20"), proven("92.3", "0.10")]);
+    let world = policy(&[proven("90", "0.05"), proven("92.3", "0.20"), proven("92.3", "0.10")]);
     assert_eq!(order_of(&world), [3, 2, 1]);
 
     // Proven at 50 and 0.20 ranks before new at 50 and 0.10; among equals the first registered.
     let new = Seat::quiet(100_000, 50_000_000, 0);
-    let world = house(&[new, proven("50", "0.20"), new]);
+    let world = policy(&[new, proven("50", "0.20"), new]);
     assert_eq!(order_of(&world), [2, 1, 3]);
 }
 
 #[test]
 fn filters_keep_what_is_equal_to_them() {
-    let world = house(&[
+    let world = policy(&[
         Seat::quiet(100_000, 40_000_000, 2),
         Seat::quiet(200_000, 39_999_999, 3),
         Seat::quiet(200_001, 41_000_000, 0),
@@ -132,7 +132,7 @@ fn filters_keep_what_is_equal_to_them() {
 #[test]
 fn pages_follow_each_other_and_the_total_counts_all() {
     let seats: Vec<Seat> = (0..25).map(|n| Seat::quiet(n % 3, 50_000_000 + n, 1)).collect();
-    let world = house(&seats);
+    let world = policy(&seats);
     let mut walked = Vec::new();
     for offset in (0..30).step_by(10) {
         let found = world.discover(&DiscoveryQuery { limit: 10, offset, ..wanted("sum") }, START);
@@ -142,7 +142,7 @@ fn pages_follow_each_other_and_the_total_counts_all() {
     assert_eq!(walked, (1..=25).rev().collect::<Vec<_>>());
 }
 
-fn seat() -> impl Strategy<Value = Seat> {
+fn state_dir() -> impl Strategy<Value = Seat> {
     let liveness = prop_oneof![
         4 => Just(Liveness::Always),
         2 => Just(Liveness::ByPolling),
@@ -169,19 +169,19 @@ fn seat() -> impl Strategy<Value = Seat> {
 }
 
 fn question() -> impl Strategy<Value = (i64, Option<i64>, u64)> {
-    let floor = prop_oneof![
+    let context = prop_oneof![
         Just(0),
         Just(100_000_000),
         (0..=100_i64).prop_map(|points| points * 1_000_000),
         49_000_000..51_000_000_i64,
     ];
     let most = prop::option::of(prop_oneof![Just(0), Just(100_000), Just(200_000), Just(250_000)]);
-    (floor, most, prop_oneof![3 => Just(0_u64), 1 => 1..3_u64])
+    (context, most, prop_oneof![3 => Just(0_u64), 1 => 1..3_u64])
 }
 
 /// Compares the index with a full scan.
-fn agree(world: &World, (floor, most, min_jobs): (i64, Option<i64>, u64)) {
-    let min_score = Score::from_millionths(floor);
+fn agree(world: &World, (context, most, min_jobs): (i64, Option<i64>, u64)) {
+    let min_score = Score::from_millionths(context);
     let max_price = most.map(Credits::from_micros);
     let wanted =
         DiscoveryQuery { min_score, max_price, min_jobs, limit: 20, offset: 5, ..wanted("sum") };
@@ -198,19 +198,19 @@ proptest! {
     #[test]
     fn asking_the_index_is_asking_everybody(
         // With three prices, groups grow well past the size from which they keep counts.
-        seats in prop::collection::vec(seat(), 1..1_500),
-        changed in prop::collection::vec((any::<prop::sample::Index>(), seat()), 0..400),
+        seats in prop::collection::vec(state_dir(), 1..1_500),
+        changed in prop::collection::vec((any::<prop::sample::Index>(), state_dir()), 0..400),
         questions in prop::collection::vec(question(), 6),
     ) {
-        let mut world = house(&seats);
+        let mut world = policy(&seats);
         for question in &questions {
             agree(&world, *question);
         }
         world.expire_online(START);
         // Some agents change price, score or presence; groups shrink as well as grow.
-        for (who, seat) in &changed {
+        for (who, state_dir) in &changed {
             let mut changes = Changes::default();
-            seat.put(&mut changes, AgentId(who.index(seats.len()) as u64 + 1));
+            state_dir.put(&mut changes, AgentId(who.index(seats.len()) as u64 + 1));
             world.apply(&changes);
         }
         for question in &questions {
@@ -219,8 +219,8 @@ proptest! {
         world.expire_online(START);
         for question in &questions {
             agree(&world, *question);
-            let (floor, most, _) = *question;
-            let (min, max) = (Score::from_millionths(floor), most.map(Credits::from_micros));
+            let (context, most, _) = *question;
+            let (min, max) = (Score::from_millionths(context), most.map(Credits::from_micros));
             let wanted = DiscoveryQuery { min_score: min, max_price: max, ..wanted("sum") };
             prop_assert_eq!(world.skills.count_online("sum", max, min), discover_by_scan(&world, &wanted, START).len());
         }
@@ -231,7 +231,7 @@ proptest! {
 fn a_large_group_counts_exactly_at_every_border() {
     let seats: Vec<Seat> =
         (0..2_000).map(|n| Seat::quiet(100_000, (n % 101) * 1_000_000 - (n % 2), 1)).collect();
-    let world = house(&seats);
+    let world = policy(&seats);
     for points in 0..=100 {
         for nudge in [-1, 0, 1] {
             agree(&world, (points * 1_000_000 + nudge, None, 0));

@@ -231,11 +231,15 @@ impl JobScan<'_> {
                 format!("job {id} of agent {agent} follows {before:?}, not {known:?}")
             });
         }
-        for desk in self.people.agent_states.values() {
-            let newest = last.get(&row::sql_id(desk.agent.0)).map(|id| JobId(id.unsigned_abs()));
-            self.states.require(desk.last_requested == newest, || {
-                let said = desk.last_requested;
-                format!("the newest request of agent {} is {newest:?}, not {said:?}", desk.agent)
+        for agent_state in self.people.agent_states.values() {
+            let newest =
+                last.get(&row::sql_id(agent_state.agent.0)).map(|id| JobId(id.unsigned_abs()));
+            self.states.require(agent_state.last_requested == newest, || {
+                let said = agent_state.last_requested;
+                format!(
+                    "the newest request of agent {} is {newest:?}, not {said:?}",
+                    agent_state.agent
+                )
             });
         }
         Ok(())
@@ -250,11 +254,14 @@ impl JobScan<'_> {
                 format!("{name} has {said} held, but its live jobs hold {held}")
             });
         }
-        for desk in self.people.agent_states.values() {
-            let newest = self.worked.get(&desk.agent).copied().unwrap_or(0);
-            let said = desk.last_worked.unwrap_or_default();
+        for agent_state in self.people.agent_states.values() {
+            let newest = self.worked.get(&agent_state.agent).copied().unwrap_or(0);
+            let said = agent_state.last_worked.unwrap_or_default();
             self.states.require(i128::from(said.0) == newest, || {
-                format!("the newest job finished by agent {} is {newest}, not {said}", desk.agent)
+                format!(
+                    "the newest job finished by agent {} is {newest}, not {said}",
+                    agent_state.agent
+                )
             });
         }
     }

@@ -63,36 +63,39 @@ pub fn check(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check
             Ok(())
         },
     )?;
-    for desk in people.agent_states.values() {
-        let found = standings.remove(&desk.agent);
+    for agent_state in people.agent_states.values() {
+        let found = standings.remove(&agent_state.agent);
         let (standing, last) =
             found.map_or((Standing::default(), None), |(standing, last)| (standing, Some(last)));
-        let agent = desk.agent;
-        check.require(desk.standing == standing, || {
+        let agent = agent_state.agent;
+        check.require(agent_state.standing == standing, || {
             format!(
                 "the standing of agent {agent} is {:?}, but its outcomes give {standing:?}",
-                desk.standing
+                agent_state.standing
             )
         });
         let weight = weighed.remove(&agent).unwrap_or_default();
-        check.require(desk.ranking_standing() == weight, || {
-            let said = desk.ranking_standing();
+        check.require(agent_state.ranking_standing() == weight, || {
+            let said = agent_state.ranking_standing();
             format!("agent {agent} ranks as {said:?}, but its outcomes give {weight:?}")
         });
         let window = windows.remove(&agent).unwrap_or_default();
-        check.require(*desk.window == window, || {
+        check.require(*agent_state.window == window, || {
             format!("the newest outcomes of agent {agent} do not match its state row")
         });
         // The agent state lacks customers from before they were recorded, so it may have fewer,
         // never more.
         let patrons = patronage.remove(&agent).unwrap_or_default();
-        let told =
-            desk.customers.count() <= patrons.count() && desk.customers.paid() <= patrons.paid();
+        let told = agent_state.customers.count() <= patrons.count()
+            && agent_state.customers.paid() <= patrons.paid();
         check.require(told, || {
             format!("agent {agent} has fewer counterparties than its state row says")
         });
-        check.require(desk.last_outcome == last, || {
-            format!("the last outcome of agent {agent} is {last:?}, not {:?}", desk.last_outcome)
+        check.require(agent_state.last_outcome == last, || {
+            format!(
+                "the last outcome of agent {agent} is {last:?}, not {:?}",
+                agent_state.last_outcome
+            )
         });
     }
     for agent in standings.keys() {

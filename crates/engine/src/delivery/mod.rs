@@ -225,7 +225,7 @@ impl Deliverer {
     fn is_streamed(&self, world: &World, push: &Delivery, heard: &HashSet<AgentId>) -> bool {
         let Some(agent) = push.to.filter(|to| heard.contains(to)) else { return false };
         let home = world.agent(agent).and_then(|agent| self.encoders.get(&agent.home));
-        let streams = home.is_some_and(|courier| courier.prefers_streams());
+        let streams = home.is_some_and(|encoder| encoder.prefers_streams());
         streams && world.inbox(agent).read_position() < push.position
     }
 
@@ -236,16 +236,16 @@ impl Deliverer {
             Some(job) => self.engine.load_job(job).await.ok().flatten(),
             None => None,
         };
-        let courier = self.encoder_for(push, job.as_deref());
-        let letter =
-            courier.and_then(|courier| courier.encode_if_due(&self.engine, push, job.as_deref()));
-        let (Some(courier), Some(letter)) = (courier, letter) else {
+        let encoder = self.encoder_for(push, job.as_deref());
+        let envelope =
+            encoder.and_then(|encoder| encoder.encode_if_due(&self.engine, push, job.as_deref()));
+        let (Some(encoder), Some(envelope)) = (encoder, envelope) else {
             let over = AttemptResult { status: AttemptStatus::Obsolete, commands: Vec::new() };
             record_attempt(&self.engine, push, over).await;
             return;
         };
-        let answer = send_signed(&self.engine, &self.egress, push.to, letter).await;
-        let verdict = courier.interpret_response(&self.engine, push, job.as_deref(), &answer);
+        let answer = send_signed(&self.engine, &self.egress, push.to, envelope).await;
+        let verdict = encoder.interpret_response(&self.engine, push, job.as_deref(), &answer);
         record_attempt(&self.engine, push, verdict).await;
     }
 
@@ -290,26 +290,26 @@ pub async fn send_signed(
     engine: &Engine,
     egress: &Egress,
     to: Option<AgentId>,
-    letter: OutboundRequest,
+    envelope: OutboundRequest,
 ) -> Result<HttpResponse, SendError> {
-    let headers = signed_headers(engine, to, &letter);
-    egress.post(&letter.url, headers, letter.body, letter.response_max).await
+    let headers = signed_headers(engine, to, &envelope);
+    egress.post(&envelope.url, headers, envelope.body, envelope.response_max).await
 }
 
 /// The headers of a request: its type, its signatures and those of the protocol.
 pub fn signed_headers(
     engine: &Engine,
     to: Option<AgentId>,
-    letter: &OutboundRequest,
+    envelope: &OutboundRequest,
 ) -> Vec<(String, String)> {
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     if let Some(secrets) = to.and_then(|agent| active_secrets(engine, agent)) {
         let secrets: Vec<&WebhookSecret> = secrets.iter().collect();
         let signed =
-            signature::sign_with_all(&secrets, &letter.id, engine.wall_time(), &letter.body);
+            signature::sign_with_all(&secrets, &envelope.id, engine.wall_time(), &envelope.body);
         headers.extend(signed);
     }
-    headers.extend_from_slice(&letter.headers);
+    headers.extend_from_slice(&envelope.headers);
     headers
 }
 

@@ -82,8 +82,8 @@ impl Lane {
             if batch.stop {
                 break;
             }
-            let Ok(errand) = self.queue.try_recv() else { break };
-            self.handle_message(&mut batch, errand, now);
+            let Ok(lane_message) = self.queue.try_recv() else { break };
+            self.handle_message(&mut batch, lane_message, now);
         }
         batch.expired = self.world.expired_rows(now, EXPIRED_PER_BATCH_MAX);
         let stop = batch.stop;
@@ -107,7 +107,7 @@ impl Lane {
     fn next_message(&mut self, idle: bool) -> Option<LaneMessage> {
         loop {
             match self.queue.try_recv() {
-                Ok(errand) => return Some(errand),
+                Ok(lane_message) => return Some(lane_message),
                 Err(mpsc::error::TryRecvError::Disconnected) => return None,
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
@@ -163,8 +163,8 @@ impl Lane {
         }
     }
 
-    fn handle_message(&mut self, batch: &mut Batch, errand: LaneMessage, now: Timestamp) {
-        match errand {
+    fn handle_message(&mut self, batch: &mut Batch, lane_message: LaneMessage, now: Timestamp) {
+        match lane_message {
             LaneMessage::Wake => {}
             LaneMessage::Stop => batch.stop = true,
             LaneMessage::Run(ask) => {

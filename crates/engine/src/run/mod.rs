@@ -200,7 +200,7 @@ impl Engine {
                 let found = self.with_world(|world| {
                     world.agent(id).cloned().zip(world.agent_state(id).cloned())
                 });
-                let (mut agent, desk) = found.ok_or(Failure::Fault)?;
+                let (mut agent, agent_state) = found.ok_or(Failure::Fault)?;
                 // The world holds only the summary of an agent that has since been removed.
                 if !agent.active {
                     agent = match self.load_row(RowKey::Agent(id)).await? {
@@ -208,7 +208,7 @@ impl Engine {
                         _ => return Err(Failure::Fault),
                     };
                 }
-                Answer::Agent { agent, state: desk, new: false, returned: false }
+                Answer::Agent { agent, state: agent_state, new: false, returned: false }
             }
             Receipt::Owner(id) => {
                 let owner =
@@ -263,7 +263,7 @@ impl Engine {
         let now = self.now();
         let (on_probation, known) = self.with_world(|world| {
             let on_probation = world.agent(agent).is_some_and(|agent| agent.probation.is_some());
-            let presence = world.agent_state(agent).map(|desk| desk.presence);
+            let presence = world.agent_state(agent).map(|agent_state| agent_state.presence);
             let present = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
             (on_probation, present.map(|presence| presence.last_seen))
         });

@@ -20,7 +20,7 @@ pub fn operations() -> Vec<OperationInfo> {
         reach: Access::Public,
         about: "This OpenAPI document",
     };
-    let protocols = ALL.iter().flat_map(|face| face.operations());
+    let protocols = ALL.iter().flat_map(|adapter| adapter.operations());
     protocols.chain(v1::operations()).chain(probes::operations()).chain([own]).collect()
 }
 
@@ -60,7 +60,7 @@ pub fn openapi_document() -> Value {
 }
 
 fn tags() -> Vec<Value> {
-    let protocols = ALL.iter().map(|face| json!({"name": face.id()}));
+    let protocols = ALL.iter().map(|adapter| json!({"name": adapter.id()}));
     protocols.chain([json!({"name": "hub"})]).collect()
 }
 

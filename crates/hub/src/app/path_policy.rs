@@ -32,12 +32,12 @@ pub struct HubPathPolicy {
     body_limit: usize,
     express: HashMap<String, (&'static str, FastRoute)>,
     health: HashSet<String>,
-    floor: HubContext,
+    context: HubContext,
 }
 
 impl HubPathPolicy {
     /// Collects the paths of every protocol and of the hub itself.
-    pub fn new(floor: &HubContext) -> Self {
+    pub fn new(context: &HubContext) -> Self {
         let mut by_path: Router<Vec<(&'static str, Access)>> = Router::new();
         for OperationInfo { method, path, reach, .. } in operations() {
             match by_path.at_mut(&path) {
@@ -46,8 +46,8 @@ impl HubPathPolicy {
                 Err(_) => drop(by_path.insert(path, vec![(method, reach)])),
             }
         }
-        let (express, floor) = (express(floor), floor.clone());
-        Self { by_path, body_limit: floor.body_limit, express, health: health_paths(), floor }
+        let (express, context) = (express(context), context.clone());
+        Self { by_path, body_limit: context.body_limit, express, health: health_paths(), context }
     }
 
     fn access_of(&self, method: &Method, path: &str) -> Option<Access> {
@@ -75,15 +75,15 @@ impl PathPolicy for HubPathPolicy {
         RequestClass { origins: pages, rate: kind }
     }
 
-    fn error_response(&self, path: &str, trouble: EdgeError) -> Response<Body> {
-        error_response(&self.floor, path, to_protocol_error(trouble))
+    fn error_response(&self, path: &str, error: EdgeError) -> Response<Body> {
+        error_response(&self.context, path, to_protocol_error(error))
     }
 
     fn body_limit(&self, path: &str) -> usize {
         // Two protocols share the path; the larger of their body limits applies.
         let shared = path == "/register";
         let owner = owning_protocol(path).filter(|_| !shared);
-        owner.map_or(self.body_limit, |face| face.body_limit(self.body_limit))
+        owner.map_or(self.body_limit, |adapter| adapter.body_limit(self.body_limit))
     }
 
     fn is_health_check(&self, method: &Method, path: &str) -> bool {
@@ -103,14 +103,15 @@ impl PathPolicy for HubPathPolicy {
         extensions: &mut Extensions,
     ) -> Option<Principal> {
         headers.get(header::AUTHORIZATION)?;
-        match Caller::identify(&self.floor.engine, headers, extensions) {
+        match Caller::identify(&self.context.engine, headers, extensions) {
             Ok(Caller::Agent(id) | Caller::FormerAgent(id)) => Some(Principal::Agent(id.0)),
             Ok(Caller::Operator) => Some(Principal::Operator),
             Ok(Caller::Anonymous) => None,
             // Not an agent or operator key, but it may be a read token of a protocol.
             Err(_) => {
-                let reader =
-                    ALL.iter().find_map(|face| face.authenticate_reader(&self.floor, headers));
+                let reader = ALL
+                    .iter()
+                    .find_map(|adapter| adapter.authenticate_reader(&self.context, headers));
                 reader.map(|id| Principal::Agent(id.0))
             }
         }
@@ -158,29 +159,30 @@ impl WriteLimiter for SignerLimits {
 }
 
 /// An error in the format of the protocol that owns the path.
-pub fn error_response(floor: &HubContext, path: &str, trouble: FaceTrouble) -> Response<Body> {
+pub fn error_response(context: &HubContext, path: &str, error: FaceTrouble) -> Response<Body> {
     match owning_protocol(path) {
-        Some(face) => face.edge_error_response(floor, trouble),
-        None => Problem::from(trouble).into_response(),
+        Some(adapter) => adapter.edge_error_response(context, error),
+        None => Problem::from(error).into_response(),
     }
 }
 
 /// Fast routes of all protocols, under their prefixes and at every other path they are served on.
-fn express(floor: &HubContext) -> HashMap<String, (&'static str, FastRoute)> {
+fn express(context: &HubContext) -> HashMap<String, (&'static str, FastRoute)> {
     let mut doors = HashMap::new();
-    for face in ALL {
-        for door in face.fast_routes() {
-            let prefixed = format!("/{}{}", face.id(), door.path);
+    for adapter in ALL {
+        for door in adapter.fast_routes() {
+            let prefixed = format!("/{}{}", adapter.id(), door.path);
             let served = |row: &OperationInfo| {
                 row.method == door.method && (row.path == prefixed || row.path == door.path)
             };
-            for OperationInfo { path, reach, .. } in face.operations().into_iter().filter(served) {
-                let (floor, handler) = (floor.clone(), door.handler);
+            for OperationInfo { path, reach, .. } in adapter.operations().into_iter().filter(served)
+            {
+                let (context, handler) = (context.clone(), door.handler);
                 let serve = Arc::new(move |parts: Parts, body: BodyFuture| {
                     let Parts { headers, extensions, .. } = parts;
                     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
                     let body = Box::pin(async move { body.await.map_err(to_protocol_error) });
-                    handler(floor.clone(), RequestHead { headers, extensions, peer }, body)
+                    handler(context.clone(), RequestHead { headers, extensions, peer }, body)
                 });
                 let (route, unless, kind) =
                     (Arc::from(path.as_str()), door.excluded_headers, write_rate_class(reach));
@@ -212,11 +214,11 @@ fn owning_protocol(path: &str) -> Option<&'static dyn ProtocolAdapter> {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     static OWNERS: OnceLock<HashMap<String, &'static dyn ProtocolAdapter>> = OnceLock::new();
     let owners = OWNERS.get_or_init(protocols_by_segment);
-    if let Some(face) = owners.get(first) {
-        return Some(*face);
+    if let Some(adapter) = owners.get(first) {
+        return Some(*adapter);
     }
     // `/v1` has its own error format for paths that do not exist.
-    let rest = ALL.iter().find(|face| face.handles_unknown_paths() && first != "v1");
+    let rest = ALL.iter().find(|adapter| adapter.handles_unknown_paths() && first != "v1");
     rest.copied()
 }
 
@@ -224,19 +226,19 @@ fn owning_protocol(path: &str) -> Option<&'static dyn ProtocolAdapter> {
 /// root belongs to that protocol there, too. If several claim it, the first in the list gets it.
 fn protocols_by_segment() -> HashMap<String, &'static dyn ProtocolAdapter> {
     let mut owners = HashMap::new();
-    for face in ALL {
-        for OperationInfo { path, .. } in face.operations() {
+    for adapter in ALL {
+        for OperationInfo { path, .. } in adapter.operations() {
             let first = path.split('/').nth(1).unwrap_or_default();
-            owners.entry(first.to_owned()).or_insert(*face);
+            owners.entry(first.to_owned()).or_insert(*adapter);
         }
     }
     // A protocol prefix takes precedence over any path at the root.
-    owners.extend(ALL.iter().map(|face| (face.id().as_str().to_owned(), *face)));
+    owners.extend(ALL.iter().map(|adapter| (adapter.id().as_str().to_owned(), *adapter)));
     owners
 }
 
-fn to_protocol_error(trouble: EdgeError) -> FaceTrouble {
-    match trouble {
+fn to_protocol_error(error: EdgeError) -> FaceTrouble {
+    match error {
         EdgeError::Malformed { what } => FaceTrouble::Malformed { what },
         EdgeError::WrongHost => FaceTrouble::WrongHost,
         EdgeError::ForeignOrigin => FaceTrouble::ForeignOrigin,

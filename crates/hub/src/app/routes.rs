@@ -19,31 +19,33 @@ use super::{openapi, probes};
 use crate::v1;
 
 /// The router for everything the hub serves.
-pub fn build_router(floor: &HubContext, probes: probes::ProbeState) -> Router {
+pub fn build_router(context: &HubContext, probes: probes::ProbeState) -> Router {
     let mut router = Router::new()
-        .route("/register", post(register).with_state(RegistrationRoutes::new(floor)))
-        .merge(v1::build_router(floor))
+        .route("/register", post(register).with_state(RegistrationRoutes::new(context)))
+        .merge(v1::build_router(context))
         .merge(probes::routes(probes))
         .merge(openapi::routes());
-    for face in ALL {
-        router = router.merge(face.root_routes(floor));
-        let own =
-            face.routes(floor).fallback(not_found).method_not_allowed_fallback(method_not_allowed);
-        router = router.nest(&format!("/{}", face.id()), own);
+    for adapter in ALL {
+        router = router.merge(adapter.root_routes(context));
+        let own = adapter
+            .routes(context)
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed);
+        router = router.nest(&format!("/{}", adapter.id()), own);
     }
     let router = router.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
-    router.layer(Extension(floor.clone()))
+    router.layer(Extension(context.clone()))
 }
 
-async fn not_found(Extension(floor): Extension<HubContext>, uri: OriginalPath) -> Response {
-    error_response(&floor, &uri.0, EdgeError::NotFound)
+async fn not_found(Extension(context): Extension<HubContext>, uri: OriginalPath) -> Response {
+    error_response(&context, &uri.0, EdgeError::NotFound)
 }
 
 async fn method_not_allowed(
-    Extension(floor): Extension<HubContext>,
+    Extension(context): Extension<HubContext>,
     uri: OriginalPath,
 ) -> Response {
-    error_response(&floor, &uri.0, EdgeError::MethodNotAllowed)
+    error_response(&context, &uri.0, EdgeError::MethodNotAllowed)
 }
 
 /// The path as the client sent it, before any prefix was stripped.
@@ -65,29 +67,29 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for OriginalPath {
 #[derive(Clone)]
 struct RegistrationRoutes {
     routes: Vec<(&'static dyn ProtocolAdapter, Router)>,
-    floor: HubContext,
+    context: HubContext,
 }
 
 impl RegistrationRoutes {
-    fn new(floor: &HubContext) -> Self {
-        let registers = ALL.iter().filter(|face| face.registration_example().is_some());
-        let routes = registers.map(|face| (*face, face.routes(floor))).collect();
-        Self { routes, floor: floor.clone() }
+    fn new(context: &HubContext) -> Self {
+        let registers = ALL.iter().filter(|adapter| adapter.registration_example().is_some());
+        let routes = registers.map(|adapter| (*adapter, adapter.routes(context))).collect();
+        Self { routes, context: context.clone() }
     }
 }
 
 /// `POST /register` at the root. The shape of the body decides which protocol gets it.
 async fn register(State(who): State<RegistrationRoutes>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match body::read_body(&parts.headers, body, who.floor.body_limit).await {
+    let body = match body::read_body(&parts.headers, body, who.context.body_limit).await {
         Ok(body) => body,
-        Err(trouble) => return error_response(&who.floor, "/register", trouble),
+        Err(error) => return error_response(&who.context, "/register", error),
     };
     let json = ijson::read(&body);
-    let claims = |face: &&dyn ProtocolAdapter| {
-        json.as_ref().is_ok_and(|json| face.recognizes_registration(json))
+    let claims = |adapter: &&dyn ProtocolAdapter| {
+        json.as_ref().is_ok_and(|json| adapter.recognizes_registration(json))
     };
-    let mut fitting = who.routes.iter().filter(|(face, _)| claims(face));
+    let mut fitting = who.routes.iter().filter(|(adapter, _)| claims(adapter));
     let (Some((_, routes)), None) = (fitting.next(), fitting.next()) else {
         return shape_error(&who, json.err().map(|unreadable| unreadable.to_string()));
     };
@@ -101,12 +103,12 @@ async fn register(State(who): State<RegistrationRoutes>, request: Request) -> Re
 
 /// The error for a body that matches no protocol, with a correct example for each.
 fn shape_error(who: &RegistrationRoutes, unreadable: Option<String>) -> Response {
-    let shapes = who.routes.iter().map(|(face, _)| {
-        let example: Value = face
+    let shapes = who.routes.iter().map(|(adapter, _)| {
+        let example: Value = adapter
             .registration_example()
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default();
-        json!({"protocol": face.id(), "path": format!("/{}/register", face.id()), "example": example})
+        json!({"protocol": adapter.id(), "path": format!("/{}/register", adapter.id()), "example": example})
     });
     let neither = "POST /register is shared by two protocols, and the body matches neither or both; use one of the paths below";
     let text = unreadable
@@ -123,7 +125,7 @@ fn shape_error(who: &RegistrationRoutes, unreadable: Option<String>) -> Response
             "shapes": shapes.collect::<Vec<_>>(),
         },
         "detail": text,
-        "metadata": {"timestamp": rfc3339::format_millis(who.floor.engine.now())},
+        "metadata": {"timestamp": rfc3339::format_millis(who.context.engine.now())},
     });
     (http::StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
 }

@@ -115,18 +115,18 @@ impl Hub {
         let new_operator_key = ensure_operator_key(config, &engine, options.operator_key).await?;
         let url = config.http.base_url(bound);
         let limits = Arc::new(RateLimits::new(&config.limits));
-        let floor = hub_context(config, engine.clone(), url.clone(), limits.clone())?;
+        let context = hub_context(config, engine.clone(), url.clone(), limits.clone())?;
         adapter::add_missing_aliases(&engine).await?;
         let delivery = Deliverer::new(
             engine.clone(),
-            floor.egress.clone(),
-            adapter::delivery_encoders(&floor),
+            context.egress.clone(),
+            adapter::delivery_encoders(&context),
         );
-        let background = adapter::background(&floor);
+        let background = adapter::background(&context);
         let delivered = tokio::spawn(async {
             tokio::join!(delivery.run(), background);
         });
-        let served = serve(config, &floor, limits.clone(), listener, bound, shutdown);
+        let served = serve(config, &context, limits.clone(), listener, bound, shutdown);
         let epoch = engine.with_world(|world| world.next.epoch);
         let (version, data) = (env!("CARGO_PKG_VERSION"), config.data.dir.display());
         tracing::info!(version, %url, address = %bound, %data, epoch, "hub started");
@@ -315,22 +315,22 @@ fn hub_context(
 
 fn serve(
     config: &Config,
-    floor: &HubContext,
+    context: &HubContext,
     limits: Arc<RateLimits>,
     listener: TcpListener,
     bound: SocketAddr,
     shutdown: Shutdown,
 ) -> tokio::task::JoinHandle<()> {
-    let counted = floor.engine.clone();
-    let counting = telemetry::EngineCollector(floor.engine.clone());
+    let counted = context.engine.clone();
+    let counting = telemetry::EngineCollector(context.engine.clone());
     let process = telemetry::ProcessCollector::default();
     let metrics = Metrics::with_collectors(
         move || probes::hub_metrics(&counted),
         vec![Box::new(counting), Box::new(process)],
     );
-    let probes = probes::ProbeState { engine: floor.engine.clone(), metrics: metrics.clone() };
+    let probes = probes::ProbeState { engine: context.engine.clone(), metrics: metrics.clone() };
     let front = EdgeLayer {
-        policy: Arc::new(HubPathPolicy::new(floor)),
+        policy: Arc::new(HubPathPolicy::new(context)),
         hosts: HostPolicy::new(&config.http, bound),
         limits,
         request_ids: request_id_source(),
@@ -346,7 +346,7 @@ fn serve(
         // Keeps the sender alive until every receiver is gone.
         stop.closed().await;
     });
-    let router = routes::build_router(floor, probes).layer(axum::Extension(stopping));
+    let router = routes::build_router(context, probes).layer(axum::Extension(stopping));
     let fronted = front.wrap(router);
     let settings = edge::Settings::from(&config.http);
     tokio::spawn(async move { edge::serve(listener, fronted, settings, &metrics, shutdown).await })

@@ -53,20 +53,20 @@ enum UnreadState {
 /// The body of a response.
 pub struct ResponseBody {
     body: Body,
-    pulse: Arc<ConnectionState>,
+    connection_state: Arc<ConnectionState>,
     is_event_stream: bool,
 }
 
 impl RequestBody {
-    pub fn new(body: Incoming, pulse: Arc<ConnectionState>, unread: UnreadBody) -> Self {
-        Self { ended: body.is_end_stream(), body: Some(body), state: pulse, unread }
+    pub fn new(body: Incoming, connection_state: Arc<ConnectionState>, unread: UnreadBody) -> Self {
+        Self { ended: body.is_end_stream(), body: Some(body), state: connection_state, unread }
     }
 }
 
 impl UnreadBody {
     /// Drains a short rest if draining is allowed (`may`). Returns whether another request can
     /// follow on the connection.
-    pub async fn drain(&self, may: bool, pulse: &ConnectionState) -> bool {
+    pub async fn drain(&self, may: bool, connection_state: &ConnectionState) -> bool {
         let rest = std::mem::replace(&mut *self.lock_state(), UnreadState::Answered);
         let all_read = match rest {
             UnreadState::None => return true,
@@ -76,7 +76,7 @@ impl UnreadBody {
             UnreadState::Remaining(_) | UnreadState::Unreadable | UnreadState::Answered => false,
         };
         if all_read {
-            pulse.mark_body_read();
+            connection_state.mark_body_read();
         }
         all_read
     }
@@ -109,8 +109,8 @@ async fn drain_if_short(mut body: Incoming) -> bool {
 
 impl ResponseBody {
     /// `headers` are those of the response.
-    pub fn new(body: Body, headers: &HeaderMap, pulse: Arc<ConnectionState>) -> Self {
-        Self { is_event_stream: is_event_stream(headers), body, pulse }
+    pub fn new(body: Body, headers: &HeaderMap, connection_state: Arc<ConnectionState>) -> Self {
+        Self { is_event_stream: is_event_stream(headers), body, connection_state }
     }
 }
 
@@ -150,7 +150,7 @@ impl HttpBody for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         // An event stream never ends by itself, and its reader can resume, so it may be cut at
         // shutdown. Any other body would look complete when it is not.
-        if self.is_event_stream && self.pulse.is_stopping() {
+        if self.is_event_stream && self.connection_state.is_stopping() {
             return Poll::Ready(None);
         }
         Pin::new(&mut self.body).poll_frame(context)
@@ -176,7 +176,7 @@ impl Drop for RequestBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        self.pulse.enter_phase(ConnectionPhase::Idle);
+        self.connection_state.enter_phase(ConnectionPhase::Idle);
     }
 }
 

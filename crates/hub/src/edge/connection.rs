@@ -63,8 +63,8 @@ impl ConnectionServer {
     }
 
     fn accepts_request<B>(&self, request: &Request<B>) -> bool {
-        let house = &self.router.front.policy;
-        !self.health_only || house.is_health_check(request.method(), request.uri().path())
+        let policy = &self.router.front.policy;
+        !self.health_only || policy.is_health_check(request.method(), request.uri().path())
     }
 }
 
@@ -77,13 +77,13 @@ pub async fn serve_connection(
     slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
 ) {
-    let pulse = Arc::new(ConnectionState::default());
-    let line = TokioIo::new(ConnectionSocket::new(stream, Arc::clone(&pulse), slot));
-    let service = service_fn(|request| answer_request(&counter, request, peer, &pulse));
+    let connection_state = Arc::new(ConnectionState::default());
+    let line = TokioIo::new(ConnectionSocket::new(stream, Arc::clone(&connection_state), slot));
+    let service = service_fn(|request| answer_request(&counter, request, peer, &connection_state));
     let connection = counter.http.serve_connection(line, service).with_upgrades();
 
     let mut connection = pin!(connection);
-    let mut patience = IdleTimer::new(&counter.settings);
+    let mut timeout = IdleTimer::new(&counter.settings);
     let mut timer = pin!(sleep(counter.settings.header_timeout));
     // The receiver lives as long as the connection: the accept loop counts receivers to know how
     // many connections are left.
@@ -95,18 +95,20 @@ pub async fn serve_connection(
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Some(ended));
             }
-            if pulse.is_stopping() || stopped.as_mut().poll(context).is_pending() {
-                return patience.poll(pulse.snapshot(), timer.as_mut(), context).map(|()| None);
+            if connection_state.is_stopping() || stopped.as_mut().poll(context).is_pending() {
+                return timeout
+                    .poll(connection_state.snapshot(), timer.as_mut(), context)
+                    .map(|()| None);
             }
-            pulse.begin_stop();
-            patience.begin_shutdown();
+            connection_state.begin_stop();
+            timeout.begin_shutdown();
             connection.as_mut().graceful_shutdown();
         }
     });
     match ended.await {
         Some(Ok(())) => {}
         Some(Err(error)) => debug!(%error, "connection failed"),
-        None => debug!(phase = ?pulse.snapshot().phase(), "connection timed out"),
+        None => debug!(phase = ?connection_state.snapshot().phase(), "connection timed out"),
     }
 }
 
@@ -114,12 +116,12 @@ fn answer_request(
     counter: &ConnectionServer,
     mut request: Request<Incoming>,
     peer: SocketAddr,
-    pulse: &Arc<ConnectionState>,
+    connection_state: &Arc<ConnectionState>,
 ) -> impl Future<Output = Result<http::Response<ResponseBody>, Infallible>> + use<> {
     let fronted = &counter.router;
-    pulse.enter_phase(ConnectionPhase::Responding);
+    connection_state.enter_phase(ConnectionPhase::Responding);
     request.extensions_mut().insert(ConnectInfo(peer));
-    let head = pulse.take_head();
+    let head = connection_state.take_head();
     if request.headers().contains_key(header::TRANSFER_ENCODING) && has_content_length(&head) {
         request.extensions_mut().insert(AmbiguousLength);
     }
@@ -131,7 +133,8 @@ fn answer_request(
     let unread = UnreadBody::default();
     // Reading the body of an `Expect: 100-continue` request would send the 100 response.
     let waits = request.headers().contains_key(header::EXPECT);
-    let request = request.map(|body| RequestBody::new(body, Arc::clone(pulse), unread.clone()));
+    let request =
+        request.map(|body| RequestBody::new(body, Arc::clone(connection_state), unread.clone()));
     let response = if !counter.accepts_request(&request) {
         Either::Left(ready(Ok(fronted.front.refuse_non_health(&request))))
     } else {
@@ -140,17 +143,17 @@ fn answer_request(
             None => Either::Right(fronted.router.clone().call(request)),
         })
     };
-    let pulse = Arc::clone(pulse);
+    let connection_state = Arc::clone(connection_state);
     async move {
         let (mut head, body) = response.await?.into_parts();
         let given_up =
             matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT);
         // Tells the client that the connection closes; otherwise it would send its next request on
         // it.
-        if !unread.drain(!given_up && !waits, &pulse).await {
+        if !unread.drain(!given_up && !waits, &connection_state).await {
             head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        let body = ResponseBody::new(body, &head.headers, pulse);
+        let body = ResponseBody::new(body, &head.headers, connection_state);
         Ok(http::Response::from_parts(head, body))
     }
 }

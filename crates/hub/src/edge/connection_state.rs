@@ -134,41 +134,41 @@ mod tests {
 
     #[test]
     fn every_change_is_seen_even_if_it_led_back() {
-        let pulse = ConnectionState::default();
-        pulse.enter_phase(ConnectionPhase::Idle);
-        let before = pulse.snapshot();
-        pulse.enter_phase(ConnectionPhase::Responding);
-        pulse.enter_phase(ConnectionPhase::Idle);
-        assert_eq!(pulse.snapshot().phase(), ConnectionPhase::Idle);
-        assert_ne!(pulse.snapshot(), before);
+        let connection_state = ConnectionState::default();
+        connection_state.enter_phase(ConnectionPhase::Idle);
+        let before = connection_state.snapshot();
+        connection_state.enter_phase(ConnectionPhase::Responding);
+        connection_state.enter_phase(ConnectionPhase::Idle);
+        assert_eq!(connection_state.snapshot().phase(), ConnectionPhase::Idle);
+        assert_ne!(connection_state.snapshot(), before);
     }
 
     #[test]
     fn a_head_is_kept_until_it_is_taken_and_never_more_of_it_than_fits() {
-        let pulse = ConnectionState::default();
-        pulse.append_head(b"GET");
-        pulse.append_head(b" /");
-        assert!(pulse.has_partial_head());
-        assert_eq!(pulse.take_head(), b"GET /");
-        assert!(!pulse.has_partial_head());
-        pulse.append_head(&[b'x'; HEAD_BYTES_MAX - 1]);
-        pulse.append_head(b"yz");
-        let head = pulse.take_head();
+        let connection_state = ConnectionState::default();
+        connection_state.append_head(b"GET");
+        connection_state.append_head(b" /");
+        assert!(connection_state.has_partial_head());
+        assert_eq!(connection_state.take_head(), b"GET /");
+        assert!(!connection_state.has_partial_head());
+        connection_state.append_head(&[b'x'; HEAD_BYTES_MAX - 1]);
+        connection_state.append_head(b"yz");
+        let head = connection_state.take_head();
         assert_eq!((head.len(), head.last()), (HEAD_BYTES_MAX, Some(&b'y')));
     }
 
     #[test]
     fn a_stall_lasts_until_something_flows_whatever_the_phase() {
-        let pulse = ConnectionState::default();
-        pulse.enter_phase(ConnectionPhase::Responding);
-        pulse.mark_stalled();
-        let stalled = pulse.snapshot();
-        pulse.mark_stalled();
-        assert_eq!(pulse.snapshot(), stalled);
-        pulse.enter_phase(ConnectionPhase::Idle);
-        assert!(pulse.snapshot().is_stalled());
-        pulse.mark_flowing();
-        assert!(!pulse.snapshot().is_stalled());
-        assert_eq!(pulse.snapshot().phase(), ConnectionPhase::Idle);
+        let connection_state = ConnectionState::default();
+        connection_state.enter_phase(ConnectionPhase::Responding);
+        connection_state.mark_stalled();
+        let stalled = connection_state.snapshot();
+        connection_state.mark_stalled();
+        assert_eq!(connection_state.snapshot(), stalled);
+        connection_state.enter_phase(ConnectionPhase::Idle);
+        assert!(connection_state.snapshot().is_stalled());
+        connection_state.mark_flowing();
+        assert!(!connection_state.snapshot().is_stalled());
+        assert_eq!(connection_state.snapshot().phase(), ConnectionPhase::Idle);
     }
 }

@@ -87,7 +87,7 @@ impl EdgeLayer {
             Ok(CheckResult::Pass) => Ok(()),
             // Only OPTIONS requests are preflights, and none has a fast route.
             Ok(CheckResult::Preflight(_)) => Err(EdgeError::Internal),
-            Err(trouble) => Err(trouble),
+            Err(edge_error) => Err(edge_error),
         };
         let response = match passed {
             Ok(()) => {
@@ -101,7 +101,7 @@ impl EdgeLayer {
                     self.error_response(&uri, EdgeError::Internal)
                 })
             }
-            Err(trouble) => self.error_response(&uri, trouble),
+            Err(edge_error) => self.error_response(&uri, edge_error),
         };
         let response = self.count_refused_key(shower, (&uri, &visit.route), response);
         Ok(self.finish_response(visit, response))

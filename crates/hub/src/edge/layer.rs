@@ -106,9 +106,9 @@ impl EdgeLayer {
         self.finish_response(visit, self.error_response(request.uri(), EdgeError::Overloaded))
     }
 
-    pub(super) fn error_response(&self, uri: &Uri, trouble: EdgeError) -> Response<Body> {
-        let mut response = self.policy.error_response(uri.path(), trouble);
-        if let Some(seconds) = trouble.retry_after_seconds() {
+    pub(super) fn error_response(&self, uri: &Uri, edge_error: EdgeError) -> Response<Body> {
+        let mut response = self.policy.error_response(uri.path(), edge_error);
+        if let Some(seconds) = edge_error.retry_after_seconds() {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
@@ -174,7 +174,7 @@ where
         let refusal = match front.check_request(&request, class, caller) {
             Ok(CheckResult::Pass) => None,
             Ok(CheckResult::Preflight(method)) => Some(cors::preflight_response(&method)),
-            Err(trouble) => Some(front.error_response(request.uri(), trouble)),
+            Err(edge_error) => Some(front.error_response(request.uri(), edge_error)),
         };
         if let Some(refusal) = refusal {
             let response = front.finish_response(visit, refusal);
@@ -189,7 +189,7 @@ where
             // If the body failed, the caller gets that error, whatever the handler made of it.
             let response = match (answer.await, fate.and_then(|fate| fate.get().copied())) {
                 (Ok(Ok(response)), None) => response,
-                (Ok(Ok(_)), Some(trouble)) => front.error_response(&uri, trouble),
+                (Ok(Ok(_)), Some(edge_error)) => front.error_response(&uri, edge_error),
                 (Err(panic), _) => {
                     error!(request_id = %visit.id, what = panic_text(&panic), "handler panicked");
                     front.error_response(&uri, EdgeError::Internal)

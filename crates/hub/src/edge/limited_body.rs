@@ -77,12 +77,12 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for LimitedBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, EdgeError>>> {
-        if let Some(trouble) = self.error.get() {
-            return Poll::Ready(Some(Err(*trouble)));
+        if let Some(edge_error) = self.error.get() {
+            return Poll::Ready(Some(Err(*edge_error)));
         }
         let next = self.next(context);
-        if let Poll::Ready(Some(Err(trouble))) = next {
-            let _ = self.error.set(trouble);
+        if let Poll::Ready(Some(Err(edge_error))) = next {
+            let _ = self.error.set(edge_error);
             self.body = None;
         }
         next

@@ -15,7 +15,7 @@ pub trait PathPolicy: Send + Sync {
 
     /// The response for an error, in the format of the protocol that owns `path`. The edge adds the
     /// request id and `Retry-After`.
-    fn error_response(&self, path: &str, trouble: EdgeError) -> Response<Body>;
+    fn error_response(&self, path: &str, error: EdgeError) -> Response<Body>;
 
     /// The largest body for `path`, in bytes.
     fn body_limit(&self, path: &str) -> usize;

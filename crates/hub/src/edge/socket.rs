@@ -20,29 +20,33 @@ const DRAIN_CHUNK: usize = 4096;
 /// if a handler takes over the socket.
 pub struct ConnectionSocket {
     stream: TcpStream,
-    pulse: Arc<ConnectionState>,
+    connection_state: Arc<ConnectionState>,
     drained: usize,
     _slot: ConnectionSlot,
 }
 
 impl ConnectionSocket {
-    pub fn new(stream: TcpStream, pulse: Arc<ConnectionState>, slot: ConnectionSlot) -> Self {
-        Self { stream, pulse, drained: 0, _slot: slot }
+    pub fn new(
+        stream: TcpStream,
+        connection_state: Arc<ConnectionState>,
+        slot: ConnectionSlot,
+    ) -> Self {
+        Self { stream, connection_state, drained: 0, _slot: slot }
     }
 
     fn note_read(&self, bytes: &[u8]) {
-        match self.pulse.snapshot().phase() {
-            ConnectionPhase::Idle => self.pulse.enter_phase(ConnectionPhase::Head),
+        match self.connection_state.snapshot().phase() {
+            ConnectionPhase::Idle => self.connection_state.enter_phase(ConnectionPhase::Head),
             ConnectionPhase::Head => {}
             ConnectionPhase::Responding | ConnectionPhase::Closing => return,
         }
-        self.pulse.append_head(bytes);
+        self.connection_state.append_head(bytes);
     }
 
     fn note_written(&self, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Pending => self.pulse.mark_stalled(),
-            Poll::Ready(_) => self.pulse.mark_flowing(),
+            Poll::Pending => self.connection_state.mark_stalled(),
+            Poll::Ready(_) => self.connection_state.mark_flowing(),
         }
     }
 }
@@ -96,13 +100,14 @@ impl AsyncWrite for ConnectionSocket {
     /// response, which says what was wrong. So the rest is drained first.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-        let phase = self.pulse.snapshot().phase();
+        let phase = self.connection_state.snapshot().phase();
         if phase != ConnectionPhase::Closing {
-            let half_read = phase == ConnectionPhase::Head && self.pulse.has_partial_head();
-            if !half_read && !self.pulse.has_unread_body() {
+            let half_read =
+                phase == ConnectionPhase::Head && self.connection_state.has_partial_head();
+            if !half_read && !self.connection_state.has_unread_body() {
                 return Poll::Ready(Ok(()));
             }
-            self.pulse.enter_phase(ConnectionPhase::Closing);
+            self.connection_state.enter_phase(ConnectionPhase::Closing);
         }
         while self.drained < DRAIN_BYTES_MAX {
             let mut part = [0; DRAIN_CHUNK];

@@ -42,7 +42,7 @@ impl EdgeLayer {
         }
         match self.limits.check_wrong_key(peer) {
             Ok(()) => response,
-            Err(trouble) => self.error_response(uri, trouble),
+            Err(error) => self.error_response(uri, error),
         }
     }
 }

@@ -35,11 +35,11 @@ impl AccountView {
 
 /// `GET /v1/accounts/{name}`: for its owner and the operator; other callers get a 404.
 pub async fn show_account(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KeyHolder,
     PathParam(name): PathParam,
 ) -> HandlerResult {
-    let view = floor.engine.with_world(|world| {
+    let view = context.engine.with_world(|world| {
         let name = naming::canonical_owner_name(world, name);
         let owner = world.owner_by_name(&name).and_then(|id| world.owner(id))?;
         can_view_account(world, known.key.caller, owner).then(|| AccountView::of(owner))

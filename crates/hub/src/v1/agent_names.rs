@@ -25,7 +25,7 @@ pub fn find_agent(world: &World, text: &str, field: &str) -> Result<AgentId, Pro
     if let Some((protocol, name)) = prefixed {
         return find_in_protocol(world, protocol, name).ok_or_else(Problem::not_found);
     }
-    let mut fitting = ALL.iter().filter_map(|face| find_in_protocol(world, face.id(), text));
+    let mut fitting = ALL.iter().filter_map(|adapter| find_in_protocol(world, adapter.id(), text));
     let first = fitting.next().ok_or_else(Problem::not_found)?;
     match fitting.any(|other| other != first) {
         false => Ok(first),
@@ -62,10 +62,10 @@ fn find_in_protocol(world: &World, protocol: Protocol, name: &str) -> Option<Age
 /// The agent's name in each protocol.
 pub fn names_of(world: &World, agent: AgentId) -> BTreeMap<String, String> {
     let name = |protocol: Protocol| world.alias_of(agent, protocol).map(str::to_owned);
-    ALL.iter().filter_map(|face| Some((face.id().to_string(), name(face.id())?))).collect()
+    ALL.iter().filter_map(|adapter| Some((adapter.id().to_string(), name(adapter.id())?))).collect()
 }
 
 /// The id of a protocol that the hub supports.
 pub fn find_protocol(text: &str) -> Option<Protocol> {
-    ALL.iter().map(|face| face.id()).find(|id| id.as_str() == text)
+    ALL.iter().map(|adapter| adapter.id()).find(|id| id.as_str() == text)
 }

@@ -112,9 +112,9 @@ impl FromRequestParts<HubContext> for KeyHolder {
 impl FromRequestParts<HubContext> for AgentCaller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &HubContext) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Problem> {
         let KeyHolder { key: proven, idempotency: once } =
-            KeyHolder::from_request_parts(parts, floor).await?;
+            KeyHolder::from_request_parts(parts, context).await?;
         match proven.caller {
             AuthenticatedCaller::Agent(id) => Ok(Self { id, kind: proven.kind, once }),
             AuthenticatedCaller::Operator => {
@@ -127,9 +127,9 @@ impl FromRequestParts<HubContext> for AgentCaller {
 impl FromRequestParts<HubContext> for OperatorCaller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &HubContext) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Problem> {
         let KeyHolder { key: proven, idempotency: once } =
-            KeyHolder::from_request_parts(parts, floor).await?;
+            KeyHolder::from_request_parts(parts, context).await?;
         match proven.caller {
             AuthenticatedCaller::Operator => Ok(Self { once }),
             AuthenticatedCaller::Agent(_) => {
@@ -160,9 +160,9 @@ pub struct PathParam(pub String);
 impl FromRequestParts<HubContext> for PathParam {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &HubContext) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Problem> {
         // This fails only for bytes that are not valid text, and no name contains those.
-        let part = Path::<String>::from_request_parts(parts, floor).await;
+        let part = Path::<String>::from_request_parts(parts, context).await;
         part.map(|Path(text)| Self(text)).map_err(|_| Problem::not_found())
     }
 }
@@ -173,9 +173,9 @@ pub struct RawBody(pub Bytes);
 impl FromRequest<HubContext> for RawBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request<Body>, floor: &HubContext) -> Result<Self, Problem> {
+    async fn from_request(request: Request<Body>, context: &HubContext) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let body = body::read_body(&parts.headers, body, floor.body_limit).await;
+        let body = body::read_body(&parts.headers, body, context.body_limit).await;
         body.map(Self).map_err(Problem::from)
     }
 }

@@ -31,20 +31,20 @@ struct DeliveryView {
 /// `GET /v1/inbox/delivery`: the notice at `position`, or the first that is not acknowledged, as it
 /// would be delivered to `url`.
 pub async fn show_delivery(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let query = page::parse_query(raw.as_deref(), &["url", "position"])?;
     let url = query.text("url").unwrap_or(DEFAULT_URL).to_owned();
     let position = query.integer("position", 1..=i64::MAX)?.map(i64::unsigned_abs);
-    let acked = floor.engine.with_world(|world| world.inbox(by.id).acked);
+    let acked = context.engine.with_world(|world| world.inbox(by.id).acked);
     let after = position.map_or(acked, |position| position - 1);
-    let Some(notice) = floor.engine.load_notices(by.id, after, 1).await?.pop() else {
+    let Some(notice) = context.engine.load_notices(by.id, after, 1).await?.pop() else {
         return Ok(ok_response(&DeliveryPreview { delivery: None }));
     };
     let Notice { id: notice, to, position, at, news, .. } = Notice::clone(&notice);
-    let (attempts, next_try, trouble) = (0, None, None);
+    let (attempts, next_try, error) = (0, None, None);
     let push = Delivery {
         notice,
         to,
@@ -54,19 +54,20 @@ pub async fn show_delivery(
         kind: news,
         attempts,
         next_try,
-        last_error: trouble,
+        last_error: error,
     };
     let job = match push.kind.job() {
-        Some(job) => floor.engine.load_job(job).await?,
+        Some(job) => context.engine.load_job(job).await?,
         None => None,
     };
-    let protocol = encoding_protocol(&floor.engine, &push, job.as_deref());
-    let courier = protocol.and_then(|protocol| delivery_encoders(&floor).remove(&protocol));
-    let letter = courier.and_then(|courier| courier.encode(&floor.engine, &push, job.as_deref()));
-    let delivery = letter.map(|letter| DeliveryView {
-        headers: signed_headers(&floor.engine, Some(by.id), &letter),
-        body: String::from_utf8_lossy(&letter.body).into_owned(),
-        url: letter.url,
+    let protocol = encoding_protocol(&context.engine, &push, job.as_deref());
+    let encoder = protocol.and_then(|protocol| delivery_encoders(&context).remove(&protocol));
+    let envelope =
+        encoder.and_then(|encoder| encoder.encode(&context.engine, &push, job.as_deref()));
+    let delivery = envelope.map(|envelope| DeliveryView {
+        headers: signed_headers(&context.engine, Some(by.id), &envelope),
+        body: String::from_utf8_lossy(&envelope.body).into_owned(),
+        url: envelope.url,
     });
     Ok(ok_response(&DeliveryPreview { delivery }))
 }

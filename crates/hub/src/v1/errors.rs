@@ -144,8 +144,8 @@ impl From<Refusal> for Problem {
 
 /// Errors of the edge.
 impl From<EdgeError> for Problem {
-    fn from(trouble: EdgeError) -> Self {
-        match trouble {
+    fn from(error: EdgeError) -> Self {
+        match error {
             EdgeError::NotFound => Self::new(&NOT_FOUND, "no such path; see /openapi.json"),
             EdgeError::MethodNotAllowed => {
                 Self::new(&METHOD_NOT_ALLOWED, "method not allowed for this path; see Allow")

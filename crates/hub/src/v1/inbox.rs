@@ -30,18 +30,18 @@ struct InboxPage {
 
 /// `GET /v1/inbox`: notices after a position; by default those not yet acknowledged.
 pub async fn list_notices(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let query = page::parse_query(raw.as_deref(), &["after", "limit", "cursor"])?;
     let limit = page::parse_limit(&query)?;
-    let inbox = floor.engine.with_world(|world| world.inbox(by.id));
+    let inbox = context.engine.with_world(|world| world.inbox(by.id));
     let after = match page::parse_cursor(&query, NOTICE_LIST)? {
         Some([after]) => after,
         None => parse_after(&query)?.unwrap_or(inbox.acked),
     };
-    let told = notices::load_after(&floor.engine, by.id, after, limit).await?;
+    let told = notices::load_after(&context.engine, by.id, after, limit).await?;
     let (mut items, mut last, mut budget) = (Vec::new(), after, ByteBudget::default());
     for told in told {
         let Some(text) = budget.write(&told.members) else { break };
@@ -59,7 +59,7 @@ pub fn parse_after(query: &Query) -> Result<Option<u64>, Malformed> {
 
 /// `POST /v1/inbox/ack`: acknowledges all notices up to a position.
 pub async fn ack_notices(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawBody(body): RawBody,
 ) -> HandlerResult {
@@ -67,6 +67,6 @@ pub async fn ack_notices(
     let f = strict_fields::parse_fields(&json, &["up_to"])?;
     let up_to = f.required("up_to", f.integer("up_to")?)?;
     let up_to = u64::try_from(up_to).map_err(|_| f.malformed("up_to", "must not be negative"))?;
-    floor.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;
-    Ok(ok_response(&InboxView::of(floor.engine.with_world(|world| world.inbox(by.id)))))
+    context.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;
+    Ok(ok_response(&InboxView::of(context.engine.with_world(|world| world.inbox(by.id)))))
 }

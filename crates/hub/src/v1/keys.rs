@@ -21,13 +21,13 @@ struct RotateKeyResponse {
 
 /// `POST /v1/keys/rotate`: issues a new key now. The other keys expire later, so that a running
 /// agent can switch.
-pub async fn rotate_key(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
-    let key = Key::from_random(by.kind, floor.engine.random().new_key_bytes());
+pub async fn rotate_key(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    let key = Key::from_random(by.kind, context.engine.random().new_key_bytes());
     let holder = Holder::Agent(by.id);
     let command =
         Command::IssueKey { holder, hash: key.hash(), retire_others: true, by_operator: false };
-    let ran = floor.engine.run_once(command, by.once).await?;
-    let until = floor.engine.with_world(|world| {
+    let ran = context.engine.run_once(command, by.once).await?;
+    let until = context.engine.with_world(|world| {
         world.keys_of(by.id).filter_map(|key| key.valid_until).max().map(format_time)
     });
     let fresh = (!ran.replayed).then(|| key.expose().to_owned());
@@ -40,7 +40,7 @@ struct RevokeKeysResponse {
 }
 
 /// `DELETE /v1/keys`: revokes every key of the caller, this one too.
-pub async fn revoke_keys(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
-    floor.engine.run(Command::RevokeKeys { agent: by.id, by_operator: false }).await?;
+pub async fn revoke_keys(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    context.engine.run(Command::RevokeKeys { agent: by.id, by_operator: false }).await?;
     Ok(ok_response(&RevokeKeysResponse { revoked: true }))
 }

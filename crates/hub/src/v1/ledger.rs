@@ -49,25 +49,25 @@ struct EntrySlice {
 
 /// `GET /v1/ledger`: the caller's own entries; for the operator all, or those of one owner.
 pub async fn list_entries(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KeyHolder,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let query = page::parse_query(raw.as_deref(), &["owner", "limit", "cursor"])?;
     let limit = page::parse_limit(&query)?;
     let from = page::parse_cursor(&query, ENTRY_LIST)?.map(|[from]| EntryId(from));
-    let whose = floor
+    let whose = context
         .engine
         .with_world(|world| resolve_owner(world, known.key.caller, query.text("owner")))?;
     let slice = match whose {
-        Some(owner) => load_entries_of(&floor.engine, owner, from, limit).await?,
-        None => load_entries(&floor.engine, from, limit).await?,
+        Some(owner) => load_entries_of(&context.engine, owner, from, limit).await?,
+        None => load_entries(&context.engine, from, limit).await?,
     };
     let EntrySlice { entries, next } = slice;
     let jobs = entries.iter().filter_map(|entry| entry.job);
     let transfers = entries.iter().filter_map(|entry| entry.transfer);
-    let refs = PublicIds::load(&floor.engine, jobs, transfers).await?;
-    let items = floor.engine.with_world(|world| {
+    let refs = PublicIds::load(&context.engine, jobs, transfers).await?;
+    let items = context.engine.with_world(|world| {
         entries.iter().map(|entry| EntryView::of(world, &refs, entry)).collect::<Vec<_>>()
     });
     Ok(ok_response(&Page { items, next_cursor: next.map(|next| Cursor::new(ENTRY_LIST, [next])) }))

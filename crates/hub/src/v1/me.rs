@@ -33,9 +33,9 @@ impl InboxView {
 }
 
 /// `GET /v1/me`.
-pub async fn show_me(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
-    let now = floor.engine.now();
-    let me = floor.engine.with_world(|world| {
+pub async fn show_me(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    let now = context.engine.now();
+    let me = context.engine.with_world(|world| {
         let owner = world.agent(by.id).and_then(|agent| world.owner(agent.owner))?;
         Some(MeView {
             agent: AgentView::for_itself(world, by.id, now)?,

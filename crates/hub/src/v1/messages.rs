@@ -32,7 +32,7 @@ struct SendResponse {
 
 /// `POST /v1/messages`: from the caller's agent to another agent's inbox.
 pub async fn send_message(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawBody(sent): RawBody,
 ) -> HandlerResult {
@@ -44,7 +44,7 @@ pub async fn send_message(
     let name = f.required("to", agent_names::parse_agent_name(&f, "to")?)?;
     // Any JSON is a valid message, `null` too.
     let body = f.required("body", json.get("body").map(Json::raw))?.to_owned();
-    let to = floor.engine.with_world(|world| {
+    let to = context.engine.with_world(|world| {
         let to = agent_names::find_agent(world, &name, "/to")?;
         is_registered(world, to).then_some(to).ok_or_else(Problem::not_found)
     })?;
@@ -58,9 +58,9 @@ pub async fn send_message(
         identity: None,
         by_operator: false,
     };
-    let sent = floor.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await?;
+    let sent = context.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await?;
     let Answer::Message { notice, .. } = sent.answer else { return Err(Failure::Fault.into()) };
-    let position = match floor.engine.load_row(RowKey::Notice(notice)).await? {
+    let position = match context.engine.load_row(RowKey::Notice(notice)).await? {
         Some(Row::Notice(notice)) => notice.position,
         _ => return Err(Failure::Fault.into()),
     };

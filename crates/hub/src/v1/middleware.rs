@@ -28,24 +28,24 @@ const REPLAYED_HEADER: &str = "idempotency-replayed";
 const SECRET_MEMBERS: [&str; 2] = ["key", "webhook_secret"];
 
 /// Wraps every route in the middleware.
-pub fn wrap(router: Router, floor: &HubContext) -> Router {
-    let floor = floor.clone();
+pub fn wrap(router: Router, context: &HubContext) -> Router {
+    let context = context.clone();
     router.layer(from_fn(move |request: Request, next: Next| {
-        let floor = floor.clone();
+        let context = context.clone();
         async move {
             let id = request.extensions().get::<RequestId>().cloned();
-            let answer = handle(&floor, request, next).await;
+            let answer = handle(&context, request, next).await;
             add_request_id(answer, id.as_ref())
         }
     }))
 }
 
-async fn handle(floor: &HubContext, mut request: Request, next: Next) -> Response {
+async fn handle(context: &HubContext, mut request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let proven =
-        match VerifiedKey::from_headers(&floor.engine, request.headers(), request.extensions()) {
+        match VerifiedKey::from_headers(&context.engine, request.headers(), request.extensions()) {
             Ok(proven) => proven,
-            Err(problem) => match read_only_caller(floor, &request).filter(|_| reads) {
+            Err(problem) => match read_only_caller(context, &request).filter(|_| reads) {
                 Some(agent) => {
                     request
                         .extensions_mut()
@@ -67,7 +67,7 @@ async fn handle(floor: &HubContext, mut request: Request, next: Next) -> Respons
         AuthenticatedCaller::Agent(id) => Caller::Agent(id),
         AuthenticatedCaller::Operator => Caller::Operator,
     };
-    run_at_most_once(floor, &V1Responses, caller, request, next).await
+    run_at_most_once(context, &V1Responses, caller, request, next).await
 }
 
 /// The error for a refused key; it names the kind of key that the route needs.
@@ -79,9 +79,9 @@ fn for_route(problem: Problem, request: &Request) -> Problem {
 }
 
 /// The agent of a read-only credential, where the path accepts one.
-fn read_only_caller(floor: &HubContext, request: &Request) -> Option<AgentId> {
+fn read_only_caller(context: &HubContext, request: &Request) -> Option<AgentId> {
     is_trace_path(request.uri().path())
-        .then(|| trace::find_reader(floor, request.headers()))
+        .then(|| trace::find_reader(context, request.headers()))
         .flatten()
 }
 
@@ -123,8 +123,8 @@ impl IdempotencyResponses for V1Responses {
         Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
     }
 
-    fn edge_error(&self, trouble: EdgeError) -> Response {
-        Problem::from(trouble).into_response()
+    fn edge_error(&self, error: EdgeError) -> Response {
+        Problem::from(error).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {

@@ -44,10 +44,10 @@ pub use events::HistoryReader;
 pub use operations::OPERATIONS;
 
 /// Builds the router from the operations.
-pub fn build_router(floor: &HubContext) -> Router {
-    let routes = operation::build_router(OPERATIONS.iter(), floor.clone())
+pub fn build_router(context: &HubContext) -> Router {
+    let routes = operation::build_router(OPERATIONS.iter(), context.clone())
         .layer(Extension(work::Instances::default()));
-    middleware::wrap(routes, floor)
+    middleware::wrap(routes, context)
 }
 
 /// The operations, for the OpenAPI document and tests.

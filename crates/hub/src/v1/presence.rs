@@ -21,27 +21,27 @@ struct StatusResponse {
 /// `POST /v1/me/status`: sets the availability. An offline agent gets no new work but keeps its
 /// assigned jobs. A busy agent is online, and new work may have to wait.
 pub async fn set_status(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, &["status"])?;
-    let (stance, status) = match f.required("status", f.text("status")?)? {
+    let (availability, status) = match f.required("status", f.text("status")?)? {
         "online" => (Availability::Idle, "online"),
         "busy" => (Availability::Busy, "busy"),
         "offline" => (Availability::Offline, "offline"),
         _ => return Err(f.malformed("status", "must be online, busy or offline").into()),
     };
-    let told = AgentStatusUpdate { availability: stance, until: None, words: None };
-    floor.engine.run_once(Command::ReportStatus { agent: by.id, status: told }, by.once).await?;
+    let told = AgentStatusUpdate { availability, until: None, words: None };
+    context.engine.run_once(Command::ReportStatus { agent: by.id, status: told }, by.once).await?;
     Ok(ok_response(&StatusResponse { status }))
 }
 
 /// `DELETE /v1/me`: unregisters the caller. Its id stays reserved, and it may register again with
 /// this key; its assigned jobs fail.
-pub async fn unregister(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
+pub async fn unregister(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
     let command = Command::Remove { agent: by.id, by_operator: false };
-    floor.engine.run_once(command, by.once).await?;
+    context.engine.run_once(command, by.once).await?;
     Ok(ok_response(&StatusResponse { status: "unregistered" }))
 }

@@ -26,26 +26,26 @@ const WAITS_MAX: u32 = 64;
 
 /// One waiting request.
 struct WaitPermit<'a> {
-    floor: &'a HubContext,
+    context: &'a HubContext,
     agent: AgentId,
 }
 
 impl<'a> WaitPermit<'a> {
-    fn acquire(floor: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
-        let mut all = lock(floor);
+    fn acquire(context: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
+        let mut all = lock(context);
         let count = all.entry(agent).or_default();
         if *count >= WAITS_MAX {
             let text = format!("the agent already has {WAITS_MAX} waiting requests");
             return Err(Problem::new(&errors::RATE_LIMITED, text).with_retry_after(1));
         }
         *count += 1;
-        Ok(Self { floor, agent })
+        Ok(Self { context, agent })
     }
 }
 
 impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
-        let mut all = lock(self.floor);
+        let mut all = lock(self.context);
         match all.get_mut(&self.agent) {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(all.remove(&self.agent)),
@@ -53,13 +53,13 @@ impl Drop for WaitPermit<'_> {
     }
 }
 
-fn lock(floor: &HubContext) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
-    floor.pending_waits.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(context: &HubContext) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
+    context.pending_waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls `look` at every notice of an agent until it returns something, at most this long.
 pub async fn wait_until<T>(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     at_most: Duration,
     look: impl Fn() -> Option<T>,
@@ -67,10 +67,10 @@ pub async fn wait_until<T>(
     if at_most.is_zero() {
         return Ok(look());
     }
-    let _waits = WaitPermit::acquire(floor, agent)?;
+    let _waits = WaitPermit::acquire(context, agent)?;
     let until = tokio::time::Instant::now() + at_most;
     loop {
-        let news = floor.engine.subscribe_agent(agent);
+        let news = context.engine.subscribe_agent(agent);
         let told = news.notified();
         tokio::pin!(told);
         // The waiter is registered now, so checking after this cannot miss a signal.

@@ -58,7 +58,7 @@ pub trait IdempotencyResponses: Send + Sync {
     fn body_mismatch(&self, body: &[u8]) -> Response;
     /// The answer could not be stored, so nothing was done.
     fn storage_full(&self, refusal: &Refusal) -> Response;
-    fn edge_error(&self, trouble: EdgeError) -> Response;
+    fn edge_error(&self, error: EdgeError) -> Response;
     /// The answer without its secrets.
     fn redact_secrets(&self, body: &str) -> String;
     /// The caller a body names, for hubs that accept it without proof.
@@ -68,23 +68,23 @@ pub trait IdempotencyResponses: Send + Sync {
 /// The routes of a protocol. Among those that may change something, requests with a key run once.
 pub fn idempotent_router<'r>(
     rows: impl Iterator<Item = &'r Operation<HubContext>>,
-    floor: &HubContext,
+    context: &HubContext,
     words: &'static dyn IdempotencyResponses,
 ) -> Router {
     let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.access.is_public());
-    let reads = build_router(reads.into_iter(), floor.clone());
-    let writes = build_router(writes.into_iter(), floor.clone());
-    let floor = floor.clone();
+    let reads = build_router(reads.into_iter(), context.clone());
+    let writes = build_router(writes.into_iter(), context.clone());
+    let context = context.clone();
     let writes = writes.route_layer(from_fn(move |request: Request, next: Next| {
-        let floor = floor.clone();
+        let context = context.clone();
         async move {
             if !request.headers().contains_key(HEADER) {
                 return next.run(request).await;
             }
             // A key that is no longer valid gets its refusal, not an earlier answer.
-            match Caller::authenticate(&floor.engine, request.headers(), request.extensions()) {
+            match Caller::authenticate(&context.engine, request.headers(), request.extensions()) {
                 Err(_) | Ok(Caller::FormerAgent(_)) => next.run(request).await,
-                Ok(caller) => run_at_most_once(&floor, words, caller, request, next).await,
+                Ok(caller) => run_at_most_once(&context, words, caller, request, next).await,
             }
         }
     }));
@@ -93,7 +93,7 @@ pub fn idempotent_router<'r>(
 
 /// Runs a request at most once for its key.
 pub async fn run_at_most_once(
-    floor: &HubContext,
+    context: &HubContext,
     words: &dyn IdempotencyResponses,
     caller: Caller,
     request: Request,
@@ -107,9 +107,9 @@ pub async fn run_at_most_once(
         return words.invalid_key();
     }
     let (mut parts, body) = request.into_parts();
-    let body = match body::read_body(&parts.headers, body, floor.body_limit).await {
+    let body = match body::read_body(&parts.headers, body, context.body_limit).await {
         Ok(body) => body,
-        Err(trouble) => return words.edge_error(trouble),
+        Err(error) => return words.edge_error(error),
     };
     let principal = principal(caller, &parts.extensions);
     let caller = name(caller).or_else(|| words.claimed_caller(&body));
@@ -121,10 +121,10 @@ pub async fn run_at_most_once(
     let scope = Digest::of(&[b"once", realm, caller.as_bytes(), path, key.as_bytes()]);
     let once = Idempotency { scope, request: Digest::of(&[&body, query]), principal };
 
-    let _leaving = QueueGuard { running: &floor.running_requests, scope };
-    let turn = floor.running_requests.turn(scope);
+    let _leaving = QueueGuard { running: &context.running_requests, scope };
+    let turn = context.running_requests.turn(scope);
     let _first_in_line = turn.lock().await;
-    match floor.engine.saved_answer(once).await {
+    match context.engine.saved_answer(once).await {
         Err(failure) => {
             tracing::warn!(%failure, "reading an idempotency record failed");
             words.edge_error(EdgeError::Overloaded)
@@ -133,14 +133,14 @@ pub async fn run_at_most_once(
         Ok(Some(Err(()))) => words.body_mismatch(&body),
         Ok(None) => {
             // A request that has its record already has its room.
-            if !floor.engine.has_idempotency_record(scope)
-                && let Err(refusal) = floor.engine.check_record_capacity(principal)
+            if !context.engine.has_idempotency_record(scope)
+                && let Err(refusal) = context.engine.check_record_capacity(principal)
             {
                 return words.storage_full(&refusal);
             }
             parts.extensions.insert(RequestIdempotency(once));
             let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
-            keep(floor, words, once, answer).await
+            keep(context, words, once, answer).await
         }
     }
 }
@@ -200,7 +200,7 @@ fn replay(status: u16, body: String) -> Response {
 
 /// Stores the answer, unless a repeat is meant to get a new one.
 async fn keep(
-    floor: &HubContext,
+    context: &HubContext,
     words: &dyn IdempotencyResponses,
     once: Idempotency,
     answer: Response,
@@ -220,7 +220,7 @@ async fn keep(
     let text = String::from_utf8_lossy(&bytes);
     let kept = SavedAnswer::Answer { status, body: words.redact_secrets(&text) };
     let order = Command::SaveAnswer(Box::new(once.into_record(kept)));
-    if let Err(failure) = floor.engine.run(order).await {
+    if let Err(failure) = context.engine.run(order).await {
         // The effect has its own record, so a repeat is still harmless.
         tracing::warn!(%failure, "storing an idempotency record failed");
     }

@@ -51,10 +51,10 @@ pub trait InboxEncoder: Send + 'static {
     const NEEDS_JOBS: bool;
 
     /// Whether the reader may still read.
-    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool;
+    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool;
 
     /// The first bytes of a stream, for a reader that has everything up to `after`.
-    fn encode_connected(&self, floor: &HubContext, agent: AgentId, after: u64) -> Bytes;
+    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes;
 
     /// A keep-alive.
     fn encode_ping(&self) -> Bytes;
@@ -63,7 +63,7 @@ pub trait InboxEncoder: Send + 'static {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        floor: &HubContext,
+        context: &HubContext,
         notice: &Notice,
         jobs: &JobsById,
     );
@@ -71,7 +71,7 @@ pub trait InboxEncoder: Send + 'static {
 
 /// One open inbox stream.
 pub struct InboxStream<W> {
-    pub(crate) floor: HubContext,
+    pub(crate) context: HubContext,
     pub(crate) agent: AgentId,
     encoder: W,
     listener: InboxSubscription,
@@ -87,13 +87,13 @@ pub struct InboxStream<W> {
 
 impl<W: InboxEncoder> InboxStream<W> {
     pub fn new(
-        floor: HubContext,
+        context: HubContext,
         agent: AgentId,
         wording: W,
         from: StreamStart,
         stopping: Shutdown,
     ) -> Self {
-        let engine = &floor.engine;
+        let engine = &context.engine;
         let (listener, bell) = (engine.subscribe_inbox(agent), engine.subscribe_agent(agent));
         let after = match from {
             StreamStart::Position(position) => position,
@@ -103,7 +103,7 @@ impl<W: InboxEncoder> InboxStream<W> {
         let ping_at = Instant::now() + PING;
         let (step, greeted) = (FIRST_STEP, false);
         Self {
-            floor,
+            context,
             agent,
             encoder: wording,
             listener,
@@ -123,14 +123,14 @@ impl<W: InboxEncoder> InboxStream<W> {
 
     /// Whether this stream must end, even if notices are left.
     pub fn is_closed(&self) -> bool {
-        self.shutdown.is_requested() || !self.encoder.is_authorized(&self.floor, self.agent)
+        self.shutdown.is_requested() || !self.encoder.is_authorized(&self.context, self.agent)
     }
 
     /// The next bytes; `None` ends the stream. If this future is dropped half-way, nothing counts
     /// as handed out.
     pub async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.sent_connected, true) {
-            return Some(self.encoder.encode_connected(&self.floor, self.agent, self.after));
+            return Some(self.encoder.encode_connected(&self.context, self.agent, self.after));
         }
         loop {
             if self.is_closed() {
@@ -144,7 +144,7 @@ impl<W: InboxEncoder> InboxStream<W> {
             let page = match self.listener.recent_after(self.after) {
                 Some(recent) => recent,
                 None if head > self.after => {
-                    let engine = &self.floor.engine;
+                    let engine = &self.context.engine;
                     // A store that cannot be read ends the stream. The client learns more when it
                     // resumes.
                     let page = engine.load_notices(self.agent, self.after, self.step).await.ok()?;
@@ -171,7 +171,7 @@ impl<W: InboxEncoder> InboxStream<W> {
     /// wait only at the end of the inbox: once another notice follows, they go out, so that no
     /// message waits for those of another sender.
     fn released(&self, page: &[Arc<Notice>], head: u64) -> Result<usize, Timestamp> {
-        let now = self.floor.engine.now();
+        let now = self.context.engine.now();
         if let Some(at) = page.iter().rposition(|notice| held_until(notice, now).is_none()) {
             return Ok(at + 1);
         }
@@ -181,7 +181,7 @@ impl<W: InboxEncoder> InboxStream<W> {
     }
 
     fn head(&self) -> u64 {
-        self.floor.engine.with_world(|world| world.inbox(self.agent).head)
+        self.context.engine.with_world(|world| world.inbox(self.agent).head)
     }
 
     /// Waits for a notice after position `seen`, the next ping, a shutdown, or the time when a
@@ -191,10 +191,10 @@ impl<W: InboxEncoder> InboxStream<W> {
         tokio::pin!(told);
         // Register for the wake-up first and check the head afterwards, so that none is missed.
         told.as_mut().enable();
-        if self.floor.engine.with_world(|world| world.inbox(self.agent).head) > seen {
+        if self.context.engine.with_world(|world| world.inbox(self.agent).head) > seen {
             return;
         }
-        let rest = until.map(|until| until.since(self.floor.engine.now()).0.unsigned_abs());
+        let rest = until.map(|until| until.since(self.context.engine.now()).0.unsigned_abs());
         let wake = rest.map(|rest| Instant::now() + Duration::from_millis(rest));
         tokio::select! {
             () = told => {}
@@ -215,24 +215,24 @@ impl<W: InboxEncoder> InboxStream<W> {
             }
             // One job at a time, since each may be large.
             let jobs = match W::NEEDS_JOBS {
-                true => load_jobs(&self.floor.engine, std::slice::from_ref(notice)).await.ok()?,
+                true => load_jobs(&self.context.engine, std::slice::from_ref(notice)).await.ok()?,
                 false => JobsById::new(),
             };
-            self.encoder.encode_notice(&mut out, &self.floor, notice, &jobs);
+            self.encoder.encode_notice(&mut out, &self.context, notice, &jobs);
             after = notice.position;
             taken += 1;
         }
         self.after = after;
         self.step = if taken < page.len() { taken } else { (self.step * 2).min(PAGE_EVENTS) };
         // Only handed to the connection. Receipt is proven by an acknowledgement alone.
-        self.floor.engine.record_presented(self.agent, self.after);
+        self.context.engine.record_presented(self.agent, self.after);
         (!out.is_empty()).then(|| out.into())
     }
 
     /// A reader that takes pings is active.
     fn ping(&mut self) -> Bytes {
         self.ping_at = Instant::now() + PING;
-        self.floor.engine.record_seen(self.agent);
+        self.context.engine.record_seen(self.agent);
         self.encoder.encode_ping()
     }
 }
@@ -240,7 +240,7 @@ impl<W: InboxEncoder> InboxStream<W> {
 /// Until when the protocol of a message holds it back.
 fn held_until(notice: &Notice, now: Timestamp) -> Option<Timestamp> {
     let NoticeKind::Message { protocol: words, .. } = &notice.news else { return None };
-    crate::ALL.iter().find(|face| face.id() == *words)?.held_until(notice, now)
+    crate::ALL.iter().find(|adapter| adapter.id() == *words)?.held_until(notice, now)
 }
 
 /// The jobs a page of notices is about.

@@ -31,18 +31,19 @@ pub struct InputCheck<'a> {
 }
 
 /// The agents that cannot use the input.
-pub async fn find_unfit_agents(floor: &HubContext, wanted: &InputCheck<'_>) -> Vec<UnfitAgent> {
-    let strict = floor.engine.with_world(|world| strict(world, wanted));
+pub async fn find_unfit_agents(context: &HubContext, wanted: &InputCheck<'_>) -> Vec<UnfitAgent> {
+    let strict = context.engine.with_world(|world| strict(world, wanted));
     if strict.is_empty() {
         return Vec::new();
     }
     let Ok(_turn) = AT_ONCE.acquire().await else { return Vec::new() };
-    let (floor, input) = (floor.clone(), wanted.input.to_owned());
+    let (context, input) = (context.clone(), wanted.input.to_owned());
     let check = move || {
-        let misfit = |(face, agent, skill): (&'static dyn ProtocolAdapter, Arc<Agent>, String)| {
-            let why = face.input_error(&floor, &agent, &skill, &input)?;
-            Some(UnfitAgent { agent: agent.id, reason: why })
-        };
+        let misfit =
+            |(adapter, agent, skill): (&'static dyn ProtocolAdapter, Arc<Agent>, String)| {
+                let why = adapter.input_error(&context, &agent, &skill, &input)?;
+                Some(UnfitAgent { agent: agent.id, reason: why })
+            };
         // An agent that was not checked does not get the job.
         let unseen = |(_, agent, _): &(_, Arc<Agent>, _)| {
             let why = "too many agents offer this skill to check all of them".to_owned();
@@ -64,13 +65,16 @@ fn strict(
 ) -> Vec<(&'static dyn ProtocolAdapter, Arc<Agent>, String)> {
     let looks = |home: Protocol| {
         let other = home != wanted.origin;
-        crate::ALL.iter().copied().find(|face| other && face.id() == home && face.checks_input())
+        crate::ALL
+            .iter()
+            .copied()
+            .find(|adapter| other && adapter.id() == home && adapter.checks_input())
     };
     let one = |id: AgentId| {
         let agent = world.agent(id).filter(|agent| agent.active)?;
-        let face = looks(agent.home)?;
+        let adapter = looks(agent.home)?;
         let name = wanted.skill_names.iter().find(|name| agent.skill(name).is_some())?;
-        Some((face, agent.clone(), (*name).to_owned()))
+        Some((adapter, agent.clone(), (*name).to_owned()))
     };
     match wanted.agent {
         Some(id) => one(id).into_iter().collect(),

@@ -177,16 +177,16 @@ pub trait ProtocolAdapter: Send + Sync {
     fn id(&self) -> Protocol;
 
     /// Its routes, relative to its prefix.
-    fn routes(&self, floor: &HubContext) -> Router;
+    fn routes(&self, context: &HubContext) -> Router;
 
     /// Those of its routes that are also served at the root.
-    fn root_routes(&self, floor: &HubContext) -> Router;
+    fn root_routes(&self, context: &HubContext) -> Router;
 
     /// Every operation, for the API document and tests.
     fn operations(&self) -> Vec<OperationInfo>;
 
     /// Encodes the deliveries to its agents.
-    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder>;
+    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder>;
 
     /// What it runs in the background. Most protocols run nothing.
     fn run_background_tasks(&self, _: &HubContext) -> BackgroundTask {
@@ -194,7 +194,7 @@ pub trait ProtocolAdapter: Send + Sync {
     }
 
     /// A refusal by the edge in the shape of this protocol.
-    fn edge_error_response(&self, floor: &HubContext, trouble: EdgeError) -> Response;
+    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response;
 
     /// Whether a registration posted at the root is meant for it.
     fn recognizes_registration(&self, body: &crate::kit::ijson::Json<'_>) -> bool;
@@ -270,21 +270,21 @@ pub fn confusables() -> Confusables {
     Confusables {
         owner_skeletons: registry::owners::owner_skeletons,
         agent_skeletons: |home, native| {
-            let face = crate::ALL.iter().find(|face| face.id() == home);
-            face.map_or_else(Vec::new, |face| face.agent_skeletons(native))
+            let adapter = crate::ALL.iter().find(|adapter| adapter.id() == home);
+            adapter.map_or_else(Vec::new, |adapter| adapter.agent_skeletons(native))
         },
     }
 }
 
 /// The delivery encoders of all protocols.
-pub fn delivery_encoders(floor: &HubContext) -> HashMap<Protocol, Arc<dyn DeliveryEncoder>> {
-    crate::ALL.iter().map(|face| (face.id(), face.delivery_encoder(floor))).collect()
+pub fn delivery_encoders(context: &HubContext) -> HashMap<Protocol, Arc<dyn DeliveryEncoder>> {
+    crate::ALL.iter().map(|adapter| (adapter.id(), adapter.delivery_encoder(context))).collect()
 }
 
 /// The background tasks of all protocols.
-pub fn background(floor: &HubContext) -> impl Future<Output = ()> + Send + use<> {
+pub fn background(context: &HubContext) -> impl Future<Output = ()> + Send + use<> {
     let all = futures_util::future::join_all(
-        crate::ALL.iter().map(|face| face.run_background_tasks(floor)),
+        crate::ALL.iter().map(|adapter| adapter.run_background_tasks(context)),
     );
     async { drop(all.await) }
 }
@@ -300,14 +300,14 @@ pub struct NewAgent<'a> {
 
 /// The aliases of a new agent in all protocols but its own.
 pub fn make_aliases(engine: &Engine, new: NewAgent<'_>) -> Vec<(Protocol, String)> {
-    let others = crate::ALL.iter().filter(|face| face.id() != new.home);
+    let others = crate::ALL.iter().filter(|adapter| adapter.id() != new.home);
     let free = |protocol, name: &String| {
         engine.with_world(|world| world.agent_by_alias(protocol, name).is_none())
     };
-    let named = others.filter_map(|face| {
-        let name = |long| face.alias(engine.hub_secret(), &new, long);
-        let name = name(false).filter(|name| free(face.id(), name)).or_else(|| name(true))?;
-        Some((face.id(), name))
+    let named = others.filter_map(|adapter| {
+        let name = |long| adapter.alias(engine.hub_secret(), &new, long);
+        let name = name(false).filter(|name| free(adapter.id(), name)).or_else(|| name(true))?;
+        Some((adapter.id(), name))
     });
     named.collect()
 }
@@ -315,12 +315,14 @@ pub fn make_aliases(engine: &Engine, new: NewAgent<'_>) -> Vec<(Protocol, String
 /// Gives agents aliases in protocols that the hub did not speak when they registered.
 pub async fn add_missing_aliases(engine: &Engine) -> Result<(), Failure> {
     let missing: Vec<(AgentId, Protocol, String, String)> = engine.with_world(|world| {
-        let complete =
-            |face: &&dyn ProtocolAdapter| world.alias_count(face.id()) >= world.agents().len();
+        let complete = |adapter: &&dyn ProtocolAdapter| {
+            world.alias_count(adapter.id()) >= world.agents().len()
+        };
         if crate::ALL.iter().all(complete) {
             return Vec::new();
         }
-        let lacks = |id| crate::ALL.iter().any(|face| world.alias_of(id, face.id()).is_none());
+        let lacks =
+            |id| crate::ALL.iter().any(|adapter| world.alias_of(id, adapter.id()).is_none());
         let lacking = world.agents().filter(|agent| lacks(agent.id));
         let shown = |agent: &Arc<Agent>| {
             (agent.id, agent.home, agent.native_id.clone(), agent.name.clone())

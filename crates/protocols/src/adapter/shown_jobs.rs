@@ -14,25 +14,25 @@ use super::HubContext;
 /// Records that the agent fetched its work and was shown these jobs, or none. Writes nothing when
 /// there is nothing to record.
 pub async fn note_fetch(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     jobs: impl IntoIterator<Item = &Arc<Job>>,
 ) {
     let jobs = news(agent, jobs);
-    if !jobs.is_empty() || floor.engine.with_world(|world| world.inbox(agent).work_waiting > 0) {
-        show(floor, agent, jobs).await;
+    if !jobs.is_empty() || context.engine.with_world(|world| world.inbox(agent).work_waiting > 0) {
+        show(context, agent, jobs).await;
     }
 }
 
 /// Records that the agent was shown those of these jobs that are its work and are new to it.
 pub async fn mark_jobs_shown(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     jobs: impl IntoIterator<Item = &Arc<Job>>,
 ) {
     let jobs = news(agent, jobs);
     if !jobs.is_empty() {
-        show(floor, agent, jobs).await;
+        show(context, agent, jobs).await;
     }
 }
 
@@ -45,9 +45,9 @@ fn news<'j>(agent: AgentId, jobs: impl IntoIterator<Item = &'j Arc<Job>>) -> Vec
     jobs.into_iter().filter(is_news).map(|job| job.id).collect()
 }
 
-async fn show(floor: &HubContext, agent: AgentId, jobs: Vec<JobId>) {
+async fn show(context: &HubContext, agent: AgentId, jobs: Vec<JobId>) {
     // The agent gets its answer even if this fails.
-    if let Err(failure) = floor.engine.run(Command::MarkShown { agent, jobs }).await {
+    if let Err(failure) = context.engine.run(Command::MarkShown { agent, jobs }).await {
         tracing::debug!(%agent, %failure, "recording viewed jobs failed");
     }
 }

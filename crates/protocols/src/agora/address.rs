@@ -35,15 +35,15 @@ pub fn destination_key(
 
 /// The destination with that key, which the envelope or its URL names.
 pub fn resolve_destination(
-    floor: &HubContext,
+    context: &HubContext,
     envelope: &Envelope<'_>,
     key: PublicKey,
 ) -> Result<Destination, Failure> {
-    if key == floor.agora.signer.key() {
+    if key == context.agora.signer.key() {
         let signed = envelope.recipient.is_some();
         return Ok(if signed { Destination::Hub } else { Destination::HubByPath });
     }
-    let known = floor.engine.with_world(|world| {
+    let known = context.engine.with_world(|world| {
         let id = world.agent_by_alias(ID, &key.did())?;
         world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
     });

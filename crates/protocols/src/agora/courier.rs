@@ -38,11 +38,11 @@ impl DeliveryEncoder for AgoraEncoder {
 
     fn encode(&self, _: &Engine, push: &Delivery, job: Option<&Job>) -> Option<OutboundRequest> {
         let notice = push.to_notice();
-        let letter = letter::notice_envelope(&self.context, &notice, job)?;
-        let header = (receipt::HEADER.to_owned(), receipt::to_header(&letter.receipt));
+        let envelope = letter::notice_envelope(&self.context, &notice, job)?;
+        let header = (receipt::HEADER.to_owned(), receipt::to_header(&envelope.receipt));
         Some(OutboundRequest {
             url: push.url.clone(),
-            body: letter.envelope.into_owned().into(),
+            body: envelope.envelope.into_owned().into(),
             id: id(push),
             headers: vec![header],
             response_max: RESPONSE_BYTES_MAX,
@@ -71,6 +71,6 @@ fn id(push: &Delivery) -> String {
 }
 
 /// The encoder, shared by all deliveries.
-pub fn delivery_encoder(floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
-    Arc::new(AgoraEncoder { context: floor.clone() })
+pub fn delivery_encoder(hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+    Arc::new(AgoraEncoder { context: hub_context.clone() })
 }

@@ -94,8 +94,8 @@ impl ProtocolAdapter for Agora {
         ID
     }
 
-    fn routes(&self, floor: &HubContext) -> Router {
-        build_router(OPERATIONS.iter(), floor.clone())
+    fn routes(&self, context: &HubContext) -> Router {
+        build_router(OPERATIONS.iter(), context.clone())
     }
 
     fn root_routes(&self, _: &HubContext) -> Router {
@@ -106,12 +106,12 @@ impl ProtocolAdapter for Agora {
         describe_operations(ID, OPERATIONS)
     }
 
-    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        courier::delivery_encoder(floor)
+    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        courier::delivery_encoder(context)
     }
 
-    fn edge_error_response(&self, floor: &HubContext, trouble: EdgeError) -> Response {
-        say::error_response(floor, &refusals::from_edge(&trouble), None)
+    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
+        say::error_response(context, &refusals::from_edge(&error), None)
     }
 
     /// There is no registration: a key becomes an agent with its first message.
@@ -127,9 +127,9 @@ impl ProtocolAdapter for Agora {
         &AgoraFieldMap
     }
 
-    fn authenticate_reader(&self, floor: &HubContext, headers: &HeaderMap) -> Option<AgentId> {
-        let agent = routes::read_token(floor, headers)?.agent;
-        floor.engine.with_world(|world| world.may_act(agent)).then_some(agent)
+    fn authenticate_reader(&self, context: &HubContext, headers: &HeaderMap) -> Option<AgentId> {
+        let agent = routes::read_token(context, headers)?.agent;
+        context.engine.with_world(|world| world.may_act(agent)).then_some(agent)
     }
 
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {

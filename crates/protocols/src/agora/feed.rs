@@ -19,19 +19,19 @@ pub struct EventEncoder(pub InboxToken);
 /// before each envelope.
 pub struct FrameEncoder;
 
-fn is_listed(floor: &HubContext, agent: AgentId) -> bool {
-    floor.engine.with_world(|world| world.may_act(agent))
+fn is_listed(context: &HubContext, agent: AgentId) -> bool {
+    context.engine.with_world(|world| world.may_act(agent))
 }
 
 impl InboxEncoder for EventEncoder {
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool {
-        floor.engine.now() < self.0.expires_at && is_listed(floor, agent)
+    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+        context.engine.now() < self.0.expires_at && is_listed(context, agent)
     }
 
-    fn encode_connected(&self, floor: &HubContext, agent: AgentId, after: u64) -> Bytes {
-        let (did, head) = floor.engine.with_world(|world| {
+    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
+        let (did, head) = context.engine.with_world(|world| {
             let did = world.alias_of(agent, ID).unwrap_or_default().to_owned();
             (did, world.inbox(agent).head)
         });
@@ -55,15 +55,15 @@ impl InboxEncoder for EventEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        floor: &HubContext,
+        context: &HubContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {
         let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let Some(letter) = letter::notice_envelope(floor, notice, job.map(|job| &**job)) else {
+        let Some(envelope) = letter::notice_envelope(context, notice, job.map(|job| &**job)) else {
             return;
         };
-        let mut data = inbox::write_event(&letter.envelope, Some(&letter.receipt)).into_bytes();
+        let mut data = inbox::write_event(&envelope.envelope, Some(&envelope.receipt)).into_bytes();
         sse::replace_newlines(&mut data);
         let data = String::from_utf8_lossy(&data);
         sse::write_frame(out, Some(&notice.position.to_string()), "envelope", &data);
@@ -73,8 +73,8 @@ impl InboxEncoder for EventEncoder {
 impl InboxEncoder for FrameEncoder {
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool {
-        is_listed(floor, agent)
+    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+        is_listed(context, agent)
     }
 
     /// The WELCOME was sent before the inbox was opened.
@@ -90,15 +90,15 @@ impl InboxEncoder for FrameEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        floor: &HubContext,
+        context: &HubContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {
         let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let Some(letter) = letter::notice_envelope(floor, notice, job.map(|job| &**job)) else {
+        let Some(envelope) = letter::notice_envelope(context, notice, job.map(|job| &**job)) else {
             return;
         };
-        for text in [&letter.receipt, &*letter.envelope] {
+        for text in [&envelope.receipt, &*envelope.envelope] {
             let at = out.len();
             out.extend_from_slice(text.as_bytes());
             sse::replace_newlines(&mut out[at..]);

@@ -72,7 +72,7 @@ impl From<Failure> for EnvelopeError {
 
 /// Accepts an envelope, or returns why not.
 pub async fn accept_envelope(
-    floor: &HubContext,
+    context: &HubContext,
     bytes: &[u8],
     way: EnvelopeSource,
 ) -> Result<AcceptedEnvelope, EnvelopeError> {
@@ -80,27 +80,30 @@ pub async fn accept_envelope(
     let envelope = Envelope::read(&json)?;
     let about = |failure: Failure| concerning(failure, &envelope);
     let payload = Payload::read(&envelope).map_err(about)?;
-    let received_at = floor.engine.wall_time();
-    let proof = floor.agora.prove(&envelope, received_at).map_err(about)?;
+    let received_at = context.engine.wall_time();
+    let proof = context.agora.prove(&envelope, received_at).map_err(about)?;
     let proven = ProvenEnvelope { envelope: &envelope, proof, received_at, payload, source: way };
-    let taken = act(floor, proven).await;
+    let taken = act(context, proven).await;
     taken.map_err(|failure| EnvelopeError { to: Some(proof.key), ..about(failure).into() })
 }
 
 /// Executes a proven envelope.
-async fn act(floor: &HubContext, proven: ProvenEnvelope<'_>) -> Result<AcceptedEnvelope, Failure> {
+async fn act(
+    context: &HubContext,
+    proven: ProvenEnvelope<'_>,
+) -> Result<AcceptedEnvelope, Failure> {
     let (way, proof) = (proven.source, proven.proof);
     if way.connection_key.is_some_and(|from| from != proof.key) {
         return Err(Failure::unauthorized("this connection belongs to another key"));
     }
     // Envelopes that the hub signed were for other parties and cannot be sent back to it (R24,
     // R70).
-    if is_held(floor, proof.key) {
+    if is_held(context, proof.key) {
         return Err(Failure::unauthorized(
             "this key is held by the hub and cannot send envelopes to it",
         ));
     }
-    let hub = floor.agora.signer.key();
+    let hub = context.agora.signer.key();
     if proven.envelope.hub.is_some_and(|named| named != hub) {
         let text = "this envelope is signed for another hub: recipient.hub is not this one's key";
         return Err(Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key"));
@@ -114,27 +117,28 @@ async fn act(floor: &HubContext, proven: ProvenEnvelope<'_>) -> Result<AcceptedE
     if proven.envelope.bridge.is_some() {
         return Err(Failure::bad_field("/bridge", "is reserved for the hub; remove it"));
     }
-    let known = translate::agent_of_key(floor, proof.key);
+    let known = translate::agent_of_key(context, proof.key);
     let signer = known.map_or(Signer::Unregistered(proof.key.as_bytes()), Signer::Agent);
-    let limited = floor.write_limiter.count_write(signer).err();
-    let hello = hello(floor, &proven)?;
-    let uuid = floor.engine.random().new_uuid();
-    let mut order = translate::signed_envelope(floor, &proven);
-    let ordered = deed(floor, &proven, hello.as_ref(), uuid).map(|deed| order.order = deed);
-    find_unfit(floor, &mut order.order).await;
+    let limited = context.write_limiter.count_write(signer).err();
+    let hello = hello(context, &proven)?;
+    let uuid = context.engine.random().new_uuid();
+    let mut order = translate::signed_envelope(context, &proven);
+    let ordered = signed_order(context, &proven, hello.as_ref(), uuid)
+        .map(|signed_order| order.order = signed_order);
+    find_unfit(context, &mut order.order).await;
     // A new sender counts as a registration from its network address.
     let limited = limited.or_else(|| {
         order
             .registration
             .as_ref()
-            .and_then(|_| floor.write_limiter.count_new_sender(way.peer).err())
+            .and_then(|_| context.write_limiter.count_new_sender(way.peer).err())
     });
     let hindrance = match limited {
-        Some(trouble) => Some(too_often(floor, &proven, &trouble)),
+        Some(error) => Some(too_often(context, &proven, &error)),
         None => ordered.err(),
     };
     // An envelope that was sent before gets its earlier answer or refusal first (R73).
-    let was_said = (hindrance.is_some() || way.must_be_hello) && was_said(floor, &order).await;
+    let was_said = (hindrance.is_some() || way.must_be_hello) && was_said(context, &order).await;
     // A HELLO that another party may have seen does not open a connection (R69).
     if way.must_be_hello && was_said {
         return Err(hello_required());
@@ -142,21 +146,21 @@ async fn act(floor: &HubContext, proven: ProvenEnvelope<'_>) -> Result<AcceptedE
     if let Some(failure) = hindrance.filter(|_| !was_said) {
         return Err(failure);
     }
-    let head = known.map_or(0, |by| floor.engine.with_world(|world| world.inbox(by).head));
-    let ran = floor.engine.run(Command::ExecuteSigned(Box::new(order))).await;
+    let head = known.map_or(0, |by| context.engine.with_world(|world| world.inbox(by).head));
+    let ran = context.engine.run(Command::ExecuteSigned(Box::new(order))).await;
     let answer = ran.map_err(|failure| refusals::from_engine(&failure))?;
     let Answer::SignedOrder { by, job, state, repeated } = answer else {
         return Err(refusals::from_engine(&EngineFailure::Fault));
     };
     if known.is_none() {
         // The first envelope also counts against the limit of the agent that was just registered.
-        let _ = floor.write_limiter.count_write(Signer::Agent(by));
+        let _ = context.write_limiter.count_write(Signer::Agent(by));
     }
-    floor.engine.record_seen(by);
+    context.engine.record_seen(by);
     let heard = SignedOrderAnswer { by, job, state, repeated, uuid };
     match hello {
-        Some(hello) => Ok(welcome(floor, &proven, &hello, heard)),
-        None => accepted(floor, &proven, heard, head).await,
+        Some(hello) => Ok(welcome(context, &proven, &hello, heard)),
+        None => accepted(context, &proven, heard, head).await,
     }
 }
 
@@ -167,12 +171,12 @@ pub fn hello_required() -> Failure {
 }
 
 /// Whether the hub signs with this key, for itself or for a bridged agent.
-fn is_held(floor: &HubContext, key: PublicKey) -> bool {
+fn is_held(context: &HubContext, key: PublicKey) -> bool {
     let of_another = |world: &World| {
         let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;
         Some(agent.home != ID)
     };
-    key == floor.agora.signer.key() || floor.engine.with_world(of_another) == Some(true)
+    key == context.agora.signer.key() || context.engine.with_world(of_another) == Some(true)
 }
 
 /// The core's answer to a signed order.
@@ -206,61 +210,61 @@ pub fn request_id<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Option<
 }
 
 /// Whether its sender has used this id before. The core decides what follows from that.
-async fn was_said(floor: &HubContext, order: &SignedEnvelope) -> bool {
+async fn was_said(context: &HubContext, order: &SignedEnvelope) -> bool {
     let name = claim::signed_order(order.home, &order.native_id, &order.id);
-    floor.engine.claim_target(name).await.is_ok_and(|target| target.is_some())
+    context.engine.claim_target(name).await.is_ok_and(|target| target.is_some())
 }
 
 /// The order of the envelope, after its destination is resolved.
-fn deed(
-    floor: &HubContext,
+fn signed_order(
+    context: &HubContext,
     proven: &ProvenEnvelope<'_>,
     hello: Option<&Hello<'_>>,
     uuid: Uuid,
 ) -> Result<SignedOrder, Failure> {
     let named = address::destination_key(proven.envelope, proven.source.path_agent)?;
     let named =
-        named.map(|key| address::resolve_destination(floor, proven.envelope, key)).transpose()?;
+        named.map(|key| address::resolve_destination(context, proven.envelope, key)).transpose()?;
     if let Some(url) = hello.and_then(|hello| hello.endpoint) {
         let blocked = |why| Failure::bad_field("/payload/endpoint", &format!("{why}"));
-        floor.egress.check_url(url).map_err(blocked)?;
+        context.egress.check_url(url).map_err(blocked)?;
     }
-    translate::signed_order(floor, proven, named, uuid)
+    translate::signed_order(context, proven, named, uuid)
 }
 
 /// Records which agents of other protocols cannot accept the input.
-async fn find_unfit(floor: &HubContext, deed: &mut SignedOrder) {
-    let SignedOrder::RequestJob(ask) = deed else { return };
+async fn find_unfit(context: &HubContext, signed_order: &mut SignedOrder) {
+    let SignedOrder::RequestJob(ask) = signed_order else { return };
     let of = match ask.to {
         RequestTarget::Agent(agent) => Some(agent),
         RequestTarget::Best { .. } => None,
     };
     let wanted =
         InputCheck { origin: ID, skill_names: &[&ask.skill], agent: of, input: &ask.input };
-    ask.unfit_agents = input_check::find_unfit_agents(floor, &wanted).await;
+    ask.unfit_agents = input_check::find_unfit_agents(context, &wanted).await;
 }
 
 /// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
 /// waiting does not help.
-fn too_often(floor: &HubContext, proven: &ProvenEnvelope<'_>, trouble: &EdgeError) -> Failure {
-    let to = proven.recipient().and_then(|to| translate::agent_of_key(floor, to));
-    let by = translate::agent_of_key(floor, proven.proof.key);
-    let blocked = floor.engine.with_world(|world| {
+fn too_often(context: &HubContext, proven: &ProvenEnvelope<'_>, error: &EdgeError) -> Failure {
+    let to = proven.recipient().and_then(|to| translate::agent_of_key(context, to));
+    let by = translate::agent_of_key(context, proven.proof.key);
+    let blocked = context.engine.with_world(|world| {
         let receiver = world.agent(to?).filter(|agent| agent.active)?;
         Some(receiver.blocks(by?))
     });
     match blocked {
         Some(true) => refusals::from_refusal(&Refusal::Blocked),
-        _ => refusals::from_edge(trouble),
+        _ => refusals::from_edge(error),
     }
 }
 
 /// The HELLO, if the envelope is one to the hub.
 fn hello<'a>(
-    floor: &HubContext,
+    context: &HubContext,
     proven: &ProvenEnvelope<'a>,
 ) -> Result<Option<Hello<'a>>, Failure> {
-    let to_hub = proven.recipient().is_none_or(|to| to == floor.agora.signer.key());
+    let to_hub = proven.recipient().is_none_or(|to| to == context.agora.signer.key());
     if proven.envelope.message_type != MessageType::Hello || !to_hub {
         return Ok(None);
     }
@@ -269,19 +273,21 @@ fn hello<'a>(
 
 /// The answer to a HELLO. Secrets are sent for the first HELLO only, never for a repeat (R69).
 fn welcome(
-    floor: &HubContext,
+    context: &HubContext,
     proven: &ProvenEnvelope<'_>,
     hello: &Hello<'_>,
     heard: SignedOrderAnswer,
 ) -> AcceptedEnvelope {
     let envelope = proven.envelope;
-    let hello_to_hub = envelope.recipient == Some(floor.agora.signer.key()) && !heard.repeated;
-    let until = floor.engine.now().plus(TOKEN_LIFETIME);
+    let hello_to_hub = envelope.recipient == Some(context.agora.signer.key()) && !heard.repeated;
+    let until = context.engine.now().plus(TOKEN_LIFETIME);
     let token = (hello_to_hub && hello.inbox)
-        .then(|| floor.agora.tokens.seal(InboxToken { agent: heard.by, expires_at: until }));
+        .then(|| context.agora.tokens.seal(InboxToken { agent: heard.by, expires_at: until }));
     let secret = hello.endpoint.filter(|_| hello_to_hub).and_then(|_| {
-        let agent = floor.engine.with_world(|world| world.agent(heard.by).cloned())?;
-        Some(floor.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text())
+        let agent = context.engine.with_world(|world| world.agent(heard.by).cloned())?;
+        Some(
+            context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text(),
+        )
     });
     let sender = proven.proof.key.did();
     let payload = Welcome {
@@ -292,15 +298,15 @@ fn welcome(
         // In wall-clock time, which the reader shares.
         inbox_token_expires_at: token
             .as_ref()
-            .map(|_| floor.engine.wall_time().plus(TOKEN_LIFETIME)),
-        hub: Some(floor.agora.signer.did()),
+            .map(|_| context.engine.wall_time().plus(TOKEN_LIFETIME)),
+        hub: Some(context.agora.signer.did()),
         webhook_secret: secret.as_deref(),
     };
     let key = proven.proof.key;
     AcceptedEnvelope {
         sender: heard.by,
         key,
-        text: say::sign_now(floor, MessageType::Welcome, &payload.write(), Some(key)).text,
+        text: say::sign_now(context, MessageType::Welcome, &payload.write(), Some(key)).text,
         status: 200,
         request_id: None,
         job: None,
@@ -313,7 +319,7 @@ fn welcome(
 
 /// The answer to all other envelopes.
 async fn accepted(
-    floor: &HubContext,
+    context: &HubContext,
     proven: &ProvenEnvelope<'_>,
     heard: SignedOrderAnswer,
     head: u64,
@@ -324,11 +330,12 @@ async fn accepted(
     // Only the job has the request of an accepted offer, and the id of a repeated request.
     let job = match heard.job.filter(|_| accepts || heard.repeated) {
         Some(id) => {
-            floor.engine.load_job(id).await.map_err(|failure| refusals::from_engine(&failure))?
+            context.engine.load_job(id).await.map_err(|failure| refusals::from_engine(&failure))?
         }
         None => None,
     };
-    if heard.repeated && job.as_deref().is_some_and(|job| !concerns(floor, job, proven.recipient()))
+    if heard.repeated
+        && job.as_deref().is_some_and(|job| !concerns(context, job, proven.recipient()))
     {
         return Err(refusals::from_refusal(&Refusal::SameIdOtherContent));
     }
@@ -341,7 +348,7 @@ async fn accepted(
     Ok(AcceptedEnvelope {
         sender: heard.by,
         key,
-        text: say::sign_now(floor, MessageType::Status, &payload, Some(key)).text,
+        text: say::sign_now(context, MessageType::Status, &payload, Some(key)).text,
         status: 202,
         request_id,
         job: asks.then_some(opened),
@@ -354,9 +361,9 @@ async fn accepted(
 
 /// Whether the named party, if any, takes part in a job. A message about it to one party is not
 /// repeated to another agent (R30).
-fn concerns(floor: &HubContext, job: &Job, named: Option<PublicKey>) -> bool {
-    let Some(key) = named.filter(|key| *key != floor.agora.signer.key()) else { return true };
-    let agent = translate::agent_of_key(floor, key);
+fn concerns(context: &HubContext, job: &Job, named: Option<PublicKey>) -> bool {
+    let Some(key) = named.filter(|key| *key != context.agora.signer.key()) else { return true };
+    let agent = translate::agent_of_key(context, key);
     agent.is_some_and(|agent| job.is_requested_by(agent) || request::involves(job, agent))
 }
 

@@ -42,17 +42,17 @@ pub struct OutgoingEnvelope<'n> {
 
 /// A notice as an envelope; `None` when this protocol has no message for it.
 pub fn notice_envelope<'n>(
-    floor: &HubContext,
+    context: &HubContext,
     notice: &'n Notice,
     job: Option<&Job>,
 ) -> Option<OutgoingEnvelope<'n>> {
     let reader = notice.to?;
-    let to = key_in(floor, reader);
-    let pen = EnvelopeWriter { floor, notice, reader };
+    let to = key_in(context, reader);
+    let pen = EnvelopeWriter { context, notice, reader };
     let (signed, id, sender) = match &notice.news {
         NoticeKind::Message { protocol: words, body, .. } if *words == ID => {
             let stored = StoredEnvelope::read(body)?;
-            let receipt = say::signed_receipt(floor, &stored.receipt(notice.at)?, to);
+            let receipt = say::signed_receipt(context, &stored.receipt(notice.at)?, to);
             return Some(OutgoingEnvelope { envelope: stored.envelope().into(), receipt });
         }
         NoticeKind::Message { from, protocol: words, body, .. } => {
@@ -66,19 +66,19 @@ pub fn notice_envelope<'n>(
         received_at: notice.at,
         sha256: signed.sha256,
     };
-    let receipt = say::signed_receipt(floor, &receipt, to);
+    let receipt = say::signed_receipt(context, &receipt, to);
     Some(OutgoingEnvelope { envelope: signed.text.into(), receipt })
 }
 
 /// An agent's key in this protocol.
-fn key_in(floor: &HubContext, agent: AgentId) -> Option<PublicKey> {
-    floor.engine.with_world(|world| PublicKey::parse(world.alias_of(agent, ID)?).ok())
+fn key_in(context: &HubContext, agent: AgentId) -> Option<PublicKey> {
+    context.engine.with_world(|world| PublicKey::parse(world.alias_of(agent, ID)?).ok())
 }
 
 /// Writes the envelope of one notice to its reader.
 #[derive(Clone, Copy)]
 struct EnvelopeWriter<'v> {
-    floor: &'v HubContext,
+    context: &'v HubContext,
     notice: &'v Notice,
     reader: AgentId,
 }
@@ -120,9 +120,9 @@ impl EnvelopeWriter<'_> {
     /// An envelope of the hub itself.
     fn own(&self, kind: MessageType, payload: &str) -> Option<WrittenEnvelope> {
         let (id, at) = (self.name(), self.notice.at);
-        let to = key_in(self.floor, self.reader);
-        let signed = say::sign_as(self.floor, &id, at, kind, payload, to);
-        Some((signed, id, self.floor.agora.signer.key()))
+        let to = key_in(self.context, self.reader);
+        let signed = say::sign_as(self.context, &id, at, kind, payload, to);
+        Some((signed, id, self.context.agora.signer.key()))
     }
 
     /// An envelope of an agent without a key of this protocol, signed with the key that the hub
@@ -134,15 +134,15 @@ impl EnvelopeWriter<'_> {
         id: String,
         payload: &str,
     ) -> Option<WrittenEnvelope> {
-        let agent = self.floor.engine.with_world(|world| world.agent(by).cloned())?;
+        let agent = self.context.engine.with_world(|world| world.agent(by).cloned())?;
         // The hub never signs for an agent that has its own key.
         if agent.home == ID {
             return None;
         }
         let composer =
-            bridged_agent_signer(self.floor.engine.hub_secret(), agent.home, &agent.native_id);
+            bridged_agent_signer(self.context.engine.hub_secret(), agent.home, &agent.native_id);
         let bridge = Bridge {
-            hub: self.floor.agora.signer.did(),
+            hub: self.context.agora.signer.did(),
             protocol: agent.home.as_str(),
             agent: &agent.native_id,
         };
@@ -151,7 +151,7 @@ impl EnvelopeWriter<'_> {
             timestamp: self.notice.at,
             kind,
             payload,
-            recipient: key_in(self.floor, self.reader),
+            recipient: key_in(self.context, self.reader),
             hub: None,
             bridge: Some(bridge),
         };
@@ -232,7 +232,7 @@ impl JobEnvelopeWriter<'_> {
             let agent = world.agent(self.pen.reader)?;
             Some(record::resource_of_skill(agent.home, agent.skill_for(job)?))
         };
-        let listed = self.pen.floor.engine.with_world(listed);
+        let listed = self.pen.context.engine.with_world(listed);
         listed.unwrap_or_else(|| record::resource_from_name(&job.skill))
     }
 
@@ -292,7 +292,7 @@ impl JobEnvelopeWriter<'_> {
     }
 
     fn home_of(&self, agent: AgentId) -> Option<Protocol> {
-        self.pen.floor.engine.with_world(|world| world.agent(agent).map(|agent| agent.home))
+        self.pen.context.engine.with_world(|world| world.agent(agent).map(|agent| agent.home))
     }
 }
 

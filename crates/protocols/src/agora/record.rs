@@ -91,10 +91,10 @@ fn later_version(skill: &Skill) -> Option<Skill> {
 }
 
 fn mood(world: &World, agent: &Agent, now: Timestamp) -> AgentStatus {
-    let stance = world
+    let availability = world
         .agent_state(agent.id)
-        .map_or(Availability::Offline, |desk| desk.presence.availability);
-    match stance {
+        .map_or(Availability::Offline, |agent_state| agent_state.presence.availability);
+    match availability {
         Availability::Error | Availability::Broken => AgentStatus::Error,
         Availability::Maintenance => AgentStatus::Maintenance,
         Availability::Offline => AgentStatus::Offline,

@@ -154,8 +154,8 @@ pub fn request_state(state: State) -> super::thread::RequestState {
 }
 
 /// The failure for a refusal of the edge.
-pub fn from_edge(trouble: &EdgeError) -> Failure {
-    match trouble {
+pub fn from_edge(error: &EdgeError) -> Failure {
+    match error {
         EdgeError::NotFound => Failure::new(Code::NotFound, "no such path"),
         EdgeError::MethodNotAllowed => {
             Failure { http_status: 405, ..Failure::bad_request("method not allowed for this path") }

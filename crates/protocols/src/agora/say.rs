@@ -17,18 +17,18 @@ pub const JOB_HEADER: &str = "rialto-job";
 
 /// Signs an envelope of the hub with the current time.
 pub fn sign_now(
-    floor: &HubContext,
+    context: &HubContext,
     kind: MessageType,
     payload: &str,
     to: Option<PublicKey>,
 ) -> SignedMessage {
-    let id = floor.engine.random().new_uuid().to_string();
-    sign_as(floor, &id, floor.engine.wall_time(), kind, payload, to)
+    let id = context.engine.random().new_uuid().to_string();
+    sign_as(context, &id, context.engine.wall_time(), kind, payload, to)
 }
 
 /// Signs an envelope of the hub with a given id and time, so that it is the same every time.
 pub fn sign_as(
-    floor: &HubContext,
+    context: &HubContext,
     id: &str,
     timestamp: Timestamp,
     kind: MessageType,
@@ -37,22 +37,26 @@ pub fn sign_as(
 ) -> SignedMessage {
     let draft =
         UnsignedEnvelope { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
-    floor.agora.signer.sign(&draft).expect("payloads that the hub writes are valid")
+    context.agora.signer.sign(&draft).expect("payloads that the hub writes are valid")
 }
 
 /// A receipt, signed now so that its reader finds it fresh.
-pub fn signed_receipt(floor: &HubContext, receipt: &Receipt<'_>, to: Option<PublicKey>) -> String {
-    sign_now(floor, MessageType::Status, &receipt.write(), to).text
+pub fn signed_receipt(
+    context: &HubContext,
+    receipt: &Receipt<'_>,
+    to: Option<PublicKey>,
+) -> String {
+    sign_now(context, MessageType::Status, &receipt.write(), to).text
 }
 
 /// An ERROR that answers an envelope that was not accepted.
-pub fn signed_error(floor: &HubContext, failure: &Failure, to: Option<PublicKey>) -> String {
-    sign_now(floor, MessageType::Error, &failure.payload(), to).text
+pub fn signed_error(context: &HubContext, failure: &Failure, to: Option<PublicKey>) -> String {
+    sign_now(context, MessageType::Error, &failure.payload(), to).text
 }
 
 /// An error as a response.
-pub fn error_response(floor: &HubContext, failure: &Failure, to: Option<PublicKey>) -> Response {
-    let mut answer = json_response(failure.http_status, signed_error(floor, failure, to));
+pub fn error_response(context: &HubContext, failure: &Failure, to: Option<PublicKey>) -> Response {
+    let mut answer = json_response(failure.http_status, signed_error(context, failure, to));
     if let Some(seconds) = failure.retry_after_seconds {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -70,7 +70,7 @@ impl FieldMap for AgoraFieldMap {
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
+        let TracedJob { context, job, .. } = shown;
         let turn = job.assignment?;
         // Within its own protocol, an envelope is forwarded unchanged (B3).
         if job.origin == ID {
@@ -84,9 +84,9 @@ impl FieldMap for AgoraFieldMap {
             at: turn.since,
             news: NoticeKind::Assigned { job: job.id, epoch: job.epoch },
         });
-        let letter = letter::notice_envelope(floor, &told, Some(job))?;
+        let outbound = letter::notice_envelope(context, &told, Some(job))?;
         Some(
-            MessageView::from_json(ID, letter.envelope.into_owned(), REQUEST)
+            MessageView::from_json(ID, outbound.envelope.into_owned(), REQUEST)
                 .expand_field("/payload/meta"),
         )
     }
@@ -121,9 +121,12 @@ impl FieldMap for AgoraFieldMap {
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let letter = shown.end.and_then(|end| letter::notice_envelope(shown.floor, end, Some(job)));
-        match letter {
-            Some(letter) => Some(MessageView::from_json(ID, letter.envelope.into_owned(), RESULT)),
+        let outbound =
+            shown.end.and_then(|end| letter::notice_envelope(shown.context, end, Some(job)));
+        match outbound {
+            Some(outbound) => {
+                Some(MessageView::from_json(ID, outbound.envelope.into_owned(), RESULT))
+            }
             // An envelope between agents of this protocol arrives as it was signed.
             None => self.result_sent(shown),
         }
@@ -140,11 +143,11 @@ impl FieldMap for AgoraFieldMap {
 
     fn find_job<'a>(
         &'a self,
-        floor: &'a HubContext,
+        context: &'a HubContext,
         by: AgentId,
         id: &'a str,
     ) -> FindJobFuture<'a> {
-        Box::pin(requests::find_request(floor, by, id))
+        Box::pin(requests::find_request(context, by, id))
     }
 
     fn read_request(

@@ -50,16 +50,16 @@ impl ProvenEnvelope<'_> {
 }
 
 /// The core's signed envelope, still without its order.
-pub fn signed_envelope(floor: &HubContext, proven: &ProvenEnvelope<'_>) -> SignedEnvelope {
+pub fn signed_envelope(context: &HubContext, proven: &ProvenEnvelope<'_>) -> SignedEnvelope {
     let ProvenEnvelope { envelope, proof, received_at, .. } = proven;
     let native = proof.key.did();
-    let known = floor.engine.with_world(|world| world.agent_by_alias(ID, &native).is_some());
-    let newcomer = (!known).then(|| Box::new(newcomer(floor, &native, name(proven))));
+    let known = context.engine.with_world(|world| world.agent_by_alias(ID, &native).is_some());
+    let new_agent = (!known).then(|| Box::new(new_agent(context, &native, name(proven))));
     SignedEnvelope {
         home: ID,
-        registration: newcomer,
+        registration: new_agent,
         id: envelope.id.to_owned(),
-        content: content(floor, proven),
+        content: content(context, proven),
         body: stored::write_stored_envelope(envelope, proof, *received_at),
         order: SignedOrder::RecordOnly,
         native_id: native,
@@ -67,12 +67,12 @@ pub fn signed_envelope(floor: &HubContext, proven: &ProvenEnvelope<'_>) -> Signe
 }
 
 /// The digest of content and recipient. A recipient that follows from the content does not count.
-fn content(floor: &HubContext, proven: &ProvenEnvelope<'_>) -> Digest {
+fn content(context: &HubContext, proven: &ProvenEnvelope<'_>) -> Digest {
     let (url, signed) = (proven.source.path_agent, proven.envelope.recipient);
     let contradicts = url.is_some() && signed.is_some() && url != signed;
     let counts = match &proven.payload {
         Payload::Request(_) | Payload::Error(ErrorPayload { request_id: None, .. }) => true,
-        Payload::Unspecified => proven.recipient() != Some(floor.agora.signer.key()),
+        Payload::Unspecified => proven.recipient() != Some(context.agora.signer.key()),
         _ => contradicts,
     };
     let bound = proven.recipient().filter(|_| counts);
@@ -87,13 +87,13 @@ fn name<'p>(proven: &'p ProvenEnvelope<'_>) -> &'p str {
     said.and_then(|hello| hello.name).unwrap_or(NAMELESS)
 }
 
-fn newcomer(floor: &HubContext, native: &str, name: &str) -> Registration {
+fn new_agent(context: &HubContext, native: &str, name: &str) -> Registration {
     Registration {
         // The key proves the ownership of the id that is derived from it.
         actor: Actor::OpenRegistration,
         home: ID,
         native_id: native.to_owned(),
-        aliases: make_aliases(&floor.engine, NewAgent { home: ID, native, name }),
+        aliases: make_aliases(&context.engine, NewAgent { home: ID, native, name }),
         owner: format!("{ID}:{native}"),
         name: name.to_owned(),
         endpoint: None,
@@ -108,17 +108,17 @@ fn newcomer(floor: &HubContext, native: &str, name: &str) -> Registration {
 }
 
 /// What shows that an order to pay was signed for this hub.
-fn binding(floor: &HubContext, proven: &ProvenEnvelope<'_>) -> PaymentBinding {
-    match (proven.envelope.recipient, agent_of_key(floor, proven.proof.key)) {
+fn binding(context: &HubContext, proven: &ProvenEnvelope<'_>) -> PaymentBinding {
+    match (proven.envelope.recipient, agent_of_key(context, proven.proof.key)) {
         (Some(_), _) => PaymentBinding::NamesHub,
-        (None, Some(signer)) => PaymentBinding::ReadUpTo(floor.engine.read_position(signer)),
+        (None, Some(signer)) => PaymentBinding::ReadUpTo(context.engine.read_position(signer)),
         (None, None) => PaymentBinding::ReadUpTo(0),
     }
 }
 
 /// The order of an envelope to its destination. `uuid` is the id of the job that it may open.
 pub fn signed_order(
-    floor: &HubContext,
+    context: &HubContext,
     proven: &ProvenEnvelope<'_>,
     named: Option<Destination>,
     uuid: Uuid,
@@ -131,7 +131,7 @@ pub fn signed_order(
             SignedOrder::RequestJob(Box::new(JobRequest {
                 meta,
                 is_bound,
-                ..ask(floor, request, named, uuid)?
+                ..ask(context, request, named, uuid)?
             }))
         }
         Payload::Offer(offer) => SignedOrder::Offer(MakeOffer {
@@ -143,7 +143,7 @@ pub fn signed_order(
         Payload::Accept(accept) => SignedOrder::Accept(AcceptOffer {
             offer: about(accept.offer_id, named)?,
             payment_proof: accept.payment_proof.map(str::to_owned),
-            binding: binding(floor, proven),
+            binding: binding(context, proven),
         }),
         Payload::Result(output) => SignedOrder::Result(SendResult {
             request: about(output.request_id, named)?,
@@ -164,12 +164,12 @@ pub fn signed_order(
 }
 
 fn ask(
-    floor: &HubContext,
+    context: &HubContext,
     request: &Request<'_>,
     named: Option<Destination>,
     uuid: Uuid,
 ) -> Result<JobRequest, Failure> {
-    let settings = &floor.agora.settings;
+    let settings = &context.agora.settings;
     let max = if request.budget.is_some() { settings.fanout } else { 1 };
     let to = match named {
         Some(Destination::Agent(agent)) => RequestTarget::Agent(agent),
@@ -181,7 +181,7 @@ fn ask(
     let currency = request.budget.and_then(|budget| budget.currency);
     Ok(JobRequest {
         uuid,
-        skill: skill(floor, request.resource, to),
+        skill: skill(context, request.resource, to),
         input: request.params.to_owned(),
         to,
         budget: request.budget.and_then(|budget| budget.max),
@@ -196,7 +196,7 @@ fn ask(
 
 /// The skill name of a resource for the agent that is asked. Agents of other protocols are listed
 /// under resources made from their skills.
-fn skill(floor: &HubContext, resource: &str, to: RequestTarget) -> String {
+fn skill(context: &HubContext, resource: &str, to: RequestTarget) -> String {
     let native = |world: &World| {
         let RequestTarget::Agent(id) = to else { return None };
         let agent = world.agent(id)?;
@@ -205,7 +205,7 @@ fn skill(floor: &HubContext, resource: &str, to: RequestTarget) -> String {
         };
         agent.skills.iter().find(is_meant).map(|skill| skill.name.clone())
     };
-    floor.engine.with_world(native).unwrap_or_else(|| record::skill_name(resource).to_owned())
+    context.engine.with_world(native).unwrap_or_else(|| record::skill_name(resource).to_owned())
 }
 
 /// The thing that an id names, and the other party if the envelope is addressed to one.
@@ -249,7 +249,7 @@ fn report(heard: StatusUpdate<'_>) -> SignedOrder {
         name: None,
         skills: heard.capabilities.map(skills),
         endpoint: None,
-        availability: heard.status.map(stance),
+        availability: heard.status.map(availability),
     }))
 }
 
@@ -269,7 +269,7 @@ fn skills(capabilities: Vec<Capability<'_>>) -> Vec<Skill> {
     record::normalize_skills(capabilities.into_iter().map(skill).collect())
 }
 
-fn stance(mood: AgentStatus) -> Availability {
+fn availability(mood: AgentStatus) -> Availability {
     match mood {
         AgentStatus::Idle => Availability::Idle,
         AgentStatus::Busy => Availability::Busy,
@@ -293,6 +293,6 @@ fn give_up(request: ExternalRef, failed: &ErrorPayload<'_>) -> AbandonJob {
 }
 
 /// The agent of a key, registered or not.
-pub fn agent_of_key(floor: &HubContext, key: PublicKey) -> Option<AgentId> {
-    floor.engine.with_world(|world| world.agent_by_alias(ID, &key.did()))
+pub fn agent_of_key(context: &HubContext, key: PublicKey) -> Option<AgentId> {
+    context.engine.with_world(|world| world.agent_by_alias(ID, &key.did()))
 }

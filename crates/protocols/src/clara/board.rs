@@ -39,7 +39,7 @@ const NO_TOPIC: &str = "none";
 /// An agent and everything that the directory shows of it.
 struct AgentListing {
     agent: Arc<Agent>,
-    desk: Arc<AgentState>,
+    agent_state: Arc<AgentState>,
     work: Vec<Arc<Job>>,
     done: Vec<Arc<Job>>,
     asked: Vec<Arc<Job>>,
@@ -47,34 +47,34 @@ struct AgentListing {
 
 /// A list of the agents after the cursor, as a message to an address.
 pub async fn list_agents(
-    floor: &HubContext,
+    context: &HubContext,
     to: &str,
     after: u64,
 ) -> Result<OutgoingMessage, EngineFailure> {
-    let page = everybody(floor, after).await?;
+    let page = everybody(context, after).await?;
     Ok(OutgoingMessage::agents(to, page.texts).with_next_cursor(page.next))
 }
 
 /// A list of the waiting tasks after the cursor.
-pub fn list_queued_tasks(floor: &HubContext, to: &str, after: u64) -> OutgoingMessage {
-    let page = waiting(floor, after);
+pub fn list_queued_tasks(context: &HubContext, to: &str, after: u64) -> OutgoingMessage {
+    let page = waiting(context, after);
     OutgoingMessage::queue(to, page.texts).with_next_cursor(page.next)
 }
 
 /// A list of the tasks that still wait after a dispatch.
-pub fn list_undispatched_tasks(floor: &HubContext, to: &str) -> OutgoingMessage {
-    let page = waiting(floor, 0);
+pub fn list_undispatched_tasks(context: &HubContext, to: &str) -> OutgoingMessage {
+    let page = waiting(context, 0);
     OutgoingMessage::dispatched(to, page.texts).with_next_cursor(page.next)
 }
 
 /// The dashboard: the first waiting tasks, the agents after the cursor, and the totals.
 pub async fn dashboard(
-    floor: &HubContext,
+    context: &HubContext,
     to: &str,
     after: u64,
 ) -> Result<OutgoingMessage, EngineFailure> {
-    let page = everybody(floor, after).await?;
-    let totals = floor.engine.with_world(|world| {
+    let page = everybody(context, after).await?;
+    let totals = context.engine.with_world(|world| {
         let shown = world.agents().filter(|agent| is_shown(agent));
         let tallies = shown.filter_map(|agent| Some(world.agent_state(agent.id)?.market_totals));
         tallies.fold(TaskTotals::default(), |sum, tally| TaskTotals {
@@ -84,7 +84,7 @@ pub async fn dashboard(
             rewards: sum.rewards.checked_add(tally.earned).unwrap_or(Credits::MAX),
         })
     });
-    let queue = waiting(floor, 0).texts;
+    let queue = waiting(context, 0).texts;
     Ok(OutgoingMessage::dashboard(to, queue, page.texts, &totals).with_next_cursor(page.next))
 }
 
@@ -94,14 +94,14 @@ struct ListPage {
     next: Option<u64>,
 }
 
-fn waiting(floor: &HubContext, after: u64) -> ListPage {
-    let jobs: Vec<Arc<Job>> = floor.engine.with_world(|world| {
+fn waiting(context: &HubContext, after: u64) -> ListPage {
+    let jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let ours = world.queued_jobs().filter(|job| job.origin == ID && job.id.0 > after);
         ours.take(QUEUE_MAX + 1).cloned().collect()
     });
     let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::new(PAGE_BYTES), after);
     for job in &jobs {
-        let text = floor.engine.with_world(|world| task::task_record(world, job, false)).write();
+        let text = context.engine.with_world(|world| task::task_record(world, job, false)).write();
         if texts.len() == QUEUE_MAX || !budget.take(text.len()) {
             return ListPage { texts, next: Some(last) };
         }
@@ -112,8 +112,8 @@ fn waiting(floor: &HubContext, after: u64) -> ListPage {
 }
 
 /// The listed agents after the cursor, in the order of registration.
-async fn everybody(floor: &HubContext, after: u64) -> Result<ListPage, EngineFailure> {
-    let ids: Vec<AgentId> = floor.engine.with_world(|world| {
+async fn everybody(context: &HubContext, after: u64) -> Result<ListPage, EngineFailure> {
+    let ids: Vec<AgentId> = context.engine.with_world(|world| {
         let ids = (after.saturating_add(1)..world.next.agent.0).map(AgentId);
         ids.filter(|id| world.agent(*id).is_some_and(|agent| is_shown(agent))).collect()
     });
@@ -123,14 +123,14 @@ async fn everybody(floor: &HubContext, after: u64) -> Result<ListPage, EngineFai
         if left == 0 {
             return Ok(ListPage { texts, next: Some(last) });
         }
-        let some = some(floor, &next[..next.len().min(TOGETHER)], &mut left).await?;
+        let some = some(context, &next[..next.len().min(TOGETHER)], &mut left).await?;
         if some.is_empty() {
             break;
         }
         for shown in some {
             at += 1;
-            let bridged = &floor.clara.bridged;
-            let record = floor.engine.with_world(|world| entry(world, bridged, &shown));
+            let bridged = &context.clara.bridged;
+            let record = context.engine.with_world(|world| entry(world, bridged, &shown));
             let Some(text) = record.map(|record| record.write()) else { continue };
             if !budget.take(text.len()) {
                 return Ok(ListPage { texts, next: Some(last) });
@@ -144,28 +144,30 @@ async fn everybody(floor: &HubContext, after: u64) -> Result<ListPage, EngineFai
 
 /// Some agents with their tasks: fewer agents while the tasks are large, but at least one.
 async fn some(
-    floor: &HubContext,
+    context: &HubContext,
     ids: &[AgentId],
     left: &mut usize,
 ) -> Result<Vec<AgentListing>, EngineFailure> {
-    let mut some: Vec<AgentListing> = floor.engine.with_world(|world| {
+    let mut some: Vec<AgentListing> = context.engine.with_world(|world| {
         let shown = ids.iter().filter_map(|id| {
-            let (agent, desk) = (world.agent(*id)?.clone(), world.agent_state(*id)?.clone());
+            let (agent, agent_state) = (world.agent(*id)?.clone(), world.agent_state(*id)?.clone());
             let mut budget = ByteBudget::new(TASKS_BYTES);
             let held = |job: &&Arc<Job>| job.active_worker() == Some(*id) && is_public(&agent, job);
             let work = world.assigned_jobs(*id).filter(held);
             let work = work.take_while(|job| budget.take(job.input.len())).cloned().collect();
-            Some(AgentListing { agent, desk, work, done: Vec::new(), asked: Vec::new() })
+            Some(AgentListing { agent, agent_state, work, done: Vec::new(), asked: Vec::new() })
         });
         shown.collect()
     });
-    let starts: Vec<_> =
-        some.iter().map(|one| (one.desk.last_worked, one.desk.last_requested)).collect();
+    let starts: Vec<_> = some
+        .iter()
+        .map(|one| (one.agent_state.last_worked, one.agent_state.last_requested))
+        .collect();
     if starts.iter().all(|(worked, asked)| worked.is_none() && asked.is_none()) {
         return Ok(some);
     }
     let mut rest = *left;
-    let (histories, rest) = floor
+    let (histories, rest) = context
         .engine
         .read_store(move |reader| {
             let (mut histories, mut bytes) = (Vec::with_capacity(starts.len()), 0);
@@ -221,8 +223,8 @@ fn is_public(agent: &Agent, job: &Job) -> bool {
 }
 
 /// The tasks that an agent declined. Until an auction closes, its declines are secret (R77).
-fn declined<'d>(world: &World, desk: &'d AgentState) -> impl Iterator<Item = &'d String> {
-    desk.declined_jobs.iter().filter(|name| {
+fn declined<'d>(world: &World, agent_state: &'d AgentState) -> impl Iterator<Item = &'d String> {
+    agent_state.declined_jobs.iter().filter(|name| {
         let job = world.job_by_name(ID, name);
         job.is_none_or(|job| job.state != State::Negotiating)
     })
@@ -240,7 +242,7 @@ fn entry<'s>(
     bridged: &BridgedTopics,
     shown: &'s AgentListing,
 ) -> Option<record::AgentRecord<'s>> {
-    let AgentListing { agent, desk, work, done, asked } = shown;
+    let AgentListing { agent, agent_state, work, done, asked } = shown;
     let own = agent.home == ID;
     let (fee, topic) = match offered(agent, bridged) {
         Some((skill, topic)) if own => (skill.price, topic),
@@ -248,7 +250,7 @@ fn entry<'s>(
         // A fee is at least 1, even for an agent that only posts tasks.
         None => (price::round_to_fee(Credits::ZERO), NO_TOPIC.to_owned()),
     };
-    let tally = desk.market_totals;
+    let tally = agent_state.market_totals;
     let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
         true => agent.card.as_str(),
         false => BRIDGED,
@@ -265,7 +267,9 @@ fn entry<'s>(
         tasks: AgentTasks {
             inbox: work.iter().map(|job| task::task_record(world, job, false)).collect(),
             outbox: done.iter().filter_map(|job| task::task_result(world, job)).collect(),
-            declined: declined(world, desk).map(|id| task::base_task_id(id).into()).collect(),
+            declined: declined(world, agent_state)
+                .map(|id| task::base_task_id(id).into())
+                .collect(),
             results: asked.iter().filter_map(|job| task::task_result(world, job)).collect(),
         },
         totals: TaskTotals {

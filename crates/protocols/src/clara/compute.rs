@@ -31,25 +31,30 @@ const STEP: usize = 8;
 const LAST: PostingId = PostingId(u64::MAX >> 1);
 
 /// The result of a message; `None` if there is none. Waits for an open auction to close.
-pub async fn message_result(floor: &HubContext, id: &str) -> Result<Option<String>, EngineFailure> {
-    let Some(posting) = posted(floor, claim::market_order(ID, id)).await? else { return Ok(None) };
+pub async fn message_result(
+    context: &HubContext,
+    id: &str,
+) -> Result<Option<String>, EngineFailure> {
+    let Some(posting) = posted(context, claim::market_order(ID, id)).await? else {
+        return Ok(None);
+    };
     let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
-    let job = floor.engine.find_job(&wanted).await?;
+    let job = context.engine.find_job(&wanted).await?;
     let auction = job.filter(|job| matches!(job.selection, Selection::Auction { .. }));
     match auction {
-        Some(job) => closed(floor, id, &job, posting).await.map(Some),
-        None => question::complete_result(floor, posting).await.map(Some),
+        Some(job) => closed(context, id, &job, posting).await.map(Some),
+        None => question::complete_result(context, posting).await.map(Some),
     }
 }
 
 async fn posted(
-    floor: &HubContext,
+    context: &HubContext,
     name: rialto_core::alias::Digest,
 ) -> Result<Option<MarketRecord>, EngineFailure> {
-    let Some(ClaimTarget::MarketRecord(id)) = floor.engine.claim_target(name).await? else {
+    let Some(ClaimTarget::MarketRecord(id)) = context.engine.claim_target(name).await? else {
         return Ok(None);
     };
-    Ok(match floor.engine.load_row(RowKey::MarketRecord(id)).await? {
+    Ok(match context.engine.load_row(RowKey::MarketRecord(id)).await? {
         Some(Row::Posting(posting)) => Some(MarketRecord::clone(&posting)),
         _ => None,
     })
@@ -57,15 +62,15 @@ async fn posted(
 
 /// The final result of an auction: the outcome first, then the queries to agents (2.7).
 async fn closed(
-    floor: &HubContext,
+    context: &HubContext,
     id: &str,
     job: &Job,
     asked: MarketRecord,
 ) -> Result<String, EngineFailure> {
-    let window = floor.clara.auction_window.0.unsigned_abs();
+    let window = context.clara.auction_window.0.unsigned_abs();
     let until = Instant::now() + Duration::from_millis(window) + GRACE;
     loop {
-        if let Some(outcome) = posted(floor, claim::closed_auction(ID, id)).await? {
+        if let Some(outcome) = posted(context, claim::closed_auction(ID, id)).await? {
             return Ok(match has_failed(&outcome.text, id) {
                 false => joined(id, &outcome.text, &asked.text),
                 true => {
@@ -73,7 +78,7 @@ async fn closed(
                 }
             });
         }
-        let open = floor.engine.with_world(|world| {
+        let open = context.engine.with_world(|world| {
             world.job(job.id).is_some_and(|job| job.state == State::Negotiating)
         });
         if Instant::now() >= until || !open && Instant::now() + GRACE >= until {
@@ -109,23 +114,23 @@ fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
 
 /// A page of results, and how many market records were read for it.
 pub async fn results_page(
-    floor: &HubContext,
+    context: &HubContext,
     paging: &Paging,
 ) -> Result<(String, usize), EngineFailure> {
     let newest_first = paging.sort == SortOrder::Descending;
     let mut looked_at = 0;
     let mut after = match paging.from {
-        Some(mark) => place(floor, mark, &mut looked_at).await?,
+        Some(mark) => place(context, mark, &mut looked_at).await?,
         None => PostingId(0),
     };
     let mut before = match paging.to {
-        Some(mark) => PostingId(place(floor, mark, &mut looked_at).await?.0.saturating_add(1)),
+        Some(mark) => PostingId(place(context, mark, &mut looked_at).await?.0.saturating_add(1)),
         None => LAST,
     };
     let (mut found, mut bytes): (Vec<(String, ResultCursor)>, usize) = (Vec::new(), 0);
     loop {
         let page = PageQuery::MarketRecords { after, before, newest_first, limit: STEP };
-        let rows = floor.engine.load_page(page).await?;
+        let rows = context.engine.load_page(page).await?;
         let whole = rows.len() == STEP;
         looked_at += rows.len();
         for row in rows {
@@ -156,7 +161,7 @@ pub async fn results_page(
 /// The last market record that is not later than a mark. Records are ordered by time, so a binary
 /// search finds it.
 async fn place(
-    floor: &HubContext,
+    context: &HubContext,
     mark: PageBound,
     looked_at: &mut usize,
 ) -> Result<PostingId, EngineFailure> {
@@ -164,7 +169,7 @@ async fn place(
         PageBound::Cursor(cursor) => return Ok(PostingId(cursor.ordinate.min(LAST.0 - 1))),
         PageBound::Time(time) => time,
     };
-    let (mut low, mut high) = (0, floor.engine.with_world(|world| world.next.market_record.0));
+    let (mut low, mut high) = (0, context.engine.with_world(|world| world.next.market_record.0));
     // The record at `low` is not later than the mark. The one at `high` is later or does not exist
     // yet.
     while high - low > 1 {
@@ -172,7 +177,7 @@ async fn place(
         let after = PostingId(middle - 1);
         let page = PageQuery::MarketRecords { after, before: LAST, newest_first: false, limit: 1 };
         *looked_at += 1;
-        let later = match floor.engine.load_page(page).await?.first() {
+        let later = match context.engine.load_page(page).await?.first() {
             Some(Row::Posting(posting)) => posting.at > time,
             _ => true,
         };

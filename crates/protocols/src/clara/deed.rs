@@ -63,30 +63,30 @@ impl From<EngineFailure> for PlanError {
 
 /// Plans the order of a message.
 pub async fn plan_order(
-    floor: &HubContext,
+    context: &HubContext,
     message: &IncomingMessage<'_>,
     dialect: Dialect,
 ) -> Result<OrderPlan, PlanError> {
-    let order = Order::read(message, &floor.clara.topics, dialect)?;
+    let order = Order::read(message, &context.clara.topics, dialect)?;
     let from = message.from.as_ref();
-    let processes = &floor.clara.processes;
+    let processes = &context.clara.processes;
     if order.moves_money() && !processes.may_move_money(message.target) {
         return Err(OrderError::SharedProcess { own: processes.spec }.into());
     }
     match order {
-        Order::RegisterAgent(order) => Ok(register(floor, from, &order)?),
-        Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order).await?),
-        Order::SendResult(order) => result(floor, from, &order).await,
-        Order::Decline(order) => decline(floor, message, &order).await,
+        Order::RegisterAgent(order) => Ok(register(context, from, &order)?),
+        Order::RegisterTask(order) => Ok(open(context, message, dialect, &order).await?),
+        Order::SendResult(order) => result(context, from, &order).await,
+        Order::Decline(order) => decline(context, message, &order).await,
         // Until the auction closes, whether an agent has made an offer is secret (R77).
         Order::SubmitOffer(_) if !message.signed => Err(OrderError::SignToRead.into()),
-        Order::SubmitOffer(order) => offer(floor, from, &order).await,
+        Order::SubmitOffer(order) => offer(context, from, &order).await,
         Order::DispatchTasks => Ok((MarketOrder::Dispatch, OrderReply::Dispatched)),
         Order::Unknown => Ok((
             MarketOrder::RecordOnly,
             OrderReply::Answer { messages: Vec::new(), shown: false, ask: None },
         )),
-        order => reading::plan_read_order(floor, message, order, dialect).await,
+        order => reading::plan_read_order(context, message, order, dialect).await,
     }
 }
 
@@ -103,7 +103,7 @@ pub fn own_agent(world: &World, from: &str, agent_id: &str) -> Result<AgentId, O
 }
 
 fn register(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     order: &RegisterAgent<'_>,
 ) -> Result<OrderPlan, OrderError> {
@@ -112,7 +112,7 @@ fn register(
         return Err(OrderError::ReservedAgentId("wallet"));
     }
     // An agent that registered such an id before this rule existed keeps it.
-    let new = || floor.engine.with_world(|world| world.agent_by_alias(ID, order.id).is_none());
+    let new = || context.engine.with_world(|world| world.agent_by_alias(ID, order.id).is_none());
     if let Some(first) = people::imitated_prefix(order.id).filter(|_| new()) {
         return Err(OrderError::ReservedAgentId(first));
     }
@@ -121,7 +121,7 @@ fn register(
         return Err(OrderError::AddressAsId);
     }
     let name = order.name();
-    let newcomer = NewAgent { home: ID, native: order.id, name: &name };
+    let new_agent = NewAgent { home: ID, native: order.id, name: &name };
     let skill = |service: Service<'_>| Skill {
         name: task::skill_of_topic(service.topic),
         price: service.fee,
@@ -137,7 +137,7 @@ fn register(
     let enrol = Registration {
         skills: order.service.map(skill).into_iter().collect(),
         card: order.metadata.to_owned(),
-        ..somebody(floor, from, order.id.to_owned(), newcomer)
+        ..somebody(context, from, order.id.to_owned(), new_agent)
     };
     let reply = OrderReply::Registered { agent_id: order.id.to_owned() };
     Ok((MarketOrder::Register(Box::new(enrol)), reply))
@@ -146,17 +146,17 @@ fn register(
 /// The registration of an agent or wallet of this address. It polls, so it counts as always
 /// reachable.
 fn somebody(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     native: String,
-    newcomer: NewAgent<'_>,
+    new_agent: NewAgent<'_>,
 ) -> Registration {
     Registration {
         actor: Actor::Owner,
         home: ID,
-        aliases: make_aliases(&floor.engine, newcomer),
+        aliases: make_aliases(&context.engine, new_agent),
         owner: people::owner_name(from),
-        name: newcomer.name.to_owned(),
+        name: new_agent.name.to_owned(),
         native_id: native,
         endpoint: None,
         liveness: Liveness::Always,
@@ -171,42 +171,42 @@ fn somebody(
 
 /// The requester: the sender's agent if the order names one, otherwise its wallet (R27).
 fn requester(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     named: Option<&str>,
 ) -> Result<(Requester, Option<Registration>), OrderError> {
     if let Some(named) = named {
-        let agent = floor.engine.with_world(|world| own_agent(world, from, named))?;
+        let agent = context.engine.with_world(|world| own_agent(world, from, named))?;
         return Ok((Requester::Agent(agent), None));
     }
     let native = people::wallet_name(from);
-    let known = floor.engine.with_world(|world| world.agent_by_alias(ID, &native));
+    let known = context.engine.with_world(|world| world.agent_by_alias(ID, &native));
     Ok(match known {
         Some(agent) => (Requester::Agent(agent), None),
         None => {
             // The wallet is listed under its address.
-            let newcomer = NewAgent { home: ID, native: from, name: from };
-            let enrol = somebody(floor, from, native, newcomer);
+            let new_agent = NewAgent { home: ID, native: from, name: from };
+            let enrol = somebody(context, from, native, new_agent);
             (Requester::Guest(from.to_owned()), Some(enrol))
         }
     })
 }
 
 async fn open(
-    floor: &HubContext,
+    context: &HubContext,
     message: &IncomingMessage<'_>,
     dialect: Dialect,
     order: &RegisterTask<'_>,
 ) -> Result<OrderPlan, OrderError> {
-    let (settings, now) = (&floor.clara, floor.engine.now());
-    let (requester, newcomer) = requester(floor, &message.from, order.agent_id)?;
-    let (selection, skill) = choice(floor, order)?;
+    let (settings, now) = (&context.clara, context.engine.now());
+    let (requester, new_agent) = requester(context, &message.from, order.agent_id)?;
+    let (selection, skill) = choice(context, order)?;
     let (named, of) = match selection {
         Selection::Direct(agent) => (true, Some(agent)),
         _ => (false, None),
     };
     // Prices that only guide the choice in this market are real prices in other protocols (R80).
-    let elsewhere = floor.engine.with_world(|world| {
+    let elsewhere = context.engine.with_world(|world| {
         let named = of.and_then(|agent| world.agent(agent));
         named.is_some_and(|agent| agent.home != ID)
     });
@@ -216,10 +216,11 @@ async fn open(
     };
     let names: Vec<&str> =
         [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
-    audience(floor, selection, &names, order.payload)?;
+    audience(context, selection, &names, order.payload)?;
     let wanted = InputCheck { origin: ID, skill_names: &names, agent: of, input: order.payload };
-    let unfit = input_check::find_unfit_agents(floor, &wanted).await;
-    let crosses = floor.engine.with_world(|world| evidence::may_leave_protocol(world, of, &names));
+    let unfit = input_check::find_unfit_agents(context, &wanted).await;
+    let crosses =
+        context.engine.with_world(|world| evidence::may_leave_protocol(world, of, &names));
     let meta = TaskMeta {
         context_id: order.context_id.map(str::to_owned),
         requester_id: order.agent_id.map(str::to_owned),
@@ -234,7 +235,7 @@ async fn open(
     // A dry-run can claim any sender, so it must not reveal what a sender can pay (R74).
     let unpaid = !settings.payments && !elsewhere || !message.signed;
     let open = OpenJob {
-        uuid: floor.engine.random().new_uuid(),
+        uuid: context.engine.random().new_uuid(),
         origin: ID,
         foreign_id: message.id.to_string(),
         content: Digest::of(&[message.id.as_bytes()]),
@@ -258,7 +259,7 @@ async fn open(
         request_id: None,
     };
     Ok((
-        MarketOrder::OpenJob(Box::new(MarketJobRequest { order: open, registration: newcomer })),
+        MarketOrder::OpenJob(Box::new(MarketJobRequest { order: open, registration: new_agent })),
         OrderReply::Task,
     ))
 }
@@ -282,12 +283,12 @@ fn policy(selection: Selection, settings: &Settings) -> Policy {
 
 /// Checks that the payload is not too large for all of its recipients together.
 fn audience(
-    floor: &HubContext,
+    context: &HubContext,
     selection: Selection,
     names: &[&str],
     payload: &str,
 ) -> Result<(), OrderError> {
-    let agents = floor.engine.with_world(|world| {
+    let agents = context.engine.with_world(|world| {
         let able =
             || names.iter().map(|name| world.skills.count_online(name, None, Score::MIN)).sum();
         match selection {
@@ -310,9 +311,12 @@ fn audience(
 }
 
 /// How the agent is chosen, and the skill it needs.
-fn choice(floor: &HubContext, order: &RegisterTask<'_>) -> Result<(Selection, String), OrderError> {
+fn choice(
+    context: &HubContext,
+    order: &RegisterTask<'_>,
+) -> Result<(Selection, String), OrderError> {
     if let Some(named) = order.target_agent_id {
-        let found = floor.engine.with_world(|world| {
+        let found = context.engine.with_world(|world| {
             let agent = world.agent(world.agent_by_alias(ID, named)?)?;
             let first = || agent.skills.first().map(|skill| skill.name.clone());
             let skill = order.capability.map(str::to_owned).or_else(first)?;
@@ -321,7 +325,7 @@ fn choice(floor: &HubContext, order: &RegisterTask<'_>) -> Result<(Selection, St
         let (agent, skill) = found.ok_or(OrderError::NoAgents)?;
         return Ok((Selection::Direct(agent), skill));
     }
-    let closes = floor.engine.now().plus(floor.clara.auction_window);
+    let closes = context.engine.now().plus(context.clara.auction_window);
     let selection = match order.strategy {
         _ if order.is_broadcast() => Selection::BroadcastToProtocol,
         Strategy::RoundRobin => Selection::RoundRobin,
@@ -336,19 +340,21 @@ fn choice(floor: &HubContext, order: &RegisterTask<'_>) -> Result<(Selection, St
 /// The job that an agent means by a task id. If there are several copies, the one assigned to that
 /// agent.
 pub async fn find_task_job(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     task_id: &str,
 ) -> Result<Option<Arc<Job>>, EngineFailure> {
     let is_it = |job: &&Arc<Job>| task::task_id(job) == task_id;
-    let in_hand = floor.engine.with_world(|world| world.assigned_jobs(agent).find(is_it).cloned());
+    let in_hand =
+        context.engine.with_world(|world| world.assigned_jobs(agent).find(is_it).cloned());
     if in_hand.is_some() {
         return Ok(in_hand);
     }
     if let Ok(uuid) = task_id.parse() {
-        return floor.engine.find_job(&JobRef::Uuid(uuid)).await;
+        return context.engine.find_job(&JobRef::Uuid(uuid)).await;
     }
-    let named = async |id: String| floor.engine.find_job(&JobRef::Foreign { origin: ID, id }).await;
+    let named =
+        async |id: String| context.engine.find_job(&JobRef::Foreign { origin: ID, id }).await;
     let Some(first) = named(task_id.to_owned()).await? else { return Ok(None) };
     if !task::is_broadcast(&first) || first.worker() == Some(agent) {
         return Ok(Some(first));
@@ -364,13 +370,13 @@ pub async fn find_task_job(
 }
 
 async fn result(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     order: &SendResult<'_>,
 ) -> Result<OrderPlan, PlanError> {
-    let by = floor.engine.with_world(|world| own_agent(world, from, order.agent_id))?;
-    let job = find_task_job(floor, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
-    let deed = MarketOrder::ReportResult(Box::new(ReportResult {
+    let by = context.engine.with_world(|world| own_agent(world, from, order.agent_id))?;
+    let job = find_task_job(context, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
+    let signed_order = MarketOrder::ReportResult(Box::new(ReportResult {
         job: JobRef::Id(job.id),
         by,
         epoch: None,
@@ -385,18 +391,18 @@ async fn result(
         // Only requesters of this market read it.
         meta: order.recipient.filter(|_| job.origin == ID).map(task::write_result_meta),
         // Every message is unique, so a second result never counts as a repeat of the first (R49).
-        content: Digest::of(&[floor.engine.random().new_uuid().as_bytes()]),
+        content: Digest::of(&[context.engine.random().new_uuid().as_bytes()]),
     }));
-    Ok((deed, OrderReply::Result { task_id: order.task_id.to_owned() }))
+    Ok((signed_order, OrderReply::Result { task_id: order.task_id.to_owned() }))
 }
 
 async fn decline(
-    floor: &HubContext,
+    context: &HubContext,
     message: &IncomingMessage<'_>,
     order: &DeclineTask<'_>,
 ) -> Result<OrderPlan, PlanError> {
-    let by = floor.engine.with_world(|world| own_agent(world, &message.from, order.agent_id))?;
-    let job = find_task_job(floor, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
+    let by = context.engine.with_world(|world| own_agent(world, &message.from, order.agent_id))?;
+    let job = find_task_job(context, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
     // The next agent and its fee would reveal the bids of others (R77).
     if !message.signed && matches!(job.selection, Selection::Auction { .. }) {
         return Err(OrderError::SignToRead.into());
@@ -409,12 +415,12 @@ async fn decline(
 }
 
 async fn offer(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     order: &SubmitOffer<'_>,
 ) -> Result<OrderPlan, PlanError> {
-    let by = floor.engine.with_world(|world| own_agent(world, from, order.agent_id))?;
-    let job = find_task_job(floor, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
+    let by = context.engine.with_world(|world| own_agent(world, from, order.agent_id))?;
+    let job = find_task_job(context, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
     let reply = OrderReply::Offer {
         task_id: order.task_id.to_owned(),
         agent_id: order.agent_id.to_owned(),

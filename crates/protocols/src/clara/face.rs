@@ -120,8 +120,8 @@ impl ProtocolAdapter for Clara {
         ID
     }
 
-    fn routes(&self, floor: &HubContext) -> Router {
-        build_router(OPERATIONS.iter(), floor.clone())
+    fn routes(&self, context: &HubContext) -> Router {
+        build_router(OPERATIONS.iter(), context.clone())
     }
 
     fn root_routes(&self, _: &HubContext) -> Router {
@@ -136,8 +136,8 @@ impl ProtocolAdapter for Clara {
         Arc::new(NoDeliveries)
     }
 
-    fn edge_error_response(&self, _: &HubContext, trouble: EdgeError) -> Response {
-        intake::from_edge(&trouble).into_response()
+    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
+        intake::from_edge(&error).into_response()
     }
 
     /// Agents register with a signed message.

@@ -32,39 +32,39 @@ pub struct AcceptedItem {
 
 /// Accepts an item.
 pub async fn accept_item(
-    floor: &HubContext,
+    context: &HubContext,
     body: Bytes,
     from: Option<SocketAddr>,
 ) -> Result<AcceptedItem, Failure> {
     let item = Item::read(&body)?;
     let (id, target) = (item.id(), IncomingMessage::of(&item)?.target);
-    let dialect = floor.clara.processes.dialect(target).ok_or_else(Failure::unknown_process)?;
+    let dialect = context.clara.processes.dialect(target).ok_or_else(Failure::unknown_process)?;
     prove(body.clone()).await?;
     let address = item.signer_address();
-    count(floor, &address, from)?;
+    count(context, &address, from)?;
     let message = IncomingMessage { item: Some(&body), ..IncomingMessage::of(&item)? };
-    let (deed, reply) = match deed::plan_order(floor, &message, dialect).await {
+    let (signed_order, reply) = match deed::plan_order(context, &message, dialect).await {
         Ok(plan) => plan,
         Err(PlanError::Order(fault)) => (MarketOrder::RecordOnly, OrderReply::Error(fault)),
         Err(PlanError::Engine(failure)) => return Err(from_engine(&failure)),
     };
-    let opens = matches!(deed, MarketOrder::OpenJob(_));
+    let opens = matches!(signed_order, MarketOrder::OpenJob(_));
     let post = MarketSubmission {
         market: ID,
         id: id.to_string(),
-        order: deed,
+        order: signed_order,
         recorder: Arc::new(OrderRecordWriter { from: address, reply, is_stored: true }),
     };
-    let ran = floor.engine.run(Command::SubmitToMarket(Box::new(post))).await;
+    let ran = context.engine.run(Command::SubmitToMarket(Box::new(post))).await;
     ran.map_err(|failure| from_engine(&failure))?;
-    let job = if opens { opened(floor, id).await? } else { None };
+    let job = if opens { opened(context, id).await? } else { None };
     Ok(AcceptedItem { id, job })
 }
 
 /// The job that an item opened, now or when it first arrived.
-async fn opened(floor: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
+async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
     let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
-    let job = floor.engine.find_job(&wanted).await.map_err(|failure| from_engine(&failure))?;
+    let job = context.engine.find_job(&wanted).await.map_err(|failure| from_engine(&failure))?;
     Ok(job.map(|job| job.uuid))
 }
 
@@ -81,14 +81,14 @@ async fn prove(body: Bytes) -> Result<(), Failure> {
 }
 
 /// Counts known senders by their address, others by their network address.
-fn count(floor: &HubContext, address: &str, from: Option<SocketAddr>) -> Result<(), Failure> {
+fn count(context: &HubContext, address: &str, from: Option<SocketAddr>) -> Result<(), Failure> {
     let name = super::people::owner_name(address);
-    let known = floor.engine.with_world(|world| world.owner_by_name(&name).is_some());
+    let known = context.engine.with_world(|world| world.owner_by_name(&name).is_some());
     let counted = match known {
-        true => floor.write_limiter.count_write(Signer::Unregistered(name.as_bytes())),
-        false => floor.write_limiter.count_new_sender(from),
+        true => context.write_limiter.count_write(Signer::Unregistered(name.as_bytes())),
+        false => context.write_limiter.count_new_sender(from),
     };
-    counted.map_err(|trouble| from_edge(&trouble))
+    counted.map_err(|error| from_edge(&error))
 }
 
 /// The most dry-runs decided at the same time; more wait.
@@ -96,40 +96,41 @@ static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
 /// Evaluates a message without storing it: decided like any other, then discarded (R19).
 pub async fn evaluate_dry_run(
-    floor: &HubContext,
+    context: &HubContext,
     raw: &str,
     body: &[u8],
 ) -> Result<String, Failure> {
     let process = query::read_process(raw)?;
-    let dialect = floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
+    let dialect = context.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
     let json = message::read_dry_run(body)?;
     let message = IncomingMessage::dry_run(&json, process)?;
     let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::internal("dry-run")) };
-    let (deed, reply) = match deed::plan_order(floor, &message, dialect).await {
+    let (signed_order, reply) = match deed::plan_order(context, &message, dialect).await {
         Ok(plan) => plan,
         Err(PlanError::Order(fault)) => (MarketOrder::RecordOnly, OrderReply::Error(fault)),
         Err(PlanError::Engine(failure)) => return Err(from_engine(&failure)),
     };
     // A read-only order needs no decision, so it is answered directly.
-    if let (MarketOrder::RecordOnly, OrderReply::Answer { messages, .. }) = (&deed, &reply) {
-        let first = floor.engine.with_world(|world| world.next.market_messages);
+    if let (MarketOrder::RecordOnly, OrderReply::Answer { messages, .. }) = (&signed_order, &reply)
+    {
+        let first = context.engine.with_world(|world| world.next.market_messages);
         return Ok(clerk::answer_result(messages, first));
     }
     // An id that no item can have.
-    let id = format!("dry-run {}", floor.engine.random().new_uuid());
-    let scribe =
+    let id = format!("dry-run {}", context.engine.random().new_uuid());
+    let recorder =
         Arc::new(OrderRecordWriter { from: message.from.to_string(), reply, is_stored: false });
     let post = Command::SubmitToMarket(Box::new(MarketSubmission {
         market: ID,
         id,
-        order: deed,
-        recorder: scribe,
+        order: signed_order,
+        recorder,
     }));
     // The cost of the decision depends on the number of agents, so it runs on the blocking pool.
-    let floor = floor.clone();
+    let context = context.clone();
     let decide = move || {
-        let now = floor.engine.now();
-        let decided = floor.engine.with_world(|world| rialto_core::decide(world, post, now));
+        let now = context.engine.now();
+        let decided = context.engine.with_world(|world| rialto_core::decide(world, post, now));
         let (changes, _) = decided.map_err(|refusal| from_engine(&refusal.into()))?;
         let text = changes.market_records.first().map(|posting| posting.text.clone());
         text.ok_or_else(|| Failure::internal("dry-run"))
@@ -163,8 +164,8 @@ pub fn from_engine(failure: &EngineFailure) -> Failure {
 }
 
 /// The failure for a refusal of the edge.
-pub fn from_edge(trouble: &EdgeError) -> Failure {
-    match trouble {
+pub fn from_edge(error: &EdgeError) -> Failure {
+    match error {
         EdgeError::NotFound => Failure::not_found(),
         EdgeError::MethodNotAllowed => Failure::method_not_allowed(),
         EdgeError::WrongHost => Failure::new(421, "unknown Host header for this hub"),

@@ -112,7 +112,7 @@ impl ReadQuery {
 
 /// The result of a market record: its text, preceded by the answer if that was not stored.
 pub async fn complete_result(
-    floor: &HubContext,
+    context: &HubContext,
     posting: MarketRecord,
 ) -> Result<String, EngineFailure> {
     let Some(question) = &posting.query else { return Ok(posting.text) };
@@ -121,12 +121,12 @@ pub async fn complete_result(
         return Err(EngineFailure::Fault);
     };
     let StoredQuery { from, number, query: ask } = question;
-    if !ask.is_public() && floor.engine.now() >= posting.at.plus(PRIVATE_FOR) {
+    if !ask.is_public() && context.engine.now() >= posting.at.plus(PRIVATE_FOR) {
         return Ok(result::write_error_result(&OrderError::AnswerExpired.to_string()));
     }
     let message = match &ask {
-        ReadQuery::Dispatched => Some(board::list_undispatched_tasks(floor, &from)),
-        ask => match reading::answer_read_order(floor, &from, ask.order(), ask.after()).await {
+        ReadQuery::Dispatched => Some(board::list_undispatched_tasks(context, &from)),
+        ask => match reading::answer_read_order(context, &from, ask.order(), ask.after()).await {
             Ok(message) => message,
             Err(PlanError::Order(fault)) => {
                 return Ok(result::write_error_result(&fault.to_string()));

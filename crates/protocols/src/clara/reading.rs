@@ -30,7 +30,7 @@ const PAGE: usize = 64;
 
 /// The plan for a read-only order.
 pub async fn plan_read_order(
-    floor: &HubContext,
+    context: &HubContext,
     message: &IncomingMessage<'_>,
     order: Order<'_>,
     dialect: Dialect,
@@ -38,30 +38,30 @@ pub async fn plan_read_order(
     let after = match order {
         // A dry-run only claims its sender, so it reads nothing private (R74).
         Order::LoadNext(LoadNext::Result { agent_id }) if message.signed => {
-            return next_result(floor, &message.from, agent_id, dialect).await;
+            return next_result(context, &message.from, agent_id, dialect).await;
         }
         Order::ListAgents | Order::TasksQueue | Order::Dashboard => cursor(message)?,
         _ => 0,
     };
-    planned(floor, (&message.from, message.signed), order, after).await
+    planned(context, (&message.from, message.signed), order, after).await
 }
 
 /// The message that answers a read-only order from the current state. `after` is the cursor of a
 /// list.
 pub async fn answer_read_order(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     order: Order<'_>,
     after: u64,
 ) -> Result<Option<OutgoingMessage>, PlanError> {
-    match planned(floor, (from, true), order, after).await? {
+    match planned(context, (from, true), order, after).await? {
         (_, OrderReply::Answer { messages, .. }) => Ok(messages.into_iter().next()),
         _ => Ok(None),
     }
 }
 
 async fn planned(
-    floor: &HubContext,
+    context: &HubContext,
     (from, signed): (&str, bool),
     order: Order<'_>,
     after: u64,
@@ -71,24 +71,24 @@ async fn planned(
         (MarketOrder::RecordOnly, OrderReply::Answer { messages, shown, ask: ask.clone() })
     };
     Ok(match order {
-        Order::ListAgents => said(vec![board::list_agents(floor, from, after).await?], true),
-        Order::TasksQueue => said(vec![board::list_queued_tasks(floor, from, after)], true),
-        Order::Dashboard => said(vec![board::dashboard(floor, from, after).await?], true),
+        Order::ListAgents => said(vec![board::list_agents(context, from, after).await?], true),
+        Order::TasksQueue => said(vec![board::list_queued_tasks(context, from, after)], true),
+        Order::Dashboard => said(vec![board::dashboard(context, from, after).await?], true),
         // A dry-run only claims its sender, so it reads nothing private (R74).
         Order::LoadNext(_) | Order::Withdraw if !signed => {
             return Err(OrderError::SignToRead.into());
         }
-        Order::Balance => said(vec![OutgoingMessage::balance(from, balance(floor, from))], false),
+        Order::Balance => said(vec![OutgoingMessage::balance(from, balance(context, from))], false),
         Order::Withdraw => {
-            said(vec![OutgoingMessage::claim_failed(from, balance(floor, from))], false)
+            said(vec![OutgoingMessage::claim_failed(from, balance(context, from))], false)
         }
         Order::LoadNext(LoadNext::Task { agent_id }) => {
-            said(next_task(floor, from, agent_id).await?.into_iter().collect(), false)
+            said(next_task(context, from, agent_id).await?.into_iter().collect(), false)
         }
         Order::LoadNext(LoadNext::Query { agent_id }) => {
-            said(next_query(floor, from, agent_id).await?.into_iter().collect(), false)
+            said(next_query(context, from, agent_id).await?.into_iter().collect(), false)
         }
-        Order::Trace(order) => said(vec![trace(floor, from, &order).await?], false),
+        Order::Trace(order) => said(vec![trace(context, from, &order).await?], false),
         _ => said(Vec::new(), false),
     })
 }
@@ -98,8 +98,8 @@ fn cursor(message: &IncomingMessage<'_>) -> Result<u64, OrderError> {
     message.tag("Cursor").map_or(Ok(0), |text| text.parse().map_err(|_| OrderError::BadCursor))
 }
 
-fn balance(floor: &HubContext, address: &str) -> Credits {
-    floor
+fn balance(context: &HubContext, address: &str) -> Credits {
+    context
         .engine
         .with_world(|world| {
             let owner = world.owner_by_name(&people::owner_name(address))?;
@@ -110,18 +110,18 @@ fn balance(floor: &HubContext, address: &str) -> Credits {
 
 /// The oldest task of an inbox. It stays there.
 async fn next_task(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     agent_id: &str,
 ) -> Result<Option<OutgoingMessage>, OrderError> {
-    let agent = floor.engine.with_world(|world| own_agent(world, from, agent_id))?;
-    let oldest = floor.engine.with_world(|world| {
+    let agent = context.engine.with_world(|world| own_agent(world, from, agent_id))?;
+    let oldest = context.engine.with_world(|world| {
         let held = |job: &&Arc<Job>| matches!(job.state, State::Assigned | State::Running);
         world.assigned_jobs(agent).find(held).cloned()
     });
-    shown_jobs::note_fetch(floor, agent, &oldest).await;
+    shown_jobs::note_fetch(context, agent, &oldest).await;
     let told = |job: Arc<Job>| {
-        floor.engine.with_world(|world| {
+        context.engine.with_world(|world| {
             OutgoingMessage::next_task(from, &task::task_record(world, &job, true))
         })
     };
@@ -130,13 +130,13 @@ async fn next_task(
 
 /// The oldest auction to which the agent was invited and has not responded.
 async fn next_query(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     agent_id: &str,
 ) -> Result<Option<OutgoingMessage>, OrderError> {
-    let agent = floor.engine.with_world(|world| own_agent(world, from, agent_id))?;
-    shown_jobs::note_fetch(floor, agent, []).await;
-    Ok(floor.engine.with_world(|world| {
+    let agent = context.engine.with_world(|world| own_agent(world, from, agent_id))?;
+    shown_jobs::note_fetch(context, agent, []).await;
+    Ok(context.engine.with_world(|world| {
         let open = world.live_jobs().filter(|job| is_asked(job, agent));
         let oldest = open.min_by_key(|job| job.id);
         let query = oldest.and_then(|job| {
@@ -156,21 +156,23 @@ fn is_asked(job: &Job, agent: AgentId) -> bool {
 
 /// The oldest unread result for the sender.
 async fn next_result(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     named: Option<&str>,
     dialect: Dialect,
 ) -> Result<OrderPlan, PlanError> {
     let readers: Vec<AgentId> = match named {
-        Some(agent_id) => vec![floor.engine.with_world(|world| own_agent(world, from, agent_id))?],
-        None => floor.engine.with_world(|world| {
+        Some(agent_id) => {
+            vec![context.engine.with_world(|world| own_agent(world, from, agent_id))?]
+        }
+        None => context.engine.with_world(|world| {
             let owner = world.owner_by_name(&people::owner_name(from));
             owner.map(|owner| world.agents_of(owner).collect()).unwrap_or_default()
         }),
     };
     let mut oldest: Option<(Notice, Arc<Job>, AgentId)> = None;
     for reader in readers {
-        let found = unread(floor, reader).await?;
+        let found = unread(context, reader).await?;
         let older = |(notice, ..): &(Notice, Arc<Job>)| {
             oldest.as_ref().is_none_or(|(known, ..)| notice.id < known.id)
         };
@@ -184,29 +186,29 @@ async fn next_result(
             OrderReply::Answer { messages: Vec::new(), shown: false, ask: None },
         ));
     };
-    let message = floor.engine.with_world(|world| {
+    let message = context.engine.with_world(|world| {
         let (done, asked) =
             (task::task_result(world, &job)?, task::task_record(world, &job, false));
         Some(OutgoingMessage::next_result(dialect, from, &done, &asked))
     });
     let messages = message.into_iter().collect();
-    let deed = MarketOrder::Read { agent: reader, up_to: notice.position };
-    Ok((deed, OrderReply::Answer { messages, shown: false, ask: None }))
+    let signed_order = MarketOrder::Read { agent: reader, up_to: notice.position };
+    Ok((signed_order, OrderReply::Answer { messages, shown: false, ask: None }))
 }
 
 /// The first result in an inbox after the read position.
 async fn unread(
-    floor: &HubContext,
+    context: &HubContext,
     reader: AgentId,
 ) -> Result<Option<(Notice, Arc<Job>)>, EngineFailure> {
-    let mut after = floor.engine.with_world(|world| world.inbox(reader).acked);
+    let mut after = context.engine.with_world(|world| world.inbox(reader).acked);
     loop {
-        let page = floor.engine.load_notices(reader, after, PAGE).await?;
+        let page = context.engine.load_notices(reader, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(None) };
         after = last.position;
         for notice in page {
             let NoticeKind::Ended { job } = notice.news else { continue };
-            let done = floor.engine.load_job(job).await?;
+            let done = context.engine.load_job(job).await?;
             if let Some(job) = done.filter(|job| job.state == State::Completed) {
                 return Ok(Some((notice, job)));
             }
@@ -216,24 +218,24 @@ async fn unread(
 
 /// The trace of a task from request to payment, for its parties (B18).
 async fn trace(
-    floor: &HubContext,
+    context: &HubContext,
     from: &str,
     order: &TaskTrace<'_>,
 ) -> Result<OutgoingMessage, PlanError> {
-    let readers: Vec<AgentId> = floor.engine.with_world(|world| {
+    let readers: Vec<AgentId> = context.engine.with_world(|world| {
         let owner = world.owner_by_name(&people::owner_name(from));
         let own = |agent: &AgentId| order.agent_id.is_none_or(|id| is_called(world, *agent, id));
         let all = owner.into_iter().flat_map(|owner| world.agents_of(owner));
         all.filter(own).take(READERS_MAX).collect()
     });
     for reader in readers {
-        let job = super::deed::find_task_job(floor, reader, order.task_id).await?;
+        let job = super::deed::find_task_job(context, reader, order.task_id).await?;
         let eyes = job.as_deref().and_then(|job| match job.is_requested_by(reader) {
             true => Some(Viewer::Requester),
             false => (job.worker() == Some(reader)).then_some(Viewer::Worker),
         });
         if let (Some(job), Some(eyes)) = (job, eyes) {
-            let trace = fidelity::trace(floor, &job, eyes).await?;
+            let trace = fidelity::trace(context, &job, eyes).await?;
             let trace = serde_json::to_string(&trace).unwrap_or_default();
             return Ok(OutgoingMessage::trace(
                 from,

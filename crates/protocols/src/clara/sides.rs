@@ -42,9 +42,9 @@ impl FieldMap for ClaraFieldMap {
     /// The assignment, with the payload as its agent loads it. The directory shows the payload only
     /// if the task was registered here (R20).
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
+        let TracedJob { context, job, .. } = shown;
         let worker = job.worker()?;
-        let message = floor.engine.with_world(|world| {
+        let message = context.engine.with_world(|world| {
             let shown = task::task_record(world, job, true);
             let to = people::agent_address(world, worker);
             OutgoingMessage::assignment(task::dialect(job), &to, &shown, 1)
@@ -53,9 +53,9 @@ impl FieldMap for ClaraFieldMap {
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
+        let TracedJob { context, job, .. } = shown;
         let report = job.result.as_ref()?;
-        let agent_id = floor.engine.with_world(|world| people::agent_id(world, job.worker()?))?;
+        let agent_id = context.engine.with_world(|world| people::agent_id(world, job.worker()?))?;
         let (action, data) = match (report.ok, report.cause) {
             (true, _) => ("Send-Result", report.output.as_deref().unwrap_or("{}")),
             (false, Some(Cause::Policy)) => ("Decline-Task", ""),
@@ -72,8 +72,8 @@ impl FieldMap for ClaraFieldMap {
     }
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
-        let message = floor.engine.with_world(|world| {
+        let TracedJob { context, job, .. } = shown;
+        let message = context.engine.with_world(|world| {
             let to = task::requester_address(world, job);
             word::end_message(world, job, &to)
         })?;
@@ -90,11 +90,11 @@ impl FieldMap for ClaraFieldMap {
 
     fn find_job<'a>(
         &'a self,
-        floor: &'a HubContext,
+        context: &'a HubContext,
         by: AgentId,
         id: &'a str,
     ) -> FindJobFuture<'a> {
-        Box::pin(deed::find_task_job(floor, by, id))
+        Box::pin(deed::find_task_job(context, by, id))
     }
 
     fn read_request(
@@ -169,12 +169,12 @@ fn posted(message: &IncomingMessage<'_>) -> MessageView {
 
 /// The fields of a task that has no stored item.
 fn bare(shown: TracedJob<'_>) -> MessageView {
-    let TracedJob { floor, job, .. } = shown;
+    let TracedJob { context, job, .. } = shown;
     let meta = TaskMeta::of(job).unwrap_or_default();
-    let owner = floor.engine.with_world(|world| task::requester_address(world, job));
+    let owner = context.engine.with_world(|world| task::requester_address(world, job));
     let target = match (&job.requester, job.selection) {
         (Requester::Agent(_), Selection::Direct(agent)) => {
-            floor.engine.with_world(|world: &World| people::agent_id(world, agent))
+            context.engine.with_world(|world: &World| people::agent_id(world, agent))
         }
         _ => None,
     };

@@ -24,7 +24,7 @@ pub type AgentUpdate = (Event, String);
 
 /// The updates about watched agents in one history line.
 pub async fn updates_in_line(
-    floor: &HubContext,
+    context: &HubContext,
     line: &HistoryLine,
     watched: &WatchFilter,
 ) -> Vec<AgentUpdate> {
@@ -34,11 +34,11 @@ pub async fn updates_in_line(
             continue;
         };
         let one = match fact {
-            Fact::AgentStatusReported { .. } => stood(floor, agent, line.at),
-            Fact::AgentAtWork { .. } => turned(floor, agent, line, Status::Busy),
-            Fact::AgentFree { .. } => turned(floor, agent, line, Status::Idle),
+            Fact::AgentStatusReported { .. } => stood(context, agent, line.at),
+            Fact::AgentAtWork { .. } => turned(context, agent, line, Status::Busy),
+            Fact::AgentFree { .. } => turned(context, agent, line, Status::Idle),
             Fact::AgentOutcomeRecorded { job, ok, .. } => {
-                judged(floor, agent, *job, *ok, line).await
+                judged(context, agent, *job, *ok, line).await
             }
             _ => None,
         };
@@ -48,8 +48,8 @@ pub async fn updates_in_line(
 }
 
 /// The agent's own status message, unless the agent has reported a newer one since.
-fn stood(floor: &HubContext, agent: AgentId, at: Timestamp) -> Option<AgentUpdate> {
-    let words = floor.engine.with_world(|world| {
+fn stood(context: &HubContext, agent: AgentId, at: Timestamp) -> Option<AgentUpdate> {
+    let words = context.engine.with_world(|world| {
         let said = world.agent_state(agent)?.status.clone()?;
         (said.at == at).then_some(said.text)
     })?;
@@ -59,12 +59,12 @@ fn stood(floor: &HubContext, agent: AgentId, at: Timestamp) -> Option<AgentUpdat
 
 /// The hub saw the agent start or finish its work (R68).
 fn turned(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     line: &HistoryLine,
     status: Status,
 ) -> Option<AgentUpdate> {
-    floor.engine.with_world(|world| {
+    context.engine.with_world(|world| {
         let agent = world.agent(agent)?;
         let mut report = record::hub_reported_status(world, agent, line.at);
         report.status = status;
@@ -86,11 +86,11 @@ fn turned(
 
 /// A periodic status update about a bridged agent (R33).
 pub fn bridged_status_update(
-    floor: &HubContext,
+    context: &HubContext,
     agent: &Agent,
     now: Timestamp,
 ) -> Option<AgentUpdate> {
-    floor.engine.with_world(|world| {
+    context.engine.with_world(|world| {
         let update = StatusUpdate {
             agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,
             report: record::hub_reported_status(world, agent, now),
@@ -103,22 +103,22 @@ pub fn bridged_status_update(
 }
 
 async fn judged(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     job: JobId,
     ok: bool,
     line: &HistoryLine,
 ) -> Option<AgentUpdate> {
-    let job = floor.engine.load_job(job).await.ok().flatten()?;
+    let job = context.engine.load_job(job).await.ok().flatten()?;
     let collaboration_id = Some(view::collaboration_ids(&job).collaboration_id);
     let update_type = if ok { UpdateType::Completed } else { UpdateType::Failed };
     let why = UpdateReason { update_type, collaboration_id, at: line.at };
-    Some((Event::Reputation, reputation(floor, agent, &why)?.write()))
+    Some((Event::Reputation, reputation(context, agent, &why)?.write()))
 }
 
 /// The daily reputation update of an agent, if one of its days ended since `last`.
 pub fn daily_reputation_update(
-    floor: &HubContext,
+    context: &HubContext,
     agent: &Arc<Agent>,
     last: Timestamp,
     now: Timestamp,
@@ -128,7 +128,7 @@ pub fn daily_reputation_update(
         return None;
     }
     let why = UpdateReason { update_type: UpdateType::Periodic, collaboration_id: None, at: now };
-    Some((Event::Reputation, reputation(floor, agent.id, &why)?.write()))
+    Some((Event::Reputation, reputation(context, agent.id, &why)?.write()))
 }
 
 /// Why and when a reputation update is published.
@@ -139,16 +139,20 @@ struct UpdateReason {
 }
 
 /// The hub's figures as an update; `None` before the first finished collaboration (R87).
-fn reputation(floor: &HubContext, agent: AgentId, why: &UpdateReason) -> Option<ReputationUpdate> {
-    let scale = floor.openclaw.settings.response_scale;
-    floor.engine.with_world(|world| {
-        let desk = world.agent_state(agent)?;
+fn reputation(
+    context: &HubContext,
+    agent: AgentId,
+    why: &UpdateReason,
+) -> Option<ReputationUpdate> {
+    let scale = context.openclaw.settings.response_scale;
+    context.engine.with_world(|world| {
+        let agent_state = world.agent_state(agent)?;
         Some(ReputationUpdate {
             agent_id: world.alias_of(agent, ID)?.parse().ok()?,
             update_type: why.update_type,
-            score: record::score(desk, scale)?,
+            score: record::score(agent_state, scale)?,
             at: why.at,
-            metrics: Some(record::metrics(desk)),
+            metrics: Some(record::metrics(agent_state)),
             collaboration_id: why.collaboration_id,
             correlation_id: update_correlation_id(agent, why.at.0.unsigned_abs()),
             timestamp: why.at,
@@ -157,22 +161,22 @@ fn reputation(floor: &HubContext, agent: AgentId, why: &UpdateReason) -> Option<
 }
 
 /// The last reputation update about an agent: of its last collaboration, or of its last full day.
-pub async fn last_reputation(floor: &HubContext, agent: &Arc<Agent>) -> Option<ReputationUpdate> {
-    let now = floor.engine.now();
-    let newest = floor.engine.with_world(|world| world.agent_state(agent.id)?.last_outcome);
-    let newest = floor.engine.outcomes_of(newest, 1).await.ok()?.rows.into_iter().next();
+pub async fn last_reputation(context: &HubContext, agent: &Arc<Agent>) -> Option<ReputationUpdate> {
+    let now = context.engine.now();
+    let newest = context.engine.with_world(|world| world.agent_state(agent.id)?.last_outcome);
+    let newest = context.engine.outcomes_of(newest, 1).await.ok()?.rows.into_iter().next();
     let days = now.since(agent.registered_at).0 / PERIOD.0;
     let day = agent.registered_at.plus(Millis(days.saturating_mul(PERIOD.0)));
     let why = match newest {
         Some(outcome) if outcome.ended_at >= day || days == 0 => {
-            let job = floor.engine.load_job(outcome.job).await.ok().flatten();
+            let job = context.engine.load_job(outcome.job).await.ok().flatten();
             let update_type = if outcome.ok { UpdateType::Completed } else { UpdateType::Failed };
             let collaboration_id = job.map(|job| view::collaboration_ids(&job).collaboration_id);
             UpdateReason { update_type, collaboration_id, at: outcome.ended_at }
         }
         _ => UpdateReason { update_type: UpdateType::Periodic, collaboration_id: None, at: day },
     };
-    reputation(floor, agent.id, &why)
+    reputation(context, agent.id, &why)
 }
 
 /// The correlation id of an update that answers no request. It is the same each time the update is

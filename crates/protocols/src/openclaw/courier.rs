@@ -76,6 +76,6 @@ fn id(push: &Delivery) -> String {
 }
 
 /// The encoder, shared by all deliveries.
-pub fn delivery_encoder(floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
-    Arc::new(OpenclawEncoder { context: floor.clone() })
+pub fn delivery_encoder(hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+    Arc::new(OpenclawEncoder { context: hub_context.clone() })
 }

@@ -168,8 +168,8 @@ impl ProtocolAdapter for Openclaw {
         ID
     }
 
-    fn routes(&self, floor: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), floor, &Openclaw)
+    fn routes(&self, context: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), context, &Openclaw)
     }
 
     fn root_routes(&self, _: &HubContext) -> Router {
@@ -180,16 +180,16 @@ impl ProtocolAdapter for Openclaw {
         describe_operations(ID, OPERATIONS)
     }
 
-    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        courier::delivery_encoder(floor)
+    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        courier::delivery_encoder(context)
     }
 
-    fn run_background_tasks(&self, floor: &HubContext) -> BackgroundTask {
-        Box::pin(UpdatePoster::new(floor.clone()).run())
+    fn run_background_tasks(&self, context: &HubContext) -> BackgroundTask {
+        Box::pin(UpdatePoster::new(context.clone()).run())
     }
 
-    fn edge_error_response(&self, floor: &HubContext, trouble: EdgeError) -> Response {
-        say::error_response(floor, &refusals::from_edge(&trouble))
+    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
+        say::error_response(context, &refusals::from_edge(&error))
     }
 
     /// Identities are published under the protocol's prefix only.
@@ -219,12 +219,12 @@ impl ProtocolAdapter for Openclaw {
 
     fn input_error(
         &self,
-        floor: &HubContext,
+        context: &HubContext,
         agent: &Arc<Agent>,
         skill: &str,
         input: &str,
     ) -> Option<String> {
-        let broken = fitting::input_violations(floor, agent, skill, input);
+        let broken = fitting::input_violations(context, agent, skill, input);
         (!broken.is_empty()).then(|| broken.join("; "))
     }
 
@@ -256,8 +256,8 @@ impl IdempotencyResponses for Openclaw {
         bare(&refusals::from_refusal(refusal))
     }
 
-    fn edge_error(&self, trouble: EdgeError) -> Response {
-        bare(&refusals::from_edge(&trouble))
+    fn edge_error(&self, error: EdgeError) -> Response {
+        bare(&refusals::from_edge(&error))
     }
 
     fn redact_secrets(&self, body: &str) -> String {

@@ -56,7 +56,7 @@ struct EventEncoder {
 
 /// One open stream.
 pub struct AgentStream {
-    floor: HubContext,
+    context: HubContext,
     agent: AgentId,
     inbox: InboxStream<EventEncoder>,
     notify: Arc<Notify>,
@@ -73,13 +73,13 @@ pub struct AgentStream {
 
 impl AgentStream {
     pub fn new(
-        floor: HubContext,
+        context: HubContext,
         reader: StreamReader,
         watched: WatchFilter,
         from: Option<StreamPosition>,
         stopping: Shutdown,
     ) -> Self {
-        let (agent, engine) = (reader.agent, floor.engine.clone());
+        let (agent, engine) = (reader.agent, context.engine.clone());
         let watcher = engine.watch_agents(watched);
         let head = *engine.subscribe_history().borrow();
         let inbox_head = engine.with_world(|world| world.inbox(agent).head);
@@ -91,9 +91,9 @@ impl AgentStream {
         let events = EventEncoder { reader, line: line.clone() };
         let now = engine.now();
         Self {
-            inbox: InboxStream::new(floor.clone(), agent, events, begin, stopping),
+            inbox: InboxStream::new(context.clone(), agent, events, begin, stopping),
             notify: engine.subscribe_agent(agent),
-            floor,
+            context,
             agent,
             watcher,
             line,
@@ -140,7 +140,7 @@ impl AgentStream {
             let held = matches!(job.state, State::Assigned | State::Running);
             held && job.assignment.is_some_and(|turn| !turn.handed_over)
         };
-        let mut waiting: Vec<(u8, JobId)> = self.floor.engine.with_world(|world| {
+        let mut waiting: Vec<(u8, JobId)> = self.context.engine.with_world(|world| {
             let by_urgency = |agent: &Arc<Agent>| agent.terms.urgent_first;
             match world.agent(self.agent).is_some_and(by_urgency) {
                 true => {
@@ -156,7 +156,7 @@ impl AgentStream {
         waiting.sort_unstable();
         let jobs = waiting.into_iter().map(|(_, job)| job).collect();
         let command = Command::HandOver { agent: self.agent, jobs };
-        if let Err(failure) = self.floor.engine.run(command).await {
+        if let Err(failure) = self.context.engine.run(command).await {
             tracing::debug!(agent = %self.agent, %failure, "job handover failed");
         }
     }
@@ -166,7 +166,7 @@ impl AgentStream {
         let mut out = Vec::new();
         // The head is read before the watcher's queue, so every line up to the head is in that
         // queue.
-        let head = *self.floor.engine.subscribe_history().borrow();
+        let head = *self.context.engine.subscribe_history().borrow();
         let news = self.watcher.take_events();
         let at = self.line.load(Ordering::Relaxed);
         // Lines that arrive while the history is being read are read from the history, too.
@@ -196,7 +196,7 @@ impl AgentStream {
     /// Reads one page of the history, for a reader that was disconnected or slow.
     async fn catch_up(&mut self, out: &mut Vec<u8>, after: u64) {
         let page = PageQuery::Lines { after: EventId(after), limit: PAGE };
-        let rows = self.floor.engine.load_page(page).await.unwrap_or_default();
+        let rows = self.context.engine.load_page(page).await.unwrap_or_default();
         let whole = rows.len() == PAGE;
         for row in rows {
             let Row::Line(line) = row else { continue };
@@ -208,7 +208,7 @@ impl AgentStream {
     }
 
     async fn tell(&self, out: &mut Vec<u8>, line: &HistoryLine) {
-        let told = bulletin::updates_in_line(&self.floor, line, self.watcher.filter()).await;
+        let told = bulletin::updates_in_line(&self.context, line, self.watcher.filter()).await;
         self.line.fetch_max(line.id.0, Ordering::Relaxed);
         // A reader that got only some events of a line must get the line again, so only its last
         // event has the line's number.
@@ -221,7 +221,7 @@ impl AgentStream {
 
     /// Sends the periodic updates that are due.
     fn tell_by_time(&mut self, out: &mut Vec<u8>) {
-        let now = self.floor.engine.now();
+        let now = self.context.engine.now();
         let due = Instant::now() >= self.look_at;
         if due {
             self.look_at = Instant::now() + LOOK;
@@ -232,7 +232,7 @@ impl AgentStream {
         }
         for agent in self.watched_agents() {
             if let Some((event, body)) =
-                bulletin::daily_reputation_update(&self.floor, &agent, self.checked_at, now)
+                bulletin::daily_reputation_update(&self.context, &agent, self.checked_at, now)
             {
                 self.write(out, event, &body);
             }
@@ -243,7 +243,7 @@ impl AgentStream {
             let hosted = self.watched_agents().into_iter().filter(|agent| agent.home != ID);
             for agent in hosted.take(HOSTED_MAX) {
                 if let Some((event, body)) =
-                    bulletin::bridged_status_update(&self.floor, &agent, now)
+                    bulletin::bridged_status_update(&self.context, &agent, now)
                 {
                     self.write(out, event, &body);
                 }
@@ -252,7 +252,7 @@ impl AgentStream {
     }
 
     fn watched_agents(&self) -> Vec<Arc<Agent>> {
-        self.floor.engine.with_world(|world| match self.watcher.filter() {
+        self.context.engine.with_world(|world| match self.watcher.filter() {
             WatchFilter::All => world.agents().filter(|agent| agent.active).cloned().collect(),
             WatchFilter::Agents(agents) => {
                 agents.iter().filter_map(|agent| world.agent(*agent).cloned()).collect()
@@ -280,17 +280,17 @@ pub fn watched_agents(own: AgentId, others: Vec<AgentId>) -> WatchFilter {
 impl InboxEncoder for EventEncoder {
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool {
-        let now = floor.engine.now();
-        floor.engine.with_world(|world| {
+    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+        let now = context.engine.now();
+        context.engine.with_world(|world| {
             let works = |hash: KeyHash| world.key(&hash).is_some_and(|key| key.is_valid(now));
             world.may_act(agent) && self.reader.key.is_none_or(works)
         })
     }
 
-    fn encode_connected(&self, floor: &HubContext, agent: AgentId, after: u64) -> Bytes {
-        let name = floor.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned));
-        let common = say::common_members(floor, None);
+    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
+        let name = context.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned));
+        let common = say::common_members(context, None);
         let status = Connected::STATUS.to_owned();
         let data = Connected::new(common, status, name.unwrap_or_default());
         let data = serde_json::to_string(&data).unwrap_or_default();
@@ -309,16 +309,16 @@ impl InboxEncoder for EventEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        floor: &HubContext,
+        context: &HubContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {
         let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let Some(letter) = letter::notice_event(floor, notice, job.map(|job| &**job)) else {
+        let Some(envelope) = letter::notice_event(context, notice, job.map(|job| &**job)) else {
             return;
         };
         let id =
             StreamPosition { position: notice.position, line: self.line.load(Ordering::Relaxed) };
-        sse::write_frame(out, Some(&id.to_string()), letter.event, &letter.body);
+        sse::write_frame(out, Some(&id.to_string()), envelope.event, &envelope.body);
     }
 }

@@ -10,13 +10,13 @@ use crate::kit::schema::{Schema, Violation};
 
 /// The violations of the schema under which a capability is listed. May be slow.
 pub fn input_violations(
-    floor: &HubContext,
+    context: &HubContext,
     agent: &Arc<Agent>,
     capability: &str,
     input: &str,
 ) -> Vec<String> {
     let checked = match agent.home == ID {
-        true => native(floor, agent, capability, input),
+        true => native(context, agent, capability, input),
         false => listed(agent, capability, input),
     };
     checked.unwrap_or_default().iter().map(ToString::to_string).collect()
@@ -24,12 +24,12 @@ pub fn input_violations(
 
 /// Checks against the schema that the agent published.
 fn native(
-    floor: &HubContext,
+    context: &HubContext,
     agent: &Arc<Agent>,
     capability: &str,
     input: &str,
 ) -> Option<Vec<Violation>> {
-    let identity = floor.openclaw.identity(agent)?;
+    let identity = context.openclaw.identity(agent)?;
     identity.capability(capability)?.input.as_ref()?.check(input).err()
 }
 

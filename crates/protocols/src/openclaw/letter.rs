@@ -23,7 +23,7 @@ pub struct OutgoingEvent {
 
 /// A notice as an event; `None` when this protocol has no event for it.
 pub fn notice_event(
-    floor: &HubContext,
+    context: &HubContext,
     notice: &Notice,
     job: Option<&Job>,
 ) -> Option<OutgoingEvent> {
@@ -37,16 +37,16 @@ pub fn notice_event(
     }
     let job = job?;
     match notice.news {
-        NoticeKind::Assigned { epoch, .. } => assigned(floor, job, epoch),
-        NoticeKind::ApprovalRequested { .. } => approval(floor, job),
+        NoticeKind::Assigned { epoch, .. } => assigned(context, job, epoch),
+        NoticeKind::ApprovalRequested { .. } => approval(context, job),
         NoticeKind::Accepted { .. } => {
             job.accepted_at?;
-            let response = view::response(floor, job, job.accepted_at.unwrap_or(notice.at))?;
-            Some(letter(Event::Response, response.write()))
+            let response = view::response(context, job, job.accepted_at.unwrap_or(notice.at))?;
+            Some(envelope(Event::Response, response.write()))
         }
-        NoticeKind::Ended { .. } => ended(floor, notice, job),
+        NoticeKind::Ended { .. } => ended(context, notice, job),
         NoticeKind::Unassigned { .. } => {
-            Some(letter(Event::Cancelled, taken_back(floor, notice, job)))
+            Some(envelope(Event::Cancelled, taken_back(context, notice, job)))
         }
         NoticeKind::Queued { .. }
         | NoticeKind::OfferRequested { .. }
@@ -57,22 +57,22 @@ pub fn notice_event(
     }
 }
 
-fn letter(event: Event, body: String) -> OutgoingEvent {
+fn envelope(event: Event, body: String) -> OutgoingEvent {
     OutgoingEvent { event: event.as_str(), body }
 }
 
 /// Assigned work, if the assignment of this epoch still holds.
-fn assigned(floor: &HubContext, job: &Job, epoch: u32) -> Option<OutgoingEvent> {
+fn assigned(context: &HubContext, job: &Job, epoch: u32) -> Option<OutgoingEvent> {
     let theirs = matches!(job.state, JobState::Assigned | JobState::Running) && job.epoch == epoch;
     theirs.then(|| {
-        let body = request_body(floor, job, job.accepted_at.is_some());
-        letter(Event::Request, body)
+        let body = request_body(context, job, job.accepted_at.is_some());
+        envelope(Event::Request, body)
     })
 }
 
 /// A request as its responder receives it.
-pub fn request_body(floor: &HubContext, job: &Job, accepted: bool) -> String {
-    let request = view::request(floor, job);
+pub fn request_body(context: &HubContext, job: &Job, accepted: bool) -> String {
+    let request = view::request(context, job);
     let collaboration_id = Some(view::collaboration_ids(job).collaboration_id);
     match ijson::read(request.as_bytes()) {
         Ok(json) => stream::write_request(&json, collaboration_id, accepted),
@@ -81,39 +81,39 @@ pub fn request_body(floor: &HubContext, job: &Job, accepted: bool) -> String {
 }
 
 /// A request that needs approval first.
-fn approval(floor: &HubContext, job: &Job) -> Option<OutgoingEvent> {
+fn approval(context: &HubContext, job: &Job) -> Option<OutgoingEvent> {
     let JobState::Deferred { until } = job.state else { return None };
     job.pending_assignment.filter(|waits| waits.needs_approval)?;
-    let body = request_body(floor, job, false);
+    let body = request_body(context, job, false);
     let json = ijson::read(body.as_bytes()).ok()?;
     let body = ObjectWriter::copy_without(&json, &["awaiting_approval", "deferred_until"])
         .flag("awaiting_approval", true)
         .time("deferred_until", until);
-    Some(letter(Event::Request, body.finish()))
+    Some(envelope(Event::Request, body.finish()))
 }
 
 /// The end of a collaboration: its result, or the final response to a request that was never
 /// accepted.
-fn ended(floor: &HubContext, notice: &Notice, job: &Job) -> Option<OutgoingEvent> {
+fn ended(context: &HubContext, notice: &Notice, job: &Job) -> Option<OutgoingEvent> {
     match view::collaboration_state(job) {
         State::Rejected => {
-            let response = view::response(floor, job, notice.at)?;
-            Some(letter(Event::Response, response.write()))
+            let response = view::response(context, job, notice.at)?;
+            Some(envelope(Event::Response, response.write()))
         }
-        State::Cancelled => Some(letter(Event::Cancelled, view::result(floor, job)?)),
-        _ => Some(letter(Event::Result, view::result(floor, job)?)),
+        State::Cancelled => Some(envelope(Event::Cancelled, view::result(context, job)?)),
+        _ => Some(envelope(Event::Result, view::result(context, job)?)),
     }
 }
 
 /// The work is no longer assigned to the reader.
-fn taken_back(floor: &HubContext, notice: &Notice, job: &Job) -> String {
-    if let Some(result) = view::result(floor, job) {
+fn taken_back(context: &HubContext, notice: &Notice, job: &Job) -> String {
+    if let Some(result) = view::result(context, job) {
         return result;
     }
     let view::CollaborationIds { request_id, correlation_id, collaboration_id } =
         view::collaboration_ids(job);
     let reader = notice.to.and_then(|to| {
-        floor.engine.with_world(|world| world.alias_of(to, ID).and_then(|name| name.parse().ok()))
+        context.engine.with_world(|world| world.alias_of(to, ID).and_then(|name| name.parse().ok()))
     });
     let reason = match view::collaboration_state(job) {
         State::Rejected => "no response arrived in time",
@@ -122,7 +122,7 @@ fn taken_back(floor: &HubContext, notice: &Notice, job: &Job) -> String {
     CollaborationResult {
         collaboration_id,
         request_id,
-        responder_agent_id: reader.unwrap_or(floor.openclaw.hub_id),
+        responder_agent_id: reader.unwrap_or(context.openclaw.hub_id),
         outcome: ResultOutcome::Cancelled { reason: Some(reason.to_owned()) },
         execution_duration_ms: None,
         completed_at: None,

@@ -41,19 +41,19 @@ impl FromRequestParts<HubContext> for OptionalCaller {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
-        let caller = Caller::authenticate(&floor.engine, &parts.headers, &parts.extensions);
+        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| {
             let failure = match bad {
                 KeyRejection::Unknown => unauthorized(),
                 KeyRejection::Suspended => refusals::from_refusal(&Refusal::Suspended),
             };
-            ErrorResponse::new(floor, failure)
+            ErrorResponse::new(context, failure)
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         let principal = principal(caller, &parts.extensions);
-        Ok(Self { caller, open: floor.openclaw.settings.open, idempotency: once, principal })
+        Ok(Self { caller, open: context.openclaw.settings.open, idempotency: once, principal })
     }
 }
 
@@ -62,10 +62,10 @@ impl FromRequestParts<HubContext> for KnownCaller {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
-        let anyone = OptionalCaller::from_request_parts(parts, floor).await?;
-        anyone.require_known().map_err(|failure| ErrorResponse::new(floor, failure))
+        let anyone = OptionalCaller::from_request_parts(parts, context).await?;
+        anyone.require_known().map_err(|failure| ErrorResponse::new(context, failure))
     }
 }
 
@@ -178,11 +178,11 @@ pub struct BodyBytes(pub Bytes);
 impl FromRequest<HubContext> for BodyBytes {
     type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, floor: &HubContext) -> Result<Self, ErrorResponse> {
+    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
         let (parts, body) = request.into_parts();
-        let limit = floor.body_limit.min(BODY_MAX);
+        let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|trouble| ErrorResponse::new(floor, refusals::from_edge(&trouble)))
+        body.map(Self).map_err(|error| ErrorResponse::new(context, refusals::from_edge(&error)))
     }
 }
 
@@ -194,9 +194,9 @@ impl FromRequestParts<HubContext> for PathParam {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, Self::Rejection> {
-        let name = Path::<String>::from_request_parts(parts, floor).await.ok();
+        let name = Path::<String>::from_request_parts(parts, context).await.ok();
         let id = name.and_then(|Path(name)| name.parse::<Hyphenated>().ok());
         Ok(Self(id.map(Hyphenated::into_uuid)))
     }

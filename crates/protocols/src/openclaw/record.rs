@@ -21,25 +21,25 @@ use crate::kit::object::ObjectWriter;
 const UNKNOWN: i64 = 500_000;
 
 /// The hub's own score of an agent; `None` before the first finished collaboration.
-pub fn score(desk: &AgentState, scale: Millis) -> Option<Score> {
-    let millionths = desk.window.score(scale)?;
+pub fn score(agent_state: &AgentState, scale: Millis) -> Option<Score> {
+    let millionths = agent_state.window.score(scale)?;
     u32::try_from(millionths).ok().and_then(Score::new)
 }
 
 /// The value by which agents are ranked.
-pub fn rank(desk: &AgentState, scale: Millis) -> i64 {
-    desk.window.score(scale).unwrap_or(UNKNOWN)
+pub fn rank(agent_state: &AgentState, scale: Millis) -> i64 {
+    agent_state.window.score(scale).unwrap_or(UNKNOWN)
 }
 
 /// The figures of the score: rates over the last hundred collaborations, counts over all (R44).
-pub fn metrics(desk: &AgentState) -> ReputationMetrics {
+pub fn metrics(agent_state: &AgentState) -> ReputationMetrics {
     let whole = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
-    let rates = desk.window.rates();
+    let rates = agent_state.window.rates();
     let rate = |n: i64| u32::try_from(n).ok().and_then(Score::new);
     ReputationMetrics {
-        total_collaborations: whole(desk.standing.settled_jobs()),
-        successful_collaborations: whole(desk.standing.successes),
-        failed_collaborations: whole(desk.standing.failures),
+        total_collaborations: whole(agent_state.standing.settled_jobs()),
+        successful_collaborations: whole(agent_state.standing.successes),
+        failed_collaborations: whole(agent_state.standing.failures),
         success_rate: rates.and_then(|rates| rate(rates.success)),
         average_response_time_ms: rates.map(|rates| rates.average_duration.0),
         on_time_completion_rate: rates.and_then(|rates| rate(rates.on_time)),
@@ -48,10 +48,11 @@ pub fn metrics(desk: &AgentState) -> ReputationMetrics {
 
 /// The status that counts, with running work taken into account.
 pub fn effective_status(world: &World, agent: &Agent) -> Status {
-    let stance =
-        world.agent_state(agent.id).map_or(Availability::Idle, |desk| desk.presence.availability);
+    let availability = world
+        .agent_state(agent.id)
+        .map_or(Availability::Idle, |agent_state| agent_state.presence.availability);
     let works = world.assigned_jobs(agent.id).any(|job| job.is_in_progress());
-    match stance {
+    match availability {
         Availability::Error | Availability::Broken if agent.home == ID => Status::Error,
         Availability::Maintenance if agent.home == ID => Status::Maintenance,
         Availability::Busy => Status::Busy,
@@ -83,8 +84,8 @@ pub fn hub_reported_status(world: &World, agent: &Agent, since: Timestamp) -> Re
 }
 
 /// The last status that the agent reported.
-pub fn last_reported_status(desk: &AgentState) -> Option<ReportedStatus> {
-    let words = &desk.status.as_ref()?.text;
+pub fn last_reported_status(agent_state: &AgentState) -> Option<ReportedStatus> {
+    let words = &agent_state.status.as_ref()?.text;
     let update = super::message::read::<StatusUpdate>(words.as_bytes()).ok()?;
     Some(update.body.report)
 }
@@ -92,7 +93,7 @@ pub fn last_reported_status(desk: &AgentState) -> Option<ReportedStatus> {
 /// An agent's data at one moment. Its own text is parsed later, without holding a lock.
 pub struct AgentSnapshot {
     pub agent: Arc<Agent>,
-    desk: Arc<AgentState>,
+    agent_state: Arc<AgentState>,
     effective: Status,
     stale: bool,
     active: u64,
@@ -103,9 +104,10 @@ pub struct AgentSnapshot {
 
 impl AgentSnapshot {
     pub fn of(world: &World, agent: &Arc<Agent>, now: Timestamp) -> Option<Self> {
-        let desk = world.agent_state(agent.id)?.clone();
+        let agent_state = world.agent_state(agent.id)?.clone();
         let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
-        let said_at = || desk.status.as_ref().map_or(desk.presence.last_seen, |said| said.at);
+        let said_at =
+            || agent_state.status.as_ref().map_or(agent_state.presence.last_seen, |said| said.at);
         let since = began.unwrap_or_else(said_at);
         Some(Self {
             effective: effective_status(world, agent),
@@ -114,22 +116,22 @@ impl AgentSnapshot {
             report: hub_reported_status(world, agent, since),
             name: world.alias_of(agent.id, ID)?.to_owned(),
             agent: agent.clone(),
-            desk,
+            agent_state,
         })
     }
 
     /// What the hub knows about the agent.
     pub fn info(&self, scale: Millis) -> AgentInfo<'_> {
-        let last =
-            last_reported_status(&self.desk).filter(|report| report.status == self.effective);
+        let last = last_reported_status(&self.agent_state)
+            .filter(|report| report.status == self.effective);
         let Agent { home, native_id: native, .. } = &*self.agent;
         AgentInfo {
             report: Some(last.unwrap_or_else(|| self.report.clone())),
             effective_status: self.effective,
             stale: self.stale,
             active_collaborations: self.active,
-            score: score(&self.desk, scale),
-            metrics: metrics(&self.desk),
+            score: score(&self.agent_state, scale),
+            metrics: metrics(&self.agent_state),
             registered_at: self.agent.registered_at,
             native: (*home != ID).then_some((home.as_str(), native.as_str())),
         }

@@ -190,8 +190,8 @@ fn seconds(millis: i64) -> u32 {
 }
 
 /// The error for a refusal of the edge.
-pub fn from_edge(trouble: &EdgeError) -> Failure {
-    match trouble {
+pub fn from_edge(error: &EdgeError) -> Failure {
+    match error {
         EdgeError::NotFound => Failure::not_found("path"),
         EdgeError::MethodNotAllowed => {
             Failure::new(Code::MethodNotAllowed, "method not allowed for this path")

@@ -20,8 +20,8 @@ pub struct ErrorResponse(HubContext, Box<Failure>);
 pub type HandlerResult = Result<Response, ErrorResponse>;
 
 impl ErrorResponse {
-    pub fn new(floor: &HubContext, failure: Failure) -> Self {
-        Self(floor.clone(), Box::new(failure))
+    pub fn new(context: &HubContext, failure: Failure) -> Self {
+        Self(context.clone(), Box::new(failure))
     }
 }
 
@@ -32,8 +32,8 @@ impl IntoResponse for ErrorResponse {
 }
 
 /// An error as a response.
-pub fn error_response(floor: &HubContext, failure: &Failure) -> Response {
-    let engine = &floor.engine;
+pub fn error_response(context: &HubContext, failure: &Failure) -> Response {
+    let engine = &context.engine;
     let mut answer =
         text_response(failure.http_status, failure.write(engine.random().new_uuid(), engine.now()));
     if let Some(seconds) = failure.retry_after_seconds {
@@ -43,9 +43,9 @@ pub fn error_response(floor: &HubContext, failure: &Failure) -> Response {
 }
 
 /// The three common members of an answer to a message with this correlation id, if any.
-pub fn common_members(floor: &HubContext, correlation_id: Option<Uuid>) -> CommonMembers {
-    let correlation_id = correlation_id.unwrap_or_else(|| floor.engine.random().new_uuid());
-    CommonMembers { correlation_id, timestamp: floor.engine.now() }
+pub fn common_members(context: &HubContext, correlation_id: Option<Uuid>) -> CommonMembers {
+    let correlation_id = correlation_id.unwrap_or_else(|| context.engine.random().new_uuid());
+    CommonMembers { correlation_id, timestamp: context.engine.now() }
 }
 
 /// A value as a JSON response.

@@ -59,13 +59,13 @@ pub struct OpenclawFieldMap;
 
 impl FieldMap for OpenclawFieldMap {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        MessageView::from_json(ID, view::request(shown.floor, shown.job), REQUEST)
+        MessageView::from_json(ID, view::request(shown.context, shown.job), REQUEST)
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
+        let TracedJob { context, job, .. } = shown;
         job.worker()?;
-        let body = letter::request_body(floor, job, job.accepted_at.is_some());
+        let body = letter::request_body(context, job, job.accepted_at.is_some());
         let side = MessageView::from_json(ID, body, REQUEST);
         Some(if job.origin == ID { side } else { side.expand_field("/meta") })
     }
@@ -85,10 +85,10 @@ impl FieldMap for OpenclawFieldMap {
     }
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
+        let TracedJob { context, job, .. } = shown;
         let at = job.ended_at.unwrap_or(job.opened_at);
-        let refused = || view::response(floor, job, at).map(|response| response.write());
-        let body = view::result(floor, job).or_else(refused)?;
+        let refused = || view::response(context, job, at).map(|response| response.write());
+        let body = view::result(context, job).or_else(refused)?;
         Some(MessageView::from_json(ID, body, RESULT))
     }
 
@@ -98,7 +98,7 @@ impl FieldMap for OpenclawFieldMap {
 
     fn find_job<'a>(
         &'a self,
-        floor: &'a HubContext,
+        context: &'a HubContext,
         by: AgentId,
         id: &'a str,
     ) -> FindJobFuture<'a> {
@@ -106,7 +106,10 @@ impl FieldMap for OpenclawFieldMap {
             let Ok(id) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
             // The lookup across all protocols already asked the store for this id, and reported a
             // store error then.
-            Ok(collaborations::find_collaboration(floor, Some(by), id.into()).await.ok().flatten())
+            Ok(collaborations::find_collaboration(context, Some(by), id.into())
+                .await
+                .ok()
+                .flatten())
         })
     }
 

@@ -106,15 +106,16 @@ fn skill(capability: &PublishedCapability) -> Skill {
 
 /// The availability that an agent reports.
 pub fn availability(report: &ReportedStatus, words: Arc<str>) -> AgentStatusUpdate {
-    let stance = match (report.status, report.details.error_type) {
+    let availability = match (report.status, report.details.error_type) {
         (Status::Idle, _) => Availability::Idle,
         (Status::Busy, _) => Availability::Busy,
         (Status::Error, Some(ErrorType::Permanent)) => Availability::Broken,
         (Status::Error, _) => Availability::Error,
         (Status::Maintenance, _) => Availability::Maintenance,
     };
-    let until = report.details.maintenance_until.filter(|_| stance == Availability::Maintenance);
-    AgentStatusUpdate { availability: stance, until, words: Some((report.at, words)) }
+    let until =
+        report.details.maintenance_until.filter(|_| availability == Availability::Maintenance);
+    AgentStatusUpdate { availability, until, words: Some((report.at, words)) }
 }
 
 /// A request that is about to be assigned to an agent.

@@ -69,7 +69,7 @@ enum PostOutcome {
 
 /// Posts updates to all agents with an endpoint.
 pub struct UpdatePoster {
-    floor: HubContext,
+    context: HubContext,
     watcher: Watcher,
     /// The last history line that was processed.
     line: u64,
@@ -82,8 +82,8 @@ pub struct UpdatePoster {
 }
 
 impl UpdatePoster {
-    pub fn new(floor: HubContext) -> Self {
-        let engine = &floor.engine;
+    pub fn new(context: HubContext) -> Self {
+        let engine = &context.engine;
         let watcher = engine.watch_agents(WatchFilter::All);
         let (line, looked) = (*engine.subscribe_history().borrow(), engine.now());
         let slots = Arc::new(Semaphore::new(UNDER_WAY_MAX));
@@ -91,7 +91,7 @@ impl UpdatePoster {
             watcher,
             line,
             looked,
-            floor,
+            context,
             pending: HashMap::new(),
             attempts: JoinSet::new(),
             tasks: HashMap::new(),
@@ -126,7 +126,7 @@ impl UpdatePoster {
         for line in &news.lines {
             self.heard(line);
         }
-        let now = self.floor.engine.now();
+        let now = self.context.engine.now();
         if now.since(self.looked) >= LOOK {
             self.look_for_days(now);
         }
@@ -136,7 +136,7 @@ impl UpdatePoster {
     async fn catch_up(&mut self) {
         loop {
             let page = PageQuery::Lines { after: EventId(self.line), limit: PAGE };
-            let rows = self.floor.engine.load_page(page).await.unwrap_or_default();
+            let rows = self.context.engine.load_page(page).await.unwrap_or_default();
             let last = rows.len() < PAGE;
             for row in rows {
                 if let Row::Line(line) = row {
@@ -170,12 +170,12 @@ impl UpdatePoster {
     }
 
     fn look_for_days(&mut self, now: Timestamp) {
-        let all: Vec<Arc<Agent>> = self.floor.engine.with_world(|world| {
+        let all: Vec<Arc<Agent>> = self.context.engine.with_world(|world| {
             let posted_to = |agent: &&Arc<Agent>| endpoint(world, agent.id).is_some();
             world.agents().filter(posted_to).cloned().collect()
         });
         for agent in all {
-            let told = bulletin::daily_reputation_update(&self.floor, &agent, self.looked, now);
+            let told = bulletin::daily_reputation_update(&self.context, &agent, self.looked, now);
             if let Some((event, body)) = told.filter(|_| self.is_posted_to(agent.id)) {
                 self.add(agent.id, event, QueuedUpdate::Daily { at: now, body });
             }
@@ -185,7 +185,7 @@ impl UpdatePoster {
 
     /// Whether an agent has an endpoint and no stream.
     fn is_posted_to(&self, agent: AgentId) -> bool {
-        let engine = &self.floor.engine;
+        let engine = &self.context.engine;
         engine.with_world(|world| endpoint(world, agent).is_some())
             && !engine.has_inbox_reader(agent)
     }
@@ -210,9 +210,9 @@ impl UpdatePoster {
             return;
         };
         pending.under_way = true;
-        let (floor, slots) = (self.floor.clone(), self.slots.clone());
+        let (context, slots) = (self.context.clone(), self.slots.clone());
         let task = self.attempts.spawn(async move {
-            let attempt = post(&floor, &slots, agent, event, update).await;
+            let attempt = post(&context, &slots, agent, event, update).await;
             let pause = match attempt {
                 PostOutcome::Done => GAP,
                 PostOutcome::Failed(..) => RETRY_AFTER,
@@ -265,13 +265,13 @@ fn endpoint(world: &World, agent: AgentId) -> Option<String> {
 
 /// Posts an update once, with the same body as on a stream.
 async fn post(
-    floor: &HubContext,
+    context: &HubContext,
     slots: &Semaphore,
     agent: AgentId,
     event: Event,
     update: QueuedUpdate,
 ) -> PostOutcome {
-    let (engine, egress) = (&floor.engine, &floor.egress);
+    let (engine, egress) = (&context.engine, &context.egress);
     let Ok(_slot) = slots.acquire().await else { return PostOutcome::Done };
     if engine.has_inbox_reader(agent) {
         return PostOutcome::Done;
@@ -282,7 +282,7 @@ async fn post(
     let (number, body) = match &update {
         QueuedUpdate::Line(line) => {
             let own = WatchFilter::Agents(HashSet::from([agent]));
-            let mut told = bulletin::updates_in_line(floor, line, &own).await.into_iter();
+            let mut told = bulletin::updates_in_line(context, line, &own).await.into_iter();
             let Some((_, body)) = told.rfind(|(of, _)| *of == event) else {
                 return PostOutcome::Done;
             };
@@ -296,9 +296,9 @@ async fn post(
     }
     let headers = vec![(EVENT_HEADER.to_owned(), event.as_str().to_owned())];
     let id = id(agent, event, number);
-    let letter =
+    let envelope =
         OutboundRequest { url, body: body.into(), id, headers, response_max: RESPONSE_BYTES_MAX };
-    let answer = delivery::send_signed(engine, egress, Some(agent), letter).await;
+    let answer = delivery::send_signed(engine, egress, Some(agent), envelope).await;
     match delivery_result::from_status(&answer).status {
         AttemptStatus::Delivered { .. } | AttemptStatus::Obsolete | AttemptStatus::EndpointGone => {
             PostOutcome::Done

@@ -57,10 +57,10 @@ pub fn collaboration_state(job: &Job) -> State {
 }
 
 /// The responder's id; the hub's if there is none.
-pub fn responder_id(floor: &HubContext, job: &Job) -> Uuid {
+pub fn responder_id(context: &HubContext, job: &Job) -> Uuid {
     let agent = responder_agent(job);
     let named = |world: &World| world.alias_of(agent?, ID)?.parse().ok();
-    floor.engine.with_world(named).unwrap_or(floor.openclaw.hub_id)
+    context.engine.with_world(named).unwrap_or(context.openclaw.hub_id)
 }
 
 /// The agent that is or was asked.
@@ -77,14 +77,14 @@ pub fn is_responder(job: &Job, agent: AgentId) -> bool {
 }
 
 /// The request as its requester wrote it, or for another protocol an equivalent one.
-pub fn request(floor: &HubContext, job: &Job) -> String {
+pub fn request(context: &HubContext, job: &Job) -> String {
     if job.origin == ID
         && let Ok(meta) = ijson::read(job.meta.as_bytes())
     {
         return ObjectWriter::copy_without(&meta, &[]).raw("input_data", &job.input).finish();
     }
     let requester = match &job.requester {
-        Requester::Agent(agent) => floor.engine.with_world(|world| {
+        Requester::Agent(agent) => context.engine.with_world(|world| {
             let name = world.alias_of(*agent, ID)?;
             name.parse().ok()
         }),
@@ -93,8 +93,8 @@ pub fn request(floor: &HubContext, job: &Job) -> String {
     let CollaborationIds { request_id, correlation_id, .. } = collaboration_ids(job);
     let request = Request {
         request_id,
-        requester_agent_id: requester.unwrap_or(floor.openclaw.hub_id),
-        capability_id: capability_id(floor, job),
+        requester_agent_id: requester.unwrap_or(context.openclaw.hub_id),
+        capability_id: capability_id(context, job),
         input_data: as_object(&job.input, "input").into(),
         idempotency_key: None,
         deadline: Some(job.deadline),
@@ -104,7 +104,7 @@ pub fn request(floor: &HubContext, job: &Job) -> String {
         correlation_id,
         timestamp: job.opened_at,
     };
-    let bridge = floor.engine.with_world(|world| bridge::bridge_of_requester(world, job));
+    let bridge = context.engine.with_world(|world| bridge::bridge_of_requester(world, job));
     let bridge = ObjectWriter::new().raw(bridge::MEMBER, &bridge).finish();
     with_meta(joined(&request.write(), &bridge), fidelity::extras(job).as_deref())
 }
@@ -118,12 +118,12 @@ pub fn with_meta(message: String, extras: Option<&str>) -> String {
 }
 
 /// The capability id that its responder uses.
-pub fn capability_id(floor: &HubContext, job: &Job) -> String {
+pub fn capability_id(context: &HubContext, job: &Job) -> String {
     let own = |world: &World| {
         let agent = world.agent(responder_agent(job)?)?;
         agent.skill_for(job).map(|skill| skill.name.clone())
     };
-    floor.engine.with_world(own).unwrap_or_else(|| job.skill.clone())
+    context.engine.with_world(own).unwrap_or_else(|| job.skill.clone())
 }
 
 /// Wraps JSON that is not an object in one.
@@ -135,11 +135,11 @@ pub fn as_object(json: &str, name: &str) -> String {
 }
 
 /// The last response; `None` while it is awaited.
-pub fn response(floor: &HubContext, job: &Job, at: Timestamp) -> Option<Response> {
+pub fn response(context: &HubContext, job: &Job, at: Timestamp) -> Option<Response> {
     let CollaborationIds { request_id, correlation_id, collaboration_id } = collaboration_ids(job);
     let accepted = || ResponseAnswer::Accepted {
         collaboration_id,
-        estimated_completion: estimated_completion(floor, job),
+        estimated_completion: estimated_completion(context, job),
     };
     let answer = match (collaboration_state(job), job.state) {
         (State::AwaitingResponse, _) => return None,
@@ -153,20 +153,21 @@ pub fn response(floor: &HubContext, job: &Job, at: Timestamp) -> Option<Response
         }
         _ => accepted(),
     };
-    let responder_agent_id = responder_id(floor, job);
+    let responder_agent_id = responder_id(context, job);
     let (timestamp, result) = (at, None);
     Some(Response { request_id, responder_agent_id, answer, correlation_id, timestamp, result })
 }
 
 /// The expected time of completion: from the worker, or else from the capability's duration.
-fn estimated_completion(floor: &HubContext, job: &Job) -> Option<Timestamp> {
+fn estimated_completion(context: &HubContext, job: &Job) -> Option<Timestamp> {
     if job.ready_at.is_some() || job.promised != job.wanted_by {
         return job.ready_at.or(job.promised);
     }
     let accepted_at = job.accepted_at?;
     let worker = job.worker()?;
-    let takes =
-        floor.engine.with_world(|world| world.agent(worker)?.skill_for(job)?.expected_duration)?;
+    let takes = context
+        .engine
+        .with_world(|world| world.agent(worker)?.skill_for(job)?.expected_duration)?;
     Some(accepted_at.plus(takes))
 }
 
@@ -207,7 +208,7 @@ const OWN: [&str; 11] = [
 ];
 
 /// The result as a message; `None` while it runs, and for requests that were never accepted.
-pub fn result(floor: &HubContext, job: &Job) -> Option<String> {
+pub fn result(context: &HubContext, job: &Job) -> Option<String> {
     let outcome = match collaboration_state(job) {
         State::Completed => {
             let output = job.result.as_ref().and_then(|report| report.output.as_deref());
@@ -232,7 +233,7 @@ pub fn result(floor: &HubContext, job: &Job) -> Option<String> {
     let message = CollaborationResult {
         collaboration_id,
         request_id,
-        responder_agent_id: responder_id(floor, job),
+        responder_agent_id: responder_id(context, job),
         outcome,
         execution_duration_ms: took.filter(|_| job.accepted_at.is_some()),
         completed_at: job.ended_at.filter(|_| !says_when),

@@ -218,8 +218,8 @@ pub fn from_refusal(refusal: &Refusal, context: RequestKind) -> Failure {
 }
 
 /// A refusal by the edge as an error of this protocol.
-pub fn from_edge(trouble: EdgeError) -> Failure {
-    match trouble {
+pub fn from_edge(edge_error: EdgeError) -> Failure {
+    match edge_error {
         EdgeError::NotFound => Failure::new(404, "NOT_FOUND", "no such path"),
         EdgeError::MethodNotAllowed => {
             Failure::new(405, INVALID_REQUEST, "method not allowed for this path")

@@ -219,26 +219,26 @@ impl ProtocolAdapter for Registry {
         ID
     }
 
-    fn routes(&self, floor: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), floor, &Registry)
+    fn routes(&self, hub_context: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), hub_context, &Registry)
     }
 
-    fn root_routes(&self, floor: &HubContext) -> Router {
+    fn root_routes(&self, hub_context: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
         let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
-        idempotent_router(rows, floor, &Registry)
+        idempotent_router(rows, hub_context, &Registry)
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, OPERATIONS)
     }
 
-    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RegistryEncoder { context: floor.clone() })
+    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RegistryEncoder { context: hub_context.clone() })
     }
 
-    fn edge_error_response(&self, _: &HubContext, trouble: EdgeError) -> Response {
-        codes::from_edge(trouble).into_response()
+    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
+        codes::from_edge(error).into_response()
     }
 
     fn recognizes_registration(&self, body: &Json<'_>) -> bool {
@@ -289,8 +289,8 @@ impl IdempotencyResponses for Registry {
         Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
     }
 
-    fn edge_error(&self, trouble: EdgeError) -> Response {
-        codes::from_edge(trouble).into_response()
+    fn edge_error(&self, error: EdgeError) -> Response {
+        codes::from_edge(error).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {

@@ -46,18 +46,18 @@ pub enum WorkerChoice {
 
 /// Opens the job, or refuses it and leaves nothing behind. A repeat returns the first job.
 pub async fn open_job(
-    floor: &HubContext,
+    context: &HubContext,
     order: JobOrder,
     once: Option<Idempotency>,
 ) -> Result<Arc<Job>, EngineFailure> {
-    let ids = floor.engine.random();
+    let ids = context.engine.random();
     let fresh = GeneratedIds { uuid: ids.new_uuid(), job_id: ids.new_uuid() };
     let (names, input) = ([order.request.skill_name.as_str()], &order.request.input_data);
     let wanted = InputCheck { origin: ID, skill_names: &names, agent: order.worker, input };
-    let unfit = input_check::find_unfit_agents(floor, &wanted).await;
-    let (settings, now) = (&floor.settings.registry, floor.engine.now());
+    let unfit = input_check::find_unfit_agents(context, &wanted).await;
+    let (settings, now) = (&context.settings.registry, context.engine.now());
     let command = translate::open_job(order, fresh, unfit, settings, now);
-    match floor.engine.run_once(command, once).await?.answer {
+    match context.engine.run_once(command, once).await?.answer {
         Answer::Job { job, .. } => Ok(job),
         _ => Err(Refusal::NotFound.into()),
     }

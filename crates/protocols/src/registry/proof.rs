@@ -39,9 +39,9 @@ pub struct PathParam(pub String);
 impl FromRequestParts<HubContext> for PathParam {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &HubContext) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
         // A path that is not valid UTF-8 names nothing.
-        let name = Path::<String>::from_request_parts(parts, floor).await;
+        let name = Path::<String>::from_request_parts(parts, context).await;
         name.map(|Path(name)| Self(name)).map_err(|_| Failure::not_found())
     }
 }
@@ -49,22 +49,22 @@ impl FromRequestParts<HubContext> for PathParam {
 impl FromRequestParts<HubContext> for OptionalCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &HubContext) -> Result<Self, Failure> {
-        let caller = Caller::authenticate(&floor.engine, &parts.headers, &parts.extensions);
+    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| match bad {
             KeyRejection::Unknown => Failure::unauthorized(),
             KeyRejection::Suspended => codes::from_refusal(&Refusal::Suspended, RequestKind::Other),
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
-        Ok(Self { caller, open: floor.settings.registry.open, idempotency: once })
+        Ok(Self { caller, open: context.settings.registry.open, idempotency: once })
     }
 }
 
 impl FromRequestParts<HubContext> for KnownCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &HubContext) -> Result<Self, Failure> {
-        let anyone = OptionalCaller::from_request_parts(parts, floor).await?;
+    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+        let anyone = OptionalCaller::from_request_parts(parts, context).await?;
         match anyone.caller {
             Caller::Anonymous if !anyone.open => Err(Failure::unauthorized()),
             Caller::FormerAgent(_) => Err(Failure::unauthorized()),
@@ -76,9 +76,9 @@ impl FromRequestParts<HubContext> for KnownCaller {
 impl FromRequest<HubContext> for BodyBytes {
     type Rejection = Failure;
 
-    async fn from_request(request: Request<Body>, floor: &HubContext) -> Result<Self, Failure> {
+    async fn from_request(request: Request<Body>, context: &HubContext) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
-        let body = body::read_body(&parts.headers, body, floor.body_limit).await;
+        let body = body::read_body(&parts.headers, body, context.body_limit).await;
         body.map(Self).map_err(codes::from_edge)
     }
 }

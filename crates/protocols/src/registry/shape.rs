@@ -116,9 +116,9 @@ pub fn result_status(job: &Job) -> u16 {
 }
 
 /// The response to the requester of a job.
-pub fn job_response(floor: &HubContext, job: &Job, status: u16) -> Response {
+pub fn job_response(context: &HubContext, job: &Job, status: u16) -> Response {
     let mut answer =
-        floor.engine.with_world(|world| codes::json_response(status, &result_body(world, job)));
+        context.engine.with_world(|world| codes::json_response(status, &result_body(world, job)));
     if let Ok(id) = job.uuid.to_string().parse() {
         answer.headers_mut().insert("rialto-job", id);
     }
@@ -140,7 +140,7 @@ pub struct ForwardedJob {
     pub more: BTreeMap<String, Box<RawValue>>,
 }
 
-pub fn forward_job(floor: &HubContext, world: &World, job: &Job) -> ForwardedJob {
+pub fn forward_job(context: &HubContext, world: &World, job: &Job) -> ForwardedJob {
     let native = job.origin == ID;
     let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
     // What another protocol stores there is not for this one's agents, except members that protocol
@@ -164,8 +164,8 @@ pub fn forward_job(floor: &HubContext, world: &World, job: &Job) -> ForwardedJob
         currency: CURRENCY,
         callback_url: format!(
             "{}/registry/callbacks/{}",
-            floor.hub_url,
-            token::callback_token(floor.engine.hub_secret(), job)
+            context.hub_url,
+            token::callback_token(context.engine.hub_secret(), job)
         ),
         timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| rfc3339::format_seconds(job.opened_at)),
         more: rest.more,
@@ -227,18 +227,18 @@ struct SkillEntry {
 
 /// One discovery entry; with `asked`, the matching skill.
 pub fn agent_entry(
-    floor: &HubContext,
+    context: &HubContext,
     world: &World,
-    (agent, desk): (&Agent, &AgentState),
+    (agent, agent_state): (&Agent, &AgentState),
     asked: Option<&str>,
     now: Timestamp,
 ) -> AgentEntry {
     let id = world.alias_of(agent.id, ID).unwrap_or_default().to_owned();
-    let hub_endpoint = format!("{}/registry/agents/{id}", floor.hub_url);
+    let hub_endpoint = format!("{}/registry/agents/{id}", context.hub_url);
     let own = agent.endpoint.clone().filter(|_| {
         agent.home == ID
             && agent.liveness == Liveness::ByEndpoint
-            && !floor.settings.registry.hide_endpoints
+            && !context.settings.registry.hide_endpoints
     });
     let owner = world.owner(agent.owner).map(|owner| owner.name.clone()).unwrap_or_default();
     let skill = asked.and_then(|name| agent.skill(name)).map(|skill| MatchedSkill {
@@ -259,18 +259,18 @@ pub fn agent_entry(
         agent_name: agent.name.clone(),
         api_endpoint: own.unwrap_or_else(|| hub_endpoint.clone()),
         skill,
-        reputation_score: raw_json::score(desk.standing.score.millionths()),
+        reputation_score: raw_json::score(agent_state.standing.score.millionths()),
         status: if world.is_online(agent.id, now) { "online" } else { "offline" },
         owner_id: owner,
         skills: offered.collect(),
         hub_endpoint,
         protocol: agent.home.to_string(),
         native_id: (agent.home != ID).then(|| agent.native_id.clone()),
-        jobs_settled: desk.standing.settled_jobs(),
+        jobs_settled: agent_state.standing.settled_jobs(),
         registered_at: rfc3339::format_seconds(agent.registered_at),
         // An agent that sent nothing since it registered was last active then.
         last_heartbeat: rfc3339::format_seconds(
-            desk.presence.last_heartbeat.unwrap_or(agent.registered_at),
+            agent_state.presence.last_heartbeat.unwrap_or(agent.registered_at),
         ),
     }
 }

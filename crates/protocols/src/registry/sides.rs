@@ -54,11 +54,11 @@ impl FieldMap for RegistryFieldMap {
         let job = shown.job;
         let rest: PassthroughMembers = serde_json::from_str(&job.meta).unwrap_or_default();
         let named = match job.selection {
-            Selection::Direct(agent) => name(shown.floor, agent),
+            Selection::Direct(agent) => name(shown.context, agent),
             _ => None,
         };
         let orchestrator = match &job.requester {
-            Requester::Agent(agent) => name(shown.floor, *agent),
+            Requester::Agent(agent) => name(shown.context, *agent),
             Requester::Guest(name) => Some(name.clone()),
         };
         let known = ObjectWriter::new()
@@ -76,9 +76,9 @@ impl FieldMap for RegistryFieldMap {
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
+        let TracedJob { context, job, .. } = shown;
         job.worker()?;
-        let forwarded = floor.engine.with_world(|world| shape::forward_job(floor, world, job));
+        let forwarded = context.engine.with_world(|world| shape::forward_job(context, world, job));
         Some(forwarded_side(&forwarded, job.origin != ID))
     }
 
@@ -94,7 +94,7 @@ impl FieldMap for RegistryFieldMap {
         let uuid = job.uuid.to_string();
         let said = ObjectWriter::new()
             .text("job_id", if job.origin == ID { &job.foreign_id } else { &uuid })
-            .maybe_text("agent_id", job.worker().and_then(|id| name(shown.floor, id)).as_deref())
+            .maybe_text("agent_id", job.worker().and_then(|id| name(shown.context, id)).as_deref())
             .text("status", status.as_str())
             .maybe_raw("output_data", report.output.as_deref())
             .raw("execution_cost", shape::format_amount(report.paid).get())
@@ -106,7 +106,7 @@ impl FieldMap for RegistryFieldMap {
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let result = |world: &World| serde_json::to_string(&shape::result_body(world, shown.job));
-        let body = shown.floor.engine.with_world(result).ok()?;
+        let body = shown.context.engine.with_world(result).ok()?;
         Some(MessageView::from_json(ID, body, RESULT))
     }
 
@@ -115,9 +115,14 @@ impl FieldMap for RegistryFieldMap {
         (!rest.more.is_empty()).then(|| serde_json::to_string(&rest.more).ok()).flatten()
     }
 
-    fn find_job<'a>(&'a self, floor: &'a HubContext, _: AgentId, id: &'a str) -> FindJobFuture<'a> {
+    fn find_job<'a>(
+        &'a self,
+        context: &'a HubContext,
+        _: AgentId,
+        id: &'a str,
+    ) -> FindJobFuture<'a> {
         let wanted = JobRef::Foreign { origin: ID, id: id.to_lowercase() };
-        Box::pin(async move { floor.engine.find_job(&wanted).await })
+        Box::pin(async move { context.engine.find_job(&wanted).await })
     }
 
     fn read_request(
@@ -160,6 +165,6 @@ fn forwarded_side(forwarded: &ForwardedJob, bridged: bool) -> MessageView {
     if bridged { side.expand_field("/meta") } else { side }
 }
 
-fn name(floor: &HubContext, agent: AgentId) -> Option<String> {
-    floor.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned))
+fn name(context: &HubContext, agent: AgentId) -> Option<String> {
+    context.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned))
 }

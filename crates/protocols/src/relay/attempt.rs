@@ -63,13 +63,13 @@ impl RunningAttempts {
 
 /// Attempts the delivery once and records the result, or waits for the running attempt. It goes on
 /// when the sender disconnects.
-pub async fn attempt_delivery(floor: &HubContext, notice: NoticeId) -> FirstAttemptOutcome {
-    let end = match floor.relay.running_attempts.lock().entry(notice) {
+pub async fn attempt_delivery(hub_context: &HubContext, notice: NoticeId) -> FirstAttemptOutcome {
+    let end = match hub_context.relay.running_attempts.lock().entry(notice) {
         Entry::Occupied(under_way) => under_way.get().clone(),
         Entry::Vacant(place) => {
             let (told, end) = watch::channel(None);
             place.insert(end.clone());
-            let trying = RunningAttempt { floor: floor.clone(), notice };
+            let trying = RunningAttempt { hub_context: hub_context.clone(), notice };
             tokio::spawn(async move {
                 let ended = trying.run().await;
                 drop(trying);
@@ -83,10 +83,10 @@ pub async fn attempt_delivery(floor: &HubContext, notice: NoticeId) -> FirstAtte
 
 /// The result of the running attempt, if there is one.
 pub async fn join_running_attempt(
-    floor: &HubContext,
+    hub_context: &HubContext,
     notice: NoticeId,
 ) -> Option<FirstAttemptOutcome> {
-    let end = floor.relay.running_attempts.of(notice)?;
+    let end = hub_context.relay.running_attempts.of(notice)?;
     Some(heard(end).await)
 }
 
@@ -100,16 +100,16 @@ async fn heard(mut end: watch::Receiver<Option<FirstAttemptOutcome>>) -> FirstAt
 
 /// An attempt. It leaves the list however it ends, also by a panic.
 struct RunningAttempt {
-    floor: HubContext,
+    hub_context: HubContext,
     notice: NoticeId,
 }
 
 impl RunningAttempt {
     async fn run(&self) -> FirstAttemptOutcome {
-        let push = self.floor.engine.with_world(|world| world.delivery(self.notice).cloned());
+        let push = self.hub_context.engine.with_world(|world| world.delivery(self.notice).cloned());
         let Some(push) = push else { return FirstAttemptOutcome::AlreadyRead };
-        match delivery::load_message_text(&self.floor.engine, &push).await {
-            Some(push) => once(&self.floor, &push).await,
+        match delivery::load_message_text(&self.hub_context.engine, &push).await {
+            Some(push) => once(&self.hub_context, &push).await,
             None => FirstAttemptOutcome::HostBusy,
         }
     }
@@ -117,23 +117,24 @@ impl RunningAttempt {
 
 impl Drop for RunningAttempt {
     fn drop(&mut self) {
-        self.floor.relay.running_attempts.lock().remove(&self.notice);
+        self.hub_context.relay.running_attempts.lock().remove(&self.notice);
     }
 }
 
-async fn once(floor: &HubContext, push: &Delivery) -> FirstAttemptOutcome {
-    let courier = RelayEncoder { context: floor.clone() };
-    let Some(letter) = courier.encode_if_due(&floor.engine, push, None) else {
+async fn once(hub_context: &HubContext, push: &Delivery) -> FirstAttemptOutcome {
+    let encoder = RelayEncoder { context: hub_context.clone() };
+    let Some(envelope) = encoder.encode_if_due(&hub_context.engine, push, None) else {
         let over = AttemptResult { status: AttemptStatus::Obsolete, commands: Vec::new() };
-        delivery::record_attempt(&floor.engine, push, over).await;
+        delivery::record_attempt(&hub_context.engine, push, over).await;
         return FirstAttemptOutcome::AlreadyRead;
     };
-    if floor.egress.try_acquire_call(&letter.url, floor.engine.now()).is_err() {
+    if hub_context.egress.try_acquire_call(&envelope.url, hub_context.engine.now()).is_err() {
         return FirstAttemptOutcome::HostBusy;
     }
-    let answer = delivery::send_signed(&floor.engine, &floor.egress, push.to, letter).await;
-    let verdict = courier.interpret_response(&floor.engine, push, None, &answer);
-    delivery::record_attempt(&floor.engine, push, verdict).await;
+    let answer =
+        delivery::send_signed(&hub_context.engine, &hub_context.egress, push.to, envelope).await;
+    let verdict = encoder.interpret_response(&hub_context.engine, push, None, &answer);
+    delivery::record_attempt(&hub_context.engine, push, verdict).await;
     match read_answer(&answer) {
         Ok(reply) => FirstAttemptOutcome::Delivered { reply },
         Err((code, why)) => {

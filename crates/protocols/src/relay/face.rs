@@ -174,26 +174,26 @@ impl ProtocolAdapter for Relay {
         ID
     }
 
-    fn routes(&self, floor: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), floor, &Relay)
+    fn routes(&self, hub_context: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), hub_context, &Relay)
     }
 
-    fn root_routes(&self, floor: &HubContext) -> Router {
+    fn root_routes(&self, hub_context: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
         let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
-        idempotent_router(rows, floor, &Relay)
+        idempotent_router(rows, hub_context, &Relay)
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, OPERATIONS)
     }
 
-    fn delivery_encoder(&self, floor: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RelayEncoder { context: floor.clone() })
+    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RelayEncoder { context: hub_context.clone() })
     }
 
-    fn edge_error_response(&self, floor: &HubContext, trouble: EdgeError) -> Response {
-        ErrorResponse::new(refusals::from_edge(&trouble), floor.engine.now()).into_response()
+    fn edge_error_response(&self, hub_context: &HubContext, error: EdgeError) -> Response {
+        ErrorResponse::new(refusals::from_edge(&error), hub_context.engine.now()).into_response()
     }
 
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
@@ -271,8 +271,8 @@ impl IdempotencyResponses for Relay {
             .into_response()
     }
 
-    fn edge_error(&self, trouble: EdgeError) -> Response {
-        ErrorResponse::new(refusals::from_edge(&trouble), now()).into_response()
+    fn edge_error(&self, error: EdgeError) -> Response {
+        ErrorResponse::new(refusals::from_edge(&error), now()).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {

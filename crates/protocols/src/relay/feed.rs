@@ -22,13 +22,13 @@ pub struct EventEncoder(pub KeyHash);
 impl InboxEncoder for EventEncoder {
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, floor: &HubContext, agent: AgentId) -> bool {
-        proof::is_key_valid(&floor.engine, agent, &self.0)
+    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+        proof::is_key_valid(&context.engine, agent, &self.0)
     }
 
-    fn encode_connected(&self, floor: &HubContext, agent: AgentId, after: u64) -> Bytes {
+    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
         let mut out = Vec::with_capacity(256);
-        floor.engine.with_world(|world| {
+        context.engine.with_world(|world| {
             let backlog = world.inbox(agent).head.saturating_sub(after);
             let agent_id = record::address_of(world, Some(agent));
             ConnectedEvent { agent_id: &agent_id, resume_from: after, backlog }.write(&mut out);
@@ -45,33 +45,33 @@ impl InboxEncoder for EventEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        floor: &HubContext,
+        context: &HubContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {
         let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
-        hand_over(floor, notice, job);
-        floor.engine.with_world(|world| {
+        hand_over(context, notice, job);
+        context.engine.with_world(|world| {
             let reader = notice.to.and_then(|to| world.agent(to));
             let format = reader.and_then(|agent| record::envelope_format(agent));
-            letter::write_event(out, floor, world, notice, job, format);
+            letter::write_event(out, context, world, notice, job, format);
         });
     }
 }
 
 /// Work that is being read can no longer be cancelled. The reader need not wait until that is
 /// recorded.
-fn hand_over(floor: &HubContext, notice: &Notice, job: Option<&Job>) {
+fn hand_over(context: &HubContext, notice: &Notice, job: Option<&Job>) {
     let Some((agent, job)) = notice.to.zip(job.filter(|_| !is_obsolete(&notice.news, job))) else {
         return;
     };
     let fresh = job.assignment.is_some_and(|turn| turn.worker == agent && !turn.handed_over);
     let at_home =
-        || floor.engine.with_world(|world| world.agent(agent).is_some_and(|a| a.home == ID));
+        || context.engine.with_world(|world| world.agent(agent).is_some_and(|a| a.home == ID));
     if !fresh || !matches!(notice.news, NoticeKind::Assigned { .. }) || !at_home() {
         return;
     }
-    let (engine, order) = (floor.engine.clone(), Command::HandOver { agent, jobs: vec![job.id] });
+    let (engine, order) = (context.engine.clone(), Command::HandOver { agent, jobs: vec![job.id] });
     tokio::spawn(async move {
         if let Err(failure) = engine.run(order).await {
             tracing::debug!(%agent, %failure, "job handover failed");
@@ -106,7 +106,7 @@ mod tests {
     use crate::relay::event::MessageFlags;
     use crate::relay::{ID, RelayState, Settings, stored};
 
-    fn floor() -> HubContext {
+    fn context() -> HubContext {
         let setup = EngineParts {
             store: Box::new(MemoryStore::default()),
             rules: Rules::default(),
@@ -135,8 +135,8 @@ mod tests {
     }
 
     /// The inbox stream of a new agent, and its key.
-    async fn open(floor: &HubContext, stopping: Shutdown) -> RelayInboxStream {
-        let key = Key::from_random(KeyKind::Relay, floor.engine.random().new_key_bytes());
+    async fn open(context: &HubContext, stopping: Shutdown) -> RelayInboxStream {
+        let key = Key::from_random(KeyKind::Relay, context.engine.random().new_key_bytes());
         let order = Registration {
             actor: Actor::Anonymous,
             home: ID,
@@ -153,10 +153,10 @@ mod tests {
             key: Some(key.hash()),
             rotate_key: false,
         };
-        let enrolled = floor.engine.run(Command::Register(Box::new(order))).await;
+        let enrolled = context.engine.run(Command::Register(Box::new(order))).await;
         let Ok(Answer::Agent { agent, .. }) = enrolled else { panic!("{enrolled:?}") };
         RelayInboxStream::new(
-            floor.clone(),
+            context.clone(),
             agent.id,
             EventEncoder(key.hash()),
             StreamStart::Unread,
@@ -166,8 +166,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_quiet_inbox_is_pinged_every_fifteen_seconds() {
-        let floor = floor();
-        let mut feed = open(&floor, Shutdown::default()).await;
+        let context = context();
+        let mut feed = open(&context, Shutdown::default()).await;
         let hello = feed.next().await.expect("connected");
         assert!(hello.starts_with(b"retry: 2000\nid: 0\nevent: connected\n"));
         // The test does not wait for it: the ping time is moved instead.
@@ -183,8 +183,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_held_back_waits_alone_and_goes_out_with_what_comes_behind_it() {
-        let floor = floor();
-        let mut feed = open(&floor, Shutdown::default()).await;
+        let context = context();
+        let mut feed = open(&context, Shutdown::default()).await;
         feed.next().await.expect("connected");
         let to = feed.agent;
         let send = async |text: &str, delay: Option<Millis>| {
@@ -201,7 +201,7 @@ mod tests {
                 identity: None,
                 by_operator: false,
             };
-            floor.engine.run(Command::SendMessage(Box::new(order))).await.expect("it is sent");
+            context.engine.run(Command::SendMessage(Box::new(order))).await.expect("it is sent");
         };
         // Longer than any test: held-back messages do not appear by themselves.
         for text in ["one", "two"] {
@@ -224,9 +224,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_a_revoked_key_or_a_lost_trigger_ends_an_inbox() {
-        let floor = floor();
+        let context = context();
         let (stop, stopping) = tokio::sync::watch::channel(false);
-        let mut feed = open(&floor, Shutdown::new(stopping)).await;
+        let mut feed = open(&context, Shutdown::new(stopping)).await;
         feed.next().await.expect("connected");
         stop.send_replace(true);
         assert_eq!(feed.next().await, None);
@@ -238,7 +238,7 @@ mod tests {
 
         feed.shutdown = Shutdown::default();
         let revoked = Command::RevokeKeys { agent: feed.agent, by_operator: true };
-        floor.engine.run(revoked).await.expect("it is done");
+        context.engine.run(revoked).await.expect("it is done");
         assert_eq!(feed.next().await, None);
     }
 }

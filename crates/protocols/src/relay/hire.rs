@@ -36,14 +36,14 @@ const DECIMALS: usize = 2;
 
 /// Opens a job for a message to an agent of another protocol; `None` if it is only a message.
 pub async fn open_job(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentOrOperator,
     from: AgentId,
     worker: &Arc<Agent>,
     send: &SendRequest<'_>,
     delay: Option<Millis>,
 ) -> Result<Option<Response>, refusals::ErrorResponse> {
-    let rejected = |failure: Failure| error_response(floor, failure).as_rejected_message();
+    let rejected = |failure: Failure| error_response(context, failure).as_rejected_message();
     let json = ijson::read(send.envelope.raw().as_bytes());
     let json = json.map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
     let wish = WorkTerms::read(&json).map_err(|bad| rejected(bad.into()))?;
@@ -55,7 +55,7 @@ pub async fn open_job(
         };
     }
     let Some(skill) = wish.skill_for(worker) else { return Ok(None) };
-    let order = JobOrder { floor, from, worker, skill, terms: &wish, send, delay };
+    let order = JobOrder { context, from, worker, skill, terms: &wish, send, delay };
     order.run(by).await.map(Some)
 }
 
@@ -66,7 +66,7 @@ fn operator_hires_nobody() -> Failure {
 
 /// A job to be opened for a worker.
 struct JobOrder<'o> {
-    floor: &'o HubContext,
+    context: &'o HubContext,
     from: AgentId,
     worker: &'o Arc<Agent>,
     skill: &'o str,
@@ -78,7 +78,7 @@ struct JobOrder<'o> {
 
 impl JobOrder<'_> {
     async fn run(&self, by: AgentOrOperator) -> HandlerResult {
-        let floor = self.floor;
+        let context = self.context;
         let input = self.terms.input(&self.send.envelope, self.worker.skill(self.skill));
         let wanted = InputCheck {
             origin: ID,
@@ -86,26 +86,29 @@ impl JobOrder<'_> {
             agent: Some(self.worker.id),
             input: &input,
         };
-        let unfit = input_check::find_unfit_agents(floor, &wanted).await;
+        let unfit = input_check::find_unfit_agents(context, &wanted).await;
         let flaw = self.flaw();
         // An input that is unfit now is unfit later too.
         let may_wait = flaw.is_none() && unfit.is_empty();
         let order = self.open(input, unfit, may_wait);
-        match floor.engine.run_once(order, by.once).await {
+        match context.engine.run_once(order, by.once).await {
             Ok(ran) => {
                 let Answer::Job { job, repeated } = ran.answer else {
-                    return Err(error_response(floor, refusals::from_engine(EngineFailure::Fault))
-                        .as_rejected_message());
+                    return Err(error_response(
+                        context,
+                        refusals::from_engine(EngineFailure::Fault),
+                    )
+                    .as_rejected_message());
                 };
                 let held = self.delay.is_some() && !repeated;
-                Ok(job_response(floor, job.uuid, outcome(&job), repeated || ran.replayed, held))
+                Ok(job_response(context, job.uuid, outcome(&job), repeated || ran.replayed, held))
             }
             Err(EngineFailure::Refused(refusal)) if is_the_agents(&refusal) => {
                 let detail = flaw.unwrap_or_else(|| words(&refusal, self.terms.budget));
-                Ok(answered_no(floor, &detail))
+                Ok(answered_no(context, &detail))
             }
             Err(failure) => Err(error_response(
-                floor,
+                context,
                 super::routes::messages::with_turn_hint(refusals::from_engine(failure)),
             )
             .as_rejected_message()),
@@ -122,10 +125,10 @@ impl JobOrder<'_> {
     }
 
     fn open(&self, input: String, unfit: Vec<UnfitAgent>, may_wait: bool) -> Command {
-        let (floor, envelope) = (self.floor, &self.send.envelope);
-        let (now, lease) = (floor.engine.now(), floor.relay.settings.lease);
-        let uuid = floor.engine.random().new_uuid();
-        let away = floor.engine.with_world(|world| !world.is_online(self.worker.id, now));
+        let (context, envelope) = (self.context, &self.send.envelope);
+        let (now, lease) = (context.engine.now(), context.relay.settings.lease);
+        let uuid = context.engine.random().new_uuid();
+        let away = context.engine.with_world(|world| !world.is_online(self.worker.id, now));
         Command::OpenJob(Box::new(OpenJob {
             uuid,
             origin: ID,
@@ -227,16 +230,16 @@ fn no_such_skill(worker: &Agent, skill: &str) -> String {
 
 /// The response to the sender of a message that is work; its trace id is the job's id.
 pub fn job_response(
-    floor: &HubContext,
+    context: &HubContext,
     job: Uuid,
     outcome: DeliveryOutcome<'_>,
     repeated: bool,
     loop_guard: bool,
 ) -> Response {
-    floor.relay.delivery_counts.count(&outcome);
+    context.relay.delivery_counts.count(&outcome);
     let trace_id = job.to_string();
     let delivery = DeliveryReport { outcome, trace_id: &trace_id, loop_guard };
-    let body = shape::success_response_with(floor.engine.now(), delivery.size_hint(), |out| {
+    let body = shape::success_response_with(context.engine.now(), delivery.size_hint(), |out| {
         delivery.write(out)
     });
     let mut answer = refusals::json_response(delivery.status(), body);
@@ -251,14 +254,14 @@ pub fn job_response(
 }
 
 /// The agent's refusal, written for it: nothing was stored (docs/requirements.md, section 6).
-fn answered_no(floor: &HubContext, detail: &str) -> Response {
+fn answered_no(context: &HubContext, detail: &str) -> Response {
     let reply = wording::error_text(detail);
     // Clients read a trace id from every 200; this one cannot be looked up.
-    let trace = floor.engine.random().new_uuid();
+    let trace = context.engine.random().new_uuid();
     let data =
         format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
-    let now = floor.engine.now();
-    if !floor.relay.settings.failed_is_error {
+    let now = context.engine.now();
+    if !context.relay.settings.failed_is_error {
         return refusals::json_response(200, shape::success_response(&data, now));
     }
     let failure = Failure::new(Code::AdaptationFailed, detail.to_owned());

@@ -86,27 +86,27 @@ fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
 /// appends nothing.
 pub fn write_event(
     out: &mut Vec<u8>,
-    floor: &HubContext,
+    context: &HubContext,
     world: &World,
     notice: &Notice,
     job: Option<&Job>,
     format: Option<EnvelopeFormat>,
 ) {
-    if is_expired(floor, notice) || wording::is_obsolete(&notice.news, job) {
+    if is_expired(context, notice) || wording::is_obsolete(&notice.news, job) {
         return;
     }
-    let Some(letter) = OutgoingEnvelope::of(world, notice, job) else { return };
-    let trace = floor.relay.trace_ids.of(notice.id);
+    let Some(outbound) = OutgoingEnvelope::of(world, notice, job) else { return };
+    let trace = context.relay.trace_ids.of(notice.id);
     let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
     let message = MessageEvent {
         position: notice.position,
         trace_id: trace.hyphenated().encode_lower(&mut buffer),
-        sender_id: &letter.sender_id,
-        envelope: &letter.envelope,
+        sender_id: &outbound.sender_id,
+        envelope: &outbound.envelope,
         at: notice.at,
         format,
-        annotations: &letter.annotations,
-        flags: letter.flags,
+        annotations: &outbound.annotations,
+        flags: outbound.flags,
     };
     message.write(out);
 }
@@ -119,6 +119,6 @@ pub fn held_until(news: &NoticeKind, at: Timestamp, now: Timestamp) -> Option<Ti
 }
 
 /// Whether a message's retention time is over.
-pub fn is_expired(floor: &HubContext, notice: &Notice) -> bool {
-    notice.at.plus(floor.relay.settings.retention) <= floor.engine.now()
+pub fn is_expired(context: &HubContext, notice: &Notice) -> bool {
+    notice.at.plus(context.relay.settings.retention) <= context.engine.now()
 }

@@ -39,9 +39,9 @@ const TEXT_MAX: usize = 1 << 20;
 pub const STREAM_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Calls the receiver and streams its reply.
-pub fn stream_reply(floor: &HubContext, notice: NoticeId) -> Response {
+pub fn stream_reply(hub_context: &HubContext, notice: NoticeId) -> Response {
     let (events, heard) = mpsc::channel(UNDER_WAY);
-    let call = ReceiverCall { floor: floor.clone(), notice, events };
+    let call = ReceiverCall { hub_context: hub_context.clone(), notice, events };
     tokio::spawn(call.run());
     let body = stream::unfold(heard, async |mut heard: mpsc::Receiver<Bytes>| {
         let next = heard.recv().await?;
@@ -59,7 +59,7 @@ struct SenderDisconnected;
 
 /// One call of a receiver.
 struct ReceiverCall {
-    floor: HubContext,
+    hub_context: HubContext,
     notice: NoticeId,
     events: mpsc::Sender<Bytes>,
 }
@@ -89,9 +89,9 @@ enum StreamEnd {
 
 impl ReceiverCall {
     async fn run(self) {
-        let push = self.floor.engine.with_world(|world| world.delivery(self.notice).cloned());
+        let push = self.hub_context.engine.with_world(|world| world.delivery(self.notice).cloned());
         let Some(push) = push else { return self.conclude(DeliveryOutcome::Streamed).await };
-        let Some(push) = delivery::load_message_text(&self.floor.engine, &push).await else {
+        let Some(push) = delivery::load_message_text(&self.hub_context.engine, &push).await else {
             return self.conclude(DeliveryOutcome::Queued).await;
         };
         let end = self.hear(&push).await;
@@ -118,7 +118,7 @@ impl ReceiverCall {
         };
         // Recorded first, reported second.
         let verdict = AttemptResult { status: arrived, commands: Vec::new() };
-        delivery::record_attempt(&self.floor.engine, &push, verdict).await;
+        delivery::record_attempt(&self.hub_context.engine, &push, verdict).await;
         let error = match (&end, &failed) {
             (StreamEnd::Error { said, .. }, _) => Some(said.clone()),
             (_, Some((code, detail))) => {
@@ -140,26 +140,26 @@ impl ReceiverCall {
 
     /// The last event: the delivery report.
     async fn conclude(&self, outcome: DeliveryOutcome<'_>) {
-        self.floor.relay.delivery_counts.count(&outcome);
-        let trace = self.floor.relay.trace_ids.of(self.notice).to_string();
+        self.hub_context.relay.delivery_counts.count(&outcome);
+        let trace = self.hub_context.relay.trace_ids.of(self.notice).to_string();
         let told = DeliveryReport { outcome, trace_id: &trace, loop_guard: false };
         let _ = self.tell(|out| words::write_delivery_event(out, &told)).await;
     }
 
     async fn hear(&self, push: &Delivery) -> StreamEnd {
-        let courier = RelayEncoder { context: self.floor.clone() };
-        let engine = &self.floor.engine;
-        let Some(letter) = courier.encode_if_due(engine, push, None) else {
+        let encoder = RelayEncoder { context: self.hub_context.clone() };
+        let engine = &self.hub_context.engine;
+        let Some(outbound) = encoder.encode_if_due(engine, push, None) else {
             return StreamEnd::Read;
         };
-        if self.floor.egress.try_acquire_call(&letter.url, engine.now()).is_err() {
+        if self.hub_context.egress.try_acquire_call(&outbound.url, engine.now()).is_err() {
             return StreamEnd::Waits;
         }
-        let mut headers = delivery::signed_headers(engine, push.to, &letter);
+        let mut headers = delivery::signed_headers(engine, push.to, &outbound);
         headers.push(("accept".to_owned(), "text/event-stream, application/json".to_owned()));
-        let egress = &self.floor.egress;
+        let egress = &self.hub_context.egress;
         let opened = egress
-            .post_streaming(&letter.url, headers, letter.body, STREAM_MAX, STREAM_TIMEOUT)
+            .post_streaming(&outbound.url, headers, outbound.body, STREAM_MAX, STREAM_TIMEOUT)
             .await;
         match opened {
             Ok(opened) if opened.status < 300 && opened.media_type == "text/event-stream" => {

@@ -116,13 +116,13 @@ fn is_recent(then: u32, now: u32) -> bool {
 /// A hash of the text without case and spacing.
 fn plain(text: &str) -> u64 {
     // An attacker gains nothing from a collision, so a simple hash is enough.
-    let mix = |sum: u64, letter: char| {
-        (sum.rotate_left(5) ^ u64::from(u32::from(letter))).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    let mix = |sum: u64, envelope: char| {
+        (sum.rotate_left(5) ^ u64::from(u32::from(envelope))).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     };
-    let visible = text.chars().filter(|letter| !letter.is_whitespace());
-    visible.fold(0, |sum, letter| match letter.is_ascii() {
-        true => mix(sum, letter.to_ascii_lowercase()),
-        false => letter.to_lowercase().fold(sum, mix),
+    let visible = text.chars().filter(|envelope| !envelope.is_whitespace());
+    visible.fold(0, |sum, envelope| match envelope.is_ascii() {
+        true => mix(sum, envelope.to_ascii_lowercase()),
+        false => envelope.to_lowercase().fold(sum, mix),
     })
 }
 

@@ -56,13 +56,13 @@ pub struct BodyBytes(pub Bytes);
 /// The path parameter.
 pub struct PathParam(pub String);
 
-fn refuse(floor: &HubContext, failure: Failure) -> ErrorResponse {
-    ErrorResponse::new(failure, floor.engine.now())
+fn refuse(context: &HubContext, failure: Failure) -> ErrorResponse {
+    ErrorResponse::new(failure, context.engine.now())
 }
 
 /// A message refused because of its key gets the same form as any rejected message.
-fn refuse_at(floor: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
-    let refused = refuse(floor, failure);
+fn refuse_at(context: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
+    let refused = refuse(context, failure);
     match parts.uri.path().trim_start_matches("/relay") == "/messages" {
         true => refused.as_rejected_message(),
         false => refused,
@@ -74,11 +74,11 @@ impl FromRequestParts<HubContext> for OptionalCaller {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
-        let caller = Caller::authenticate(&floor.engine, &parts.headers, &parts.extensions);
+        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller =
-            caller.map_err(|bad| refuse_at(floor, parts, refusals::from_key_rejection(bad)))?;
+            caller.map_err(|bad| refuse_at(context, parts, refusals::from_key_rejection(bad)))?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         Ok(Self { caller, idempotency: once })
     }
@@ -89,15 +89,15 @@ impl FromRequestParts<HubContext> for AgentOrOperator {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
         let OptionalCaller { caller, idempotency: once } =
-            OptionalCaller::from_request_parts(parts, floor).await?;
+            OptionalCaller::from_request_parts(parts, context).await?;
         match caller {
             Caller::Agent(id) => Ok(Self { agent: Some(id), once }),
             Caller::Operator => Ok(Self { agent: None, once }),
             Caller::Anonymous | Caller::FormerAgent(_) => {
-                Err(refuse_at(floor, parts, refusals::unauthorized()))
+                Err(refuse_at(context, parts, refusals::unauthorized()))
             }
         }
     }
@@ -105,14 +105,14 @@ impl FromRequestParts<HubContext> for AgentOrOperator {
 
 impl AgentOrOperator {
     /// The caller of a request without an idempotency key.
-    pub fn from_headers(floor: &HubContext, head: &RequestHead) -> Result<Self, ErrorResponse> {
-        let agent = match Caller::authenticate(&floor.engine, &head.headers, &head.extensions) {
+    pub fn from_headers(context: &HubContext, head: &RequestHead) -> Result<Self, ErrorResponse> {
+        let agent = match Caller::authenticate(&context.engine, &head.headers, &head.extensions) {
             Ok(Caller::Agent(id)) => Some(id),
             Ok(Caller::Operator) => None,
             Ok(Caller::Anonymous | Caller::FormerAgent(_)) => {
-                return Err(refuse(floor, refusals::unauthorized()));
+                return Err(refuse(context, refusals::unauthorized()));
             }
-            Err(bad) => return Err(refuse(floor, refusals::from_key_rejection(bad))),
+            Err(bad) => return Err(refuse(context, refusals::from_key_rejection(bad))),
         };
         Ok(Self { agent, once: None })
     }
@@ -123,12 +123,12 @@ impl FromRequestParts<HubContext> for AgentCaller {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
-            AgentOrOperator::from_request_parts(parts, floor).await?;
+            AgentOrOperator::from_request_parts(parts, context).await?;
         // An operator key opens no inbox (R56).
-        let id = agent.ok_or_else(|| refuse(floor, refusals::unauthorized()))?;
+        let id = agent.ok_or_else(|| refuse(context, refusals::unauthorized()))?;
         Ok(Self { id, once })
     }
 }
@@ -138,14 +138,14 @@ impl FromRequestParts<HubContext> for OperatorCaller {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
-            AgentOrOperator::from_request_parts(parts, floor).await?;
+            AgentOrOperator::from_request_parts(parts, context).await?;
         let only = "operator key required; agents register with POST /register";
         match agent {
             None => Ok(Self { once }),
-            Some(_) => Err(refuse(floor, Failure::new(Code::Forbidden, only))),
+            Some(_) => Err(refuse(context, Failure::new(Code::Forbidden, only))),
         }
     }
 }
@@ -170,10 +170,10 @@ impl FromRequestParts<HubContext> for PathParam {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 names nothing.
-        let name = Path::<String>::from_request_parts(parts, floor).await;
+        let name = Path::<String>::from_request_parts(parts, context).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
     }
 }
@@ -183,12 +183,12 @@ impl FromRequest<HubContext> for BodyBytes {
 
     async fn from_request(
         request: Request<Body>,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
         let (parts, body) = request.into_parts();
-        let limit = floor.body_limit.min(BODY_MAX);
+        let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|trouble| refuse_at(floor, &parts, refusals::from_edge(&trouble)))
+        body.map(Self).map_err(|error| refuse_at(context, &parts, refusals::from_edge(&error)))
     }
 }
 

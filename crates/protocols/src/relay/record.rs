@@ -68,8 +68,9 @@ pub fn is_online(engine: &Engine, world: &World, agent: &Agent) -> bool {
     }
     match agent.home == ID {
         true => {
-            let desk = world.agent_state(agent.id);
-            agent.liveness == Liveness::ByEndpoint && desk.is_some_and(|d| !d.presence.unreachable)
+            let agent_state = world.agent_state(agent.id);
+            agent.liveness == Liveness::ByEndpoint
+                && agent_state.is_some_and(|d| !d.presence.unreachable)
         }
         false => world.is_online(agent.id, engine.now()),
     }

@@ -163,9 +163,9 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
 }
 
 /// A refusal by the edge as an error.
-pub fn from_edge(trouble: &EdgeError) -> Failure {
+pub fn from_edge(error: &EdgeError) -> Failure {
     let other = |status, code, text: &'static str| Failure { status, ..Failure::new(code, text) };
-    match trouble {
+    match error {
         EdgeError::NotFound => {
             let hint = "the paths are listed in /.well-known/chorus.json and /openapi.json";
             let failure = Failure::new(Code::NotFound, "no such path");

@@ -100,7 +100,7 @@ impl FieldMap for RelayFieldMap {
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { floor, job, .. } = shown;
+        let TracedJob { context, job, .. } = shown;
         let report = job.result.as_ref()?;
         let said = match (&report.output, report.cause) {
             (Some(output), None) => spoken::json_as_text(output),
@@ -110,7 +110,7 @@ impl FieldMap for RelayFieldMap {
             (_, Some(_)) => wording::error_text(report.text.as_deref().unwrap_or_default()),
         };
         let sender =
-            floor.engine.with_world(|world| record::address_of(world, job.worker()).into_owned());
+            context.engine.with_world(|world| record::address_of(world, job.worker()).into_owned());
         let envelope = ObjectWriter::new()
             .text("chorus_version", VERSION)
             .text("sender_id", &sender)
@@ -133,18 +133,18 @@ impl FieldMap for RelayFieldMap {
 
     fn find_job<'a>(
         &'a self,
-        floor: &'a HubContext,
+        context: &'a HubContext,
         by: AgentId,
         id: &'a str,
     ) -> FindJobFuture<'a> {
         Box::pin(async move {
             let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
-            let named = floor.engine.find_job(&wanted).await?;
+            let named = context.engine.find_job(&wanted).await?;
             let is_it = |job: &&Arc<Job>| {
                 job.origin == ID && asked(&job.meta).text(Part::Conversation).as_deref() == Some(id)
             };
             let live = || {
-                floor
+                context
                     .engine
                     .with_world(|world| world.jobs_requested_by(by).filter(is_it).last().cloned())
             };
@@ -153,8 +153,8 @@ impl FieldMap for RelayFieldMap {
             }
             // Ended conversations are found by the jobs of the agent that started them, newest
             // first.
-            let last = floor.engine.with_world(|world| world.agent_state(by)?.last_requested);
-            let ended = floor
+            let last = context.engine.with_world(|world| world.agent_state(by)?.last_requested);
+            let ended = context
                 .engine
                 .jobs_of(rialto_engine::run::JobRole::Requester, last, ENDED_MAX)
                 .await?;
@@ -204,11 +204,11 @@ impl FieldMap for RelayFieldMap {
 
 /// What a reader is sent about a job. The text is the same at any time.
 fn worded(shown: TracedJob<'_>, reader: AgentId, news: NoticeKind) -> Option<String> {
-    let TracedJob { floor, job, .. } = shown;
+    let TracedJob { context, job, .. } = shown;
     let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
     let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
     let worded = |world: &World| wording::job_envelope(world, &notice, job);
-    let worded = floor.engine.with_world(worded)?;
+    let worded = context.engine.with_world(worded)?;
     Some(annotated(&worded.envelope, &worded.annotations))
 }
 

@@ -58,8 +58,8 @@ impl MessageState {
 
 /// Whether a reader of the receiver's inbox has the message or will get it next. An open inbox
 /// stream counts, because the sender is told so: what was handed to it is recorded later.
-pub fn is_handed_over(floor: &HubContext, notice: &Notice) -> bool {
-    let engine = &floor.engine;
+pub fn is_handed_over(context: &HubContext, notice: &Notice) -> bool {
+    let engine = &context.engine;
     let is_held = || held_until(&notice.news, notice.at, engine.now()).is_some();
     notice.to.is_some_and(|to| {
         engine.read_position(to) >= notice.position || engine.has_inbox_reader(to) && !is_held()
@@ -103,16 +103,18 @@ pub fn derive_state(
 }
 
 /// The state of a message of the relay.
-pub async fn message_state(floor: &HubContext, id: NoticeId) -> Result<MessageState, Failure> {
-    let Some(Row::Notice(notice)) = floor.engine.load_row(RowKey::Notice(id)).await? else {
+pub async fn message_state(context: &HubContext, id: NoticeId) -> Result<MessageState, Failure> {
+    let Some(Row::Notice(notice)) = context.engine.load_row(RowKey::Notice(id)).await? else {
         return Err(Failure::Fault);
     };
-    let arrival = match floor.engine.load_row(RowKey::Arrival(id)).await? {
+    let arrival = match context.engine.load_row(RowKey::Arrival(id)).await? {
         Some(Row::Arrival(arrival)) => Some(arrival),
         _ => None,
     };
-    let (expired, handed_over) = (is_expired(floor, &notice), is_handed_over(floor, &notice));
-    Ok(floor.engine.with_world(|world| derive_state(world, &notice, arrival, expired, handed_over)))
+    let (expired, handed_over) = (is_expired(context, &notice), is_handed_over(context, &notice));
+    Ok(context
+        .engine
+        .with_world(|world| derive_state(world, &notice, arrival, expired, handed_over)))
 }
 
 /// A message of the relay, or one that the hub wrote about a job.
@@ -124,10 +126,10 @@ pub struct StoredMessage {
 
 /// The message with this id, if it is one of the relay's.
 pub async fn load_message(
-    floor: &HubContext,
+    context: &HubContext,
     id: NoticeId,
 ) -> Result<Option<StoredMessage>, Failure> {
-    let Some(Row::Notice(notice)) = floor.engine.load_row(RowKey::Notice(id)).await? else {
+    let Some(Row::Notice(notice)) = context.engine.load_row(RowKey::Notice(id)).await? else {
         return Ok(None);
     };
     let from = match notice.news {
@@ -136,10 +138,10 @@ pub async fn load_message(
         _ => None,
     };
     let job = match notice.news.job() {
-        Some(job) => floor.engine.load_job(job).await?,
+        Some(job) => context.engine.load_job(job).await?,
         None => None,
     };
-    let said = floor
+    let said = context
         .engine
         .with_world(|world| OutgoingEnvelope::of(world, &notice, job.as_deref()).is_some());
     Ok(said.then_some(StoredMessage { notice, from, job }))
@@ -153,10 +155,10 @@ impl StoredMessage {
 
     /// Whether the hub stopped before the first call of the receiver's endpoint ended. The retry
     /// schedule would call again, but a repeated request need not wait for that.
-    pub fn lost_first_attempt(&self, floor: &HubContext) -> bool {
-        let up = i64::try_from(floor.relay.started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        floor.engine.now().since(self.notice.at) > Millis(up)
-            && floor.engine.with_world(|world| {
+    pub fn lost_first_attempt(&self, context: &HubContext) -> bool {
+        let up = i64::try_from(context.relay.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        context.engine.now().since(self.notice.at) > Millis(up)
+            && context.engine.with_world(|world| {
                 world.delivery(self.notice.id).is_some_and(|push| push.attempts == 0)
             })
     }
@@ -174,13 +176,13 @@ impl StoredMessage {
     pub fn write(
         &self,
         out: &mut Vec<u8>,
-        floor: &HubContext,
+        context: &HubContext,
         trace_id: &str,
         state: &MessageState,
     ) {
-        floor.engine.with_world(|world| {
-            let letter = OutgoingEnvelope::of(world, &self.notice, self.job.as_deref());
-            let sender = letter.as_ref().map_or("", |letter| &letter.sender_id);
+        context.engine.with_world(|world| {
+            let envelope = OutgoingEnvelope::of(world, &self.notice, self.job.as_deref());
+            let sender = envelope.as_ref().map_or("", |envelope| &envelope.sender_id);
             for (name, value) in [
                 ("{\"trace_id\":", trace_id),
                 (",\"sender_id\":", sender),
@@ -193,10 +195,10 @@ impl StoredMessage {
             }
             let attempts = format!(",\"attempts\":{}", state.attempts());
             out.extend_from_slice(attempts.as_bytes());
-            if let Some(letter) = &letter {
+            if let Some(envelope) = &envelope {
                 out.extend_from_slice(b",\"envelope\":");
-                out.extend_from_slice(letter.envelope.as_bytes());
-                letter.annotations.write(out);
+                out.extend_from_slice(envelope.envelope.as_bytes());
+                envelope.annotations.write(out);
             }
             out.push(b'}');
         });

@@ -45,26 +45,26 @@ pub fn is_for_requester(job: &Job, to: Option<AgentId>) -> bool {
 /// Takes an envelope as a worker's result: its next message to the requester in that conversation
 /// is the result (X10).
 pub async fn take_result(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentOrOperator,
     worker: AgentId,
     job: &Job,
     envelope: &Envelope<'_>,
 ) -> HandlerResult {
     if job.worker() != Some(worker) {
-        return Err(error_response(floor, over(&job.state)).as_rejected_message());
+        return Err(error_response(context, over(&job.state)).as_rejected_message());
     }
-    let now = floor.engine.now();
+    let now = context.engine.now();
     let reply = Reply::read(envelope.original_text.as_bytes());
     let order = match reply.and_then(|reply| WorkerError::read(&reply, envelope.raw())) {
         Some(said) => report_failure(job, worker, &said, now),
         None => succeeded(job, worker, envelope, now),
     };
-    match floor.engine.run_once(order, by.once).await {
+    match context.engine.run_once(order, by.once).await {
         Ok(ran) => {
             let repeated = ran.replayed || matches!(ran.answer, Answer::Job { repeated: true, .. });
             Ok(hire::job_response(
-                floor,
+                context,
                 job.uuid,
                 DeliveryOutcome::Delivered { reply: reply::OK },
                 repeated,
@@ -72,10 +72,10 @@ pub async fn take_result(
             ))
         }
         Err(EngineFailure::Refused(Refusal::WrongState { state: is })) => {
-            Err(error_response(floor, over(&is)).as_rejected_message())
+            Err(error_response(context, over(&is)).as_rejected_message())
         }
         Err(failure) => {
-            Err(error_response(floor, refusals::from_engine(failure)).as_rejected_message())
+            Err(error_response(context, refusals::from_engine(failure)).as_rejected_message())
         }
     }
 }

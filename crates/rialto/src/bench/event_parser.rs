@@ -140,8 +140,8 @@ mod tests {
     }
 
     fn all() -> Vec<InboxEvent> {
-        let letter = |id, sent_ns| InboxEvent::Message { id, sent_ns };
-        vec![InboxEvent::Connected, letter(42, 1_234), letter(43, 5_678)]
+        let envelope = |id, sent_ns| InboxEvent::Message { id, sent_ns };
+        vec![InboxEvent::Connected, envelope(42, 1_234), envelope(43, 5_678)]
     }
 
     #[test]

@@ -247,7 +247,7 @@ mod tests {
         format!("{:x}\r\n{text}\r\n", text.len())
     }
 
-    fn letter(id: u64) -> String {
+    fn envelope(id: u64) -> String {
         chunk(&format!("id: {id}\nevent: message\ndata: {{\"x\":\"#000000000000007 ns\"}}\n\n"))
     }
 
@@ -258,12 +258,12 @@ mod tests {
     #[test]
     fn letters_are_counted_and_the_next_stream_goes_on_after_them() {
         let opened = format!("{HEAD}{}", chunk(HELLO));
-        let (address, asked) = hub(vec![format!("{opened}{}{}", letter(1), letter(2)), opened]);
+        let (address, asked) = hub(vec![format!("{opened}{}{}", envelope(1), envelope(2)), opened]);
         let owners = [owner()];
         let inboxes = OpenInboxes::open(address, &owners).unwrap();
         inboxes.wait_for(2);
         let arrivals = inboxes.close().unwrap();
-        assert_eq!(arrivals.iter().map(|letter| letter.sent_ns).collect::<Vec<_>>(), [7, 7]);
+        assert_eq!(arrivals.iter().map(|envelope| envelope.sent_ns).collect::<Vec<_>>(), [7, 7]);
         assert_eq!(owners[0].read_to.load(Ordering::Relaxed), 2);
         let first = asked.recv().unwrap();
         assert!(first.starts_with("GET /relay/agent/inbox HTTP/1.1\r\n"), "{first}");

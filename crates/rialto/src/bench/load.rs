@@ -341,8 +341,8 @@ where
         wire: &mut Option<R::HyperConnection>,
         request: R,
     ) -> Result<(StatusCode, Bytes), RequestError> {
-        let LoadPlan { address, answer_timeout: patience, .. } = self.scenario.plan;
-        let exchanged = tokio::time::timeout(patience, async {
+        let LoadPlan { address, answer_timeout: timeout, .. } = self.scenario.plan;
+        let exchanged = tokio::time::timeout(timeout, async {
             // A server may close a connection between two requests; that is not an error.
             if let Some(kept) = wire
                 && kept.is_open().await
@@ -383,7 +383,7 @@ where
                     tally.record_latency(ended.duration_since(began));
                 }
             }
-            Err(trouble) if began_inside || ended_inside => tally.record_error(trouble),
+            Err(error) if began_inside || ended_inside => tally.record_error(error),
             Err(_) => {}
         });
     }

@@ -188,9 +188,9 @@ impl Tally {
         self.nanoseconds.saturating_record(nanoseconds);
     }
 
-    pub(super) fn record_error(&mut self, trouble: RequestError) {
-        let told = trouble.to_string();
-        match trouble {
+    pub(super) fn record_error(&mut self, edge_error: RequestError) {
+        let told = edge_error.to_string();
+        match edge_error {
             RequestError::UnexpectedAnswer { status, .. } => {
                 *self.errors.by_status.entry(status).or_default() += 1
             }

@@ -86,12 +86,12 @@ impl Messages {
             (self.run * SENDERS_MAX + sender as u64) * CONVERSATIONS_MAX + talk % CONVERSATIONS_MAX;
         let receiver = (sender as u64 + talk) % self.receivers.len() as u64;
         let template = &self.senders[sender];
-        let mut letter = BytesMut::from(&template.request[..]);
-        letter[template.receiver.clone()].copy_from_slice(&self.receivers[receiver as usize]);
-        write_digits(&mut letter[template.conversation.clone()], conversation);
-        write_digits(&mut letter[template.number.clone()], n);
-        write_digits(&mut letter[template.time.clone()], clock_ns(Instant::now()));
-        RawRequest(letter.freeze())
+        let mut outbound = BytesMut::from(&template.request[..]);
+        outbound[template.receiver.clone()].copy_from_slice(&self.receivers[receiver as usize]);
+        write_digits(&mut outbound[template.conversation.clone()], conversation);
+        write_digits(&mut outbound[template.number.clone()], n);
+        write_digits(&mut outbound[template.time.clone()], clock_ns(Instant::now()));
+        RawRequest(outbound.freeze())
     }
 }
 
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn a_letter_is_a_plain_envelope_with_its_own_number_and_time() {
         let before = clock_ns(Instant::now());
-        let letter = body(&letters(0).nth(1, 12_345));
-        let envelope = &letter["envelope"];
+        let outbound = body(&letters(0).nth(1, 12_345));
+        let envelope = &outbound["envelope"];
         assert_eq!(envelope["chorus_version"], "0.4");
         assert_eq!(envelope["sender_id"], "from-00001@chorus");
         assert_eq!(envelope["sender_culture"], "en");
@@ -169,15 +169,15 @@ mod tests {
         assert!(text.starts_with("Benchmark message 000012345, sent at #"), "{text}");
         let sent = sent_ns(text.as_bytes()).unwrap();
         assert!((before..=clock_ns(Instant::now())).contains(&sent));
-        assert!(body(&letters(100).nth(0, 0)).to_string().len() > letter.to_string().len() + 90);
+        assert!(body(&letters(100).nth(0, 0)).to_string().len() > outbound.to_string().len() + 90);
     }
 
     #[test]
     fn a_conversation_has_one_receiver_and_ends_before_the_loop_guard_minds() {
         let letters = letters(0);
         let of = |sender, n| {
-            let letter = body(&letters.nth(sender, n));
-            (letter["receiver_id"].clone(), letter["envelope"]["conversation_id"].clone())
+            let outbound = body(&letters.nth(sender, n));
+            (outbound["receiver_id"].clone(), outbound["envelope"]["conversation_id"].clone())
         };
         assert_eq!(of(0, 0), of(0, 15));
         assert_ne!(of(0, 15).1, of(0, 16).1);

@@ -35,10 +35,10 @@ impl RelayAgent {
 pub fn register_agents(hub: SocketAddr, prefix: &str, count: usize) -> io::Result<Vec<RelayAgent>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let desks = REGISTRATIONS_MAX.min(count);
-    let shares = (0..desks).map(|desk| register_share(hub, prefix, (desk..count).step_by(desks)));
+    let shares = (0..desks)
+        .map(|agent_state| register_share(hub, prefix, (agent_state..count).step_by(desks)));
     let made = runtime.block_on(try_join_all(shares));
-    let made =
-        made.map_err(|trouble| io::Error::other(format!("registration failed: {trouble}")))?;
+    let made = made.map_err(|error| io::Error::other(format!("registration failed: {error}")))?;
     let mut all: Vec<_> = made.into_iter().flatten().collect();
     all.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(all)

@@ -92,10 +92,10 @@ fn fill(office: &RelayFixture, hung: &[RelayAgent]) -> io::Result<()> {
     let address = office.hub.address;
     let letters = &Messages::new(address, &office.senders, hung, WAITING_CHARS);
     let desks = FILLING.min(hung.len());
-    let shares = (0..desks).map(|desk| async move {
+    let shares = (0..desks).map(|agent_state| async move {
         let mut line = RawConnection::connect(address).await?;
         // A conversation has one receiver; the next conversation has the next receiver.
-        for talk in (desk..hung.len()).step_by(desks) {
+        for talk in (agent_state..hung.len()).step_by(desks) {
             for n in (talk as u64 * PER_CONVERSATION..).take(WAITING as usize) {
                 let (status, answer) = line.exchange(letters.nth(0, n)).await?;
                 if status != StatusCode::ACCEPTED {
@@ -107,5 +107,5 @@ fn fill(office: &RelayFixture, hung: &[RelayAgent]) -> io::Result<()> {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let filled = runtime.block_on(try_join_all(shares));
-    filled.map(drop).map_err(|trouble| io::Error::other(format!("filling failed: {trouble}")))
+    filled.map(drop).map_err(|error| io::Error::other(format!("filling failed: {error}")))
 }

@@ -65,10 +65,10 @@ async fn start(hub: &BenchHub, state: &TempDir) -> io::Result<Hub> {
     let function = Agent::new(FUNCTION)
         .skill(skill(FUNCTION)?, |job: Job| async { Outcome::Done(job.input) })
         .state_path(state.path().join(FUNCTION));
-    let seat = StateDir::open(state.path().join(PROGRAM)).map_err(io::Error::other)?;
-    let records = seat.records().map_err(io::Error::other)?;
+    let state_dir = StateDir::open(state.path().join(PROGRAM)).map_err(io::Error::other)?;
+    let records = state_dir.records().map_err(io::Error::other)?;
     let exec = Exec::new("cat", records, Arc::new(|_: &str, _: &str| {}));
-    let program = Agent::new(PROGRAM).skill(skill(PROGRAM)?, exec).state_dir(seat);
+    let program = Agent::new(PROGRAM).skill(skill(PROGRAM)?, exec).state_dir(state_dir);
     for agent in [function, program] {
         let (at_work, mut listed) = tokio::sync::mpsc::unbounded_channel();
         let agent = agent.hub(&url).on_event(move |told| drop(at_work.send(told)));

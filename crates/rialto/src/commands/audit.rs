@@ -27,11 +27,11 @@ pub fn run(args: &Args) -> Exit {
         Ok(report) => report,
         Err(error) => {
             let next = "name a hub's data directory with --data";
-            let trouble = match &error {
+            let edge_error = match &error {
                 StoreError::Missing(_) => CliError::not_found(error.to_string(), next),
                 _ => CliError::failed(error.to_string(), next),
             };
-            return trouble.report(args.json);
+            return edge_error.report(args.json);
         }
     };
     let told = match args.json {

@@ -48,7 +48,7 @@ enum Verb {
 
 pub fn run(args: Args) -> Exit {
     render(&args).map_or_else(
-        |trouble| trouble.report(args.json),
+        |error| error.report(args.json),
         |told| {
             // A closed pipe is not an error: the reader has seen enough.
             let _ = output::print_line(&told);

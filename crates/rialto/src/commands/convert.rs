@@ -50,7 +50,7 @@ struct Document<'c> {
 }
 
 pub fn run(args: &Args) -> Exit {
-    convert_file(args).unwrap_or_else(|trouble| trouble.report(args.json))
+    convert_file(args).unwrap_or_else(|edge_error| edge_error.report(args.json))
 }
 
 fn convert_file(args: &Args) -> Result<Exit, CliError> {
@@ -106,7 +106,7 @@ fn now() -> Timestamp {
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {
-    let known = rialto_protocols::ALL.iter().map(|face| face.id());
+    let known = rialto_protocols::ALL.iter().map(|adapter| adapter.id());
     let all: Vec<Protocol> = known.collect();
     all.iter().find(|id| id.as_str() == text).copied().ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(Protocol::as_str).collect();

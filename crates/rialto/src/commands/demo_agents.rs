@@ -25,18 +25,18 @@ async fn run(agent: Agent, name: &str) {
 }
 
 fn build_agents(hub_url: &str, data: &Path) -> Result<(Agent, Agent), SkillError> {
-    let seat = |name: &str| data.join("demo-agents").join(name);
+    let state_dir = |name: &str| data.join("demo-agents").join(name);
     let counting = Skill::new("count_words", "0.05")?.description("Counts the words of a text");
     let echoing = Skill::new("echo", "0")?.description("Returns its input");
     let counter = Agent::new("word-counter")
         .owner("rialto-demo-counter")
         .skill(counting, count_words)
-        .state_path(seat("word-counter"))
+        .state_path(state_dir("word-counter"))
         .hub(hub_url);
     let echo = Agent::new("echo")
         .owner("rialto-demo-echo")
         .skill(echoing, |job: Job| async { Outcome::Done(job.input) })
-        .state_path(seat("echo"))
+        .state_path(state_dir("echo"))
         .hub(hub_url);
     Ok((counter, echo))
 }

@@ -61,8 +61,10 @@ pub fn run(args: Args) -> Exit {
 
 /// The addresses, and what to do next.
 fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
-    let protocols: Vec<_> =
-        rialto_protocols::ALL.iter().map(|face| format!("{0} at {url}/{0}", face.id())).collect();
+    let protocols: Vec<_> = rialto_protocols::ALL
+        .iter()
+        .map(|adapter| format!("{0} at {url}/{0}", adapter.id()))
+        .collect();
     let mut lines = vec![
         format!("rialto {} dev hub at {url}", env!("CARGO_PKG_VERSION")),
         format!("protocols: {}, and at the root", protocols.join(", ")),

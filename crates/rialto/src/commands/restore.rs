@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Exit {
             let _ = output::print_line(&told);
             Exit::Ok
         }
-        Err(trouble) => trouble.report(args.json),
+        Err(error) => error.report(args.json),
     }
 }
 

@@ -49,8 +49,8 @@ pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let asked = |job: &Job| matches!(job.selection, Selection::Invited { .. });
     let job = some_job(dice, scene, asked);
     let speaker = speaker(dice, scene, kind, job.as_deref());
-    let deed = deed(dice, scene, kind, job.as_deref());
-    Some(signed(dice, scene, speaker, deed))
+    let signed_order = signed_order(dice, scene, kind, job.as_deref());
+    Some(signed(dice, scene, speaker, signed_order))
 }
 
 /// The first signed order of a worker.
@@ -59,8 +59,8 @@ pub fn hello(dice: &mut Dice, scene: &TestHub, n: u64) -> Command {
     signed(dice, scene, native(AGORA, n), SignedOrder::UpdateProfile(Box::new(profile)))
 }
 
-fn signed(dice: &mut Dice, scene: &TestHub, native: String, deed: SignedOrder) -> Command {
-    let asks = matches!(deed, SignedOrder::RequestJob(_));
+fn signed(dice: &mut Dice, scene: &TestHub, native: String, signed_order: SignedOrder) -> Command {
+    let asks = matches!(signed_order, SignedOrder::RequestJob(_));
     let (id, content) = match dice.roll(10) {
         0 => (format!("e-{}", dice.roll(4)), digest(dice.roll(2))),
         // Requesters that do not know each other use the same ids.
@@ -68,7 +68,7 @@ fn signed(dice: &mut Dice, scene: &TestHub, native: String, deed: SignedOrder) -
         _ => (format!("e-{:016x}", dice.any()), digest(dice.any())),
     };
     let known = scene.world.agent_by_alias(AGORA, &native).is_some();
-    let newcomer = (!known).then(|| {
+    let new_agent = (!known).then(|| {
         let order = enrolment(dice, AGORA, 0);
         let owner = if dice.chance(15) { "owner-0".to_owned() } else { format!("agora:{native}") };
         let (aliases, liveness) = (Vec::new(), Liveness::ByPolling);
@@ -90,11 +90,11 @@ fn signed(dice: &mut Dice, scene: &TestHub, native: String, deed: SignedOrder) -
     Command::ExecuteSigned(Box::new(SignedEnvelope {
         home: AGORA,
         native_id: native,
-        registration: newcomer,
+        registration: new_agent,
         id,
         content,
         body,
-        order: deed,
+        order: signed_order,
     }))
 }
 
@@ -133,7 +133,7 @@ fn called(scene: &TestHub, job: &Job) -> String {
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
-fn deed(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> SignedOrder {
+fn signed_order(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> SignedOrder {
     let id = job.filter(|_| dice.chance(92)).map(|job| called(scene, job));
     let id = id.unwrap_or_else(|| format!("e-{}", dice.roll(4)));
     let with = dice.chance(25).then(|| other(dice, scene, kind, job));

@@ -39,7 +39,7 @@ pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
 }
 
 pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
-    let deed = match dice.roll(24) {
+    let signed_order = match dice.roll(24) {
         0 | 1 => {
             let n = dice.any();
             MarketOrder::Register(Box::new(enrol(dice, n)))
@@ -63,8 +63,12 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
         true => format!("item-{}", dice.roll(6)),
         false => format!("item-{:016x}", dice.any()),
     };
-    let order =
-        MarketSubmission { market: CLARA, id, order: deed, recorder: Arc::new(PlainRecorder) };
+    let order = MarketSubmission {
+        market: CLARA,
+        id,
+        order: signed_order,
+        recorder: Arc::new(PlainRecorder),
+    };
     Some(Command::SubmitToMarket(Box::new(order)))
 }
 
@@ -99,7 +103,7 @@ fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> MarketOrder {
         let agent = somebody(dice, scene);
         order.unfit_agents.push(UnfitAgent { agent, reason: "it takes a list".to_owned() });
     }
-    let newcomer = dice.chance(12).then(|| {
+    let new_agent = dice.chance(12).then(|| {
         let n = dice.any();
         let stranger = enrolment(dice, CLARA, 0);
         let native = format!("wallet-{}", n % 4);
@@ -118,7 +122,7 @@ fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> MarketOrder {
             ..stranger
         }
     });
-    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: newcomer }))
+    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: new_agent }))
 }
 
 fn ours(job: &Job) -> bool {

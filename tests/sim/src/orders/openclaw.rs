@@ -42,7 +42,7 @@ pub fn enrol(dice: &mut Dice, n: u64, now: Timestamp) -> Registration {
 /// A status report, since a time that may be older than that of the previous report.
 pub fn condition(dice: &mut Dice, now: Timestamp, mostly_well: bool) -> AgentStatusUpdate {
     let well = dice.chance(if mostly_well { 80 } else { 40 });
-    let stance = match well {
+    let availability = match well {
         true => dice.of([Availability::Idle, Availability::Idle, Availability::Busy]),
         false => dice.of([
             Availability::Error,
@@ -55,7 +55,7 @@ pub fn condition(dice: &mut Dice, now: Timestamp, mostly_well: bool) -> AgentSta
     let until = dice.chance(70).then(|| now.plus(Millis(dice.within_seconds(300))));
     let since = now.plus(Millis(5_000 - dice.within_seconds(60)));
     let words = dice.chance(60).then(|| (since, Arc::from("as it says")));
-    AgentStatusUpdate { availability: stance, until, words }
+    AgentStatusUpdate { availability, until, words }
 }
 
 pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
@@ -72,8 +72,9 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
         order.deadline = now.plus(LIFE);
     }
     // An input error is reported once the worker is back.
-    let desk = scene.world.agent_state(worker);
-    let away = desk.is_some_and(|desk| desk.presence.availability == Availability::Maintenance);
+    let agent_state = scene.world.agent_state(worker);
+    let away = agent_state
+        .is_some_and(|agent_state| agent_state.presence.availability == Availability::Maintenance);
     order.input_error = (away && dice.chance(50)).then(|| "{\"flaw\":1}".to_owned());
     opened(order)
 }

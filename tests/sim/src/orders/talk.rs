@@ -27,7 +27,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
             let kept = SavedAnswer::Answer { status: 200, body: "{}".to_owned() };
             Command::SaveAnswer(Box::new(once.into_record(kept)))
         }
-        _ => Command::SendMessage(Box::new(letter(dice, scene))),
+        _ => Command::SendMessage(Box::new(envelope(dice, scene))),
     })
 }
 
@@ -44,7 +44,7 @@ pub fn once(dice: &mut Dice) -> Idempotency {
     Idempotency { scope, request: digest(dice.roll(2)), principal }
 }
 
-fn letter(dice: &mut Dice, scene: &TestHub) -> SendMessage {
+fn envelope(dice: &mut Dice, scene: &TestHub) -> SendMessage {
     let made = dice.any();
     // In most cases a new message id; sometimes one of a few used ones, with the same text or
     // another.

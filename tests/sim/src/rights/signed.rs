@@ -14,8 +14,8 @@ use super::{Right, people};
 pub fn right(scene: &TestHub, order: &SignedEnvelope) -> Right {
     let known = scene.world.agent_by_alias(order.home, &order.native_id);
     let Some(signer) = known.and_then(|id| scene.world.agent(id)) else {
-        let Some(newcomer) = &order.registration else { return Some("without a signer").into() };
-        return first_words(scene, order, people::comes(scene, newcomer));
+        let Some(new_agent) = &order.registration else { return Some("without a signer").into() };
+        return first_words(scene, order, people::comes(scene, new_agent));
     };
     let right = Right { agent: Some(signer.id), ..Right::default() };
     if signer.home != order.home || signer.native_id != order.native_id {
@@ -40,8 +40,8 @@ pub fn right(scene: &TestHub, order: &SignedEnvelope) -> Right {
         SignedOrder::UpdateProfile(_) | SignedOrder::RecordOnly => {
             Right { about: Some(Vec::new()), ..right }
         }
-        deed => {
-            let about = meant(scene, signer, deed);
+        signed_order => {
+            let about = meant(scene, signer, signed_order);
             let against = about.is_empty().then_some("signed by an agent it is not for");
             Right { against, about: Some(about), ..right }
         }
@@ -64,10 +64,10 @@ fn first_words(scene: &TestHub, order: &SignedEnvelope, comes: Right) -> Right {
 }
 
 /// The jobs it can be about.
-fn meant(scene: &TestHub, signer: &Agent, deed: &SignedOrder) -> Vec<JobId> {
+fn meant(scene: &TestHub, signer: &Agent, signed_order: &SignedOrder) -> Vec<JobId> {
     let jobs = scene.store.rows.jobs.values();
     let live = jobs.filter(|job| !job.state.is_final() && scene.now < job.deadline);
-    let may = |job: &&std::sync::Arc<Job>| match deed {
+    let may = |job: &&std::sync::Arc<Job>| match signed_order {
         SignedOrder::Offer(order) => {
             is_asked(job, signer) && is(scene, job, signer, &order.request)
         }

@@ -106,35 +106,35 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_first_and_what_is_under_way_stays() {
-        let mut shelf = BoundedCache::default();
-        shelf.insert_running(0, "under way", NOW);
+        let mut cache = BoundedCache::default();
+        cache.insert_running(0, "under way", NOW);
         for n in 1..=ENTRIES_MAX {
-            shelf.insert_finished(n, "over", 1, NOW);
+            cache.insert_finished(n, "over", 1, NOW);
         }
-        assert_eq!((shelf.get(&0, NOW), shelf.get(&1, NOW)), (Some("under way"), None));
-        assert_eq!(shelf.get(&2, NOW), Some("over"));
-        shelf.finish(&0, 1, NOW);
-        shelf.insert_finished(ENTRIES_MAX + 1, "over", 1, NOW);
-        assert_eq!(shelf.get(&0, NOW), None);
-        assert_eq!(shelf.entries.len(), ENTRIES_MAX);
-        assert_eq!((shelf.oldest_first.len(), shelf.bytes), (ENTRIES_MAX, ENTRIES_MAX));
+        assert_eq!((cache.get(&0, NOW), cache.get(&1, NOW)), (Some("under way"), None));
+        assert_eq!(cache.get(&2, NOW), Some("over"));
+        cache.finish(&0, 1, NOW);
+        cache.insert_finished(ENTRIES_MAX + 1, "over", 1, NOW);
+        assert_eq!(cache.get(&0, NOW), None);
+        assert_eq!(cache.entries.len(), ENTRIES_MAX);
+        assert_eq!((cache.oldest_first.len(), cache.bytes), (ENTRIES_MAX, ENTRIES_MAX));
     }
 
     #[test]
     fn big_things_leave_room_for_fewer() {
-        let mut shelf = BoundedCache::default();
+        let mut cache = BoundedCache::default();
         for n in 0..3 {
-            shelf.insert_finished(n, n, BYTES_MAX / 2, NOW);
+            cache.insert_finished(n, n, BYTES_MAX / 2, NOW);
         }
-        assert_eq!([0, 1, 2].map(|n| shelf.get(&n, NOW)), [None, Some(1), Some(2)]);
+        assert_eq!([0, 1, 2].map(|n| cache.get(&n, NOW)), [None, Some(1), Some(2)]);
     }
 
     #[test]
     fn a_day_is_enough() {
-        let mut shelf = BoundedCache::default();
-        shelf.insert_finished("a", 1, 1, NOW);
-        assert_eq!(shelf.get(&"a", Timestamp(NOW.0 + RETENTION.0 - 1)), Some(1));
-        assert_eq!(shelf.get(&"a", NOW.plus(RETENTION)), None);
-        assert_eq!(shelf.bytes, 0);
+        let mut cache = BoundedCache::default();
+        cache.insert_finished("a", 1, 1, NOW);
+        assert_eq!(cache.get(&"a", Timestamp(NOW.0 + RETENTION.0 - 1)), Some(1));
+        assert_eq!(cache.get(&"a", NOW.plus(RETENTION)), None);
+        assert_eq!(cache.bytes, 0);
     }
 }

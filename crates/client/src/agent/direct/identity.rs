@@ -33,10 +33,10 @@ impl PeerIdentity {
     /// otherwise results that take longer than the hub waits would be lost.
     pub(in crate::agent) fn from_state_dir(
         name: &str,
-        seat: &StateDir,
+        state_dir: &StateDir,
         hub: Option<&Hub>,
     ) -> Result<Self, AgentError> {
-        let identity = Self::new(name, &seat.seed()?);
+        let identity = Self::new(name, &state_dir.seed()?);
         Ok(match hub {
             Some(hub) => identity.allow_callback_origin(hub.base())?,
             None => identity,
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn the_hub_of_an_agent_may_be_called_back_and_nobody_else_unasked() {
         let dir = tempfile::tempdir().expect("a directory");
-        let seat = StateDir::open(dir.path()).expect("free");
+        let state_dir = StateDir::open(dir.path()).expect("free");
         let hub = Hub::new("https://hub.example/below/").expect("a client");
-        let me = PeerIdentity::from_state_dir("a", &seat, Some(&hub)).expect("an identity");
+        let me = PeerIdentity::from_state_dir("a", &state_dir, Some(&hub)).expect("an identity");
         let origin = url::Url::parse("https://hub.example").expect("a URL").origin();
         assert_eq!(me.callback_origins(), [origin]);
-        let alone = PeerIdentity::from_state_dir("a", &seat, None).expect("an identity");
+        let alone = PeerIdentity::from_state_dir("a", &state_dir, None).expect("an identity");
         assert_eq!((alone.callback_origins().len(), alone.id()), (0, me.id()));
     }
 

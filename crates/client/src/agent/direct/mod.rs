@@ -101,18 +101,18 @@ pub async fn serve(
 
 /// Like `serve`, with a state directory: requests and answers are written to disk there.
 pub async fn serve_with_state(
-    seat: &StateDir,
+    state_dir: &StateDir,
     listener: TcpListener,
     shop: Handlers,
     identity: PeerIdentity,
     stop: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let journal = |name: &str| {
-        let path = seat.directory().join(JOURNALS).join(name);
+        let path = state_dir.directory().join(JOURNALS).join(name);
         Journal::open(path.clone()).map_err(|error| AgentError::StateFile { path, error })
     };
     let before = [journal("registry")?, journal("relay")?, journal("openclaw")?, journal("agora")?];
-    let bench = Arc::new(WorkerPool::new(shop, Some(seat.records()?)));
+    let bench = Arc::new(WorkerPool::new(shop, Some(state_dir.records()?)));
     Ok(serve_endpoints(listener, &bench, identity, before, stop).await?)
 }
 

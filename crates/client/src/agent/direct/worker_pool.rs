@@ -150,11 +150,11 @@ mod tests {
     async fn so_many_sit_and_a_few_more_wait() {
         let bench = bench(1);
         let place = bench.try_enqueue().expect("a place");
-        let seat = place.seat().await.expect("a seat");
+        let state_dir = place.seat().await.expect("a seat");
         assert_eq!((bench.busy_count(), bench.try_acquire().is_none()), (1, true));
         let waiting: Vec<_> = std::iter::from_fn(|| bench.try_enqueue()).collect();
         assert_eq!(waiting.len(), QUEUE_MAX);
-        drop(seat);
+        drop(state_dir);
         assert!(waiting[0].seat().await.is_some());
         assert_eq!(bench.busy_count(), 0);
     }

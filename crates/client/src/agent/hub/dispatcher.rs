@@ -66,8 +66,10 @@ impl Dispatcher {
         let _ = self.runner.records.prune(SystemTime::now());
         for (turn, record) in self.runner.records.list_open().unwrap_or_default() {
             if let Some(ended) = record.finished() {
-                let clerk = self.runner.clone();
-                self.spawn(turn.clone(), async move { clerk.report(turn, &record, ended).await });
+                let record_writer = self.runner.clone();
+                self.spawn(turn.clone(), async move {
+                    record_writer.report(turn, &record, ended).await
+                });
             }
         }
     }
@@ -89,8 +91,8 @@ impl Dispatcher {
                 job: job.id.clone(),
                 skill: job.skill.clone(),
             });
-            let clerk = self.runner.clone();
-            self.spawn(turn, async move { clerk.run(job).await });
+            let record_writer = self.runner.clone();
+            self.spawn(turn, async move { record_writer.run(job).await });
             is_news = true;
         }
         is_news

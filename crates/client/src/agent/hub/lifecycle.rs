@@ -45,16 +45,17 @@ pub(super) async fn go_offline(
     hub: &Hub,
     shop: &Handlers,
     instance: Option<&str>,
-    mut desk: Dispatcher,
+    mut agent_state: Dispatcher,
 ) {
     let until = Instant::now() + SHUTDOWN_TIME;
     // This comes first: a returned job must not be assigned to this agent again.
     let _ = timeout(CALL_TIME, set_status(hub, "offline")).await;
     // Jobs that wait for a permit are not started any more.
     shop.stop_accepting();
-    let _ = timeout(FINISH_TIME, async { while desk.next_finished().await.is_some() {} }).await;
-    let left = timeout_at(until, desk.abort_all()).await.unwrap_or_default();
-    let handed_back = timeout_at(until, return_all(hub, instance, &desk, &left));
+    let _ =
+        timeout(FINISH_TIME, async { while agent_state.next_finished().await.is_some() {} }).await;
+    let left = timeout_at(until, agent_state.abort_all()).await.unwrap_or_default();
+    let handed_back = timeout_at(until, return_all(hub, instance, &agent_state, &left));
     let programs_ended = async {
         shop.close_handlers().await;
         program::wait_for_groups().await;
@@ -63,34 +64,39 @@ pub(super) async fn go_offline(
 }
 
 /// Returns the remaining assignments and unregisters.
-async fn return_all(hub: &Hub, instance: Option<&str>, desk: &Dispatcher, left: &[AssignmentRef]) {
+async fn return_all(
+    hub: &Hub,
+    instance: Option<&str>,
+    agent_state: &Dispatcher,
+    left: &[AssignmentRef],
+) {
     for turn in left {
-        let _ = timeout(CALL_TIME, return_assignment(hub, desk, turn)).await;
+        let _ = timeout(CALL_TIME, return_assignment(hub, agent_state, turn)).await;
     }
     // Unregistering would fail the assignments that remain, so then being offline is enough.
-    if return_remaining(hub, instance, desk).await {
+    if return_remaining(hub, instance, agent_state).await {
         let _ = unregister(hub).await;
     }
 }
 
 /// Returns all assignments the hub has given the agent in the meantime. Returns whether none is
 /// left.
-async fn return_remaining(hub: &Hub, instance: Option<&str>, desk: &Dispatcher) -> bool {
+async fn return_remaining(hub: &Hub, instance: Option<&str>, agent_state: &Dispatcher) -> bool {
     while let Ok(work) = wire::fetch_work(hub, instance, &KnownAssignments::default(), 0).await {
         if work.jobs.is_empty() {
             return true;
         }
         for job in &work.jobs {
             let turn = AssignmentRef { id: job.id.clone(), epoch: job.epoch };
-            let _ = timeout(CALL_TIME, return_assignment(hub, desk, &turn)).await;
+            let _ = timeout(CALL_TIME, return_assignment(hub, agent_state, &turn)).await;
         }
     }
     false
 }
 
 /// Reports the outcome of an assignment, or declines it.
-async fn return_assignment(hub: &Hub, desk: &Dispatcher, turn: &AssignmentRef) {
-    let found = desk.find_record(turn);
+async fn return_assignment(hub: &Hub, agent_state: &Dispatcher, turn: &AssignmentRef) {
+    let found = agent_state.find_record(turn);
     let ended = found.as_ref().and_then(|(_, ended)| ended.clone()).unwrap_or_else(|| {
         let outcome = Outcome::Declined("the agent is shutting down".to_owned());
         FinishedJob { outcome, took_ms: 0 }

@@ -95,7 +95,7 @@ impl HubWorker {
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), CallError> {
         let (hub, tell) = (self.hub.clone(), self.on_event.clone());
         let known = KnownAssignments::default();
-        let mut desk = Dispatcher::new(
+        let mut agent_state = Dispatcher::new(
             hub.clone(),
             self.handlers.clone(),
             self.records.clone(),
@@ -106,14 +106,15 @@ impl HubWorker {
         let ended = tokio::select! {
             biased;
             () = stop => Ok(()),
-            error = self.run_until_refused(&mut desk, &known) => Err(error),
+            error = self.run_until_refused(&mut agent_state, &known) => Err(error),
         };
         match ended {
             Ok(()) => {
-                lifecycle::go_offline(&hub, &self.handlers, self.instance.as_deref(), desk).await
+                lifecycle::go_offline(&hub, &self.handlers, self.instance.as_deref(), agent_state)
+                    .await
             }
             // A hub that no longer knows the agent needs no report.
-            Err(_) => drop(desk.abort_all().await),
+            Err(_) => drop(agent_state.abort_all().await),
         }
         ended
     }
@@ -121,7 +122,7 @@ impl HubWorker {
     /// Works until the hub refuses permanently.
     async fn run_until_refused(
         &self,
-        desk: &mut Dispatcher,
+        agent_state: &mut Dispatcher,
         known: &KnownAssignments,
     ) -> CallError {
         let Self { hub, handlers: workshop, on_event: tell, .. } = self;
@@ -131,21 +132,21 @@ impl HubWorker {
         if let Some(told) = &self.start_event {
             tell(told.clone());
         }
-        desk.recover();
+        agent_state.recover();
         let mut prices = pin!(offers::answer_offer_requests(hub, workshop, tell).fuse());
-        let mut stance = pin!(availability::report_availability(hub, workshop, tell).fuse());
+        let mut availability = pin!(availability::report_availability(hub, workshop, tell).fuse());
         let instance = self.instance.as_deref();
         let mut asking = Box::pin(poll_work(hub, instance, known, tell, Duration::ZERO));
         let mut asked = Instant::now();
         loop {
             tokio::select! {
-                Some(()) = desk.next_finished() => {}
+                Some(()) = agent_state.next_finished() => {}
                 () = &mut prices => {}
-                () = &mut stance => {}
+                () = &mut availability => {}
                 work = &mut asking => match work {
                     Ok(work) => {
                         // An immediate response without changes would repeat.
-                        let is_idle = !desk.handle_work(work) && asked.elapsed() < IDLE_PAUSE;
+                        let is_idle = !agent_state.handle_work(work) && asked.elapsed() < IDLE_PAUSE;
                         let pause = if is_idle { self.idle_pause } else { Duration::ZERO };
                         asking.set(poll_work(hub, instance, known, tell, pause));
                         asked = Instant::now() + pause;

@@ -64,8 +64,8 @@ pub async fn request(
     order: &RequestSpec,
     agree: impl FnOnce(&ReceivedOffer) -> bool,
 ) -> Result<RequestOutcome, CallError> {
-    let patience = order.time_limit().unwrap_or(DEFAULT_TIMEOUT) + GRACE;
-    Peer::connect(url, identity, patience).await?.request(order, agree).await
+    let timeout = order.time_limit().unwrap_or(DEFAULT_TIMEOUT) + GRACE;
+    Peer::connect(url, identity, timeout).await?.request(order, agree).await
 }
 
 impl Peer {
@@ -73,9 +73,9 @@ impl Peer {
     pub async fn connect(
         url: &str,
         identity: Identity,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, CallError> {
-        let server = Server::discover_with_timeout(url, Some(patience)).await?;
+        let server = Server::discover_with_timeout(url, Some(timeout)).await?;
         Ok(Self { agent: Agent::new(identity, server).for_peer() })
     }
 

@@ -30,18 +30,18 @@ pub async fn serve<H: Handler>(
     handler: Arc<H>,
     stop: impl Future<Output = ()>,
 ) {
-    let desk =
+    let agent_state =
         Arc::new(EnvelopeService::new(identity, handler, None, (Journal::disabled(), Vec::new())));
     let answer = move |head: Parts, body: Result<Bytes, BodyError>| {
-        let desk = Arc::clone(&desk);
-        async move { route(&desk, &head, body).await }
+        let agent_state = Arc::clone(&agent_state);
+        async move { route(&agent_state, &head, body).await }
     };
     http_server::serve(listener, BODY_MAX, answer, stop).await;
 }
 
 /// Handles one request.
 pub(super) async fn route<H: Handler>(
-    desk: &Arc<EnvelopeService<H>>,
+    agent_state: &Arc<EnvelopeService<H>>,
     head: &Parts,
     body: Result<Bytes, BodyError>,
 ) -> HttpResponse {
@@ -50,27 +50,29 @@ pub(super) async fn route<H: Handler>(
         "/agora" | "/agora/envelopes" => None,
         _ => match path.strip_prefix(AGENTS).map(parse_key_segment) {
             Some(Some(key)) => Some(key),
-            _ => return desk.refuse(&Failure::new(Code::NotFound, "unknown path"), None),
+            _ => return agent_state.refuse(&Failure::new(Code::NotFound, "unknown path"), None),
         },
     };
     if head.method == Method::GET && path == "/agora" {
-        return about(desk.identity());
+        return about(agent_state.identity());
     }
     if head.method != Method::POST {
         let failure =
             Failure { http_status: 405, ..Failure::bad_request("envelopes are sent with POST") };
         let allow = Some(if path == "/agora" { "GET, POST" } else { "POST" });
-        return HttpResponse { allow, ..desk.refuse(&failure, None) };
+        return HttpResponse { allow, ..agent_state.refuse(&failure, None) };
     }
     match body {
-        Ok(_) if has_content_encoding(&head.headers) => desk.refuse(&Failure::encoded_body(), None),
-        Ok(body) => desk.answer(&body, to, clock::now()).await,
-        Err(BodyError::TooLong) => desk.refuse(&Failure::too_large(), None),
+        Ok(_) if has_content_encoding(&head.headers) => {
+            agent_state.refuse(&Failure::encoded_body(), None)
+        }
+        Ok(body) => agent_state.answer(&body, to, clock::now()).await,
+        Err(BodyError::TooLong) => agent_state.refuse(&Failure::too_large(), None),
         Err(BodyError::Incomplete) => {
-            desk.refuse(&Failure::bad_request("the body is incomplete"), None)
+            agent_state.refuse(&Failure::bad_request("the body is incomplete"), None)
         }
         Err(BodyError::TimedOut) => {
-            desk.refuse(&Failure::new(Code::Timeout, "the body took too long"), None)
+            agent_state.refuse(&Failure::new(Code::Timeout, "the body took too long"), None)
         }
     }
 }

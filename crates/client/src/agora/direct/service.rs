@@ -119,10 +119,10 @@ impl<H: Handler> EnvelopeService<H> {
             Lookup::New(tell) => {
                 let answer = tell.subscribe();
                 // In a separate task: a caller that disconnects may come back for the answer.
-                let desk = Arc::clone(self);
+                let agent_state = Arc::clone(self);
                 self.run(async move {
-                    let answer = desk.answer_new(&incoming, name, now).await;
-                    let mut memory = lock(&desk.idempotency);
+                    let answer = agent_state.answer_new(&incoming, name, now).await;
+                    let mut memory = lock(&agent_state.idempotency);
                     match is_retry_later(answer.status) {
                         true => memory.allow_again(name.key),
                         false => memory.record_answer(name.key, answer.body.len()),

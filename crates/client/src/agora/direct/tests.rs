@@ -55,7 +55,7 @@ impl Handler for Clerk {
 
 struct Stand {
     url: String,
-    clerk: Arc<Clerk>,
+    runner: Arc<Clerk>,
     key: PublicKey,
     _stop: oneshot::Sender<()>,
 }
@@ -67,14 +67,14 @@ fn identity(byte: u8) -> Identity {
 async fn stand() -> Stand {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let (clerk, (stop, stopped)) = (Arc::new(Clerk::default()), oneshot::channel());
-    let server = serve(listener, identity(9), Arc::clone(&clerk), async {
+    let (runner, (stop, stopped)) = (Arc::new(Clerk::default()), oneshot::channel());
+    let server = serve(listener, identity(9), Arc::clone(&runner), async {
         let _ = stopped.await;
     });
     tokio::spawn(server);
     // It has started once it responds: envelopes signed before are refused.
     Peer::connect(&url, identity(1), DEFAULT_TIMEOUT).await.expect("a peer");
-    Stand { url, clerk, key: identity(9).key(), _stop: stop }
+    Stand { url, runner, key: identity(9).key(), _stop: stop }
 }
 
 /// Posts a body and reads the response, checking that the agent signed it.
@@ -134,7 +134,7 @@ async fn an_offer_is_taken_or_left() {
     assert!(
         matches!(left, Ok(RequestOutcome::NoOfferAccepted { offers, .. }) if offers.len() == 1)
     );
-    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 1);
+    assert_eq!(stand.runner.works.load(Ordering::SeqCst), 1);
     let poor = RequestSpec::new("agora:search:v1", "{}").budget(Credits::from_micros(4_999_999));
     assert_eq!(status(ask(&stand, &poor).await.expect_err("too little")), 402);
 }
@@ -169,7 +169,7 @@ async fn the_same_envelope_is_answered_alike_and_done_once() {
     assert_eq!(one, two);
     let by_key = format!("/agora/agents/{}", stand.key.did().replace(':', "%3A"));
     assert_eq!(post(&stand, &by_key, body()).await, one);
-    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 1);
+    assert_eq!(stand.runner.works.load(Ordering::SeqCst), 1);
     let other = me.sign_with_id(&sealed.id, clock::now(), MessageType::Request, &payload, None);
     let other = other.expect("sealed").as_str().to_owned();
     assert_eq!(post(&stand, "/agora", other).await.0, 400);
@@ -221,7 +221,7 @@ async fn strangers_latecomers_and_forgers_are_refused() {
         let (status, kind, _) = post(&stand, path, body).await;
         assert_eq!((status, kind), (wanted, MessageType::Error), "{path} {shown}");
     }
-    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 0);
+    assert_eq!(stand.runner.works.load(Ordering::SeqCst), 0);
     let tell = seal(at(8), MessageType::Status, r#"{"status":"idle"}"#, None);
     assert_eq!(post(&stand, "/agora", tell).await.0, 202);
 }
@@ -260,7 +260,7 @@ async fn an_offer_that_could_not_be_worked_on_stands_and_the_same_accept_takes_i
     let done = post(&stand, "/agora", accept.clone()).await;
     assert_eq!((done.0, done.1), (200, MessageType::Result));
     assert_eq!(post(&stand, "/agora", accept).await, done);
-    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 2);
+    assert_eq!(stand.runner.works.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
@@ -285,7 +285,7 @@ async fn who_remembers_nothing_of_before_hears_nothing_of_before() {
     let (status, _, text) = post(&stand, "/agora", early).await;
     assert_eq!(status, 401);
     assert!(text.contains("before this agent started"), "{text}");
-    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 0);
+    assert_eq!(stand.runner.works.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]

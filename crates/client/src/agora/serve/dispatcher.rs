@@ -82,36 +82,36 @@ impl<H: Handler> Dispatcher<H> {
             EnvelopePayload::MessageStatus { status, message_id: Some(id), .. }
                 if status == "offer_closed" && incoming.sender == self.agent.server().key() =>
             {
-                if let Some((paper, _)) = self.offered.remove(&id) {
-                    self.finish(&paper);
+                if let Some((tracked, _)) = self.offered.remove(&id) {
+                    self.finish(&tracked);
                 }
             }
             _ => {}
         }
     }
 
-    fn handle_request(&mut self, paper: TrackedJob, from_before: bool) {
-        self.unfinished.extend(paper.position);
+    fn handle_request(&mut self, tracked: TrackedJob, from_before: bool) {
+        self.unfinished.extend(tracked.position);
         let (agent, handler, job) =
-            (self.agent.clone(), Arc::clone(&self.handler), paper.job.clone());
+            (self.agent.clone(), Arc::clone(&self.handler), tracked.job.clone());
         if self.running.len() >= self.concurrency || self.offered.len() >= OFFERS_MAX {
             let busy =
                 WorkError::new(Code::Unavailable, "the provider is at capacity; try again later");
             return self
-                .start(paper, async move { job_runner::send_failure(&agent, &job, busy).await });
+                .start(tracked, async move { job_runner::send_failure(&agent, &job, busy).await });
         }
-        self.start(paper, job_runner::answer_request(agent, handler, job, from_before));
+        self.start(tracked, job_runner::answer_request(agent, handler, job, from_before));
     }
 
     fn handle_accept(&mut self, offer_id: String, by: PublicKey) {
         // Only the requester can accept. The hub checks that, and so does the client.
-        let ours = self.offered.get(&offer_id).map(|(paper, _)| paper.job.requester == by);
+        let ours = self.offered.get(&offer_id).map(|(tracked, _)| tracked.job.requester == by);
         match ours {
             Some(true) => {
-                if let Some((paper, _)) = self.offered.remove(&offer_id) {
+                if let Some((tracked, _)) = self.offered.remove(&offer_id) {
                     let (agent, handler) = (self.agent.clone(), Arc::clone(&self.handler));
-                    let work = job_runner::run_job(agent, handler, paper.job.clone());
-                    self.start(paper, work);
+                    let work = job_runner::run_job(agent, handler, tracked.job.clone());
+                    self.start(tracked, work);
                 }
             }
             Some(false) => {}
@@ -126,24 +126,24 @@ impl<H: Handler> Dispatcher<H> {
     fn cancel(&mut self, request_id: &str, by: PublicKey) {
         let hub = self.agent.server().key();
         let same = |job: &Job| job.request_id == request_id && (by == job.requester || by == hub);
-        let gone: Vec<_> = self.offered.extract_if(|_, (paper, _)| same(&paper.job)).collect();
-        for (_, (paper, _)) in gone {
-            self.finish(&paper);
+        let gone: Vec<_> = self.offered.extract_if(|_, (tracked, _)| same(&tracked.job)).collect();
+        for (_, (tracked, _)) in gone {
+            self.finish(&tracked);
         }
-        let gone: Vec<_> = self.running.extract_if(|_, (paper, _)| same(&paper.job)).collect();
-        for (_, (paper, turn)) in gone {
+        let gone: Vec<_> = self.running.extract_if(|_, (tracked, _)| same(&tracked.job)).collect();
+        for (_, (tracked, turn)) in gone {
             turn.abort();
-            self.finish(&paper);
+            self.finish(&tracked);
         }
     }
 
     fn start(
         &mut self,
-        paper: TrackedJob,
+        tracked: TrackedJob,
         turn: impl Future<Output = RunOutcome> + Send + 'static,
     ) {
         let turn = self.tasks.spawn(turn);
-        self.running.insert(turn.id(), (paper, turn));
+        self.running.insert(turn.id(), (tracked, turn));
     }
 
     /// Waits for a task to end and handles its outcome; `None` if none is running.
@@ -154,34 +154,37 @@ impl<H: Handler> Dispatcher<H> {
             Err(error) => (error.id(), Err(error)),
         };
         // The job was cancelled in the meantime.
-        let Some((paper, _)) = self.running.remove(&id) else { return Some(()) };
+        let Some((tracked, _)) = self.running.remove(&id) else { return Some(()) };
         match ended {
-            Ok(RunOutcome::Finished) => self.finish(&paper),
+            Ok(RunOutcome::Finished) => self.finish(&tracked),
             Ok(RunOutcome::Offered { offer_id, ttl }) => {
                 let until = Instant::now() + ttl + OFFER_RETENTION;
                 let early = self.early_accepts.remove(&offer_id);
-                self.offered.insert(offer_id.clone(), (paper, until));
+                self.offered.insert(offer_id.clone(), (tracked, until));
                 if let Some(by) = early {
                     self.handle_accept(offer_id, by);
                 }
             }
             Ok(RunOutcome::NotSent(error)) => {
-                self.finish(&paper);
+                self.finish(&tracked);
                 self.report_error(
-                    Some(paper.job.request_id),
+                    Some(tracked.job.request_id),
                     "the hub did not accept an answer",
                     error,
                 );
             }
             Err(error) => {
                 self.report_error(
-                    Some(paper.job.request_id.clone()),
+                    Some(tracked.job.request_id.clone()),
                     "the handler panicked",
                     error,
                 );
-                let (agent, job) = (self.agent.clone(), paper.job.clone());
+                let (agent, job) = (self.agent.clone(), tracked.job.clone());
                 let why = WorkError::new(Code::Internal, "the provider failed");
-                self.start(paper, async move { job_runner::send_failure(&agent, &job, why).await });
+                self.start(
+                    tracked,
+                    async move { job_runner::send_failure(&agent, &job, why).await },
+                );
             }
         }
         Some(())
@@ -191,8 +194,8 @@ impl<H: Handler> Dispatcher<H> {
     pub(super) async fn ack_finished(&mut self) {
         let now = Instant::now();
         let old: Vec<_> = self.offered.extract_if(|_, (_, until)| *until <= now).collect();
-        for (_, (paper, _)) in old {
-            self.finish(&paper);
+        for (_, (tracked, _)) in old {
+            self.finish(&tracked);
         }
         let up_to =
             self.unfinished.first().map_or(self.last_position, |first| first.saturating_sub(1));
@@ -209,13 +212,17 @@ impl<H: Handler> Dispatcher<H> {
     /// Returns the jobs that are still running.
     pub(super) async fn return_running(&mut self) {
         self.tasks.abort_all();
-        for (_, (paper, _)) in std::mem::take(&mut self.running) {
+        for (_, (tracked, _)) in std::mem::take(&mut self.running) {
             let why = WorkError::new(Code::Unavailable, "the provider is shutting down");
-            match job_runner::send_failure(&self.agent, &paper.job, why).await {
+            match job_runner::send_failure(&self.agent, &tracked.job, why).await {
                 RunOutcome::NotSent(error) => {
-                    self.report_error(Some(paper.job.request_id), "a job was not returned", error);
+                    self.report_error(
+                        Some(tracked.job.request_id),
+                        "a job was not returned",
+                        error,
+                    );
                 }
-                _ => self.finish(&paper),
+                _ => self.finish(&tracked),
             }
         }
     }
@@ -229,8 +236,8 @@ impl<H: Handler> Dispatcher<H> {
         self.handler.on_error(&ServeError { request_id, action: what, reason: why.to_string() });
     }
 
-    fn finish(&mut self, paper: &TrackedJob) {
-        if let Some(position) = paper.position {
+    fn finish(&mut self, tracked: &TrackedJob) {
+        if let Some(position) = tracked.position {
             self.unfinished.remove(&position);
         }
     }

@@ -42,8 +42,8 @@ impl Handler for Clerk {
         }
     }
 
-    fn on_error(&self, mishap: &ServeError) {
-        self.mishaps.lock().expect("sound").push(mishap.action.to_owned());
+    fn on_error(&self, error: &ServeError) {
+        self.mishaps.lock().expect("sound").push(error.action.to_owned());
     }
 }
 
@@ -60,7 +60,7 @@ async fn run(
     react: impl Fn(&Hub, &Value) -> bool + Send + Sync + 'static,
     first: &[&str],
 ) -> (Arc<Hub>, Arc<Clerk>) {
-    let (done, clerk) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
+    let (done, runner) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
     let tell = Arc::clone(&done);
     let (hub, _stage, agent) = hub(move |hub, said| {
         if react(hub, said) {
@@ -70,7 +70,7 @@ async fn run(
     .await;
     let inbox = Arc::clone(&hub);
     let first: Vec<_> = first.iter().map(|resource| (*resource).to_owned()).collect();
-    let worker = Arc::clone(&clerk);
+    let worker = Arc::clone(&runner);
     let serve = agent.serve(ServeOptions::default(), worker, async move {
         // After the inbox is open, so that nothing in it counts as from before.
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -80,7 +80,7 @@ async fn run(
         done.notified().await;
     });
     tokio::time::timeout(Duration::from_secs(20), serve).await.expect("in time").expect("served");
-    (hub, clerk)
+    (hub, runner)
 }
 
 #[tokio::test]
@@ -92,8 +92,8 @@ async fn a_provider_offers_works_and_delivers() {
         }
         said["type"] == "RESULT" && said["payload"]["status"] == "success"
     };
-    let (hub, clerk) = run(react, &["search"]).await;
-    assert_eq!(*clerk.worked.lock().expect("sound"), ["search"], "only the requester can accept");
+    let (hub, runner) = run(react, &["search"]).await;
+    assert_eq!(*runner.worked.lock().expect("sound"), ["search"], "only the requester can accept");
     let (offer, results) = (&hub.said("OFFER")[0], hub.said("RESULT"));
     assert_eq!(offer["recipient"]["id"], identity(2).did());
     assert_eq!(results[0]["payload"]["status"], "partial");
@@ -104,27 +104,27 @@ async fn a_provider_offers_works_and_delivers() {
 #[tokio::test]
 async fn what_is_declined_or_breaks_ends_with_its_error() {
     let react = |hub: &Hub, _: &Value| hub.said("ERROR").len() == 3;
-    let (hub, clerk) = run(react, &["unknown", "break", "panic"]).await;
+    let (hub, runner) = run(react, &["unknown", "break", "panic"]).await;
     let mut codes: Vec<_> =
         hub.said("ERROR").iter().map(|said| said["payload"]["code"].as_u64()).collect();
     codes.sort_unstable();
     assert_eq!(codes, [Some(404), Some(500), Some(503)]);
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler panicked"]);
+    assert_eq!(*runner.mishaps.lock().expect("sound"), ["the handler panicked"]);
 }
 
 #[tokio::test]
 async fn a_request_is_done_once_however_often_it_comes() {
     let react =
         |_: &Hub, said: &Value| said["type"] == "RESULT" && said["payload"]["status"] == "success";
-    let (hub, clerk) = run(react, &["time"]).await;
-    assert_eq!(*clerk.worked.lock().expect("sound"), ["time"]);
+    let (hub, runner) = run(react, &["time"]).await;
+    assert_eq!(*runner.worked.lock().expect("sound"), ["time"]);
     assert_eq!(hub.said("RESULT").len(), 2, "one part and the whole");
     assert!(hub.said("OFFER").is_empty());
 }
 
 #[tokio::test]
 async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
-    let (done, clerk) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
+    let (done, runner) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
     let tell = Arc::clone(&done);
     let (hub, _stage, agent) = hub(move |_, said| {
         if said["type"] == "RESULT" && said["payload"]["status"] == "success" {
@@ -135,11 +135,11 @@ async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
     // Longer than the interval of the provider's other tasks.
     hub.comes_back_after.store(1_500, Ordering::Relaxed);
     let inbox = Arc::clone(&hub);
-    let serve = agent.serve(ServeOptions::default(), Arc::clone(&clerk), async move {
+    let serve = agent.serve(ServeOptions::default(), Arc::clone(&runner), async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
         ask(&inbox, "time");
         done.notified().await;
     });
     tokio::time::timeout(Duration::from_secs(20), serve).await.expect("in time").expect("served");
-    assert_eq!(*clerk.worked.lock().expect("sound"), ["time"]);
+    assert_eq!(*runner.worked.lock().expect("sound"), ["time"]);
 }

@@ -46,8 +46,8 @@ pub(crate) fn endpoint(
     before: (Journal, Vec<Entry>),
 ) -> Result<impl ProtocolEndpoint + use<>, CallError> {
     let node = Node::new(identity, bench)?;
-    let desk = CollaborationService::open(node.id(), Arc::clone(bench), before);
-    Ok(DirectEndpoint { node, service: desk })
+    let agent_state = CollaborationService::open(node.id(), Arc::clone(bench), before);
+    Ok(DirectEndpoint { node, service: agent_state })
 }
 
 impl ProtocolEndpoint for DirectEndpoint {

@@ -40,8 +40,8 @@ impl Peer {
     }
 
     /// Sets the retry policy for requests.
-    pub fn with_retry(&self, patience: RequestRetryPolicy) -> Self {
-        Self { agent: self.agent.with_retry(patience), identity: self.identity.clone() }
+    pub fn with_retry(&self, timeout: RequestRetryPolicy) -> Self {
+        Self { agent: self.agent.with_retry(timeout), identity: self.identity.clone() }
     }
 
     /// The node's identity and capabilities, as it states them itself.

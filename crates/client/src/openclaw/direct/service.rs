@@ -42,29 +42,31 @@ impl CollaborationService {
         bench: Arc<WorkerPool>,
         (journal, before): (Journal, Vec<Entry>),
     ) -> Arc<Self> {
-        let desk = Arc::new(Self { node_id, pool: bench, store: Mutex::default(), journal });
+        let agent_state = Arc::new(Self { node_id, pool: bench, store: Mutex::default(), journal });
         for entry in &before {
             let Some(found) = LocalCollaboration::restore(entry, node_id).map(Arc::new) else {
                 continue;
             };
-            lock_ignoring_poison(&desk.store).add_accepted(&found, found.accepted_at);
+            lock_ignoring_poison(&agent_state.store).add_accepted(&found, found.accepted_at);
             match found.result.get() {
-                Some(_) => lock_ignoring_poison(&desk.store).finish(&found, None, clock::now()),
-                None => desk.resume(found),
+                Some(_) => {
+                    lock_ignoring_poison(&agent_state.store).finish(&found, None, clock::now())
+                }
+                None => agent_state.resume(found),
             }
         }
-        desk
+        agent_state
     }
 
     fn resume(self: &Arc<Self>, collaboration: Arc<LocalCollaboration>) {
-        let desk = Arc::clone(self);
+        let agent_state = Arc::clone(self);
         let place = self.pool.try_enqueue();
         self.pool.spawn(async move {
-            let seat = match &place {
+            let state_dir = match &place {
                 Some(place) => place.seat().await,
                 None => None,
             };
-            desk.run(&collaboration, seat).await;
+            agent_state.run(&collaboration, state_dir).await;
         });
     }
 
@@ -82,8 +84,8 @@ impl CollaborationService {
             }
             return Ok((self.repeat_answer(said, answered), !same));
         }
-        let seat = match fits.and_then(|()| self.acquire(said, now)) {
-            Ok(seat) => seat,
+        let state_dir = match fits.and_then(|()| self.acquire(said, now)) {
+            Ok(state_dir) => state_dir,
             Err(why) => {
                 let response = self.rejection(said, why.clone());
                 if !why.retryable {
@@ -109,8 +111,8 @@ impl CollaborationService {
         }
         book.add_accepted(&collaboration, now);
         drop(book);
-        let (desk, begun) = (Arc::clone(self), Arc::clone(&collaboration));
-        self.pool.spawn(async move { desk.run(&begun, Some(seat)).await });
+        let (agent_state, begun) = (Arc::clone(self), Arc::clone(&collaboration));
+        self.pool.spawn(async move { agent_state.run(&begun, Some(state_dir)).await });
         let said = &collaboration.request.body;
         // A result that already exists is fetched like any other.
         Ok((Response { result: None, ..collaboration.response(said) }, false))
@@ -136,10 +138,10 @@ impl CollaborationService {
     fn acquire(&self, said: &Request, now: Timestamp) -> Result<Permit, Rejection> {
         let most = u64::try_from(self.pool.handlers().concurrency()).unwrap_or(u64::MAX);
         let full = || Rejection::at_capacity(most, most, RETRY_AFTER_S);
-        let seat = self.pool.try_acquire().ok_or_else(full)?;
+        let state_dir = self.pool.try_acquire().ok_or_else(full)?;
         check_deadline(said, now)?;
         self.check_budget(said)?;
-        Ok(seat)
+        Ok(state_dir)
     }
 
     /// Checks the price (R88).
@@ -174,7 +176,7 @@ impl CollaborationService {
     }
 
     /// Runs until the work is done, cancelled, or past its deadline.
-    async fn run(&self, collaboration: &LocalCollaboration, seat: Option<Permit>) {
+    async fn run(&self, collaboration: &LocalCollaboration, state_dir: Option<Permit>) {
         let job = collaboration.job();
         let id = job.id.clone();
         let left = job.deadline.map(|deadline| deadline.since(clock::now()));
@@ -189,7 +191,7 @@ impl CollaborationService {
             outcome = work => Some(collaboration.finish(outcome)),
             _ = collaboration.result.wait() => None,
         };
-        drop(seat);
+        drop(state_dir);
         // Written to the journal before it is visible, so that it cannot change afterwards.
         let done = ended.and_then(|(over, done)| {
             let _ = self.journal.write(&collaboration.entry(Some(&over)));

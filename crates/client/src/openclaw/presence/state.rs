@@ -122,14 +122,14 @@ impl SharedPresence {
     /// The state of a healthy agent without work.
     pub(super) fn new(record: WorkHistory, now: Timestamp) -> Self {
         let condition = AgentCondition { self_report: SelfReport::Healthy, active: 0 };
-        let (told, claims, trouble) = (None, VecDeque::new(), None);
+        let (told, claims, error) = (None, VecDeque::new(), None);
         Self(watch::Sender::new(PresenceState {
             condition,
             since: now,
             reported: told,
             history: record,
             claims,
-            last_error: trouble,
+            last_error: error,
         }))
     }
 
@@ -171,12 +171,12 @@ impl SharedPresence {
     }
 
     /// Removes a claim that the hub has accepted or will never accept.
-    pub(super) fn remove_claim(&self, claim: &Claim, trouble: Option<String>) {
+    pub(super) fn remove_claim(&self, claim: &Claim, error: Option<String>) {
         self.0.send_modify(|page| {
             if page.claims.front() == Some(claim) {
                 page.claims.pop_front();
             }
-            page.last_error = trouble;
+            page.last_error = error;
         });
     }
 

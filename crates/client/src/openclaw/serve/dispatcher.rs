@@ -84,7 +84,7 @@ impl<'a, H: Handler> Dispatcher<'a, H> {
     pub(super) fn new(duty: &'a Presence, handler: Arc<H>, concurrency: usize) -> Self {
         let concurrency = concurrency.clamp(1, Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(concurrency));
-        let clerk = JobRunner {
+        let record_writer = JobRunner {
             agent: duty.agent().clone(),
             handler,
             counter: duty.counter(),
@@ -93,7 +93,7 @@ impl<'a, H: Handler> Dispatcher<'a, H> {
         let (turns, papers) = (JoinSet::new(), HashMap::new());
         Self {
             duty,
-            runner: clerk,
+            runner: record_writer,
             concurrency,
             tasks: turns,
             requests: papers,
@@ -116,7 +116,7 @@ impl<'a, H: Handler> Dispatcher<'a, H> {
     fn handle_request(&mut self, incoming: IncomingRequest) {
         let waits = incoming.awaiting_approval && !incoming.accepted;
         let old = incoming.collaboration_id.is_some_and(|id| self.finished.contains(&id));
-        if old || self.requests.values().any(|paper| paper.matches(&incoming, waits)) {
+        if old || self.requests.values().any(|tracked| tracked.matches(&incoming, waits)) {
             return;
         }
         if self.requests.len() >= REQUESTS_MAX {
@@ -133,28 +133,30 @@ impl<'a, H: Handler> Dispatcher<'a, H> {
             Ok(id) => id,
             Err(error) => return self.report_error(None, "a request was dropped", error),
         };
-        let clerk = self.runner.clone();
+        let record_writer = self.runner.clone();
         let names = RequestIds {
             requester: incoming.request.requester_agent_id,
             request_id: incoming.request.request_id,
             collaboration_id,
         };
         if waits {
-            return self.start(Step::Approval, names, clerk.approve(known_as, incoming));
+            return self.start(Step::Approval, names, record_writer.approve(known_as, incoming));
         }
         let job = Job { collaboration_id, request: incoming.request };
         if incoming.accepted {
-            return self.start(Step::Work, names, clerk.run_job(job, None));
+            return self.start(Step::Work, names, record_writer.run_job(job, None));
         }
         match self.full() {
-            None => self.start(Step::Work, names, clerk.answer_request(known_as, job)),
-            Some(why) => self.start(Step::Rejection, names, clerk.reject(known_as, job, why)),
+            None => self.start(Step::Work, names, record_writer.answer_request(known_as, job)),
+            Some(why) => {
+                self.start(Step::Rejection, names, record_writer.reject(known_as, job, why))
+            }
         }
     }
 
     /// The rejection if there is no capacity left.
     fn full(&self) -> Option<Rejection> {
-        let at_work = self.requests.values().filter(|paper| paper.step == Step::Work).count();
+        let at_work = self.requests.values().filter(|tracked| tracked.step == Step::Work).count();
         let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let (current, most) = (number(at_work), number(self.concurrency));
         (current >= most).then(|| Rejection::at_capacity(current, most, RETRY_AFTER_S))
@@ -162,8 +164,8 @@ impl<'a, H: Handler> Dispatcher<'a, H> {
 
     /// The other party cancels a request.
     fn cancel(&mut self, off: Cancellation) {
-        for (_, paper) in self.requests.extract_if(|_, paper| paper.is_cancelled_by(off)) {
-            paper.task.abort();
+        for (_, tracked) in self.requests.extract_if(|_, tracked| tracked.is_cancelled_by(off)) {
+            tracked.task.abort();
         }
         // A listing that is still running may not contain this cancellation.
         if self.listing_task.is_some() {
@@ -205,7 +207,7 @@ impl<'a, H: Handler> Dispatcher<'a, H> {
             Ok((id, ended)) => (id, Ok(ended)),
             Err(error) => (error.id(), Err(error)),
         };
-        let about = self.requests.remove(&id).map(|paper| paper.ids.collaboration_id);
+        let about = self.requests.remove(&id).map(|tracked| tracked.ids.collaboration_id);
         match ended {
             Ok(RunOutcome::Finished) => {}
             Ok(RunOutcome::Delivered(done)) => {

@@ -44,8 +44,8 @@ impl Handler for Clerk {
         (waiting.request.capability_id == "agreed").then_some(true)
     }
 
-    fn on_error(&self, mishap: &ServeError) {
-        self.mishaps.lock().expect("sound").push(mishap.action);
+    fn on_error(&self, error: &ServeError) {
+        self.mishaps.lock().expect("sound").push(error.action);
     }
 }
 
@@ -57,17 +57,17 @@ async fn run(
     done: impl Fn(&Hub, &Clerk) -> bool,
 ) -> (Arc<Hub>, Arc<Clerk>) {
     let (hub, _stage, agent) = hub(react).await;
-    let (clerk, stop) = (Arc::new(Clerk::default()), Notify::new());
+    let (runner, stop) = (Arc::new(Clerk::default()), Notify::new());
     events.iter().for_each(|(name, body)| hub.put(name, body));
     let duty = on_duty(&agent);
-    let serve = duty.serve(ServeOptions { concurrency }, Arc::clone(&clerk), stop.notified());
+    let serve = duty.serve(ServeOptions { concurrency }, Arc::clone(&runner), stop.notified());
     let watch = async {
-        eventually("done", || done(&hub, &clerk)).await;
+        eventually("done", || done(&hub, &runner)).await;
         stop.notify_one();
     };
     let (served, ()) = tokio::join!(serve, watch);
     served.expect("served");
-    (hub, clerk)
+    (hub, runner)
 }
 
 fn usual(_: &Hub, _: &Ask) -> Option<Vec<u8>> {
@@ -86,7 +86,7 @@ fn results(hub: &Hub) -> Vec<Value> {
 
 #[tokio::test]
 async fn accepted_work_is_done_delivered_and_told() {
-    let (hub, clerk) =
+    let (hub, runner) =
         run(usual, 4, &[ask(5, "echo")], |hub, _| hub.posted("/result").len() == 1).await;
     let result = &results(&hub)[0];
     assert_eq!(result["result_status"], "completed");
@@ -101,13 +101,13 @@ async fn accepted_work_is_done_delivered_and_told() {
     let told: Vec<_> = hub.posted("/status");
     assert!(told.iter().any(|told| told["status_update"]["current_status"] == "busy"));
     assert_eq!(told.last().expect("reported")["status_update"]["current_status"], "idle");
-    assert!(clerk.mishaps.lock().expect("sound").is_empty());
+    assert!(runner.mishaps.lock().expect("sound").is_empty());
 }
 
 #[tokio::test]
 async fn what_breaks_ends_with_its_error() {
     let events = [ask(1, "break"), ask(2, "panic"), ask(3, "nonsense")];
-    let (hub, clerk) = run(usual, 4, &events, |hub, _| hub.posted("/result").len() == 3).await;
+    let (hub, runner) = run(usual, 4, &events, |hub, _| hub.posted("/result").len() == 3).await;
     let told: Vec<_> = results(&hub)
         .iter()
         .map(|result| {
@@ -122,7 +122,7 @@ async fn what_breaks_ends_with_its_error() {
         ("INVALID_OUTPUT", "permanent"),
     ];
     assert_eq!(told, wanted.map(|(code, kind)| (code.to_owned(), kind.to_owned())));
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler failed"]);
+    assert_eq!(*runner.mishaps.lock().expect("sound"), ["the handler failed"]);
 }
 
 #[tokio::test]
@@ -141,9 +141,9 @@ async fn nothing_is_done_twice_however_often_it_is_told() {
         let looks = hub.asks().iter().filter(|ask| ask.path.contains("state=running")).count();
         hub.posted("/result").len() >= 2 && looks >= 10
     };
-    let (hub, clerk) = run(list, 4, &events, looks).await;
+    let (hub, runner) = run(list, 4, &events, looks).await;
     assert_eq!(hub.posted("/result").len(), 2);
-    assert_eq!(clerk.began.lock().expect("sound").len(), 2);
+    assert_eq!(runner.began.lock().expect("sound").len(), 2);
 }
 
 #[tokio::test]
@@ -176,12 +176,12 @@ async fn a_result_is_posted_until_the_hub_answers() {
             _ => None,
         }
     };
-    let told = |_: &Hub, clerk: &Clerk| !clerk.mishaps.lock().expect("sound").is_empty();
-    let (hub, clerk) = run(react, 4, &[ask(5, "echo")], told).await;
+    let told = |_: &Hub, runner: &Clerk| !runner.mishaps.lock().expect("sound").is_empty();
+    let (hub, runner) = run(react, 4, &[ask(5, "echo")], told).await;
     let results = hub.posted("/result");
     assert_eq!(results.len(), 3);
     assert!(results.iter().all(|result| *result == results[0]), "all the same");
-    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["a result was refused"]);
+    assert_eq!(*runner.mishaps.lock().expect("sound"), ["a result was refused"]);
     let claimed = hub.posted("/reputation").len();
     assert_eq!(claimed, 1, "the periodic one; nothing was finished");
 }
@@ -201,10 +201,10 @@ async fn work_that_is_called_off_stops() {
         let idle = |told: &Value| told["status_update"]["current_status"] == "idle";
         hub.posted("/result").len() == 1 && told.last().is_some_and(idle)
     };
-    let (hub, clerk) = run(react, 4, &[ask(5, "long"), ask(6, "echo")], done).await;
+    let (hub, runner) = run(react, 4, &[ask(5, "long"), ask(6, "echo")], done).await;
     assert_eq!(hub.posted("/result")[0]["request_id"], json!(Uuid::from_u128(6)));
-    assert_eq!(*clerk.ended.lock().expect("sound"), ["echo"]);
-    assert!(clerk.mishaps.lock().expect("sound").is_empty());
+    assert_eq!(*runner.ended.lock().expect("sound"), ["echo"]);
+    assert!(runner.mishaps.lock().expect("sound").is_empty());
 }
 
 #[tokio::test]
@@ -215,7 +215,7 @@ async fn an_agent_that_answers_for_itself_says_yes_no_or_later() {
         event["accepted"] = json!(false);
         events.push(("collaboration_request", event));
     }
-    let (hub, clerk) = run(usual, 4, &events, |hub, _| hub.posted("/result").len() == 1).await;
+    let (hub, runner) = run(usual, 4, &events, |hub, _| hub.posted("/result").len() == 1).await;
     let responses = hub.posted("/response");
     let status = |n: u128| {
         let id = json!(Uuid::from_u128(n));
@@ -223,7 +223,7 @@ async fn an_agent_that_answers_for_itself_says_yes_no_or_later() {
         one.expect("a response")["response_status"].clone()
     };
     assert_eq!([status(1), status(2), status(3)], ["rejected", "deferred", "accepted"]);
-    assert_eq!(*clerk.began.lock().expect("sound"), ["yes"]);
+    assert_eq!(*runner.began.lock().expect("sound"), ["yes"]);
     let yes = responses.iter().find(|response| response["response_status"] == "accepted");
     let named = &yes.expect("a yes")["collaboration_id"];
     assert_eq!(hub.posted("/result")[0]["collaboration_id"], *named);
@@ -236,14 +236,14 @@ async fn a_full_desk_rejects_what_it_is_asked_and_keeps_what_it_was_given() {
     let mut unasked = request(9, "yes");
     unasked["accepted"] = json!(false);
     let events = [ask(1, "echo"), ask(2, "echo"), ("collaboration_request", unasked)];
-    let (hub, clerk) = run(usual, 1, &events, |hub, _| {
+    let (hub, runner) = run(usual, 1, &events, |hub, _| {
         hub.posted("/result").len() == 2 && hub.posted("/response").len() == 1
     })
     .await;
     let response = &hub.posted("/response")[0];
     assert_eq!(response["rejection_reason"]["code"], "resource_exhausted");
     assert_eq!(response["rejection_reason"]["details"]["max_tasks"], 1);
-    assert_eq!(clerk.ended.lock().expect("sound").len(), 2);
+    assert_eq!(runner.ended.lock().expect("sound").len(), 2);
 }
 
 #[tokio::test]
@@ -261,9 +261,9 @@ async fn work_that_needs_approval_waits_for_it() {
         None
     };
     let events = [waiting(1, "secret"), waiting(2, "agreed")];
-    let (hub, clerk) = run(react, 4, &events, |hub, _| hub.posted("/result").len() == 1).await;
+    let (hub, runner) = run(react, 4, &events, |hub, _| hub.posted("/result").len() == 1).await;
     assert_eq!(hub.posted("/approve").len(), 1);
     assert_eq!(hub.posted("/approve")[0]["approved"], true);
     assert!(hub.posted("/response").is_empty());
-    assert_eq!(*clerk.began.lock().expect("sound"), ["agreed"]);
+    assert_eq!(*runner.began.lock().expect("sound"), ["agreed"]);
 }

@@ -52,8 +52,8 @@ impl Peer {
     }
 
     /// Sets how long to wait for a result.
-    pub fn with_timeout(&self, patience: Duration) -> Self {
-        Self { timeout: patience, ..self.clone() }
+    pub fn with_timeout(&self, wait_limit: Duration) -> Self {
+        Self { timeout: wait_limit, ..self.clone() }
     }
 
     /// Hires the agent for a job and waits for the result. If a response is lost, the job is sent

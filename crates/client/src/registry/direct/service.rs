@@ -42,9 +42,14 @@ impl JobService {
     ) -> Self {
         let mut jobs = BoundedCache::default();
         for entry in &before {
-            if let Some(paper) = TrackedJob::restore(entry, agent_id) {
+            if let Some(tracked) = TrackedJob::restore(entry, agent_id) {
                 let since = Timestamp(entry.expires_at.0.saturating_sub(RETENTION.0));
-                jobs.insert_finished(paper.job_ref.job_id, Arc::new(paper), entry.bytes(), since);
+                jobs.insert_finished(
+                    tracked.job_ref.job_id,
+                    Arc::new(tracked),
+                    entry.bytes(),
+                    since,
+                );
             }
         }
         Self { agent_id, pool: bench, jobs: Mutex::new(jobs), journal }
@@ -66,16 +71,16 @@ impl JobService {
             return Err(Refusal::not_found("agent"));
         }
         let known = lock_ignoring_poison(&self.jobs).get(&job_id, clock::now());
-        if let Some(paper) = known {
-            paper.check_same(&post)?;
-            if !paper.is_interrupted {
-                return Ok(paper.answer().await);
+        if let Some(tracked) = known {
+            tracked.check_same(&post)?;
+            if !tracked.is_interrupted {
+                return Ok(tracked.answer().await);
             }
         }
         // Skill is checked before budget, and both before capacity. A refused job leaves no record.
         let price = self.price(&post)?;
         let place = self.pool.try_enqueue().ok_or_else(Refusal::at_capacity)?;
-        let paper = Arc::new(TrackedJob {
+        let tracked = Arc::new(TrackedJob {
             job_ref: self.job_ref(job_id),
             orchestrator: post.orchestrator_id.clone(),
             content: post.content,
@@ -85,9 +90,9 @@ impl JobService {
         });
         let before = {
             let (mut jobs, now) = (lock_ignoring_poison(&self.jobs), clock::now());
-            let before = jobs.get(&job_id, now).filter(|paper| !paper.is_interrupted);
+            let before = jobs.get(&job_id, now).filter(|tracked| !tracked.is_interrupted);
             if before.is_none() {
-                jobs.insert_running(job_id, Arc::clone(&paper), now);
+                jobs.insert_running(job_id, Arc::clone(&tracked), now);
             }
             before
         };
@@ -96,8 +101,8 @@ impl JobService {
             before.check_same(&post)?;
             return Ok(before.answer().await);
         }
-        self.begin(Arc::clone(&paper), post, price, place);
-        Ok(paper.answer().await)
+        self.begin(Arc::clone(&tracked), post, price, place);
+        Ok(tracked.answer().await)
     }
 
     fn price(&self, post: &JobPost) -> Result<Credits, Refusal> {
@@ -109,15 +114,15 @@ impl JobService {
     /// Works in a separate task: a caller that disconnects may come back for the result.
     fn begin(
         self: &Arc<Self>,
-        paper: Arc<TrackedJob>,
+        tracked: Arc<TrackedJob>,
         post: JobPost,
         price: Credits,
         place: QueueSlot,
     ) {
-        let desk = Arc::clone(self);
+        let agent_state = Arc::clone(self);
         let requester = post.orchestrator_id.unwrap_or_else(|| ANONYMOUS.to_owned());
         let job = Job {
-            id: RequestKey::new("registry", &requester, &paper.job_ref.job_id.to_string())
+            id: RequestKey::new("registry", &requester, &tracked.job_ref.job_id.to_string())
                 .job_id()
                 .to_string(),
             epoch: 0,
@@ -129,33 +134,33 @@ impl JobService {
             time_limit: Duration::MAX,
         };
         self.pool.spawn(async move {
-            let seat = place.seat().await;
+            let state_dir = place.seat().await;
             let began = Instant::now();
             let (now, id) = (clock::now(), job.id.clone());
-            let unwritten = desk.journal.write(&paper.entry(None, now)).err();
+            let unwritten = agent_state.journal.write(&tracked.entry(None, now)).err();
             let outcome = match &unwritten {
-                None => desk.pool.handlers().run_job(job).await,
+                None => agent_state.pool.handlers().run_job(job).await,
                 Some(error) => {
                     Outcome::Declined(format!("the journal cannot be written: {}", error.kind()))
                 }
             };
-            drop((seat, place));
-            let result: Arc<str> = paper.job_ref.result(&outcome, price, began.elapsed()).into();
+            drop((state_dir, place));
+            let result: Arc<str> = tracked.job_ref.result(&outcome, price, began.elapsed()).into();
             if unwritten.is_some() {
                 // It was not started, and may come again.
-                lock_ignoring_poison(&desk.jobs).remove(&paper.job_ref.job_id);
+                lock_ignoring_poison(&agent_state.jobs).remove(&tracked.job_ref.job_id);
             } else {
-                if desk.journal.write(&paper.entry(Some(&result), now)).is_ok() {
-                    desk.pool.close_record(&id);
+                if agent_state.journal.write(&tracked.entry(Some(&result), now)).is_ok() {
+                    agent_state.pool.close_record(&id);
                 }
-                lock_ignoring_poison(&desk.jobs).finish(
-                    &paper.job_ref.job_id,
-                    paper.bytes(&result),
+                lock_ignoring_poison(&agent_state.jobs).finish(
+                    &tracked.job_ref.job_id,
+                    tracked.bytes(&result),
                     now,
                 );
             }
-            let owed = paper.result.complete(Arc::clone(&result));
-            if let (Some(true), Some(callback)) = (owed, &paper.callback) {
+            let owed = tracked.result.complete(Arc::clone(&result));
+            if let (Some(true), Some(callback)) = (owed, &tracked.callback) {
                 callback.deliver(&result).await;
             }
         });
@@ -163,13 +168,13 @@ impl JobService {
 
     /// The state of a job.
     pub(super) fn job_status(&self, job_id: Uuid) -> Result<HttpResponse, Refusal> {
-        let paper = lock_ignoring_poison(&self.jobs).get(&job_id, clock::now());
+        let tracked = lock_ignoring_poison(&self.jobs).get(&job_id, clock::now());
         // An interrupted job is not running until it is sent again.
-        let paper = paper.filter(|paper| !paper.is_interrupted);
-        let paper = paper.ok_or_else(|| Refusal::not_found("job"))?;
-        Ok(match paper.result.get() {
+        let tracked = tracked.filter(|tracked| !tracked.is_interrupted);
+        let tracked = tracked.ok_or_else(|| Refusal::not_found("job"))?;
+        Ok(match tracked.result.get() {
             Some(result) => HttpResponse::new(200, result.as_bytes()),
-            None => paper.pending(),
+            None => tracked.pending(),
         })
     }
 }

@@ -166,14 +166,14 @@ impl EnvelopeService {
         job: Job,
         place: QueueSlot,
     ) {
-        let desk = Arc::clone(self);
+        let agent_state = Arc::clone(self);
         self.pool.spawn(async move {
             let _seat = place.seat().await;
             let id = job.id.clone();
-            let begun =
-                name.map_or(Ok(()), |name| desk.journal.write(&name.begun_entry(clock::now())));
+            let begun = name
+                .map_or(Ok(()), |name| agent_state.journal.write(&name.begun_entry(clock::now())));
             let outcome = match begun {
-                Ok(()) => desk.pool.handlers().run_job(job).await,
+                Ok(()) => agent_state.pool.handlers().run_job(job).await,
                 Err(error) => {
                     Outcome::Declined(format!("the journal cannot be written: {}", error.kind()))
                 }
@@ -181,14 +181,14 @@ impl EnvelopeService {
             let may_come_again = matches!(outcome, Outcome::Declined(_));
             let answer = outcome_response(outcome);
             let kept = name.map_or(Ok(()), |name| match may_come_again {
-                true => desk.journal.remove(name.key.0),
-                false => desk.journal.write(&name.finished_entry(&answer, clock::now())),
+                true => agent_state.journal.remove(name.key.0),
+                false => agent_state.journal.write(&name.finished_entry(&answer, clock::now())),
             });
             if kept.is_ok() {
-                desk.pool.close_record(&id);
+                agent_state.pool.close_record(&id);
             }
             if let Some(Fingerprint { key: scope, .. }) = name {
-                let mut turns = lock_ignoring_poison(&desk.turns);
+                let mut turns = lock_ignoring_poison(&agent_state.turns);
                 match may_come_again {
                     true => turns.remove(&scope),
                     false => turns.finish(&scope, answer.body.len(), clock::now()),

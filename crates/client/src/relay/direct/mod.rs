@@ -56,8 +56,8 @@ pub struct PeerReply {
 }
 
 /// Sends one envelope directly to an agent's endpoint.
-pub async fn send(endpoint: &str, letter: &ValidEnvelope) -> Result<PeerReply, CallError> {
-    Peer::new(endpoint)?.send(letter).await
+pub async fn send(endpoint: &str, envelope: &ValidEnvelope) -> Result<PeerReply, CallError> {
+    Peer::new(endpoint)?.send(envelope).await
 }
 
 impl Peer {
@@ -69,9 +69,9 @@ impl Peer {
 
     /// Sends an envelope and reads the reply. A reply that contains an error is still a reply; a
     /// response in another format is an error of the call.
-    pub async fn send(&self, letter: &ValidEnvelope) -> Result<PeerReply, CallError> {
+    pub async fn send(&self, envelope: &ValidEnvelope) -> Result<PeerReply, CallError> {
         // The envelope is sent as it is; the caller may wrap it in an A2A message.
-        let body = receive::write_receive_body(letter.as_str(), None, "");
+        let body = receive::write_receive_body(envelope.as_str(), None, "");
         let request = self.line.request(Method::POST, self.endpoint.clone())?;
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
         let mut answer = origin_client::send(request).await?;

@@ -37,7 +37,7 @@ async fn endpoint(heard: &Heard) -> (String, oneshot::Sender<()>) {
     (url, stop)
 }
 
-fn letter(text: &str) -> ValidEnvelope {
+fn envelope(text: &str) -> ValidEnvelope {
     EnvelopeSpec::new("alice@chorus", "en", text).build().expect("a letter")
 }
 
@@ -51,9 +51,9 @@ async fn post(url: &str, body: impl Into<reqwest::Body>) -> (u16, String) {
 async fn two_agents_talk_without_a_server() {
     let heard = Heard::default();
     let (url, _stop) = endpoint(&heard).await;
-    let reply = send(&url, &letter("Hello!")).await.expect("a reply");
+    let reply = send(&url, &envelope("Hello!")).await.expect("a reply");
     assert_eq!((reply.status, reply.raw.as_str()), (ReplyStatus::Ok, r#"{"status":"ok"}"#));
-    let reply = send(&url, &letter("too hard")).await.expect("a reply");
+    let reply = send(&url, &envelope("too hard")).await.expect("a reply");
     let error = ReplyStatus::Error { code: "ADAPTATION_FAILED".into(), detail: "no idea".into() };
     assert_eq!(reply.status, error);
     let heard = heard.lock().expect("sound");
@@ -65,7 +65,7 @@ async fn two_agents_talk_without_a_server() {
 async fn an_envelope_is_taken_out_of_both_a2a_shapes() {
     let heard = Heard::default();
     let (url, _stop) = endpoint(&heard).await;
-    let plain = letter("Hello!");
+    let plain = envelope("Hello!");
     for format in [None, Some(EnvelopeFormat::A2a10), Some(EnvelopeFormat::A2a03)] {
         let (status, _) =
             post(&url, receive::write_receive_body(plain.as_str(), format, "m-1")).await;
@@ -113,10 +113,10 @@ async fn an_endpoint_stops_when_it_is_told_to() {
     let running = tokio::spawn(serve(listener, receiver, async {
         let _ = stopped.await;
     }));
-    send(&url, &letter("Hello!")).await.expect("a reply");
+    send(&url, &envelope("Hello!")).await.expect("a reply");
     stop.send(()).expect("running");
     running.await.expect("no panic");
-    assert!(matches!(send(&url, &letter("Hello!")).await, Err(CallError::Unreachable { .. })));
+    assert!(matches!(send(&url, &envelope("Hello!")).await, Err(CallError::Unreachable { .. })));
 }
 
 #[tokio::test]
@@ -133,13 +133,13 @@ async fn replies_in_other_words_are_told_apart() {
         (302, "", None),
     ] {
         let stage = Stage::new(move |_, _| answer(status, "", body)).await;
-        let reply = send(&stage.url, &letter("Hello!")).await;
+        let reply = send(&stage.url, &envelope("Hello!")).await;
         assert_eq!(reply.ok().map(|reply| reply.status), said, "{status} {body}");
     }
     let long = "x".repeat(BODY_BYTES_MAX + 1);
     let stage = Stage::new(move |_, _| answer(200, "", &long)).await;
-    assert!(matches!(send(&stage.url, &letter("x")).await, Err(CallError::Unreadable(_))));
-    assert!(matches!(send("nowhere", &letter("x")).await, Err(CallError::Refused { .. })));
+    assert!(matches!(send(&stage.url, &envelope("x")).await, Err(CallError::Unreadable(_))));
+    assert!(matches!(send("nowhere", &envelope("x")).await, Err(CallError::Refused { .. })));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::testing::{Stage, answer, failure, stream, success};
 
 const FAILED: &str = r#"{"delivery":"failed","error_code":"ERR_AGENT_UNREACHABLE","detail":"refused","trace_id":"t"}"#;
 
-fn letter() -> ValidEnvelope {
+fn outbound() -> ValidEnvelope {
     EnvelopeSpec::new("alice@chorus", "en", "Hello!").build().expect("a letter")
 }
 
@@ -24,8 +24,8 @@ async fn server(stage: &Stage) -> Server {
 }
 
 async fn send(stage: &Stage, key: Option<&str>) -> Result<SentMessage, CallError> {
-    let letter = letter();
-    let order = SendRequest { receiver_id: "bob", envelope: &letter, idempotency_key: key };
+    let outbound = outbound();
+    let order = SendRequest { receiver_id: "bob", envelope: &outbound, idempotency_key: key };
     server(stage).await.send(&order).await
 }
 
@@ -38,7 +38,7 @@ async fn a_message_is_sent_as_the_book_has_it() {
     assert_eq!((sent.trace_id.as_deref(), sent.tries), (Some("t"), 1));
     let heard = &stage.heard()[0];
     assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", "/messages"));
-    let envelope = letter();
+    let envelope = outbound();
     assert_eq!(heard.body, format!(r#"{{"receiver_id":"bob","envelope":{}}}"#, envelope.as_str()));
     assert_eq!(heard.header("idempotency-key").map(str::len), Some(32));
     send(&stage, Some("mine")).await.expect("sent");
@@ -114,8 +114,8 @@ async fn a_sender_gives_up_at_last_and_at_once_when_the_failure_is_remembered() 
 
 async fn live(said: Vec<u8>) -> Result<SendResponse, CallError> {
     let stage = Stage::plain(move |_, _| said.clone()).await;
-    let letter = letter();
-    let order = SendRequest { receiver_id: "bob", envelope: &letter, idempotency_key: None };
+    let outbound = outbound();
+    let order = SendRequest { receiver_id: "bob", envelope: &outbound, idempotency_key: None };
     let answered = server(&stage).await.send_streaming(&order).await;
     assert!(stage.heard()[0].body.ends_with(r#","stream":true}"#));
     answered

@@ -71,8 +71,8 @@ fn what_waits_is_given_to_whoever_comes_with_its_first_order_and_can_do_it() {
     let bob = scene.register_worker("bob", "bob", &[("dig", "0")]);
     let first = scene.job_request("dig", RequestTarget::Agent(bob), None);
     let mut order = scene.sign_order("pat", "first", SignedOrder::RequestJob(Box::new(first)));
-    if let Some(newcomer) = &mut order.registration {
-        newcomer.skills = vec![skill("sum", "1")];
+    if let Some(new_agent) = &mut order.registration {
+        new_agent.skills = vec![skill("sum", "1")];
     }
     let pat = scene.run_signed(order).unwrap().by;
     assert_eq!(scene.job(job).worker(), Some(pat));

@@ -50,8 +50,8 @@ fn one_sign_of_any_kind_is_enough_to_stay() {
             drop(scene.run(Command::Heartbeat { agent: one }).unwrap())
         }),
         ("it sent a message", |scene, one, other| {
-            let letter = Command::SendMessage(Box::new(message(one, other, "hello")));
-            scene.run(letter).unwrap();
+            let envelope = Command::SendMessage(Box::new(message(one, other, "hello")));
+            scene.run(envelope).unwrap();
         }),
         ("it read", |scene, one, other| {
             scene.run(Command::SendMessage(Box::new(message(other, one, "hello")))).unwrap();

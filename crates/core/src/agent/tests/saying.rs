@@ -28,8 +28,8 @@ fn poller() -> (TestHub, AgentId) {
     (scene, ada)
 }
 
-fn told(stance: Availability, since: Timestamp, words: &str) -> AgentStatusUpdate {
-    AgentStatusUpdate { availability: stance, until: None, words: Some((since, words.into())) }
+fn told(availability: Availability, since: Timestamp, words: &str) -> AgentStatusUpdate {
+    AgentStatusUpdate { availability, until: None, words: Some((since, words.into())) }
 }
 
 fn say(scene: &mut TestHub, agent: AgentId, told: AgentStatusUpdate) {
@@ -57,13 +57,17 @@ fn the_newest_word_counts_and_an_older_one_is_only_a_sign_of_life() {
     );
     scene.advance_without_timers(seconds(80));
     say(&mut scene, ada, told(Availability::Idle, since.plus(Millis(-1)), "older"));
-    let desk = scene.agent_state(ada);
+    let agent_state = scene.agent_state(ada);
     assert_eq!(
-        (desk.status.clone(), desk.presence.availability),
+        (agent_state.status.clone(), agent_state.presence.availability),
         (Some(said), Availability::Error)
     );
-    assert_eq!((stood(&scene, ada), desk.presence.last_seen), (1, scene.now), "but it is active");
-    let heard = desk.presence.last_heartbeat;
+    assert_eq!(
+        (stood(&scene, ada), agent_state.presence.last_seen),
+        (1, scene.now),
+        "but it is active"
+    );
+    let heard = agent_state.presence.last_heartbeat;
     assert!(heard < Some(scene.now), "but that is not a heartbeat");
     // A report of the same time, or later by the agent's own clock, counts, whatever the hub's
     // clock says.
@@ -158,12 +162,12 @@ fn a_boast_is_kept_and_decides_nothing() {
         let words: Arc<str> = words.into();
         let answer =
             scene.run(Command::ReportReputation { agent: ada, text: words.clone() }).unwrap();
-        let Answer::Agent { state: desk, .. } = answer else { panic!("{answer:?}") };
-        assert_eq!(desk.claimed_reputation, Some(words));
+        let Answer::Agent { state: agent_state, .. } = answer else { panic!("{answer:?}") };
+        assert_eq!(agent_state.claimed_reputation, Some(words));
     }
-    let desk = scene.agent_state(ada);
-    assert_eq!(desk.claimed_reputation.as_deref(), Some("1.00"), "the newest");
-    assert_eq!((desk.standing, &desk.window), (before.standing, &before.window));
+    let agent_state = scene.agent_state(ada);
+    assert_eq!(agent_state.claimed_reputation.as_deref(), Some("1.00"), "the newest");
+    assert_eq!((agent_state.standing, &agent_state.window), (before.standing, &before.window));
     assert_eq!(scene.store.rows.history_lines.len(), lines, "and there is no event");
     assert!(scene.is_online(ada), "but it is activity");
     let nobody = Command::ReportReputation { agent: AgentId(99), text: "".into() };
@@ -188,8 +192,9 @@ fn who_amends_its_stance_is_not_away_any_more_and_is_welcomed_back() {
     };
     let job = ask(&mut scene).unwrap().id;
     // Another reason for being away clears its end time.
-    let amend = |scene: &mut TestHub, stance| {
-        let profile = ProfileUpdate { availability: Some(stance), ..ProfileUpdate::default() };
+    let amend = |scene: &mut TestHub, availability| {
+        let profile =
+            ProfileUpdate { availability: Some(availability), ..ProfileUpdate::default() };
         assert_eq!(scene.update_profile("pat", profile), pat);
     };
     amend(&mut scene, Availability::Maintenance);
@@ -214,8 +219,8 @@ proptest! {
         let (mut scene, ada) = poller();
         let (mut newest, mut applied) = (i64::MIN, 0);
         for since in said {
-            let stance = if since % 2 == 0 { Availability::Idle } else { Availability::Error };
-            say(&mut scene, ada, told(stance, Timestamp(since), &since.to_string()));
+            let availability = if since % 2 == 0 { Availability::Idle } else { Availability::Error };
+            say(&mut scene, ada, told(availability, Timestamp(since), &since.to_string()));
             applied += usize::from(since >= newest);
             newest = newest.max(since);
             prop_assert_eq!(words(&scene, ada), Some(&*newest.to_string()));

@@ -26,8 +26,8 @@ fn asked(budget: Option<&str>) -> (TestHub, AgentId, [AgentId; 3], JobId) {
     (scene, ann, all, job)
 }
 
-fn valid_for(deed: SignedOrder, valid_for: Millis) -> SignedOrder {
-    let SignedOrder::Offer(order) = deed else { panic!("{deed:?}") };
+fn valid_for(signed_order: SignedOrder, valid_for: Millis) -> SignedOrder {
+    let SignedOrder::Offer(order) = signed_order else { panic!("{signed_order:?}") };
     SignedOrder::Offer(MakeOffer { valid_for, ..order })
 }
 
@@ -94,13 +94,13 @@ fn of_several_offers_one_is_taken_and_every_other_offerer_is_told_once() {
     assert_eq!(scene.sign_and_run("pat", "x2", result("r")), Ok(State::Completed));
     let done = Refusal::WrongState { state: State::Completed };
     assert_eq!(scene.sign_and_run("ann", "a3", accept("p2")), Err(done.clone()));
-    for (id, deed) in [
+    for (id, signed_order) in [
         ("1", offer("r", "1")),
         ("2", result("r")),
         ("3", partial_result("r")),
         ("4", failure("r")),
     ] {
-        assert_eq!(scene.sign_and_run("pat", id, deed), Err(done.clone()), "{id}");
+        assert_eq!(scene.sign_and_run("pat", id, signed_order), Err(done.clone()), "{id}");
     }
 }
 

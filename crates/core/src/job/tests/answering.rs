@@ -36,8 +36,8 @@ fn untouched(scene: &TestHub) -> bool {
     scene.balance_text("ann") == ("10.00".to_owned(), "0.00".to_owned())
 }
 
-fn because(cause: Cause, deed: SignedOrder) -> SignedOrder {
-    let SignedOrder::Fail(order) = deed else { panic!("{deed:?}") };
+fn because(cause: Cause, signed_order: SignedOrder) -> SignedOrder {
+    let SignedOrder::Fail(order) = signed_order else { panic!("{signed_order:?}") };
     SignedOrder::Fail(AbandonJob { cause, ..order })
 }
 
@@ -98,9 +98,9 @@ fn before_a_price_is_taken_nobody_is_to_blame_and_afterwards_there_is_no_excuse(
     scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
     assert_eq!(scene.sign_and_run("pat", "e", failure("r")), Ok(State::Failed));
     assert_eq!(scene.agent_state(pat).standing.outcomes, 0);
-    for deed in [refusal("r"), because(Cause::BudgetTooLow, refusal("r")), failure("r")] {
+    for signed_order in [refusal("r"), because(Cause::BudgetTooLow, refusal("r")), failure("r")] {
         let (mut scene, _, pat, _) = accepted();
-        assert_eq!(scene.sign_and_run("pat", "e", deed), Ok(State::Failed));
+        assert_eq!(scene.sign_and_run("pat", "e", signed_order), Ok(State::Failed));
         assert_eq!(scene.agent_state(pat).standing.failures, 1);
         assert!(untouched(&scene));
     }
@@ -201,8 +201,8 @@ fn nobody_is_blamed_for_a_question_it_never_read_or_had_no_time_for() {
         let question =
             scene.job_request("sum", crate::signed_order::RequestTarget::Agent(pat), None);
         let asked = crate::signed_order::JobRequest { timeout: Millis(timeout), ..question };
-        let deed = SignedOrder::RequestJob(Box::new(asked));
-        scene.sign_and_run("ann", "r", deed).unwrap();
+        let signed_order = SignedOrder::RequestJob(Box::new(asked));
+        scene.sign_and_run("ann", "r", signed_order).unwrap();
         scene.read_inbox(pat);
         scene.advance(Millis(timeout));
         assert_eq!(scene.agent_state(pat).standing.failures, failures, "{timeout}");
@@ -277,14 +277,18 @@ fn after_the_deadline_nothing_is_taken_even_before_the_clock_was_looked_at() {
     let (mut scene, ..) = direct();
     scene.advance_without_timers(JOB_LIFETIME);
     for fired in [false, true] {
-        for (id, deed) in [
+        for (id, signed_order) in [
             ("1", offer("r", "1")),
             ("2", result("r")),
             ("3", partial_result("r")),
             ("4", failure("r")),
             ("5", refusal("r")),
         ] {
-            assert_eq!(scene.sign_and_run("pat", id, deed), Err(expired.clone()), "{id} {fired}");
+            assert_eq!(
+                scene.sign_and_run("pat", id, signed_order),
+                Err(expired.clone()),
+                "{id} {fired}"
+            );
         }
         assert_eq!(scene.sign_and_run("ann", "e", failure("r")), Err(expired.clone()));
         scene.advance(Millis(0));

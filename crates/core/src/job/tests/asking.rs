@@ -145,14 +145,14 @@ fn the_best_are_those_online_then_by_score_then_who_came_first() {
     // The third has earned a score; the first has reported that it is away.
     scene.request("ann", "r0", p3, None);
     scene.sign_and_run("p3", "x0", result("r0")).unwrap();
-    for stance in [Availability::Offline, Availability::Error, Availability::Maintenance] {
+    for availability in [Availability::Offline, Availability::Error, Availability::Maintenance] {
         scene.update_profile(
             "p1",
-            ProfileUpdate { availability: Some(stance), ..ProfileUpdate::default() },
+            ProfileUpdate { availability: Some(availability), ..ProfileUpdate::default() },
         );
-        assert!(!scene.is_online(p1), "{stance:?}");
+        assert!(!scene.is_online(p1), "{availability:?}");
         let order = scene.job_request("sum", RequestTarget::Best { max: 8 }, Some("5"));
-        let asked = ask(&mut scene, &format!("r-{stance:?}"), order).unwrap();
+        let asked = ask(&mut scene, &format!("r-{availability:?}"), order).unwrap();
         assert_eq!(asked, [p3, p2, p4, p1], "and never {ann}, the requester");
         assert_eq!(
             scene.messages_to(p1).len(),

@@ -35,11 +35,10 @@ fn hire(
     by: AgentId,
     of: AgentId,
     budget: &str,
-    grain: PriceStep,
+    price_step: PriceStep,
 ) -> (JobId, String) {
     let order = scene.job_order(by, "sum", budget);
-    let job =
-        scene.open_job(OpenJob { selection: Selection::Direct(of), price_step: grain, ..order });
+    let job = scene.open_job(OpenJob { selection: Selection::Direct(of), price_step, ..order });
     (job.id, job.uuid.to_string())
 }
 
@@ -133,7 +132,7 @@ fn a_stranger_cannot_name_a_price_for_anothers_work() {
 
 #[test]
 fn prices_are_rounded_up_to_what_the_requester_is_shown_and_paid_so() {
-    for (price, grain, paid) in [
+    for (price, price_step, paid) in [
         ("0.1", WHOLE, "1.00"),
         ("0", WHOLE, "1.00"),
         ("1.2", WHOLE, "2.00"),
@@ -142,7 +141,7 @@ fn prices_are_rounded_up_to_what_the_requester_is_shown_and_paid_so() {
         let mut scene = TestHub::default();
         let client = scene.register_client("client", "client", "100");
         let bob = scene.register_worker("bob", "bob", &[("sum", price)]);
-        let (job, _) = hire(&mut scene, client, bob, "5", grain);
+        let (job, _) = hire(&mut scene, client, bob, "5", price_step);
         assert_eq!(scene.job(job).assignment.unwrap().price, credits(paid));
         // For its own price or more, it always gets the same.
         scene.succeed(job, price);
@@ -152,7 +151,7 @@ fn prices_are_rounded_up_to_what_the_requester_is_shown_and_paid_so() {
 
 #[test]
 fn work_that_was_cheaper_than_its_own_price_is_paid_as_reported_rounded_up() {
-    for (cost, grain, paid) in [
+    for (cost, price_step, paid) in [
         ("0.05", WHOLE, "1.00"),
         ("0", WHOLE, "0.00"),
         ("0.0501", CENTS, "0.06"),
@@ -161,7 +160,7 @@ fn work_that_was_cheaper_than_its_own_price_is_paid_as_reported_rounded_up() {
         let mut scene = TestHub::default();
         let client = scene.register_client("client", "client", "100");
         let bob = scene.register_worker("bob", "bob", &[("sum", "0.101")]);
-        let (job, _) = hire(&mut scene, client, bob, "5", grain);
+        let (job, _) = hire(&mut scene, client, bob, "5", price_step);
         scene.succeed(job, cost);
         assert_eq!(scene.balance_text("bob").0, paid, "{cost}");
     }

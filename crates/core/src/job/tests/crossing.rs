@@ -207,7 +207,7 @@ fn work_from_elsewhere_may_be_refused_without_blame_and_failed_with_it() {
 
 #[test]
 fn work_from_elsewhere_goes_on_as_its_own_policy_says_and_the_next_is_told_plainly() {
-    for deed in [refusal, failure] {
+    for signed_order in [refusal, failure] {
         let (mut scene, _) = ann();
         let client = scene.register_client("client", "client", "20");
         let pat = scene.introduce("pat", &[("sum", "5")]);
@@ -216,7 +216,7 @@ fn work_from_elsewhere_goes_on_as_its_own_policy_says_and_the_next_is_told_plain
         let job = scene.open_job(OpenJob { policy: PATIENT, ..order });
         assert_eq!(job.worker(), Some(pat));
         let uuid = job.uuid.to_string();
-        assert_eq!(scene.sign_and_run("pat", "e", deed(&uuid)), Ok(State::Assigned));
+        assert_eq!(scene.sign_and_run("pat", "e", signed_order(&uuid)), Ok(State::Assigned));
         assert_eq!(scene.job(job.id).worker(), Some(sue));
         assert_eq!(
             scene.notices_to(sue),
@@ -252,12 +252,15 @@ fn who_introduces_itself_takes_what_waits_and_is_told() {
 fn an_introduction_is_no_message_to_who_gets_its_signers_waiting_job() {
     let (mut scene, ann) = ann();
     let pat = scene.introduce("pat", &[("sum", "5")]);
-    let stance = |stance| ProfileUpdate { availability: Some(stance), ..ProfileUpdate::default() };
-    scene.update_profile("pat", stance(Availability::Offline));
+    let availability = |availability| ProfileUpdate {
+        availability: Some(availability),
+        ..ProfileUpdate::default()
+    };
+    scene.update_profile("pat", availability(Availability::Offline));
     let order = scene.job_order(ann, "sum", "5");
     let job = scene.open_job(OpenJob { policy: PATIENT, ..order }).id;
     assert_eq!(scene.state(job), State::Queued);
-    scene.update_profile("pat", stance(Availability::Idle));
+    scene.update_profile("pat", availability(Availability::Idle));
     scene.update_profile(
         "ann",
         ProfileUpdate { name: Some("Ann".to_owned()), ..ProfileUpdate::default() },

@@ -40,8 +40,8 @@ fn rushed(scene: &mut TestHub, by: AgentId, worker: AgentId, time: Millis) -> Jo
 
 /// How many failures count against the agent, in each of the two formulas.
 fn blamed(scene: &TestHub, agent: AgentId) -> (u64, usize) {
-    let desk = scene.agent_state(agent);
-    (desk.standing.failures, desk.window.newest().count())
+    let agent_state = scene.agent_state(agent);
+    (agent_state.standing.failures, agent_state.window.newest().count())
 }
 
 fn last_cause(scene: &TestHub) -> Option<Cause> {
@@ -278,13 +278,13 @@ fn free_work_of_a_stranger_moves_the_published_score_and_not_our_own() {
     scene.fail(job);
     let job = free(&mut scene, Requester::Agent(stranger));
     scene.succeed(job, "0");
-    let desk = scene.agent_state(ada);
-    assert_eq!((desk.standing.failures, desk.standing.successes), (1, 1));
+    let agent_state = scene.agent_state(ada);
+    assert_eq!((agent_state.standing.failures, agent_state.standing.successes), (1, 1));
     assert_eq!(
-        (desk.ranking_standing().settled_jobs(), desk.ranking_standing().score),
+        (agent_state.ranking_standing().settled_jobs(), agent_state.ranking_standing().score),
         (0, Score::START)
     );
-    assert_eq!(desk.customers.count(), 0);
+    assert_eq!(agent_state.customers.count(), 0);
     // An owner that has paid is no longer new, even when it requests free work.
     let order = scene.job_order(stranger, "dig", "1");
     let job = scene.open_job(order).id;

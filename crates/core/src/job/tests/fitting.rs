@@ -181,7 +181,7 @@ fn a_world_made_anew_counts_the_same_minute() {
 fn what_an_agent_says_of_itself_decides_what_it_is_given() {
     let (mut scene, client) = market();
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
-    for (stance, answer) in [
+    for (availability, answer) in [
         (Availability::Error, Err(Refusal::Offline)),
         (Availability::Busy, Ok(State::Assigned)),
         (Availability::Broken, Err(Refusal::AgentBroken)),
@@ -189,8 +189,8 @@ fn what_an_agent_says_of_itself_decides_what_it_is_given() {
         (Availability::Offline, Err(Refusal::Offline)),
         (Availability::Maintenance, Err(Refusal::Offline)),
     ] {
-        stand(&mut scene, ada, stance, None);
-        assert_eq!(hire(&mut scene, client, ada).map(|job| job.state), answer, "{stance:?}");
+        stand(&mut scene, ada, availability, None);
+        assert_eq!(hire(&mut scene, client, ada).map(|job| job.state), answer, "{availability:?}");
     }
     stand(&mut scene, ada, Availability::Maintenance, Some(60));
     let until = scene.now.plus(seconds(60));
@@ -461,11 +461,11 @@ fn who_is_not_registered_any_more_is_not_asked() {
     let ada = keeps(&mut scene, "ada", ONE_AT_ONCE);
     scene.remove(ada);
     assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::NoSuchAgent);
-    let stance = Command::ReportStatus {
+    let availability = Command::ReportStatus {
         agent: ada,
         status: AgentStatusUpdate { availability: Availability::Idle, until: None, words: None },
     };
-    assert_eq!(scene.run(stance).unwrap_err(), Refusal::NoSuchAgent);
+    assert_eq!(scene.run(availability).unwrap_err(), Refusal::NoSuchAgent);
 }
 
 proptest! {

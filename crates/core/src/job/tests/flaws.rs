@@ -79,18 +79,18 @@ fn who_is_away_for_longer_is_waited_for_before_it_is_told() {
 
 #[test]
 fn who_does_not_come_back_is_the_reason_and_not_the_flaw() {
-    for (stance, cause) in [
+    for (availability, cause) in [
         (Some(Availability::Broken), Cause::NoSuchSkill),
         (Some(Availability::Error), Cause::Offline),
         (None, Cause::Offline),
     ] {
         let (mut scene, client, ada, job) = put_off();
-        if let Some(stance) = stance {
-            stand(&mut scene, ada, stance, None);
+        if let Some(availability) = availability {
+            stand(&mut scene, ada, availability, None);
         }
         scene.advance(seconds(60));
         let report = scene.job(job).result.clone().unwrap();
-        assert_eq!((report.cause, report.meta), (Some(cause), None), "{stance:?}");
+        assert_eq!((report.cause, report.meta), (Some(cause), None), "{availability:?}");
         assert_eq!(scene.notices_to(client), [NoticeKind::Ended { job }]);
         assert_eq!(scene.balance_text("rich"), whole());
     }

@@ -22,7 +22,7 @@ fn heard(scene: &TestHub, agent: AgentId) -> Vec<bool> {
     lines.filter_map(about).collect()
 }
 
-fn stance(scene: &TestHub, agent: AgentId) -> Availability {
+fn availability(scene: &TestHub, agent: AgentId) -> Availability {
     scene.agent_state(agent).presence.availability
 }
 
@@ -105,7 +105,7 @@ fn in_error_and_maintenance_nothing_is_said_of_work() {
         let job = hire(&mut scene, client, ada).unwrap().id;
         stand(&mut scene, ada, closed, Some(60));
         scene.succeed(job, "0.10");
-        assert_eq!((heard(&scene, ada), stance(&scene, ada)), (vec![true], closed));
+        assert_eq!((heard(&scene, ada), availability(&scene, ada)), (vec![true], closed));
         stand(&mut scene, ada, Availability::Idle, None);
         assert_eq!(heard(&scene, ada), [true], "it reports its own status");
         hire(&mut scene, client, ada).unwrap();
@@ -135,11 +135,18 @@ fn who_said_it_was_busy_is_idle_when_the_last_job_ends() {
     stand(&mut scene, ada, Availability::Busy, None);
     let jobs = [(); 2].map(|()| hire(&mut scene, client, ada).unwrap().id);
     scene.succeed(jobs[0], "0.10");
-    assert_eq!(stance(&scene, ada), Availability::Busy, "there is one left");
+    assert_eq!(availability(&scene, ada), Availability::Busy, "there is one left");
     scene.advance(Millis::hours(1));
     assert!(scene.state(jobs[1]).is_final());
-    assert_eq!((stance(&scene, ada), heard(&scene, ada)), (Availability::Idle, vec![true, false]));
+    assert_eq!(
+        (availability(&scene, ada), heard(&scene, ada)),
+        (Availability::Idle, vec![true, false])
+    );
     stand(&mut scene, ada, Availability::Busy, None);
     scene.advance(Millis::hours(1));
-    assert_eq!(stance(&scene, ada), Availability::Busy, "its own status holds while nothing ends");
+    assert_eq!(
+        availability(&scene, ada),
+        Availability::Busy,
+        "its own status holds while nothing ends"
+    );
 }

@@ -283,19 +283,15 @@ fn a_timer_that_comes_early_or_after_the_end_changes_nothing() {
 #[test]
 fn who_is_given_the_same_job_once_more_keeps_the_price_that_was_agreed_on() {
     let whole = PriceStep { decimals: 0, ..PriceStep::FINEST };
-    for (grain, price, cost, paid) in
+    for (price_step, price, cost, paid) in
         [(PriceStep::FINEST, "0.2", "0.15", "0.15"), (whole, "0.2", "0.15", "1.00")]
     {
         for (unreachable, later) in [(true, "0.1"), (true, "0.3"), (false, "0.1"), (false, "0.3")] {
             let (mut scene, client) = market();
             let ada = scene.register_worker("ada", "acme", &[("sum", price)]);
             let (selection, policy) = (Selection::Direct(ada), super::PATIENT);
-            let order = OpenJob {
-                selection,
-                policy,
-                price_step: grain,
-                ..scene.job_order(client, "sum", "5")
-            };
+            let order =
+                OpenJob { selection, policy, price_step, ..scene.job_order(client, "sum", "5") };
             let job = scene.open_job(order).id;
             let agreed = scene.job(job).assignment.unwrap();
             scene.register_worker("ada", "acme", &[("sum", later)]);

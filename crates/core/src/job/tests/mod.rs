@@ -93,12 +93,12 @@ fn hire(
 }
 
 /// The agent reports its availability, and for how many seconds.
-fn stand(scene: &mut TestHub, agent: AgentId, stance: Availability, seconds: Option<i64>) {
+fn stand(scene: &mut TestHub, agent: AgentId, availability: Availability, seconds: Option<i64>) {
     let until: Option<Timestamp> = seconds.map(|seconds| scene.now.plus(Millis::seconds(seconds)));
     scene
         .run(Command::ReportStatus {
             agent,
-            status: AgentStatusUpdate { availability: stance, until, words: None },
+            status: AgentStatusUpdate { availability, until, words: None },
         })
         .unwrap();
 }

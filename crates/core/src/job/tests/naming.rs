@@ -24,14 +24,14 @@ fn twins() -> (TestHub, [AgentId; 3], [JobId; 2]) {
 #[test]
 fn two_requesters_with_one_id_are_told_apart_by_who_they_are() {
     let (mut scene, [ann, bea, _], [first, second]) = twins();
-    for (id, deed) in [
+    for (id, order) in [
         ("1", offer("r", "1")),
         ("2", result("r")),
         ("3", partial_result("r")),
         ("4", failure("r")),
         ("5", refusal("r")),
     ] {
-        assert_eq!(scene.sign_and_run("pat", id, deed), Err(Refusal::Ambiguous), "{id}");
+        assert_eq!(scene.sign_and_run("pat", id, order), Err(Refusal::Ambiguous), "{id}");
     }
     assert_eq!(
         scene.sign_and_run("pat", "x1", with_counterparty(bea, result("r"))),
@@ -78,13 +78,13 @@ fn two_offers_with_one_id_are_told_apart_by_who_made_them() {
 fn an_address_that_is_right_is_taken_and_one_that_is_wrong_refused() {
     let (mut scene, [ann, bea, pat], _) = twins();
     let job = scene.request("ann", "own", pat, Some("5"));
-    for (id, deed) in [
+    for (id, order) in [
         ("1", with_counterparty(bea, offer("own", "1"))),
         ("2", with_counterparty(bea, result("own"))),
         ("3", with_counterparty(bea, failure("own"))),
         ("4", with_counterparty(AgentId(99), refusal("own"))),
     ] {
-        assert_eq!(scene.sign_and_run("pat", id, deed), Err(Refusal::WrongParty), "{id}");
+        assert_eq!(scene.sign_and_run("pat", id, order), Err(Refusal::WrongParty), "{id}");
     }
     assert_eq!(
         scene.sign_and_run("ann", "e1", with_counterparty(bea, failure("own"))),
@@ -115,7 +115,7 @@ fn whoever_is_no_party_and_whatever_is_unknown_get_the_same_answer() {
     scene.introduce("zoe", &[("sum", "1")]);
     let uuid = scene.job(first).uuid.to_string();
     for (n, id) in ["r", "unknown", "ann/r", &uuid, ""].into_iter().enumerate() {
-        for (m, deed) in
+        for (m, order) in
             [offer(id, "1"), result(id), partial_result(id), failure(id), refusal(id), accept(id)]
                 .into_iter()
                 .enumerate()
@@ -123,11 +123,11 @@ fn whoever_is_no_party_and_whatever_is_unknown_get_the_same_answer() {
             let named = scene.sign_and_run(
                 "zoe",
                 &format!("{n}-{m}"),
-                with_counterparty(ann, deed.clone()),
+                with_counterparty(ann, order.clone()),
             );
-            assert_eq!(named, Err(Refusal::NotFound), "{deed:?}");
+            assert_eq!(named, Err(Refusal::NotFound), "{order:?}");
             assert_eq!(
-                scene.sign_and_run("zoe", &format!("{n}-{m}"), deed),
+                scene.sign_and_run("zoe", &format!("{n}-{m}"), order),
                 Err(Refusal::NotFound)
             );
         }

@@ -147,10 +147,10 @@ fn a_deadline_in_the_past_is_asked_about_after_presence() {
     };
     let order = late(&mut scene, PRESENCE_FIRST);
     assert_eq!(scene.try_open_job(order).unwrap_err(), Refusal::DeadlineTooSoon);
-    for (stance, why) in
+    for (availability, why) in
         [(Availability::Error, Refusal::Offline), (Availability::Broken, Refusal::AgentBroken)]
     {
-        stand(&mut scene, ada, stance, None);
+        stand(&mut scene, ada, availability, None);
         let order = late(&mut scene, PRESENCE_FIRST);
         assert_eq!(scene.try_open_job(order).unwrap_err(), why);
     }
@@ -218,8 +218,8 @@ fn whether_somebody_is_there_is_known_before_anything_is_asked() {
     let liveness = Liveness::ByPolling;
     let ada = scene.register(Registration { terms, liveness, ..order }).unwrap();
     let away = |scene: &TestHub| readiness::return_time(&scene.world, scene.agent(ada), scene.now);
-    for stance in [Availability::Idle, Availability::Busy] {
-        stand(&mut scene, ada, stance, Some(60));
+    for availability in [Availability::Idle, Availability::Busy] {
+        stand(&mut scene, ada, availability, Some(60));
         assert_eq!(away(&scene), Ok(None), "load is not checked");
     }
     let back = scene.now.plus(seconds(60));

@@ -36,9 +36,9 @@ fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
 fn arriving(scene: &mut TestHub, native: &str, budget: &str) -> MarketOrder {
     let order = task(scene, AgentId(0), budget, Selection::Cheapest);
     let requester = Requester::Guest(native.to_owned());
-    let newcomer = Registration { actor: Actor::Owner, ..registration(native, native, &[]) };
+    let new_agent = Registration { actor: Actor::Owner, ..registration(native, native, &[]) };
     let order = OpenJob { requester, ..order };
-    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: Some(newcomer) }))
+    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: Some(new_agent) }))
 }
 
 fn generous() -> TestHub {

@@ -17,8 +17,10 @@ fn an_order_is_carried_out_once_for_ever() {
     for _ in 0..2 {
         let (next, agents) = (scene.world.next, scene.world.agents().count());
         // Anything under the same id is the same order.
-        for deed in [enrols("a"), enrols("b"), MarketOrder::Dispatch, MarketOrder::RecordOnly] {
-            assert_eq!(scene.submit("x", deed), (first, true));
+        for signed_order in
+            [enrols("a"), enrols("b"), MarketOrder::Dispatch, MarketOrder::RecordOnly]
+        {
+            assert_eq!(scene.submit("x", signed_order), (first, true));
         }
         assert_eq!((scene.world.next, scene.world.agents().count()), (next, agents));
         restart(&mut scene);
@@ -124,13 +126,14 @@ fn two_markets_may_use_one_id() {
     // The invariants support only one market.
     scene.checks_invariants = false;
     let mut post = |market| {
-        let (id, deed, scribe) = ("x".to_owned(), MarketOrder::RecordOnly, Arc::new(PlainRecorder));
+        let (id, signed_order, recorder) =
+            ("x".to_owned(), MarketOrder::RecordOnly, Arc::new(PlainRecorder));
         scene
             .run(Command::SubmitToMarket(Box::new(MarketSubmission {
                 market,
                 id,
-                order: deed,
-                recorder: scribe,
+                order: signed_order,
+                recorder,
             })))
             .unwrap()
     };

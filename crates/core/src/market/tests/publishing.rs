@@ -101,8 +101,8 @@ fn without_a_market_nothing_is_published_and_nobody_counted() {
         (PostingId(1), 0, 0)
     );
     assert_eq!(closing(&scene, job), None);
-    let desk = scene.agent_state(worker);
-    assert!(desk.market_totals.is_empty() && desk.declined_jobs.is_empty());
+    let agent_state = scene.agent_state(worker);
+    assert!(agent_state.market_totals.is_empty() && agent_state.declined_jobs.is_empty());
 }
 
 #[test]

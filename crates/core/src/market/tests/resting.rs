@@ -79,9 +79,9 @@ fn whoever_declines_in_the_market_itself_is_followed_at_once_for_ever() {
 fn what_rests_is_given_out_when_somebody_comes_or_asks_for_it_and_by_no_sign_of_life() {
     let (mut scene, job, strangers) = among_strangers(AT_ONCE + 4);
     let agent = strangers[AT_ONCE + 1];
-    let stand = |stance| Command::ReportStatus {
+    let stand = |availability| Command::ReportStatus {
         agent,
-        status: AgentStatusUpdate { availability: stance, until: None, words: None },
+        status: AgentStatusUpdate { availability, until: None, words: None },
     };
     scene.run(stand(Availability::Offline)).unwrap();
     for _ in 0..AT_ONCE {
@@ -171,8 +171,8 @@ fn whoever_comes_with_its_first_order_takes_what_rests_if_it_can() {
     let first = scene.job_request("sum", RequestTarget::Agent(strangers[0]), None);
     let mut order =
         scene.sign_order("pat", "first", signed_order::SignedOrder::RequestJob(Box::new(first)));
-    if let Some(newcomer) = &mut order.registration {
-        newcomer.skills = vec![skill("sum", "10")];
+    if let Some(new_agent) = &mut order.registration {
+        new_agent.skills = vec![skill("sum", "10")];
     }
     let pat = scene.run_signed(order).unwrap().by;
     assert_eq!(scene.job(job).worker(), Some(pat));

@@ -75,12 +75,16 @@ fn silence_is_no_decline() {
     post_task(&mut scene, order);
     scene.read_inbox(a);
     scene.advance(LEASE);
-    let desk = scene.agent_state(a);
+    let agent_state = scene.agent_state(a);
     assert_eq!(
-        (desk.market_totals.assigned, desk.market_totals.completed, desk.declined_jobs.len()),
+        (
+            agent_state.market_totals.assigned,
+            agent_state.market_totals.completed,
+            agent_state.declined_jobs.len()
+        ),
         (1, 0, 0)
     );
-    assert_eq!(desk.standing.failures, 1);
+    assert_eq!(agent_state.standing.failures, 1);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn of_a_hundred_and_fifty_the_last_hundred_are_shown() {
     assert_eq!((standing.successes, standing.failures), (100, 50), "counts cover the lifetime");
     let world = scene.store.rebuild_world(scene.world.rules);
     assert_eq!(
-        world.agent_state(ada).map(|desk| &desk.window),
+        world.agent_state(ada).map(|agent_state| &agent_state.window),
         Some(&scene.agent_state(ada).window)
     );
 }

@@ -26,10 +26,10 @@ impl CustomerChecks {
 impl Invariants {
     /// Customers are other owners, each once; failures elsewhere are those of all other agents of
     /// the owner.
-    pub(super) fn check_customers(&self, world: &World, agent: AgentId, desk: &AgentState) {
+    pub(super) fn check_customers(&self, world: &World, agent: AgentId, agent_state: &AgentState) {
         let (owners, paid) = self.patronage.0.get(&agent).cloned().unwrap_or_default();
-        assert_eq!(desk.customers.count(), owners.len().min(CUSTOMERS_MAX));
-        assert_eq!(desk.customers.paid().micros(), paid);
+        assert_eq!(agent_state.customers.count(), owners.len().min(CUSTOMERS_MAX));
+        assert_eq!(agent_state.customers.paid().micros(), paid);
         let (own, _) = self.agents[&agent];
         assert!(!owners.contains(&own), "no owner is its own customer");
         let others = self.agents.iter().filter(|(id, (owner, _))| **id != agent && *owner == own);

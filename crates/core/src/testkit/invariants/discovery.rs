@@ -12,10 +12,10 @@ use crate::world::skills::Candidate;
 
 /// Pages and totals equal a full scan.
 pub fn discovery_is_a_sorted_scan(world: &World, skill: &str, now: Timestamp) {
-    let floor = Score::from_millionths(50_500_000);
+    let context = Score::from_millionths(50_500_000);
     let cheap = Some(Credits::from_micros(200_000));
     let questions =
-        [(Score::MIN, None, 0), (floor, None, 0), (Score::MIN, cheap, 0), (floor, cheap, 1)];
+        [(Score::MIN, None, 0), (context, None, 0), (Score::MIN, cheap, 0), (context, cheap, 1)];
     for (min_score, max_price, min_jobs) in questions {
         let wanted = DiscoveryQuery { skill, min_score, max_price, min_jobs, limit: 3, offset: 1 };
         let found = world.discover(&wanted, now);
@@ -35,8 +35,8 @@ pub fn discover_by_scan(
     let mut all = Vec::new();
     for agent in world.agents() {
         let Some(skill) = agent.skill(wanted.skill) else { continue };
-        let desk = world.agent_state(agent.id).expect("every agent has a state");
-        let standing = desk.standing;
+        let agent_state = world.agent_state(agent.id).expect("every agent has a state");
+        let standing = agent_state.standing;
         let settled = standing.successes + standing.failures;
         let affordable = wanted.max_price.is_none_or(|max| skill.price <= max);
         let good = standing.score >= wanted.min_score && settled >= wanted.min_jobs;

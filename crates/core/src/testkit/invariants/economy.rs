@@ -246,10 +246,19 @@ fn silence((old, job): (Option<&Job>, &Job), turn: Assignment, outcome: &Outcome
 
 impl Invariants {
     /// The hub's own ranking is the fold of the outcomes that count in it.
-    pub(super) fn check_ranking_standing(&self, world: &World, agent: AgentId, desk: &AgentState) {
+    pub(super) fn check_ranking_standing(
+        &self,
+        world: &World,
+        agent: AgentId,
+        agent_state: &AgentState,
+    ) {
         let weighed = self.economy.ranking_standings.get(&agent).copied().unwrap_or_default();
-        assert_eq!(desk.ranking_standing(), weighed, "the hub's ranking matches its outcomes");
+        assert_eq!(
+            agent_state.ranking_standing(),
+            weighed,
+            "the hub's ranking matches its outcomes"
+        );
         let underrated = world.underrated_agents().any(|one| one == agent);
-        assert_eq!(underrated, weighed.score > desk.standing.score);
+        assert_eq!(underrated, weighed.score > agent_state.standing.score);
     }
 }

@@ -208,20 +208,20 @@ impl MarketChecks {
             return;
         }
         for agent in world.agents() {
-            let desk = world.agent_state(agent.id).expect("every agent has a state");
+            let agent_state = world.agent_state(agent.id).expect("every agent has a state");
             if market.is_none() {
                 assert!(
-                    desk.market_totals.is_empty() && desk.declined_jobs.is_empty(),
+                    agent_state.market_totals.is_empty() && agent_state.declined_jobs.is_empty(),
                     "{}",
                     agent.native_id
                 );
                 continue;
             }
             let tally = self.tallies.get(&agent.id).copied().unwrap_or_default();
-            assert_eq!(desk.market_totals, tally, "the totals of {}", agent.native_id);
+            assert_eq!(agent_state.market_totals, tally, "the totals of {}", agent.native_id);
             let all = self.declined.get(&agent.id).map_or(&[][..], Vec::as_slice);
             let newest = &all[all.len().saturating_sub(DECLINED)..];
-            assert_eq!(desk.declined_jobs, newest, "what {} declined", agent.native_id);
+            assert_eq!(agent_state.declined_jobs, newest, "what {} declined", agent.native_id);
         }
     }
 }

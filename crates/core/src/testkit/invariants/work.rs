@@ -64,9 +64,12 @@ impl WorkChecks {
         let judged = changes.outcomes.iter().map(|outcome| outcome.subject);
         for agent in changes.agent_states.keys().copied().chain(judged) {
             let all = self.counted.get(&agent).map_or(&[][..], Vec::as_slice);
-            let desk = world.agent_state(agent).expect("every agent has a state");
+            let agent_state = world.agent_state(agent).expect("every agent has a state");
             let newest = all.iter().rev().take(SHOWN).copied();
-            assert!(desk.window.newest().eq(newest), "the window of {agent} is not the fold");
+            assert!(
+                agent_state.window.newest().eq(newest),
+                "the window of {agent} is not the fold"
+            );
         }
     }
 
@@ -79,8 +82,9 @@ impl WorkChecks {
             .filter_map(|job| at_work(job))
             .collect();
         let before: BTreeSet<AgentId> = before.values().filter_map(|job| at_work(job)).collect();
-        let stance = |agent| world.agent_state(agent).map(|desk| desk.presence.availability);
-        let open = |agent: &AgentId| stance(*agent).is_some_and(Availability::accepts_work);
+        let availability =
+            |agent| world.agent_state(agent).map(|agent_state| agent_state.presence.availability);
+        let open = |agent: &AgentId| availability(*agent).is_some_and(Availability::accepts_work);
         let mut expected: Vec<(AgentId, bool)> = Vec::new();
         expected.extend(after.difference(&before).filter(|one| open(one)).map(|one| (*one, true)));
         expected.extend(before.difference(&after).filter(|one| open(one)).map(|one| (*one, false)));
@@ -102,7 +106,11 @@ impl WorkChecks {
         }
         self.said.retain(|agent, _| open(agent));
         for free in before.difference(&after) {
-            assert_ne!(stance(*free), Some(Availability::Busy), "{free} is busy without work");
+            assert_ne!(
+                availability(*free),
+                Some(Availability::Busy),
+                "{free} is busy without work"
+            );
         }
     }
 }

@@ -215,13 +215,13 @@ fn an_order_that_finds_no_memory_is_not_posted_and_can_be_posted_later() {
     let rules = Rules { memory: ROOMY, ..Rules::default() };
     let mut scene = TestHub::with_market(rules, HOME);
     let posted = || {
-        let deed = Posted::Register(Box::new(registration("ada", "acme", &[])));
-        let (id, scribe) = ("order-1".to_owned(), std::sync::Arc::new(PlainRecorder));
+        let signed_order = Posted::Register(Box::new(registration("ada", "acme", &[])));
+        let (id, recorder) = ("order-1".to_owned(), std::sync::Arc::new(PlainRecorder));
         Command::SubmitToMarket(Box::new(MarketSubmission {
             market: HOME,
             id,
-            order: deed,
-            recorder: scribe,
+            order: signed_order,
+            recorder,
         }))
     };
     scene.world.rules.memory.total = scene.world.footprint().total();

@@ -211,21 +211,23 @@ fn reputation() {
     });
     let shown = "SELECT min(id) FROM desks WHERE body ->> '$.window[0]' IS NOT NULL";
     plant("reputation", "an agent state without an outcome", |db| {
-        rewrite(db, "desks", number(db, shown), |desk| {
-            desk["window"].as_array_mut().expect("a list").pop();
+        rewrite(db, "desks", number(db, shown), |agent_state| {
+            agent_state["window"].as_array_mut().expect("a list").pop();
         });
     });
     plant("reputation", "an agent state with a faster time", |db| {
-        rewrite(db, "desks", number(db, shown), |desk| add(desk, "/window/0", 1));
+        rewrite(db, "desks", number(db, shown), |agent_state| add(agent_state, "/window/0", 1));
     });
     let served = "SELECT min(id) FROM desks WHERE body ->> '$.patrons' IS NOT NULL";
     plant("reputation", "an additional customer", |db| {
-        rewrite(db, "desks", number(db, served), |desk| {
-            desk["patrons"]["owners"].as_array_mut().expect("a list").push(99.into());
+        rewrite(db, "desks", number(db, served), |agent_state| {
+            agent_state["patrons"]["owners"].as_array_mut().expect("a list").push(99.into());
         });
     });
     plant("reputation", "more paid by customers", |db| {
-        rewrite(db, "desks", number(db, served), |desk| add(desk, "/patrons/paid", 1));
+        rewrite(db, "desks", number(db, served), |agent_state| {
+            add(agent_state, "/patrons/paid", 1)
+        });
     });
     plant("reputation", "an outcome with a wrong on-time flag", |db| {
         rewrite(db, "outcomes", number(db, counted), |one| {
@@ -234,7 +236,7 @@ fn reputation() {
         });
     });
     plant("reputation", "an agent state with a better score", |db| {
-        rewrite(db, "desks", 1, |desk| add(desk, "/standing/score", 1_000_000));
+        rewrite(db, "desks", 1, |agent_state| add(agent_state, "/standing/score", 1_000_000));
     });
     plant("reputation", "counted within one owner", |db| {
         let sql = "SELECT max(o.id) FROM outcomes o JOIN archive j ON j.id = o.body ->> 'job'

@@ -46,12 +46,12 @@ impl HostLimits {
     pub(super) async fn acquire(
         &self,
         name: &str,
-        patience: Duration,
+        wait_limit: Duration,
     ) -> Result<HostPermit<'_>, HostBusyError> {
         let slots = self.register(name)?;
         // From here on dropping this releases the entry, even while we wait.
         let mut slot = HostPermit { hosts: self, name: name.to_owned(), permit: None };
-        let permit = timeout(patience, slots.acquire_owned()).await;
+        let permit = timeout(wait_limit, slots.acquire_owned()).await;
         slot.permit = Some(permit.map_err(|_| HostBusyError)?.map_err(|_| HostBusyError)?);
         Ok(slot)
     }

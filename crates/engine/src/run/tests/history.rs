@@ -90,26 +90,26 @@ async fn a_filter_leaves_lines_out_and_loses_none() {
 async fn jobs_and_outcomes_of_an_agent_are_complete() {
     let hub = Hub::in_memory();
     let (ada, bob) = busy(&hub).await;
-    let desk = |id| {
+    let agent_state = |id| {
         hub.engine.with_world(|world| world.agent_state(id).cloned()).expect("every agent has one")
     };
     let ids = |jobs: &[Arc<Job>]| jobs.iter().map(|job| job.id.0).collect::<Vec<_>>();
     for limit in [1, 4, 99] {
-        let (mut asked, mut from) = (Vec::new(), desk(ada).last_requested);
+        let (mut asked, mut from) = (Vec::new(), agent_state(ada).last_requested);
         while from.is_some() {
             let page = hub.engine.jobs_of(JobRole::Requester, from, limit).await.expect("readable");
             asked.extend(ids(&page.rows));
             from = page.next.map(JobId);
         }
         assert_eq!(asked, (1..=15).rev().collect::<Vec<_>>());
-        let (mut worked, mut from) = (Vec::new(), desk(bob).last_worked);
+        let (mut worked, mut from) = (Vec::new(), agent_state(bob).last_worked);
         while from.is_some() {
             let page = hub.engine.jobs_of(JobRole::Worker, from, limit).await.expect("readable");
             worked.extend(ids(&page.rows));
             from = page.next.map(JobId);
         }
         assert_eq!(worked, [14, 13, 11, 10, 8, 7, 5, 4, 2, 1]);
-        let (mut numbers, mut from) = (Vec::new(), desk(bob).last_outcome);
+        let (mut numbers, mut from) = (Vec::new(), agent_state(bob).last_outcome);
         while from.is_some() {
             let page = hub.engine.outcomes_of(from, limit).await.expect("readable");
             numbers.extend(page.rows.iter().map(|outcome| outcome.number));

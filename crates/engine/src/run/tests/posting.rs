@@ -16,10 +16,10 @@ use crate::store::PageQuery;
 fn arriving(hub: &Hub, n: u64) -> Command {
     let order = hub.ask(n, AgentId(0), "sum", "1");
     let order = OpenJob { requester: Requester::Guest("ada".to_owned()), ..order };
-    let newcomer = Registration { actor: Actor::Owner, ..enrol("ada", "ada", &[]) };
+    let new_agent = Registration { actor: Actor::Owner, ..enrol("ada", "ada", &[]) };
     submit(
         &format!("task-{n}"),
-        MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: Some(newcomer) })),
+        MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: Some(new_agent) })),
     )
 }
 

@@ -31,7 +31,9 @@ async fn a_sign_of_life_costs_no_write_and_keeps_an_agent_online() {
         let now = hub.engine.now();
         hub.until(|engine| {
             engine.with_world(|world| {
-                world.agent_state(bob).is_some_and(|desk| desk.presence.last_seen == now)
+                world
+                    .agent_state(bob)
+                    .is_some_and(|agent_state| agent_state.presence.last_seen == now)
             })
         })
         .await;

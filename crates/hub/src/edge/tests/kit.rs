@@ -226,9 +226,9 @@ impl PathPolicy for TestHouse {
         RequestClass { origins: pages, rate: kind }
     }
 
-    fn error_response(&self, path: &str, trouble: EdgeError) -> Response<Body> {
+    fn error_response(&self, path: &str, edge_error: EdgeError) -> Response<Body> {
         let owner = path.split('/').nth(1).unwrap_or_default();
-        (trouble.status(), format!("{owner} says: {trouble}")).into_response()
+        (edge_error.status(), format!("{owner} says: {edge_error}")).into_response()
     }
 
     fn body_limit(&self, path: &str) -> usize {
@@ -242,7 +242,7 @@ impl PathPolicy for TestHouse {
     /// Keys of one letter are valid; each belongs to an agent.
     fn find_principal(&self, headers: &HeaderMap, _: &mut Extensions) -> Option<Principal> {
         match headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")? {
-            [letter] => Some(Principal::Agent(u64::from(*letter))),
+            [envelope] => Some(Principal::Agent(u64::from(*envelope))),
             _ => None,
         }
     }
@@ -260,7 +260,7 @@ impl PathPolicy for TestHouse {
                     }
                     match body.await {
                         Ok(body) => format!("express {}", body.len()).into_response(),
-                        Err(trouble) => TestHouse.error_response("/express", trouble),
+                        Err(edge_error) => TestHouse.error_response("/express", edge_error),
                     }
                 })
             }),

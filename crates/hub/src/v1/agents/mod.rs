@@ -25,7 +25,7 @@ const TEXT_MAX: usize = 128;
 
 /// `GET /v1/agents`: with `skill` the best first, otherwise in the order of registration.
 pub async fn list_agents(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let query = page::parse_query(
@@ -37,19 +37,19 @@ pub async fn list_agents(
     let found = match wanted.ranked_skill() {
         Some(skill) => {
             let after = page::parse_cursor(&query, ranking::RANKED_LIST)?;
-            ranking::rank_agents(&floor.engine, skill, &wanted, after, limit)
+            ranking::rank_agents(&context.engine, skill, &wanted, after, limit)
         }
         None => {
             let after = page::parse_cursor(&query, search::AGENT_LIST)?.map_or(0, |[after]| after);
-            search::search_agents(&floor.engine, &wanted, after, limit)
+            search::search_agents(&context.engine, &wanted, after, limit)
         }
     };
-    let now = floor.engine.now();
+    let now = context.engine.now();
     let (mut items, mut next_cursor, mut last) = (Vec::new(), found.next, None);
     let mut budget = ByteBudget::default();
     for (id, cursor) in found.agents {
         // One agent at a time, so that a long list does not block writers.
-        let view = floor.engine.with_world(|world| AgentView::summary(world, id, now));
+        let view = context.engine.with_world(|world| AgentView::summary(world, id, now));
         let Some(view) = view else { continue };
         match budget.write(&view) {
             Some(text) => items.push(text),
@@ -67,11 +67,11 @@ pub async fn list_agents(
 
 /// `GET /v1/agents/{id}`: by number, or by any name in any protocol.
 pub async fn show_agent(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     PathParam(name): PathParam,
 ) -> HandlerResult {
-    let now = floor.engine.now();
-    let view = floor.engine.with_world(|world| {
+    let now = context.engine.now();
+    let view = context.engine.with_world(|world| {
         let id = agent_names::find_agent(world, &name, "agent")?;
         let listed = is_registered(world, id).then(|| AgentView::full(world, id, now)).flatten();
         listed.ok_or_else(Problem::not_found)

@@ -55,13 +55,13 @@ pub enum Experience {
 
 impl RankRecord {
     pub fn load(world: &World, agent: AgentId) -> Option<Self> {
-        let desk = world.agent_state(agent)?;
+        let agent_state = world.agent_state(agent)?;
         Some(Self {
-            score: desk.standing.score,
-            weighted_score: desk.ranking_standing().score,
-            jobs_settled: desk.ranking_standing().settled_jobs(),
-            counterparties: desk.customers.count() as u64,
-            credits_paid: desk.customers.paid(),
+            score: agent_state.standing.score,
+            weighted_score: agent_state.ranking_standing().score,
+            jobs_settled: agent_state.ranking_standing().settled_jobs(),
+            counterparties: agent_state.customers.count() as u64,
+            credits_paid: agent_state.customers.paid(),
             owner_failures: world.failures_of_other_agents(agent),
         })
     }
@@ -96,7 +96,7 @@ impl RankRecord {
 mod tests {
     use super::*;
 
-    fn merit(score: i64, patrons: u64, inherited: u64) -> RankRecord {
+    fn rank_record(score: i64, patrons: u64, inherited: u64) -> RankRecord {
         let score = Score::from_millionths(score * 1_000_000);
         RankRecord {
             score,
@@ -108,34 +108,42 @@ mod tests {
         }
     }
 
-    fn weighs(merit: RankRecord) -> i64 {
-        merit.rank_score().millionths()
+    fn weighs(rank_record: RankRecord) -> i64 {
+        rank_record.rank_score().millionths()
     }
 
     #[test]
     fn a_score_is_worth_what_patrons_bear_out() {
-        assert_eq!(weighs(merit(100, 0, 0)), 50_000_000);
-        assert_eq!(weighs(merit(100, 1, 0)), 55_000_000);
-        assert_eq!(weighs(merit(100, 9, 0)), 95_000_000);
-        assert_eq!(weighs(merit(100, 64, 0)), 100_000_000);
-        assert_eq!(weighs(merit(53, 1, 0)), 53_000_000);
-        assert_eq!(weighs(merit(20, 0, 0)), 20_000_000, "a low score needs no counterparties");
+        assert_eq!(weighs(rank_record(100, 0, 0)), 50_000_000);
+        assert_eq!(weighs(rank_record(100, 1, 0)), 55_000_000);
+        assert_eq!(weighs(rank_record(100, 9, 0)), 95_000_000);
+        assert_eq!(weighs(rank_record(100, 64, 0)), 100_000_000);
+        assert_eq!(weighs(rank_record(53, 1, 0)), 53_000_000);
+        assert_eq!(
+            weighs(rank_record(20, 0, 0)),
+            20_000_000,
+            "a low score needs no counterparties"
+        );
     }
 
     #[test]
     fn an_owners_failures_follow_until_as_many_patrons_have_made_up_for_them() {
-        assert_eq!(weighs(merit(50, 0, 1)), 45_500_000);
-        assert_eq!(weighs(merit(50, 0, 10)), 5_000_000);
-        assert_eq!(weighs(merit(50, 0, u64::MAX)), 5_000_000, "at most ten failures count");
-        assert_eq!(weighs(merit(60, 2, 3)), 45_500_000);
-        assert_eq!(weighs(merit(60, 3, 3)), 60_000_000);
-        assert_eq!(weighs(merit(70, 10, u64::MAX)), 70_000_000);
-        assert_eq!(weighs(merit(10, 0, 1)), 10_000_000, "the rank score is never above the score");
+        assert_eq!(weighs(rank_record(50, 0, 1)), 45_500_000);
+        assert_eq!(weighs(rank_record(50, 0, 10)), 5_000_000);
+        assert_eq!(weighs(rank_record(50, 0, u64::MAX)), 5_000_000, "at most ten failures count");
+        assert_eq!(weighs(rank_record(60, 2, 3)), 45_500_000);
+        assert_eq!(weighs(rank_record(60, 3, 3)), 60_000_000);
+        assert_eq!(weighs(rank_record(70, 10, u64::MAX)), 70_000_000);
+        assert_eq!(
+            weighs(rank_record(10, 0, 1)),
+            10_000_000,
+            "the rank score is never above the score"
+        );
     }
 
     #[test]
     fn whoever_is_new_is_clean_only_if_its_owner_is() {
-        let new = RankRecord { jobs_settled: 0, ..merit(50, 0, 0) };
+        let new = RankRecord { jobs_settled: 0, ..rank_record(50, 0, 0) };
         assert_eq!(new.experience(), Experience::New);
         assert_eq!(RankRecord { owner_failures: 1, ..new }.experience(), Experience::Penalized);
         assert_eq!(
@@ -147,9 +155,9 @@ mod tests {
 
     #[test]
     fn a_score_that_only_strangers_brought_down_is_worth_what_it_was() {
-        let spoilt = RankRecord { score: Score::MIN, ..merit(60, 3, 0) };
+        let spoilt = RankRecord { score: Score::MIN, ..rank_record(60, 3, 0) };
         assert_eq!(weighs(spoilt), 60_000_000);
-        let praised = RankRecord { score: Score::MAX, ..merit(50, 9, 0) };
+        let praised = RankRecord { score: Score::MAX, ..rank_record(50, 9, 0) };
         assert_eq!(weighs(praised), 50_000_000);
     }
 }

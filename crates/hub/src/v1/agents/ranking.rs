@@ -37,14 +37,14 @@ struct RankPosition {
 type CursorNumbers = [u64; 7];
 
 impl RankPosition {
-    fn new(agent: AgentId, merit: &RankRecord) -> Self {
+    fn new(agent: AgentId, rank_record: &RankRecord) -> Self {
         Self {
-            experience: merit.experience(),
-            rank_score: Reverse(merit.rank_score()),
-            counterparties: Reverse(merit.counterparties),
-            paid: Reverse(merit.credits_paid),
-            score: Reverse(merit.score),
-            jobs_settled: Reverse(merit.jobs_settled),
+            experience: rank_record.experience(),
+            rank_score: Reverse(rank_record.rank_score()),
+            counterparties: Reverse(rank_record.counterparties),
+            paid: Reverse(rank_record.credits_paid),
+            score: Reverse(rank_record.score),
+            jobs_settled: Reverse(rank_record.jobs_settled),
             agent,
         }
     }
@@ -128,15 +128,15 @@ fn candidates(
     }));
     for one in world.skills.online_by_rank(skill, None).take(CANDIDATES_MAX) {
         looked_at += 1;
-        let Some(merit) = RankRecord::load(world, one.agent) else { continue };
+        let Some(rank_record) = RankRecord::load(world, one.agent) else { continue };
         // The index is ordered by score, and only underrated agents have a rank score above their
         // score. So once `limit` agents have a rank score above this agent's score, no later agent
         // belongs on the page.
         let full = best.len() > limit;
-        if full && best.peek().is_some_and(|Reverse(least)| merit.score < *least) {
+        if full && best.peek().is_some_and(|Reverse(least)| rank_record.score < *least) {
             break;
         }
-        let place = RankPosition::new(one.agent, &merit);
+        let place = RankPosition::new(one.agent, &rank_record);
         if after.is_some_and(|after| place <= after) || !fits(one.agent) {
             continue;
         }
@@ -167,8 +167,8 @@ mod tests {
         }
     }
 
-    fn place(agent: u64, merit: RankRecord) -> RankPosition {
-        RankPosition::new(AgentId(agent), &merit)
+    fn place(agent: u64, rank_record: RankRecord) -> RankPosition {
+        RankPosition::new(AgentId(agent), &rank_record)
     }
 
     #[test]

@@ -82,10 +82,10 @@ impl ScoreStep {
 }
 
 impl OpenclawScore {
-    fn of(desk: &AgentState, scale: Millis) -> Self {
-        let rates = desk.window.rates();
+    fn of(agent_state: &AgentState, scale: Millis) -> Self {
+        let rates = agent_state.window.rates();
         Self {
-            score: desk.window.score(scale).map(raw_json::millionths),
+            score: agent_state.window.score(scale).map(raw_json::millionths),
             success_rate: rates.map(|rates| raw_json::millionths(rates.success)),
             on_time_completion_rate: rates.map(|rates| raw_json::millionths(rates.on_time)),
             average_response_time_ms: rates.map(|rates| rates.average_duration.0),
@@ -100,18 +100,19 @@ impl OpenclawScore {
 
 /// Public, so that every caller can check the score.
 pub async fn show_reputation(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     PathParam(name): PathParam,
 ) -> HandlerResult {
-    let desk = floor.engine.with_world(|world| {
+    let agent_state = context.engine.with_world(|world| {
         let id = agent_names::find_agent(world, &name, "agent")?;
-        let desk = is_registered(world, id).then(|| world.agent_state(id).cloned()).flatten();
-        desk.ok_or_else(Problem::not_found)
+        let agent_state =
+            is_registered(world, id).then(|| world.agent_state(id).cloned()).flatten();
+        agent_state.ok_or_else(Problem::not_found)
     })?;
-    let standing = desk.standing;
+    let standing = agent_state.standing;
     let last = match standing.settled_jobs() {
         0 => None,
-        _ => load_last_step(&floor.engine, desk.last_outcome).await?,
+        _ => load_last_step(&context.engine, agent_state.last_outcome).await?,
     };
     let registry = RegistryScore {
         score: raw_json::millionths(standing.score.millionths()),
@@ -119,8 +120,8 @@ pub async fn show_reputation(
         failures: standing.failures,
         last,
     };
-    let openclaw = OpenclawScore::of(&desk, floor.openclaw.settings.response_scale);
-    Ok(ok_response(&ReputationView { agent: desk.agent.0, registry, openclaw }))
+    let openclaw = OpenclawScore::of(&agent_state, context.openclaw.settings.response_scale);
+    Ok(ok_response(&ReputationView { agent: agent_state.agent.0, registry, openclaw }))
 }
 
 /// The newest outcome that counted, and the score before it.

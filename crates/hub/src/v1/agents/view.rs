@@ -83,7 +83,7 @@ impl AgentView {
 
     fn build(world: &World, id: AgentId, now: Timestamp, schemas: bool) -> Option<Self> {
         let agent: &Agent = world.agent(id)?;
-        let merit = RankRecord::load(world, id)?;
+        let rank_record = RankRecord::load(world, id)?;
         let owner = world.owner(agent.owner).map(|owner| owner.name.clone());
         Some(Self {
             id: id.0,
@@ -95,12 +95,12 @@ impl AgentView {
                 .skills_for_other_protocols()
                 .map(|skill| SkillView::of(skill, schemas))
                 .collect(),
-            score: raw_json::score(merit.score.millionths()),
-            rank_score: raw_json::score(merit.rank_score().millionths()),
-            jobs_settled: merit.jobs_settled,
-            counterparties: merit.counterparties,
-            credits_paid: format_amount(merit.credits_paid),
-            owner_failures: merit.owner_failures,
+            score: raw_json::score(rank_record.score.millionths()),
+            rank_score: raw_json::score(rank_record.rank_score().millionths()),
+            jobs_settled: rank_record.jobs_settled,
+            counterparties: rank_record.counterparties,
+            credits_paid: format_amount(rank_record.credits_paid),
+            owner_failures: rank_record.owner_failures,
             age_seconds: now.since(agent.registered_at).0 / 1_000,
             online: world.is_online(id, now),
             registered_at: format_time(agent.registered_at),

@@ -155,7 +155,7 @@ mod tests {
         // Any command makes the lane record activity.
         hub.grant("acme", "1").await;
         let seen = |world: &rialto_core::world::World| {
-            world.agent_state(ada.id).map(|desk| desk.presence.last_seen)
+            world.agent_state(ada.id).map(|agent_state| agent_state.presence.last_seen)
         };
         assert_eq!(hub.engine.with_world(seen), Some(hub.engine.now()));
         assert!(size_of_val(&feed.next_chunk()) < 4 << 10, "an idle stream is small");

@@ -35,7 +35,7 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// `GET /v1/events`: starts after `Last-Event-ID` or `?after=`. With neither, an agent gets its
 /// unacknowledged notices and the operator gets new events.
 pub async fn stream_events(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KeyHolder,
     stopping: Shutdown,
     RawQuery(raw): RawQuery,
@@ -47,14 +47,14 @@ pub async fn stream_events(
         Some(last) => Some(last),
         None => inbox::parse_after(&query)?,
     };
-    let head = source.newest_id(&floor.engine);
+    let head = source.newest_id(&context.engine);
     if resumed.is_some_and(|last| last > head) {
         // Waiting for that id would hide all events before it.
         let text = format!("Last-Event-ID is larger than the newest event id, {head}");
         return Err(Problem::invalid_field("Last-Event-ID", text));
     }
-    let after = resumed.unwrap_or_else(|| source.default_start(&floor.engine));
-    let feed = EventStream::new(floor.engine.clone(), known.key, source, after, stopping);
+    let after = resumed.unwrap_or_else(|| source.default_start(&context.engine));
+    let feed = EventStream::new(context.engine.clone(), known.key, source, after, stopping);
     Ok(stream_response(feed))
 }
 

@@ -16,7 +16,7 @@ use crate::v1::strict_fields;
 
 /// `POST /v1/jobs/{id}/cancel`: by the requester, before a worker has started.
 pub async fn cancel_job(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
     RawBody(body): RawBody,
@@ -25,13 +25,13 @@ pub async fn cancel_job(
         true => None,
         false => parse_reason(&body)?,
     };
-    let job = super::find_party_job(&floor, by.id, &id).await?;
+    let job = super::find_party_job(&context, by.id, &id).await?;
     if !job.is_requested_by(by.id) {
         return Err(Problem::not_found());
     }
     let by_whom = Canceller::Agent(by.id);
     let order = Command::Cancel { job: JobRef::Id(job.id), by: by_whom, reason };
-    match floor.engine.run_once(order, by.once).await?.answer {
+    match context.engine.run_once(order, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok_response(&JobView::full(&job, Viewer::Requester))),
         _ => Err(Problem::not_found()),
     }

@@ -47,7 +47,7 @@ impl JobSlice {
 
 /// `GET /v1/jobs`: the caller's own jobs.
 pub async fn list_jobs(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -63,20 +63,20 @@ pub async fn list_jobs(
     let limit = page::parse_limit(&query)?;
     let whose = (by.id, side);
     if side == JobRole::Worker {
-        shown_jobs::note_fetch(&floor, by.id, []).await;
+        shown_jobs::note_fetch(&context, by.id, []).await;
     }
     let page = match stage {
         JobStateFilter::Live => {
             let after = page::parse_cursor(&query, LIVE_LIST)?.map_or(0, |[after]| after);
-            load_live(&floor.engine, whose, JobId(after), limit).into_page(LIVE_LIST)
+            load_live(&context.engine, whose, JobId(after), limit).into_page(LIVE_LIST)
         }
         JobStateFilter::Ended => {
             let from = page::parse_cursor(&query, ENDED_LIST)?.map(|[from]| JobId(from));
-            load_ended(&floor.engine, whose, from, limit).await?.into_page(ENDED_LIST)
+            load_ended(&context.engine, whose, from, limit).await?.into_page(ENDED_LIST)
         }
         JobStateFilter::All => {
             let place = page::parse_cursor(&query, FULL_LIST)?.unwrap_or_default();
-            load_all(&floor.engine, whose, place, limit).await?
+            load_all(&context.engine, whose, place, limit).await?
         }
     };
     Ok(ok_response(&page))
@@ -130,10 +130,10 @@ fn load_live(engine: &Engine, whose: (AgentId, JobRole), after: JobId, limit: us
 /// The newest job the agent requested, or the newest one it has finished.
 fn newest_job(engine: &Engine, (agent, side): (AgentId, JobRole)) -> Option<JobId> {
     engine.with_world(|world| {
-        let desk = world.agent_state(agent)?;
+        let agent_state = world.agent_state(agent)?;
         match side {
-            JobRole::Requester => desk.last_requested,
-            JobRole::Worker => desk.last_worked,
+            JobRole::Requester => agent_state.last_requested,
+            JobRole::Worker => agent_state.last_worked,
         }
     })
 }

@@ -32,7 +32,7 @@ fn viewer_of(job: &Job, agent: AgentId) -> Viewer {
 /// `GET /v1/jobs/{id}`: everything for its two parties, who may wait for its end; everything but
 /// the content for the operator.
 pub async fn show_job(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KeyHolder,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
@@ -40,16 +40,16 @@ pub async fn show_job(
     let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
     let view = match known.key.caller {
         AuthenticatedCaller::Operator => {
-            let job = floor.engine.find_job(&JobRef::Uuid(parse_job_id(&id)?)).await?;
+            let job = context.engine.find_job(&JobRef::Uuid(parse_job_id(&id)?)).await?;
             JobView::summary(&*job.ok_or_else(Problem::not_found)?, Viewer::Operator)
         }
         AuthenticatedCaller::Agent(agent) => {
-            let job = match offers::find_open_invitation(&floor, agent, &id).await? {
+            let job = match offers::find_open_invitation(&context, agent, &id).await? {
                 // An agent that was only asked for an offer cannot wait for the end.
                 Some(job) => job,
                 None => {
-                    let job = find_party_job(&floor, agent, &id).await?;
-                    let job = wait_until_ended(&floor, agent, job, at_most).await?;
+                    let job = find_party_job(&context, agent, &id).await?;
+                    let job = wait_until_ended(&context, agent, job, at_most).await?;
                     // While it waited, the job may have been assigned to another worker.
                     match job.is_requested_by(agent) || job.worker() == Some(agent) {
                         true => job,
@@ -65,7 +65,7 @@ pub async fn show_job(
 
 /// The job once it has ended, or as it is after the timeout.
 async fn wait_until_ended(
-    floor: &HubContext,
+    context: &HubContext,
     party: AgentId,
     job: Arc<Job>,
     at_most: Duration,
@@ -73,9 +73,9 @@ async fn wait_until_ended(
     if job.state.is_final() || at_most.is_zero() {
         return Ok(job);
     }
-    let is_over = || floor.engine.with_world(|world| has_ended(world.job(job.id))).then_some(());
-    wait::wait_until(floor, party, at_most, is_over).await?;
-    load_job(floor, job.id).await
+    let is_over = || context.engine.with_world(|world| has_ended(world.job(job.id))).then_some(());
+    wait::wait_until(context, party, at_most, is_over).await?;
+    load_job(context, job.id).await
 }
 
 /// A job that is not in memory any more has ended.
@@ -84,13 +84,13 @@ fn has_ended(job: Option<&Arc<Job>>) -> bool {
 }
 
 /// The current job.
-async fn load_job(floor: &HubContext, id: JobId) -> Result<Arc<Job>, Problem> {
-    floor.engine.load_job(id).await?.ok_or_else(Problem::not_found)
+async fn load_job(context: &HubContext, id: JobId) -> Result<Arc<Job>, Problem> {
+    context.engine.load_job(id).await?.ok_or_else(Problem::not_found)
 }
 
 /// The job of a party, by the hub's id or by the party's own; other callers get a 404.
-async fn find_party_job(floor: &HubContext, by: AgentId, id: &str) -> Result<Arc<Job>, Problem> {
-    fidelity::find_job(floor, by, id).await?.ok_or_else(Problem::not_found)
+async fn find_party_job(context: &HubContext, by: AgentId, id: &str) -> Result<Arc<Job>, Problem> {
+    fidelity::find_job(context, by, id).await?.ok_or_else(Problem::not_found)
 }
 
 /// Parses a job's public id from a path.

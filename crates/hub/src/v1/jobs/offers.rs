@@ -85,54 +85,54 @@ fn visible_offers(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer
 
 /// The job with this public id, if the agent was invited to make an offer for it.
 async fn find_invited_job(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentId,
     id: &str,
 ) -> Result<Option<Arc<Job>>, Problem> {
     let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
-    let job = floor.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await?;
+    let job = context.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await?;
     Ok(job.filter(|job| job.invited.contains(&by) || job.offers.iter().any(|one| one.by == by)))
 }
 
 /// A job that an invited agent may see before it has it, so that it can choose a price.
 pub async fn find_open_invitation(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentId,
     id: &str,
 ) -> Result<Option<Arc<Job>>, Problem> {
     let open =
         |job: &Arc<Job>| job.selection == Selection::Offers && job.state == JobState::Negotiating;
-    Ok(find_invited_job(floor, by, id).await?.filter(open))
+    Ok(find_invited_job(context, by, id).await?.filter(open))
 }
 
 /// A job that the agent was invited to or is a party of; other callers get a 404.
 async fn find_negotiated_job(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentId,
     id: &str,
 ) -> Result<Arc<Job>, Problem> {
-    match find_invited_job(floor, by, id).await? {
+    match find_invited_job(context, by, id).await? {
         Some(job) => Ok(job),
-        None => super::find_party_job(floor, by, id).await,
+        None => super::find_party_job(context, by, id).await,
     }
 }
 
 /// `GET /v1/jobs/{id}/offers`.
 pub async fn list_offers(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = find_negotiated_job(&floor, by.id, &id).await?;
+    let job = find_negotiated_job(&context, by.id, &id).await?;
     let view = |world: &World| {
         visible_offers(&job, by.id).map(|offer| OfferView::of(world, &job, offer)).collect()
     };
-    Ok(ok_response(&OfferList { offers: floor.engine.with_world(view) }))
+    Ok(ok_response(&OfferList { offers: context.engine.with_world(view) }))
 }
 
 /// `POST /v1/jobs/{id}/offers`: makes an offer, by an agent that has the skill.
 pub async fn make_offer(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
     RawBody(body): RawBody,
@@ -144,12 +144,12 @@ pub async fn make_offer(
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
     let job = JobRef::Uuid(uuid.into_uuid());
     let order = Command::Offer { job, by: by.id, price, valid_for };
-    let Answer::Job { job, .. } = floor.engine.run_once(order, by.once).await?.answer else {
+    let Answer::Job { job, .. } = context.engine.run_once(order, by.once).await?.answer else {
         return Err(Problem::not_found());
     };
     let newest = (0..).zip(&job.offers).filter(|(_, offer)| offer.by == by.id).last();
     let made = newest.ok_or_else(Problem::not_found)?;
-    let view = floor.engine.with_world(|world| OfferView::of(world, &job, made));
+    let view = context.engine.with_world(|world| OfferView::of(world, &job, made));
     Ok(json_response(StatusCode::CREATED, &view))
 }
 
@@ -205,7 +205,7 @@ pub struct BriefOffer {
 /// `POST /v1/jobs/{id}/accept`: the requester accepts an offer, identified by its id, or by its
 /// maker and price.
 pub async fn accept_offer(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
     RawBody(body): RawBody,
@@ -218,9 +218,9 @@ pub async fn accept_offer(
         let text = "give \"offer\", the id of the offer, or \"agent\" and \"price\" of the offer";
         return Err(f.malformed("offer", text).into());
     }
-    let job = super::find_party_job(&floor, by.id, &id).await?;
+    let job = super::find_party_job(&context, by.id, &id).await?;
     let find = |name: &String| {
-        floor.engine.with_world(|world| agent_names::find_agent(world, name, "/agent"))
+        context.engine.with_world(|world| agent_names::find_agent(world, name, "/agent"))
     };
     let maker = name.as_ref().map(find).transpose()?;
     let offer = match (place, maker) {
@@ -242,7 +242,7 @@ pub async fn accept_offer(
         (None, None) => return Err(Problem::not_found()),
     };
     let order = Command::AcceptOffer { job: JobRef::Id(job.id), by: by.id, offer };
-    match floor.engine.run_once(order, by.once).await?.answer {
+    match context.engine.run_once(order, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok_response(&JobView::full(&job, Viewer::Requester))),
         _ => Err(Problem::not_found()),
     }

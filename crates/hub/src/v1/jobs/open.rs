@@ -95,26 +95,26 @@ fn parse_deadline(f: &Fields<'_, '_>, now: Timestamp) -> Result<Option<Timestamp
 /// `POST /v1/jobs`: opens a job for the named agent, or for one the hub chooses, and may wait for
 /// its end.
 pub async fn open_job(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
     let OpenJobRequest { wire, to, preferences: wishes } =
-        OpenJobRequest::parse(&body, floor.engine.now())?;
+        OpenJobRequest::parse(&body, context.engine.now())?;
     let find = |name: &String| {
-        floor.engine.with_world(|world| agent_names::find_agent(world, name, "/to"))
+        context.engine.with_world(|world| agent_names::find_agent(world, name, "/to"))
     };
     let worker = to.as_ref().map(find).transpose()?;
     if let Some(url) = &wire.callback_url {
         let blocked = |why| Problem::invalid_field("/callback", format!("callback {why}"));
-        floor.egress.check_url(url).map_err(blocked)?;
+        context.egress.check_url(url).map_err(blocked)?;
     }
     let order =
         JobOrder { request: wire, requester: Requester::Agent(by.id), worker, preferences: wishes };
-    let job = opening::open_job(&floor, order, by.once).await?;
-    let job = wait_or_mark_pending(&floor, by.id, job, at_most).await?;
+    let job = opening::open_job(&context, order, by.once).await?;
+    let job = wait_or_mark_pending(&context, by.id, job, at_most).await?;
     let mut answer = json_response(StatusCode::CREATED, &JobView::full(&job, Viewer::Requester));
     if let Ok(id) = HeaderValue::from_str(&job.uuid.to_string()) {
         answer.headers_mut().insert(JOB_HEADER, id);
@@ -125,17 +125,17 @@ pub async fn open_job(
 /// Waits for the end as long as the caller wants. If the job does not end in time, the caller gets
 /// a notice later.
 async fn wait_or_mark_pending(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentId,
     job: Arc<Job>,
     at_most: Duration,
 ) -> Result<Arc<Job>, Problem> {
-    let mut job = super::wait_until_ended(floor, by, job, at_most).await?;
+    let mut job = super::wait_until_ended(context, by, job, at_most).await?;
     if !job.state.is_final() && !job.pending {
-        job = match floor.engine.run(Command::MarkPending { job: job.id }).await {
+        job = match context.engine.run(Command::MarkPending { job: job.id }).await {
             Ok(Answer::Job { job, .. }) => job,
             // It ended just before it could be marked as pending.
-            Ok(_) | Err(Failure::Refused(_)) => super::load_job(floor, job.id).await?,
+            Ok(_) | Err(Failure::Refused(_)) => super::load_job(context, job.id).await?,
             Err(failure) => return Err(failure.into()),
         };
     }

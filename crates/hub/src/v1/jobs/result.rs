@@ -166,17 +166,17 @@ struct ResultResponse {
 
 /// `POST /v1/jobs/{id}/result`: the final result, by the worker.
 pub async fn submit_result(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let mut said = ResultRequest::parse(&body)?;
     let warnings = std::mem::take(&mut said.warnings);
-    let job = find_party_job(&floor, by.id, &id).await?;
-    floor.engine.record_seen(by.id);
-    let order = said.into_command(&job, by.id, floor.engine.now());
-    let ran = floor.engine.run_once(order, by.once).await?;
+    let job = find_party_job(&context, by.id, &id).await?;
+    context.engine.record_seen(by.id);
+    let order = said.into_command(&job, by.id, context.engine.now());
+    let ran = context.engine.run_once(order, by.once).await?;
     let Answer::Job { job, repeated } = ran.answer else { return Err(Problem::not_found()) };
     let paid = format_amount(job.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
     Ok(ok_response(&ResultResponse {
@@ -196,7 +196,7 @@ struct DeclineResponse {
 
 /// `POST /v1/jobs/{id}/decline`: the worker declines the job.
 pub async fn decline_job(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
     RawBody(body): RawBody,
@@ -205,10 +205,10 @@ pub async fn decline_job(
     let f = strict_fields::parse_fields(&json, &["epoch", "reason"])?;
     let epoch = parse_epoch(&f)?;
     let reason = parse_text(&f, "reason")?;
-    let job = find_party_job(&floor, by.id, &id).await?;
-    floor.engine.record_seen(by.id);
+    let job = find_party_job(&context, by.id, &id).await?;
+    context.engine.record_seen(by.id);
     let order = Command::Decline { job: JobRef::Id(job.id), by: by.id, epoch, reason };
-    match floor.engine.run_once(order, by.once).await?.answer {
+    match context.engine.run_once(order, by.once).await?.answer {
         Answer::Job { job, .. } => {
             Ok(ok_response(&DeclineResponse { id: job.uuid, state: state_name(job.state) }))
         }

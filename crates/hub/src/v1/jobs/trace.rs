@@ -13,13 +13,13 @@ use crate::v1::response::{HandlerResult, ok_response};
 
 /// Shows the trace, by the hub's id of the job or by the caller's own id.
 pub async fn show_trace(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     ReadOnlyCaller(who): ReadOnlyCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let (job, eyes) = match who {
         AuthenticatedCaller::Agent(agent) => {
-            let job = fidelity::find_job(&floor, agent, &id).await?;
+            let job = fidelity::find_job(&context, agent, &id).await?;
             let job = job.ok_or_else(Problem::not_found)?;
             let eyes = if job.is_requested_by(agent) { Viewer::Requester } else { Viewer::Worker };
             (job, eyes)
@@ -27,11 +27,11 @@ pub async fn show_trace(
         // Two requesters may use the same id, so an operator must use the hub's id.
         AuthenticatedCaller::Operator => {
             let wanted = JobRef::Uuid(id.parse().map_err(|_| Problem::not_found())?);
-            let job = floor.engine.find_job(&wanted).await?;
+            let job = context.engine.find_job(&wanted).await?;
             (job.ok_or_else(Problem::not_found)?, Viewer::Operator)
         }
     };
-    Ok(ok_response(&fidelity::trace(&floor, &job, eyes).await?))
+    Ok(ok_response(&fidelity::trace(&context, &job, eyes).await?))
 }
 
 /// Whether a path is a trace; these also accept read-only credentials.
@@ -41,6 +41,6 @@ pub fn is_trace_path(path: &str) -> bool {
 }
 
 /// The agent of a protocol's own read-only credential.
-pub fn find_reader(floor: &HubContext, headers: &http::HeaderMap) -> Option<AgentId> {
-    rialto_protocols::ALL.iter().find_map(|face| face.authenticate_reader(floor, headers))
+pub fn find_reader(context: &HubContext, headers: &http::HeaderMap) -> Option<AgentId> {
+    rialto_protocols::ALL.iter().find_map(|adapter| adapter.authenticate_reader(context, headers))
 }

@@ -85,7 +85,7 @@ impl OperatorAgentView {
 
 /// `GET /v1/operator/agents`: all agents that ever registered, in that order.
 pub async fn list_agents(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -99,7 +99,7 @@ pub async fn list_agents(
     let wanted = parse_choice(&query, "state", &all.map(|one| (one.as_str(), one)))?;
     let limit = page::parse_limit(&query)?;
     let after = page::parse_cursor(&query, AGENT_LIST)?.map_or(0, |[after]| after);
-    let mut items = load_agents(&floor.engine, after, wanted, limit + 1).await;
+    let mut items = load_agents(&context.engine, after, wanted, limit + 1).await;
     let more = items.len() > limit;
     items.truncate(limit);
     let next_cursor = items.last().filter(|_| more).map(|last| Cursor::new(AGENT_LIST, [last.id]));
@@ -133,8 +133,8 @@ async fn load_agents(
 }
 
 /// Finds an agent by any of its names.
-pub fn find(floor: &HubContext, id: &str) -> Result<AgentId, Problem> {
-    let found = floor.engine.with_world(|world| agent_names::find_agent(world, id, "agent"));
+pub fn find(context: &HubContext, id: &str) -> Result<AgentId, Problem> {
+    let found = context.engine.with_world(|world| agent_names::find_agent(world, id, "agent"));
     found.map_err(|problem| match problem.kind == &errors::NOT_FOUND {
         true => Problem::no_such("agent"),
         false => problem,
@@ -152,65 +152,65 @@ struct SuspensionResponse {
 
 /// `POST /v1/operator/agents/{id}/suspend`: its keys are refused and it gets no work.
 pub async fn suspend_agent(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    set_agent_suspended(&floor, by, &id, true).await
+    set_agent_suspended(&context, by, &id, true).await
 }
 
 /// `POST /v1/operator/agents/{id}/resume`: ends the suspension.
 pub async fn resume_agent(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    set_agent_suspended(&floor, by, &id, false).await
+    set_agent_suspended(&context, by, &id, false).await
 }
 
 async fn set_agent_suspended(
-    floor: &HubContext,
+    context: &HubContext,
     by: OperatorCaller,
     id: &str,
     suspended: bool,
 ) -> HandlerResult {
-    let agent = find(floor, id)?;
+    let agent = find(context, id)?;
     let command = Command::SetSuspended { subject: SuspensionTarget::Agent(agent), suspended };
-    floor.engine.run_once(command, by.once).await?;
+    context.engine.run_once(command, by.once).await?;
     Ok(ok_response(&SuspensionResponse { agent: Some(agent.0), owner: None, suspended }))
 }
 
 /// `POST /v1/operator/owners/{name}/suspend`: the owner with all its agents.
 pub async fn suspend_owner(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(name): PathParam,
 ) -> HandlerResult {
-    set_owner_suspended(&floor, by, name, true).await
+    set_owner_suspended(&context, by, name, true).await
 }
 
 /// `POST /v1/operator/owners/{name}/resume`; agents that were suspended individually stay
 /// suspended.
 pub async fn resume_owner(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(name): PathParam,
 ) -> HandlerResult {
-    set_owner_suspended(&floor, by, name, false).await
+    set_owner_suspended(&context, by, name, false).await
 }
 
 async fn set_owner_suspended(
-    floor: &HubContext,
+    context: &HubContext,
     by: OperatorCaller,
     name: String,
     suspended: bool,
 ) -> HandlerResult {
-    let found = floor.engine.with_world(|world| {
+    let found = context.engine.with_world(|world| {
         let name = naming::canonical_owner_name(world, name);
         world.owner_by_name(&name).map(|id| (id, name))
     });
     let (owner, name) = found.ok_or_else(|| Problem::no_such("owner"))?;
     let command = Command::SetSuspended { subject: SuspensionTarget::Owner(owner), suspended };
-    floor.engine.run_once(command, by.once).await?;
+    context.engine.run_once(command, by.once).await?;
     Ok(ok_response(&SuspensionResponse { agent: None, owner: Some(name), suspended }))
 }

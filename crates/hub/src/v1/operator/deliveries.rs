@@ -56,7 +56,7 @@ impl OperatorDeliveryView {
 
 /// `GET /v1/operator/pushes`: oldest first.
 pub async fn list_deliveries(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -65,14 +65,15 @@ pub async fn list_deliveries(
     let limit = page::parse_limit(&query)?;
     let after = page::parse_cursor(&query, DELIVERY_LIST)?.map_or(0, |[after]| after);
     let fits = |push: &Delivery| waiting.is_none_or(|waiting| push.next_try.is_some() == waiting);
-    let mut pushes =
-        floor.engine.with_world(|world| oldest_deliveries(world, NoticeId(after), limit + 1, fits));
+    let mut pushes = context
+        .engine
+        .with_world(|world| oldest_deliveries(world, NoticeId(after), limit + 1, fits));
     let more = pushes.len() > limit;
     pushes.truncate(limit);
     let last = pushes.last().filter(|_| more);
     let next_cursor = last.map(|last| Cursor::new(DELIVERY_LIST, [last.notice.0]));
     let jobs = pushes.iter().filter_map(|push| push.kind.job());
-    let refs = PublicIds::load(&floor.engine, jobs, []).await?;
+    let refs = PublicIds::load(&context.engine, jobs, []).await?;
     let items: Vec<_> = pushes.iter().map(|push| OperatorDeliveryView::of(push, &refs)).collect();
     Ok(ok_response(&Page { items, next_cursor }))
 }
@@ -97,18 +98,18 @@ pub fn oldest_deliveries(
 /// `POST /v1/operator/pushes/{id}/retry`: makes a delivery due now, whether it waits or was given
 /// up.
 pub async fn retry_delivery(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let notice = id.parse().map(NoticeId);
     let notice =
         notice.map_err(|_| Problem::invalid_field("push", "the delivery id must be a number"))?;
-    let push = floor.engine.with_world(|world| world.delivery(notice).cloned());
+    let push = context.engine.with_world(|world| world.delivery(notice).cloned());
     let push = push.ok_or_else(|| Problem::no_such("delivery"))?;
-    floor.engine.run_once(Command::RetryDelivery { notice }, by.once).await?;
-    let refs = PublicIds::load(&floor.engine, push.kind.job(), []).await?;
-    let now = floor.engine.with_world(|world| world.delivery(notice).cloned());
+    context.engine.run_once(Command::RetryDelivery { notice }, by.once).await?;
+    let refs = PublicIds::load(&context.engine, push.kind.job(), []).await?;
+    let now = context.engine.with_world(|world| world.delivery(notice).cloned());
     // It may have been delivered just now.
     Ok(ok_response(&OperatorDeliveryView::of(&now.unwrap_or(push), &refs)))
 }

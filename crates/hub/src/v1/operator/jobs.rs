@@ -25,7 +25,7 @@ const SLICE: usize = 16;
 
 /// `GET /v1/operator/jobs`: live jobs, oldest first; with `state=ended` ended jobs, newest first.
 pub async fn list_jobs(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -36,11 +36,11 @@ pub async fn list_jobs(
     let (mut jobs, list) = match ended {
         false => {
             let after = page::parse_cursor(&query, LIVE)?.map_or(0, |[after]| after);
-            (floor.engine.with_world(|world| load_live(world, JobId(after), limit + 1)), LIVE)
+            (context.engine.with_world(|world| load_live(world, JobId(after), limit + 1)), LIVE)
         }
         true => {
             let before = page::parse_cursor(&query, ENDED)?.map_or(u64::MAX, |[before]| before);
-            (load_ended(&floor.engine, JobId(before), limit + 1).await?, ENDED)
+            (load_ended(&context.engine, JobId(before), limit + 1).await?, ENDED)
         }
     };
     let more = jobs.len() > limit;

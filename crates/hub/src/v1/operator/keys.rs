@@ -23,15 +23,15 @@ struct IssueKeyResponse {
 
 /// `POST /v1/operator/keys`: issues another key; with `retire_others` all other keys stop working.
 pub async fn issue_key(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let retire_others = parse_retire_others(&body)?;
-    let key = Key::from_random(KeyKind::Operator, floor.engine.random().new_key_bytes());
+    let key = Key::from_random(KeyKind::Operator, context.engine.random().new_key_bytes());
     let (holder, hash) = (Holder::Operator, key.hash());
     let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };
-    let ran = floor.engine.run_once(command, by.once).await?;
+    let ran = context.engine.run_once(command, by.once).await?;
     let fresh = (!ran.replayed).then(|| key.expose().to_owned());
     Ok(json_response(
         StatusCode::CREATED,

@@ -59,12 +59,12 @@ impl CreditsRequest {
 /// `POST /v1/operator/grants`: grants new credits to an owner. An unknown owner is created only
 /// with `create`: a misspelt name would get credits that can never be spent.
 pub async fn grant_credits(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, create } = CreditsRequest::parse(&body)?;
-    let (name, exists) = floor.engine.with_world(|world| {
+    let (name, exists) = context.engine.with_world(|world| {
         let name = naming::canonical_owner_name(world, owner);
         let exists = world.owner_by_name(&name).is_some();
         (name, exists)
@@ -72,26 +72,26 @@ pub async fn grant_credits(
     if !exists && !create {
         return Err(Problem::new(&NO_SUCH_OWNER, UNKNOWN_OWNER_TEXT));
     }
-    run_credits_command(&floor, by, Command::Grant { name, amount }).await
+    run_credits_command(&context, by, Command::Grant { name, amount }).await
 }
 
 /// `POST /v1/operator/burns`: removes credits from an owner's account.
 pub async fn burn_credits(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, .. } = CreditsRequest::parse(&body)?;
-    let name = floor.engine.with_world(|world| naming::canonical_owner_name(world, owner));
-    run_credits_command(&floor, by, Command::Burn { name, amount }).await
+    let name = context.engine.with_world(|world| naming::canonical_owner_name(world, owner));
+    run_credits_command(&context, by, Command::Burn { name, amount }).await
 }
 
 async fn run_credits_command(
-    floor: &HubContext,
+    context: &HubContext,
     by: OperatorCaller,
     command: Command,
 ) -> HandlerResult {
-    match floor.engine.run_once(command, by.once).await?.answer {
+    match context.engine.run_once(command, by.once).await?.answer {
         Answer::Account { owner, .. } => {
             Ok(json_response(StatusCode::CREATED, &AccountView::of(&owner)))
         }
@@ -101,31 +101,31 @@ async fn run_credits_command(
 
 /// `POST /v1/operator/jobs/{uuid}/cancel`: cancels a job before a worker has started.
 pub async fn cancel_job(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let job = JobRef::Uuid(shown::parse_job_id(&id)?);
-    run_job_command(&floor, by, Command::Cancel { job, by: Canceller::Operator, reason: None })
+    run_job_command(&context, by, Command::Cancel { job, by: Canceller::Operator, reason: None })
         .await
 }
 
 /// `POST /v1/operator/jobs/{uuid}/requeue`: takes a job from its worker and assigns the next one.
 pub async fn requeue_job(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let job = JobRef::Uuid(shown::parse_job_id(&id)?);
-    run_job_command(&floor, by, Command::Requeue { job }).await
+    run_job_command(&context, by, Command::Requeue { job }).await
 }
 
 async fn run_job_command(
-    floor: &HubContext,
+    context: &HubContext,
     by: OperatorCaller,
     command: Command,
 ) -> HandlerResult {
-    match floor.engine.run_once(command, by.once).await?.answer {
+    match context.engine.run_once(command, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok_response(&JobView::summary(&job, Viewer::Operator))),
         _ => Err(Problem::no_such("job")),
     }
@@ -138,22 +138,22 @@ struct AgentResponse {
 
 /// `POST /v1/operator/agents/{id}/revoke-keys`: revokes all keys of an agent.
 pub async fn revoke_keys(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let agent = agents::find(&floor, &id)?;
-    floor.engine.run_once(Command::RevokeKeys { agent, by_operator: true }, by.once).await?;
+    let agent = agents::find(&context, &id)?;
+    context.engine.run_once(Command::RevokeKeys { agent, by_operator: true }, by.once).await?;
     Ok(ok_response(&AgentResponse { agent: agent.0 }))
 }
 
 /// `DELETE /v1/operator/agents/{id}`: unregisters an agent; its id stays reserved.
 pub async fn remove_agent(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let agent = agents::find(&floor, &id)?;
-    floor.engine.run(Command::Remove { agent, by_operator: true }).await?;
+    let agent = agents::find(&context, &id)?;
+    context.engine.run(Command::Remove { agent, by_operator: true }).await?;
     Ok(ok_response(&AgentResponse { agent: agent.0 }))
 }

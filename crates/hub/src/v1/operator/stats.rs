@@ -91,9 +91,9 @@ impl MemoryStats {
 }
 
 /// `GET /v1/operator/stats`.
-pub async fn show_stats(State(floor): State<HubContext>, _by: OperatorCaller) -> HandlerResult {
-    let agents = count_agents(&floor.engine).await;
-    let stats = floor.engine.with_world(|world| {
+pub async fn show_stats(State(context): State<HubContext>, _by: OperatorCaller) -> HandlerResult {
+    let agents = count_agents(&context.engine).await;
+    let stats = context.engine.with_world(|world| {
         let mut live_jobs = BTreeMap::new();
         for job in world.live_jobs() {
             *live_jobs.entry(view::state_name(job.state)).or_default() += 1;

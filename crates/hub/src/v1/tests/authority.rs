@@ -120,7 +120,9 @@ async fn every_call_with_its_key_is_a_sign_of_life() {
     let hub = Hub::start().await;
     let ada = hub.enrol("ada", "acme", None).await;
     let seen = || {
-        hub.engine.with_world(|world| world.agent_state(ada.id).map(|desk| desk.presence.last_seen))
+        hub.engine.with_world(|world| {
+            world.agent_state(ada.id).map(|agent_state| agent_state.presence.last_seen)
+        })
     };
     hub.clock.advance(Millis::seconds(30));
     let now = Some(hub.engine.now());

@@ -75,7 +75,7 @@ impl Hub {
         let settings = EgressSettings { allow, ..EgressSettings::default() };
         let egress = Egress::new(settings).expect("good settings");
         let relay = rialto_protocols::relay::Settings::default();
-        let floor = HubContext::new(HubContextParts {
+        let context = HubContext::new(HubContextParts {
             relay: rialto_protocols::relay::RelayState::new(relay, engine.hub_secret()),
             agora: rialto_protocols::agora::AgoraState::new(
                 Default::default(),
@@ -104,7 +104,7 @@ impl Hub {
             engine.run(command).await.expect("a key");
         }
         let operator = key.expose().to_owned();
-        Self { router: v1::build_router(&floor), engine, clock, operator }
+        Self { router: v1::build_router(&context), engine, clock, operator }
     }
 
     /// Registers an agent, with a skill at a price if one is given.

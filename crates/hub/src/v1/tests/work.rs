@@ -164,14 +164,15 @@ async fn a_worker_that_was_removed_hears_so_at_once_and_unlike_a_stranger() {
 #[tokio::test]
 async fn a_worker_says_that_it_is_busy_and_gets_work_all_the_same() {
     let (hub, client, worker) = scene().await;
-    let stance = || {
-        hub.engine
-            .with_world(|world| world.agent_state(worker.id).map(|desk| desk.presence.availability))
+    let availability = || {
+        hub.engine.with_world(|world| {
+            world.agent_state(worker.id).map(|agent_state| agent_state.presence.availability)
+        })
     };
     for (status, wanted) in [("busy", Availability::Busy), ("online", Availability::Idle)] {
         let said = format!(r#"{{"status":"{status}"}}"#);
         let got = hub.post("/v1/me/status", &worker.key, &said).await;
-        assert_eq!((got.status, stance()), (200, Some(wanted)), "{}", got.text);
+        assert_eq!((got.status, availability()), (200, Some(wanted)), "{}", got.text);
         hub.open(&client, "sum", "0.50").await;
     }
     assert_eq!(ids(&hub.get("/v1/work", &worker.key).await).len(), 2);
@@ -326,8 +327,9 @@ async fn a_failure_is_the_workers_unless_the_input_was_no_good() {
         let told = hub.get(&format!("/v1/jobs/{}", job.uuid), &client.key).await;
         assert_eq!(told.body["result"]["text"], "no such page");
         assert_eq!(told.body["cause"], shown);
-        let standing =
-            hub.engine.with_world(|world| world.agent_state(worker.id).map(|desk| desk.standing));
+        let standing = hub.engine.with_world(|world| {
+            world.agent_state(worker.id).map(|agent_state| agent_state.standing)
+        });
         assert_eq!(standing.map(|standing| standing.failures), Some(failures), "{code}");
     }
 }
@@ -357,8 +359,9 @@ async fn a_declined_job_goes_on_if_the_hub_chose_and_ends_if_it_was_named() {
 async fn fetching_work_is_a_sign_of_life() {
     let (hub, _, worker) = scene().await;
     let seen = || {
-        hub.engine
-            .with_world(|world| world.agent_state(worker.id).map(|desk| desk.presence.last_seen))
+        hub.engine.with_world(|world| {
+            world.agent_state(worker.id).map(|agent_state| agent_state.presence.last_seen)
+        })
     };
     let before = seen();
     hub.clock.advance(Millis::minutes(2));

@@ -20,18 +20,18 @@ const NOTICES_READ_MAX: usize = 2_000;
 
 /// Completed deliveries, newest first. A page may be short and still have a next one.
 pub async fn list_delivered(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     query: &Query,
     limit: usize,
 ) -> HandlerResult {
-    let newest = floor.engine.with_world(|world| world.inbox(agent).newest);
+    let newest = context.engine.with_world(|world| world.inbox(agent).newest);
     let from = match page::parse_cursor(query, DELIVERED_LIST)? {
         // A cursor is not secret: the notice it points to must be the caller's.
-        Some([id]) => find_own_notice(floor, agent, id).await?,
+        Some([id]) => find_own_notice(context, agent, id).await?,
         None => newest,
     };
-    let (found, next) = floor
+    let (found, next) = context
         .engine
         .read_store(move |reader| {
             let (mut found, mut next): (Vec<(Notice, CompletedDelivery)>, _) = (Vec::new(), from);
@@ -50,7 +50,7 @@ pub async fn list_delivered(
         })
         .await?;
     let jobs = found.iter().filter_map(|(notice, _)| notice.news.job());
-    let refs = PublicIds::load(&floor.engine, jobs, []).await?;
+    let refs = PublicIds::load(&context.engine, jobs, []).await?;
     let items: Vec<_> =
         found.iter().map(|(notice, arrival)| delivered_view(notice, arrival, &refs)).collect();
     let next_cursor = next.map(|id| Cursor::new(DELIVERED_LIST, [id.0]));
@@ -59,12 +59,12 @@ pub async fn list_delivered(
 
 /// A notice of the caller's own inbox; `None` for any other.
 async fn find_own_notice(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     id: u64,
 ) -> Result<Option<NoticeId>, Failure> {
     let id = NoticeId(id);
-    let row = floor.engine.load_row(RowKey::Notice(id)).await?;
+    let row = context.engine.load_row(RowKey::Notice(id)).await?;
     Ok(matches!(row, Some(Row::Notice(notice)) if notice.to == Some(agent)).then_some(id))
 }
 

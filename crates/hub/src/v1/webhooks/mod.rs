@@ -68,7 +68,7 @@ enum WebhookStateFilter {
 /// `GET /v1/webhooks`: the caller's deliveries that are not completed, oldest first; with
 /// `state=delivered` the completed ones, newest first.
 pub async fn list_webhooks(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -84,7 +84,7 @@ pub async fn list_webhooks(
         ],
     )?;
     if wanted == Some(WebhookStateFilter::Delivered) {
-        return delivered::list_delivered(&floor, by.id, &query, limit).await;
+        return delivered::list_delivered(&context, by.id, &query, limit).await;
     }
     let after = page::parse_cursor(&query, WEBHOOK_LIST)?.map_or(0, |[after]| after);
     let state = |push: &Delivery| match push.next_try {
@@ -94,30 +94,31 @@ pub async fn list_webhooks(
     let own = |push: &Delivery| {
         push.to == Some(by.id) && wanted.is_none_or(|wanted| wanted == state(push))
     };
-    let mut pushes =
-        floor.engine.with_world(|world| oldest_deliveries(world, NoticeId(after), limit + 1, own));
+    let mut pushes = context
+        .engine
+        .with_world(|world| oldest_deliveries(world, NoticeId(after), limit + 1, own));
     let more = pushes.len() > limit;
     pushes.truncate(limit);
     let last = pushes.last().filter(|_| more);
     let next_cursor = last.map(|last| Cursor::new(WEBHOOK_LIST, [last.notice.0]));
     let jobs = pushes.iter().filter_map(|push| push.kind.job());
-    let refs = PublicIds::load(&floor.engine, jobs, []).await?;
+    let refs = PublicIds::load(&context.engine, jobs, []).await?;
     let items: Vec<_> = pushes.iter().map(|push| WebhookView::of(push, &refs)).collect();
     Ok(ok_response(&Page { items, next_cursor }))
 }
 
 /// `POST /v1/webhooks/{id}/resend`: makes a delivery due now, whether it waits or was given up.
 pub async fn resend_webhook(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let notice = id.parse().map(NoticeId).map_err(|_| Problem::not_found())?;
-    let find = || floor.engine.with_world(|world| world.delivery(notice).cloned());
+    let find = || context.engine.with_world(|world| world.delivery(notice).cloned());
     let own = find().filter(|push: &Arc<Delivery>| push.to == Some(by.id));
     let push = own.ok_or_else(Problem::not_found)?;
-    floor.engine.run_once(Command::RetryDelivery { notice }, by.once).await?;
-    let refs = PublicIds::load(&floor.engine, push.kind.job(), []).await?;
+    context.engine.run_once(Command::RetryDelivery { notice }, by.once).await?;
+    let refs = PublicIds::load(&context.engine, push.kind.job(), []).await?;
     // It may have been delivered just now.
     Ok(ok_response(&WebhookView::of(&find().unwrap_or(push), &refs)))
 }

@@ -20,11 +20,11 @@ struct SecretResponse {
 
 /// Issues a new secret now. Until the others expire each delivery is signed with all of them, so
 /// that a running receiver can switch.
-pub async fn renew_secret(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
-    let ran = floor.engine.run_once(Command::RenewSecret { agent: by.id }, by.once).await?;
-    let agent = floor.engine.with_world(|world| world.agent(by.id).cloned());
+pub async fn renew_secret(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    let ran = context.engine.run_once(Command::RenewSecret { agent: by.id }, by.once).await?;
+    let agent = context.engine.with_world(|world| world.agent(by.id).cloned());
     let agent = agent.ok_or_else(Problem::not_found)?;
-    let secret = floor.engine.hub_secret().webhook_secret(by.id, agent.secret_generation);
+    let secret = context.engine.hub_secret().webhook_secret(by.id, agent.secret_generation);
     let webhook_secret = (!ran.replayed).then(|| secret.to_text());
     let others_until = agent.old_secrets.last().map(|old| format_time(old.until));
     Ok(ok_response(&SecretResponse { webhook_secret, others_until }))

@@ -53,14 +53,14 @@ impl TestResult {
 /// One running test. Each agent may have one at a time: a receiver that hangs must not block
 /// others.
 struct TestPermit<'a> {
-    floor: &'a HubContext,
+    context: &'a HubContext,
     agent: AgentId,
 }
 
 impl<'a> TestPermit<'a> {
-    fn acquire(floor: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
-        match floor.endpoint_checks.lock().unwrap_or_else(PoisonError::into_inner).insert(agent) {
-            true => Ok(Self { floor, agent }),
+    fn acquire(context: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
+        match context.endpoint_checks.lock().unwrap_or_else(PoisonError::into_inner).insert(agent) {
+            true => Ok(Self { context, agent }),
             false => {
                 let text = "a test of this endpoint is already running";
                 Err(Problem::new(&errors::RATE_LIMITED, text).with_retry_after(5))
@@ -71,7 +71,7 @@ impl<'a> TestPermit<'a> {
 
 impl Drop for TestPermit<'_> {
     fn drop(&mut self) {
-        self.floor
+        self.context
             .endpoint_checks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -80,8 +80,8 @@ impl Drop for TestPermit<'_> {
 }
 
 /// Sends the test, signed like every delivery.
-pub async fn send_test(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
-    let endpoint = floor
+pub async fn send_test(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    let endpoint = context
         .engine
         .with_world(|world| world.agent(by.id).and_then(|agent| agent.endpoint.clone()));
     let callable = |url: &String| url.starts_with("http://") || url.starts_with("https://");
@@ -90,20 +90,20 @@ pub async fn send_test(State(floor): State<HubContext>, by: AgentCaller) -> Hand
         Problem::new(&errors::WRONG_STATE, text)
     })?;
     let body =
-        TestBody { r#type: "webhook.test", agent: by.id.0, at: format_time(floor.engine.now()) };
-    let letter = OutboundRequest {
+        TestBody { r#type: "webhook.test", agent: by.id.0, at: format_time(context.engine.now()) };
+    let envelope = OutboundRequest {
         url,
         body: serde_json::to_vec(&body).unwrap_or_default().into(),
-        id: format!("test-{}", floor.engine.random().new_uuid()),
+        id: format!("test-{}", context.engine.random().new_uuid()),
         headers: Vec::new(),
         response_max: RESPONSE_BYTES_MAX,
     };
-    let _trying = TestPermit::acquire(&floor, by.id)?;
-    floor.egress.try_acquire_call(&letter.url, floor.engine.now()).map_err(|wait| {
+    let _trying = TestPermit::acquire(&context, by.id)?;
+    context.egress.try_acquire_call(&envelope.url, context.engine.now()).map_err(|wait| {
         let text = "the endpoint's host has reached the limit of calls per minute; retry later";
         Problem::new(&errors::RATE_LIMITED, text)
             .with_retry_after(wait.0.unsigned_abs().div_ceil(1_000))
     })?;
-    let answer = send_signed(&floor.engine, &floor.egress, Some(by.id), letter).await;
+    let answer = send_signed(&context.engine, &context.egress, Some(by.id), envelope).await;
     Ok(ok_response(&TestResult::of(answer)))
 }

@@ -59,7 +59,7 @@ struct WorkChanges {
 /// `GET /v1/work`: assigned jobs that the caller did not list as known, oldest first, and known
 /// jobs that it lost. With `wait` the response is sent once there is either.
 pub async fn list_work(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     Extension(instances): Extension<Instances>,
     headers: HeaderMap,
     extensions: Extensions,
@@ -67,7 +67,7 @@ pub async fn list_work(
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let by =
-        by.map_err(|problem| match Caller::authenticate(&floor.engine, &headers, &extensions) {
+        by.map_err(|problem| match Caller::authenticate(&context.engine, &headers, &extensions) {
             Ok(Caller::FormerAgent(_)) => unregistered_problem(),
             _ => problem,
         })?;
@@ -76,25 +76,25 @@ pub async fn list_work(
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
     let known = parse_known(&query)?;
     let asking = instances::parse_instance(&query)?
-        .map(|name| instances.begin_request(&floor.engine, by.id, name));
+        .map(|name| instances.begin_request(&context.engine, by.id, name));
     let _asking = asking.transpose()?;
-    floor.engine.record_seen(by.id);
-    let look = || floor.engine.with_world(|world| find_changes(world, by.id, &known, limit));
-    let is_gone = || !floor.engine.with_world(|world| is_registered(world, by.id));
+    context.engine.record_seen(by.id);
+    let look = || context.engine.with_world(|world| find_changes(world, by.id, &known, limit));
+    let is_gone = || !context.engine.with_world(|world| is_registered(world, by.id));
     let changed = || {
         let news = look();
         (!news.new_jobs.is_empty() || !news.gone.is_empty() || is_gone()).then_some(())
     };
-    shown_jobs::note_fetch(&floor, by.id, []).await;
-    wait::wait_until(&floor, by.id, at_most, changed).await?;
+    shown_jobs::note_fetch(&context, by.id, []).await;
+    wait::wait_until(&context, by.id, at_most, changed).await?;
     if is_gone() {
         return Err(unregistered_problem());
     }
     let WorkChanges { new_jobs: fresh, gone, more } = look();
-    let jobs = mark_handed_over(&floor, by.id, fresh).await?;
+    let jobs = mark_handed_over(&context, by.id, fresh).await?;
     // One at a time, because each may be large.
-    let shown = |job: &Arc<Job>| floor.engine.with_world(|world| WorkView::of(world, job));
-    let (jobs, now) = (jobs.iter().filter_map(shown).collect(), format_time(floor.engine.now()));
+    let shown = |job: &Arc<Job>| context.engine.with_world(|world| WorkView::of(world, job));
+    let (jobs, now) = (jobs.iter().filter_map(shown).collect(), format_time(context.engine.now()));
     Ok(ok_response(&WorkResponse { jobs, gone, more, now }))
 }
 
@@ -157,17 +157,17 @@ fn find_changes(
 
 /// Returns these jobs, marked as handed over if they were not.
 async fn mark_handed_over(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     jobs: Vec<Arc<Job>>,
 ) -> Result<Vec<Arc<Job>>, Problem> {
     let unseen = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(unseen) {
-        shown_jobs::note_fetch(floor, agent, &jobs).await;
+        shown_jobs::note_fetch(context, agent, &jobs).await;
         return Ok(jobs);
     }
     let jobs = jobs.iter().map(|job| job.id).collect();
-    match floor.engine.run(Command::HandOver { agent, jobs }).await? {
+    match context.engine.run(Command::HandOver { agent, jobs }).await? {
         Answer::Jobs(jobs) => Ok(jobs),
         _ => Ok(Vec::new()),
     }

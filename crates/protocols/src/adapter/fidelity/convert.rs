@@ -92,7 +92,7 @@ mod tests {
         let tags = tags.map(|(name, value)| json!({"name": name, "value": value}));
         let request = json!({"Data": "{}", "Tags": tags}).to_string();
         let clara = Protocol::new("clara");
-        for to in crate::ALL.iter().map(|face| face.id()).filter(|to| *to != clara) {
+        for to in crate::ALL.iter().map(|adapter| adapter.id()).filter(|to| *to != clara) {
             let done = convert(clara, to, request.as_bytes(), Timestamp(0)).expect("a task");
             let given = crate::kit::ijson::read(done.target.payload.as_bytes());
             assert!(given.is_ok(), "{to}: {given:?}");
@@ -111,7 +111,7 @@ mod tests {
                 let members = body.as_object_mut().expect("an object");
                 members.extend(extras.clone());
                 let names = members.len();
-                for to in crate::ALL.iter().map(|face| face.id()) {
+                for to in crate::ALL.iter().map(|adapter| adapter.id()) {
                     let text = body.to_string();
                     let done = convert(from, to, text.as_bytes(), Timestamp(0)).expect(&text);
                     let own = done.notes.iter().filter(|note| note.fate != Fate::Defaulted);

@@ -13,19 +13,19 @@ use super::super::HubContext;
 /// The job with this public id, or with this id in any protocol as seen by `by`, if `by` is a party
 /// of the job.
 pub async fn find_job(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentId,
     id: &str,
 ) -> Result<Option<Arc<Job>>, Failure> {
     let is_party = |job: &Arc<Job>| job.is_requested_by(by) || job.worker() == Some(by);
     if let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>().map(Uuid::from) {
-        let job = floor.engine.find_job(&JobRef::Uuid(uuid)).await?;
+        let job = context.engine.find_job(&JobRef::Uuid(uuid)).await?;
         if let Some(job) = job.filter(is_party) {
             return Ok(Some(job));
         }
     }
-    for face in crate::ALL {
-        let job = face.field_map().find_job(floor, by, id).await?;
+    for adapter in crate::ALL {
+        let job = adapter.field_map().find_job(context, by, id).await?;
         if let Some(job) = job.filter(is_party) {
             return Ok(Some(job));
         }

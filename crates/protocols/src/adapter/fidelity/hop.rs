@@ -50,14 +50,14 @@ impl Hop {
 
 /// The field map of a protocol the hub speaks.
 pub(super) fn field_map_of(protocol: Protocol) -> Option<&'static dyn FieldMap> {
-    crate::ALL.iter().find(|face| face.id() == protocol).map(|face| face.field_map())
+    crate::ALL.iter().find(|adapter| adapter.id() == protocol).map(|adapter| adapter.field_map())
 }
 
 /// The hops of a job so far: none before it has a worker.
 pub fn hops(shown: TracedJob<'_>) -> Vec<Hop> {
     let job = shown.job;
     let home = |world: &World| job.worker().and_then(|id| world.agent(id)).map(|agent| agent.home);
-    let Some(home) = shown.floor.engine.with_world(home) else { return Vec::new() };
+    let Some(home) = shown.context.engine.with_world(home) else { return Vec::new() };
     let (Some(requester), Some(worker)) = (field_map_of(job.origin), field_map_of(home)) else {
         return Vec::new();
     };

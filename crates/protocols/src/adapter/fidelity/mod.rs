@@ -38,7 +38,7 @@ use super::HubContext;
 /// A job, and what is needed to rebuild the messages its parties saw.
 #[derive(Clone, Copy)]
 pub struct TracedJob<'v> {
-    pub floor: &'v HubContext,
+    pub context: &'v HubContext,
     pub job: &'v Job,
     /// The notices that told the worker to start and the requester of the end, if they are recent
     /// enough.
@@ -73,8 +73,12 @@ pub trait FieldMap: Sync {
     }
 
     /// The job that has this id for one of its parties. The caller checks that `by` is a party.
-    fn find_job<'a>(&'a self, floor: &'a HubContext, by: AgentId, id: &'a str)
-    -> FindJobFuture<'a>;
+    fn find_job<'a>(
+        &'a self,
+        context: &'a HubContext,
+        by: AgentId,
+        id: &'a str,
+    ) -> FindJobFuture<'a>;
 
     /// Reads a request as a requester would send it, or says what is wrong with it.
     fn read_request(

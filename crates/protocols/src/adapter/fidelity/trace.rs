@@ -103,9 +103,9 @@ struct EvidenceView {
 }
 
 /// The trace of a job.
-pub async fn trace(floor: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
-    let (start, end) = (start(floor, job).await?, end(floor, job).await?);
-    let hops = hops(TracedJob { floor, job, start: start.as_ref(), end: end.as_ref() });
+pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
+    let (start, end) = (start(context, job).await?, end(context, job).await?);
+    let hops = hops(TracedJob { context, job, start: start.as_ref(), end: end.as_ref() });
     let signed = field_map_of(job.origin).and_then(|sides| sides.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
     let signed = signed.filter(|_| eyes != Viewer::Operator);
@@ -114,7 +114,7 @@ pub async fn trace(floor: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace,
         of: HopKind::Request.as_str(),
         text,
     });
-    let (requester, worker) = floor.engine.with_world(|world| {
+    let (requester, worker) = context.engine.with_world(|world| {
         let worker = job.worker().and_then(|id| PartyView::agent(world, id));
         (PartyView::requester(world, job), worker)
     });
@@ -138,31 +138,31 @@ pub async fn trace(floor: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace,
 }
 
 /// The notice in the worker's inbox that starts the job, if it is recent enough.
-async fn start(floor: &HubContext, job: &Job) -> Result<Option<Notice>, Failure> {
+async fn start(context: &HubContext, job: &Job) -> Result<Option<Notice>, Failure> {
     let Some(worker) = job.worker() else { return Ok(None) };
-    near(floor, worker, &NoticeKind::Assigned { job: job.id, epoch: job.epoch }).await
+    near(context, worker, &NoticeKind::Assigned { job: job.id, epoch: job.epoch }).await
 }
 
 /// The notice in the requester's inbox that ends the job, if it is recent enough.
-async fn end(floor: &HubContext, job: &Job) -> Result<Option<Notice>, Failure> {
+async fn end(context: &HubContext, job: &Job) -> Result<Option<Notice>, Failure> {
     match job.requester {
         Requester::Agent(reader) if job.ended_at.is_some() => {
-            near(floor, reader, &NoticeKind::Ended { job: job.id }).await
+            near(context, reader, &NoticeKind::Ended { job: job.id }).await
         }
         _ => Ok(None),
     }
 }
 
 async fn near(
-    floor: &HubContext,
+    context: &HubContext,
     reader: AgentId,
     news: &NoticeKind,
 ) -> Result<Option<Notice>, Failure> {
-    let head = floor.engine.with_world(|world| world.inbox(reader).head);
+    let head = context.engine.with_world(|world| world.inbox(reader).head);
     let limit = usize::try_from(LOOK_BACK).unwrap_or(usize::MAX);
     let (mut after, mut newest) = (head.saturating_sub(LOOK_BACK), None);
     loop {
-        let page = floor.engine.load_notices(reader, after, limit).await?;
+        let page = context.engine.load_notices(reader, after, limit).await?;
         let Some(last) = page.last() else { return Ok(newest) };
         after = last.position;
         newest = page.into_iter().rev().find(|notice| notice.news == *news).or(newest);
@@ -172,7 +172,8 @@ async fn near(
 impl PartyView {
     fn agent(world: &World, id: AgentId) -> Option<Self> {
         let agent = world.agent(id)?;
-        let others = crate::ALL.iter().map(|face| face.id()).filter(|other| *other != agent.home);
+        let others =
+            crate::ALL.iter().map(|adapter| adapter.id()).filter(|other| *other != agent.home);
         let named = others.filter_map(|other| Some((other, world.alias_of(id, other)?)));
         let aliases = named.map(|(other, name)| (other.to_string(), name.to_owned())).collect();
         Some(Self { protocol: agent.home.to_string(), id: agent.native_id.clone(), aliases })

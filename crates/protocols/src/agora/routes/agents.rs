@@ -24,14 +24,14 @@ const PAGE_BYTES: usize = 256 << 10;
 const SCAN_MAX: u64 = 10_000;
 
 /// `GET /agents`: all agents, or those that support a resource, best first.
-pub async fn list(State(floor): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
-    let query = query(&floor, raw.as_deref())?;
-    let bad = |bad| malformed(&floor, bad);
+pub async fn list(State(context): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
+    let query = query(&context, raw.as_deref())?;
+    let bad = |bad| malformed(&context, bad);
     let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
     let limit = usize::try_from(limit).unwrap_or(1);
     let cursor = query.integer("cursor", 0..=i64::MAX).map_err(bad)?.unwrap_or(0).unsigned_abs();
-    let (hub, now) = (floor.agora.signer.did(), floor.engine.now());
-    let (found, rest) = floor.engine.with_world(|world| match query.text("resource") {
+    let (hub, now) = (context.agora.signer.did(), context.engine.now());
+    let (found, rest) = context.engine.with_world(|world| match query.text("resource") {
         Some(resource) => supporting(world, resource, cursor, limit),
         None => everybody(world, cursor, limit),
     });
@@ -39,7 +39,7 @@ pub async fn list(State(floor): State<HubContext>, RawQuery(raw): RawQuery) -> H
         (Vec::new(), ByteBudget::new(PAGE_BYTES), rest, cursor);
     for (place, id) in found {
         // One at a time, so that writers do not wait for a long list.
-        let entry = floor.engine.with_world(|world| {
+        let entry = context.engine.with_world(|world| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
             record::agent_entry(world, agent, hub, now)
         });
@@ -105,15 +105,15 @@ fn size(entry: &AgentEntry) -> usize {
 }
 
 /// `GET /agents/{id}`: one agent.
-pub async fn show(State(floor): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
     let key = PublicKey::parse(&id).ok();
-    let (hub, now) = (floor.agora.signer.did(), floor.engine.now());
+    let (hub, now) = (context.agora.signer.did(), context.engine.now());
     let found = key.and_then(|key| {
-        floor.engine.with_world(|world| {
+        context.engine.with_world(|world| {
             let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;
             record::agent_entry(world, agent, hub, now).filter(|_| agent.active)
         })
     });
-    let entry = found.ok_or_else(|| ErrorResponse::new(&floor, agent_not_found()))?;
+    let entry = found.ok_or_else(|| ErrorResponse::new(&context, agent_not_found()))?;
     Ok(say::json_response(200, serde_json::to_string(&entry).unwrap_or_default()))
 }

@@ -32,29 +32,29 @@ const PAGE: usize = 64;
 
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post_envelope(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     Peer(peer): Peer,
     stopping: Shutdown,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let way = EnvelopeSource { peer, ..EnvelopeSource::default() };
-    answer(&floor, raw.as_deref(), stopping, &body, way).await
+    answer(&context, raw.as_deref(), stopping, &body, way).await
 }
 
 /// `POST /agents/{id}`: an envelope for the agent that the path names.
 pub async fn post_envelope_to_agent(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     PathParam(id): PathParam,
     Peer(peer): Peer,
     stopping: Shutdown,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let unknown = |_| ErrorResponse::new(&floor, agent_not_found());
+    let unknown = |_| ErrorResponse::new(&context, agent_not_found());
     let to = PublicKey::parse(&id).map_err(unknown)?;
     let way = EnvelopeSource { path_agent: Some(to), peer, ..EnvelopeSource::default() };
-    answer(&floor, raw.as_deref(), stopping, &body, way).await
+    answer(&context, raw.as_deref(), stopping, &body, way).await
 }
 
 /// The error for a key that no agent has.
@@ -64,39 +64,42 @@ pub fn agent_not_found() -> Failure {
 
 /// The fast path for envelopes without a wait.
 pub fn post_envelope_fast(
-    floor: HubContext,
+    context: HubContext,
     head: RequestHead,
     body: BodyFuture,
 ) -> ResponseFuture {
     Box::pin(async move {
         let way = EnvelopeSource { peer: head.peer, ..EnvelopeSource::default() };
         let taken = match body.await {
-            Ok(body) => intake::accept_envelope(&floor, &body, way).await,
-            Err(trouble) => Err(refusals::from_edge(&trouble).into()),
+            Ok(body) => intake::accept_envelope(&context, &body, way).await,
+            Err(error) => Err(refusals::from_edge(&error).into()),
         };
         match taken {
             Ok(taken) => shown(taken),
-            Err(untaken) => ErrorResponse::from_envelope_error(&floor, untaken).into_response(),
+            Err(take_error) => {
+                ErrorResponse::from_envelope_error(&context, take_error).into_response()
+            }
         }
     })
 }
 
 async fn answer(
-    floor: &HubContext,
+    context: &HubContext,
     raw: Option<&str>,
     stopping: Shutdown,
     body: &[u8],
     way: EnvelopeSource,
 ) -> HandlerResult {
-    let wait = query(floor, raw)?.integer("wait", 0..=WAIT_MS_MAX);
-    let wait = wait.map_err(|bad| malformed(floor, bad))?.unwrap_or(0);
-    let taken = intake::accept_envelope(floor, body, way).await;
-    let taken = taken.map_err(|untaken| ErrorResponse::from_envelope_error(floor, untaken))?;
+    let wait = query(context, raw)?.integer("wait", 0..=WAIT_MS_MAX);
+    let wait = wait.map_err(|bad| malformed(context, bad))?.unwrap_or(0);
+    let taken = intake::accept_envelope(context, body, way).await;
+    let taken =
+        taken.map_err(|take_error| ErrorResponse::from_envelope_error(context, take_error))?;
     if wait == 0 || !taken.expects_answer {
         return Ok(shown(taken));
     }
     let wait = Duration::from_millis(wait.unsigned_abs());
-    let heard = tokio::time::timeout(wait, heard(floor, &taken, stopping)).await;
+    let heard = tokio::time::timeout(wait, heard(context, &taken, stopping)).await;
     match heard.ok().flatten() {
         Some(envelope) => {
             let job = taken.job;
@@ -123,14 +126,14 @@ fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
 
 /// The first envelope that answers, as it was signed. It also stays in the inbox.
 async fn heard(
-    floor: &HubContext,
+    context: &HubContext,
     taken: &AcceptedEnvelope,
     mut stopping: Shutdown,
 ) -> Option<String> {
     let request_id = taken.request_id.as_deref()?;
     let asks = taken.job.is_some();
-    let job = own_job(floor, taken.sender, request_id).await?;
-    let bell = floor.engine.subscribe_agent(taken.sender);
+    let job = own_job(context, taken.sender, request_id).await?;
+    let bell = context.engine.subscribe_agent(taken.sender);
     let mut after = match taken.repeated {
         true => taken.inbox_head.saturating_sub(LOOK_BACK),
         false => taken.inbox_head,
@@ -140,11 +143,11 @@ async fn heard(
         tokio::pin!(told);
         // From here on no notification is missed, so the state is checked after this.
         told.as_mut().enable();
-        while let page = floor.engine.load_notices(taken.sender, after, PAGE).await.ok()?
+        while let page = context.engine.load_notices(taken.sender, after, PAGE).await.ok()?
             && let Some(last) = page.last()
         {
             after = last.position;
-            if let Some(found) = answering(floor, page, request_id, &job, asks).await {
+            if let Some(found) = answering(context, page, request_id, &job, asks).await {
                 return Some(found);
             }
         }
@@ -156,21 +159,21 @@ async fn heard(
 }
 
 /// The request with the id that its requester gave it.
-async fn own_job(floor: &HubContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
+async fn own_job(context: &HubContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
     let (origin, id) =
-        floor.engine.with_world(|world| request::requester_job_name(world, by, id))?;
-    floor.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
+        context.engine.with_world(|world| request::requester_job_name(world, by, id))?;
+    context.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
 }
 
 async fn answering(
-    floor: &HubContext,
+    context: &HubContext,
     page: Vec<Notice>,
     request_id: &str,
     own: &Job,
     asks: bool,
 ) -> Option<String> {
     let page: Vec<_> = page.into_iter().map(Arc::new).collect();
-    let jobs = load_jobs(&floor.engine, &page).await.ok()?;
+    let jobs = load_jobs(&context.engine, &page).await.ok()?;
     page.iter().find_map(|notice| {
         // Another requester may use the same id for another request.
         let concerns = match &notice.news {
@@ -183,8 +186,8 @@ async fn answering(
             return None;
         }
         let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let letter = letter::notice_envelope(floor, notice, job.map(|job| &**job))?;
-        let json = envelope::read_json(letter.envelope.as_bytes()).ok()?;
+        let outbound = letter::notice_envelope(context, notice, job.map(|job| &**job))?;
+        let json = envelope::read_json(outbound.envelope.as_bytes()).ok()?;
         let envelope = Envelope::read(&json).ok()?;
         let answers = match envelope.message_type {
             // A party that accepts has already received its offers.
@@ -193,6 +196,6 @@ async fn answering(
         };
         let payload = Payload::read(&envelope).ok()?;
         let same = intake::request_id(&envelope, &payload) == Some(request_id);
-        (answers && same).then(|| letter.envelope.to_string())
+        (answers && same).then(|| outbound.envelope.to_string())
     })
 }

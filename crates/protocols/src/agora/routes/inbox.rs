@@ -28,19 +28,19 @@ const STEP: usize = 8;
 
 /// `GET /inbox`: streams envelopes as they arrive.
 pub async fn open_inbox(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     InboxReader(token): InboxReader,
     stopping: Shutdown,
     headers: HeaderMap,
 ) -> HandlerResult {
-    let from = from(&headers).map_err(|failure| ErrorResponse::new(&floor, failure))?;
-    let head = floor.engine.with_world(|world| world.inbox(token.agent).head);
+    let from = from(&headers).map_err(|failure| ErrorResponse::new(&context, failure))?;
+    let head = context.engine.with_world(|world| world.inbox(token.agent).head);
     let from = match from {
         // A position past the head belongs to another inbox; it is ignored.
         StreamStart::Position(position) if position > head => StreamStart::Unacknowledged,
         other => other,
     };
-    let feed = InboxStream::new(floor, token.agent, EventEncoder(token), from, stopping);
+    let feed = InboxStream::new(context, token.agent, EventEncoder(token), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), feed))
@@ -64,31 +64,36 @@ fn from(headers: &HeaderMap) -> Result<StreamStart, Failure> {
 
 /// `GET /messages`: a page of the inbox.
 pub async fn list_messages(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     InboxReader(token): InboxReader,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = query(&floor, raw.as_deref())?;
-    let bad = |bad| malformed(&floor, bad);
+    let query = query(&context, raw.as_deref())?;
+    let bad = |bad| malformed(&context, bad);
     let after = query.integer("after", 0..=i64::MAX).map_err(bad)?.map(i64::unsigned_abs);
     let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
-    let acked = floor.engine.with_world(|world| world.inbox(token.agent).acked);
+    let acked = context.engine.with_world(|world| world.inbox(token.agent).acked);
     let mut after = after.unwrap_or(acked);
     let limit = usize::try_from(limit).unwrap_or(1);
-    let failed = |failure| ErrorResponse::new(&floor, refusals::from_engine(&failure));
+    let failed = |failure| ErrorResponse::new(&context, refusals::from_engine(&failure));
     let (mut items, mut bytes, mut looked, mut read) = (Vec::new(), 0, 0, false);
     while looked < limit && bytes < PAGE_BYTES {
         let step = STEP.min(limit - looked);
-        let notices = floor.engine.load_notices(token.agent, after, step).await.map_err(failed)?;
+        let notices =
+            context.engine.load_notices(token.agent, after, step).await.map_err(failed)?;
         let notices: Vec<_> = notices.into_iter().map(std::sync::Arc::new).collect();
-        let jobs = load_jobs(&floor.engine, &notices).await.map_err(failed)?;
+        let jobs = load_jobs(&context.engine, &notices).await.map_err(failed)?;
         for notice in &notices {
             let job = notice.news.job().and_then(|id| jobs.get(&id));
-            let letter = letter::notice_envelope(&floor, notice, job.map(|job| &**job));
+            let outbound = letter::notice_envelope(&context, notice, job.map(|job| &**job));
             (after, read) = (notice.position, true);
-            if let Some(letter) = letter {
-                items.push(inbox::write_message(after, &letter.envelope, Some(&letter.receipt)));
-                bytes += letter.envelope.len() + letter.receipt.len();
+            if let Some(outbound) = outbound {
+                items.push(inbox::write_message(
+                    after,
+                    &outbound.envelope,
+                    Some(&outbound.receipt),
+                ));
+                bytes += outbound.envelope.len() + outbound.receipt.len();
             }
             if bytes >= PAGE_BYTES {
                 break;
@@ -101,33 +106,33 @@ pub async fn list_messages(
     }
     // Reading past the end does not mark what comes before it as read.
     if read {
-        floor.engine.record_presented(token.agent, after);
+        context.engine.record_presented(token.agent, after);
     }
     Ok(say::json_response(200, inbox::write_page(&items, after)))
 }
 
 /// `POST /inbox/ack`: acknowledges everything up to a position.
 pub async fn ack(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     InboxReader(token): InboxReader,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let read = |body| Ack::read(&envelope::read_json(body)?);
-    let Ack { up_to } = read(&body).map_err(|failure| ErrorResponse::new(&floor, failure))?;
-    let acked_to = acked(&floor, token.agent, up_to).await?;
-    let head = floor.engine.with_world(|world| world.inbox(token.agent).head);
+    let Ack { up_to } = read(&body).map_err(|failure| ErrorResponse::new(&context, failure))?;
+    let acked_to = acked(&context, token.agent, up_to).await?;
+    let head = context.engine.with_world(|world| world.inbox(token.agent).head);
     let told = AckAnswer { acked_to, pending: head.saturating_sub(acked_to) };
     Ok(say::json_response(200, serde_json::to_string(&told).unwrap_or_default()))
 }
 
-async fn acked(floor: &HubContext, agent: AgentId, up_to: u64) -> Result<u64, ErrorResponse> {
-    let acked = floor.engine.with_world(|world| world.inbox(agent).acked);
+async fn acked(context: &HubContext, agent: AgentId, up_to: u64) -> Result<u64, ErrorResponse> {
+    let acked = context.engine.with_world(|world| world.inbox(agent).acked);
     if acked >= up_to {
         return Ok(acked);
     }
-    match floor.engine.run(Command::Ack { agent, up_to }).await {
+    match context.engine.run(Command::Ack { agent, up_to }).await {
         Ok(Answer::Position(acked)) => Ok(acked),
-        Ok(_) => Ok(floor.engine.with_world(|world| world.inbox(agent).acked)),
-        Err(failure) => Err(ErrorResponse::new(floor, refusals::from_engine(&failure))),
+        Ok(_) => Ok(context.engine.with_world(|world| world.inbox(agent).acked)),
+        Err(failure) => Err(ErrorResponse::new(context, refusals::from_engine(&failure))),
     }
 }

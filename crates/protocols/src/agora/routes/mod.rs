@@ -31,13 +31,13 @@ pub struct ErrorResponse(HubContext, EnvelopeError);
 pub type HandlerResult = Result<Response, ErrorResponse>;
 
 impl ErrorResponse {
-    pub fn new(floor: &HubContext, failure: Failure) -> Self {
-        Self(floor.clone(), failure.into())
+    pub fn new(context: &HubContext, failure: Failure) -> Self {
+        Self(context.clone(), failure.into())
     }
 
     /// The error response for an envelope that was not accepted.
-    pub fn from_envelope_error(floor: &HubContext, untaken: EnvelopeError) -> Self {
-        Self(floor.clone(), untaken)
+    pub fn from_envelope_error(context: &HubContext, take_error: EnvelopeError) -> Self {
+        Self(context.clone(), take_error)
     }
 }
 
@@ -56,27 +56,27 @@ impl FromRequestParts<HubContext> for InboxReader {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
-        let token = read_token(floor, &parts.headers);
+        let token = read_token(context, &parts.headers);
         if token
-            .is_some_and(|token| floor.engine.with_world(|world| world.is_suspended(token.agent)))
+            .is_some_and(|token| context.engine.with_world(|world| world.is_suspended(token.agent)))
         {
-            return Err(ErrorResponse::new(floor, refusals::from_refusal(&Refusal::Suspended)));
+            return Err(ErrorResponse::new(context, refusals::from_refusal(&Refusal::Suspended)));
         }
         token.map(Self).ok_or_else(|| {
             let text = "a valid inbox token is required: Authorization: Bearer at_…";
             let hint = "a HELLO signed with recipient = the hub and payload.inbox = true gets one";
-            ErrorResponse::new(floor, Failure::unauthorized(text).with_hint(hint))
+            ErrorResponse::new(context, Failure::unauthorized(text).with_hint(hint))
         })
     }
 }
 
 /// A valid token of a registered agent, suspended or not. All other texts get the same answer.
-pub fn read_token(floor: &HubContext, headers: &HeaderMap) -> Option<InboxToken> {
+pub fn read_token(context: &HubContext, headers: &HeaderMap) -> Option<InboxToken> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer)?;
-    let token = floor.agora.tokens.read(text, floor.engine.now())?;
-    let known = floor.engine.with_world(|world| {
+    let token = context.agora.tokens.read(text, context.engine.now())?;
+    let known = context.engine.with_world(|world| {
         world
             .agent(token.agent)
             .is_some_and(|agent| agent.active)
@@ -84,7 +84,7 @@ pub fn read_token(floor: &HubContext, headers: &HeaderMap) -> Option<InboxToken>
     });
     // A call of a suspended agent is refused and does not count as activity.
     if !known? {
-        floor.engine.record_seen(token.agent);
+        context.engine.record_seen(token.agent);
     }
     Some(token)
 }
@@ -95,11 +95,11 @@ pub struct BodyBytes(pub Bytes);
 impl FromRequest<HubContext> for BodyBytes {
     type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, floor: &HubContext) -> Result<Self, ErrorResponse> {
+    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
         let (parts, body) = request.into_parts();
-        let limit = floor.body_limit.min(BODY_MAX);
+        let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|trouble| ErrorResponse::new(floor, refusals::from_edge(&trouble)))
+        body.map(Self).map_err(|error| ErrorResponse::new(context, refusals::from_edge(&error)))
     }
 }
 
@@ -111,19 +111,19 @@ impl FromRequestParts<HubContext> for PathParam {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, floor).await;
+        let name = Path::<String>::from_request_parts(parts, context).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
     }
 }
 
 /// The query of a URL.
-fn query(floor: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
-    Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(floor, bad))
+fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+    Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(context, bad))
 }
 
-fn malformed(floor: &HubContext, bad: Malformed) -> ErrorResponse {
-    ErrorResponse::new(floor, bad.into())
+fn malformed(context: &HubContext, bad: Malformed) -> ErrorResponse {
+    ErrorResponse::new(context, bad.into())
 }

@@ -30,16 +30,16 @@ fn websocket(hub_url: &str) -> String {
 }
 
 /// Shows the hub's key and its endpoints.
-pub async fn show(State(floor): State<HubContext>) -> Response {
+pub async fn show(State(context): State<HubContext>) -> Response {
     let url = |(name, path): (&str, &str)| {
         let base =
-            if name == WEBSOCKET { websocket(&floor.hub_url) } else { floor.hub_url.clone() };
+            if name == WEBSOCKET { websocket(&context.hub_url) } else { context.hub_url.clone() };
         (name.to_owned(), format!("{base}{path}"))
     };
     let about = HubInfo {
         protocol: VERSION.to_owned(),
-        hub: floor.agora.signer.did().to_owned(),
-        window_ms: floor.agora.settings.window.0,
+        hub: context.agora.signer.did().to_owned(),
+        window_ms: context.agora.settings.window.0,
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
     say::json_response(200, serde_json::to_string(&about).unwrap_or_default())

@@ -27,28 +27,28 @@ const LISTED_MAX: usize = 16;
 /// Shows a request. If several requesters used the id, `?requester=` selects one. Without it, all
 /// unfinished ones are shown, oldest first.
 pub async fn show(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     InboxReader(token): InboxReader,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let failed = |failure| ErrorResponse::new(&floor, refusals::from_engine(&failure));
-    let query = query(&floor, raw.as_deref())?;
+    let failed = |failure| ErrorResponse::new(&context, refusals::from_engine(&failure));
+    let query = query(&context, raw.as_deref())?;
     let requester = query.text("requester").map(PublicKey::parse).transpose();
     let requester = requester.map_err(|bad| {
-        ErrorResponse::new(&floor, Failure::bad_request(format!("requester {bad}")))
+        ErrorResponse::new(&context, Failure::bad_request(format!("requester {bad}")))
     })?;
     let only = match requester {
         Some(_) => None,
-        None => find_request(&floor, token.agent, &id).await.map_err(failed)?,
+        None => find_request(&context, token.agent, &id).await.map_err(failed)?,
     };
     let is_shared = only.is_none();
     let jobs = match (only, requester) {
         (Some(job), _) => vec![job],
-        (None, Some(key)) => asked_by(&floor, token.agent, key, &id).await.map_err(failed)?,
-        (None, None) => floor.engine.with_world(|world| all_live(world, token.agent, &id)),
+        (None, Some(key)) => asked_by(&context, token.agent, key, &id).await.map_err(failed)?,
+        (None, None) => context.engine.with_world(|world| all_live(world, token.agent, &id)),
     };
-    let threads = floor.engine.with_world(|world| {
+    let threads = context.engine.with_world(|world| {
         let shown = jobs.iter().map(|job| thread(world, job, token.agent, is_shared));
         shown.collect::<Vec<_>>()
     });
@@ -56,7 +56,7 @@ pub async fn show(
     let unknown = || {
         let text = "no request with this id, or you are not a party of it";
         let hint = "if several requesters used this id, add ?requester=did:key:… to select one";
-        ErrorResponse::new(&floor, Failure::new(Code::NotFound, text).with_hint(hint))
+        ErrorResponse::new(&context, Failure::new(Code::NotFound, text).with_hint(hint))
     };
     let mut first = threads.next().ok_or_else(unknown)?;
     first.others = threads.collect();
@@ -65,17 +65,17 @@ pub async fn show(
 
 /// The request with that id from a given requester to the reader.
 async fn asked_by(
-    floor: &HubContext,
+    context: &HubContext,
     reader: AgentId,
     requester: PublicKey,
     id: &str,
 ) -> Result<Vec<Arc<Job>>, rialto_engine::Failure> {
-    let own = floor.engine.with_world(|world| {
+    let own = context.engine.with_world(|world| {
         let requester = world.agent_by_alias(ID, &requester.did())?;
         request::requester_job_name(world, requester, id)
     });
     let Some((origin, id)) = own else { return Ok(Vec::new()) };
-    let job = floor.engine.find_job(&JobRef::Foreign { origin, id }).await?;
+    let job = context.engine.find_job(&JobRef::Foreign { origin, id }).await?;
     let concerns = |job: &Arc<Job>| job.is_requested_by(reader) || request::involves(job, reader);
     Ok(job.filter(concerns).into_iter().collect())
 }
@@ -87,11 +87,11 @@ fn all_live(world: &World, reader: AgentId, id: &str) -> Vec<Arc<Job>> {
 
 /// The request that an agent made, else one made to it, else a job from another protocol.
 pub async fn find_request(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     id: &str,
 ) -> Result<Option<Arc<Job>>, rialto_engine::Failure> {
-    let engine = &floor.engine;
+    let engine = &context.engine;
     let own = engine.with_world(|world| request::requester_job_name(world, agent, id));
     if let Some((origin, id)) = own
         && let Some(job) = engine.find_job(&JobRef::Foreign { origin, id }).await?

@@ -30,25 +30,25 @@ const BAD_MAX: u32 = 16;
 
 /// Opens the connection.
 pub async fn open_socket(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     Peer(peer): Peer,
     stopping: Shutdown,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> HandlerResult {
     let wrong = |_| {
         let text = "this is a WebSocket endpoint: send Connection: Upgrade and Upgrade: websocket";
-        ErrorResponse::new(&floor, Failure { http_status: 426, ..Failure::bad_request(text) })
+        ErrorResponse::new(&context, Failure { http_status: 426, ..Failure::bad_request(text) })
     };
     let upgrade = upgrade.map_err(wrong)?;
     let upgrade = upgrade.max_message_size(BODY_MAX).max_frame_size(BODY_MAX);
-    let floor = floor.clone();
-    Ok(upgrade.on_upgrade(move |socket| Connection { floor, socket, peer, bad: 0 }.run(stopping))
+    let context = context.clone();
+    Ok(upgrade.on_upgrade(move |socket| Connection { context, socket, peer, bad: 0 }.run(stopping))
         as Response)
 }
 
 /// One connection.
 struct Connection {
-    floor: HubContext,
+    context: HubContext,
     socket: WebSocket,
     peer: Option<SocketAddr>,
     /// Unverifiable frames so far.
@@ -92,8 +92,8 @@ impl Connection {
                     self.refuse(intake::hello_required().into()).await?;
                     return Err(ConnectionClosed);
                 }
-                Err(untaken) => {
-                    self.refuse(untaken).await?;
+                Err(take_error) => {
+                    self.refuse(take_error).await?;
                     return Err(ConnectionClosed);
                 }
             };
@@ -108,15 +108,15 @@ impl Connection {
         hello: AcceptedEnvelope,
         stopping: Shutdown,
     ) -> Result<(), ConnectionClosed> {
-        let (floor, from) = (self.floor.clone(), StreamStart::Unacknowledged);
-        let mut feed = InboxStream::new(floor, hello.sender, FrameEncoder, from, stopping);
+        let (context, from) = (self.context.clone(), StreamStart::Unacknowledged);
+        let mut feed = InboxStream::new(context, hello.sender, FrameEncoder, from, stopping);
         loop {
             tokio::select! {
                 came = self.socket.recv() => match came {
                     Some(Ok(Message::Text(text))) => self.answer(&hello, text.as_bytes()).await?,
                     Some(Ok(Message::Binary(_))) => self.refuse(only_text().into()).await?,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                        self.floor.engine.record_seen(hello.sender);
+                        self.context.engine.record_seen(hello.sender);
                     }
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(ConnectionClosed),
                 },
@@ -140,7 +140,7 @@ impl Connection {
         };
         match self.take(bytes, way).await {
             Ok(taken) => self.say(taken.text).await,
-            Err(untaken) => self.refuse(untaken).await,
+            Err(take_error) => self.refuse(take_error).await,
         }
     }
 
@@ -150,9 +150,9 @@ impl Connection {
         bytes: &[u8],
         way: EnvelopeSource,
     ) -> Result<AcceptedEnvelope, EnvelopeError> {
-        let counted = self.floor.write_limiter.count_signature_check(self.peer);
-        counted.map_err(|trouble| EnvelopeError::from(refusals::from_edge(&trouble)))?;
-        intake::accept_envelope(&self.floor, bytes, way).await
+        let counted = self.context.write_limiter.count_signature_check(self.peer);
+        counted.map_err(|error| EnvelopeError::from(refusals::from_edge(&error)))?;
+        intake::accept_envelope(&self.context, bytes, way).await
     }
 
     async fn pass_on(&mut self, lines: &Bytes) -> Result<(), ConnectionClosed> {
@@ -167,9 +167,9 @@ impl Connection {
 
     /// Each unverifiable frame costs a signature check and a signed answer, and counts against no
     /// other limit, so only a few are allowed.
-    async fn refuse(&mut self, untaken: EnvelopeError) -> Result<(), ConnectionClosed> {
-        self.bad += u32::from(untaken.to.is_none());
-        self.say(say::signed_error(&self.floor, &untaken.failure, untaken.to)).await?;
+    async fn refuse(&mut self, take_error: EnvelopeError) -> Result<(), ConnectionClosed> {
+        self.bad += u32::from(take_error.to.is_none());
+        self.say(say::signed_error(&self.context, &take_error.failure, take_error.to)).await?;
         if self.bad >= BAD_MAX { Err(ConnectionClosed) } else { Ok(()) }
     }
 

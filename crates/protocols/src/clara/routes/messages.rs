@@ -16,15 +16,15 @@ const JOB_HEADER: &str = "rialto-job";
 
 /// `POST /mu`: a signed item, or with a query the assignment of a known message.
 pub async fn post_item(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     Peer(peer): Peer,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     if let Some(assign) = query::read_assign(raw.as_deref().unwrap_or_default())? {
-        return assigned(&floor, assign.message, assign.process).await;
+        return assigned(&context, assign.message, assign.process).await;
     }
-    let taken = intake::accept_item(&floor, body, peer).await?;
+    let taken = intake::accept_item(&context, body, peer).await?;
     let mut answer = json_response(202, answers::message_accepted_body(taken.id));
     if let Some(value) = taken.job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
         answer.headers_mut().insert(JOB_HEADER, value);
@@ -33,9 +33,9 @@ pub async fn post_item(
 }
 
 /// A known message can only be assigned to the process it was sent to.
-async fn assigned(floor: &HubContext, message: ItemId, process: ItemId) -> HandlerResult {
-    floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
-    let known = floor.engine.claim_target(claim::market_order(ID, &message.to_string())).await;
+async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> HandlerResult {
+    context.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
+    let known = context.engine.claim_target(claim::market_order(ID, &message.to_string())).await;
     match known.map_err(|failure| intake::from_engine(&failure))? {
         Some(_) => Ok(json_response(202, answers::assignment_accepted_body(message))),
         None => Err(Failure::unknown_message()),
@@ -44,15 +44,15 @@ async fn assigned(floor: &HubContext, message: ItemId, process: ItemId) -> Handl
 
 /// `POST` and `DELETE /mu/monitor/{process}`: no effect, because every process here runs by itself.
 pub async fn monitor(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     PathParam(process): PathParam,
 ) -> HandlerResult {
-    let known = ItemId::read(&process).and_then(|process| floor.clara.processes.dialect(process));
+    let known = ItemId::read(&process).and_then(|process| context.clara.processes.dialect(process));
     known.ok_or_else(Failure::unknown_process)?;
     Ok(json_response(200, answers::monitor_body()))
 }
 
 /// `GET /clara`: the market's process id and the paths of its units.
-pub async fn overview(State(floor): State<HubContext>) -> HandlerResult {
-    Ok(json_response(200, answers::overview_body(floor.clara.processes.spec)))
+pub async fn overview(State(context): State<HubContext>) -> HandlerResult {
+    Ok(json_response(200, answers::overview_body(context.clara.processes.spec)))
 }

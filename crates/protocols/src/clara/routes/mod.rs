@@ -40,11 +40,11 @@ pub struct BodyBytes(pub Bytes);
 impl FromRequest<HubContext> for BodyBytes {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, floor: &HubContext) -> Result<Self, Failure> {
+    async fn from_request(request: Request, context: &HubContext) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
-        let limit = floor.body_limit.min(BODY_MAX);
+        let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|trouble| intake::from_edge(&trouble))
+        body.map(Self).map_err(|error| intake::from_edge(&error))
     }
 }
 
@@ -56,10 +56,10 @@ impl FromRequestParts<HubContext> for PathParam {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        floor: &HubContext,
+        context: &HubContext,
     ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, floor).await;
+        let name = Path::<String>::from_request_parts(parts, context).await;
         Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
     }
 }

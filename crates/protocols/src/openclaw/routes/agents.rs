@@ -40,9 +40,9 @@ struct AgentFilter {
 }
 
 /// `GET /agents?capability=&category=&status=&limit=&cursor=`.
-pub async fn list(State(floor): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
-    let query = query(&floor, raw.as_deref())?;
-    let refuse = |failure| about(&floor, failure, None);
+pub async fn list(State(context): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
+    let query = query(&context, raw.as_deref())?;
+    let refuse = |failure| about(&context, failure, None);
     let bad = |bad| refuse(Failure::from(bad));
     let one_of = |name: &str, all: Vec<&str>| {
         refuse(Failure::with_violations(vec![format!("{name} must be one of {}", all.join(", "))]))
@@ -64,25 +64,25 @@ pub async fn list(State(floor): State<HubContext>, RawQuery(raw): RawQuery) -> H
     let (limit, cursor) = (usize::try_from(limit).unwrap_or(1), cursor.unsigned_abs());
     let wanted = AgentFilter { category, status };
     let capability = query.text("capability").filter(|text| !text.is_empty());
-    let (found, rest) = floor.engine.with_world(|world| match capability {
+    let (found, rest) = context.engine.with_world(|world| match capability {
         Some(capability) => {
             let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
             let found = world.skills.all_by_rank(capability).skip(skip);
             let places = (cursor + 1..).zip(found);
-            gather(world, &wanted, places, limit, floor.engine.now())
+            gather(world, &wanted, places, limit, context.engine.now())
         }
         // In the order of registration, which never changes.
         None => {
             let all = cursor + 1..world.next.agent.0;
             let places = all.map(|id| (id, AgentId(id)));
-            gather(world, &wanted, places, limit, floor.engine.now())
+            gather(world, &wanted, places, limit, context.engine.now())
         }
     });
     // The agents' own text is parsed here, without holding a lock.
     let (mut agents, mut budget, mut next) = (Vec::new(), ByteBudget::default(), rest);
     let mut last = cursor;
     for (place, glimpse) in &found {
-        let Some(text) = entry(&floor, glimpse) else { continue };
+        let Some(text) = entry(&context, glimpse) else { continue };
         if !budget.take(text.len()) {
             next = Some(last);
             break;
@@ -90,7 +90,7 @@ pub async fn list(State(floor): State<HubContext>, RawQuery(raw): RawQuery) -> H
         agents.push(raw_json::verbatim(&text));
         last = *place;
     }
-    let common = say::common_members(&floor, None);
+    let common = say::common_members(&context, None);
     Ok(say::json_response(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
 }
 
@@ -127,30 +127,30 @@ fn fits(world: &World, agent: &Agent, wanted: &AgentFilter) -> bool {
     status && category
 }
 
-fn entry(floor: &HubContext, glimpse: &AgentSnapshot) -> Option<String> {
-    let standing = glimpse.info(floor.openclaw.settings.response_scale);
+fn entry(context: &HubContext, glimpse: &AgentSnapshot) -> Option<String> {
+    let standing = glimpse.info(context.openclaw.settings.response_scale);
     let identity = glimpse.identity();
     let json = ijson::read(identity.as_bytes()).ok()?;
     let shown = directory::write_entry(&json, &standing).text("protocol_version", VERSION);
     Some(shown.finish())
 }
 
-fn known_agent(floor: &HubContext, id: Option<Uuid>) -> Result<Arc<Agent>, ErrorResponse> {
-    let found = floor.engine.with_world(|world| world.agent(listed_agent(world, id?)?).cloned());
-    found.ok_or_else(|| about(floor, Failure::not_found("agent"), None))
+fn known_agent(context: &HubContext, id: Option<Uuid>) -> Result<Arc<Agent>, ErrorResponse> {
+    let found = context.engine.with_world(|world| world.agent(listed_agent(world, id?)?).cloned());
+    found.ok_or_else(|| about(context, Failure::not_found("agent"), None))
 }
 
 /// `GET /agents/{id}`.
-pub async fn show(State(floor): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
-    let agent = known_agent(&floor, id)?;
+pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+    let agent = known_agent(&context, id)?;
     if !record::has_identity(&agent) {
         let text = "this agent offers no capability and therefore has no identity; \
                     its status and its reputation can be read";
-        return Err(about(&floor, Failure::new(Code::NotFound, text), None));
+        return Err(about(&context, Failure::new(Code::NotFound, text), None));
     }
-    let (scale, now) = (floor.openclaw.settings.response_scale, floor.engine.now());
-    let common = say::common_members(&floor, None);
-    let glimpse = floor.engine.with_world(|world| AgentSnapshot::of(world, &agent, now));
+    let (scale, now) = (context.openclaw.settings.response_scale, context.engine.now());
+    let common = say::common_members(&context, None);
+    let glimpse = context.engine.with_world(|world| AgentSnapshot::of(world, &agent, now));
     let shown = glimpse.and_then(|glimpse| {
         let identity = glimpse.identity();
         let json = ijson::read(identity.as_bytes()).ok()?;
@@ -158,30 +158,31 @@ pub async fn show(State(floor): State<HubContext>, PathParam(id): PathParam) -> 
     });
     shown
         .map(|text| say::text_response(200, text))
-        .ok_or_else(|| about(&floor, Failure::not_found("agent"), None))
+        .ok_or_else(|| about(&context, Failure::not_found("agent"), None))
 }
 
 /// `GET /agents/{id}/status`: the last update, the agent's own or the hub's.
-pub async fn status(State(floor): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
-    let agent = known_agent(&floor, id)?;
-    let last_job = floor.engine.with_world(|world| world.agent_state(agent.id)?.last_worked);
+pub async fn status(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+    let agent = known_agent(&context, id)?;
+    let last_job = context.engine.with_world(|world| world.agent_state(agent.id)?.last_worked);
     let ended = match last_job {
-        Some(job) => floor.engine.load_job(job).await.ok().flatten().and_then(|job| job.ended_at),
+        Some(job) => context.engine.load_job(job).await.ok().flatten().and_then(|job| job.ended_at),
         None => None,
     };
-    let now = floor.engine.now();
-    let text = floor.engine.with_world(|world| {
-        let desk = world.agent_state(agent.id)?;
+    let now = context.engine.now();
+    let text = context.engine.with_world(|world| {
+        let agent_state = world.agent_state(agent.id)?;
         let counts = record::effective_status(world, &agent);
-        let words = desk.status.as_ref().map(|said| said.text.clone());
-        let own =
-            record::last_reported_status(desk).filter(|report| report.status == counts).and(words);
+        let words = agent_state.status.as_ref().map(|said| said.text.clone());
+        let own = record::last_reported_status(agent_state)
+            .filter(|report| report.status == counts)
+            .and(words);
         if let Some(words) = own {
             let json = ijson::read(words.as_bytes()).ok()?;
             return Some(stream::write_message(&json));
         }
         let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
-        let since = began.or(ended).unwrap_or(desk.presence.last_seen);
+        let since = began.or(ended).unwrap_or(agent_state.presence.last_seen);
         let update = StatusUpdate {
             agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,
             report: record::hub_reported_status(world, &agent, since),
@@ -191,8 +192,8 @@ pub async fn status(State(floor): State<HubContext>, PathParam(id): PathParam) -
         };
         Some(update.write())
     });
-    let text = text.ok_or_else(|| about(&floor, Failure::not_found("agent"), None))?;
-    let stale = floor.engine.with_world(|world| record::is_stale(world, &agent, now));
+    let text = text.ok_or_else(|| about(&context, Failure::not_found("agent"), None))?;
+    let stale = context.engine.with_world(|world| record::is_stale(world, &agent, now));
     let shown = match ijson::read(text.as_bytes()) {
         Ok(json) => ObjectWriter::copy_without(&json, &["stale"]).flag("stale", stale).finish(),
         Err(_) => text,
@@ -202,15 +203,15 @@ pub async fn status(State(floor): State<HubContext>, PathParam(id): PathParam) -
 
 /// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as a claim.
 pub async fn reputation(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let agent = known_agent(&floor, id)?;
+    let agent = known_agent(&context, id)?;
     let claimed =
-        floor.engine.with_world(|world| world.agent_state(agent.id)?.claimed_reputation.clone());
-    let update = match bulletin::last_reputation(&floor, &agent).await {
+        context.engine.with_world(|world| world.agent_state(agent.id)?.claimed_reputation.clone());
+    let update = match bulletin::last_reputation(&context, &agent).await {
         Some(update) => update.write(),
-        None => unscored(&floor, &agent),
+        None => unscored(&context, &agent),
     };
     let claimed = claimed.as_ref().and_then(|words| ijson::read(words.as_bytes()).ok());
     let shown = ijson::read(update.as_bytes())
@@ -220,21 +221,21 @@ pub async fn reputation(
 }
 
 /// Before the first finished collaboration there is no score (R87), and no update without one.
-fn unscored(floor: &HubContext, agent: &Agent) -> String {
-    let name = floor.engine.with_world(|world| world.alias_of(agent.id, ID).map(str::to_owned));
+fn unscored(context: &HubContext, agent: &Agent) -> String {
+    let name = context.engine.with_world(|world| world.alias_of(agent.id, ID).map(str::to_owned));
     let object = ObjectWriter::new().text("agent_id", &name.unwrap_or_default());
-    say::common_members(floor, None).write_to(object).finish()
+    say::common_members(context, None).write_to(object).finish()
 }
 
 /// `DELETE /agents/{id}`: removes the agent from the directory. Its id stays reserved.
 pub async fn remove(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let unknown = || about(&floor, Failure::not_found("agent"), None);
+    let unknown = || about(&context, Failure::not_found("agent"), None);
     let id = id.ok_or_else(unknown)?;
-    let (agent, by_operator) = floor
+    let (agent, by_operator) = context
         .engine
         .with_world(|world| {
             let agent = native_agent(world, id)?;
@@ -246,11 +247,11 @@ pub async fn remove(
             }
         })
         .ok_or_else(unknown)?;
-    let done = floor.engine.run(Command::Remove { agent, by_operator }).await;
-    done.map_err(|failure| failed(&floor, &failure, None))?;
+    let done = context.engine.run(Command::Remove { agent, by_operator }).await;
+    done.map_err(|failure| failed(&context, &failure, None))?;
     let (status, agent_id) = (Unregistered::STATUS.to_owned(), id.to_string());
     Ok(say::json_response(
         200,
-        &Unregistered::new(say::common_members(&floor, None), status, agent_id),
+        &Unregistered::new(say::common_members(&context, None), status, agent_id),
     ))
 }

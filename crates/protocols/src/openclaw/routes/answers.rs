@@ -27,48 +27,48 @@ use crate::openclaw::{ID, MEMBERS_BYTES_MAX, refusals, translate, view};
 
 /// `POST /collaborations/{id}/response`.
 pub async fn post_response(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<Response> =
-        message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    let id = named(&floor, id, message.correlation_id)?;
-    handle_response(&floor, known, id, &message).await
+        message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+    let id = named(&context, id, message.correlation_id)?;
+    handle_response(&context, known, id, &message).await
 }
 
 /// `POST /collaborations/{id}/result`.
 pub async fn post_result(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<CollaborationResult> =
-        message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    let id = named(&floor, id, message.correlation_id)?;
-    handle_result(&floor, known, id, &message).await
+        message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+    let id = named(&context, id, message.correlation_id)?;
+    handle_result(&context, known, id, &message).await
 }
 
 /// The collaboration id of the path; 404 if it is not a UUID.
 fn named(
-    floor: &HubContext,
+    context: &HubContext,
     id: Option<Uuid>,
     about_id: Option<Uuid>,
 ) -> Result<Uuid, ErrorResponse> {
-    id.ok_or_else(|| about(floor, Failure::not_found("collaboration"), about_id))
+    id.ok_or_else(|| about(context, Failure::not_found("collaboration"), about_id))
 }
 
 /// The collaboration and its responder, if the responder calls. For others it does not exist (R61).
 async fn worked_on(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     by: Uuid,
     id: Uuid,
 ) -> Result<(Arc<Job>, AgentId), Failure> {
-    let agent = floor.engine.with_world(|world| known.acting_agent(world, by))?;
-    let job = find_collaboration(floor, Some(agent), id).await?;
+    let agent = context.engine.with_world(|world| known.acting_agent(world, by))?;
+    let job = find_collaboration(context, Some(agent), id).await?;
     match job.filter(|job| view::is_responder(job, agent)) {
         Some(job) => Ok((job, agent)),
         None => Err(Failure::not_found("collaboration")),
@@ -77,19 +77,19 @@ async fn worked_on(
 
 /// Handles the response of an agent that accepts or rejects requests itself.
 pub async fn handle_response(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     id: Uuid,
     message: &Message<Response>,
 ) -> HandlerResult {
     let (said, correlation_id) = (&message.body, message.correlation_id);
-    let refuse = |failure| about(floor, failure, correlation_id);
-    let found = worked_on(floor, known, said.responder_agent_id, id).await;
+    let refuse = |failure| about(context, failure, correlation_id);
+    let found = worked_on(context, known, said.responder_agent_id, id).await;
     let (job, agent) = found.map_err(refuse)?;
     belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
     has(&job, agent).map_err(refuse)?;
     let command = translate::respond(said, &job, agent);
-    let ran = floor.engine.run_once(command, known.0.idempotency).await;
+    let ran = context.engine.run_once(command, known.0.idempotency).await;
     ran.map_err(|failure| match failure {
         // The collaboration id that the agent chose is already in use.
         EngineFailure::Refused(Refusal::IdTaken) => {
@@ -100,9 +100,9 @@ pub async fn handle_response(
             let wrong = "deferred_until must be in the future".to_owned();
             refuse(Failure::with_violations(vec![wrong]))
         }
-        failure => failed(floor, &failure, correlation_id),
+        failure => failed(context, &failure, correlation_id),
     })?;
-    let common = say::common_members(floor, correlation_id);
+    let common = say::common_members(context, correlation_id);
     Ok(say::json_response(200, &Done::new(common, Done::DELIVERED.to_owned())))
 }
 
@@ -123,14 +123,14 @@ fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
 
 /// Handles the result of a collaboration.
 pub async fn handle_result(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     id: Uuid,
     message: &Message<CollaborationResult>,
 ) -> HandlerResult {
     let (said, correlation_id) = (&message.body, message.correlation_id);
-    let refuse = |failure| about(floor, failure, correlation_id);
-    let found = worked_on(floor, known, said.responder_agent_id, id).await;
+    let refuse = |failure| about(context, failure, correlation_id);
+    let found = worked_on(context, known, said.responder_agent_id, id).await;
     let (job, agent) = found.map_err(refuse)?;
     belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
     if ![job.uuid, view::collaboration_ids(&job).collaboration_id].contains(&said.collaboration_id)
@@ -148,33 +148,33 @@ pub async fn handle_result(
             format!("members besides output_data must have at most {MEMBERS_BYTES_MAX} bytes");
         return Err(refuse(Failure::with_violations(vec![wrong])));
     }
-    let unfit = unfit(floor, &job, agent, &said.outcome).await;
+    let unfit = unfit(context, &job, agent, &said.outcome).await;
     // A repeated cancellation succeeds and changes nothing (R61).
     let repeated =
         job.state == JobState::Cancelled && matches!(said.outcome, ResultOutcome::Cancelled { .. });
     if !repeated {
         let command = translate::report_result(message, &job, agent, &unfit);
-        let ran = floor.engine.run_once(command, known.0.idempotency).await;
-        ran.map_err(|failure| failed(floor, &failure, correlation_id))?;
+        let ran = context.engine.run_once(command, known.0.idempotency).await;
+        ran.map_err(|failure| failed(context, &failure, correlation_id))?;
     }
-    let common = say::common_members(floor, correlation_id);
+    let common = say::common_members(context, correlation_id);
     let (status, id) = (ResultPublished::STATUS.to_owned(), said.collaboration_id.to_string());
     Ok(say::json_response(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
 }
 
 /// The violations of the capability's output schema (R60).
 async fn unfit(
-    floor: &HubContext,
+    context: &HubContext,
     job: &Job,
     agent: AgentId,
     outcome: &ResultOutcome,
 ) -> Vec<String> {
     let ResultOutcome::Completed { output_data } = outcome else { return Vec::new() };
-    let agent = floor.engine.with_world(|world| world.agent(agent).cloned());
-    let skill = view::capability_id(floor, job);
-    let (floor, output) = (floor.clone(), output_data.clone());
+    let agent = context.engine.with_world(|world| world.agent(agent).cloned());
+    let skill = view::capability_id(context, job);
+    let (context, output) = (context.clone(), output_data.clone());
     let checked = run_blocking_limited(move || {
-        let identity = floor.openclaw.identity(&agent?)?;
+        let identity = context.openclaw.identity(&agent?)?;
         let schema = identity.capability(&skill)?.output.as_ref()?;
         schema.check(&output).err()
     });
@@ -184,16 +184,16 @@ async fn unfit(
 
 /// `POST /collaborations/{id}/approve`: for the responder and the operator (R73).
 pub async fn approve(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let ApproveBody { approved, correlation_id } =
-        ApproveBody::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    let refuse = |failure| about(&floor, failure, correlation_id);
-    let id = named(&floor, id, correlation_id)?;
-    let (job, own) = seen(&floor, known, id).await.map_err(refuse)?;
+        ApproveBody::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+    let refuse = |failure| about(&context, failure, correlation_id);
+    let id = named(&context, id, correlation_id)?;
+    let (job, own) = seen(&context, known, id).await.map_err(refuse)?;
     let by = match (own, view::responder_agent(&job)) {
         (Some(agent), responder) if responder != Some(agent) => {
             return Err(refuse(Failure::not_found("collaboration")));
@@ -201,23 +201,23 @@ pub async fn approve(
         (Some(agent), _) => Approver::Agent(agent),
         (None, _) if known.0.caller == Caller::Operator => Approver::Operator,
         // An open hub trusts a caller without a key to act for agents of this protocol.
-        (None, Some(worker)) if is_native(&floor, worker) => Approver::Agent(worker),
+        (None, Some(worker)) if is_native(&context, worker) => Approver::Agent(worker),
         (None, _) => return Err(refuse(Failure::not_found("collaboration"))),
     };
     if job.state.is_final() {
         return Err(refuse(refusals::from_refusal(&Refusal::WrongState { state: job.state })));
     }
     let command = Command::Approve { job: JobRef::Id(job.id), by, approved };
-    let ran = floor.engine.run_once(command, known.0.idempotency).await;
-    ran.map_err(|failure| failed(&floor, &failure, correlation_id))?;
+    let ran = context.engine.run_once(command, known.0.idempotency).await;
+    ran.map_err(|failure| failed(&context, &failure, correlation_id))?;
     let status = if approved { Done::APPROVED } else { Done::REFUSED };
-    let common = say::common_members(&floor, correlation_id);
+    let common = say::common_members(&context, correlation_id);
     Ok(say::json_response(200, &Done::new(common, status.to_owned())))
 }
 
 /// A collaboration that the caller may see, and the agent of the caller's key.
 async fn seen(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     id: Uuid,
 ) -> Result<(Arc<Job>, Option<AgentId>), Failure> {
@@ -225,48 +225,48 @@ async fn seen(
         Caller::Agent(agent) => Some(agent),
         _ => None,
     };
-    let job = find_collaboration(floor, own, id)
+    let job = find_collaboration(context, own, id)
         .await?
         .ok_or_else(|| Failure::not_found("collaboration"))?;
     Ok((job, own))
 }
 
-fn is_native(floor: &HubContext, agent: AgentId) -> bool {
-    floor.engine.with_world(|world| world.agent(agent).is_some_and(|agent| agent.home == ID))
+fn is_native(context: &HubContext, agent: AgentId) -> bool {
+    context.engine.with_world(|world| world.agent(agent).is_some_and(|agent| agent.home == ID))
 }
 
 /// `POST /collaborations/{id}/cancel`: for either party, until there is a result (R89).
 pub async fn cancel(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CancelBody { reason, correlation_id } =
-        CancelBody::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    let refuse = |failure| about(&floor, failure, correlation_id);
-    let id = named(&floor, id, correlation_id)?;
-    let (job, _) = seen(&floor, known, id).await.map_err(refuse)?;
+        CancelBody::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+    let refuse = |failure| about(&context, failure, correlation_id);
+    let id = named(&context, id, correlation_id)?;
+    let (job, _) = seen(&context, known, id).await.map_err(refuse)?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         // An operator cancels with the hub's own API, which logs it.
         (Caller::Operator, _) => return Err(refuse(Failure::not_found("collaboration"))),
-        (_, Requester::Agent(agent)) if is_native(&floor, *agent) => Canceller::Agent(*agent),
+        (_, Requester::Agent(agent)) if is_native(&context, *agent) => Canceller::Agent(*agent),
         (_, Requester::Guest(_)) => Canceller::Guest,
         _ => return Err(refuse(Failure::not_found("collaboration"))),
     };
     let command = Command::Cancel { job: JobRef::Id(job.id), by, reason };
-    let ran = floor.engine.run_once(command, known.0.idempotency).await;
+    let ran = context.engine.run_once(command, known.0.idempotency).await;
     let ran = ran.map_err(|failure| match failure {
         // The caller is a party, but the requester's protocol allows only the requester to cancel.
         EngineFailure::Refused(Refusal::NotFound) => {
             let text = "only the requester may cancel this collaboration";
             refuse(Failure::new(Code::Conflict, text))
         }
-        failure => failed(&floor, &failure, correlation_id),
+        failure => failed(&context, &failure, correlation_id),
     })?;
     let shown = match ran.answer {
-        Answer::Job { job, .. } => view::result(&floor, &job),
+        Answer::Job { job, .. } => view::result(&context, &job),
         _ => None,
     };
     shown

@@ -24,25 +24,25 @@ const TRIES_MAX: usize = 1_000;
 
 /// `POST /collaborations`.
 pub async fn post_request(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    handle_request(&floor, known, message, None).await
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+    handle_request(&context, known, message, None).await
 }
 
 /// `POST /agents/{agent_id}/collaborations`.
 pub async fn post_request_to_agent(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(responder): PathParam,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
     let responder = responder
-        .ok_or_else(|| about(&floor, Failure::not_found("agent"), message.correlation_id))?;
-    handle_request(&floor, known, message, Some(responder)).await
+        .ok_or_else(|| about(&context, Failure::not_found("agent"), message.correlation_id))?;
+    handle_request(&context, known, message, Some(responder)).await
 }
 
 /// Whether the request has the member that marks a request as written by the hub for another agent.
@@ -70,7 +70,7 @@ pub enum RequestOutcome {
 
 /// Handles a request and answers it.
 pub async fn handle_request(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     mut message: Message<Request>,
     path: Option<Uuid>,
@@ -81,20 +81,20 @@ pub async fn handle_request(
         && path != named
     {
         let wrong = "responder_agent_id must be the agent in the path".to_owned();
-        return Err(about(floor, Failure::with_violations(vec![wrong]), id));
+        return Err(about(context, Failure::with_violations(vec![wrong]), id));
     }
     if message.raw.len() - said.input_data.len() > MEMBERS_BYTES_MAX {
         let wrong =
             format!("members besides input_data must have at most {MEMBERS_BYTES_MAX} bytes");
-        return Err(about(floor, Failure::with_violations(vec![wrong]), id));
+        return Err(about(context, Failure::with_violations(vec![wrong]), id));
     }
     if is_marked(&message.raw) {
         let wrong = format!("{} is reserved for the hub; remove it", bridge::MEMBER);
-        return Err(about(floor, Failure::with_violations(vec![wrong]), id));
+        return Err(about(context, Failure::with_violations(vec![wrong]), id));
     }
     let named = said.requester_agent_id;
-    let requester = floor.engine.with_world(|world| known.requester(world, named));
-    let requester = requester.map_err(|bad| about(floor, bad, id))?;
+    let requester = context.engine.with_world(|world| known.requester(world, named));
+    let requester = requester.map_err(|bad| about(context, bad, id))?;
     message.body.responder_agent_id = message.body.responder_agent_id.or(path);
     let content = translate::request_digest(&message.body);
     let keyed = message.body.idempotency_key.is_some();
@@ -107,17 +107,17 @@ pub async fn handle_request(
     };
     for turn in 0..TRIES_MAX {
         asking.idempotency.scope = scope;
-        let kept = floor
+        let kept = context
             .engine
             .load_idempotency_record(scope)
             .await
-            .map_err(|bad| failed(floor, &bad, id))?;
+            .map_err(|bad| failed(context, &bad, id))?;
         let (reply, before) = match kept {
-            Some(memory) => (repeat::saved_outcome(floor, &memory, id).await?, Some(memory)),
-            None => match repeat::find_earlier_job(floor, &asking, keyed || turn > 0).await? {
+            Some(memory) => (repeat::saved_outcome(context, &memory, id).await?, Some(memory)),
+            None => match repeat::find_earlier_job(context, &asking, keyed || turn > 0).await? {
                 Some(job) if job.content != content => {
                     let failure = refusals::from_refusal(&Refusal::SameIdOtherContent);
-                    return Err(about(floor, failure, id));
+                    return Err(about(context, failure, id));
                 }
                 Some(job) => (Some(RequestOutcome::Job(job)), None),
                 None => (None, None),
@@ -126,7 +126,7 @@ pub async fn handle_request(
         let other = before.is_some_and(|memory| memory.request != content);
         if other && !keyed {
             let failure = refusals::from_refusal(&Refusal::SameIdOtherContent);
-            return Err(about(floor, failure, id));
+            return Err(about(context, failure, id));
         }
         let reply = match reply {
             // A retryable rejection is tried again, under a scope derived from the earlier one.
@@ -135,59 +135,59 @@ pub async fn handle_request(
                 continue;
             }
             Some(reply) => reply,
-            None => match named_anew(floor, &asking).await? {
+            None => match named_anew(context, &asking).await? {
                 Some(reply) => reply,
                 // Another request with the same key was faster.
                 None => continue,
             },
         };
-        return settle::request_response(floor, &asking, reply, other).await;
+        return settle::request_response(context, &asking, reply, other).await;
     }
-    Err(failed(floor, &EngineFailure::StillRunning, id))
+    Err(failed(context, &EngineFailure::StillRunning, id))
 }
 
 /// Asks under the request's own name. If that was used before, under a new name derived from it.
 async fn named_anew(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
     let id = asking.message.correlation_id;
-    let used = floor.engine.claim_target(claim::job(ID, &asking.name)).await;
-    match used.map_err(|bad| failed(floor, &bad, id))? {
-        None => fresh(floor, asking).await,
+    let used = context.engine.claim_target(claim::job(ID, &asking.name)).await;
+    match used.map_err(|bad| failed(context, &bad, id))? {
+        None => fresh(context, asking).await,
         Some(_) => {
-            let name = format!("{}#{}", asking.name, floor.engine.random().new_uuid());
+            let name = format!("{}#{}", asking.name, context.engine.random().new_uuid());
             let asking = PendingRequest {
                 message: asking.message.clone(),
                 requester: asking.requester.clone(),
                 idempotency: asking.idempotency,
                 name,
             };
-            fresh(floor, &asking).await
+            fresh(context, &asking).await
         }
     }
 }
 
 /// Asks the named agent, or one that the hub chooses. `None` when the same was asked meanwhile.
 async fn fresh(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
     let id = asking.message.correlation_id;
     let tried = match asking.message.body.responder_agent_id {
-        Some(responder) => offering::ask_named_agent(floor, asking, responder).await,
-        None => choice::ask_best_agent(floor, asking).await,
+        Some(responder) => offering::ask_named_agent(context, asking, responder).await,
+        None => choice::ask_best_agent(context, asking).await,
     };
     match tried {
         Ok(AskOutcome::Job(job)) => Ok(Some(RequestOutcome::Job(job))),
         Ok(AskOutcome::Rejected(rejection, by)) => {
             // A final rejection is repeated for a day; a retryable one is not (D12).
             if !rejection.code.retryable() {
-                repeat::save_rejection(floor, asking, &rejection, by).await;
+                repeat::save_rejection(context, asking, &rejection, by).await;
             }
             Ok(Some(RequestOutcome::Rejected(rejection, by)))
         }
         Ok(AskOutcome::AlreadyAsked) => Ok(None),
-        Err(failure) => Err(about(floor, failure, id)),
+        Err(failure) => Err(about(context, failure, id)),
     }
 }

@@ -29,14 +29,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Asks the best agent that can start now. If there is none, asks the best that needs approval,
 /// then the one that returns first from maintenance, as if it had been named.
 pub async fn ask_best_agent(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
 ) -> Result<AskOutcome, Failure> {
     let mut best: Option<Rejection> = None;
     let (mut now, mut agreed, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     let mut later: Vec<(Timestamp, Arc<Agent>)> = Vec::new();
-    for agent in ranked(floor, &asking.message.body.capability_id) {
-        match looks_fit(floor, asking, &agent) {
+    for agent in ranked(context, &asking.message.body.capability_id) {
+        match looks_fit(context, asking, &agent) {
             Ok(Readiness::Now) => now.push(agent),
             Ok(Readiness::Approved) => agreed.push(agent),
             Ok(Readiness::Later(until)) => later.push((until, agent)),
@@ -56,7 +56,7 @@ pub async fn ask_best_agent(
         if Instant::now() >= until {
             break;
         }
-        match offering::ask_agent(floor, asking, &agent).await {
+        match offering::ask_agent(context, asking, &agent).await {
             Ok(job) => return Ok(AskOutcome::Job(job)),
             Err(AskError::Known) => return Ok(AskOutcome::AlreadyAsked),
             Err(AskError::Failed(failure)) => return Err(failure),
@@ -69,18 +69,18 @@ pub async fn ask_best_agent(
         // Violations of the input schema take precedence over refusals of the core (R83).
         let looked_at = place < ASKED_MAX && Instant::now() < until;
         let flaw =
-            if looked_at { offering::input_rejection(floor, asking, &agent).await } else { None };
+            if looked_at { offering::input_rejection(context, asking, &agent).await } else { None };
         hope(&mut best, flaw.unwrap_or(why));
     }
     // If a retry can succeed before the first agent returns, the rejection says so instead.
     later.sort_by_key(|(until, _)| *until);
     for (back, agent) in later.into_iter().take(ASKED_MAX) {
-        let seconds = seconds_to(back, floor.engine.now());
+        let seconds = seconds_to(back, context.engine.now());
         let sooner = best.as_ref().is_some_and(|best| hopeful(best) < (0, seconds));
         if sooner || Instant::now() >= until {
             break;
         }
-        match offering::ask_agent(floor, asking, &agent).await {
+        match offering::ask_agent(context, asking, &agent).await {
             Ok(job) => return Ok(AskOutcome::Job(job)),
             Err(AskError::Known) => return Ok(AskOutcome::AlreadyAsked),
             Err(AskError::Failed(failure)) => return Err(failure),
@@ -91,7 +91,7 @@ pub async fn ask_best_agent(
         let text = "No agent offers this capability";
         Rejection::new(Rejected::CapabilityNotAvailable, text)
     };
-    Ok(AskOutcome::Rejected(best.unwrap_or_else(nobody), Some(floor.openclaw.hub_id)))
+    Ok(AskOutcome::Rejected(best.unwrap_or_else(nobody), Some(context.openclaw.hub_id)))
 }
 
 /// Keeps the rejection that is easier to overcome.
@@ -138,17 +138,17 @@ enum Unsuitable {
 /// Checks on a snapshot, without the commit lane, whether the core would assign the request to this
 /// agent.
 fn looks_fit(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Result<Readiness, Unsuitable> {
-    offering::check_presence(floor, asking, agent).map_err(|unasked| match unasked {
+    offering::check_presence(context, asking, agent).map_err(|unasked| match unasked {
         AskError::Rejected(why) => Unsuitable::Away(why),
         other => Unsuitable::Unasked(other),
     })?;
-    let command = offering::open_job_command(floor, asking, agent, None, true);
-    let now = floor.engine.now();
-    let decided = floor.engine.with_world(|world| rialto_core::decide(world, command, now));
+    let command = offering::open_job_command(context, asking, agent, None, true);
+    let now = context.engine.now();
+    let decided = context.engine.with_world(|world| rialto_core::decide(world, command, now));
     match decided {
         Ok((_, Answer::Job { job, .. })) => Ok(match (job.state, job.pending_assignment) {
             (State::Deferred { .. }, Some(waits)) if waits.needs_approval => Readiness::Approved,
@@ -156,7 +156,7 @@ fn looks_fit(
             _ => Readiness::Now,
         }),
         Ok(_) => Ok(Readiness::Now),
-        Err(refusal) => Err(match offering::refusal_error(floor, agent, &refusal) {
+        Err(refusal) => Err(match offering::refusal_error(context, agent, &refusal) {
             AskError::Rejected(why) => Unsuitable::Refused(why),
             other => Unsuitable::Unasked(other),
         }),
@@ -164,13 +164,14 @@ fn looks_fit(
 }
 
 /// All agents with the capability: idle before busy, then by score, then by registration.
-fn ranked(floor: &HubContext, capability: &str) -> Vec<Arc<Agent>> {
-    let scale = floor.openclaw.settings.response_scale;
-    floor.engine.with_world(|world| {
+fn ranked(context: &HubContext, capability: &str) -> Vec<Arc<Agent>> {
+    let scale = context.openclaw.settings.response_scale;
+    context.engine.with_world(|world| {
         let place = |id: AgentId| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
             let busy = record::effective_status(world, agent) != Status::Idle;
-            let score = world.agent_state(id).map_or(0, |desk| record::rank(desk, scale));
+            let score =
+                world.agent_state(id).map_or(0, |agent_state| record::rank(agent_state, scale));
             Some(((busy, Reverse(score), id), agent.clone()))
         };
         let found = world.skills.all_by_rank(capability).take(LOOKED_AT_MAX);

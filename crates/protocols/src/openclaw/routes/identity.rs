@@ -24,34 +24,34 @@ use crate::openclaw::{ID, IDENTITY_MAX};
 
 /// `POST /identity`.
 pub async fn publish_identity(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     anyone: OptionalCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let read = run_blocking_limited(move || message::read(&body)).await;
     let read = read.unwrap_or_else(|| Err(Failure::internal("reading")));
-    let message = read.map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    publish(&floor, anyone, &message).await
+    let message = read.map_err(|bad| ErrorResponse::new(&context, bad))?;
+    publish(&context, anyone, &message).await
 }
 
 /// The same from `POST /messages`. A new agent counts against the registration limits.
 pub async fn publish_from_messages(
-    floor: &HubContext,
+    context: &HubContext,
     anyone: OptionalCaller,
     from: Option<SocketAddr>,
     message: &Message<Identity>,
 ) -> HandlerResult {
     let named = message.body.agent_id.to_string();
-    if floor.engine.with_world(|world| world.agent_by_alias(ID, &named).is_none()) {
-        let counted = floor.write_limiter.count_new_sender(from);
-        counted.map_err(|trouble| ErrorResponse::new(floor, refusals::from_edge(&trouble)))?;
+    if context.engine.with_world(|world| world.agent_by_alias(ID, &named).is_none()) {
+        let counted = context.write_limiter.count_new_sender(from);
+        counted.map_err(|error| ErrorResponse::new(context, refusals::from_edge(&error)))?;
     }
-    publish(floor, anyone, message).await
+    publish(context, anyone, message).await
 }
 
 /// Registers a new agent, or updates a known one (R24).
 async fn publish(
-    floor: &HubContext,
+    context: &HubContext,
     anyone: OptionalCaller,
     message: &Message<Identity>,
 ) -> HandlerResult {
@@ -61,22 +61,22 @@ async fn publish(
             "the identity has more than {IDENTITY_MAX} bytes; shorten the descriptions and schemas in \
              capabilities"
         );
-        return Err(about(floor, Failure::new(Code::TooLarge, text), correlation_id));
+        return Err(about(context, Failure::new(Code::TooLarge, text), correlation_id));
     }
     if let Some(url) = &message.body.endpoint {
-        floor.egress.check_url(url).map_err(|why| {
+        context.egress.check_url(url).map_err(|why| {
             let failure = Failure::with_violations(vec![format!("endpoint {why}")]);
-            about(floor, failure, correlation_id)
+            about(context, failure, correlation_id)
         })?;
     }
-    let engine = &floor.engine;
+    let engine = &context.engine;
     let key = Key::from_random(KeyKind::Registry, engine.random().new_key_bytes());
     let native = message.body.agent_id.to_string();
-    let newcomer = NewAgent { home: ID, native: &native, name: &message.body.agent_name };
-    let common = say::common_members(floor, correlation_id);
+    let new_agent = NewAgent { home: ID, native: &native, name: &message.body.agent_name };
+    let common = say::common_members(context, correlation_id);
     let publication = Publication {
         actor: anyone.actor(),
-        aliases: make_aliases(engine, newcomer),
+        aliases: make_aliases(engine, new_agent),
         key: key.hash(),
         correlation_id: common.correlation_id,
         at: common.timestamp,
@@ -84,9 +84,9 @@ async fn publish(
     let ran = engine
         .run_once(translate::publish_identity(message, publication), anyone.idempotency)
         .await;
-    let ran = ran.map_err(|failure| failed(floor, &failure, correlation_id))?;
+    let ran = ran.map_err(|failure| failed(context, &failure, correlation_id))?;
     let Answer::Agent { agent, new, .. } = ran.answer else {
-        return Err(about(floor, Failure::not_found("agent"), correlation_id));
+        return Err(about(context, Failure::not_found("agent"), correlation_id));
     };
     // After a crash, a repeat finds the agent registered, but its key can no longer be shown.
     let api_key = (new && !ran.replayed).then(|| key.expose().to_owned());

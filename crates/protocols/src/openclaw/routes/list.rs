@@ -39,16 +39,17 @@ struct ListQuery {
 
 /// `GET /collaborations?role=&state=&after=&limit=`.
 pub async fn list(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = query(&floor, raw.as_deref())?;
-    let refuse = |failure| about(&floor, failure, None);
-    let agent = floor.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
+    let query = query(&context, raw.as_deref())?;
+    let refuse = |failure| about(&context, failure, None);
+    let agent =
+        context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
     let wanted = wanted(&query, agent.map_err(refuse)?).map_err(refuse)?;
-    let (rows, next) = page(&floor, wanted).await?;
-    let common = say::common_members(&floor, None);
+    let (rows, next) = page(&context, wanted).await?;
+    let common = say::common_members(&context, None);
     Ok(say::json_response(200, &Page::new(common, rows, next.map(CollaborationCursor::write))))
 }
 
@@ -85,14 +86,14 @@ fn wanted(query: &Query, agent: AgentId) -> Result<ListQuery, Failure> {
 
 /// One page, and the cursor of the next.
 async fn page(
-    floor: &HubContext,
+    context: &HubContext,
     wanted: ListQuery,
 ) -> Result<(Vec<CollaborationSummary>, Option<CollaborationCursor>), ErrorResponse> {
     let (mut rows, mut bytes, mut looked) = (Vec::new(), 0, 0);
     let mut seen = Vec::new();
     let mut at = Some(wanted.at);
     while let Some(here) = at {
-        let (jobs, next) = step(floor, wanted.agent, here).await?;
+        let (jobs, next) = step(context, wanted.agent, here).await?;
         let ended = next.is_none();
         at = next.or_else(|| here.next_list(wanted.role));
         for (job, place) in jobs {
@@ -100,13 +101,13 @@ async fn page(
             if wanted.state.is_some_and(|state| state != view::collaboration_state(&job)) {
                 continue;
             }
-            let row = summarize(floor, &job);
+            let row = summarize(context, &job);
             bytes += row.request.get().len()
                 + row.result.as_ref().map_or(0, |result| result.get().len());
             rows.push(row);
             seen.push(job);
             if rows.len() >= wanted.limit || bytes >= PAGE_BYTES {
-                note(floor, &wanted, &seen).await;
+                note(context, &wanted, &seen).await;
                 return Ok((rows, place.or_else(|| here.next_list(wanted.role))));
             }
         }
@@ -114,14 +115,14 @@ async fn page(
             break;
         }
     }
-    note(floor, &wanted, &seen).await;
+    note(context, &wanted, &seen).await;
     Ok((rows, at))
 }
 
 /// Records that the agent has seen its work. Listing the requester role only does not count.
-async fn note(floor: &HubContext, wanted: &ListQuery, seen: &[Arc<Job>]) {
+async fn note(context: &HubContext, wanted: &ListQuery, seen: &[Arc<Job>]) {
     if wanted.role != Some(Role::Requester) {
-        shown_jobs::note_fetch(floor, wanted.agent, seen).await;
+        shown_jobs::note_fetch(context, wanted.agent, seen).await;
     }
 }
 
@@ -130,27 +131,28 @@ type ListStep = (Vec<(Arc<Job>, Option<CollaborationCursor>)>, Option<Collaborat
 /// The next jobs of one list, each with the cursor after it, and the cursor where the list
 /// continues.
 async fn step(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     at: CollaborationCursor,
 ) -> Result<ListStep, ErrorResponse> {
     match at {
-        CollaborationCursor::InHand(priority, after) => Ok(work(floor, agent, (priority, after))),
+        CollaborationCursor::InHand(priority, after) => Ok(work(context, agent, (priority, after))),
         CollaborationCursor::Worked(from) => {
-            let newest = || floor.engine.with_world(|world| world.agent_state(agent)?.last_worked);
-            past(floor, agent, JobRole::Worker, from.or_else(newest)).await
+            let newest =
+                || context.engine.with_world(|world| world.agent_state(agent)?.last_worked);
+            past(context, agent, JobRole::Worker, from.or_else(newest)).await
         }
         CollaborationCursor::Asked(from) => {
             let newest =
-                || floor.engine.with_world(|world| world.agent_state(agent)?.last_requested);
-            past(floor, agent, JobRole::Requester, from.or_else(newest)).await
+                || context.engine.with_world(|world| world.agent_state(agent)?.last_requested);
+            past(context, agent, JobRole::Requester, from.or_else(newest)).await
         }
     }
 }
 
 /// The jobs assigned to the agent, or waiting for it, most urgent first.
-fn work(floor: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
-    let mut jobs: Vec<Arc<Job>> = floor.engine.with_world(|world| {
+fn work(context: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
+    let mut jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let all = world.assigned_jobs(agent).chain(world.deferred_jobs_for(agent));
         all.filter(|job| (job.priority, job.id) > after).cloned().collect()
     });
@@ -165,7 +167,7 @@ fn work(floor: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
 
 /// The jobs that the agent requested or worked on, newest first.
 async fn past(
-    floor: &HubContext,
+    context: &HubContext,
     agent: AgentId,
     side: JobRole,
     from: Option<JobId>,
@@ -174,8 +176,8 @@ async fn past(
         JobRole::Requester => CollaborationCursor::Asked(Some(id)),
         JobRole::Worker => CollaborationCursor::Worked(Some(id)),
     };
-    let found = floor.engine.jobs_of(side, from, STEP).await;
-    let found = found.map_err(|bad| failed(floor, &bad, None))?;
+    let found = context.engine.jobs_of(side, from, STEP).await;
+    let found = found.map_err(|bad| failed(context, &bad, None))?;
     let before = |job: &Job| match side {
         JobRole::Requester => job.previous_requested,
         JobRole::Worker => job.previous_worked,

@@ -26,22 +26,22 @@ use crate::adapter::HubContext;
 use crate::kit::query::Query;
 
 /// The query of a URL.
-fn query(floor: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     let query = Query::read(raw.unwrap_or_default());
-    query.map_err(|bad| ErrorResponse::new(floor, bad.into()))
+    query.map_err(|bad| ErrorResponse::new(context, bad.into()))
 }
 
 /// An error in answer to a message with that correlation id.
-fn about(floor: &HubContext, failure: Failure, correlation_id: Option<Uuid>) -> ErrorResponse {
+fn about(context: &HubContext, failure: Failure, correlation_id: Option<Uuid>) -> ErrorResponse {
     let correlation_id = failure.correlation_id.or(correlation_id);
-    ErrorResponse::new(floor, Failure { correlation_id, ..failure })
+    ErrorResponse::new(context, Failure { correlation_id, ..failure })
 }
 
 /// The error for an engine failure, in answer to a message with that correlation id.
 fn failed(
-    floor: &HubContext,
+    context: &HubContext,
     failure: &EngineFailure,
     correlation_id: Option<Uuid>,
 ) -> ErrorResponse {
-    about(floor, refusals::from_engine(failure), correlation_id)
+    about(context, refusals::from_engine(failure), correlation_id)
 }

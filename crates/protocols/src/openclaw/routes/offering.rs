@@ -29,17 +29,17 @@ pub enum AskOutcome {
 }
 
 pub async fn ask_named_agent(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     responder: Uuid,
 ) -> Result<AskOutcome, Failure> {
-    let agent = floor.engine.with_world(|world| {
+    let agent = context.engine.with_world(|world| {
         let id = world.agent_by_alias(ID, &responder.to_string())?;
         world.agent(id).filter(|agent| agent.active).cloned()
     });
-    let Some(agent) = agent else { return no(floor, &Refusal::NoSuchAgent, None) };
+    let Some(agent) = agent else { return no(context, &Refusal::NoSuchAgent, None) };
     let by = Some(responder);
-    match ask_agent(floor, asking, &agent).await {
+    match ask_agent(context, asking, &agent).await {
         Ok(job) => Ok(AskOutcome::Job(job)),
         Err(AskError::Rejected(rejection)) => Ok(AskOutcome::Rejected(rejection, by)),
         Err(AskError::Known) => Ok(AskOutcome::AlreadyAsked),
@@ -47,9 +47,9 @@ pub async fn ask_named_agent(
     }
 }
 
-fn no(floor: &HubContext, refusal: &Refusal, by: Option<Uuid>) -> Result<AskOutcome, Failure> {
-    let now = floor.engine.now();
-    let rejection = floor.engine.with_world(|world| {
+fn no(context: &HubContext, refusal: &Refusal, by: Option<Uuid>) -> Result<AskOutcome, Failure> {
+    let now = context.engine.now();
+    let rejection = context.engine.with_world(|world| {
         refusals::rejection(refusal, RejectionContext { world, agent: None, now })
     })?;
     Ok(AskOutcome::Rejected(rejection, by))
@@ -65,56 +65,56 @@ pub enum AskError {
 /// Assigns a request to an agent. Capability, status and input are checked here, the rest by the
 /// core (R83).
 pub async fn ask_agent(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Result<Arc<Job>, AskError> {
-    let away = check_presence(floor, asking, agent)?;
-    let flaw = input_rejection(floor, asking, agent).await;
+    let away = check_presence(context, asking, agent)?;
+    let flaw = input_rejection(context, asking, agent).await;
     // An agent in maintenance is asked later, and violations of the input are reported then.
     if let (Some(flaw), None) = (&flaw, away) {
         return Err(AskError::Rejected(flaw.clone()));
     }
-    let command = open_job_command(floor, asking, agent, flaw.as_ref(), false);
-    let refused = match floor.engine.run_once(command, Some(asking.idempotency)).await {
+    let command = open_job_command(context, asking, agent, flaw.as_ref(), false);
+    let refused = match context.engine.run_once(command, Some(asking.idempotency)).await {
         Ok(ran) if ran.replayed => return Err(AskError::Known),
         Ok(ran) => match ran.answer {
             Done::Job { job, .. } => return Ok(job),
             _ => return Err(AskError::Failed(Failure::not_found("collaboration"))),
         },
         Err(EngineFailure::Refused(Refusal::SameIdOtherContent) | EngineFailure::StillRunning)
-            if floor.engine.has_idempotency_record(asking.idempotency.scope) =>
+            if context.engine.has_idempotency_record(asking.idempotency.scope) =>
         {
             return Err(AskError::Known);
         }
         Err(failure) => failure,
     };
     Err(match refused {
-        EngineFailure::Refused(refusal) => refusal_error(floor, agent, &refusal),
+        EngineFailure::Refused(refusal) => refusal_error(context, agent, &refusal),
         failure => AskError::Failed(refusals::from_engine(&failure)),
     })
 }
 
 /// Checks that the agent has the capability and is available; if it is in maintenance, until when.
 pub fn check_presence(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Result<Option<Timestamp>, AskError> {
     if agent.skill(&asking.message.body.capability_id).is_none() {
-        return Err(refusal_error(floor, agent, &Refusal::SkillNotOffered));
+        return Err(refusal_error(context, agent, &Refusal::SkillNotOffered));
     }
     if asking.requester == Requester::Agent(agent.id) {
-        return Err(refusal_error(floor, agent, &Refusal::BridgeLoop { max: 0 }));
+        return Err(refusal_error(context, agent, &Refusal::BridgeLoop { max: 0 }));
     }
-    let now = floor.engine.now();
-    let away = floor.engine.with_world(|world| readiness::return_time(world, agent, now));
-    away.map_err(|refusal| refusal_error(floor, agent, &refusal))
+    let now = context.engine.now();
+    let away = context.engine.with_world(|world| readiness::return_time(world, agent, now));
+    away.map_err(|refusal| refusal_error(context, agent, &refusal))
 }
 
 /// The command that assigns a request to an agent, or only tests whether the core would accept it.
 pub fn open_job_command(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     agent: &Agent,
     flaw: Option<&Rejection>,
@@ -129,35 +129,36 @@ pub fn open_job_command(
         worker: agent.id,
         takes: skill.and_then(|skill| skill.expected_duration),
         free: skill.is_some_and(|skill| skill.price.is_zero() && !skill.by_offer),
-        uuid: floor.engine.random().new_uuid(),
+        uuid: context.engine.random().new_uuid(),
         name: asking.name.clone(),
         flaw,
     };
-    translate::open_job(order, &floor.openclaw.settings, floor.engine.now())
+    translate::open_job(order, &context.openclaw.settings, context.engine.now())
 }
 
 /// The violations of the capability's input schema (R62).
 pub async fn input_rejection(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Option<Rejection> {
-    let (floor, agent, message) = (floor.clone(), agent.clone(), asking.message.clone());
+    let (context, agent, message) = (context.clone(), agent.clone(), asking.message.clone());
     let checked = run_blocking_limited(move || {
         let said = &message.body;
-        let told = fitting::input_violations(&floor, &agent, &said.capability_id, &said.input_data);
+        let told =
+            fitting::input_violations(&context, &agent, &said.capability_id, &said.input_data);
         (!told.is_empty()).then(|| Rejection::invalid_input(told.iter().map(String::as_str)))
     });
     checked.await.flatten()
 }
 
 /// A refusal of the core, as the answer to a request where possible.
-pub fn refusal_error(floor: &HubContext, agent: &Agent, refusal: &Refusal) -> AskError {
-    let now = floor.engine.now();
+pub fn refusal_error(context: &HubContext, agent: &Agent, refusal: &Refusal) -> AskError {
+    let now = context.engine.now();
     let asked = |world: &_| {
         refusals::rejection(refusal, RejectionContext { world, agent: Some(agent), now })
     };
-    match floor.engine.with_world(asked) {
+    match context.engine.with_world(asked) {
         Ok(rejection) => AskError::Rejected(rejection),
         Err(failure) => AskError::Failed(failure),
     }

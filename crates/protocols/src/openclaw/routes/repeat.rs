@@ -38,22 +38,23 @@ pub fn is_retryable(job: &Job) -> bool {
 
 /// The saved outcome; `None` if it can no longer be produced.
 pub async fn saved_outcome(
-    floor: &HubContext,
+    context: &HubContext,
     memory: &IdempotencyRecord,
     id: Option<Uuid>,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
     Ok(match &memory.answer {
         SavedAnswer::Answer { body, .. } => remembered(body),
         SavedAnswer::Done(Receipt::Job(job)) => {
-            let job = floor.engine.load_job(*job).await.map_err(|bad| failed(floor, &bad, id))?;
+            let job =
+                context.engine.load_job(*job).await.map_err(|bad| failed(context, &bad, id))?;
             job.map(RequestOutcome::Job)
         }
         SavedAnswer::Done(Receipt::Refused(refusal)) => {
-            let now = floor.engine.now();
-            let rejection = floor.engine.with_world(|world| {
+            let now = context.engine.now();
+            let rejection = context.engine.with_world(|world| {
                 refusals::rejection(refusal, RejectionContext { world, agent: None, now })
             });
-            Some(RequestOutcome::Rejected(rejection.map_err(|bad| about(floor, bad, id))?, None))
+            Some(RequestOutcome::Rejected(rejection.map_err(|bad| about(context, bad, id))?, None))
         }
         SavedAnswer::Done(_) => None,
     })
@@ -61,7 +62,7 @@ pub async fn saved_outcome(
 
 /// A job under the request's own id that is older than the idempotency records.
 pub async fn find_earlier_job(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     by_key: bool,
 ) -> Result<Option<Arc<Job>>, ErrorResponse> {
@@ -69,15 +70,15 @@ pub async fn find_earlier_job(
         return Ok(None);
     }
     let wanted = JobRef::Foreign { origin: ID, id: asking.name.clone() };
-    let found = floor.engine.find_job(&wanted).await;
-    let found = found.map_err(|bad| failed(floor, &bad, asking.message.correlation_id))?;
+    let found = context.engine.find_job(&wanted).await;
+    let found = found.map_err(|bad| failed(context, &bad, asking.message.correlation_id))?;
     Ok(found.filter(|job| job.requester == asking.requester))
 }
 
 /// Saves a rejection for repeats. A rejected request has no effect, so losing the record is
 /// harmless.
 pub async fn save_rejection(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     rejection: &Rejection,
     by: Option<Uuid>,
@@ -87,7 +88,7 @@ pub async fn save_rejection(
         .maybe_uuid("by", by)
         .finish();
     let order = asking.idempotency.into_record(SavedAnswer::Answer { status: 200, body });
-    if let Err(failure) = floor.engine.run(Command::SaveAnswer(Box::new(order))).await {
+    if let Err(failure) = context.engine.run(Command::SaveAnswer(Box::new(order))).await {
         tracing::warn!(%failure, "storing a rejection failed");
     }
 }

@@ -20,22 +20,22 @@ use crate::openclaw::{MEMBERS_BYTES_MAX, record, translate};
 
 /// `POST /status`.
 pub async fn post_status(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    handle_status(&floor, known, &message).await
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+    handle_status(&context, known, &message).await
 }
 
 /// `POST /reputation`.
 pub async fn post_reputation(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&floor, bad))?;
-    handle_reputation(&floor, known, &message).await
+    let message = message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+    handle_reputation(&context, known, &message).await
 }
 
 /// A report is kept in memory and sent to all watchers, so its size is limited.
@@ -50,8 +50,12 @@ fn short(raw: &str) -> Result<(), Failure> {
 }
 
 /// The reporting agent: it must be registered (R37), and only it may report for itself.
-fn reporter(floor: &HubContext, known: KnownCaller, named: uuid::Uuid) -> Result<AgentId, Failure> {
-    floor.engine.with_world(|world| {
+fn reporter(
+    context: &HubContext,
+    known: KnownCaller,
+    named: uuid::Uuid,
+) -> Result<AgentId, Failure> {
+    context.engine.with_world(|world| {
         listed_agent(world, named).ok_or_else(|| Failure::not_found("agent"))?;
         known.acting_agent(world, named)
     })
@@ -59,38 +63,40 @@ fn reporter(floor: &HubContext, known: KnownCaller, named: uuid::Uuid) -> Result
 
 /// Handles a status update.
 pub async fn handle_status(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     message: &Message<StatusUpdate>,
 ) -> HandlerResult {
     let (said, id) = (&message.body, message.correlation_id);
-    short(&message.raw).map_err(|bad| about(floor, bad, id))?;
-    let agent = reporter(floor, known, said.agent_id).map_err(|bad| about(floor, bad, id))?;
-    let warnings = strange(floor, agent, said.previous_status);
+    short(&message.raw).map_err(|bad| about(context, bad, id))?;
+    let agent = reporter(context, known, said.agent_id).map_err(|bad| about(context, bad, id))?;
+    let warnings = strange(context, agent, said.previous_status);
     let words: Arc<str> = message.raw.as_ref().into();
     let told = translate::availability(&said.report, words.clone());
-    let ran = floor
+    let ran = context
         .engine
         .run_once(Command::ReportStatus { agent, status: told }, known.0.idempotency)
         .await;
-    let answer = ran.map_err(|failure| failed(floor, &failure, id))?.answer;
+    let answer = ran.map_err(|failure| failed(context, &failure, id))?.answer;
     let applied = match answer {
-        Answer::Agent { state: desk, .. } => {
-            desk.status.as_ref().is_some_and(|now| now.text == words)
+        Answer::Agent { state: agent_state, .. } => {
+            agent_state.status.as_ref().is_some_and(|now| now.text == words)
         }
         _ => false,
     };
-    let common = say::common_members(floor, id);
+    let common = say::common_members(context, id);
     let (status, agent_id) = (StatusTaken::STATUS.to_owned(), said.agent_id.to_string());
     let taken = StatusTaken::new(common, status, agent_id, applied, said.is_late(), warnings);
     Ok(say::json_response(200, &taken))
 }
 
 /// Contradictions to the hub's own data (R36).
-fn strange(floor: &HubContext, agent: AgentId, previous: Option<Status>) -> Vec<String> {
+fn strange(context: &HubContext, agent: AgentId, previous: Option<Status>) -> Vec<String> {
     let Some(previous) = previous else { return Vec::new() };
-    let held = floor.engine.with_world(|world| {
-        let said = world.agent_state(agent).and_then(|desk| record::last_reported_status(desk));
+    let held = context.engine.with_world(|world| {
+        let said = world
+            .agent_state(agent)
+            .and_then(|agent_state| record::last_reported_status(agent_state));
         let counts = world.agent(agent).map(|agent| record::effective_status(world, agent));
         (counts, said.map(|report| report.status))
     });
@@ -104,18 +110,18 @@ fn strange(floor: &HubContext, agent: AgentId, previous: Option<Status>) -> Vec<
 
 /// Handles a reputation update. It is kept as a claim of the agent (R48).
 pub async fn handle_reputation(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     message: &Message<ReputationUpdate>,
 ) -> HandlerResult {
     let (said, id) = (&message.body, message.correlation_id);
-    short(&message.raw).map_err(|bad| about(floor, bad, id))?;
-    let agent = reporter(floor, known, said.agent_id).map_err(|bad| about(floor, bad, id))?;
+    short(&message.raw).map_err(|bad| about(context, bad, id))?;
+    let agent = reporter(context, known, said.agent_id).map_err(|bad| about(context, bad, id))?;
     let command = Command::ReportReputation { agent, text: message.raw.as_ref().into() };
-    let ran = floor.engine.run_once(command, known.0.idempotency).await;
-    ran.map_err(|failure| failed(floor, &failure, id))?;
-    let scale = floor.openclaw.settings.response_scale;
-    let hub = floor.engine.with_world(|world| record::score(world.agent_state(agent)?, scale));
-    let (common, agent_id) = (say::common_members(floor, id), said.agent_id.to_string());
+    let ran = context.engine.run_once(command, known.0.idempotency).await;
+    ran.map_err(|failure| failed(context, &failure, id))?;
+    let scale = context.openclaw.settings.response_scale;
+    let hub = context.engine.with_world(|world| record::score(world.agent_state(agent)?, scale));
+    let (common, agent_id) = (say::common_members(context, id), said.agent_id.to_string());
     Ok(say::json_response(200, &ClaimRecorded::of(common, agent_id, said.score, hub)))
 }

@@ -29,18 +29,20 @@ const MISMATCH: &str = "idempotency-mismatch";
 
 /// The response, with the ids of the repeat, and with the result once there is one.
 pub async fn request_response(
-    floor: &HubContext,
+    context: &HubContext,
     asking: &PendingRequest,
     reply: RequestOutcome,
     other: bool,
 ) -> HandlerResult {
     let said = &asking.message.body;
-    let now = floor.engine.now();
+    let now = context.engine.now();
     let (response, job) = match reply {
         RequestOutcome::Rejected(rejection, by) => {
             let response = Response {
                 request_id: said.request_id,
-                responder_agent_id: by.or(said.responder_agent_id).unwrap_or(floor.openclaw.hub_id),
+                responder_agent_id: by
+                    .or(said.responder_agent_id)
+                    .unwrap_or(context.openclaw.hub_id),
                 answer: ResponseAnswer::Rejected(rejection),
                 correlation_id: said.correlation_id,
                 timestamp: now,
@@ -49,9 +51,9 @@ pub async fn request_response(
             (response, None)
         }
         RequestOutcome::Job(job) => {
-            let job = settled(floor, job, &asking.requester).await;
-            let job = job.map_err(|bad| failed(floor, &bad, Some(said.correlation_id)))?;
-            (of_job(floor, said, &job, floor.engine.now()), Some(job.uuid))
+            let job = settled(context, job, &asking.requester).await;
+            let job = job.map_err(|bad| failed(context, &bad, Some(said.correlation_id)))?;
+            (of_job(context, said, &job, context.engine.now()), Some(job.uuid))
         }
     };
     let mut answer = say::text_response(200, response.write());
@@ -59,21 +61,21 @@ pub async fn request_response(
     Ok(answer)
 }
 
-fn of_job(floor: &HubContext, said: &Request, job: &Job, now: Timestamp) -> Response {
+fn of_job(context: &HubContext, said: &Request, job: &Job, now: Timestamp) -> Response {
     let silent = || Response {
         request_id: said.request_id,
-        responder_agent_id: view::responder_id(floor, job),
+        responder_agent_id: view::responder_id(context, job),
         answer: ResponseAnswer::Rejected(view::rejection(job)),
         correlation_id: said.correlation_id,
         timestamp: now,
         result: None,
     };
-    let response = view::response(floor, job, now).unwrap_or_else(silent);
+    let response = view::response(context, job, now).unwrap_or_else(silent);
     let accepted = matches!(response.answer, ResponseAnswer::Accepted { .. });
     Response {
         request_id: said.request_id,
         correlation_id: said.correlation_id,
-        result: accepted.then(|| view::result(floor, job)).flatten().map(Into::into),
+        result: accepted.then(|| view::result(context, job)).flatten().map(Into::into),
         ..response
     }
 }
@@ -90,7 +92,7 @@ fn mark(answer: &mut Http, job: Option<Uuid>, other: bool) {
 
 /// Waits for an agent that responds itself. The core ends the wait after 9 s.
 async fn settled(
-    floor: &HubContext,
+    context: &HubContext,
     mut job: Arc<Job>,
     requester: &Requester,
 ) -> Result<Arc<Job>, EngineFailure> {
@@ -100,15 +102,15 @@ async fn settled(
     };
     let until = Instant::now() + ANSWER_WAIT;
     while view::collaboration_state(&job) == Stands::AwaitingResponse && Instant::now() < until {
-        let bell = floor.engine.subscribe_agent(listener.unwrap_or(AgentId(0)));
+        let bell = context.engine.subscribe_agent(listener.unwrap_or(AgentId(0)));
         let told = bell.notified();
         tokio::pin!(told);
         // From here on no notification is missed, so the state is checked after this.
         told.as_mut().enable();
-        job = floor.engine.load_job(job.id).await?.unwrap_or(job);
+        job = context.engine.load_job(job.id).await?.unwrap_or(job);
         if view::collaboration_state(&job) == Stands::AwaitingResponse {
             let _ = tokio::time::timeout(LOOK_AGAIN, told).await;
-            job = floor.engine.load_job(job.id).await?.unwrap_or(job);
+            job = context.engine.load_job(job.id).await?.unwrap_or(job);
         }
     }
     Ok(job)

@@ -24,22 +24,23 @@ const WATCHED_MAX: usize = 100;
 
 /// `GET /stream?watch=`.
 pub async fn open_stream(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     stopping: Shutdown,
     headers: HeaderMap,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = query(&floor, raw.as_deref())?;
-    let refuse = |failure| about(&floor, failure, None);
-    let agent = floor.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
+    let query = query(&context, raw.as_deref())?;
+    let refuse = |failure| about(&context, failure, None);
+    let agent =
+        context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
     let agent = agent.map_err(refuse)?;
-    let watches = watches(&floor, agent, query.text("watch")).map_err(refuse)?;
+    let watches = watches(&context, agent, query.text("watch")).map_err(refuse)?;
     let from = from(&headers).map_err(refuse)?;
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let key = shown.and_then(parse_bearer).and_then(Key::parse).map(|key| key.hash());
     let reader = StreamReader { agent, key };
-    let feed = AgentStream::new(floor.clone(), reader, watches, from, stopping);
+    let feed = AgentStream::new(context.clone(), reader, watches, from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), feed))
@@ -52,7 +53,7 @@ pub async fn open_stream(
 }
 
 /// The agents that the stream watches besides its own.
-fn watches(floor: &HubContext, own: AgentId, text: Option<&str>) -> Result<WatchFilter, Failure> {
+fn watches(context: &HubContext, own: AgentId, text: Option<&str>) -> Result<WatchFilter, Failure> {
     let text = text.unwrap_or_default();
     if text == "all" {
         return Ok(WatchFilter::All);
@@ -66,7 +67,7 @@ fn watches(floor: &HubContext, own: AgentId, text: Option<&str>) -> Result<Watch
             )));
         }
         let id = read_uuid_param(part, "watch")?;
-        let agent = floor.engine.with_world(|world| listed_agent(world, id));
+        let agent = context.engine.with_world(|world| listed_agent(world, id));
         others.push(
             agent.ok_or_else(|| wrong(format!("watch names {id}, which is not a known agent")))?,
         );

@@ -31,7 +31,7 @@ struct RegistrationAnswer {
 
 /// `POST /register`: a new agent, or an update of a known one (§3.1).
 pub async fn register(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     anyone: OptionalCaller,
     shown: PresentedKey,
     sent: BodyBytes,
@@ -41,22 +41,22 @@ pub async fn register(
         return Err(Failure::too_large(field, max));
     }
     let owner_id =
-        floor.engine.with_world(|world| naming::canonical_owner_name(world, wire.owner_id));
+        context.engine.with_world(|world| naming::canonical_owner_name(world, wire.owner_id));
     let wire = RegisterBody { owner_id, ..wire };
     if let Some(url) = wire.api_endpoint.as_deref().filter(|url| translate::is_callable(url)) {
         let blocked = |why| Failure::field("/api_endpoint", format!("api_endpoint {why}"));
-        floor.egress.check_url(url).map_err(blocked)?;
+        context.egress.check_url(url).map_err(blocked)?;
     }
-    let native = wire.agent_id.unwrap_or_else(|| floor.engine.random().new_uuid());
-    let key = Key::from_random(KeyKind::Registry, floor.engine.random().new_key_bytes());
+    let native = wire.agent_id.unwrap_or_else(|| context.engine.random().new_uuid());
+    let key = Key::from_random(KeyKind::Registry, context.engine.random().new_key_bytes());
     let text = native.to_string();
-    let newcomer = NewAgent { home: ID, native: &text, name: &wire.agent_name };
-    let aliases = make_aliases(&floor.engine, newcomer);
+    let new_agent = NewAgent { home: ID, native: &text, name: &wire.agent_name };
+    let aliases = make_aliases(&context.engine, new_agent);
     let rotated = wire.rotate_key;
     let command = translate::register_agent(wire, native, anyone.actor(), aliases, key.hash());
-    let ran = floor.engine.run_once(command, anyone.idempotency).await;
+    let ran = context.engine.run_once(command, anyone.idempotency).await;
     let ran = ran.map_err(|failure| from_engine(failure, RequestKind::Other))?;
-    let Answer::Agent { agent, state: desk, new, .. } = ran.answer else {
+    let Answer::Agent { agent, state: agent_state, new, .. } = ran.answer else {
         return Err(Failure::not_found());
     };
     // A repeat after a crash finds the agent registered, but its key was not stored and is lost.
@@ -64,10 +64,10 @@ pub async fn register(
     let body = RegistrationAnswer {
         status: "registered",
         agent_id: agent.native_id.clone(),
-        reputation_score: raw_json::score(desk.standing.score.millionths()),
+        reputation_score: raw_json::score(agent_state.standing.score.millionths()),
         api_key: if fresh { Some(key.expose().to_owned()) } else { shown.0 },
         webhook_secret: (agent.liveness == rialto_core::agent::Liveness::ByEndpoint).then(|| {
-            floor.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text()
+            context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text()
         }),
     };
     Ok(json_response(if new { 201 } else { 200 }, &body))
@@ -94,16 +94,16 @@ impl axum::extract::FromRequestParts<HubContext> for PresentedKey {
 
 /// `GET /agents/{agent_id}`: an agent's public entry.
 pub async fn show(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let id = read_path_uuid(&id, "agent_id")?.to_string();
-    let now = floor.engine.now();
-    let entry = floor.engine.with_world(|world| {
+    let now = context.engine.now();
+    let entry = context.engine.with_world(|world| {
         let agent = listed_agent(world, &id)?;
-        let (agent, desk) = world.agent(agent).zip(world.agent_state(agent))?;
-        Some(shape::agent_entry(&floor, world, (agent, desk), None, now))
+        let (agent, agent_state) = world.agent(agent).zip(world.agent_state(agent))?;
+        Some(shape::agent_entry(&context, world, (agent, agent_state), None, now))
     });
     Ok(json_response(200, &entry.ok_or_else(Failure::not_found)?))
 }
@@ -122,19 +122,19 @@ struct UnregisterAnswer {
 
 /// `DELETE /agents/{agent_id}`: removes the agent from the lists; the id stays reserved.
 pub async fn unregister(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let id = read_path_uuid(&id, "agent_id")?.to_string();
-    let (agent, by_operator) = floor.engine.with_world(|world| {
+    let (agent, by_operator) = context.engine.with_world(|world| {
         if known.0.caller == Caller::Operator {
             let agent = native_agent(world, &id).ok_or_else(Failure::not_found)?;
             return Ok::<_, Failure>((agent, true));
         }
         Ok((known.agent_in_path(world, &id)?, false))
     })?;
-    let done = floor.engine.run(Command::Remove { agent, by_operator }).await;
+    let done = context.engine.run(Command::Remove { agent, by_operator }).await;
     done.map_err(|failure| from_engine(failure, RequestKind::Other))?;
     Ok(json_response(200, &UnregisterAnswer { status: "unregistered", agent_id: id }))
 }
@@ -148,7 +148,7 @@ struct HeartbeatAnswer {
 
 /// `POST /heartbeat`: the agent is online and will keep sending heartbeats.
 pub async fn heartbeat(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -156,10 +156,10 @@ pub async fn heartbeat(
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
     let f = Fields::read(&body, "").map_err(&whole)?;
     let id = f.required("agent_id", f.uuid("agent_id")?)?.to_string();
-    let agent = floor.engine.with_world(|world| known.acting_agent(world, Some(&id)))?;
-    let done = floor.engine.run_once(Command::Heartbeat { agent }, known.0.idempotency).await;
+    let agent = context.engine.with_world(|world| known.acting_agent(world, Some(&id)))?;
+    let done = context.engine.run_once(Command::Heartbeat { agent }, known.0.idempotency).await;
     done.map_err(|failure| from_engine(failure, RequestKind::Other))?;
-    let timestamp = rfc3339::format_seconds(floor.engine.now());
+    let timestamp = rfc3339::format_seconds(context.engine.now());
     Ok(json_response(200, &HeartbeatAnswer { status: "ok", agent_id: id, timestamp }))
 }
 
@@ -179,12 +179,12 @@ struct Stats {
 
 /// `GET /reputation/{agent_id}`.
 pub async fn reputation(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let id = read_path_uuid(&id, "agent_id")?.to_string();
-    floor.engine.with_world(|world| {
+    context.engine.with_world(|world| {
         let agent = listed_agent(world, &id).ok_or_else(Failure::not_found)?;
         let standing = world.agent_state(agent).ok_or_else(Failure::not_found)?.standing;
         let stats = Stats {
@@ -207,12 +207,12 @@ struct ReputationClaimAnswer {
 
 /// `POST /reputation/{agent_id}/success` and `/failure`: answered, but nothing changes (D17).
 pub async fn claim_reputation(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let id = read_path_uuid(&id, "agent_id")?.to_string();
-    floor.engine.with_world(|world| {
+    context.engine.with_world(|world| {
         let agent = listed_agent(world, &id).ok_or_else(Failure::not_found)?;
         let standing = world.agent_state(agent).ok_or_else(Failure::not_found)?.standing;
         Ok(json_response(

@@ -50,7 +50,7 @@ struct DiscoverParams {
 
 /// `GET /discover?skill=…` (§3.2).
 pub async fn discover_by_query(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -73,12 +73,12 @@ pub async fn discover_by_query(
         limit: query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT) as usize,
         offset: query.integer("offset", 0..=i64::MAX)?.unwrap_or(0) as usize,
     };
-    Ok(find(&floor, &question))
+    Ok(find(&context, &question))
 }
 
 /// `POST /discover`: the same parameters as JSON (D1).
 pub async fn discover_by_body(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _: OptionalCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -103,7 +103,7 @@ pub async fn discover_by_body(
         limit: within("limit", 1, LIMIT_MAX)?.unwrap_or(LIMIT) as usize,
         offset: within("offset", 0, i64::MAX)?.unwrap_or(0) as usize,
     };
-    Ok(find(&floor, &question))
+    Ok(find(&context, &question))
 }
 
 /// The lowest accepted score, from a body.
@@ -133,7 +133,7 @@ fn least_score(digits: &str) -> Option<i64> {
     Some(millionths).filter(|score| *score <= Score::MAX.millionths())
 }
 
-fn find(floor: &HubContext, question: &DiscoverParams) -> axum::response::Response {
+fn find(context: &HubContext, question: &DiscoverParams) -> axum::response::Response {
     let wanted = DiscoveryQuery {
         skill: &question.skill,
         min_score: Score::from_millionths(question.min_reputation),
@@ -142,8 +142,8 @@ fn find(floor: &HubContext, question: &DiscoverParams) -> axum::response::Respon
         limit: question.limit,
         offset: question.offset,
     };
-    let now = floor.engine.now();
-    let (found, candidates) = floor.engine.with_world(|world| {
+    let now = context.engine.now();
+    let (found, candidates) = context.engine.with_world(|world| {
         let candidates =
             world.skills.count_online(wanted.skill, wanted.max_price, wanted.min_score);
         (world.discover(&wanted, now), candidates)
@@ -151,9 +151,15 @@ fn find(floor: &HubContext, question: &DiscoverParams) -> axum::response::Respon
     let (mut agents, mut budget) = (Vec::new(), ByteBudget::default());
     for one in &found.agents {
         // One at a time: an entry may be large, and writers wait while the world is being read.
-        let entry = floor.engine.with_world(|world| {
-            let (agent, desk) = world.agent(one.agent).zip(world.agent_state(one.agent))?;
-            Some(shape::agent_entry(floor, world, (agent, desk), Some(&question.skill), now))
+        let entry = context.engine.with_world(|world| {
+            let (agent, agent_state) = world.agent(one.agent).zip(world.agent_state(one.agent))?;
+            Some(shape::agent_entry(
+                context,
+                world,
+                (agent, agent_state),
+                Some(&question.skill),
+                now,
+            ))
         });
         let Some(text) = entry.and_then(|entry| budget.write(&entry)) else { break };
         agents.push(text);
@@ -180,13 +186,13 @@ struct SkillsAnswer {
 
 /// `GET /skills`: in alphabetical order, after a name if one is given.
 pub async fn skills(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     _: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let after = query.text("after").unwrap_or_default();
-    let (names, total_agents) = floor.engine.with_world(|world| {
+    let (names, total_agents) = context.engine.with_world(|world| {
         (first_names(world.skills.online_names(), after, SKILLS_MAX), world.online_count())
     });
     let (all, mut budget) = (names.len(), ByteBudget::default());
@@ -228,11 +234,11 @@ struct HealthAnswer {
 }
 
 /// `GET /health`.
-pub async fn health(State(floor): State<HubContext>, _: OptionalCaller) -> HandlerResult {
-    let (agents_online, total_skills) = floor
+pub async fn health(State(context): State<HubContext>, _: OptionalCaller) -> HandlerResult {
+    let (agents_online, total_skills) = context
         .engine
         .with_world(|world| (world.online_count(), world.skills.online_names().count()));
-    let writable = floor.engine.is_writable();
+    let writable = context.engine.is_writable();
     let status = if writable { "healthy" } else { "unavailable" };
     let body = HealthAnswer { service: "registry", status, agents_online, total_skills };
     Ok(json_response(if writable { 200 } else { 503 }, &body))

@@ -37,19 +37,19 @@ const WAIT_MAX: i64 = 30;
 
 /// `POST /jobs`: the hub chooses the worker, or the body names it.
 pub async fn create_job(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     RawQuery(raw): RawQuery,
     sent: BodyBytes,
 ) -> HandlerResult {
     let wait = wait(&query(raw)?)?;
     let wire = JobPost::read(&sent.0).map_err(with_body_example(examples::JOB))?;
-    ask(&floor, known, wire, wait).await
+    ask(&context, known, wire, wait).await
 }
 
 /// `POST /agents/{agent_id}/jobs`: the path names the worker.
 pub async fn create_job_for_agent(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(agent): PathParam,
     RawQuery(raw): RawQuery,
@@ -62,7 +62,7 @@ pub async fn create_job_for_agent(
         return Err(Failure::field("/agent_id", "agent_id differs from the one in the path"));
     }
     wire.agent_id = Some(agent);
-    ask(&floor, known, wire, wait).await
+    ask(&context, known, wire, wait).await
 }
 
 fn query(raw: Option<String>) -> Result<Query, Malformed> {
@@ -76,7 +76,7 @@ fn wait(query: &Query) -> Result<Option<Duration>, Malformed> {
 }
 
 async fn ask(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     wire: JobPost,
     wait: Option<Duration>,
@@ -84,18 +84,18 @@ async fn ask(
     let refused = RefusedJob {
         job_id: wire.job_id.map(|id| id.to_string()),
         agent_id: wire.agent_id.map(|id| id.to_string()),
-        at: floor.engine.now(),
+        at: context.engine.now(),
     };
-    open(floor, known, wire, wait).await.map_err(|failure| failure.for_job(refused))
+    open(context, known, wire, wait).await.map_err(|failure| failure.for_job(refused))
 }
 
 async fn open(
-    floor: &HubContext,
+    context: &HubContext,
     known: KnownCaller,
     wire: JobPost,
     wait: Option<Duration>,
 ) -> HandlerResult {
-    let requester = requester(floor, &known, wire.orchestrator_id.as_deref())?;
+    let requester = requester(context, &known, wire.orchestrator_id.as_deref())?;
     if wire.passthrough.more.contains_key(bridge::MEMBER) {
         return Err(Failure::field("/bridge", "bridge is reserved for the hub; remove it"));
     }
@@ -104,13 +104,14 @@ async fn open(
         Some(id) => {
             // Includes agents that have unregistered: a repeat still gets its first answer, and a
             // new job is refused.
-            let found = floor.engine.with_world(|world| world.agent_by_alias(ID, &id.to_string()));
+            let found =
+                context.engine.with_world(|world| world.agent_by_alias(ID, &id.to_string()));
             Some(found.ok_or_else(Failure::not_found)?)
         }
     };
     if let Some(url) = &wire.callback_url {
         let blocked = |why| Failure::field("/callback_url", format!("callback_url {why}"));
-        floor.egress.check_url(url).map_err(blocked)?;
+        context.egress.check_url(url).map_err(blocked)?;
     }
     let waits = wait.is_some_and(|wait| !wait.is_zero());
     let order = JobOrder {
@@ -119,17 +120,17 @@ async fn open(
         worker,
         preferences: JobPreferences { requester_waits: waits, ..JobPreferences::default() },
     };
-    let opened = opening::open_job(floor, order, known.0.idempotency).await;
-    settle(floor, opened.map_err(|failure| from_engine(failure, RequestKind::Job))?, wait).await
+    let opened = opening::open_job(context, order, known.0.idempotency).await;
+    settle(context, opened.map_err(|failure| from_engine(failure, RequestKind::Job))?, wait).await
 }
 
 /// The requester: the key's agent, or on an open hub the one the body names.
 fn requester(
-    floor: &HubContext,
+    context: &HubContext,
     known: &KnownCaller,
     named: Option<&str>,
 ) -> Result<Requester, Failure> {
-    floor.engine.with_world(|world| match known.0.caller {
+    context.engine.with_world(|world| match known.0.caller {
         Caller::Anonymous | Caller::FormerAgent(_) => {
             let named = named
                 .ok_or_else(|| Failure::field("/orchestrator_id", "orchestrator_id is required"))?;
@@ -150,24 +151,24 @@ fn requester(
 
 /// Waits for the worker as long as the caller asked, or for the default time, and answers with the
 /// current state.
-async fn settle(floor: &HubContext, job: Arc<Job>, wait: Option<Duration>) -> HandlerResult {
+async fn settle(context: &HubContext, job: Arc<Job>, wait: Option<Duration>) -> HandlerResult {
     let mut job = job;
-    let usual = Duration::from_millis(floor.settings.registry.sync_wait.0.unsigned_abs());
+    let usual = Duration::from_millis(context.settings.registry.sync_wait.0.unsigned_abs());
     if !job.state.is_final() && (wait.is_some() || !job.pending) {
         let now = match wait {
-            Some(wait) => floor.engine.wait_until_ended(job.id, wait).await,
-            None => floor.engine.wait_until_ended_or_pending(job.id, usual).await,
+            Some(wait) => context.engine.wait_until_ended(job.id, wait).await,
+            None => context.engine.wait_until_ended_or_pending(job.id, usual).await,
         };
         let now = now.map_err(|failure| from_engine(failure, RequestKind::Job))?;
         job = now.ok_or_else(Failure::not_found)?;
     }
     if !job.state.is_final() && !job.pending {
-        let marked = floor.engine.run(Command::MarkPending { job: job.id }).await;
+        let marked = context.engine.run(Command::MarkPending { job: job.id }).await;
         match marked {
             Ok(Answer::Job { job: now, .. }) => job = now,
             // It ended just before it was marked as pending.
             _ => {
-                let now = floor.engine.load_job(job.id).await;
+                let now = context.engine.load_job(job.id).await;
                 let now = now.map_err(|failure| from_engine(failure, RequestKind::Job))?;
                 job = now.ok_or_else(Failure::not_found)?;
             }
@@ -176,13 +177,13 @@ async fn settle(floor: &HubContext, job: Arc<Job>, wait: Option<Duration>) -> Ha
     if job.state == JobState::Withdrawn {
         return Err(Failure::offline());
     }
-    Ok(shape::job_response(floor, &job, shape::result_status(&job)))
+    Ok(shape::job_response(context, &job, shape::result_status(&job)))
 }
 
 /// A job of this protocol by its id, if the caller may see it.
-async fn seen(floor: &HubContext, known: &KnownCaller, id: &str) -> Result<Arc<Job>, Failure> {
+async fn seen(context: &HubContext, known: &KnownCaller, id: &str) -> Result<Arc<Job>, Failure> {
     let id = read_path_uuid(id, "job_id")?;
-    let job = find_job_by_any_id(floor, id).await?;
+    let job = find_job_by_any_id(context, id).await?;
     let allowed = match known.0.caller {
         Caller::Agent(agent) => job.is_requested_by(agent) || job.worker() == Some(agent),
         Caller::Anonymous => known.0.is_open() && job.origin == ID,
@@ -192,10 +193,10 @@ async fn seen(floor: &HubContext, known: &KnownCaller, id: &str) -> Result<Arc<J
 }
 
 /// A job by the requester's id, or by the hub's own, which is the one a bridged worker knows.
-pub async fn find_job_by_any_id(floor: &HubContext, id: uuid::Uuid) -> Result<Arc<Job>, Failure> {
+pub async fn find_job_by_any_id(context: &HubContext, id: uuid::Uuid) -> Result<Arc<Job>, Failure> {
     let own = JobRef::Foreign { origin: ID, id: id.to_string() };
     for wanted in [own, JobRef::Uuid(id)] {
-        let found = floor.engine.find_job(&wanted).await;
+        let found = context.engine.find_job(&wanted).await;
         if let Some(job) = found.map_err(|failure| from_engine(failure, RequestKind::Job))? {
             return Ok(job);
         }
@@ -205,22 +206,22 @@ pub async fn find_job_by_any_id(floor: &HubContext, id: uuid::Uuid) -> Result<Ar
 
 /// `GET /jobs/{job_id}`: the job's state, for its two parties.
 pub async fn show(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = seen(&floor, &known, &id).await?;
+    let job = seen(&context, &known, &id).await?;
     let status = if job.state.is_final() { 200 } else { 202 };
-    Ok(shape::job_response(&floor, &job, status))
+    Ok(shape::job_response(&context, &job, status))
 }
 
 /// `POST /jobs/{job_id}/cancel`: cancels the job before its worker has it.
 pub async fn cancel(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = seen(&floor, &known, &id).await?;
+    let job = seen(&context, &known, &id).await?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
@@ -228,9 +229,9 @@ pub async fn cancel(
         (_, Requester::Guest(_)) => Canceller::Guest,
     };
     let command = Command::Cancel { job: JobRef::Id(job.id), by, reason: None };
-    let ran = floor.engine.run_once(command, known.0.idempotency).await;
+    let ran = context.engine.run_once(command, known.0.idempotency).await;
     match ran.map_err(|failure| from_engine(failure, RequestKind::Job))?.answer {
-        Answer::Job { job, .. } => Ok(shape::job_response(&floor, &job, 200)),
+        Answer::Job { job, .. } => Ok(shape::job_response(&context, &job, 200)),
         _ => Err(Failure::not_found()),
     }
 }
@@ -242,7 +243,7 @@ struct JobsAnswer {
 
 /// `GET /agents/{agent_id}/jobs`: the jobs that wait for the agent, at once or after a wait.
 pub async fn fetch_jobs(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
@@ -254,26 +255,26 @@ pub async fn fetch_jobs(
         return Err(Malformed { field: "?status".to_owned(), message }.into());
     }
     let wait = wait(&query)?.unwrap_or_default();
-    let agent = floor.engine.with_world(|world| known.agent_in_path(world, &id))?;
-    floor.engine.record_seen(agent);
+    let agent = context.engine.with_world(|world| known.agent_in_path(world, &id))?;
+    context.engine.record_seen(agent);
     let until = tokio::time::Instant::now() + wait;
     loop {
-        let news = floor.engine.subscribe_agent(agent);
+        let news = context.engine.subscribe_agent(agent);
         let told = news.notified();
         tokio::pin!(told);
         // Register for the wake-up first and check for jobs afterwards, so that none is missed.
         told.as_mut().enable();
-        let jobs = hand_over(&floor, agent).await?;
+        let jobs = hand_over(&context, agent).await?;
         if !jobs.is_empty() || tokio::time::timeout_at(until, told).await.is_err() {
-            return Ok(work(&floor, &jobs));
+            return Ok(work(&context, &jobs));
         }
     }
 }
 
 /// The oldest jobs assigned to the agent; new ones are marked as handed over first.
-async fn hand_over(floor: &HubContext, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
+async fn hand_over(context: &HubContext, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
     let mut budget = ByteBudget::new(FETCHED_BYTES);
-    let jobs: Vec<Arc<Job>> = floor.engine.with_world(|world| {
+    let jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
         let oldest = world.assigned_jobs(agent).filter(held).take(FETCHED_MAX);
         // Jobs that no longer fit are fetched once the first ones are reported.
@@ -281,18 +282,19 @@ async fn hand_over(floor: &HubContext, agent: AgentId) -> Result<Vec<Arc<Job>>, 
     });
     let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(fresh) {
-        shown_jobs::note_fetch(floor, agent, &jobs).await;
+        shown_jobs::note_fetch(context, agent, &jobs).await;
         return Ok(jobs);
     }
     let ids = jobs.iter().map(|job| job.id).collect();
-    let ran = floor.engine.run(Command::HandOver { agent, jobs: ids }).await;
+    let ran = context.engine.run(Command::HandOver { agent, jobs: ids }).await;
     match ran.map_err(|failure| from_engine(failure, RequestKind::Job))? {
         Answer::Jobs(jobs) => Ok(jobs),
         _ => Ok(Vec::new()),
     }
 }
 
-fn work(floor: &HubContext, jobs: &[Arc<Job>]) -> Response {
-    let shown = |world: &_| jobs.iter().map(|job| shape::forward_job(floor, world, job)).collect();
-    json_response(200, &JobsAnswer { jobs: floor.engine.with_world(shown) })
+fn work(context: &HubContext, jobs: &[Arc<Job>]) -> Response {
+    let shown =
+        |world: &_| jobs.iter().map(|job| shape::forward_job(context, world, job)).collect();
+    json_response(200, &JobsAnswer { jobs: context.engine.with_world(shown) })
 }

@@ -49,22 +49,22 @@ struct TransferAnswer {
 
 /// `POST /transfer`: pays, or confirms what a job's hold has paid (§3.5).
 pub async fn transfer(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
     let mut wire = TransferPost::read(&sent.0).map_err(with_body_example(examples::TRANSFER))?;
-    floor.engine.with_world(|world| {
+    context.engine.with_world(|world| {
         for name in [&mut wire.from_owner, &mut wire.to_owner] {
             *name = naming::canonical_owner_name(world, std::mem::take(name));
         }
     });
-    if !floor.engine.with_world(|world| known.speaks_for(world, &wire.from_owner)) {
+    if !context.engine.with_world(|world| known.speaks_for(world, &wire.from_owner)) {
         return Err(identity_mismatch());
     }
-    let open = floor.settings.registry.open;
-    let command = translate::transfer_credits(wire, floor.engine.random().new_uuid(), open);
-    let ran = floor.engine.run_once(command, known.0.idempotency).await;
+    let open = context.settings.registry.open;
+    let command = translate::transfer_credits(wire, context.engine.random().new_uuid(), open);
+    let ran = context.engine.run_once(command, known.0.idempotency).await;
     let Answer::Transfer { transfer, .. } =
         ran.map_err(|failure| from_engine(failure, RequestKind::Transfer))?.answer
     else {
@@ -73,7 +73,7 @@ pub async fn transfer(
     let settled = transfer.settled_by_hold;
     let body = TransferAnswer {
         status: "completed",
-        transfer: floor.engine.with_world(|world| TransferBody::of(world, &transfer)),
+        transfer: context.engine.with_world(|world| TransferBody::of(world, &transfer)),
         sender_balance: format_amount(transfer.payer_balance),
         settlement: if settled { "escrow" } else { "transfer" },
         receiver_balance: open.then(|| format_amount(transfer.payee_balance)),
@@ -82,8 +82,8 @@ pub async fn transfer(
 }
 
 /// An owner's name as the ledger has it.
-fn owner_called(floor: &HubContext, typed: String) -> String {
-    floor.engine.with_world(|world| naming::canonical_owner_name(world, typed))
+fn owner_called(context: &HubContext, typed: String) -> String {
+    context.engine.with_world(|world| naming::canonical_owner_name(world, typed))
 }
 
 #[derive(Serialize)]
@@ -108,7 +108,7 @@ impl<'a> AccountAnswer<'a> {
 
 /// `POST /accounts`: opens an account, or grants credits for the operator.
 pub async fn open_account(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -117,16 +117,16 @@ pub async fn open_account(
     let f = Fields::read(&body, "").map_err(&whole)?;
     let amount = f.credits("initial_balance", DECIMALS)?.unwrap_or(Credits::ZERO);
     let command = if known.0.is_operator() {
-        Command::Grant { name: owner_called(&floor, read_ledger_name(&f, "owner_id")?), amount }
+        Command::Grant { name: owner_called(&context, read_ledger_name(&f, "owner_id")?), amount }
     } else {
-        let name = owner_called(&floor, read_owner_name(&f, "owner_id")?);
-        if !floor.engine.with_world(|world| known.speaks_for(world, &name)) {
+        let name = owner_called(&context, read_owner_name(&f, "owner_id")?);
+        if !context.engine.with_world(|world| known.speaks_for(world, &name)) {
             return Err(identity_mismatch());
         }
         // A caller cannot grant credits to itself: the amount is read and ignored.
         Command::OpenAccount { name }
     };
-    let ran = floor.engine.run_once(command, known.0.idempotency).await;
+    let ran = context.engine.run_once(command, known.0.idempotency).await;
     match ran.map_err(|failure| from_engine(failure, RequestKind::Other))?.answer {
         Answer::Account { owner, granted } => {
             Ok(json_response(201, &AccountAnswer::of(&owner, Some(granted))))
@@ -137,12 +137,12 @@ pub async fn open_account(
 
 /// `GET /accounts/{owner_id}`: for its owner and the operator; for others it does not exist.
 pub async fn account(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     PathParam(name): PathParam,
 ) -> HandlerResult {
-    let name = owner_called(&floor, read_path_owner(&name)?.to_owned());
-    let owner = floor.engine.with_world(|world| {
+    let name = owner_called(&context, read_path_owner(&name)?.to_owned());
+    let owner = context.engine.with_world(|world| {
         let allowed = known.0.is_operator() || known.speaks_for(world, &name);
         world.owner_by_name(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
     });
@@ -161,7 +161,7 @@ struct AuditAnswer {
 
 /// `GET /audit`: payments, newest or oldest first; the caller's own, or all for the operator.
 pub async fn audit(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -177,15 +177,15 @@ pub async fn audit(
             return Err(Malformed { field: "?order".to_owned(), message }.into());
         }
     };
-    let whose = whose(&floor, &known, query.text("owner_id"))?;
+    let whose = whose(&context, &known, query.text("owner_id"))?;
     let wrong = |failure| from_engine(failure, RequestKind::Other);
     let (newest, all) =
-        floor.engine.with_world(|world| match whose.and_then(|id| world.owner(id)) {
+        context.engine.with_world(|world| match whose.and_then(|id| world.owner(id)) {
             Some(owner) => (owner.newest_entry, owner.payment_count),
             None => (Some(EntryId(world.next.entry.0)), world.next.payments),
         });
     let sought = match job {
-        Some(id) => Some(AuditedJob::named(&floor, id.to_string()).await.map_err(wrong)?),
+        Some(id) => Some(AuditedJob::named(&context, id.to_string()).await.map_err(wrong)?),
         None => None,
     };
     let of_job = sought.is_some();
@@ -194,10 +194,10 @@ pub async fn audit(
         true => walk.oldest_first(reader),
         false => walk.newest_first(reader),
     };
-    let found = floor.engine.read_store(read).await.map_err(wrong)?;
+    let found = context.engine.read_store(read).await.map_err(wrong)?;
     let mut transactions = Vec::with_capacity(found.entries.len());
     for entry in &found.entries {
-        transactions.push(describe(&floor, entry).await?);
+        transactions.push(describe(&context, entry).await?);
     }
     let total = if of_job { transactions.len() as u64 } else { all };
     let next_from = found.next.map(|next| next.0);
@@ -213,11 +213,11 @@ struct AuditedJob {
 }
 
 impl AuditedJob {
-    async fn named(floor: &HubContext, name: String) -> Result<Self, EngineFailure> {
+    async fn named(context: &HubContext, name: String) -> Result<Self, EngineFailure> {
         let mut ids = Vec::new();
-        for face in crate::ALL {
-            let wanted = JobRef::Foreign { origin: face.id(), id: name.clone() };
-            ids.extend(floor.engine.find_job(&wanted).await?.map(|job| job.id));
+        for adapter in crate::ALL {
+            let wanted = JobRef::Foreign { origin: adapter.id(), id: name.clone() };
+            ids.extend(context.engine.find_job(&wanted).await?.map(|job| job.id));
         }
         Ok(Self { name, ids })
     }
@@ -353,11 +353,11 @@ impl LedgerScan {
 
 /// The owner whose payments are listed: all owners for the operator and on an open hub.
 fn whose(
-    floor: &HubContext,
+    context: &HubContext,
     known: &KnownCaller,
     named: Option<&str>,
 ) -> Result<Option<OwnerId>, Failure> {
-    floor.engine.with_world(|world| {
+    context.engine.with_world(|world| {
         let all = known.0.is_operator() || known.0.is_open();
         match named {
             Some(name) => {
@@ -373,21 +373,21 @@ fn whose(
 }
 
 /// A payment in this protocol's shape.
-async fn describe(floor: &HubContext, entry: &Entry) -> Result<TransferBody, Failure> {
+async fn describe(context: &HubContext, entry: &Entry) -> Result<TransferBody, Failure> {
     let wrong = |failure| from_engine(failure, RequestKind::Other);
     if entry.kind == EntryKind::Transfer
         && let Some(id) = entry.transfer
-        && let Some(transfer) = floor.engine.load_transfer(id).await.map_err(wrong)?
+        && let Some(transfer) = context.engine.load_transfer(id).await.map_err(wrong)?
     {
-        return Ok(floor.engine.with_world(|world| TransferBody::of(world, &transfer)));
+        return Ok(context.engine.with_world(|world| TransferBody::of(world, &transfer)));
     }
     let job = match entry.job {
         Some(id) => {
-            floor.engine.load_job(id).await.map_err(wrong)?.map(|job| job.foreign_id.clone())
+            context.engine.load_job(id).await.map_err(wrong)?.map(|job| job.foreign_id.clone())
         }
         None => None,
     };
-    Ok(floor.engine.with_world(|world| TransferBody::of_entry(world, entry, job)))
+    Ok(context.engine.with_world(|world| TransferBody::of_entry(world, entry, job)))
 }
 
 #[derive(Serialize)]
@@ -399,8 +399,8 @@ struct EconomyAnswer {
 }
 
 /// `GET /economy`: the totals, and the balances visible to the caller.
-pub async fn economy(State(floor): State<HubContext>, known: KnownCaller) -> HandlerResult {
-    let (shown, mut body) = floor.engine.with_world(|world| {
+pub async fn economy(State(context): State<HubContext>, known: KnownCaller) -> HandlerResult {
+    let (shown, mut body) = context.engine.with_world(|world| {
         let all = known.0.is_operator() || known.0.caller == Caller::Anonymous;
         let own = known.own_owner(world);
         let shown = world

@@ -32,7 +32,7 @@ struct ResultAnswer<'a> {
 
 /// `POST /results`: the assigned agent reports its job's result (§3.4).
 pub async fn post_result(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -41,28 +41,28 @@ pub async fn post_result(
         || Malformed { field: "/job_id".to_owned(), message: "job_id is required".to_owned() };
     let id = wire.job_id.ok_or_else(missing)?;
     let named = wire.agent_id.map(|id| id.to_string());
-    let by = floor.engine.with_world(|world| known.acting_agent(world, named.as_deref()))?;
-    let job = find_job_by_any_id(&floor, id).await?;
-    accept(&floor, wire, &job, by, known.0.idempotency).await
+    let by = context.engine.with_world(|world| known.acting_agent(world, named.as_deref()))?;
+    let job = find_job_by_any_id(&context, id).await?;
+    accept(&context, wire, &job, by, known.0.idempotency).await
 }
 
 /// `POST /callbacks/{token}`: the same, from the holder of the job's callback URL.
 pub async fn post_callback(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     anyone: OptionalCaller,
     PathParam(text): PathParam,
     sent: BodyBytes,
 ) -> HandlerResult {
-    let token = token::read_callback_token(floor.engine.hub_secret(), &text)
+    let token = token::read_callback_token(context.engine.hub_secret(), &text)
         .ok_or_else(Failure::not_found)?;
-    let found = floor.engine.find_job(&JobRef::Uuid(token.job)).await;
+    let found = context.engine.find_job(&JobRef::Uuid(token.job)).await;
     let found = found.map_err(|failure| from_engine(failure, RequestKind::Job))?;
     let job = found.filter(|job| job.epoch == token.epoch).ok_or_else(Failure::not_found)?;
     let worker = job.worker().ok_or_else(Failure::not_found)?;
     let wire = ResultPost::read(&sent.0).map_err(with_body_example(examples::RESULT))?;
     let named = wire.agent_id.map(|id| id.to_string());
     let is_worker = |name: &str| {
-        floor.engine.with_world(|world| world.agent_by_alias(ID, name)) == Some(worker)
+        context.engine.with_world(|world| world.agent_by_alias(ID, name)) == Some(worker)
     };
     if named.is_some_and(|name| !is_worker(&name)) {
         return Err(identity_mismatch());
@@ -71,26 +71,26 @@ pub async fn post_callback(
     if wire.job_id.is_some_and(|id| !own.contains(&id.to_string())) {
         return Err(Failure::field("/job_id", "job_id is not the job of this callback URL"));
     }
-    accept(&floor, wire, &job, worker, anyone.idempotency).await
+    accept(&context, wire, &job, worker, anyone.idempotency).await
 }
 
 /// All results are accepted here, whichever way they came.
 async fn accept(
-    floor: &HubContext,
+    context: &HubContext,
     wire: ResultPost,
     job: &Job,
     by: AgentId,
     once: Option<Idempotency>,
 ) -> HandlerResult {
-    floor.engine.record_seen(by);
+    context.engine.record_seen(by);
     let command = translate::report_result(wire, JobRef::Id(job.id), by);
-    let ran = floor.engine.run_once(command, once).await;
+    let ran = context.engine.run_once(command, once).await;
     let Answer::Job { job: now, .. } =
         ran.map_err(|failure| from_engine(failure, RequestKind::Job))?.answer
     else {
         return Err(Failure::not_found());
     };
-    let warnings = floor.engine.with_world(|world| shape::read_warnings(world, &now));
+    let warnings = context.engine.with_world(|world| shape::read_warnings(world, &now));
     let paid =
         shape::format_amount(now.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
     // A bridged worker knows the job by the hub's id.

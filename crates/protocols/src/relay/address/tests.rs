@@ -143,8 +143,8 @@ fn the_hubs_own_hosts_are_known_in_any_case() {
 #[test]
 fn every_letter_that_is_a_name_has_one_identity() {
     let mut names = 0;
-    for letter in '\u{80}'..='\u{3ffff}' {
-        let text = letter.to_string();
+    for envelope in '\u{80}'..='\u{3ffff}' {
+        let text = envelope.to_string();
         let Ok(canonical) = read(&text) else { continue };
         names += 1;
         assert_eq!(read(&canonical), Ok(canonical.clone()), "{text}");

@@ -38,7 +38,7 @@ const LOOKED_AT: u64 = 200_000;
 
 /// `POST /register`: an agent registers itself, or updates itself with its key.
 pub async fn register(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     anyone: OptionalCaller,
     PresentedKey(shown): PresentedKey,
     BodyBytes(body): BodyBytes,
@@ -48,18 +48,18 @@ pub async fn register(
         Caller::Agent(id) | Caller::FormerAgent(id) => Actor::Agent(id),
         Caller::Operator => Actor::Operator,
     };
-    let key = Key::from_random(KeyKind::Relay, floor.engine.random().new_key_bytes());
+    let key = Key::from_random(KeyKind::Relay, context.engine.random().new_key_bytes());
     let enrolled =
-        enrol(&floor, &body, RegisteredBy::Agent, actor, Some(&key), anyone.idempotency).await?;
+        enrol(&context, &body, RegisteredBy::Agent, actor, Some(&key), anyone.idempotency).await?;
     let RegisteredAgent { agent, created, fresh } = enrolled;
     // The presented key stays valid; an operator key is not an agent's api_key (D17).
     let kept = shown.filter(|key| key.kind() != KeyKind::Operator);
     let key = if fresh { Some(key) } else { kept };
     let secret = (agent.liveness == Liveness::ByEndpoint).then(|| {
-        floor.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text()
+        context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text()
     });
-    Ok(success(&floor, if created { 201 } else { 200 }, |out| {
-        floor.engine.with_world(|world| {
+    Ok(success(&context, if created { 201 } else { 200 }, |out| {
+        context.engine.with_world(|world| {
             out.extend_from_slice(b"{\"agent_id\":");
             write_json_string(out, &record::address(world, &agent));
             if let Some(key) = key {
@@ -71,7 +71,7 @@ pub async fn register(
                 write_json_string(out, &secret);
             }
             out.extend_from_slice(b",\"registration\":");
-            record::write_record(out, &floor.engine, world, &agent, true);
+            record::write_record(out, &context.engine, world, &agent, true);
             out.push(b'}');
         });
     }))
@@ -79,15 +79,15 @@ pub async fn register(
 
 /// `POST /agents`: the operator registers an agent, which has no key until one is minted (D8).
 pub async fn register_as_operator(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let enrolled =
-        enrol(&floor, &body, RegisteredBy::Operator, Actor::Operator, None, by.once).await?;
+        enrol(&context, &body, RegisteredBy::Operator, Actor::Operator, None, by.once).await?;
     let RegisteredAgent { agent, created, .. } = enrolled;
-    Ok(success(&floor, if created { 201 } else { 200 }, |out| {
-        let engine = &floor.engine;
+    Ok(success(&context, if created { 201 } else { 200 }, |out| {
+        let engine = &context.engine;
         engine.with_world(|world| record::write_record(out, engine, world, &agent, true));
     }))
 }
@@ -101,7 +101,7 @@ struct RegisteredAgent {
 }
 
 async fn enrol(
-    floor: &HubContext,
+    context: &HubContext,
     body: &[u8],
     by: RegisteredBy,
     actor: Actor,
@@ -109,34 +109,34 @@ async fn enrol(
     once: Option<rialto_engine::Idempotency>,
 ) -> Result<RegisteredAgent, ErrorResponse> {
     let unreadable =
-        |bad| error_response(floor, InvalidBody::from(bad).with_example(examples::REGISTRATION));
+        |bad| error_response(context, InvalidBody::from(bad).with_example(examples::REGISTRATION));
     let json = ijson::read(body).map_err(unreadable)?;
-    let wire = RegisterBody::read(&json, by, &floor.relay.settings.host);
-    let wire = wire.map_err(|bad| error_response(floor, bad))?;
+    let wire = RegisterBody::read(&json, by, &context.relay.settings.host);
+    let wire = wire.map_err(|bad| error_response(context, bad))?;
     if let Some((name, max)) = wire.oversized_member() {
         let text = format!("{name} has more than {max} bytes; send less");
         let failure = Failure::new(Code::PayloadTooLarge, text);
         return Err(error_response(
-            floor,
+            context,
             Failure { field: Some(format!("/{name}").into()), ..failure },
         ));
     }
     if let Some(url) = wire.endpoint {
-        floor.egress.check_url(url).map_err(|why| {
+        context.egress.check_url(url).map_err(|why| {
             let failure = Failure::new(Code::EndpointBlocked, format!("endpoint {why}"));
             let example = r#"{"endpoint":"https://agent.example/receive"}"#;
             let (field, example) = (Some("/endpoint".into()), Some(example.into()));
-            error_response(floor, Failure { field, example, ..failure })
+            error_response(context, Failure { field, example, ..failure })
         })?;
     }
     let (rotate, fresh_key) = (wire.rotate_key, key.map(Key::hash));
     let native = wire.address.canonical().to_owned();
-    let newcomer = NewAgent { home: ID, native: &native, name: wire.address.name() };
-    let mut names = make_aliases(&floor.engine, newcomer);
+    let new_agent = NewAgent { home: ID, native: &native, name: wire.address.name() };
+    let mut names = make_aliases(&context.engine, new_agent);
     // Two confusable names are one name to a reader (R20).
     names.push((CONFUSABLES, wire.address.skeleton()));
-    if looks_like_another(floor, &wire.address) {
-        return Err(taken(floor, engine_error(floor, Refusal::IdTaken.into())));
+    if looks_like_another(context, &wire.address) {
+        return Err(taken(context, engine_error(context, Refusal::IdTaken.into())));
     }
     let liveness = if wire.endpoint.is_some() { Liveness::ByEndpoint } else { Liveness::ByPolling };
     let order = Registration {
@@ -159,10 +159,10 @@ async fn enrol(
         key: fresh_key,
         rotate_key: rotate && fresh_key.is_some(),
     };
-    let ran = floor.engine.run_once(Command::Register(Box::new(order)), once).await;
-    let ran = ran.map_err(|failure| taken(floor, engine_error(floor, failure)))?;
+    let ran = context.engine.run_once(Command::Register(Box::new(order)), once).await;
+    let ran = ran.map_err(|failure| taken(context, engine_error(context, failure)))?;
     let Answer::Agent { agent, new, returned, .. } = ran.answer else {
-        return Err(engine_error(floor, rialto_engine::Failure::Fault));
+        return Err(engine_error(context, rialto_engine::Failure::Fault));
     };
     // A repeat after a crash finds the agent registered, but its key was not stored and is lost.
     let fresh = (new || rotate) && !ran.replayed;
@@ -171,8 +171,8 @@ async fn enrol(
 
 /// Whether an address, as it will be displayed, is confusable with that of another agent (R20). One
 /// that is already displayed like that is kept.
-fn looks_like_another(floor: &HubContext, address: &Address<'_>) -> bool {
-    floor.engine.with_world(|world| {
+fn looks_like_another(context: &HubContext, address: &Address<'_>) -> bool {
+    context.engine.with_world(|world| {
         let own = world.agent_by_alias(ID, address.canonical());
         let shown = own.and_then(|id| world.agent(id)).map(|agent| record::address(world, agent));
         let other = world
@@ -183,7 +183,7 @@ fn looks_like_another(floor: &HubContext, address: &Address<'_>) -> bool {
 }
 
 /// Adds to "id taken" how the id can be used.
-fn taken(floor: &HubContext, refused: ErrorResponse) -> ErrorResponse {
+fn taken(context: &HubContext, refused: ErrorResponse) -> ErrorResponse {
     if refused.code() != Code::AgentIdTaken {
         return refused;
     }
@@ -193,19 +193,19 @@ fn taken(floor: &HubContext, refused: ErrorResponse) -> ErrorResponse {
     );
     let hint = "if it is yours, send its key as Authorization: Bearer ca_…; if the key is lost, \
                 ask the operator for a new one (POST /agents/{id}/key); else choose another name";
-    error_response(floor, Failure { hint: Some(hint.into()), ..failure })
+    error_response(context, Failure { hint: Some(hint.into()), ..failure })
 }
 
 /// `GET /agents`: all registered agents, of any protocol.
 pub async fn list(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = read_query(&floor, raw.as_deref())?;
-    let wanted = AgentFilter::read(&query).map_err(|bad| malformed_error(&floor, bad))?;
+    let query = read_query(&context, raw.as_deref())?;
+    let wanted = AgentFilter::read(&query).map_err(|bad| malformed_error(&context, bad))?;
     // No agent follows the newest one, whatever a cursor says.
-    let after = wanted.after.min(floor.engine.with_world(|world| world.next.agent.0));
+    let after = wanted.after.min(context.engine.with_world(|world| world.next.agent.0));
     let mut page = AgentPage {
         data: Vec::from(b"["),
         found: 0,
@@ -216,7 +216,7 @@ pub async fn list(
     // In slices, so that writers need not wait for a long list.
     let last = after + LOOKED_AT;
     while page.rest == PageEnd::Unseen && page.last < last {
-        page.extend(&floor, &wanted, by.caller);
+        page.extend(&context, &wanted, by.caller);
     }
     let next = (page.rest != PageEnd::None).then(|| page.last.to_string());
     let mut data = page.data;
@@ -224,7 +224,7 @@ pub async fn list(
     let data = String::from_utf8(data).unwrap_or_default();
     let mut answer = refusals::json_response(
         200,
-        shape::page_response(&data, next.as_deref(), floor.engine.now()),
+        shape::page_response(&data, next.as_deref(), context.engine.now()),
     );
     let looked_at = usize::try_from(page.last.saturating_sub(after)).unwrap_or(usize::MAX);
     answer.extensions_mut().insert(RowsRead(looked_at));
@@ -254,21 +254,21 @@ enum PageEnd {
 impl AgentPage {
     /// Scans the next agents. Only their ids are collected while the world is locked; cards are
     /// read and records are written one at a time.
-    fn extend(&mut self, floor: &HubContext, wanted: &AgentFilter<'_>, caller: Caller) {
-        let (candidates, last, end) = floor.engine.with_world(|world| {
+    fn extend(&mut self, context: &HubContext, wanted: &AgentFilter<'_>, caller: Caller) {
+        let (candidates, last, end) = context.engine.with_world(|world| {
             let end = world.next.agent.0;
             let last = end.saturating_sub(1).min(self.last + SLICE);
             let agents = (self.last + 1..=last).filter_map(|id| world.agent(AgentId(id)));
             let fitting =
-                agents.filter(|agent| agent.active && wanted.fits(floor, world, agent)).cloned();
+                agents.filter(|agent| agent.active && wanted.fits(context, world, agent)).cloned();
             (fitting.collect::<Vec<Arc<Agent>>>(), last, end)
         });
         for agent in candidates.iter().filter(|agent| wanted.speaks(agent)) {
             if self.found == wanted.limit {
                 return self.rest = PageEnd::Full;
             }
-            let (mut text, engine) = (Vec::new(), &floor.engine);
-            let shown = sees_endpoint(floor, caller, agent);
+            let (mut text, engine) = (Vec::new(), &context.engine);
+            let shown = sees_endpoint(context, caller, agent);
             engine.with_world(|world| record::write_record(&mut text, engine, world, agent, shown));
             if !self.budget.take(text.len()) {
                 return self.rest = PageEnd::Full;
@@ -320,9 +320,9 @@ impl<'q> AgentFilter<'q> {
     }
 
     /// Everything that can be checked without reading the card.
-    fn fits(&self, floor: &HubContext, world: &World, agent: &Agent) -> bool {
+    fn fits(&self, context: &HubContext, world: &World, agent: &Agent) -> bool {
         self.protocol.is_none_or(|protocol| agent.home.as_str() == protocol)
-            && self.online.is_none_or(|on| record::is_online(&floor.engine, world, agent) == on)
+            && self.online.is_none_or(|on| record::is_online(&context.engine, world, agent) == on)
             && self.text.as_deref().is_none_or(|text| {
                 record::address(world, agent).to_lowercase().contains(text)
                     || agent.name.to_lowercase().contains(text)
@@ -345,22 +345,22 @@ impl<'q> AgentFilter<'q> {
 }
 
 /// An agent's endpoint is private, unless the hub shows all of them.
-fn sees_endpoint(floor: &HubContext, caller: Caller, agent: &Agent) -> bool {
-    floor.relay.settings.show_endpoints
+fn sees_endpoint(context: &HubContext, caller: Caller, agent: &Agent) -> bool {
+    context.relay.settings.show_endpoints
         || caller == Caller::Operator
         || caller == Caller::Agent(agent.id)
 }
 
 /// `GET /agents/{id}`: one record.
 pub async fn show(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let engine = &floor.engine;
+    let engine = &context.engine;
     let mut found = Vec::new();
     engine.with_world(|world| {
-        let id = read_address(&floor, &id)
+        let id = read_address(&context, &id)
             .and_then(|address| listed_agent(world, address.canonical()))?;
         let agent = world.agent(id)?;
         record::write_record(
@@ -368,42 +368,42 @@ pub async fn show(
             engine,
             world,
             agent,
-            sees_endpoint(&floor, by.caller, agent),
+            sees_endpoint(&context, by.caller, agent),
         );
         Some(())
     });
     match found.is_empty() {
-        true => Err(error_response(&floor, refusals::agent_not_found())),
-        false => Ok(success(&floor, 200, |out| out.extend_from_slice(&found))),
+        true => Err(error_response(&context, refusals::agent_not_found())),
+        false => Ok(success(&context, 200, |out| out.extend_from_slice(&found))),
     }
 }
 
 /// `DELETE /agents/{id}`: removes the agent from the lists; the id stays reserved.
 pub async fn unregister(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentOrOperator,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let found = floor.engine.with_world(|world| {
-        let address = read_address(&floor, &id)?;
+    let found = context.engine.with_world(|world| {
+        let address = read_address(&context, &id)?;
         let agent = listed_agent(world, address.canonical())?;
         let agent = world.agent(agent)?;
         Some((agent.id, agent.home, record::address(world, agent).into_owned()))
     });
-    let Some((agent, home, shown)) = found else { return Ok(gone(&floor, false, &id)) };
+    let Some((agent, home, shown)) = found else { return Ok(gone(&context, false, &id)) };
     // Another caller's agent does not exist for it; an alias is deleted in its home protocol.
     if by.agent.is_some_and(|own| own != agent) || home != ID {
-        return Err(error_response(&floor, refusals::agent_not_found()));
+        return Err(error_response(&context, refusals::agent_not_found()));
     }
     let by_operator = by.agent.is_none();
-    match floor.engine.run_once(Command::Remove { agent, by_operator }, by.once).await {
-        Ok(_) => Ok(gone(&floor, true, &shown)),
-        Err(failure) => Err(engine_error(&floor, failure)),
+    match context.engine.run_once(Command::Remove { agent, by_operator }, by.once).await {
+        Ok(_) => Ok(gone(&context, true, &shown)),
+        Err(failure) => Err(engine_error(&context, failure)),
     }
 }
 
-fn gone(floor: &HubContext, deleted: bool, id: &str) -> Response {
-    success(floor, 200, |out| {
+fn gone(context: &HubContext, deleted: bool, id: &str) -> Response {
+    success(context, 200, |out| {
         let start: &[u8] = if deleted { b"{\"deleted\":true" } else { b"{\"deleted\":false" };
         out.extend_from_slice(start);
         out.extend_from_slice(b",\"agent_id\":");
@@ -414,23 +414,23 @@ fn gone(floor: &HubContext, deleted: bool, id: &str) -> Response {
 
 /// `POST /agents/{id}/key`: the operator mints a key; older ones expire.
 pub async fn mint_key(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let found = floor.engine.with_world(|world| {
+    let found = context.engine.with_world(|world| {
         let agent =
-            world.agent(world.agent_by_alias(ID, read_address(&floor, &id)?.canonical())?)?;
+            world.agent(world.agent_by_alias(ID, read_address(&context, &id)?.canonical())?)?;
         (agent.home == ID).then(|| (agent.id, record::address(world, agent).into_owned()))
     });
     let (agent, shown) =
-        found.ok_or_else(|| error_response(&floor, refusals::agent_not_found()))?;
-    let key = Key::from_random(KeyKind::Relay, floor.engine.random().new_key_bytes());
+        found.ok_or_else(|| error_response(&context, refusals::agent_not_found()))?;
+    let key = Key::from_random(KeyKind::Relay, context.engine.random().new_key_bytes());
     let (holder, hash) = (Holder::Agent(agent), key.hash());
     let order = Command::IssueKey { holder, hash, retire_others: true, by_operator: true };
-    let ran = floor.engine.run_once(order, by.once).await;
-    let ran = ran.map_err(|failure| engine_error(&floor, failure))?;
-    Ok(success(&floor, 201, |out| {
+    let ran = context.engine.run_once(order, by.once).await;
+    let ran = ran.map_err(|failure| engine_error(&context, failure))?;
+    Ok(success(&context, 201, |out| {
         out.extend_from_slice(b"{\"agent_id\":");
         write_json_string(out, &shown);
         // A repeat after a crash finds a key that was minted but not stored, and is lost.

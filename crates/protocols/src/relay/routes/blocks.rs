@@ -12,42 +12,46 @@ use crate::relay::shape::write_json_string;
 use crate::relay::{ID, record, refusals};
 
 /// `GET /agent/blocks`: the blocked ids.
-pub async fn list(State(floor): State<HubContext>, by: AgentCaller) -> HandlerResult {
-    Ok(blocked(&floor, by.id))
+pub async fn list(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    Ok(blocked(&context, by.id))
 }
 
 /// `PUT /agent/blocks/{id}`: their messages are refused from now on.
 pub async fn add(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    set(&floor, by, &id, true).await
+    set(&context, by, &id, true).await
 }
 
 /// `DELETE /agent/blocks/{id}`: their messages are accepted again.
 pub async fn remove(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    set(&floor, by, &id, false).await
+    set(&context, by, &id, false).await
 }
 
-async fn set(floor: &HubContext, by: AgentCaller, id: &str, blocked_now: bool) -> HandlerResult {
+async fn set(context: &HubContext, by: AgentCaller, id: &str, blocked_now: bool) -> HandlerResult {
     // An agent that has left may come back, so it can be blocked as well.
-    let whom = read_address(floor, id).and_then(|address| {
-        floor.engine.with_world(|world| world.agent_by_alias(ID, address.canonical()))
+    let whom = read_address(context, id).and_then(|address| {
+        context.engine.with_world(|world| world.agent_by_alias(ID, address.canonical()))
     });
-    let whom = whom.ok_or_else(|| error_response(floor, refusals::agent_not_found()))?;
+    let whom = whom.ok_or_else(|| error_response(context, refusals::agent_not_found()))?;
     let order = Command::SetBlocked { agent: by.id, other: whom, blocked: blocked_now };
-    floor.engine.run_once(order, by.once).await.map_err(|failure| engine_error(floor, failure))?;
-    Ok(blocked(floor, by.id))
+    context
+        .engine
+        .run_once(order, by.once)
+        .await
+        .map_err(|failure| engine_error(context, failure))?;
+    Ok(blocked(context, by.id))
 }
 
-fn blocked(floor: &HubContext, agent: AgentId) -> Response {
-    success(floor, 200, |out| {
-        floor.engine.with_world(|world| {
+fn blocked(context: &HubContext, agent: AgentId) -> Response {
+    success(context, 200, |out| {
+        context.engine.with_world(|world| {
             let ids = world.agent(agent).map_or(&[][..], |agent| &agent.blocked);
             out.push(b'[');
             for (at, id) in ids.iter().enumerate() {

@@ -61,15 +61,15 @@ impl HistoryQuery {
 type HistoryRows = Vec<(Arc<Notice>, Option<CompletedDelivery>)>;
 
 pub async fn list(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = read_query(&floor, raw.as_deref())?;
-    let wanted = HistoryQuery::read(by.id, &query).map_err(|bad| malformed_error(&floor, bad))?;
-    let mailbox = floor.engine.with_world(|world| world.inbox(by.id));
+    let query = read_query(&context, raw.as_deref())?;
+    let wanted = HistoryQuery::read(by.id, &query).map_err(|bad| malformed_error(&context, bad))?;
+    let mailbox = context.engine.with_world(|world| world.inbox(by.id));
     let (newest, sent) = (mailbox.newest, mailbox.last_sent);
-    let found = floor.engine.read_store(move |reader| {
+    let found = context.engine.read_store(move |reader| {
         let received = walk(reader, newest, &wanted, wanted.from, |notice| notice.before)?;
         // What the agent sent before the last message it has seen is excluded too.
         let from = received.last_seen.max(wanted.from);
@@ -102,7 +102,7 @@ pub async fn list(
         Ok((rows, more, rows_read))
     });
     let (mut found, more, rows_read) =
-        found.await.map_err(|failure| engine_error(&floor, failure))?;
+        found.await.map_err(|failure| engine_error(&context, failure))?;
     // Of the newest messages the last are kept, of others the first.
     if wanted.newest() {
         found.reverse();
@@ -110,15 +110,15 @@ pub async fn list(
     let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::default(), None);
     let all = found.len();
     for (taken, (notice, arrival)) in found.into_iter().enumerate() {
-        let jobs = load_jobs(&floor.engine, std::slice::from_ref(&notice)).await;
-        let jobs = jobs.map_err(|failure| engine_error(&floor, failure))?;
+        let jobs = load_jobs(&context.engine, std::slice::from_ref(&notice)).await;
+        let jobs = jobs.map_err(|failure| engine_error(&context, failure))?;
         let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
         let mut text = Vec::new();
-        let handed_over = state::is_handed_over(&floor, &notice);
-        floor.engine.with_world(|world| {
-            if let Some(letter) = OutgoingEnvelope::of(world, &notice, job) {
+        let handed_over = state::is_handed_over(&context, &notice);
+        context.engine.with_world(|world| {
+            if let Some(envelope) = OutgoingEnvelope::of(world, &notice, job) {
                 let standing = state::derive_state(world, &notice, arrival, false, handed_over);
-                write(&mut text, &floor, world, by.id, &letter, &notice, &standing);
+                write(&mut text, &context, world, by.id, &envelope, &notice, &standing);
             }
         });
         if !text.is_empty() && !budget.take(text.len()) {
@@ -134,7 +134,7 @@ pub async fn list(
     let next = last.filter(|_| (more || cut) && !wanted.newest()).map(|(_, id)| id.to_string());
     let data = [b"[".as_slice(), &texts.join(&b","[..]), b"]"].concat();
     let data = String::from_utf8(data).unwrap_or_default();
-    let page = shape::page_response(&data, next.as_deref(), floor.engine.now());
+    let page = shape::page_response(&data, next.as_deref(), context.engine.now());
     let mut answer = refusals::json_response(200, page);
     answer.extensions_mut().insert(RowsRead(rows_read));
     Ok(answer)
@@ -204,10 +204,10 @@ fn is_said(news: &NoticeKind) -> bool {
 
 fn write(
     out: &mut Vec<u8>,
-    floor: &HubContext,
+    context: &HubContext,
     world: &World,
     reader: AgentId,
-    letter: &OutgoingEnvelope<'_>,
+    envelope: &OutgoingEnvelope<'_>,
     notice: &Notice,
     standing: &Standing,
 ) {
@@ -220,8 +220,8 @@ fn write(
     };
     out.extend_from_slice(format!("{{\"id\":{id}").as_bytes());
     for (name, value) in [
-        (",\"trace_id\":", floor.relay.trace_ids.of(notice.id).to_string().as_str()),
-        (",\"sender_id\":", &letter.sender_id),
+        (",\"trace_id\":", context.relay.trace_ids.of(notice.id).to_string().as_str()),
+        (",\"sender_id\":", &envelope.sender_id),
         (",\"receiver_id\":", &record::address_of(world, notice.to)),
         (",\"delivered_via\":", via),
         (",\"timestamp\":", &rfc3339::format_millis(notice.at)),
@@ -230,7 +230,7 @@ fn write(
         write_json_string(out, value);
     }
     out.extend_from_slice(b",\"envelope\":");
-    out.extend_from_slice(letter.envelope.as_bytes());
-    letter.annotations.write(out);
+    out.extend_from_slice(envelope.envelope.as_bytes());
+    envelope.annotations.write(out);
     out.push(b'}');
 }

@@ -22,21 +22,21 @@ use crate::relay::{InvalidBody, examples};
 
 /// `GET /agent/inbox`: all notices, as they come.
 pub async fn open_inbox(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PresentedKey(key): PresentedKey,
     stopping: Shutdown,
     headers: HeaderMap,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let key = key.ok_or_else(|| error_response(&floor, refusals::unauthorized()))?;
-    let query = read_query(&floor, raw.as_deref())?;
-    let from = from(&headers, &query).map_err(|bad| malformed_error(&floor, bad))?;
-    let head = floor.engine.with_world(|world| world.inbox(by.id).head);
+    let key = key.ok_or_else(|| error_response(&context, refusals::unauthorized()))?;
+    let query = read_query(&context, raw.as_deref())?;
+    let from = from(&headers, &query).map_err(|bad| malformed_error(&context, bad))?;
+    let head = context.engine.with_world(|world| world.inbox(by.id).head);
     let from = match from {
         // A reader that resumes from a position need not acknowledge it separately (R61).
         StreamStart::Position(position) if position <= head => {
-            acked(&floor, by, position).await?;
+            acked(&context, by, position).await?;
             from
         }
         // A position beyond this inbox's head belongs to another inbox.
@@ -44,8 +44,8 @@ pub async fn open_inbox(
         other => other,
     };
     // Opening the inbox counts as activity, and the pings keep the agent online.
-    floor.engine.record_seen(by.id);
-    let feed = RelayInboxStream::new(floor, by.id, EventEncoder(key.hash()), from, stopping);
+    context.engine.record_seen(by.id);
+    let feed = RelayInboxStream::new(context, by.id, EventEncoder(key.hash()), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), feed))
@@ -81,37 +81,38 @@ fn from(headers: &HeaderMap, query: &Query) -> Result<StreamStart, Malformed> {
     }
 }
 
-async fn acked(floor: &HubContext, by: AgentCaller, up_to: u64) -> Result<u64, ErrorResponse> {
-    if floor.engine.with_world(|world| world.inbox(by.id).acked) >= up_to && by.once.is_none() {
-        return Ok(floor.engine.with_world(|world| world.inbox(by.id).acked));
+async fn acked(context: &HubContext, by: AgentCaller, up_to: u64) -> Result<u64, ErrorResponse> {
+    if context.engine.with_world(|world| world.inbox(by.id).acked) >= up_to && by.once.is_none() {
+        return Ok(context.engine.with_world(|world| world.inbox(by.id).acked));
     }
     let order = Command::Ack { agent: by.id, up_to };
-    match floor.engine.run_once(order, by.once).await {
+    match context.engine.run_once(order, by.once).await {
         Ok(ran) => Ok(match ran.answer {
             Answer::Position(acked) => acked,
-            _ => floor.engine.with_world(|world| world.inbox(by.id).acked),
+            _ => context.engine.with_world(|world| world.inbox(by.id).acked),
         }),
-        Err(failure) => Err(engine_error(floor, failure)),
+        Err(failure) => Err(engine_error(context, failure)),
     }
 }
 
 /// `POST /agent/inbox/ack`: everything up to this position has arrived.
 pub async fn ack(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let bad =
-        |bad: Malformed| error_response(&floor, InvalidBody::from(bad).with_example(examples::ACK));
+    let bad = |bad: Malformed| {
+        error_response(&context, InvalidBody::from(bad).with_example(examples::ACK))
+    };
     let json = ijson::read(&body).map_err(|unreadable| bad(unreadable.into()))?;
     let f = Fields::read(&json, "").map_err(bad)?;
     let up_to = f.integer("up_to").and_then(|up_to| f.required("up_to", up_to)).map_err(bad)?;
     let up_to =
         u64::try_from(up_to).map_err(|_| bad(f.malformed("up_to", "must not be negative")))?;
-    let acked_to = acked(&floor, by, up_to).await?;
-    let head = floor.engine.with_world(|world| world.inbox(by.id).head);
+    let acked_to = acked(&context, by, up_to).await?;
+    let head = context.engine.with_world(|world| world.inbox(by.id).head);
     let pending = head.saturating_sub(acked_to);
-    Ok(success(&floor, 200, |out| {
+    Ok(success(&context, 200, |out| {
         out.extend_from_slice(
             format!(r#"{{"acked_to":{acked_to},"pending":{pending}}}"#).as_bytes(),
         );

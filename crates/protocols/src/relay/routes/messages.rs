@@ -35,54 +35,59 @@ const SPARE: Duration = Duration::from_secs(15);
 
 /// `POST /messages`: durable before it is answered (R39, R44).
 pub async fn send_message(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentOrOperator,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    accept(floor, by, body).await
+    accept(context, by, body).await
 }
 
 /// The same as a fast route, without the router.
-pub fn send_message_fast(floor: HubContext, head: RequestHead, body: BodyFuture) -> ResponseFuture {
+pub fn send_message_fast(
+    context: HubContext,
+    head: RequestHead,
+    body: BodyFuture,
+) -> ResponseFuture {
     Box::pin(async move {
-        let by = AgentOrOperator::from_headers(&floor, &head);
+        let by = AgentOrOperator::from_headers(&context, &head);
         let by = match by {
             Ok(by) => by,
             Err(refused) => return refused.as_rejected_message().into_response(),
         };
         match body.await {
-            Ok(body) => accept(floor, by, body).await.into_response(),
-            Err(trouble) => error_response(&floor, refusals::from_edge(&trouble))
+            Ok(body) => accept(context, by, body).await.into_response(),
+            Err(error) => error_response(&context, refusals::from_edge(&error))
                 .as_rejected_message()
                 .into_response(),
         }
     })
 }
 
-async fn accept(floor: HubContext, by: AgentOrOperator, body: Bytes) -> HandlerResult {
-    let rejected = |failure: Failure| error_response(&floor, failure).as_rejected_message();
+async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> HandlerResult {
+    let rejected = |failure: Failure| error_response(&context, failure).as_rejected_message();
     let json =
         ijson::read(&body).map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
-    let send = SendRequest::read(&json, &floor.relay.settings.host);
+    let send = SendRequest::read(&json, &context.relay.settings.host);
     let send = send.map_err(|bad| rejected(bad.into()))?;
-    let ClassifiedMessage { from, work, parties } = open(&floor, by, &send).await?;
+    let ClassifiedMessage { from, work, parties } = open(&context, by, &send).await?;
     if let Some(job) = work {
-        return work::take_result(&floor, by, from, &job, &send.envelope).await;
+        return work::take_result(&context, by, from, &job, &send.envelope).await;
     }
     let parties = parties.map_err(rejected)?;
-    let delay = delay(&floor, (from, parties.to), &send);
+    let delay = delay(&context, (from, parties.to), &send);
     if let Some(worker) = &parties.foreign
-        && let Some(answer) = hire::open_job(&floor, by, from, worker, &send, delay).await?
+        && let Some(answer) = hire::open_job(&context, by, from, worker, &send, delay).await?
     {
         return Ok(answer);
     }
     let to = parties.to;
-    let heard = floor.engine.has_inbox_reader(to);
+    let heard = context.engine.has_inbox_reader(to);
     // A held-back message keeps its endpoint: where it goes is decided after the delay, and an open
     // inbox stream still takes precedence.
     let url = parties.endpoint.filter(|_| !heard || delay.is_some());
-    if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.foreign.is_none() {
-        return Ok(offline(&floor));
+    if !heard && url.is_none() && context.relay.settings.refuse_offline && parties.foreign.is_none()
+    {
+        return Ok(offline(&context));
     }
     let marks = MessageFlags {
         by_operator: by.agent.is_none(),
@@ -96,27 +101,27 @@ async fn accept(floor: HubContext, by: AgentOrOperator, body: Bytes) -> HandlerR
         protocol: ID,
         body: stored::write_stored_message(send.envelope.raw(), marks),
         url,
-        first_try: delay.unwrap_or_else(|| first_try(&floor, send.stream)),
+        first_try: delay.unwrap_or_else(|| first_try(&context, send.stream)),
         identity: turn(&send),
         by_operator: by.agent.is_none(),
     };
     let streams = send.stream && calls;
-    let ran = floor.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await;
+    let ran = context.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await;
     let ran = ran.map_err(|failure| with_turn_hint(refusals::from_engine(failure)));
     let Answer::Message { notice, repeated } = ran.map_err(rejected)?.answer else {
-        return Err(engine_error(&floor, rialto_engine::Failure::Fault));
+        return Err(engine_error(&context, rialto_engine::Failure::Fault));
     };
     if repeated {
-        return again(&floor, notice).await;
+        return again(&context, notice).await;
     }
     if delay.is_some() {
-        return Ok(delivery_response(&floor, notice, DeliveryOutcome::Queued, true));
+        return Ok(delivery_response(&context, notice, DeliveryOutcome::Queued, true));
     }
     if streams {
-        return Ok(live::stream_reply(&floor, notice));
+        return Ok(live::stream_reply(&context, notice));
     }
     let ended = match calls {
-        true => Some(attempt_delivery(&floor, notice).await),
+        true => Some(attempt_delivery(&context, notice).await),
         false => None,
     };
     let outcome = match &ended {
@@ -124,7 +129,7 @@ async fn accept(floor: HubContext, by: AgentOrOperator, body: Bytes) -> HandlerR
         None if heard => DeliveryOutcome::Streamed,
         None => DeliveryOutcome::Queued,
     };
-    Ok(delivery_response(&floor, notice, outcome, false))
+    Ok(delivery_response(&context, notice, outcome, false))
 }
 
 /// What a message is about.
@@ -138,13 +143,13 @@ struct ClassifiedMessage {
 /// Finds the sender, the receiver, and whether the message is about the sender's own job. One read
 /// of the world is enough for messages within this protocol.
 async fn open(
-    floor: &HubContext,
+    context: &HubContext,
     by: AgentOrOperator,
     send: &SendRequest<'_>,
 ) -> Result<ClassifiedMessage, ErrorResponse> {
     // Only the worker itself can send a result, and not the operator in its name.
     let conversation = by.agent.and(work::job_of_conversation(&send.envelope));
-    let opened = floor.engine.with_world(|world| {
+    let opened = context.engine.with_world(|world| {
         let from = sender(world, by, send)?;
         let live = conversation.and_then(|uuid| world.job_by_uuid(uuid));
         let parties = MessageReceiver::of(world, from, send);
@@ -154,13 +159,14 @@ async fn open(
             .cloned();
         Ok(ClassifiedMessage { from, work, parties })
     });
-    let mut opened =
-        opened.map_err(|failure: Failure| error_response(floor, failure).as_rejected_message())?;
+    let mut opened = opened
+        .map_err(|failure: Failure| error_response(context, failure).as_rejected_message())?;
     let at_home = opened.parties.as_ref().is_ok_and(|parties| parties.foreign.is_none());
     if let Some(uuid) = conversation.filter(|_| opened.work.is_none() && !at_home) {
         // A message about ended work is answered as such, and not sent to the requester.
-        let ended = floor.engine.find_job(&JobRef::Uuid(uuid)).await;
-        let ended = ended.map_err(|failure| engine_error(floor, failure).as_rejected_message())?;
+        let ended = context.engine.find_job(&JobRef::Uuid(uuid)).await;
+        let ended =
+            ended.map_err(|failure| engine_error(context, failure).as_rejected_message())?;
         let to = opened.parties.as_ref().ok().map(|parties| parties.to);
         let own =
             |job: &Arc<Job>| work::is_work_of(job, opened.from) && work::is_for_requester(job, to);
@@ -213,17 +219,17 @@ impl MessageReceiver {
 
 /// How long the loop guard holds the message back, if it does (R89). The sender is answered at
 /// once: only the delivery waits.
-fn delay(floor: &HubContext, pair: (AgentId, AgentId), send: &SendRequest<'_>) -> Option<Millis> {
+fn delay(context: &HubContext, pair: (AgentId, AgentId), send: &SendRequest<'_>) -> Option<Millis> {
     let envelope = &send.envelope;
-    let (conversation, now) = (envelope.conversation_id, floor.engine.now());
+    let (conversation, now) = (envelope.conversation_id, context.engine.now());
     let said =
         GuardedMessage { conversation, turn: envelope.turn_number, text: envelope.original_text };
-    floor.relay.loop_guard.delay(pair, said, now)
+    context.relay.loop_guard.delay(pair, said, now)
 }
 
 /// How long the first attempt belongs to this request.
-fn first_try(floor: &HubContext, stream: bool) -> Millis {
-    let call = floor.egress.max_call_duration()
+fn first_try(context: &HubContext, stream: bool) -> Millis {
+    let call = context.egress.max_call_duration()
         + if stream { live::STREAM_TIMEOUT } else { Duration::ZERO };
     Millis(i64::try_from((call + SPARE).as_millis()).unwrap_or(i64::MAX))
 }
@@ -246,20 +252,20 @@ pub fn with_turn_hint(failure: Failure) -> Failure {
 }
 
 /// The first outcome of a message again; after a failure, one new attempt (R47).
-async fn again(floor: &HubContext, notice: NoticeId) -> HandlerResult {
-    let message = crate::relay::state::load_message(floor, notice).await;
-    let message = message.map_err(|failure| engine_error(floor, failure))?;
+async fn again(context: &HubContext, notice: NoticeId) -> HandlerResult {
+    let message = crate::relay::state::load_message(context, notice).await;
+    let message = message.map_err(|failure| engine_error(context, failure))?;
     let loop_guard = message.as_ref().is_some_and(|message| message.was_delayed());
-    let lost = message.is_some_and(|message| message.lost_first_attempt(floor));
+    let lost = message.is_some_and(|message| message.lost_first_attempt(context));
     // The first attempt may still be running: then its result is the answer.
-    let joined = join_running_attempt(floor, notice).await;
-    let state = crate::relay::state::message_state(floor, notice).await;
-    let state = state.map_err(|failure| engine_error(floor, failure))?;
+    let joined = join_running_attempt(context, notice).await;
+    let state = crate::relay::state::message_state(context, notice).await;
+    let state = state.map_err(|failure| engine_error(context, failure))?;
     use crate::relay::state::MessageState;
     let tried = match (joined, &state) {
         (Some(ended), _) => Some(ended),
-        (None, MessageState::Failed { .. }) => Some(attempt_delivery(floor, notice).await),
-        (None, MessageState::Queued) if lost => Some(attempt_delivery(floor, notice).await),
+        (None, MessageState::Failed { .. }) => Some(attempt_delivery(context, notice).await),
+        (None, MessageState::Queued) if lost => Some(attempt_delivery(context, notice).await),
         (None, _) => None,
     };
     let outcome = match (&tried, &state) {
@@ -276,7 +282,7 @@ async fn again(floor: &HubContext, notice: NoticeId) -> HandlerResult {
             DeliveryOutcome::Queued
         }
     };
-    let mut answer = delivery_response(floor, notice, outcome, loop_guard);
+    let mut answer = delivery_response(context, notice, outcome, loop_guard);
     let replayed = axum::http::HeaderValue::from_static("true");
     answer.headers_mut().insert("idempotency-replayed", replayed);
     Ok(answer)
@@ -284,22 +290,22 @@ async fn again(floor: &HubContext, notice: NoticeId) -> HandlerResult {
 
 /// The response to the sender of a message.
 pub fn delivery_response(
-    floor: &HubContext,
+    context: &HubContext,
     notice: NoticeId,
     outcome: DeliveryOutcome<'_>,
     loop_guard: bool,
 ) -> Response {
-    floor.relay.delivery_counts.count(&outcome);
-    let trace = floor.relay.trace_ids.of(notice);
+    context.relay.delivery_counts.count(&outcome);
+    let trace = context.relay.trace_ids.of(notice);
     let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
     let trace_id = trace.hyphenated().encode_lower(&mut buffer);
-    answered(floor, &DeliveryReport { outcome, trace_id, loop_guard })
+    answered(context, &DeliveryReport { outcome, trace_id, loop_guard })
 }
 
-fn answered(floor: &HubContext, delivery: &DeliveryReport<'_>) -> Response {
-    let now = floor.engine.now();
+fn answered(context: &HubContext, delivery: &DeliveryReport<'_>) -> Response {
+    let now = context.engine.now();
     match delivery.outcome {
-        DeliveryOutcome::Failed { code, detail } if floor.relay.settings.failed_is_error => {
+        DeliveryOutcome::Failed { code, detail } if context.relay.settings.failed_is_error => {
             let mut data = Vec::new();
             delivery.write(&mut data);
             let data = String::from_utf8(data).unwrap_or_default();
@@ -316,10 +322,10 @@ fn answered(floor: &HubContext, delivery: &DeliveryReport<'_>) -> Response {
 }
 
 /// The receiver cannot be reached, and the hub is configured not to store the message (D11).
-fn offline(floor: &HubContext) -> Response {
+fn offline(context: &HubContext) -> Response {
     let detail = "the receiver has no open inbox and no endpoint; the message was not stored";
     let outcome = DeliveryOutcome::Failed { code: Code::AgentUnreachable, detail };
-    floor.relay.delivery_counts.count(&outcome);
-    let trace = floor.engine.random().new_uuid().to_string();
-    answered(floor, &DeliveryReport { outcome, trace_id: &trace, loop_guard: false })
+    context.relay.delivery_counts.count(&outcome);
+    let trace = context.engine.random().new_uuid().to_string();
+    answered(context, &DeliveryReport { outcome, trace_id: &trace, loop_guard: false })
 }

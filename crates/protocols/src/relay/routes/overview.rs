@@ -12,29 +12,29 @@ use crate::relay::refusals;
 use crate::relay::{BODY_MAX, shape};
 
 /// `GET /.well-known/chorus.json`: the discovery document, without a response envelope (D15).
-pub async fn well_known(State(floor): State<HubContext>) -> Response {
-    let protocols: Vec<_> = crate::ALL.iter().map(|face| face.id()).collect();
+pub async fn well_known(State(context): State<HubContext>) -> Response {
+    let protocols: Vec<_> = crate::ALL.iter().map(|adapter| adapter.id()).collect();
     let protocols: Vec<_> = protocols.iter().map(|id| id.as_str()).collect();
     let hub = HubDocument {
         server_name: "Rialto",
-        server_status: if floor.engine.is_writable() { "ok" } else { "unavailable" },
-        max_message_bytes: floor.body_limit.min(BODY_MAX),
-        rate_limit_per_minute: NonZeroU64::new(floor.relay.settings.writes_per_minute),
+        server_status: if context.engine.is_writable() { "ok" } else { "unavailable" },
+        max_message_bytes: context.body_limit.min(BODY_MAX),
+        rate_limit_per_minute: NonZeroU64::new(context.relay.settings.writes_per_minute),
         protocols: &protocols,
     };
     refusals::json_response(200, hub.write())
 }
 
 /// `GET /health`: the hub's health.
-pub async fn health(State(floor): State<HubContext>) -> Response {
-    let engine = &floor.engine;
+pub async fn health(State(context): State<HubContext>) -> Response {
+    let engine = &context.engine;
     let agents = engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
-    let [delivered, failed, queued] = floor.relay.delivery_counts.read();
+    let [delivered, failed, queued] = context.relay.delivery_counts.read();
     let writable = engine.is_writable();
     let data = json!({
         "status": if writable { "ok" } else { "unavailable" },
         "version": env!("CARGO_PKG_VERSION"),
-        "uptime_seconds": floor.relay.started.elapsed().as_secs(),
+        "uptime_seconds": context.relay.started.elapsed().as_secs(),
         "agents_registered": agents,
         "messages_delivered": delivered,
         "messages_failed": failed,

@@ -16,13 +16,13 @@ use crate::relay::{Code, Envelope, ID, InvalidBody, receive, record, refusals, r
 
 /// An envelope from a peer, whose identity cannot be checked.
 pub async fn receive_envelope(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     PathParam(id): PathParam,
     once: Option<Extension<RequestIdempotency>>,
     BodyBytes(body): BodyBytes,
 ) -> Response {
-    if !floor.relay.settings.accept_direct {
-        return error_response(&floor, refusals::from_edge(&EdgeError::NotFound)).into_response();
+    if !context.relay.settings.accept_direct {
+        return error_response(&context, refusals::from_edge(&EdgeError::NotFound)).into_response();
     }
     let json = match ijson::read(&body) {
         Ok(json) => json,
@@ -32,11 +32,11 @@ pub async fn receive_envelope(
         Ok(envelope) => envelope,
         Err(bad) => return said(bad.code.status(), bad.code, &bad.body.message()),
     };
-    let known = floor.engine.with_world(|world| {
+    let known = context.engine.with_world(|world| {
         if world.agent_by_alias(ID, envelope.sender.canonical()).is_some() {
             return Err("sender_id is registered at this hub; send to /messages with its key");
         }
-        let to = read_address(&floor, &id).and_then(|to| listed_agent(world, to.canonical()));
+        let to = read_address(&context, &id).and_then(|to| listed_agent(world, to.canonical()));
         let to = to.and_then(|to| world.agent(to)).ok_or("no agent has this address here")?;
         Ok((to.id, record::callable_endpoint(to).map(str::to_owned)))
     });
@@ -50,13 +50,13 @@ pub async fn receive_envelope(
         to,
         protocol: ID,
         body: stored::write_stored_message(envelope.raw(), marks),
-        url: endpoint.filter(|_| !floor.engine.has_inbox_reader(to)),
+        url: endpoint.filter(|_| !context.engine.has_inbox_reader(to)),
         first_try: Millis(0),
         identity: peer_turn(&envelope),
         by_operator: false,
     };
     let once = once.map(|Extension(RequestIdempotency(once))| once);
-    match floor.engine.run_once(Command::SendMessage(Box::new(order)), once).await {
+    match context.engine.run_once(Command::SendMessage(Box::new(order)), once).await {
         Ok(_) => refusals::json_response(200, reply::OK.as_bytes().to_vec()),
         Err(failure) => {
             let failure = refusals::from_engine(failure);

@@ -17,33 +17,33 @@ use crate::relay::refusals::ErrorResponse;
 use crate::relay::{Code, Failure, ID, state, wording};
 
 pub async fn show(
-    State(floor): State<HubContext>,
+    State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(trace): PathParam,
 ) -> HandlerResult {
-    let unknown = || error_response(&floor, Failure::new(Code::NotFound, "message not found"));
-    let Some(notice) = floor.relay.trace_ids.read_text(&trace) else {
-        let job = job(&floor, by.id, &trace).await?.ok_or_else(unknown)?;
-        let shown = floor.engine.with_world(|world| written(world, &job));
-        return Ok(success(&floor, 200, |out| out.extend_from_slice(shown.as_bytes())));
+    let unknown = || error_response(&context, Failure::new(Code::NotFound, "message not found"));
+    let Some(notice) = context.relay.trace_ids.read_text(&trace) else {
+        let job = job(&context, by.id, &trace).await?.ok_or_else(unknown)?;
+        let shown = context.engine.with_world(|world| written(world, &job));
+        return Ok(success(&context, 200, |out| out.extend_from_slice(shown.as_bytes())));
     };
-    let found = state::load_message(&floor, notice).await;
-    let found = found.map_err(|failure| engine_error(&floor, failure))?;
+    let found = state::load_message(&context, notice).await;
+    let found = found.map_err(|failure| engine_error(&context, failure))?;
     let message = found.filter(|message| message.is_visible_to(by.id)).ok_or_else(unknown)?;
-    let state = state::message_state(&floor, notice).await;
-    let state = state.map_err(|failure| engine_error(&floor, failure))?;
-    Ok(success(&floor, 200, |out| message.write(out, &floor, &trace, &state)))
+    let state = state::message_state(&context, notice).await;
+    let state = state.map_err(|failure| engine_error(&context, failure))?;
+    Ok(success(&context, 200, |out| message.write(out, &context, &trace, &state)))
 }
 
 /// A message that is work has the job's id as its trace id, for the job's two parties.
 async fn job(
-    floor: &HubContext,
+    context: &HubContext,
     reader: AgentId,
     trace: &str,
 ) -> Result<Option<Arc<Job>>, ErrorResponse> {
     let Ok(uuid) = trace.parse::<Hyphenated>() else { return Ok(None) };
-    let found = floor.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await;
-    let found = found.map_err(|failure| engine_error(floor, failure))?;
+    let found = context.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await;
+    let found = found.map_err(|failure| engine_error(context, failure))?;
     Ok(found.filter(|job| job.is_requested_by(reader) || job.worker() == Some(reader)))
 }
 

@@ -48,9 +48,9 @@ fn one_is_current_until_another_is_chosen() {
     let names: Vec<String> =
         home.contexts().expect("both").iter().map(|one| one.name().to_owned()).collect();
     assert_eq!(names, ["one", "two"]);
-    let trouble = current(&home, Some("three")).expect_err("there is none");
-    assert_eq!(trouble.exit, crate::exit::Exit::NotFound);
-    assert!(trouble.next.is_some_and(|next| next.contains("rialto context add three")));
+    let error = current(&home, Some("three")).expect_err("there is none");
+    assert_eq!(error.exit, crate::exit::Exit::NotFound);
+    assert!(error.next.is_some_and(|next| next.contains("rialto context add three")));
 }
 
 #[test]

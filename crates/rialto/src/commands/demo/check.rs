@@ -93,7 +93,7 @@ fn protocols(report: &DemoReport) -> CheckResult {
     let done = report.records.history.iter().filter(|fact| fact.kind == FactKind::Completed);
     let parties = done.flat_map(|fact| [Some(fact.requester), fact.by]).flatten();
     let spoken: BTreeSet<String> = parties.map(|who| who.protocol().to_owned()).collect();
-    same(&spoken, &rialto_protocols::ALL.iter().map(|face| face.id().to_string()).collect())
+    same(&spoken, &rialto_protocols::ALL.iter().map(|adapter| adapter.id().to_string()).collect())
 }
 
 fn refund(report: &DemoReport) -> CheckResult {

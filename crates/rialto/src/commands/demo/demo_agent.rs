@@ -47,25 +47,25 @@ struct AgentResponse {
 }
 
 /// Fetches all agents.
-pub async fn fetch_agents(house: &DemoHub, known: &AgentIds) -> Result<DemoAgents, CallError> {
-    let claws = Server::new(&house.url)?;
+pub async fn fetch_agents(policy: &DemoHub, known: &AgentIds) -> Result<DemoAgents, CallError> {
+    let claws = Server::new(&policy.url)?;
     let mut people = DemoAgents::new();
     for (who, id) in known {
-        people.insert(*who, fetch_agent(house, &claws, id).await?);
+        people.insert(*who, fetch_agent(policy, &claws, id).await?);
     }
     Ok(people)
 }
 
-async fn fetch_agent(house: &DemoHub, claws: &Server, id: &str) -> Result<DemoAgent, CallError> {
+async fn fetch_agent(policy: &DemoHub, claws: &Server, id: &str) -> Result<DemoAgent, CallError> {
     let path = format!("/v1/agents/{id}");
-    let (_, text) = house.operator.call_text(Method::GET, &path, None).await?;
+    let (_, text) = policy.operator.call_text(Method::GET, &path, None).await?;
     let shown: AgentResponse = serde_json::from_str(&text).map_err(unreadable)?;
     let name = shown.names.get("openclaw").and_then(|name| name.parse().ok());
     let name = name.ok_or_else(|| CallError::Unreadable(format!("{id} has no alias")))?;
     let openclaw = claws.reputation(name).await?.by_hub.map(|reputation| reputation.score.text());
     Ok(DemoAgent {
         id: AgentId(shown.id),
-        balance: Balance::of_owner(&house.operator, &shown.owner).await?,
+        balance: Balance::of_owner(&policy.operator, &shown.owner).await?,
         owner: shown.owner,
         online: shown.online,
         scores: Scores { registry: shown.score.get().to_owned(), openclaw },
@@ -74,12 +74,12 @@ async fn fetch_agent(house: &DemoHub, claws: &Server, id: &str) -> Result<DemoAg
 
 /// The current balances of all agents.
 pub async fn fetch_balances(
-    house: &DemoHub,
+    policy: &DemoHub,
     people: &DemoAgents,
 ) -> Result<BTreeMap<Role, Balance>, CallError> {
     let mut purses = BTreeMap::new();
     for (who, person) in people {
-        purses.insert(*who, Balance::of_owner(&house.operator, &person.owner).await?);
+        purses.insert(*who, Balance::of_owner(&policy.operator, &person.owner).await?);
     }
     Ok(purses)
 }

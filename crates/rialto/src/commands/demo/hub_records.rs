@@ -22,14 +22,14 @@ pub struct HubRecords {
 
 impl HubRecords {
     pub async fn read(
-        house: &DemoHub,
+        policy: &DemoHub,
         reader: &Reader,
         job: &str,
         people: &DemoAgents,
     ) -> Result<Self, CallError> {
         Ok(Self {
-            history: history::read_history(&house.engine, people).await?,
-            ledger: ledger::read_ledger(&house.operator, people).await?,
+            history: history::read_history(&policy.engine, people).await?,
+            ledger: ledger::read_ledger(&policy.operator, people).await?,
             hops: hops::read_hops(reader, job).await?,
         })
     }

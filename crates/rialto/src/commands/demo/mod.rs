@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Exit {
     let shown = runtime.block_on(run_and_print(args));
     // Agents that still listen need not be waited for.
     runtime.shutdown_background();
-    shown.unwrap_or_else(|trouble| trouble.report(args.json))
+    shown.unwrap_or_else(|edge_error| edge_error.report(args.json))
 }
 
 async fn run_and_print(args: &Args) -> Result<Exit, CliError> {
@@ -77,14 +77,14 @@ async fn run_and_print(args: &Args) -> Result<Exit, CliError> {
 
 /// The whole demo, from the start of the hub to the audit of its data.
 async fn run_to_end(show: DisplayMode, shutdown: &Shutdown) -> Result<DemoReport, CliError> {
-    let house = DemoHub::start().await?;
+    let policy = DemoHub::start().await?;
     let mut stage = LiveDisplay::new(show);
     let played = tokio::select! {
-        played = scenario::run_scenario(&house, &mut stage) => played,
+        played = scenario::run_scenario(&policy, &mut stage) => played,
         () = shutdown.wait() => Err(interrupted()),
     };
     // However the demo ended, the hub is stopped properly and its data removed.
-    let breaches = house.stop_and_audit().await;
+    let breaches = policy.stop_and_audit().await;
     played.and_then(|report| Ok(DemoReport { breaches: breaches?, ..report }))
 }
 

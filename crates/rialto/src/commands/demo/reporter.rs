@@ -37,9 +37,9 @@ impl Reporter {
     }
 
     /// Reports an action.
-    pub fn report_action(&self, who: Role, deed: Action, said: impl Into<String>) {
+    pub fn report_action(&self, who: Role, order: Action, said: impl Into<String>) {
         let at_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Action { beat, with, amount } = deed;
+        let Action { beat, with, amount } = order;
         let (protocol, amount, said) = (who.protocol(), amount.map(Amount), said.into());
         self.send(AgentUpdate::Event(Event {
             at_ms,

@@ -27,16 +27,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Runs the scenario from the first registration to the last payment.
 pub async fn run_scenario(
-    house: &DemoHub,
+    policy: &DemoHub,
     stage: &mut LiveDisplay,
 ) -> Result<DemoReport, CliError> {
     let (tell, mut words) = Reporter::new();
-    let mut wings = AgentRunner::new(&house.url, tell);
-    let (reader, known) = within("all agents register", start_agents(house, &mut wings)).await?;
-    let before = demo_agent::fetch_agents(house, &known).await?;
-    stage.begin(&house.url);
+    let mut wings = AgentRunner::new(&policy.url, tell);
+    let (reader, known) = within("all agents register", start_agents(policy, &mut wings)).await?;
+    let before = demo_agent::fetch_agents(policy, &known).await?;
+    stage.begin(&policy.url);
     let mut telling =
-        DemoProgress { house, stage, people: &before, events: Vec::new(), last_warning: None };
+        DemoProgress { policy, stage, people: &before, events: Vec::new(), last_warning: None };
     telling.show_purses().await?;
     let mut asking = std::pin::pin!(reader.request_bulletin(&wings));
     let bulletin = loop {
@@ -55,8 +55,8 @@ pub async fn run_scenario(
     }
     let events = telling.events;
     let (after, books) = within("the hub's records are read", async {
-        let after = demo_agent::fetch_agents(house, &known).await?;
-        let books = HubRecords::read(house, &reader, &bulletin.job, &after).await?;
+        let after = demo_agent::fetch_agents(policy, &known).await?;
+        let books = HubRecords::read(policy, &reader, &bulletin.job, &after).await?;
         Ok((after, books))
     })
     .await?;
@@ -66,7 +66,7 @@ pub async fn run_scenario(
 
 /// The progress so far, and where it is shown.
 struct DemoProgress<'a> {
-    house: &'a DemoHub,
+    policy: &'a DemoHub,
     stage: &'a mut LiveDisplay,
     people: &'a DemoAgents,
     events: Vec<Event>,
@@ -100,7 +100,7 @@ impl DemoProgress<'_> {
 
     async fn show_purses(&mut self) -> Result<(), CallError> {
         if self.stage.is_live() {
-            self.stage.show_balances(&demo_agent::fetch_balances(self.house, self.people).await?);
+            self.stage.show_balances(&demo_agent::fetch_balances(self.policy, self.people).await?);
         }
         Ok(())
     }
@@ -108,23 +108,23 @@ impl DemoProgress<'_> {
 
 /// Starts all agents and grants credits to those that pay.
 async fn start_agents(
-    house: &DemoHub,
+    policy: &DemoHub,
     wings: &mut AgentRunner,
 ) -> Result<(Reader, AgentIds), CallError> {
     let reader = Reader::register(wings).await?;
     let mut known = wings.start_all().await?;
     known.insert(Role::Reader, format!("registry:{}", reader.id));
-    all_online(house, &known).await?;
-    for (who, person) in demo_agent::fetch_agents(house, &known).await? {
-        house.grant(&person.owner, who.initial_credits()).await?;
+    all_online(policy, &known).await?;
+    for (who, person) in demo_agent::fetch_agents(policy, &known).await? {
+        policy.grant(&person.owner, who.initial_credits()).await?;
     }
     Ok((reader, known))
 }
 
 /// Waits until the hub shows all workers as online.
-async fn all_online(house: &DemoHub, known: &AgentIds) -> Result<(), CallError> {
+async fn all_online(policy: &DemoHub, known: &AgentIds) -> Result<(), CallError> {
     loop {
-        let people = demo_agent::fetch_agents(house, known).await?;
+        let people = demo_agent::fetch_agents(policy, known).await?;
         let works = |who: &Role| *who != Role::Reader;
         if people.iter().filter(|(who, _)| works(who)).all(|(_, person)| person.online) {
             return Ok(());

@@ -17,13 +17,13 @@ pub async fn checks(access: &HubOptions, base: &str) -> Vec<HealthCheck> {
     });
     let (context, names) = match found {
         Ok(found) => found,
-        Err(trouble) => return vec![HealthCheck::from_error("agents", trouble)],
+        Err(edge_error) => return vec![HealthCheck::from_error("agents", edge_error)],
     };
     let mut checks = Vec::new();
     for name in names {
         checks.push(match check(&context, &name).await {
             Ok(check) => check,
-            Err(trouble) => HealthCheck::from_error("agent", trouble),
+            Err(edge_error) => HealthCheck::from_error("agent", edge_error),
         });
     }
     checks

@@ -37,8 +37,8 @@ impl HealthCheck {
     }
 
     /// A check that failed with an error.
-    pub fn from_error(name: impl Into<String>, trouble: impl Into<CliError>) -> Self {
-        let CliError { message, next, .. } = trouble.into();
+    pub fn from_error(name: impl Into<String>, error: impl Into<CliError>) -> Self {
+        let CliError { message, next, .. } = error.into();
         // The hint must not point to the command that is running.
         let next = next.filter(|next| !next.contains("`rialto doctor`"));
         Self { next, ..Self::fail(name, message, "") }

@@ -11,7 +11,7 @@ pub fn checks(access: &HubOptions) -> Vec<HealthCheck> {
     let context = access.context();
     let mut checks = vec![home(context.as_ref().ok())];
     checks.push(match context {
-        Err(trouble) => HealthCheck::from_error("context", trouble),
+        Err(error) => HealthCheck::from_error("context", error),
         Ok(context) if !context.is_saved() => {
             let what = format!("{}, created when something is saved in it", context.name());
             HealthCheck::ok("context", what)

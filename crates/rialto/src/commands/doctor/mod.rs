@@ -46,7 +46,7 @@ async fn run_checks(access: &HubOptions) -> Result<Exit, CliError> {
 async fn hub_checks(access: &HubOptions) -> Vec<HealthCheck> {
     let (hub, keys) = match access.client() {
         Ok(caller) => caller,
-        Err(trouble) => return vec![HealthCheck::from_error("key", trouble)],
+        Err(error) => return vec![HealthCheck::from_error("key", error)],
     };
     let mut checks = hub::checks(hub.base()).await;
     if checks.iter().all(|check| check.status != CheckStatus::Fail) {

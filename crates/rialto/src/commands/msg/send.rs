@@ -60,10 +60,10 @@ pub struct Args {
 pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
     let keys = access.load_key()?;
     let sender = sender::find_sender(access, args.from.as_deref(), keys.as_ref()).await?;
-    let letter = build_envelope(args, &sender)?;
+    let outbound = build_envelope(args, &sender)?;
     let order = SendRequest {
         receiver_id: &args.to,
-        envelope: &letter,
+        envelope: &outbound,
         idempotency_key: args.idempotency_key.as_deref(),
     };
     let server = access.relay_server(keys.as_ref()).await?;
@@ -85,9 +85,9 @@ fn build_envelope(args: &Args, sender: &str) -> Result<ValidEnvelope, CliError> 
         turn_number: args.turn,
         ..EnvelopeSpec::new(sender, &args.culture, &text)
     };
-    let letter = draft.build()?;
-    let (Some(budget), Some(open)) = (args.budget, letter.as_str().strip_suffix('}')) else {
-        return Ok(letter);
+    let outbound = draft.build()?;
+    let (Some(budget), Some(open)) = (args.budget, outbound.as_str().strip_suffix('}')) else {
+        return Ok(outbound);
     };
     // Built as text, so that the amount never passes through a float.
     Ok(ValidEnvelope::read(&format!(r#"{open},"budget":{}}}"#, budget.to_text(DECIMALS)))?)
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn a_letter_says_what_was_typed_to_the_digit() {
         let typed = args("--to bob --conversation c --turn 3 --budget 0.1 Hello!");
-        let letter = build_envelope(&typed, "alice@chorus").expect("a letter");
+        let outbound = build_envelope(&typed, "alice@chorus").expect("a letter");
         let wanted = r#""original_text":"Hello!","sender_culture":"en","conversation_id":"c","turn_number":3,"budget":0.10}"#;
-        assert!(letter.as_str().ends_with(wanted), "{}", letter.as_str());
+        assert!(outbound.as_str().ends_with(wanted), "{}", outbound.as_str());
         assert!(budget("0.001").is_err() && budget("much").is_err());
     }
 

@@ -85,12 +85,12 @@ fn confirm_create(owner: &str) -> bool {
 
 fn grant_error(error: CallError) -> CliError {
     let unknown = is_unknown(&error);
-    let trouble = CliError::from(error).with_operator_hint();
+    let edge_error = CliError::from(error).with_operator_hint();
     match unknown {
         true => {
-            CliError { next: Some("check the spelling, or add --create".to_owned()), ..trouble }
+            CliError { next: Some("check the spelling, or add --create".to_owned()), ..edge_error }
         }
-        false => trouble,
+        false => edge_error,
     }
 }
 

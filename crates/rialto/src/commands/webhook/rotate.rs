@@ -36,9 +36,9 @@ pub async fn run(access: &HubOptions, _args: &Args) -> Result<Exit, CliError> {
         CliError::failed("the hub made a new secret but did not return it".to_owned(), next)
     })?;
     let fresh = KeyFile { webhook_secret: WebhookSecret::read(secret), ..keys };
-    let kept_in = origin.save_key(&fresh).map_err(|trouble| {
+    let kept_in = origin.save_key(&fresh).map_err(|error| {
         // The secret cannot be shown again later.
-        CliError { next: Some(format!("save the new secret yourself: {secret}")), ..trouble }
+        CliError { next: Some(format!("save the new secret yourself: {secret}")), ..error }
     })?;
     let until = renewed.others_until.as_deref().unwrap_or("now");
     let _ = match (access.json, kept_in) {

@@ -19,10 +19,10 @@ async fn one_workshop_works_for_peers_of_every_protocol() {
     let hired = peer.hire(&job).await.expect("done");
     assert_eq!(hired.outcome, registry::JobOutcome::Done(OUTPUT.to_owned()));
 
-    let letter = relay::EnvelopeSpec::new("alice@chorus", "en", "hi").build().expect("a letter");
-    let paying = letter.as_str().replacen('{', r#"{"budget":0.05,"#, 1);
-    let letter = relay::ValidEnvelope::read(&paying).expect("a letter");
-    let reply = relay::direct::send(&format!("{}/receive", stand.url), &letter).await;
+    let envelope = relay::EnvelopeSpec::new("alice@chorus", "en", "hi").build().expect("a letter");
+    let paying = envelope.as_str().replacen('{', r#"{"budget":0.05,"#, 1);
+    let envelope = relay::ValidEnvelope::read(&paying).expect("a letter");
+    let reply = relay::direct::send(&format!("{}/receive", stand.url), &envelope).await;
     assert!(reply.expect("a reply").raw.contains(r#""reply":"HI""#));
 
     let node =

@@ -144,10 +144,10 @@ impl Stand {
     }
 
     /// An agent with a state directory.
-    async fn in_seat(seat: StateDir, works: &Works, setup: HandlersBuilder) -> Self {
+    async fn in_seat(state_dir: StateDir, works: &Works, setup: HandlersBuilder) -> Self {
         let shop = setup.concurrency(Concurrency(2)).build();
         Self::open(works.clone(), |listener, stop| async move {
-            super::serve_with_state(&seat, listener, shop, identity(), stop).await
+            super::serve_with_state(&state_dir, listener, shop, identity(), stop).await
         })
         .await
     }

@@ -17,7 +17,7 @@ const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
 /// Opens the state directory once it is free. A program that another test is just starting holds a
 /// copy of every open file, including the lock, until its exec.
-async fn seat(dir: &TempDir) -> StateDir {
+async fn state_dir(dir: &TempDir) -> StateDir {
     for _ in 0..500 {
         match StateDir::open(dir.path()) {
             Err(AgentError::AlreadyRunning { .. }) => {
@@ -30,7 +30,7 @@ async fn seat(dir: &TempDir) -> StateDir {
 }
 
 async fn stand(dir: &TempDir, works: &Works) -> Stand {
-    Stand::in_seat(seat(dir).await, works, works.all()).await
+    Stand::in_seat(state_dir(dir).await, works, works.all()).await
 }
 
 /// The same request in every protocol, as sent over the wire.
@@ -206,15 +206,15 @@ async fn an_offer_that_was_made_before_is_taken_after() {
 #[tokio::test]
 async fn the_record_of_a_run_is_closed_when_its_answer_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
-    let (seat, works) = (seat(&dir).await, Works::new());
-    let records = seat.records().expect("records");
+    let (state_dir, works) = (state_dir(&dir).await, Works::new());
+    let records = state_dir.records().expect("records");
     let free = |name| Skill::new(name, "0").expect("a skill");
     let exec = |line: &str| Exec::new(line, records.clone(), Arc::new(|_: &str, _: &str| {}));
     let setup = Handlers::builder()
         .skill(shouting(), exec("cat"))
         .skill(free("echo"), exec("echo one >&2; cat"))
         .skill(free("decline"), exec("exit 75"));
-    let stand = Stand::in_seat(seat, &works, setup).await;
+    let stand = Stand::in_seat(state_dir, &works, setup).await;
     let orders = Orders::new("echo");
     stand.post("/jobs", &orders.registry).await;
     deliver(&stand, &orders.relay).await;

@@ -179,14 +179,15 @@ mod tests {
 
     #[test]
     fn each_kind_of_trouble_is_told_once_until_it_is_over() {
-        let teller = EventPrinter::new(false);
-        let trouble = |what: &'static str| {
-            let before = teller.lock().clone();
-            teller.print_event(&AgentEvent::Retrying { action: what, why: "timed out".to_owned() });
-            *teller.lock() != before
+        let printer = EventPrinter::new(false);
+        let error = |what: &'static str| {
+            let before = printer.lock().clone();
+            printer
+                .print_event(&AgentEvent::Retrying { action: what, why: "timed out".to_owned() });
+            *printer.lock() != before
         };
-        assert_eq!([trouble("one"), trouble("two"), trouble("one")], [true, true, false]);
-        teller.print_event(&AgentEvent::Recovered);
-        assert!(trouble("one"));
+        assert_eq!([error("one"), error("two"), error("one")], [true, true, false]);
+        printer.print_event(&AgentEvent::Recovered);
+        assert!(error("one"));
     }
 }

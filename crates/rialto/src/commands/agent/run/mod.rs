@@ -25,10 +25,10 @@ pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
         .map_err(|error| CliError::failed(error.to_string(), "run it again"))?;
     access.reject_acting("name the agent with --name, or pass its key with --key-file")?;
     let plan = AgentPlan::read(args)?;
-    let seat = state_dir::open_state_dir(access, &plan)?;
-    let teller = Arc::new(EventPrinter::new(access.json));
-    let records = seat.records().map_err(state_dir::agent_error)?;
-    let mut agent = plan.build_agent(&records, &teller).state_dir(seat);
+    let state_dir = state_dir::open_state_dir(access, &plan)?;
+    let printer = Arc::new(EventPrinter::new(access.json));
+    let records = state_dir.records().map_err(state_dir::agent_error)?;
+    let mut agent = plan.build_agent(&records, &printer).state_dir(state_dir);
     if let Some(address) = args.direct {
         agent = agent.listener(bind_listener(address).await?);
     }
@@ -36,7 +36,7 @@ pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
     if args.direct.is_none() || access.hub.is_some() {
         agent = agent.hub(state_dir::hub_url(access)?);
     }
-    let agent = agent.on_event(move |told| teller.print_event(&told));
+    let agent = agent.on_event(move |told| printer.print_event(&told));
     agent.run(stop.wait()).await.map_err(state_dir::agent_error)?;
     Ok(Exit::Ok)
 }

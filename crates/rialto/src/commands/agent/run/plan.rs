@@ -122,9 +122,9 @@ impl AgentPlan {
     }
 
     /// Builds the agent. Its programs keep their files in `records`.
-    pub fn build_agent(&self, records: &JobRecords, teller: &Arc<EventPrinter>) -> Agent {
-        let teller = Arc::clone(teller);
-        let log: LogSink = Arc::new(move |job, line| teller.print_log_line(job, line));
+    pub fn build_agent(&self, records: &JobRecords, printer: &Arc<EventPrinter>) -> Agent {
+        let printer = Arc::clone(printer);
+        let log: LogSink = Arc::new(move |job, line| printer.print_log_line(job, line));
         let mut agent = Agent::new(&self.name).concurrency(self.concurrency);
         if let Some(owner) = &self.owner {
             agent = agent.owner(owner);
@@ -246,10 +246,10 @@ mod tests {
 
     fn refused(file: &str) -> String {
         let file: AgentFile = toml::from_str(file).expect("a file");
-        let Err(trouble) = AgentPlan::from_file(file, Path::new("agent.toml")) else {
+        let Err(error) = AgentPlan::from_file(file, Path::new("agent.toml")) else {
             panic!("the file was accepted")
         };
-        trouble.message
+        error.message
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Exit {
         Verb::Show(show) => show::run(args.json, show),
         Verb::Rm(rm) => rm::run(args.json, rm),
     };
-    done.unwrap_or_else(|trouble: CliError| trouble.report(args.json))
+    done.unwrap_or_else(|error: CliError| error.report(args.json))
 }
 
 /// A context without its secrets.

@@ -100,7 +100,7 @@ impl Handler for BidderHandler {
         Ok(output.to_owned())
     }
 
-    fn on_error(&self, mishap: &ServeError) {
-        self.tell.report_warning(self.bidder.who, mishap.action, &mishap.reason);
+    fn on_error(&self, error: &ServeError) {
+        self.tell.report_warning(self.bidder.who, error.action, &error.reason);
     }
 }

@@ -82,23 +82,25 @@ impl Handler for Editor {
         Ok(bulletin)
     }
 
-    fn on_error(&self, mishap: &ServeError) {
-        self.tell.report_warning(Role::Editor, mishap.action, &mishap.reason);
+    fn on_error(&self, serve_error: &ServeError) {
+        self.tell.report_warning(Role::Editor, serve_error.action, &serve_error.reason);
     }
 }
 
 impl Editor {
     /// Hires others to find, check, translate and announce the news.
     async fn write(&self) -> Result<String, CallError> {
-        let desk = Hirer { agent: &self.agent, hub: &self.hub, tell: &self.tell };
-        let found =
-            desk.get_done("find_news", json!({"about": "bridges"}), role::NEWS_BUDGET).await?;
+        let agent_state = Hirer { agent: &self.agent, hub: &self.hub, tell: &self.tell };
+        let found = agent_state
+            .get_done("find_news", json!({"about": "bridges"}), role::NEWS_BUDGET)
+            .await?;
         let headline = found["headline"].as_str().unwrap_or_default();
         let claim = json!({"claim": headline});
-        let checked = desk.get_done("check_facts", claim, role::SECOND_CHECK_PRICE).await?;
-        let french = desk.get_done("message", json!({"text": headline}), Credits::ZERO).await?;
+        let checked = agent_state.get_done("check_facts", claim, role::SECOND_CHECK_PRICE).await?;
+        let french =
+            agent_state.get_done("message", json!({"text": headline}), Credits::ZERO).await?;
         let news = json!({"news": headline});
-        let spread = desk.get_done("clara.discord", news, role::ANNOUNCEMENT_PRICE).await?;
+        let spread = agent_state.get_done("clara.discord", news, role::ANNOUNCEMENT_PRICE).await?;
         let bulletin = json!({"headline": headline, "is_so": checked["is_so"],
             "in_french": french["text"], "cried_by": spread["cried_by"]});
         Ok(bulletin.to_string())

@@ -90,7 +90,7 @@ impl Handler for AuctionHandler {
         Ok("{}".to_owned())
     }
 
-    fn on_error(&self, mishap: &ServeError) {
-        self.tell.report_warning(self.who, mishap.action, &mishap.reason);
+    fn on_error(&self, error: &ServeError) {
+        self.tell.report_warning(self.who, error.action, &error.reason);
     }
 }

@@ -60,8 +60,8 @@ impl Handler for Newsstand {
         Ok(json!({"cried_by": crier.name()}).to_string())
     }
 
-    fn on_error(&self, mishap: &ServeError) {
-        self.tell.report_warning(Role::Newsstand, mishap.action, &mishap.reason);
+    fn on_error(&self, serve_error: &ServeError) {
+        self.tell.report_warning(Role::Newsstand, serve_error.action, &serve_error.reason);
     }
 }
 

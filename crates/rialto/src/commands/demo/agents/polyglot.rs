@@ -56,10 +56,10 @@ impl Polyglot {
             ActionKind::Delivers.with_party(Role::Editor),
             told,
         );
-        let letter = draft.build()?;
+        let outbound = draft.build()?;
         let order = SendRequest {
             receiver_id: &message.sender_id,
-            envelope: &letter,
+            envelope: &outbound,
             idempotency_key: None,
         };
         self.server.send(&order).await.map(drop)
