@@ -32,7 +32,7 @@ impl Need {
             Step::Fmt => &[Self::Rustfmt],
             Step::Clippy => &[Self::Clippy],
             Step::Tests => &[Self::Node, Self::Npm, Self::Python],
-            Step::Borders | Step::Sim | Step::Docs => &[],
+            Step::Borders | Step::Words | Step::Sim | Step::Docs => &[],
         }
     }
 

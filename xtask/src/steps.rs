@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::borders;
 use crate::tally::Tally;
 use crate::watch::{PATIENCE, Watch};
+use crate::words;
 
 /// One part of the whole check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum Step {
     Fmt,
     /// Every crate depends only on what it may.
     Borders,
+    /// No identifier uses a retired word.
+    Words,
     /// No lint fires.
     Clippy,
     /// All tests.
@@ -41,14 +44,15 @@ pub struct Summary(Vec<Verdict>);
 
 impl Step {
     /// Quick steps come first, so that simple mistakes are reported early.
-    pub const ALL: [Self; 6] =
-        [Self::Fmt, Self::Borders, Self::Clippy, Self::Tests, Self::Sim, Self::Docs];
+    pub const ALL: [Self; 7] =
+        [Self::Fmt, Self::Borders, Self::Words, Self::Clippy, Self::Tests, Self::Sim, Self::Docs];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
             Self::Borders => "borders",
+            Self::Words => "words",
             Self::Clippy => "clippy",
             Self::Tests => "tests",
             Self::Sim => "sim",
@@ -68,6 +72,7 @@ impl Step {
         let good = match self {
             Self::Fmt => succeeds(cargo().args(["fmt", "--all", "--check"])),
             Self::Borders => borders::check(),
+            Self::Words => words::check(),
             Self::Clippy => succeeds(cargo().args([
                 "clippy",
                 "--workspace",

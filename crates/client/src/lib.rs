@@ -8,7 +8,7 @@
 //!
 //! ```no_run
 //! use rialto_client::Agent;
-//! use rialto_client::agent::{Skill, told_to_stop};
+//! use rialto_client::agent::{Skill, shutdown_signal};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize)]
 //! struct Text {
@@ -20,10 +20,10 @@
 //! }
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! Agent::named("shout")
-//!     .on(Skill::new("shout", "0.05")?, shout)
-//!     .at_hub("http://127.0.0.1:7425")
-//!     .run(told_to_stop())
+//! Agent::new("shout")
+//!     .typed_skill(Skill::new("shout", "0.05")?, shout)
+//!     .hub("http://127.0.0.1:7425")
+//!     .run(shutdown_signal())
 //!     .await?;
 //! # Ok(())
 //! # }
@@ -37,7 +37,7 @@
 //! use std::time::Duration;
 //!
 //! use rialto_client::registry::{Registration, Server};
-//! use rialto_client::{Hub, Wanted};
+//! use rialto_client::{Hub, JobRequest};
 //! # #[derive(serde::Serialize, serde::Deserialize)]
 //! # struct Text {
 //! #     text: String,
@@ -47,8 +47,8 @@
 //! let url = "http://127.0.0.1:7425";
 //! let me = Server::new(url)?.register(&Registration::new("Editor", "acme")).await?;
 //! let key = me.key.ok_or("the hub gave no key")?;
-//! let wanted = Wanted::new("shout", &Text { text: "hello".to_owned() }, "0.10")?;
-//! let job = Hub::new(url)?.with_key(key.reveal()).hire(&wanted, Duration::from_secs(60)).await?;
+//! let request = JobRequest::new("shout", &Text { text: "hello".to_owned() }, "0.10")?;
+//! let job = Hub::new(url)?.with_key(key.reveal()).hire(&request, Duration::from_secs(60)).await?;
 //! println!("{} for {}", job.output::<Text>()?.text, job.paid());
 //! # Ok(())
 //! # }

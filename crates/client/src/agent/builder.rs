@@ -30,7 +30,7 @@ const STATE: &str = ".rialto";
 ///
 /// ```no_run
 /// use rialto_client::Agent;
-/// use rialto_client::agent::{Skill, told_to_stop};
+/// use rialto_client::agent::{Skill, shutdown_signal};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize)]
@@ -46,10 +46,10 @@ const STATE: &str = ".rialto";
 /// }
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// Agent::named("shout")
-///     .on(Skill::new("shout", "0.05")?, shout)
-///     .at_hub("http://127.0.0.1:7425")
-///     .run(told_to_stop())
+/// Agent::new("shout")
+///     .typed_skill(Skill::new("shout", "0.05")?, shout)
+///     .hub("http://127.0.0.1:7425")
+///     .run(shutdown_signal())
 ///     .await?;
 /// # Ok(())
 /// # }

@@ -18,14 +18,14 @@ use super::outcome::Outcome;
 /// its text, which the requester reads.
 ///
 /// ```
-/// use rialto_client::agent::typed;
+/// use rialto_client::agent::typed_handler;
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Input {
 ///     number: u32,
 /// }
 ///
-/// let half = typed(async |Input { number }| match number % 2 {
+/// let half = typed_handler(async |Input { number }| match number % 2 {
 ///     0 => Ok(number / 2),
 ///     _ => Err("it is odd"),
 /// });

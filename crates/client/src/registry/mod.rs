@@ -7,17 +7,17 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use rialto_client::registry::{Credits, Order, Outcome, Registration, Search, Server};
+//! use rialto_client::registry::{Credits, JobSpec, JobOutcome, Registration, Search, Server};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let hub = Server::new("http://127.0.0.1:7425")?;
 //! let me = hub.register(&Registration::new("Editor", "acme")).await?;
 //! let found = me.server.discover(&Search::new("count_words")).await?;
-//! let order = Order::new("count_words", r#"{"text":"one two"}"#);
-//! let order = order.budget(Credits::parse("0.05", 2)?).of(found.agents[0].agent_id);
-//! let standing = me.server.hire(&order.draw_up()?, Duration::from_secs(60)).await?;
-//! if let Outcome::Done(output) = standing.outcome {
-//!     println!("{output} for {}", standing.cost.text(2));
+//! let job = JobSpec::new("count_words", r#"{"text":"one two"}"#);
+//! let job = job.budget(Credits::parse("0.05", 2)?).worker(found.agents[0].agent_id);
+//! let snapshot = me.server.hire(&job.build()?, Duration::from_secs(60)).await?;
+//! if let JobOutcome::Done(output) = snapshot.outcome {
+//!     println!("{output} for {}", snapshot.cost.to_text(2));
 //! }
 //! # Ok(())
 //! # }

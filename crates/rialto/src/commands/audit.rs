@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto audit --data ./rialto-data\n  rialto audit --data ./rialto-data --json"
+    after_help = "Examples:\n  rialto audit --data ./rialto-data\n  rialto audit --data ./rialto-data --json"
 )]
 pub struct Args {
     /// Data directory of the hub

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto backup --data ./rialto-data --to monday.db\n  rialto backup --data ./rialto-data --to monday.db --hub-key hub.key.copy\n\nThe hub may keep running. The file holds what the hub had committed at one moment. It is audited\nbefore it gets its name, and existing files are never overwritten. The hub's secret is not in it:\nkeep a copy of hub.key elsewhere, for example with --hub-key. `rialto restore` restores the backup."
+    after_help = "Examples:\n  rialto backup --data ./rialto-data --to monday.db\n  rialto backup --data ./rialto-data --to monday.db --hub-key hub.key.copy\n\nThe hub may keep running. The file holds what the hub had committed at one moment. It is audited\nbefore it gets its name, and existing files are never overwritten. The hub's secret is not in it:\nkeep a copy of hub.key elsewhere, for example with --hub-key. `rialto restore` restores the backup."
 )]
 pub struct Args {
     /// Data directory of the hub

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3\n  rialto bench worker --rounds 3 --jobs 100"
+    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3\n  rialto bench worker --rounds 3 --jobs 100"
 )]
 pub struct Args {
     /// Scenario to measure

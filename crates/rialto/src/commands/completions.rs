@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto completions bash > /etc/bash_completion.d/rialto\n  rialto completions zsh > ~/.zfunc/_rialto\n  rialto completions fish > ~/.config/fish/completions/rialto.fish"
+    after_help = "Examples:\n  rialto completions bash > /etc/bash_completion.d/rialto\n  rialto completions zsh > ~/.zfunc/_rialto\n  rialto completions fish > ~/.config/fish/completions/rialto.fish"
 )]
 pub struct Args {
     /// Shell to print completions for

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto config show --origin\n  rialto config check --config rialto.toml"
+    after_help = "Examples:\n  rialto config show --origin\n  rialto config check --config rialto.toml"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -29,7 +29,7 @@ pub struct Args {
 enum Verb {
     /// Print every setting
     #[command(
-        before_help = "Examples:\n  rialto config show\n  rialto config show --origin --config rialto.toml\n  rialto config show --dev --json | jq -r '.[].key'"
+        after_help = "Examples:\n  rialto config show\n  rialto config show --origin --config rialto.toml\n  rialto config show --dev --json | jq -r '.[].key'"
     )]
     Show {
         /// Also show where each value comes from
@@ -41,7 +41,7 @@ enum Verb {
     },
     /// Validate the configuration
     #[command(
-        before_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if the configuration has errors and lists them with their places, one per line."
+        after_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if the configuration has errors and lists them with their places, one per line."
     )]
     Check,
 }

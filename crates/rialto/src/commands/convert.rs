@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 16 << 20;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto convert --from registry --to openclaw job.json\n  rialto convert --from agora --to registry --explain < envelope.json\n  rialto convert --from clara --to agora --json task.json\n\nA request is what a requester posts; for clara, the JSON of a dry-run or a signed item. Values that\nonly a hub can create (ids, aliases, signatures) appear as placeholders."
+    after_help = "Examples:\n  rialto convert --from registry --to openclaw job.json\n  rialto convert --from agora --to registry --explain < envelope.json\n  rialto convert --from clara --to agora --json task.json\n\nA request is what a requester posts; for clara, the JSON of a dry-run or a signed item. Values that\nonly a hub can create (ids, aliases, signatures) appear as placeholders."
 )]
 pub struct Args {
     /// Protocol of the request

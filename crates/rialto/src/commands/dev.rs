@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch\n  rialto dev --quiet\n\nPrints one line per event until it is stopped."
+    after_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch\n  rialto dev --quiet\n\nPrints one line per event until it is stopped."
 )]
 pub struct Args {
     /// Address and port to listen on

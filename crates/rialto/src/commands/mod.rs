@@ -46,7 +46,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::exit::Exit;
 use error::CliError;
 
-/// The main examples, shown before the list of commands.
+/// The main examples and the exit codes, shown after the list of commands.
 const EXAMPLES: &str = "Examples:
   rialto demo                     ten agents, five protocols, one paid job
   rialto dev                      a temporary hub with two demo agents
@@ -55,10 +55,9 @@ const EXAMPLES: &str = "Examples:
   rialto agent run --skill echo --price 0 --exec cat
   rialto job post --skill echo --input '{\"n\":1}' --budget 0 --wait
   rialto serve --data ./data      a hub for production
-  rialto doctor                   find out why a command does not work";
+  rialto doctor                   find out why a command does not work
 
-/// The same for every command.
-const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out";
 
 /// The parsed command line.
 #[derive(Parser)]
@@ -66,8 +65,7 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 au
     name = "rialto",
     version,
     about = "A hub for AI agents of five protocols: discovery, messages, jobs and payment",
-    before_help = EXAMPLES,
-    after_help = EXIT_CODES
+    after_help = EXAMPLES
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -120,7 +118,7 @@ enum Verb {
     Bench(bench::Args),
     /// Print the API document
     #[command(
-        before_help = "Examples:\n  rialto openapi > openapi.json\n  rialto openapi | jq -r '.paths | keys[]'\n\nThe document is JSON, the same that every hub serves at /openapi.json."
+        after_help = "Examples:\n  rialto openapi > openapi.json\n  rialto openapi | jq -r '.paths | keys[]'\n\nThe document is JSON, the same that every hub serves at /openapi.json."
     )]
     Openapi,
     /// Print completions for a shell
@@ -216,14 +214,16 @@ mod tests {
     }
 
     #[test]
-    fn examples_come_first_in_the_help_of_every_command() {
+    fn every_help_says_what_the_command_does_and_ends_with_examples() {
         let mut whole = Cli::command();
         whole.build();
         each(&whole, "rialto", &mut |path, command| {
             for help in [command.clone().render_help(), command.clone().render_long_help()] {
                 let help = help.to_string();
-                let first = help.lines().nth(1).unwrap_or_default();
-                assert!(help.starts_with("Examples:\n"), "{path}: {help}");
+                let (before, examples) = help.split_once("\nExamples:\n").expect(&help);
+                assert!(before.contains("\nUsage: "), "{path}: {help}");
+                assert!(!before.starts_with("Usage: "), "{path} is not described: {help}");
+                let first = examples.lines().next().unwrap_or_default();
                 assert!(first.contains("rialto"), "{path}: {first}");
             }
         });
@@ -235,7 +235,8 @@ mod tests {
         whole.build();
         each(&whole, "rialto", &mut |path, command| {
             let help = command.clone().render_help().to_string();
-            let examples = help.lines().skip(1).take_while(|line| line.starts_with("  "));
+            let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
+            let examples = lines.take_while(|line| line.starts_with("  "));
             for example in examples {
                 // The rest of the line is for the shell.
                 let start = example.find("rialto ").unwrap_or_else(|| panic!("{path}: {example}"));

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto restore --from monday.db --data ./restored --hub-key hub.key.copy\n  rialto restore --from monday.db --data ./restored --new-hub-key\n\nThe backup is audited before and after. The new hub starts a new epoch, which its history records:\nwhat the original did after the backup is not in it. A backup of a hub that is running on this\nmachine is refused, unless --beside-original is given."
+    after_help = "Examples:\n  rialto restore --from monday.db --data ./restored --hub-key hub.key.copy\n  rialto restore --from monday.db --data ./restored --new-hub-key\n\nThe backup is audited before and after. The new hub starts a new epoch, which its history records:\nwhat the original did after the backup is not in it. A backup of a hub that is running on this\nmachine is refused, unless --beside-original is given."
 )]
 pub struct Args {
     /// Backup, or the rialto.db of a stopped hub

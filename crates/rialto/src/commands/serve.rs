@@ -18,7 +18,7 @@ const HUB_SECRET: &str = "RIALTO_HUB_SECRET";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto serve\n  rialto serve --data /var/lib/rialto --listen 0.0.0.0:7425 --public-url https://hub.example\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
+    after_help = "Examples:\n  rialto serve\n  rialto serve --data /var/lib/rialto --listen 0.0.0.0:7425 --public-url https://hub.example\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
 )]
 pub struct Args {
     /// Configuration file; ./rialto.toml is read if it exists

@@ -31,7 +31,7 @@
 //! use std::collections::BTreeMap;
 //!
 //! use rialto_client::agent::direct::{self, Identity};
-//! use rialto_client::agent::{Skill, Workshop, typed};
+//! use rialto_client::agent::{Skill, Handlers, typed_handler};
 //! use rialto_client::agora::Seed;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,10 +39,10 @@
 //!     said.values_mut().for_each(|text| *text = text.to_uppercase());
 //!     Ok::<_, String>(said)
 //! };
-//! let shop = Workshop::setup().skill(Skill::new("shout", "0")?, typed(shout)).open();
+//! let handlers = Handlers::builder().skill(Skill::new("shout", "0")?, typed_handler(shout)).build();
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8010").await?;
 //! let me = Identity::new("Shouter", &Seed::random()?);
-//! direct::serve(listener, shop, me, std::future::pending()).await?;
+//! direct::serve(listener, handlers, me, std::future::pending()).await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -5,13 +5,13 @@
 //! two exceptions: request ids are kept for a while and not for ever, and no money is held.
 //!
 //! ```no_run
-//! use rialto_client::agora::{Credits, Identity, Order, Seed, direct};
+//! use rialto_client::agora::{Credits, Identity, RequestSpec, Seed, direct};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let me = Identity::new(&Seed::random()?);
-//! let order = Order::new("agora:search:v1", r#"{"q":"bridges"}"#);
-//! let order = order.budget(Credits::parse("0.10", 2)?);
-//! let outcome = direct::request("http://127.0.0.1:8010", me, &order, |_| true).await?;
+//! let request = RequestSpec::new("agora:search:v1", r#"{"q":"bridges"}"#);
+//! let request = request.budget(Credits::parse("0.10", 2)?);
+//! let outcome = direct::request("http://127.0.0.1:8010", me, &request, |_| true).await?;
 //! println!("{outcome:?}");
 //! # Ok(())
 //! # }

@@ -22,12 +22,12 @@
 //! use std::time::Duration;
 //!
 //! use rialto_client::openclaw::direct::Peer;
-//! use rialto_client::openclaw::{Order, Uuid};
+//! use rialto_client::openclaw::{RequestSpec, Uuid};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let me = Uuid::parse_str("ee0e8400-e29b-41d4-a716-446655440009")?;
-//! let peer = Peer::find("http://127.0.0.1:8010", me).await?;
-//! let asked = peer.request(&Order::new("count_words", r#"{"text":"one two"}"#)).await?;
+//! let peer = Peer::connect("http://127.0.0.1:8010", me).await?;
+//! let asked = peer.request(&RequestSpec::new("count_words", r#"{"text":"one two"}"#)).await?;
 //! println!("{:?}", peer.result(&asked, Duration::from_secs(60)).await?);
 //! # Ok(())
 //! # }

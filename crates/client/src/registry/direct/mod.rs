@@ -13,12 +13,12 @@
 //!
 //! ```no_run
 //! use rialto_client::registry::direct::Peer;
-//! use rialto_client::registry::{Credits, Order};
+//! use rialto_client::registry::{Credits, JobSpec};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let order = Order::new("count_words", r#"{"text":"one two"}"#).budget(Credits::parse("0.05", 2)?);
-//! let standing = Peer::new("http://127.0.0.1:8010")?.hire(&order.draw_up()?).await?;
-//! println!("{:?}", standing.outcome);
+//! let job = JobSpec::new("count_words", r#"{"text":"one two"}"#).budget(Credits::parse("0.05", 2)?);
+//! let snapshot = Peer::new("http://127.0.0.1:8010")?.hire(&job.build()?).await?;
+//! println!("{:?}", snapshot.outcome);
 //! # Ok(())
 //! # }
 //! ```

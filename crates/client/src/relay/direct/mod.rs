@@ -7,11 +7,11 @@
 //! text.
 //!
 //! ```no_run
-//! use rialto_client::relay::{Draft, direct};
+//! use rialto_client::relay::{EnvelopeSpec, direct};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let letter = Draft::new("alice@home.example", "en", "Coffee this afternoon?").seal()?;
-//! let reply = direct::send("http://127.0.0.1:8010/receive", &letter).await?;
+//! let envelope = EnvelopeSpec::new("alice@home.example", "en", "Coffee this afternoon?").build()?;
+//! let reply = direct::send("http://127.0.0.1:8010/receive", &envelope).await?;
 //! println!("{}", reply.raw);
 //! # Ok(())
 //! # }

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent ls\n  rialto agent ls --culture zh-CN --online\n  rialto agent ls -q translate --json\n\nOne line per agent: id, culture, languages, online or offline, protocol. Needs no key."
+    after_help = "Examples:\n  rialto agent ls\n  rialto agent ls --culture zh-CN --online\n  rialto agent ls -q translate --json\n\nOne line per agent: id, culture, languages, online or offline, protocol. Needs no key."
 )]
 pub struct Args {
     /// Only agents of this culture

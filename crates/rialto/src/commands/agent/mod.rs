@@ -17,7 +17,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent register alice --key-out alice.key\n  rialto agent search --skill count_words --max-price 0.10\n  rialto agent ls --language fr --online\n  rialto agent show alice@chorus --json"
+    after_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent register alice --key-out alice.key\n  rialto agent search --skill count_words --max-price 0.10\n  rialto agent ls --language fr --online\n  rialto agent show alice@chorus --json"
 )]
 pub struct Args {
     #[command(subcommand)]

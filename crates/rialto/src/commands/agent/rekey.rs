@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  rialto agent rekey --as shout\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nRequests a new key from the hub and saves it in place of the old one, atomically: the file always\nholds either the old key or the new one. The old keys stay valid for ten minutes, so that running\nprograms can switch."
+    after_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  rialto agent rekey --as shout\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nRequests a new key from the hub and saves it in place of the old one, atomically: the file always\nholds either the old key or the new one. The old keys stay valid for ten minutes, so that running\nprograms can switch."
 )]
 pub struct Args {}
 

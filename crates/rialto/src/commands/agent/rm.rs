@@ -15,7 +15,7 @@ const REGISTRY: &str = "registry";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent rm alice@chorus --key-file alice.key\n  rialto agent rm 7\n  rialto agent rm --as shout\n\nPermanently removes the agent of your key from the hub: its names stay taken and its key stops\nworking. Name the agent to confirm."
+    after_help = "Examples:\n  rialto agent rm alice@chorus --key-file alice.key\n  rialto agent rm 7\n  rialto agent rm --as shout\n\nPermanently removes the agent of your key from the hub: its names stay taken and its key stops\nworking. Name the agent to confirm."
 )]
 pub struct Args {
     /// The agent's number or any of its names

@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 50;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent search\n  rialto agent search translate --online\n  rialto agent search --skill count_words --max-price 0.10 --min-score 50\n  rialto agent search --skill count_words --json | jq '.[0].id'\n\nFinds agents of all protocols. With --skill, only those that can take a job now, best first; prices are\nthen those of that skill. The --json document is a list of agents as the hub shows them. Needs no\nkey."
+    after_help = "Examples:\n  rialto agent search\n  rialto agent search translate --online\n  rialto agent search --skill count_words --max-price 0.10 --min-score 50\n  rialto agent search --skill count_words --json | jq '.[0].id'\n\nFinds agents of all protocols. With --skill, only those that can take a job now, best first; prices are\nthen those of that skill. The --json document is a list of agents as the hub shows them. Needs no\nkey."
 )]
 pub struct Args {
     /// Text in the agent's name or in the name of a skill

@@ -19,7 +19,7 @@ const RELAY: &str = "relay";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n  rialto agent show 7\n  rialto agent show registry:6f1c1f0e-4b0f-4c55-9a5e-1d2f3a4b5c6d\n\nAgents of this machine go by the name they run under, others by any name in any protocol or by\ntheir display name. If several agents share a name, write it as protocol:name. The --json document\nis the agent's record as the hub shows it. Needs no key."
+    after_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n  rialto agent show 7\n  rialto agent show registry:6f1c1f0e-4b0f-4c55-9a5e-1d2f3a4b5c6d\n\nAgents of this machine go by the name they run under, others by any name in any protocol or by\ntheir display name. If several agents share a name, write it as protocol:name. The --json document\nis the agent's record as the hub shows it. Needs no key."
 )]
 pub struct Args {
     /// The agent's number at the hub, or any of its names

@@ -37,7 +37,7 @@ use report::DemoReport;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto demo\n  rialto demo --check\n  rialto demo --json | jq .balances\n\nTakes a few seconds and uses a temporary hub: a Reader (registry) hires an Editor (openclaw), which\nfirst defers, then hires a Scout (agora, offers a price), a Checker (registry, fails as planned and\nis not paid), a Verifier (registry), a Polyglot (relay, replies to a message) and a Newsstand\n(clara), which holds an auction that an agora agent wins."
+    after_help = "Examples:\n  rialto demo\n  rialto demo --check\n  rialto demo --json | jq .balances\n\nTakes a few seconds and uses a temporary hub: a Reader (registry) hires an Editor (openclaw), which\nfirst defers, then hires a Scout (agora, offers a price), a Checker (registry, fails as planned and\nis not paid), a Verifier (registry), a Polyglot (relay, replies to a message) and a Newsstand\n(clara), which holds an auction that an agora agent wins."
 )]
 pub struct Args {
     /// Exit 1 if a check fails, and list the failed checks

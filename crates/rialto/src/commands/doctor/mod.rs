@@ -17,7 +17,7 @@ use check::{CheckStatus, HealthCheck};
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto doctor\n  rialto doctor --context work\n  rialto doctor --json | jq -r '.checks[] | select(.verdict != \"ok\") | .what'\n\nChecks the files of the command line, the hub, the clock, your key, inbox and credits, the agents\nof the context, and tools that handlers often use. Changes nothing. Exits with 1 if a check fails."
+    after_help = "Examples:\n  rialto doctor\n  rialto doctor --context work\n  rialto doctor --json | jq -r '.checks[] | select(.verdict != \"ok\") | .what'\n\nChecks the files of the command line, the hub, the clock, your key, inbox and credits, the agents\nof the context, and tools that handlers often use. Changes nothing. Exits with 1 if a check fails."
 )]
 pub struct Args {
     #[command(flatten)]

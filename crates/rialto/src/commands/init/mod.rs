@@ -18,7 +18,7 @@ pub use lang::POST_JOB_EXAMPLE;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang ts --dir ./my-agent"
+    after_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang ts --dir ./my-agent"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -32,7 +32,7 @@ pub struct Args {
 enum Verb {
     /// Create a working agent, with a test that hires it
     #[command(
-        before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent --name my-agent\n\nExisting files are never overwritten."
+        after_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent --name my-agent\n\nExisting files are never overwritten."
     )]
     Agent {
         /// Language of the handler

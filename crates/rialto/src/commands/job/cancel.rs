@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'found it myself'\n\nOnly the requester can cancel a job, and only before a worker has started it. The credits held for\nit are returned. A started job ends when its worker finishes, declines, or times out."
+    after_help = "Examples:\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'found it myself'\n\nOnly the requester can cancel a job, and only before a worker has started it. The credits held for\nit are returned. A started job ends when its worker finishes, declines, or times out."
 )]
 pub struct Args {
     /// Id of the job: the hub's, or your own

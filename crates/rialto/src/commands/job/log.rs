@@ -16,7 +16,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq -r .logs[0].text\n\nPrints what the worker's program wrote to standard error, if it ran on this machine. Needs no hub and\nno key, unless you use your own id of the job. If several agents worked on a job, each has a log."
+    after_help = "Examples:\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job log f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq -r .logs[0].text\n\nPrints what the worker's program wrote to standard error, if it ran on this machine. Needs no hub and\nno key, unless you use your own id of the job. If several agents worked on a job, each has a log."
 )]
 pub struct Args {
     /// Id of the job: the hub's, or your own as given with --id

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job ls\n  rialto job ls --worked --state ended --limit 5\n  rialto job ls --state live --json | jq -r '.[].id'\n\nOne line per job: id, state, skill, other party, credits, when it was opened. Live jobs come\nfirst, oldest first; then ended jobs, newest first. The --json document is a list of jobs as the\nhub shows them."
+    after_help = "Examples:\n  rialto job ls\n  rialto job ls --worked --state ended --limit 5\n  rialto job ls --state live --json | jq -r '.[].id'\n\nOne line per job: id, state, skill, other party, credits, when it was opened. Live jobs come\nfirst, oldest first; then ended jobs, newest first. The --json document is a list of jobs as the\nhub shows them."
 )]
 pub struct Args {
     /// Jobs you posted (the default)

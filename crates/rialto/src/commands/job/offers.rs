@@ -22,7 +22,7 @@ const DECIMALS: usize = 6;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .offers[0].price\n\nThe requester sees all visible offers, a worker its own. One line per offer: id, agent, name,\nprice, expiry, and whether it was accepted. The --json document is the hub's answer."
+    after_help = "Examples:\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .offers[0].price\n\nThe requester sees all visible offers, a worker its own. One line per offer: id, agent, name,\nprice, expiry, and whether it was accepted. The --json document is the hub's answer."
 )]
 pub struct Args {
     /// Id of the job: the hub's, or your own
@@ -31,7 +31,7 @@ pub struct Args {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --offer 0\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from adder --price 0.06\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from 7 --json\n\nAccepts an offer at exactly its price and assigns the job to its agent. The agent's name is enough\nif it made only one offer. Only the requester can accept."
+    after_help = "Examples:\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --offer 0\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from adder --price 0.06\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from 7 --json\n\nAccepts an offer at exactly its price and assigns the job to its agent. The agent's name is enough\nif it made only one offer. Only the requester can accept."
 )]
 pub struct AcceptArgs {
     /// Id of the job: the hub's, or your own

@@ -29,7 +29,7 @@ const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --wait\n  rialto job post --skill sum --input @numbers.json --budget 1 --to adder --watch\n  echo '{\"n\":3}' | rialto job post --skill square --input - --budget 0.05 --json\n\nWithout --wait, prints the job's id and state. With --wait, the result goes to standard output and\na summary line to standard error. A caller without a key is registered, and the key is saved in the\ncontext. A lost answer is retried with the same id, so that the job is posted only once; use --id\nto continue after the command has failed."
+    after_help = "Examples:\n  rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --wait\n  rialto job post --skill sum --input @numbers.json --budget 1 --to adder --watch\n  echo '{\"n\":3}' | rialto job post --skill square --input - --budget 0.05 --json\n\nWithout --wait, prints the job's id and state. With --wait, the result goes to standard output and\na summary line to standard error. A caller without a key is registered, and the key is saved in the\ncontext. A lost answer is retried with the same id, so that the job is posted only once; use --id\nto continue after the command has failed."
 )]
 pub struct Args {
     /// Skill to hire

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .result.output\n\nOnly the requester and the worker can see a job. The --json document is the hub's answer."
+    after_help = "Examples:\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job show f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .result.output\n\nOnly the requester and the worker can see a job. The --json document is the hub's answer."
 )]
 pub struct Args {
     /// Id of the job: the hub's, or your own

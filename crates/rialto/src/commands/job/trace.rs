@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key\n  RIALTO_KEY=rk_… rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json\n\nNeeds the key of one of the two parties (for agora, its inbox token), or RIALTO_OPERATOR_KEY for\neverything but the content. The --json document is the hub's answer."
+    after_help = "Examples:\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key\n  RIALTO_KEY=rk_… rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json\n\nNeeds the key of one of the two parties (for agora, its inbox token), or RIALTO_OPERATOR_KEY for\neverything but the content. The --json document is the hub's answer."
 )]
 pub struct Args {
     /// Id of the job: the hub's (header Rialto-Job), or your own

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --timeout 10m --json\n\nPrints progress on standard error until the job ends, then its output as `rialto job post --wait`\ndoes. If the worker runs on this machine, new lines of its log are printed as well, each after\n`log: `."
+    after_help = "Examples:\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --timeout 10m --json\n\nPrints progress on standard error until the job ends, then its output as `rialto job post --wait`\ndoes. If the worker runs on this machine, new lines of its log are printed as well, each after\n`log: `."
 )]
 pub struct Args {
     /// Id of the job: the hub's, or your own

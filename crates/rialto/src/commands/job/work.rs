@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output '{\"text\":\"HELLO\"}'\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output @out.json --as shout\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --failed 'the input is empty'\n\nOnly the assigned worker can submit. Submitting the same result twice has no further effect."
+    after_help = "Examples:\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output '{\"text\":\"HELLO\"}'\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output @out.json --as shout\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --failed 'the input is empty'\n\nOnly the assigned worker can submit. Submitting the same result twice has no further effect."
 )]
 pub struct SubmitArgs {
     /// The hub's id of the job
@@ -34,7 +34,7 @@ pub struct SubmitArgs {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'too busy'\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --as shout\n\nOnly the assigned worker can decline. The job goes to another worker if the hub chose this one, and\nends if the requester did."
+    after_help = "Examples:\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'too busy'\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --as shout\n\nOnly the assigned worker can decline. The job goes to another worker if the hub chose this one, and\nends if the requester did."
 )]
 pub struct DeclineArgs {
     /// The hub's id of the job

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key canonical data.json\n  rialto key canonical --to-sign envelope.json | sha256sum\n  echo '{\"b\":5.0,\"a\":1e-7}' | rialto key canonical\n\nPrints the text without a trailing newline: these are exactly the bytes that are signed."
+    after_help = "Examples:\n  rialto key canonical data.json\n  rialto key canonical --to-sign envelope.json | sha256sum\n  echo '{\"b\":5.0,\"a\":1e-7}' | rialto key canonical\n\nPrints the text without a trailing newline: these are exactly the bytes that are signed."
 )]
 pub struct Args {
     /// File with the JSON; - is standard input

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key did did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --json\n\nPrints the key as did:key, Base64Url and hex. All three identify the same agent."
+    after_help = "Examples:\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key did did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --json\n\nPrints the key as did:key, Base64Url and hex. All three identify the same agent."
 )]
 pub struct Args {
     /// A did:key, or the raw key as 43 characters of Base64Url or 64 hex digits

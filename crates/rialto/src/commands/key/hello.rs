@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key hello --key-file alice.agora\n  rialto key hello --key-file alice.agora --name Alice --inbox --hub http://127.0.0.1:7425\n\nPrints the hub's WELCOME after verifying it. With --inbox it contains a token that can read this\nkey's inbox for an hour: keep it secret."
+    after_help = "Examples:\n  rialto key hello --key-file alice.agora\n  rialto key hello --key-file alice.agora --name Alice --inbox --hub http://127.0.0.1:7425\n\nPrints the hub's WELCOME after verifying it. With --inbox it contains a token that can read this\nkey's inbox for an hour: keep it secret."
 )]
 pub struct Args {
     #[command(flatten)]

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key new --out alice.agora\n  rialto key show --key-file alice.agora\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key sign --key-file alice.agora --type REQUEST --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}'\n  rialto key verify envelope.json\n  rialto key show --data ./rialto-data      the hub's own key\n\nA key file holds `ed25519-seed:` and the seed in Base64Url on its first line, and the did:key on\nthe second. The variable RIALTO_AGORA_KEY may hold that first line instead of a file."
+    after_help = "Examples:\n  rialto key new --out alice.agora\n  rialto key show --key-file alice.agora\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key sign --key-file alice.agora --type REQUEST --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}'\n  rialto key verify envelope.json\n  rialto key show --data ./rialto-data      the hub's own key\n\nA key file holds `ed25519-seed:` and the seed in Base64Url on its first line, and the did:key on\nthe second. The variable RIALTO_AGORA_KEY may hold that first line instead of a file."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key new\n  rialto key new --out alice.agora --json\n\nOnly you can read the file; an existing file is never overwritten. The key is the agent's identity\nand cannot be recovered, so keep a copy and keep it secret."
+    after_help = "Examples:\n  rialto key new\n  rialto key new --out alice.agora --json\n\nOnly you can read the file; an existing file is never overwritten. The key is the agent's identity\nand cannot be recovered, so keep a copy and keep it secret."
 )]
 pub struct Args {
     /// File to write

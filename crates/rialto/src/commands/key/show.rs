@@ -18,7 +18,7 @@ const INFO: &str = "hub";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key show --key-file alice.agora\n  RIALTO_AGORA_KEY=$(head -n 1 alice.agora) rialto key show --json\n  rialto key show --data ./rialto-data      the hub's own did:key\n\nNever shows the secret half."
+    after_help = "Examples:\n  rialto key show --key-file alice.agora\n  RIALTO_AGORA_KEY=$(head -n 1 alice.agora) rialto key show --json\n  rialto key show --data ./rialto-data      the hub's own did:key\n\nNever shows the secret half."
 )]
 pub struct Args {
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key sign --key-file alice.agora envelope.json\n  rialto key sign --key-file alice.agora --type STATUS --payload '{\"status\":\"idle\"}'\n  rialto key sign --key-file alice.agora --type REQUEST --to did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}' | curl --json @- http://127.0.0.1:7425/agora\n\nPrints the signed envelope. Missing protocol, id, timestamp and sender are filled in; everything\nelse stays unchanged."
+    after_help = "Examples:\n  rialto key sign --key-file alice.agora envelope.json\n  rialto key sign --key-file alice.agora --type STATUS --payload '{\"status\":\"idle\"}'\n  rialto key sign --key-file alice.agora --type REQUEST --to did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}' | curl --json @- http://127.0.0.1:7425/agora\n\nPrints the signed envelope. Missing protocol, id, timestamp and sender are filled in; everything\nelse stays unchanged."
 )]
 pub struct Args {
     #[command(flatten)]

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto key verify envelope.json\n  rialto key verify --now 2024-01-01T00:00:00Z vector.json\n  rialto key verify --window 24h --json < envelope.json\n\nPrints the signer, the signed form, and the SHA-256 of the signed bytes. Exits with 1 and the reason\nif the envelope is invalid, not signed by its sender, or not fresh."
+    after_help = "Examples:\n  rialto key verify envelope.json\n  rialto key verify --now 2024-01-01T00:00:00Z vector.json\n  rialto key verify --window 24h --json < envelope.json\n\nPrints the signer, the signed form, and the SHA-256 of the signed bytes. Exits with 1 and the reason\nif the envelope is invalid, not signed by its sender, or not fresh."
 )]
 pub struct Args {
     /// File with the envelope; - is standard input

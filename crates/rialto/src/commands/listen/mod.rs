@@ -21,7 +21,7 @@ use target::{DeliveryResult, Target};
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto listen --forward-to http://127.0.0.1:3000/hook\n  rialto listen --forward-to http://127.0.0.1:3000/hook --as shout\n  rialto listen --print | jq .kind\n\nEach notice is posted as the hub posts it to an endpoint: with the same path, bytes and headers,\nsigned by the Standard Webhooks rules with the agent's secret or that of --secret. Prints one line\nper notice: time, kind, status and job. A notice that endpoints do not get is not sent. A notice is\nretried until it is answered with a 2xx status, then acknowledged, then the next one follows.\n--print acknowledges nothing."
+    after_help = "Examples:\n  rialto listen --forward-to http://127.0.0.1:3000/hook\n  rialto listen --forward-to http://127.0.0.1:3000/hook --as shout\n  rialto listen --print | jq .kind\n\nEach notice is posted as the hub posts it to an endpoint: with the same path, bytes and headers,\nsigned by the Standard Webhooks rules with the agent's secret or that of --secret. Prints one line\nper notice: time, kind, status and job. A notice that endpoints do not get is not sent. A notice is\nretried until it is answered with a 2xx status, then acknowledged, then the next one follows.\n--print acknowledges nothing."
 )]
 pub struct Args {
     /// URL to post the notices to

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg history --key-file bob.key\n  rialto msg history --key-file bob.key --since 2026-03-20T10:00:00Z --limit 20\n  rialto msg history --key-file bob.key --after 42 --json\n\nPrints messages oldest first, one per line: position in the inbox (- for sent messages), time,\nsender -> receiver, text. The --json document is a list."
+    after_help = "Examples:\n  rialto msg history --key-file bob.key\n  rialto msg history --key-file bob.key --since 2026-03-20T10:00:00Z --limit 20\n  rialto msg history --key-file bob.key --after 42 --json\n\nPrints messages oldest first, one per line: position in the inbox (- for sent messages), time,\nsender -> receiver, text. The --json document is a list."
 )]
 pub struct Args {
     /// Only messages from this time on

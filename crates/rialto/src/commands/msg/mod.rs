@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto msg tail --key-file bob.key\n  rialto msg history --key-file bob.key --limit 20 --json",
+    after_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto msg tail --key-file bob.key\n  rialto msg history --key-file bob.key --limit 20 --json",
     // `--context` is part of a message here, so the hub's context has another flag.
     mut_arg("hub_context", |arg| arg.long("hub-context"))
 )]

@@ -23,7 +23,7 @@ const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter-5cd075cd@registry --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. A message to an agent that works for credits is a\njob: --budget sets its maximum price. If the message cannot be delivered, the exit code is 7\n(receiver unreachable) or 8 (receiver timed out)."
+    after_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter-5cd075cd@registry --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. A message to an agent that works for credits is a\njob: --budget sets its maximum price. If the message cannot be delivered, the exit code is 7\n(receiver unreachable) or 8 (receiver timed out)."
 )]
 pub struct Args {
     /// Receiver: NAME@HOST, or NAME for an agent at the hub's own host

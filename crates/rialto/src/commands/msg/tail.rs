@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg tail --key-file bob.key\n  rialto msg tail --key-file bob.key --explicit-ack --count 1\n  rialto msg tail --key-file bob.key --from-start --json | jq .envelope.original_text\n\nOne line per message: position, time, sender, text. With --json one document per line. Reconnects\nby itself; every message is printed once."
+    after_help = "Examples:\n  rialto msg tail --key-file bob.key\n  rialto msg tail --key-file bob.key --explicit-ack --count 1\n  rialto msg tail --key-file bob.key --from-start --json | jq .envelope.original_text\n\nOne line per message: position, time, sender, text. With --json one document per line. Reconnects\nby itself; every message is printed once."
 )]
 pub struct Args {
     /// Acknowledge each message after printing it; unacknowledged messages come again

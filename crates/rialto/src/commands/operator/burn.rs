@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator burn acme 1.00\n\nRemoves available credits of an owner from circulation; credits held for jobs stay."
+    after_help = "Examples:\n  rialto operator burn acme 1.00\n\nRemoves available credits of an owner from circulation; credits held for jobs stay."
 )]
 pub struct BurnArgs {
     /// Name of the owner in the ledger

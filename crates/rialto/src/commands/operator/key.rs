@@ -23,7 +23,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator key new\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data     if the key is lost, with the hub stopped"
+    after_help = "Examples:\n  rialto operator key new\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data     if the key is lost, with the hub stopped"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -36,11 +36,11 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Verb {
     /// Create another key; the existing keys stay valid
-    #[command(before_help = "Examples:\n  rialto operator key new\n\nThe key is shown once.")]
+    #[command(after_help = "Examples:\n  rialto operator key new\n\nThe key is shown once.")]
     New,
     /// Create a new key; all others stop working at once
     #[command(
-        before_help = "Examples:\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data\n\nThe key is shown once. A hub started with RIALTO_OPERATOR_KEY needs the new key there."
+        after_help = "Examples:\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data\n\nThe key is shown once. A hub started with RIALTO_OPERATOR_KEY needs the new key there."
     )]
     Rotate,
 }

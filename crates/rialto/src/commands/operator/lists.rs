@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator jobs\n  rialto operator jobs --state ended --limit 5\n  rialto operator jobs --json | jq -r '.[].id'\n\nLists live jobs oldest first, ended jobs newest first. Inputs and results are visible only to\nthe parties and are not shown."
+    after_help = "Examples:\n  rialto operator jobs\n  rialto operator jobs --state ended --limit 5\n  rialto operator jobs --json | jq -r '.[].id'\n\nLists live jobs oldest first, ended jobs newest first. Inputs and results are visible only to\nthe parties and are not shown."
 )]
 pub struct JobsArgs {
     /// Live or ended jobs
@@ -27,7 +27,7 @@ pub struct JobsArgs {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator agents\n  rialto operator agents --state suspended\n  rialto operator agents --json | jq -r '.[].name'\n\nLists all agents in the order of registration, unregistered ones included, each with its number,\nwhich all other commands accept."
+    after_help = "Examples:\n  rialto operator agents\n  rialto operator agents --state suspended\n  rialto operator agents --json | jq -r '.[].name'\n\nLists all agents in the order of registration, unregistered ones included, each with its number,\nwhich all other commands accept."
 )]
 pub struct AgentsArgs {
     /// Only agents in this state

@@ -19,7 +19,7 @@ const VARIABLES: [&str; 2] = ["RIALTO_OPERATOR_KEY", "RIALTO_KEY"];
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  export RIALTO_OPERATOR_KEY=ro_…; rialto operator stats\n  rialto operator jobs --state live\n  rialto operator agents --state suspended\n  rialto operator grant acme 100.00\n  rialto operator suspend alice\n  rialto operator resume alice\n  rialto operator key rotate\n\nThe key comes from RIALTO_OPERATOR_KEY or --key-file. `rialto serve` shows it once, at its first start."
+    after_help = "Examples:\n  export RIALTO_OPERATOR_KEY=ro_…; rialto operator stats\n  rialto operator jobs --state live\n  rialto operator agents --state suspended\n  rialto operator grant acme 100.00\n  rialto operator suspend alice\n  rialto operator resume alice\n  rialto operator key rotate\n\nThe key comes from RIALTO_OPERATOR_KEY or --key-file. `rialto serve` shows it once, at its first start."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -30,7 +30,7 @@ struct ListedAgent {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator revoke alice\n  rialto operator revoke 7\n\nAll keys of the agent stop working at once. `rialto operator suspend` can be undone."
+    after_help = "Examples:\n  rialto operator revoke alice\n  rialto operator revoke 7\n\nAll keys of the agent stop working at once. `rialto operator suspend` can be undone."
 )]
 pub struct RevokeArgs {
     /// Agent: its number, its name as `operator agents` shows it, or a name in any protocol
@@ -39,7 +39,7 @@ pub struct RevokeArgs {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator suspend alice\n  rialto operator suspend --owner acme\n\nIts key is refused with the reason, it gets no jobs, and others see it as offline. Inbox, credits,\nnames and keys stay unchanged until `rialto operator resume`. Running jobs end when their lease\nexpires."
+    after_help = "Examples:\n  rialto operator suspend alice\n  rialto operator suspend --owner acme\n\nIts key is refused with the reason, it gets no jobs, and others see it as offline. Inbox, credits,\nnames and keys stay unchanged until `rialto operator resume`. Running jobs end when their lease\nexpires."
 )]
 pub struct SuspendArgs {
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub struct SuspendArgs {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator resume alice\n  rialto operator resume --owner acme\n\nResuming an owner does not resume an agent that was suspended individually."
+    after_help = "Examples:\n  rialto operator resume alice\n  rialto operator resume --owner acme\n\nResuming an owner does not resume an agent that was suspended individually."
 )]
 pub struct ResumeArgs {
     #[command(flatten)]

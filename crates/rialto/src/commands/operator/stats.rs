@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator stats\n  rialto operator stats --json | jq .live_jobs\n\nOne number per line. /metrics has more, for Prometheus."
+    after_help = "Examples:\n  rialto operator stats\n  rialto operator stats --json | jq .live_jobs\n\nOne number per line. /metrics has more, for Prometheus."
 )]
 pub struct Args {}
 

@@ -16,7 +16,7 @@ const ONE: i64 = 1_000_000;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto rep explain\n  rialto rep explain alice@chorus\n  rialto rep explain 7 --json\n\nShows the formula of each protocol with the agent's numbers and recomputes it on this machine. A\nresult that differs from the hub's is marked, and the command exits with 1."
+    after_help = "Examples:\n  rialto rep explain\n  rialto rep explain alice@chorus\n  rialto rep explain 7 --json\n\nShows the formula of each protocol with the agent's numbers and recomputes it on this machine. A\nresult that differs from the hub's is marked, and the command exits with 1."
 )]
 pub struct Args {
     /// Number or any name of the agent [default: your own]
@@ -186,7 +186,9 @@ mod tests {
             right[1].describe().contains("0.6 × 1.0 + 0.3 × 0.5 + 0.1 × (1 − 5000/10000) = 0.8")
         );
         let wrong = score_checks(&facts(step, "51.1", "0.800001")).expect("numbers");
-        assert!(wrong.iter().all(|sum| !sum.is_consistent() && sum.describe().contains("DIFFERS")));
+        assert!(
+            wrong.iter().all(|sum| !sum.is_consistent() && sum.describe().contains("MISMATCH"))
+        );
     }
 
     #[test]

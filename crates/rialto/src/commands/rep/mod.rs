@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus --json\n  rialto rep explain 7"
+    after_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus --json\n  rialto rep explain 7"
 )]
 pub struct Args {
     #[command(subcommand)]

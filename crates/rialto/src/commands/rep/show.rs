@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus\n  rialto rep show 7 --json\n\nThe --json document is the hub's answer. Needs no key if an agent is named."
+    after_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus\n  rialto rep show 7 --json\n\nThe --json document is the hub's answer. Needs no key if an agent is named."
 )]
 pub struct Args {
     /// Number or any name of the agent [default: your own]

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet balance\n  rialto wallet balance --as shout\n  RIALTO_KEY=rk_… rialto wallet balance acme --json\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet balance acme\n\nAvailable credits can be spent; held credits are set aside for live jobs."
+    after_help = "Examples:\n  rialto wallet balance\n  rialto wallet balance --as shout\n  RIALTO_KEY=rk_… rialto wallet balance acme --json\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet balance acme\n\nAvailable credits can be spent; held credits are set aside for live jobs."
 )]
 pub struct Args {
     /// Owner's name in the ledger [default: your own]; other owners need RIALTO_OPERATOR_KEY

@@ -14,7 +14,7 @@ use super::balance;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(before_help = "Examples:
+#[command(after_help = "Examples:
   RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00
   RIALTO_OPERATOR_KEY=ro_… rialto wallet grant new-owner 5 --create
 

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet ledger\n  rialto wallet ledger --limit 5\n  rialto wallet ledger --all --json\n\nOne line per movement, newest first. Credits for a job are first held, then captured for the worker,\nand the rest is released. The --json document is a list of entries as the hub shows them."
+    after_help = "Examples:\n  rialto wallet ledger\n  rialto wallet ledger --limit 5\n  rialto wallet ledger --all --json\n\nOne line per movement, newest first. Credits for a job are first held, then captured for the worker,\nand the rest is released. The --json document is a list of entries as the hub shows them."
 )]
 pub struct Args {
     /// Maximum number of entries

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet balance\n  rialto wallet transfer --to globex 0.10\n  rialto wallet ledger --limit 5\n  rialto wallet verify\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00"
+    after_help = "Examples:\n  rialto wallet balance\n  rialto wallet transfer --to globex 0.10\n  rialto wallet ledger --limit 5\n  rialto wallet verify\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00"
 )]
 pub struct Args {
     #[command(subcommand)]

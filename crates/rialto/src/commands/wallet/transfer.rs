@@ -19,7 +19,7 @@ const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet transfer --to globex 0.10\n  rialto wallet transfer --to globex 0.10 --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto wallet transfer --to globex 0.10 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10     retry\n\nA transfer is paid once per id, however often it is sent. Without --id, a new id is printed before\nanything is sent, so that a failed transfer can be retried with it. An owner without a listed agent\nis not paid without --anyway: some hubs open an account for every name."
+    after_help = "Examples:\n  rialto wallet transfer --to globex 0.10\n  rialto wallet transfer --to globex 0.10 --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto wallet transfer --to globex 0.10 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10     retry\n\nA transfer is paid once per id, however often it is sent. Without --id, a new id is printed before\nanything is sent, so that a failed transfer can be retried with it. An owner without a listed agent\nis not paid without --anyway: some hubs open an account for every name."
 )]
 pub struct Args {
     /// Credits, like 0.10

@@ -18,7 +18,7 @@ const LINES_MAX: usize = 200;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet verify\n  rialto wallet verify --json\n\nAdds up all ledger entries of your account and compares the sum with the balance the hub shows.\nExits with 1 if they differ."
+    after_help = "Examples:\n  rialto wallet verify\n  rialto wallet verify --json\n\nAdds up all ledger entries of your account and compares the sum with the balance the hub shows.\nExits with 1 if they differ."
 )]
 pub struct Args {}
 

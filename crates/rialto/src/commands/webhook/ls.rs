@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook ls\n  rialto webhook ls --delivered --limit 10\n  rialto webhook ls --json | jq '.[] | select(.state == \"given_up\") | .id'\n\nOne line per pending or failed delivery, oldest first: id, state, kind, attempts, next attempt, error,\nURL. With --delivered, lists successful deliveries. The --json document is a list of deliveries as\nthe hub shows them."
+    after_help = "Examples:\n  rialto webhook ls\n  rialto webhook ls --delivered --limit 10\n  rialto webhook ls --json | jq '.[] | select(.state == \"given_up\") | .id'\n\nOne line per pending or failed delivery, oldest first: id, state, kind, attempts, next attempt, error,\nURL. With --delivered, lists successful deliveries. The --json document is a list of deliveries as\nthe hub shows them."
 )]
 pub struct Args {
     /// Maximum number of deliveries

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook test\n  rialto webhook ls\n  rialto webhook resend 42\n  rialto webhook rotate\n\nThe hub sends deliveries to the endpoint of an agent that has one. To test a program that the hub\ncannot reach, use `rialto listen`."
+    after_help = "Examples:\n  rialto webhook test\n  rialto webhook ls\n  rialto webhook resend 42\n  rialto webhook rotate\n\nThe hub sends deliveries to the endpoint of an agent that has one. To test a program that the hub\ncannot reach, use `rialto listen`."
 )]
 pub struct Args {
     #[command(subcommand)]

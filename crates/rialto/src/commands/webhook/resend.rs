@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook resend 42\n  rialto webhook resend 42 --json\n\nRetries a pending or failed delivery at once. `rialto webhook ls` shows its state, with --delivered\nonce it has succeeded. The --json document is the hub's answer."
+    after_help = "Examples:\n  rialto webhook resend 42\n  rialto webhook resend 42 --json\n\nRetries a pending or failed delivery at once. `rialto webhook ls` shows its state, with --delivered\nonce it has succeeded. The --json document is the hub's answer."
 )]
 pub struct Args {
     /// Id of the delivery in `rialto webhook ls`

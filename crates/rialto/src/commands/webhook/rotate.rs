@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook rotate\n  rialto webhook rotate --json | jq -r .webhook_secret\n\nThe hub creates a new secret and shows it once. For a day it signs each delivery with both the old\nand the new secret, after that only with the new one. The new secret is also saved where your key\nis, in the key file or context; `rialto listen` signs with it."
+    after_help = "Examples:\n  rialto webhook rotate\n  rialto webhook rotate --json | jq -r .webhook_secret\n\nThe hub creates a new secret and shows it once. For a day it signs each delivery with both the old\nand the new secret, after that only with the new one. The new secret is also saved where your key\nis, in the key file or context; `rialto listen` signs with it."
 )]
 pub struct Args {}
 

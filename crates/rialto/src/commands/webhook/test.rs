@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook test\n  rialto webhook test --json | jq .status\n\nThe hub posts a signed test body to your endpoint once and reports the answer. Exits with 1 if it\nwas not accepted. The --json document is the hub's answer."
+    after_help = "Examples:\n  rialto webhook test\n  rialto webhook test --json | jq .status\n\nThe hub posts a signed test body to your endpoint once and reports the answer. Exits with 1 if it\nwas not accepted. The --json document is the hub's answer."
 )]
 pub struct Args {}
 

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent register alice --key-out alice.key\n  rialto agent register bob --culture zh-CN --language zh-CN --language en --key-out bob.key\n  rialto agent register carol --endpoint https://carol.example/receive\n  rialto agent register alice --culture fr --key-file alice.key     update\n  rialto agent register dora --protocol registry --skill sum=0.05 --skill max=0.02 --owner acme --key-out dora.key\n\nThe key is shown once. With --key-out it is not shown but written to a file that only you can\nread: the key on the first line, then the agent's id and the hub. Pass that file to other commands\nwith --key-file; they take the agent and the hub from it. To run a program as an agent, use\n`rialto agent run` instead."
+    after_help = "Examples:\n  rialto agent register alice --key-out alice.key\n  rialto agent register bob --culture zh-CN --language zh-CN --language en --key-out bob.key\n  rialto agent register carol --endpoint https://carol.example/receive\n  rialto agent register alice --culture fr --key-file alice.key     update\n  rialto agent register dora --protocol registry --skill sum=0.05 --skill max=0.02 --owner acme --key-out dora.key\n\nThe key is shown once. With --key-out it is not shown but written to a file that only you can\nread: the key on the first line, then the agent's id and the hub. Pass that file to other commands\nwith --key-file; they take the agent and the hub from it. To run a program as an agent, use\n`rialto agent run` instead."
 )]
 pub struct Args {
     /// NAME@HOST, or NAME for an agent at the hub's own host; for registry, any name

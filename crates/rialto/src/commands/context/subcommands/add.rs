@@ -10,7 +10,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context add play --hub http://127.0.0.1:7425\n\nThe key is copied to a file that only you can read. An existing context is changed; if it holds\nkeys, its hub cannot be changed."
+    after_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context add play --hub http://127.0.0.1:7425\n\nThe key is copied to a file that only you can read. An existing context is changed; if it holds\nkeys, its hub cannot be changed."
 )]
 pub struct Args {
     /// Name of the context: 1 to 64 of a-z, 0-9, - and _

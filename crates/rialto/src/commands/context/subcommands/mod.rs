@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context use work\n  rialto context ls\n\nA context is a hub and your key there. Commands use the current context unless --hub, --key-file,\nRIALTO_HUB, RIALTO_KEY or --context says otherwise. A context's key is sent only to its own hub.\nContexts are stored in RIALTO_HOME [default: rialto in XDG_CONFIG_HOME or ~/.config]."
+    after_help = "Examples:\n  rialto context add work --hub https://hub.example --key-file work.key\n  rialto context use work\n  rialto context ls\n\nA context is a hub and your key there. Commands use the current context unless --hub, --key-file,\nRIALTO_HUB, RIALTO_KEY or --context says otherwise. A context's key is sent only to its own hub.\nContexts are stored in RIALTO_HOME [default: rialto in XDG_CONFIG_HOME or ~/.config]."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -32,7 +32,7 @@ enum Verb {
     Use(use_context::Args),
     /// List the contexts
     #[command(
-        before_help = "Examples:\n  rialto context ls\n  rialto context ls --json | jq -r '.[].hub'\n\nOne line per context: whether it is the current one, name, hub, whether it has a key of yours."
+        after_help = "Examples:\n  rialto context ls\n  rialto context ls --json | jq -r '.[].hub'\n\nOne line per context: whether it is the current one, name, hub, whether it has a key of yours."
     )]
     Ls,
     /// Show a context

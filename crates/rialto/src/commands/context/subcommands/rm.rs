@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     also if it is the current one\n\nIts keys are deleted permanently; the agents they belong to stay registered at the hub. Keys beside\nan agent.toml are not touched."
+    after_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     also if it is the current one\n\nIts keys are deleted permanently; the agents they belong to stay registered at the hub. Keys beside\nan agent.toml are not touched."
 )]
 pub struct Args {
     /// Name of the context

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context show\n  rialto context show work --json\n\nWithout a name, shows the context that other commands use, which RIALTO_HUB and RIALTO_CONTEXT\ncan change."
+    after_help = "Examples:\n  rialto context show\n  rialto context show work --json\n\nWithout a name, shows the context that other commands use, which RIALTO_HUB and RIALTO_CONTEXT\ncan change."
 )]
 pub struct Args {
     /// Name of the context [default: the one in use]

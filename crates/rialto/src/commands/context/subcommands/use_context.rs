@@ -6,7 +6,7 @@ use super::super::{Context, Home};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(before_help = "Examples:\n  rialto context use work")]
+#[command(after_help = "Examples:\n  rialto context use work")]
 pub struct Args {
     /// Name of the context
     name: String,
