@@ -36,7 +36,8 @@ fn the_dev_hub_greets_with_its_address_key_and_three_things_to_try() {
     assert_eq!(commands.len(), 3, "{greeting}");
     assert!(commands.iter().all(|line| README.contains(**line)), "{commands:?}");
     assert_eq!(greeting.matches("  curl ").count(), 3, "{greeting}");
-    for part in ["http://127.0.0.1:", "operator key, shown only now: ro_", "count_words", "try:"] {
+    for part in ["http://127.0.0.1:", "operator key (shown only once): ro_", "count_words", "try:"]
+    {
         assert!(greeting.contains(part), "{part} is missing in\n{greeting}");
     }
 }

@@ -264,6 +264,6 @@ mod tests {
         let long = format!("\"{}\"", "x".repeat(ANSWER_BYTES_MAX));
         let stage = Stage::new(move |_, _| answer(200, "", &long)).await;
         let read = Hub::new(&stage.url).expect("a client").get("/x").await;
-        assert!(matches!(read, Err(CallError::Unreadable(why)) if why.contains("more than")));
+        assert!(matches!(read, Err(CallError::Unreadable(why)) if why.contains("longer than")));
     }
 }

@@ -39,7 +39,7 @@ async fn size_then_json_then_members_then_the_key_then_the_time_then_the_signatu
     let close = [("connection", "close")];
     let reply = hub.send("POST", "/agora/envelopes", &close, huge.as_bytes()).await;
     assert_eq!(reply.status, 413, "{}", reply.text);
-    assert_says(&hub.post_envelope(&broken).await, 400, "body cannot be read");
+    assert_says(&hub.post_envelope(&broken).await, 400, "body is not valid JSON");
     let number = worst.to_string().replacen("{\"n\":1}", "{\"n\":9007199254740993}", 1);
     let reply = hub.post_envelope(&number).await;
     assert_says(&reply, 400, "payload.n");

@@ -130,7 +130,7 @@ async fn what_is_not_there_is_told_in_json() {
     }
     let elsewhere = by.item_for(UNKNOWN, &[("Action", "List-Agents")], b"");
     let reply = raw(&hub, "POST", "/clara/mu", &elsewhere).await.expect(404);
-    assert_eq!(reply.str("/error"), "no such process here");
+    assert_eq!(reply.str("/error"), "unknown process");
     let spawn = by.item(&[("Type", "Process")], b"");
     let reply = raw(&hub, "POST", "/clara/mu", &spawn).await.expect(400);
     assert_eq!(reply.json(), json!({"error": "spawn is not supported"}));

@@ -29,7 +29,7 @@ async fn a_contexts_key_is_shown_to_its_own_hub_alone() {
     assert_eq!(shown(&cli, &other, &[]).await, None, "not by the environment either");
     assert_eq!(shown(&cli, &other, &["--context", "here"]).await, None, "nor by its name");
     let line = ["wallet", "balance"];
-    cli.run(&line).await.failed(4, &["no key is given", "--key-file"]);
+    cli.run(&line).await.failed(4, &["no key given", "--key-file"]);
     assert_eq!(other.heard().len(), 3, "no request without a key");
 }
 

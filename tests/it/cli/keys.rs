@@ -65,7 +65,7 @@ async fn an_agent_leaves_only_when_it_is_named() {
     cli.run(&["wallet", "balance"]).await.ok();
     cli.run(&["agent", "rm", &agent.id]).await.ok();
     hub.get("/v1/me", Some(&agent.key)).await.expect(401);
-    cli.run(&["wallet", "balance"]).await.failed(4, &["no key is given"]);
+    cli.run(&["wallet", "balance"]).await.failed(4, &["no key given"]);
 }
 
 /// One route removes agents of every protocol.

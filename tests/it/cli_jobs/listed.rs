@@ -79,7 +79,7 @@ async fn a_job_is_shown_to_its_parties_in_words_and_as_the_hub_has_it() {
         assert_eq!(shown, desk.get(&path, Some(&party.key)).await.expect(200).json());
     }
     let stranger = desk.orchestrator("stranger").await;
-    desk.run_for(&stranger, &["job", "show", &id]).await.failed(3, "not yours");
+    desk.run_for(&stranger, &["job", "show", &id]).await.failed(3, "not visible to this key");
     let ran = desk.run_for(&stranger, &["job", "show", &id, "--json"]).await.expect(3);
     assert!(ran.json()["error"].is_string(), "{ran:#?}");
 }

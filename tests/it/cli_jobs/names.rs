@@ -181,7 +181,7 @@ async fn a_suspended_agent_is_told_once_what_helps_and_of_no_other_key() {
     desk.call("POST", &path, Some(&desk.operator), None).await.expect(200);
     let ran = desk.run(&["wallet", "balance"]).await.expect(4);
     assert_eq!(ran.err.matches("operator").count(), 2, "{ran:#?}");
-    assert!(ran.err.contains("suspended by the hub's operator"), "{ran:#?}");
+    assert!(ran.err.contains("suspended by the operator"), "{ran:#?}");
     let key = desk.home.path().join("alice.key").display().to_string();
     let register = ["agent", "register", "alice", "--key-out", &key];
     finished(desk.command(&register), "").await.ok();

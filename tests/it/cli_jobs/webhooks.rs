@@ -20,7 +20,7 @@ async fn an_endpoint_is_tried_once_and_its_answer_told() {
     let ran = desk.run_for(&shop, &["webhook", "test", "--json"]).await.expect(1);
     assert_eq!(ran.json()["delivered"], json!(false));
     assert_eq!(hook.got().len(), 4, "no retries");
-    let ran = desk.run(&["webhook", "test"]).await.failed(5, "no endpoint");
+    let ran = desk.run(&["webhook", "test"]).await.failed(5, "no http or https endpoint");
     assert!(ran.err.contains("register"), "{ran:#?}");
 }
 
@@ -77,7 +77,7 @@ async fn a_new_secret_is_shown_and_the_old_one_stays_good_for_a_day() {
     let ran = desk.run_for(&shop, &["webhook", "rotate"]).await.ok();
     let (secret, rest) = ran.out.split_once('\n').expect("two lines");
     assert!(secret.starts_with("whsec_"), "{secret}");
-    assert!(rest.starts_with("the old one is good until 2"), "{rest}");
+    assert!(rest.starts_with("the old secret is valid until 2"), "{rest}");
     let ran = desk.run_for(&shop, &["webhook", "rotate", "--json"]).await.ok().json();
     let newer = ran["webhook_secret"].as_str().expect("a secret");
     assert!(newer.starts_with("whsec_") && newer != secret, "{newer}");

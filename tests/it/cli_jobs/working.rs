@@ -91,7 +91,7 @@ async fn a_job_is_called_off_by_whoever_asked_and_paid_back() {
     desk.run(&["job", "cancel", &late]).await.failed(5, "rialto job watch");
     let started = desk.posted("shout", &[]).await;
     desk.get("/v1/work", Some(&worker.key)).await.expect(200);
-    desk.run(&["job", "cancel", &started]).await.failed(5, "too late");
+    desk.run(&["job", "cancel", &started]).await.failed(5, "can no longer be cancelled");
     let mut keyless = desk.command(&["job", "cancel", &late, "--json"]);
     keyless.env("RIALTO_HOME", desk.home.path().join("empty"));
     let ran = finished(keyless, "").await.expect(4);

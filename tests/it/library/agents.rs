@@ -109,7 +109,7 @@ async fn a_function_of_ones_own_types_is_an_agent() {
     let job = add(&boss, &json!(["one"])).await;
     let why = job.failure_reason().expect("a reason");
     assert!(
-        why.starts_with("the input does not match the worker's input schema: invalid type"),
+        why.starts_with("the input does not match the agent's input schema: invalid type"),
         "{why}"
     );
     running.stop().await.expect("it leaves");

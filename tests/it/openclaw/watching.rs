@@ -98,7 +98,7 @@ async fn whom_to_watch_has_to_be_somebody() {
     let path = |watch: &str| format!("/openclaw/stream?watch={watch}");
     let nobody = fresh_id();
     let reply = hub.get(&path(&nobody), Some(&watcher.key)).await;
-    assert_violation(&reply, &format!("watch names {nobody}, and nobody is that"));
+    assert_violation(&reply, &format!("watch names {nobody}, which is not a known agent"));
     let reply = hub.get(&path("chimera-one"), Some(&watcher.key)).await;
     assert_error(&reply, 400, "VALIDATION_ERROR");
     let many = vec![watcher.id.as_str(); 101].join(",");

@@ -93,19 +93,22 @@ fn nonsense() -> [(Value, &'static str); 9] {
     [
         (
             cost(json!(0.005)),
-            "execution_cost has more than 2 decimals; the agreed price counts instead",
+            "execution_cost has more than 2 decimals; the agreed price is used instead",
         ),
         (
             cost(json!(-0.01)),
-            "execution_cost must not be negative; the agreed price counts instead",
+            "execution_cost must not be negative; the agreed price is used instead",
         ),
-        (cost(json!("0.10")), "execution_cost must be a number; the agreed price counts instead"),
-        (cost(json!(1e308)), "execution_cost is above 1000000000; the agreed price counts instead"),
-        (cost(json!({})), "execution_cost must be a number; the agreed price counts instead"),
-        (time(json!(-1)), "execution_time_ms must not be negative; it counts as not given"),
-        (time(json!(1.5)), "execution_time_ms must be a whole number; it counts as not given"),
-        (time(json!("12")), "execution_time_ms must be a whole number; it counts as not given"),
-        (time(json!(1e30)), "execution_time_ms is out of range; it counts as not given"),
+        (cost(json!("0.10")), "execution_cost must be a number; the agreed price is used instead"),
+        (
+            cost(json!(1e308)),
+            "execution_cost is above 1000000000; the agreed price is used instead",
+        ),
+        (cost(json!({})), "execution_cost must be a number; the agreed price is used instead"),
+        (time(json!(-1)), "execution_time_ms must not be negative; ignored"),
+        (time(json!(1.5)), "execution_time_ms must be a whole number; ignored"),
+        (time(json!("12")), "execution_time_ms must be a whole number; ignored"),
+        (time(json!(1e30)), "execution_time_ms is out of range; ignored"),
     ]
 }
 
@@ -162,7 +165,7 @@ async fn a_failure_with_a_figure_that_makes_no_sense_is_a_failure_with_its_own_r
     let body = json!({"job_id": job, "status": "FAILURE", "error_message": "no disk left",
         "execution_cost": "none", "execution_time_ms": 0.5});
     let reply = market.report(&body).await.expect(200);
-    let told = "execution_time_ms must be a whole number; it counts as not given";
+    let told = "execution_time_ms must be a whole number; ignored";
     assert_eq!(reply.at("/warnings"), json!([told]), "nothing is paid for a failure");
     let shown = market.shown(&job).await.expect(200);
     assert_eq!(shown.str("/error_message"), "no disk left");
@@ -179,8 +182,8 @@ fn not_finite(job: &str, agent: &Agent, member: &str, word: &str) -> String {
 
 /// Numbers that are not finite, and the warnings about them.
 fn not_finite_figures() -> Vec<(&'static str, &'static str, &'static str)> {
-    let cost = "execution_cost must be a number; the agreed price counts instead";
-    let time = "execution_time_ms must be a whole number; it counts as not given";
+    let cost = "execution_cost must be a number; the agreed price is used instead";
+    let time = "execution_time_ms must be a whole number; ignored";
     ["NaN", "Infinity", "-Infinity"]
         .into_iter()
         .flat_map(|word| [("execution_cost", word, cost), ("execution_time_ms", word, time)])
@@ -246,7 +249,7 @@ async fn a_figure_that_is_not_finite_voids_no_output_reported_at_the_hubs_own_do
     let key = Some(market.working.key.as_str());
     let reply = market.hub.post_text(&path, key, body).await.expect(200);
     let told = [
-        "cost must be a number; the agreed price counts instead",
+        "cost must be a number; the agreed price is used instead",
         "took_ms must be a whole number; the hub's own clock is used instead",
     ];
     assert_eq!(reply.at("/warnings"), json!(told));

@@ -121,7 +121,7 @@ async fn a_refusal_names_its_real_cause_and_the_field() {
     }
     let reply = started.send(&hub, None).await;
     assert_refused(&reply, 409, "CONFLICT");
-    assert_eq!(reply.str("/detail"), "this id is taken");
+    assert_eq!(reply.str("/detail"), "this id is already in use; choose another id");
     // The named agent lacks the skill, although another agent has it.
     let ids = [("AGENT_ID", &*working.id), ("ORCHESTRATOR_ID", &asking.id), ("JOB_ID", JOB_ID)];
     let by_path = Recorded::of("hire", &ids).send(&hub, Some(&asking.key)).await;

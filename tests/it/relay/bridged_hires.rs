@@ -240,7 +240,7 @@ async fn a_worker_that_is_silent_for_ten_minutes_is_an_error_reply() {
     assert_eq!(work_of(&hub, &worker).await.len(), 1);
     hub.pass(Millis::minutes(10));
     let (_, _, said) = bridged(&inbox.message().await, &to, "registry");
-    assert_eq!(error_of(&said).1, "no result in time");
+    assert_eq!(error_of(&said).1, "no result before the deadline");
     assert_eq!(hub.purse_of(&ada).await, purse("10.00", "0.00"));
     let late = hub.report(&worker, &uuid, "SUCCESS", "0.50").await;
     assert_eq!(late.status, 409, "{}", late.text);

@@ -26,7 +26,7 @@ async fn an_openclaw_agent_is_hired_and_its_schema_holds() {
     // A text is not a valid input, and neither is a number out of range.
     for more in [json!({"budget": 2}), json!({"budget": 2, "input": {"a": 7}})] {
         let reply = hub.mail_to(&ada, &to, &wish(&ada, "a text", more)).await;
-        assert_no(&reply, "the input does not match the worker's input schema");
+        assert_no(&reply, "the input does not match the agent's input schema");
     }
     assert_eq!(state(&hub).await, before);
     let more = json!({"skill": "sum", "budget": 2, "input": {"a": 0.50}});

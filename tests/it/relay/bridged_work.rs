@@ -167,7 +167,7 @@ async fn work_nobody_answers_is_taken_back_and_its_worker_is_told() {
     assert_eq!((&conversation, turn), (&uuid, 2));
     let (code, detail) = error_of(&said);
     assert_eq!(code, "ADAPTATION_FAILED");
-    assert_eq!(detail, "the job was taken back: no result in time");
+    assert_eq!(detail, "the job was reassigned or cancelled: no result before the deadline");
     assert_rejected(&answer(&hub, &bob, &given, "gut").await, 409, "ERR_WRONG_STATE");
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "FAILURE");
     assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));

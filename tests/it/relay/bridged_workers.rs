@@ -40,7 +40,10 @@ async fn an_openclaw_agent_hires_one_of_the_relay() {
     let given = inbox.message().await;
     hub.cancel(&asker, &off.id, &json!({"reason": "enough"})).await.expect(200);
     let taken = inbox.message().await;
-    assert!(error_of(taken.said()).1.starts_with("the job was taken back"), "{taken:?}");
+    assert!(
+        error_of(taken.said()).1.starts_with("the job was reassigned or cancelled"),
+        "{taken:?}"
+    );
     assert_rejected(&answer(&hub, &bob, &given, "gut").await, 409, "ERR_WRONG_STATE");
     hub.0.stop().await;
 }

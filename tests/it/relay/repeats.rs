@@ -158,7 +158,7 @@ async fn a_turn_with_another_envelope_is_refused_with_the_way_on() {
     ] {
         let reply = hub.mail(&alice, &bob, &other).await;
         assert_rejected(&reply, 422, "ERR_IDEMPOTENCY_CONFLICT");
-        assert!(reply.str("/error/hint").contains("raise turn_number"), "{}", reply.text);
+        assert!(reply.str("/error/hint").contains("increase turn_number"), "{}", reply.text);
         assert_eq!(reply.str("/error/field"), "/envelope/turn_number");
         // As the answer says.
         hub.mail(&alice, &bob, &said).await.expect(202);

@@ -255,7 +255,7 @@ async fn an_end_without_done_has_failed() {
         assert_eq!(error.event, "error");
         assert_eq!(error.data["code"], "ERR_AGENT_UNREACHABLE");
         let data = heard.delivery().await;
-        assert_failed(&data, "without done");
+        assert_failed(&data, "without a `done` event");
         let trace = data["trace_id"].as_str().expect("a trace id");
         assert_eq!(hub.state_of(&bob, trace).await, "failed");
     }

@@ -221,7 +221,11 @@ async fn a_hub_can_be_set_to_keep_nothing_for_who_is_not_there() {
         assert_eq!(reply.status, if failed_status == "ok" { 200 } else { 502 }, "{}", reply.text);
         assert_eq!(reply.str("/data/delivery"), "failed");
         assert_eq!(reply.str("/data/error_code"), UNREACHABLE);
-        assert!(reply.str("/data/detail").ends_with("nothing was kept"), "{}", reply.text);
+        assert!(
+            reply.str("/data/detail").ends_with("the message was not stored"),
+            "{}",
+            reply.text
+        );
         super::kit::assert_error(&hub.standing(&alice, &trace(&reply)).await, 404, "ERR_NOT_FOUND");
         let mut inbox = hub.inbox(&bob).await;
         assert_eq!(inbox.hello.as_ref().expect("it was read").data["backlog"], 0);
@@ -244,7 +248,7 @@ async fn an_endpoint_that_is_gone_is_switched_off_and_the_agent_reads_instead() 
     let (alice, bob, _) = pair(&hub, &worker.url).await;
     let reply = hub.say(&alice, &bob, "first").await;
     assert_failed(&reply, UNREACHABLE, "no further attempt");
-    assert!(reply.str("/data/detail").contains("gone"), "{}", reply.text);
+    assert!(reply.str("/data/detail").contains("410 Gone"), "{}", reply.text);
     assert_eq!(hub.state_of(&alice, &trace(&reply)).await, "failed");
     worker.behave(say(200, OK));
     // From now on it is an agent without endpoint.

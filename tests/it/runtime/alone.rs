@@ -42,7 +42,7 @@ async fn a_second_program_with_the_same_key_is_refused() {
         .expect("it runs");
     assert_eq!(second.status.code(), Some(5), "{}", String::from_utf8_lossy(&second.stderr));
     let said = String::from_utf8_lossy(&second.stdout).into_owned();
-    assert!(said.contains("another program works for this agent"), "{said}");
+    assert!(said.contains("another program uses this agent's key"), "{said}");
     // The first continues unaffected.
     first.assert_running();
     let job = posted(&hub, &boss, "twin").await;
@@ -66,7 +66,7 @@ async fn an_agent_that_its_owner_removes_stops_and_does_not_come_back() {
     let left = runtime.ended().await;
     assert_eq!(left.code(), Some(5), "{:?}", runtime.events());
     let said = place.text("said");
-    assert!(said.contains("the agent was removed from its hub"), "{said}");
+    assert!(said.contains("the agent was unregistered from its hub"), "{said}");
     let found = hub.get("/registry/discover?skill=gone", None).await.expect(200).json();
     assert_eq!(found["total"], 0, "{found}");
     // Starting it again registers it again, under its old id.

@@ -84,7 +84,7 @@ async fn a_program_that_takes_too_long_is_ended() {
     let _runtime = place.at_work(&hub, "said", &flags).await;
     let job = done(&hub, &boss, "wait", &json!({})).await;
     assert_eq!(job["state"], "failed", "{job}");
-    assert_eq!(job["result"]["text"], "it took longer than 0.3 s");
+    assert_eq!(job["result"]["text"], "the job exceeded its time limit of 0.3 s");
     assert_eq!(place.text("ended"), "asked\n");
 }
 
@@ -118,7 +118,7 @@ async fn input_and_output_are_held_to_their_schemas() {
     assert_eq!(hub.score(&worker).await, "50.0", "invalid input does not lower the score");
     let job = done(&hub, &boss, "count", &json!({"n": 1})).await;
     let text = job["result"]["text"].as_str().expect("text");
-    assert!(text.starts_with("the output does not fit: n must be"), "{text}");
+    assert!(text.starts_with("the output does not match the skill's schema: n must be"), "{text}");
     assert_eq!(place.text("runs"), "run\n");
 }
 

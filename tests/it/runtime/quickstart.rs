@@ -72,7 +72,7 @@ fn empty_folder() -> Place {
 fn at_work(mut command: Command) -> Child {
     let mut agent = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let first = Lines::of(agent.stderr.take()).next().expect("it says something");
-    assert!(first.contains("is at work"), "{first}");
+    assert!(first.contains("is online"), "{first}");
     agent
 }
 

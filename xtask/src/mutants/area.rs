@@ -66,32 +66,32 @@ impl Area {
             Self::Ledger => &[
                 "crates/core/src/ledger/mod.rs",
                 "crates/core/src/ledger/post.rs",
-                "crates/core/src/ledger/order.rs",
+                "crates/core/src/ledger/accounts.rs",
             ],
             Self::Jobs => &[
-                "crates/core/src/job/ask.rs",
-                "crates/core/src/job/bargain.rs",
+                "crates/core/src/job/request.rs",
+                "crates/core/src/job/price_agreement.rs",
                 "crates/core/src/job/end.rs",
-                "crates/core/src/job/fit.rs",
+                "crates/core/src/job/readiness.rs",
                 "crates/core/src/job/mod.rs",
                 "crates/core/src/job/offer.rs",
                 "crates/core/src/job/open.rs",
-                "crates/core/src/job/reply.rs",
-                "crates/core/src/job/respond.rs",
+                "crates/core/src/job/signed_result.rs",
+                "crates/core/src/job/acceptance.rs",
                 "crates/core/src/job/select.rs",
                 "crates/core/src/job/work.rs",
             ],
             Self::Idempotency => &[
-                "crates/core/src/memory.rs",
+                "crates/core/src/idempotency.rs",
                 "crates/engine/src/run/lane.rs",
-                "crates/protocols/src/face/once.rs",
+                "crates/protocols/src/adapter/idempotency.rs",
             ],
             Self::Authority => &[
-                "crates/core/src/agent/enrol.rs",
+                "crates/core/src/agent/registration.rs",
                 "crates/core/src/agent/key.rs",
-                "crates/protocols/src/face/caller.rs",
-                "crates/hub/src/v1/gate.rs",
-                "crates/hub/src/v1/proof.rs",
+                "crates/protocols/src/adapter/caller.rs",
+                "crates/hub/src/v1/middleware.rs",
+                "crates/hub/src/v1/auth.rs",
             ],
         }
     }
@@ -140,8 +140,8 @@ mod tests {
             area.tests(file, Reach::All).iter().map(|t| t.line).collect::<Vec<_>>()
         };
         let all = Area::Idempotency.all_tests().len();
-        assert_eq!(asked(Area::Idempotency, "crates/core/src/memory.rs").len(), all);
-        let above = asked(Area::Idempotency, "crates/protocols/src/face/once.rs");
+        assert_eq!(asked(Area::Idempotency, "crates/core/src/idempotency.rs").len(), all);
+        let above = asked(Area::Idempotency, "crates/protocols/src/adapter/idempotency.rs");
         assert_eq!(above[0], "-p rialto-protocols --lib");
         assert_eq!(above.len(), 3);
         assert_eq!(Area::Jobs.tests("crates/core/src/job/end.rs", Reach::Quick).len(), 1);

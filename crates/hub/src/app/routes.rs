@@ -110,7 +110,7 @@ fn shape_error(who: &RegistrationRoutes, unreadable: Option<String>) -> Response
             .unwrap_or_default();
         json!({"protocol": adapter.id(), "path": format!("/{}/register", adapter.id()), "example": example})
     });
-    let neither = "POST /register is shared by two protocols, and the body matches neither or both; use one of the paths below";
+    let neither = "two registrations share this path; the body fits neither (or both)";
     let text = unreadable
         .map_or_else(|| neither.to_owned(), |why| format!("the body is not valid JSON: {why}"));
     let body = json!({

@@ -217,7 +217,7 @@ fn a_bad_value_names_key_layer_expectation_and_an_example_of_that_layer() {
     );
     assert_eq!(
         complaint("auth.registry = \"keys\"", &[], &[]),
-        "`auth.registry` (rialto.toml:1): `keys` is not a choice; expected one of key, open, for \
+        "`auth.registry` (rialto.toml:1): `keys` is not one of the choices; expected one of key, open, for \
          example `registry = \"key\"`"
     );
 }

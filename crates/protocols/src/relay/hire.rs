@@ -216,7 +216,7 @@ fn words(refusal: &Refusal, budget: Option<Credits>) -> String {
 /// How a priced skill is paid for.
 fn costs(price: Credits) -> String {
     let price = price.to_text(DECIMALS);
-    format!("the skill costs {price} credits; add \"budget\": {price} to the envelope")
+    format!("costs {price} credits: add \"budget\": {price} to the envelope")
 }
 
 fn no_such_skill(worker: &Agent, skill: &str) -> String {

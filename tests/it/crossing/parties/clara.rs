@@ -84,7 +84,7 @@ impl Protocol for Clara {
             End::Offline => WAITS,
             End::BudgetTooLow => "No agents to choose from",
             End::TooFewCredits => "Requesting agent funds are insufficient",
-            End::Unfit => "the input does not match the worker's input schema: n must be a number",
+            End::Unfit => "the input does not match the agent's input schema: n must be a number",
         }
     }
 

@@ -262,7 +262,7 @@ async fn the_lines_of_a_handler_name_its_request_and_its_trace() {
                    traceparent: 00-000000000000000000000000000000ab-00000000000000cd-00\r\n";
     hub.ask(&with("GET", "/panic", headers)).await;
     let text = page.text();
-    let panicked = text.lines().find(|line| line.contains("a handler panicked"));
+    let panicked = text.lines().find(|line| line.contains("handler panicked"));
     let panicked = panicked.expect("it is logged");
     assert!(panicked.contains("\"request_id\":\"r-1\""), "{text}");
     assert!(panicked.contains("\"what\":\"a mistake\""), "{text}");

@@ -235,12 +235,12 @@ async fn a_figure_that_makes_no_sense_voids_no_output_and_the_worker_is_told() {
         (
             r#""cost":"0.04""#,
             "0.05",
-            Some("cost must be a number; the agreed price counts instead"),
+            Some("cost must be a number; the agreed price is used instead"),
         ),
         (
             r#""cost":-1"#,
             "0.05",
-            Some("cost must not be negative; the agreed price counts instead"),
+            Some("cost must not be negative; the agreed price is used instead"),
         ),
         (
             r#""took_ms":-1"#,

@@ -350,7 +350,7 @@ fn everything_wrong_is_told_at_once() {
         "trust_signals.success_rate must be between",
         "response_mode must be",
         "capabilities.advertised_capabilities[1].price must not be negative",
-        "capabilities.input_schemas.x is no schema the hub can use: #/$ref must stay inside",
+        "capabilities.input_schemas.x is not a supported schema: #/$ref must stay inside",
         "agent_type is required",
     ] {
         assert!(told.iter().any(|sentence| sentence.starts_with(part)), "{part}: {told:?}");

@@ -93,5 +93,5 @@ fn all_schemas_of_an_agent_share_a_limit_of_patterns() {
     }
     let told = wrong(Kind::Identity, &body);
     assert_eq!(told.len(), 1);
-    assert!(told[0].ends_with("is where the schemas have more than 128 patterns"), "{told:?}");
+    assert!(told[0].ends_with("brings the schemas to more than 128 patterns"), "{told:?}");
 }
