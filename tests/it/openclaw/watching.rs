@@ -104,7 +104,7 @@ async fn whom_to_watch_has_to_be_somebody() {
     let many = vec![watcher.id.as_str(); 101].join(",");
     assert_violation(
         &hub.get(&path(&many), Some(&watcher.key)).await,
-        "watch names more than 100 agents; say all",
+        "watch lists more than 100 agents; use watch=all",
     );
     hub.0.stop().await;
 }

@@ -131,7 +131,7 @@ async fn a_refusal_names_its_real_cause_and_the_field() {
         assert_refused(&reply, 422, "SKILL_MISMATCH");
         assert_eq!(reply.str("/error/field"), "/skill_name");
         let message = reply.str("/error_message");
-        assert!(message.starts_with("the named agent does not offer this skill"), "{message}");
+        assert!(message.starts_with("the agent does not offer this skill"), "{message}");
     }
     let nobody = hub.post("/jobs", Some(&asking.key), &job(&asking, "juggle")).await;
     assert_refused(&nobody, 422, "SKILL_MISMATCH");

@@ -123,7 +123,7 @@ async fn what_cannot_be_paid_or_is_not_there_is_answered_no_and_leaves_nothing()
         (json!({}), costs),
         (json!({"budget": 0.09}), costs),
         (json!({"budget": 1.01}), "not enough credits: 1.01"),
-        (json!({"skill": "paint", "budget": 1}), "has no skill \"paint\"; it has summarize"),
+        (json!({"skill": "paint", "budget": 1}), "has no skill \"paint\"; it offers summarize"),
         (json!({"skill": "paint"}), "has no skill \"paint\""),
     ] {
         let reply = hub.mail_to(&ada, &to, &wish(&ada, "a text", more.clone())).await;

@@ -112,7 +112,7 @@ fn every_schema_must_load_even_one_nobody_uses() {
     }
     for (schema, part) in [
         (json!({"$ref": "http://169.254.169.254/"}), "must stay inside"),
-        (json!({"$ref": "#"}), "never ends"),
+        (json!({"$ref": "#"}), "would never end"),
         (json!({"pattern": "(?=x)"}), "look-around"),
         (json!({"type": "thing"}), "is not valid"),
         (json!({"title": "x".repeat(65_536)}), "longer than 65536 bytes"),
