@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::borders;
 use crate::tally::Tally;
-use crate::watch::{PATIENCE, Watch};
+use crate::watch::{TIME_LIMIT, Watch};
 use crate::words;
 
 /// One part of the whole check.
@@ -164,7 +164,7 @@ fn counts(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> boo
 
 fn stream(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> io::Result<bool> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let watch = Watch::over(child.id(), PATIENCE);
+    let watch = Watch::over(child.id(), TIME_LIMIT);
     if let Some(stdout) = child.stdout.take() {
         let mut lines = BufReader::new(stdout);
         let mut line = Vec::new();

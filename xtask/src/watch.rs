@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How long a run may print nothing. The longest test takes a fraction of it on two busy cores.
-pub const PATIENCE: Duration = Duration::from_secs(8 * 60);
+pub const TIME_LIMIT: Duration = Duration::from_secs(8 * 60);
 
 /// Receives every line of output. Dropping it ends the watchdog.
 pub struct Watch(Sender<String>);

@@ -103,9 +103,9 @@ impl Credits {
 
     /// This amount rounded up to `decimals` decimals; `None` on overflow.
     pub fn ceil(self, decimals: usize) -> Option<Self> {
-        let context = self.floor(decimals);
+        let floor = self.floor(decimals);
         let step = 10_i64.pow((SCALE_DECIMALS - decimals.min(SCALE_DECIMALS)) as u32);
-        if context == self { Some(self) } else { context.0.checked_add(step).map(Self) }
+        if floor == self { Some(self) } else { floor.0.checked_add(step).map(Self) }
     }
 
     /// The sum; `None` on overflow.

@@ -153,8 +153,8 @@ impl Hub {
     /// The standing of a key's agent.
     pub fn standing_of(&self, did: &str) -> Standing {
         let found = self.engine.with_world(|world| {
-            let desk = world.agent_state(world.agent_by_alias(ID, did)?)?;
-            Some(desk.standing)
+            let fixture = world.agent_state(world.agent_by_alias(ID, did)?)?;
+            Some(fixture.standing)
         });
         found.expect("an agent")
     }

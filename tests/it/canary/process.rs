@@ -11,7 +11,7 @@ use crate::kit::{http, operator_key};
 /// The data directory, which the hub creates.
 pub const MADE: &str = "made";
 /// The maximum time of a start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The hub.
 pub struct Watched {
@@ -62,7 +62,7 @@ impl Watched {
             let found = printed.split_whitespace().find(|word| word.starts_with("http://"));
             hub.url = found.unwrap_or_default().to_owned();
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < TIME_LIMIT,
                 "it never printed its address: {}",
                 hub.read("logs")
             );

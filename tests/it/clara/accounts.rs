@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::kit::Hub;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 fn credits(whole: i64) -> Credits {
     Credits::from_micros(whole * 1_000_000)
@@ -44,7 +44,7 @@ fn order(reward: i64) -> TaskSpec {
 }
 
 async fn done(wait: &mut PendingTask) -> TaskOutcome {
-    match wait.next(PATIENCE).await.expect("an ending") {
+    match wait.next(TIME_LIMIT).await.expect("an ending") {
         TaskEnd::Done(outcome) => outcome,
         other => panic!("{other:?}"),
     }
@@ -148,7 +148,7 @@ async fn what_one_agent_cannot_do_another_does() {
     let panics = Echo { breaks: breaks(), panics: true, ..Echo::default() };
     let panicking = Working::start(&one, "A1", panics);
     let mut wait = requester.register_task(&order(10).target("A1")).await.expect("registered");
-    assert_eq!(wait.next(PATIENCE).await.expect("an ending"), TaskEnd::Unassigned);
+    assert_eq!(wait.next(TIME_LIMIT).await.expect("an ending"), TaskEnd::Unassigned);
     panicking.end().await;
     better.end().await;
     assert_eq!(requester.balance().await.expect("a balance"), credits(93));
@@ -166,7 +166,7 @@ async fn queued(account: &MarketClient) -> Task {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, queue).await.expect("a task waits")
+    tokio::time::timeout(TIME_LIMIT, queue).await.expect("a task waits")
 }
 
 #[tokio::test(flavor = "multi_thread")]

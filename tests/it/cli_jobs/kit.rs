@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::kit::{Agent, TestHub, output_given};
 
 /// A hub, the command line's home directory, and an owner with a hundred credits.
-pub struct Desk {
+pub struct CliFixture {
     pub hub: TestHub,
     pub home: TempDir,
     pub boss: Agent,
@@ -25,7 +25,7 @@ pub struct Ran {
     pub err: String,
 }
 
-impl Deref for Desk {
+impl Deref for CliFixture {
     type Target = TestHub;
 
     fn deref(&self) -> &TestHub {
@@ -33,7 +33,7 @@ impl Deref for Desk {
     }
 }
 
-impl Desk {
+impl CliFixture {
     pub async fn start() -> Self {
         Self::with(&[]).await
     }

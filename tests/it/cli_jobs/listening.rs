@@ -5,7 +5,7 @@ use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::door::Door;
-use super::kit::{Desk, Ran, command, finished};
+use super::kit::{CliFixture, Ran, command, finished};
 use crate::kit::{Agent, Behaviour, Got, Worker, eventually};
 
 fn taken() -> Behaviour {
@@ -17,40 +17,45 @@ fn header(got: &Got, name: &str) -> String {
 }
 
 /// The position up to which an agent has acknowledged its inbox.
-async fn acked(desk: &Desk, agent: &Agent) -> Value {
-    desk.get("/v1/me", Some(&agent.key)).await.expect(200).at("/inbox/acked")
+async fn acked(fixture: &CliFixture, agent: &Agent) -> Value {
+    fixture.get("/v1/me", Some(&agent.key)).await.expect(200).at("/inbox/acked")
 }
 
 /// The notices of an agent at the hub.
-async fn inbox(desk: &Desk, agent: &Agent) -> Vec<Value> {
-    let page = desk.get("/v1/inbox?after=0", Some(&agent.key)).await.expect(200);
+async fn inbox(fixture: &CliFixture, agent: &Agent) -> Vec<Value> {
+    let page = fixture.get("/v1/inbox?after=0", Some(&agent.key)).await.expect(200);
     page.at("/items").as_array().expect("a list").clone()
 }
 
 /// Starts `listen` for an agent through the server at this URL.
-fn listening(desk: &Desk, hub: &str, agent: &Agent, line: &[&str]) -> tokio::task::JoinHandle<Ran> {
-    let mut command = command(desk.home.path(), hub, &[&["listen"], line].concat());
+fn listening(
+    fixture: &CliFixture,
+    hub: &str,
+    agent: &Agent,
+    line: &[&str],
+) -> tokio::task::JoinHandle<Ran> {
+    let mut command = command(fixture.home.path(), hub, &[&["listen"], line].concat());
     command.env("RIALTO_KEY", &agent.key);
     tokio::spawn(finished(command, ""))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notices_are_brought_in_order_signed_and_then_acknowledged() {
-    let desk = Desk::start().await;
-    let shop = desk.agent("shop", "shout", "0.05", None).await;
-    let jobs = [desk.posted("shout", &[]).await, desk.posted("shout", &[]).await];
+    let fixture = CliFixture::start().await;
+    let shop = fixture.agent("shop", "shout", "0.05", None).await;
+    let jobs = [fixture.posted("shout", &[]).await, fixture.posted("shout", &[]).await];
     let hook = Worker::start(taken()).await;
     let url = format!("{}/hook", hook.url);
     let line = ["--forward-to", url.as_str(), "--count", "2"];
-    let made = desk.post("/v1/webhooks/secret", Some(&shop.key), &json!({})).await.expect(200);
+    let made = fixture.post("/v1/webhooks/secret", Some(&shop.key), &json!({})).await.expect(200);
     let secret = WebhookSecret::read(&made.str("/webhook_secret")).expect("the agent's own");
-    let ran = listening(&desk, &desk.url, &shop, &line).await.expect("no panic").ok();
+    let ran = listening(&fixture, &fixture.url, &shop, &line).await.expect("no panic").ok();
     let told: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split("  ").collect()).collect();
     assert_eq!(told.len(), 2, "{ran:#?}");
-    let (got, notices) = (hook.got(), inbox(&desk, &shop).await);
+    let (got, notices) = (hook.got(), inbox(&fixture, &shop).await);
     for (at, job) in jobs.iter().enumerate() {
         let notice = &notices[at];
-        let own = desk.get(&format!("/v1/jobs/{job}"), Some(&shop.key)).await.expect(200);
+        let own = fixture.get(&format!("/v1/jobs/{job}"), Some(&shop.key)).await.expect(200);
         assert_eq!(got[at].json()["job_id"], own.at("/foreign_id"), "the protocol's own id");
         assert_eq!((&notice["kind"], &notice["job"]), (&json!("assigned"), &json!(job)));
         let when = notice["at"].as_str().expect("a time");
@@ -64,7 +69,7 @@ async fn notices_are_brought_in_order_signed_and_then_acknowledged() {
         );
     }
     assert_ne!(header(&got[0], "webhook-id"), header(&got[1], "webhook-id"));
-    assert_eq!(acked(&desk, &shop).await, json!(2));
+    assert_eq!(acked(&fixture, &shop).await, json!(2));
 }
 
 /// Headers that differ between attempts or belong to the connection.
@@ -72,15 +77,15 @@ const OF_A_TRY: [&str; 4] = ["webhook-timestamp", "webhook-signature", "host", "
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_gets_the_bytes_and_headers_that_a_real_webhook_gets() {
-    let desk = Desk::start().await;
-    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    let fixture = CliFixture::start().await;
+    let shop = fixture.agent("shop", "shout", "0.05", None).await;
     let (real, here) = (Worker::start(taken()).await, Worker::start(taken()).await);
-    let id = desk.posted("shout", &["--callback", &format!("{}/back", real.url)]).await;
-    desk.work(&shop, &id, json!({"text": "HELLO", "n": 1.50})).await;
+    let id = fixture.posted("shout", &["--callback", &format!("{}/back", real.url)]).await;
+    fixture.work(&shop, &id, json!({"text": "HELLO", "n": 1.50})).await;
     let sent = real.heard(1).await.remove(0);
     let url = format!("{}/back", here.url);
     let line = ["--forward-to", url.as_str(), "--count", "1"];
-    listening(&desk, &desk.url, &desk.boss, &line).await.expect("no panic").ok();
+    listening(&fixture, &fixture.url, &fixture.boss, &line).await.expect("no panic").ok();
     let brought = here.got().remove(0);
     assert_eq!((&brought.path, &brought.body), (&sent.path, &sent.body));
     let lasting = |got: &Got| {
@@ -94,16 +99,16 @@ async fn a_program_gets_the_bytes_and_headers_that_a_real_webhook_gets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_taken_comes_again_under_the_same_id_and_is_not_acknowledged() {
-    let desk = Desk::start().await;
-    let shop = desk.agent("shop", "shout", "0.05", None).await;
-    desk.posted("shout", &[]).await;
-    desk.posted("shout", &[]).await;
+    let fixture = CliFixture::start().await;
+    let shop = fixture.agent("shop", "shout", "0.05", None).await;
+    fixture.posted("shout", &[]).await;
+    fixture.posted("shout", &[]).await;
     let hook = Worker::start(Behaviour::Say(500, "no".to_owned())).await;
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let line = ["--forward-to", &hook.url, "--count", "1", "--json", "--secret", secret];
-    let listening = listening(&desk, &desk.url, &shop, &line);
+    let listening = listening(&fixture, &fixture.url, &shop, &line);
     let got = hook.heard(2).await;
-    assert_eq!(acked(&desk, &shop).await, json!(0));
+    assert_eq!(acked(&fixture, &shop).await, json!(0));
     hook.behave(taken());
     let ran = listening.await.expect("no panic").ok();
     assert_eq!(
@@ -117,30 +122,30 @@ async fn what_is_not_taken_comes_again_under_the_same_id_and_is_not_acknowledged
         hook.got().iter().all(|got| header(got, "webhook-id") == first),
         "the second one waits"
     );
-    assert_eq!(acked(&desk, &shop).await, json!(1));
+    assert_eq!(acked(&fixture, &shop).await, json!(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_repeated_when_the_hub_or_the_command_starts_again() {
-    let desk = Desk::start().await;
-    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    let fixture = CliFixture::start().await;
+    let shop = fixture.agent("shop", "shout", "0.05", None).await;
     let hook = Worker::start(taken()).await;
-    let door = Door::to(&desk.url).await;
+    let door = Door::to(&fixture.url).await;
     let line = ["--forward-to", hook.url.as_str(), "--count", "2"];
-    let waiting = listening(&desk, &door.url, &shop, &line);
-    desk.posted("shout", &[]).await;
+    let waiting = listening(&fixture, &door.url, &shop, &line);
+    fixture.posted("shout", &[]).await;
     hook.heard(1).await;
-    eventually(async || acked(&desk, &shop).await == json!(1)).await;
+    eventually(async || acked(&fixture, &shop).await == json!(1)).await;
     door.close();
-    let Desk { hub, home, boss } = desk;
+    let CliFixture { hub, home, boss } = fixture;
     let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
-    let desk = Desk { hub, home, boss };
-    desk.posted("shout", &[]).await;
-    desk.posted("shout", &[]).await;
-    door.open_to(&desk.url);
+    let fixture = CliFixture { hub, home, boss };
+    fixture.posted("shout", &[]).await;
+    fixture.posted("shout", &[]).await;
+    door.open_to(&fixture.url);
     waiting.await.expect("no panic").ok();
     let line = ["--forward-to", hook.url.as_str(), "--count", "1"];
-    listening(&desk, &desk.url, &shop, &line).await.expect("no panic").ok();
+    listening(&fixture, &fixture.url, &shop, &line).await.expect("no panic").ok();
     let mut ids: Vec<String> = hook.got().iter().map(|got| header(got, "webhook-id")).collect();
     assert_eq!(ids.len(), 3, "each once: {ids:?}");
     ids.dedup();
@@ -149,29 +154,30 @@ async fn nothing_is_lost_or_repeated_when_the_hub_or_the_command_starts_again() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn printed_notices_are_documents_and_stay_unacknowledged() {
-    let desk = Desk::start().await;
-    let shop = desk.agent("shop", "shout", "0.05", None).await;
-    desk.keep("shout", &shop);
-    desk.posted("shout", &[]).await;
+    let fixture = CliFixture::start().await;
+    let shop = fixture.agent("shop", "shout", "0.05", None).await;
+    fixture.keep("shout", &shop);
+    fixture.posted("shout", &[]).await;
     for _ in 0..2 {
-        let mut command = desk.command(&["listen", "--print", "--count", "1", "--as", "shout"]);
-        command.env("RIALTO_HUB", &desk.url);
+        let mut command = fixture.command(&["listen", "--print", "--count", "1", "--as", "shout"]);
+        command.env("RIALTO_HUB", &fixture.url);
         let ran = finished(command, "").await.ok();
-        assert_eq!(ran.json(), inbox(&desk, &shop).await[0]);
-        assert_eq!(acked(&desk, &shop).await, json!(0));
+        assert_eq!(ran.json(), inbox(&fixture, &shop).await[0]);
+        assert_eq!(acked(&fixture, &shop).await, json!(0));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_no_has_its_exit_code() {
-    let desk = Desk::start().await;
-    desk.run(&["listen", "--forward-to", "here"]).await.failed(2, "--forward-to http://");
-    desk.run(&["listen", "--print", "--as", "nobody"]).await.failed(3, "agent nobody not found");
-    let mut stranger = desk.command(&["listen", "--print", "--json"]);
+    let fixture = CliFixture::start().await;
+    fixture.run(&["listen", "--forward-to", "here"]).await.failed(2, "--forward-to http://");
+    fixture.run(&["listen", "--print", "--as", "nobody"]).await.failed(3, "agent nobody not found");
+    let mut stranger = fixture.command(&["listen", "--print", "--json"]);
     stranger.env("RIALTO_KEY", "rk_wrong");
     let ran = finished(stranger, "").await.expect(4);
     assert!(ran.json()["error"].is_string(), "{ran:#?}");
     let nobody = crate::kit::ClosedPort::take();
-    let ran = listening(&desk, &nobody.url, &desk.boss, &["--print"]).await.expect("no panic");
+    let ran =
+        listening(&fixture, &nobody.url, &fixture.boss, &["--print"]).await.expect("no panic");
     ran.failed(7, "cannot reach");
 }

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::kit::{Desk, Ran};
+use super::kit::{CliFixture, Ran};
 use crate::kit::Agent;
 
-impl Desk {
+impl CliFixture {
     /// An agent makes an offer.
     async fn offer(&self, by: &Agent, job: &str, price: &str) {
         let body = format!(r#"{{"price":{price}}}"#);
@@ -26,67 +26,68 @@ fn prices(ran: &Ran) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_requester_sees_all_offers_and_takes_one() {
-    let desk = Desk::start().await;
-    let one = desk.agent("one", "shout", "0.05", None).await;
-    let two = desk.agent("two", "shout", "0.05", None).await;
-    let id = desk.posted("shout", &["--select", "offers"]).await;
-    let none = desk.run(&["job", "offers", &id]).await.ok();
+    let fixture = CliFixture::start().await;
+    let one = fixture.agent("one", "shout", "0.05", None).await;
+    let two = fixture.agent("two", "shout", "0.05", None).await;
+    let id = fixture.posted("shout", &["--select", "offers"]).await;
+    let none = fixture.run(&["job", "offers", &id]).await.ok();
     assert!(prices(&none).is_empty());
-    desk.offer(&one, &id, "0.04").await;
-    desk.offer(&two, &id, "0.06").await;
-    assert_eq!(prices(&desk.run(&["job", "offers", &id]).await.ok()), ["0.04", "0.06"]);
-    assert_eq!(prices(&desk.run_for(&two, &["job", "offers", &id]).await.ok()), ["0.06"]);
-    let ran = desk.run(&["job", "accept", &id, "--from", &two.id]).await.ok();
+    fixture.offer(&one, &id, "0.04").await;
+    fixture.offer(&two, &id, "0.06").await;
+    assert_eq!(prices(&fixture.run(&["job", "offers", &id]).await.ok()), ["0.04", "0.06"]);
+    assert_eq!(prices(&fixture.run_for(&two, &["job", "offers", &id]).await.ok()), ["0.06"]);
+    let ran = fixture.run(&["job", "accept", &id, "--from", &two.id]).await.ok();
     assert_eq!(ran.out, format!("{id} assigned\n"));
-    let document = desk.run(&["job", "offers", &id, "--json"]).await.ok().json();
+    let document = fixture.run(&["job", "offers", &id, "--json"]).await.ok().json();
     let accepted = |at: usize| document["offers"][at]["accepted"].clone();
     assert_eq!((accepted(0), accepted(1)), (json!(false), json!(true)), "{document}");
     // An accepted offer is final.
-    desk.run(&["job", "accept", &id, "--from", &one.id]).await.failed(5, "");
+    fixture.run(&["job", "accept", &id, "--from", &one.id]).await.failed(5, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_offer_is_taken_by_its_id_or_its_price_and_never_by_a_name_that_stands_for_several() {
-    let desk = Desk::start().await;
-    let one = desk.agent("one", "shout", "0.05", None).await;
+    let fixture = CliFixture::start().await;
+    let one = fixture.agent("one", "shout", "0.05", None).await;
     for (named, price) in [
         (&["--offer", "0"][..], "0.04"),
         (&["--offer", "1"], "0.03"),
         (&["--from", &one.id, "--price", "0.04"], "0.04"),
     ] {
-        let id = desk.posted("shout", &["--select", "offers"]).await;
+        let id = fixture.posted("shout", &["--select", "offers"]).await;
         for price in ["0.04", "0.03"] {
-            desk.offer(&one, &id, price).await;
+            fixture.offer(&one, &id, price).await;
         }
-        desk.run(&["job", "accept", &id, "--from", &one.id]).await.failed(2, "by its id");
-        let ran = desk.run(&[&["job", "accept", &id, "--json"], named].concat()).await.ok();
+        fixture.run(&["job", "accept", &id, "--from", &one.id]).await.failed(2, "by its id");
+        let ran = fixture.run(&[&["job", "accept", &id, "--json"], named].concat()).await.ok();
         assert!(ran.out.contains(&format!(r#""price":{price}"#)), "{named:?}: {ran:#?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_also_meant_by_its_number() {
-    let desk = Desk::start().await;
-    let one = desk.agent("one", "shout", "0.05", None).await;
-    let id = desk.posted("shout", &["--select", "offers"]).await;
-    desk.offer(&one, &id, "0.04").await;
-    let document = desk.run(&["job", "offers", &id, "--json"]).await.ok().json();
+    let fixture = CliFixture::start().await;
+    let one = fixture.agent("one", "shout", "0.05", None).await;
+    let id = fixture.posted("shout", &["--select", "offers"]).await;
+    fixture.offer(&one, &id, "0.04").await;
+    let document = fixture.run(&["job", "offers", &id, "--json"]).await.ok().json();
     let number = document["offers"][0]["agent"].to_string();
-    let ran = desk.run(&["job", "accept", &id, "--from", &number, "--json"]).await.ok();
+    let ran = fixture.run(&["job", "accept", &id, "--from", &number, "--json"]).await.ok();
     assert_eq!(ran.str("/state"), "assigned");
     assert!(ran.out.contains(r#""price":0.04"#), "{ran:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_no_has_its_exit_code() {
-    let desk = Desk::start().await;
-    let one = desk.agent("one", "shout", "0.05", None).await;
-    let id = desk.posted("shout", &["--select", "offers"]).await;
-    let stranger = desk.orchestrator("stranger").await;
-    desk.run_for(&stranger, &["job", "offers", &id]).await.failed(3, "");
-    desk.run(&["job", "accept", &id, "--from", "nobody-at-all"]).await.failed(3, "");
-    desk.offer(&one, &id, "0.04").await;
-    desk.run_for(&one, &["job", "accept", &id, "--from", &one.id]).await.failed(3, "");
-    let ran = desk.run_for(&stranger, &["job", "accept", &id, "--from", &one.id, "--json"]).await;
+    let fixture = CliFixture::start().await;
+    let one = fixture.agent("one", "shout", "0.05", None).await;
+    let id = fixture.posted("shout", &["--select", "offers"]).await;
+    let stranger = fixture.orchestrator("stranger").await;
+    fixture.run_for(&stranger, &["job", "offers", &id]).await.failed(3, "");
+    fixture.run(&["job", "accept", &id, "--from", "nobody-at-all"]).await.failed(3, "");
+    fixture.offer(&one, &id, "0.04").await;
+    fixture.run_for(&one, &["job", "accept", &id, "--from", &one.id]).await.failed(3, "");
+    let ran =
+        fixture.run_for(&stranger, &["job", "accept", &id, "--from", &one.id, "--json"]).await;
     assert!(ran.expect(3).json()["error"].is_string());
 }

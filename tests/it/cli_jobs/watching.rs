@@ -2,21 +2,21 @@
 
 use serde_json::json;
 
-use super::kit::{Desk, command, finished};
+use super::kit::{CliFixture, command, finished};
 use crate::kit::{ClosedPort, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_step_is_a_plain_line_where_no_terminal_is() {
-    let desk = Desk::start().await;
-    let worker = desk.agent("shop", "shout", "0.05", None).await;
+    let fixture = CliFixture::start().await;
+    let worker = fixture.agent("shop", "shout", "0.05", None).await;
     let line = ["job", "post", "--skill", "shout", "--input", "{}", "--budget", "0.10", "--watch"];
-    let mut command = desk.command(&line);
-    command.env("RIALTO_KEY", &desk.boss.key);
+    let mut command = fixture.command(&line);
+    command.env("RIALTO_KEY", &fixture.boss.key);
     let watching = tokio::spawn(finished(command, ""));
-    let in_hand = async || desk.get("/v1/work", Some(&worker.key)).await.at("/jobs");
+    let in_hand = async || fixture.get("/v1/work", Some(&worker.key)).await.at("/jobs");
     eventually(async || in_hand().await != json!([])).await;
     let id = in_hand().await[0]["id"].as_str().expect("an id").to_owned();
-    desk.work(&worker, &id, json!({"text": "HELLO"})).await;
+    fixture.work(&worker, &id, json!({"text": "HELLO"})).await;
     let ran = watching.await.expect("no panic").ok();
     assert_eq!(ran.json(), json!({"text": "HELLO"}));
     assert!(!ran.err.contains('\r') && !ran.err.contains('\x1b'), "{ran:#?}");
@@ -27,35 +27,35 @@ async fn every_step_is_a_plain_line_where_no_terminal_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_followed_to_its_end_and_ends_as_if_it_had_been_waited_for() {
-    let desk = Desk::start().await;
-    let worker = desk.agent("shop", "shout", "0.05", None).await;
-    let id = desk.posted("shout", &[]).await;
-    desk.run(&["job", "watch", &id, "--timeout", "10ms"]).await.expect(8);
-    desk.work(&worker, &id, json!({"text": "HELLO"})).await;
-    let ran = desk.run(&["job", "watch", &id]).await.ok();
+    let fixture = CliFixture::start().await;
+    let worker = fixture.agent("shop", "shout", "0.05", None).await;
+    let id = fixture.posted("shout", &[]).await;
+    fixture.run(&["job", "watch", &id, "--timeout", "10ms"]).await.expect(8);
+    fixture.work(&worker, &id, json!({"text": "HELLO"})).await;
+    let ran = fixture.run(&["job", "watch", &id]).await.ok();
     assert_eq!(ran.json(), json!({"text": "HELLO"}));
     assert!(ran.err.contains("done by shop's agent in "), "{ran:#?}");
-    let ran = desk.run(&["job", "watch", &id, "--json"]).await.ok();
+    let ran = fixture.run(&["job", "watch", &id, "--json"]).await.ok();
     assert_eq!(ran.str("/state"), "completed");
-    let id = desk.posted("shout", &[]).await;
-    desk.run(&["job", "cancel", &id, "--reason", "enough"]).await.ok();
-    desk.run(&["job", "watch", &id]).await.expect(1);
+    let id = fixture.posted("shout", &[]).await;
+    fixture.run(&["job", "cancel", &id, "--reason", "enough"]).await.ok();
+    fixture.run(&["job", "watch", &id]).await.expect(1);
     assert_eq!(
-        desk.run(&["job", "watch", &id, "--json"]).await.expect(1).str("/state"),
+        fixture.run(&["job", "watch", &id, "--json"]).await.expect(1).str("/state"),
         "cancelled"
     );
-    desk.run(&["job", "watch", "11111111-1111-4111-8111-111111111111"]).await.failed(3, "");
-    let stranger = desk.orchestrator("stranger").await;
-    desk.run_for(&stranger, &["job", "watch", &id]).await.failed(3, "");
+    fixture.run(&["job", "watch", "11111111-1111-4111-8111-111111111111"]).await.failed(3, "");
+    let stranger = fixture.orchestrator("stranger").await;
+    fixture.run_for(&stranger, &["job", "watch", &id]).await.failed(3, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_that_never_answered_is_not_waited_for() {
-    let desk = Desk::start().await;
+    let fixture = CliFixture::start().await;
     let nobody = ClosedPort::take();
     let line = ["job", "watch", "11111111-1111-4111-8111-111111111111", "--json"];
-    let mut command = command(desk.home.path(), &nobody.url, &line);
-    command.env("RIALTO_KEY", &desk.boss.key);
+    let mut command = command(fixture.home.path(), &nobody.url, &line);
+    command.env("RIALTO_KEY", &fixture.boss.key);
     let ran = finished(command, "").await.expect(7);
     assert!(ran.str("/next").contains("--hub"), "{ran:#?}");
 }

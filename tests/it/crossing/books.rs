@@ -10,12 +10,12 @@ use crate::kit::TestHub;
 
 /// The available and held credits of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Purse {
+pub struct Balances {
     pub spendable: i64,
     pub held: i64,
 }
 
-impl Purse {
+impl Balances {
     pub fn of(hub: &TestHub, owner: &str) -> Self {
         hub.engine.with_world(|world| {
             let found = world.owner_by_name(owner).and_then(|id| world.owner(id));

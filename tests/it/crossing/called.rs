@@ -1,7 +1,7 @@
 //! Relay workers with an endpoint, hired from every other protocol (B16).
 
-use super::books::{Counted, Names, Purse, micros, total};
-use super::cells::{Cell, FLAGS, PURSE, walk};
+use super::books::{Balances, Counted, Names, micros, total};
+use super::cells::{Cell, FLAGS, STARTING_CREDITS, walk};
 use super::failures::OWN_WORDS;
 use super::matrix::{order, works};
 use super::party::{End, Terms};
@@ -48,8 +48,8 @@ async fn each_code_of_an_endpoint_is_a_failure_or_a_refusal_in_the_requesters_wo
             assert_eq!(words, cell.from.words(end, begun), "{what}");
             let quotes = bytes.contains(OWN_WORDS);
             assert!(quotes, "its own text is kept (B7): {what}");
-            let purse = Purse::with(micros(PURSE));
-            assert_eq!(Purse::of(hub, &meeting.requester.owner()), purse, "{what}");
+            let balances = Balances::with(micros(STARTING_CREDITS));
+            assert_eq!(Balances::of(hub, &meeting.requester.owner()), balances, "{what}");
             assert_eq!(Counted::of(hub, &names).await, judged, "{what}");
         })
         .await;

@@ -15,7 +15,7 @@ use crate::kit::{TestHub, eventually, together};
 pub const FLAGS: &[(&str, &str)] = &[("registry.sync_wait", "1ms")];
 
 /// Balance of every requester.
-pub const PURSE: &str = "100";
+pub const STARTING_CREDITS: &str = "100";
 
 /// One cell of the matrix: a requester's protocol and a worker's protocol.
 #[derive(Clone, Copy)]
@@ -65,14 +65,14 @@ impl Cell {
 
     /// Registers the two agents; the requester gets money.
     pub async fn meet(&self, hub: &TestHub, terms: Terms) -> Meeting {
-        self.meet_with(hub, terms, PURSE).await
+        self.meet_with(hub, terms, STARTING_CREDITS).await
     }
 
     /// Registers the two agents; the requester gets this much money.
-    pub async fn meet_with(&self, hub: &TestHub, terms: Terms, purse: &str) -> Meeting {
+    pub async fn meet_with(&self, hub: &TestHub, terms: Terms, balances: &str) -> Meeting {
         let worker = self.to.worker(hub, self.seats[0], terms).await;
         let requester = self.from.requester(hub, self.seats[1]).await;
-        hub.grant(&requester.owner(), purse).await;
+        hub.grant(&requester.owner(), balances).await;
         Meeting { worker, requester }
     }
 }

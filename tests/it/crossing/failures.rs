@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rialto_core::time::Millis;
 
-use super::books::{Counted, Names, Purse, total};
+use super::books::{Balances, Counted, Names, total};
 use super::cells::{Cell, FLAGS, Meeting, Placed, hire_and_say, walk};
 use super::matrix::order;
 use super::party::{End, Found, Order, Saying, Terms, Ticket, WAITS};
@@ -23,7 +23,7 @@ struct Scene {
     names: Names,
     found: Found,
     /// The requester's balance before.
-    purse: Purse,
+    balances: Balances,
 }
 
 impl Placed for Scene {
@@ -40,15 +40,15 @@ impl Scene {
     async fn of(hub: &TestHub, cell: Cell, meeting: Meeting) -> Self {
         let names = Names::of(hub, meeting.worker.as_ref()).await;
         let found = cell.from.find(hub, meeting.worker.as_ref()).await;
-        let purse = Purse::of(hub, &meeting.requester.owner());
-        Self { cell, meeting, names, found, purse }
+        let balances = Balances::of(hub, &meeting.requester.owner());
+        Self { cell, meeting, names, found, balances }
     }
 
     /// Nothing was paid, nothing is held, and the worker was counted like this.
     async fn came_to_nothing(&self, hub: &TestHub, judged: Counted) {
         let owner = self.meeting.requester.owner();
-        assert_eq!(Purse::of(hub, &owner), self.purse, "all money is released");
-        assert_eq!(Purse::of(hub, &self.meeting.worker.owner()), Purse::with(0));
+        assert_eq!(Balances::of(hub, &owner), self.balances, "all money is released");
+        assert_eq!(Balances::of(hub, &self.meeting.worker.owner()), Balances::with(0));
         assert_eq!(Counted::of(hub, &self.names).await, judged);
         assert!(self.meeting.worker.waiting(hub).await.is_empty(), "no work is left");
     }

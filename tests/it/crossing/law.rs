@@ -3,8 +3,8 @@
 
 use rialto_core::time::Millis;
 
-use super::books::{Counted, Names, Purse, micros, shown, total};
-use super::cells::{Cell, FLAGS, Meeting, PURSE, hire_and_say, received};
+use super::books::{Balances, Counted, Names, micros, shown, total};
+use super::cells::{Cell, FLAGS, Meeting, STARTING_CREDITS, hire_and_say, received};
 use super::notes::assert_told;
 use super::party::{End, Order, Saying, Terms, Ticket};
 use crate::crash::assert_audit_is_clean;
@@ -103,7 +103,10 @@ async fn whatever_crosses_money_is_conserved_and_every_job_counts_once() {
     for Left { cell, meeting, names, ticket } in &left {
         let ended = meeting.requester.ended(&hub, ticket).await;
         assert_eq!(ended.words, cell.from.words(End::TimedOut, true), "{}", ended.bytes);
-        assert_eq!(Purse::of(&hub, &meeting.requester.owner()), Purse::with(micros(PURSE)));
+        assert_eq!(
+            Balances::of(&hub, &meeting.requester.owner()),
+            Balances::with(micros(STARTING_CREDITS))
+        );
         assert_eq!(Counted::of(&hub, names).await, Counted::BAD, "{}", cell.name());
     }
     drop(left);
@@ -138,8 +141,8 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
     println!("{what}");
 
     let asked_first = matches!(turn, Turn::Says(Saying::Refuses | Saying::Declines));
-    let purse = if turn == Turn::Poor { "0.5" } else { PURSE };
-    let meeting = cell.meet_with(hub, Terms { asked_first, ..Terms::at(price) }, purse).await;
+    let balances = if turn == Turn::Poor { "0.5" } else { STARTING_CREDITS };
+    let meeting = cell.meet_with(hub, Terms { asked_first, ..Terms::at(price) }, balances).await;
     let (worker, requester) = (meeting.worker.as_ref(), meeting.requester.as_ref());
     let names = Names::of(hub, worker).await;
     let found = cell.from.find(hub, worker).await;
@@ -157,14 +160,22 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
         }
         let judged = if saying == Saying::Fails { Counted::BAD } else { Counted::NOTHING };
         assert_eq!(Counted::of(hub, &names).await, judged, "{what}");
-        assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(purse)), "{what}");
+        assert_eq!(
+            Balances::of(hub, &requester.owner()),
+            Balances::with(micros(balances)),
+            "{what}"
+        );
         return None;
     }
     let ticket = match requester.hire(hub, &found, &order).await {
         Ok(ticket) => ticket,
         Err(refused) => {
             assert!(!affordable || turn == Turn::Poor, "{what}: {refused:?}");
-            assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(purse)), "{what}");
+            assert_eq!(
+                Balances::of(hub, &requester.owner()),
+                Balances::with(micros(balances)),
+                "{what}"
+            );
             assert!(worker.waiting(hub).await.is_empty(), "{what}");
             assert_eq!(Counted::of(hub, &names).await, Counted::NOTHING, "{what}");
             return None;
@@ -191,7 +202,11 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
     assert_eq!(ended.output.as_deref(), Some(worker.output()), "{what}");
     assert_told(hub, (cell, &meeting), &ticket, Some(&sent)).await;
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "{what}");
-    assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(purse) - cost), "{what}");
-    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(cost), "{what}");
+    assert_eq!(
+        Balances::of(hub, &requester.owner()),
+        Balances::with(micros(balances) - cost),
+        "{what}"
+    );
+    assert_eq!(Balances::of(hub, &worker.owner()), Balances::with(cost), "{what}");
     None
 }

@@ -4,8 +4,8 @@
 //! a requester claim that a job came from elsewhere, so over the wire every job starts at zero
 //! hops.
 
-use super::books::Purse;
-use super::cells::{Cell, FLAGS, PURSE, walk};
+use super::books::Balances;
+use super::cells::{Cell, FLAGS, STARTING_CREDITS, walk};
 use super::matrix::order;
 use super::party::{Found, Terms};
 use crate::kit::{TestHub, snapshot};
@@ -27,13 +27,13 @@ async fn nobody_hires_itself_in_its_own_protocol() {
     let own = Cell::all().into_iter().filter(|cell| !cell.crosses()).collect();
     let tested = walk(&hub, own, async |hub, cell| {
         let worker = cell.meet(hub, Terms::at(cell.to.price())).await.worker;
-        hub.grant(&worker.owner(), PURSE).await;
-        let before = Purse::of(hub, &worker.owner());
+        hub.grant(&worker.owner(), STARTING_CREDITS).await;
+        let before = Balances::of(hub, &worker.owner());
         let found = cell.to.find(hub, worker.as_ref()).await;
         let refused = worker.as_requester().hire(hub, &found, &order()).await;
         let refused = refused.expect_err("a refusal");
         assert_eq!(refused.words, refusal(cell.to.id()), "{}", refused.bytes);
-        assert_eq!(Purse::of(hub, &worker.owner()), before);
+        assert_eq!(Balances::of(hub, &worker.owner()), before);
         assert!(worker.waiting(hub).await.is_empty());
         cell.to.id()
     });
@@ -48,7 +48,7 @@ async fn nobody_hires_itself_by_its_alias_in_another_protocol() {
 
     let hub = TestHub::serve(FLAGS).await;
     let agent = hub.agent("acme", "work", "0", None).await;
-    hub.grant("acme", PURSE).await;
+    hub.grant("acme", STARTING_CREDITS).await;
     let alias = async |list: &str, rows: &str, id: &str| {
         let page = hub.get(list, None).await.expect(200).at(rows);
         let rows = page.as_array().expect("a list").clone();
@@ -89,7 +89,7 @@ async fn two_agents_may_hire_each_other() {
     let (one, other) =
         (cell.meet(&hub, Terms::at("0")).await, back.meet(&hub, Terms::at("0")).await);
     for worker in [&one.worker, &other.worker] {
-        hub.grant(&worker.owner(), PURSE).await;
+        hub.grant(&worker.owner(), STARTING_CREDITS).await;
     }
     let find = async |cell: Cell, who: &dyn super::party::Worker| -> Found {
         cell.from.find(&hub, who).await

@@ -1,7 +1,7 @@
 //! Every pair: hire, work, result, money, scores, names, repeats (B1, B8, B9, B10, B13, B18).
 
-use super::books::{Counted, Names, Purse, micros, shown, total};
-use super::cells::{Cell, FLAGS, Meeting, PURSE, Placed, received, walk};
+use super::books::{Balances, Counted, Names, micros, shown, total};
+use super::cells::{Cell, FLAGS, Meeting, Placed, STARTING_CREDITS, received, walk};
 use super::notes::assert_told;
 use super::party::{End, Given, Order, Terms, Ticket};
 use crate::kit::TestHub;
@@ -43,8 +43,11 @@ pub async fn works(hub: &TestHub, cell: Cell) {
     assert_eq!(ended.id, ticket.id, "the requester's own id (B10): {}", ended.bytes);
     assert_eq!(ended.output.as_deref(), Some(worker.output()), "{}", ended.bytes);
 
-    assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(PURSE) - price));
-    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "the whole price (B9)");
+    assert_eq!(
+        Balances::of(hub, &requester.owner()),
+        Balances::with(micros(STARTING_CREDITS) - price)
+    );
+    assert_eq!(Balances::of(hub, &worker.owner()), Balances::with(price), "the whole price (B9)");
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "counted once in both formulas");
 
     assert_told(hub, (cell, &meeting), &ticket, Some(&sent)).await;
@@ -53,8 +56,11 @@ pub async fn works(hub: &TestHub, cell: Cell) {
     requester.repeat(hub, &ticket).await;
     assert!(worker.waiting(hub).await.is_empty());
     worker.deliver(hub, &given).await;
-    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "paid once");
-    assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(PURSE) - price));
+    assert_eq!(Balances::of(hub, &worker.owner()), Balances::with(price), "paid once");
+    assert_eq!(
+        Balances::of(hub, &requester.owner()),
+        Balances::with(micros(STARTING_CREDITS) - price)
+    );
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD);
 }
 
@@ -94,8 +100,11 @@ async fn work_goes_on_after_the_hub_was_stopped_and_started_in_the_middle() {
         let ended = requester.ended(hub, &ticket).await;
         assert_eq!(ended.output.as_deref(), Some(worker.output()), "{}", ended.bytes);
         let price = shown(cell.to.price(), cell.from.grain());
-        assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(PURSE) - price));
-        assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price));
+        assert_eq!(
+            Balances::of(hub, &requester.owner()),
+            Balances::with(micros(STARTING_CREDITS) - price)
+        );
+        assert_eq!(Balances::of(hub, &worker.owner()), Balances::with(price));
     })
     .await;
     hub.stop().await;
@@ -108,7 +117,7 @@ async fn work_inside_one_owner_moves_no_score_and_no_money() {
     let tested = walk(&hub, own, async |hub, cell| {
         let worker = cell.meet(hub, Terms::at(cell.to.price())).await.worker;
         let requester = worker.colleague(hub).await?;
-        hub.grant(&worker.owner(), PURSE).await;
+        hub.grant(&worker.owner(), STARTING_CREDITS).await;
         let names = Names::of(hub, worker.as_ref()).await;
         let found = cell.from.find(hub, worker.as_ref()).await;
         let ticket = requester.hire(hub, &found, &order()).await.expect("it is hired");
@@ -116,7 +125,7 @@ async fn work_inside_one_owner_moves_no_score_and_no_money() {
         assert!(worker.deliver(hub, &given).await.taken);
         let ended = requester.ended(hub, &ticket).await;
         assert_eq!(ended.output.as_deref(), Some(worker.output()), "{}", ended.bytes);
-        assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(micros(PURSE)));
+        assert_eq!(Balances::of(hub, &worker.owner()), Balances::with(micros(STARTING_CREDITS)));
         assert_eq!(Counted::of(hub, &names).await, Counted::NOTHING);
         Some(cell.from.id())
     });

@@ -4,7 +4,7 @@ use rialto_core::time::Millis;
 use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
-use super::books::{Counted, Names, Purse};
+use super::books::{Balances, Counted, Names};
 use super::cells::FLAGS;
 use crate::agora::kit::{Hub, Key, Token, assert_error};
 use crate::clara::kit::{Hub as Market, Wallet};
@@ -73,7 +73,7 @@ async fn an_offer_within_the_budget_is_accepted_by_the_hub_and_is_what_is_paid()
     assert_eq!(bargain.shown(&job).await.str("/status"), "SUCCESS");
     assert_eq!(digits(&bargain.shown(&job).await.text, "execution_cost"), "5.25");
     assert_eq!(hub.balance("acme").await, ("94.75".to_owned(), "0.00".to_owned()));
-    assert_eq!(Purse::of(hub, &bob.owner()), Purse::with(5_250_000));
+    assert_eq!(Balances::of(hub, &bob.owner()), Balances::with(5_250_000));
     let worker = Agent { id: bargain.alias.clone(), key: String::new(), owner: String::new() };
     assert_eq!(hub.score(&worker).await, "51.0");
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD);
@@ -94,7 +94,7 @@ async fn an_offer_above_the_bid_is_refused_and_a_lower_one_is_taken() {
     hub.tell(&bob.result(id)).await.expect(202);
     assert_eq!(bargain.shown(&job).await.str("/status"), "SUCCESS");
     assert_eq!(hub.balance("acme").await, ("94.00".to_owned(), "0.00".to_owned()));
-    assert_eq!(Purse::of(hub, &bob.owner()), Purse::with(6_000_000));
+    assert_eq!(Balances::of(hub, &bob.owner()), Balances::with(6_000_000));
 }
 
 /// An openclaw agent that tweets for this price.
@@ -167,10 +167,10 @@ async fn an_auction_is_answered_by_fixed_prices_and_by_one_that_is_named() {
     assert_eq!(kinds, ["REQUEST", "ACCEPT"], "the winner's offer is accepted");
     tell(&market, &bob.result(&id)).await.expect(202);
     assert_eq!(
-        Purse::of(&market, &format!("clara:{}", requester.address())),
-        Purse::with(97_000_000)
+        Balances::of(&market, &format!("clara:{}", requester.address())),
+        Balances::with(97_000_000)
     );
-    assert_eq!(Purse::of(&market, &bob.owner()), Purse::with(3_000_000), "the whole price");
+    assert_eq!(Balances::of(&market, &bob.owner()), Balances::with(3_000_000), "the whole price");
 }
 
 #[tokio::test(flavor = "multi_thread")]

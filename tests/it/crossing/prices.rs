@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use super::books::{Counted, Names, Purse, micros, shown, total};
-use super::cells::{Cell, FLAGS, PURSE, walk};
+use super::books::{Balances, Counted, Names, micros, shown, total};
+use super::cells::{Cell, FLAGS, STARTING_CREDITS, walk};
 use super::failures::dear;
 use super::matrix::order;
 use super::party::{Order, Terms};
@@ -33,8 +33,11 @@ async fn reported(cost: &str, paid: impl Fn(Cell) -> i64) {
         assert!(sent.taken, "{}", sent.answer);
         meeting.requester.ended(hub, &ticket).await;
         let paid = paid(cell);
-        assert_eq!(Purse::of(hub, &meeting.requester.owner()), Purse::with(micros(PURSE) - paid));
-        assert_eq!(Purse::of(hub, &meeting.worker.owner()), Purse::with(paid));
+        assert_eq!(
+            Balances::of(hub, &meeting.requester.owner()),
+            Balances::with(micros(STARTING_CREDITS) - paid)
+        );
+        assert_eq!(Balances::of(hub, &meeting.worker.owner()), Balances::with(paid));
         assert_eq!(Counted::of(hub, &names).await, Counted::GOOD);
         cell.from.id()
     });
@@ -100,7 +103,10 @@ async fn a_relay_agent_is_told_the_price_in_the_answer_and_can_pay_it_then() {
             _ => price,
         };
         assert!(refused.bytes.contains(&detail(told)), "{}", refused.bytes);
-        assert_eq!(Purse::of(hub, &meeting.requester.owner()), Purse::with(micros(PURSE)));
+        assert_eq!(
+            Balances::of(hub, &meeting.requester.owner()),
+            Balances::with(micros(STARTING_CREDITS))
+        );
         let enough = Order { budget: told.to_owned(), ..order() };
         meeting.requester.hire(hub, &found, &enough).await.expect("it is enough");
         meeting.received(hub).await;

@@ -1,6 +1,6 @@
 //! One program, run by `rialto agent run`, hired from every protocol.
 
-use super::cells::{FLAGS, PURSE};
+use super::cells::{FLAGS, STARTING_CREDITS};
 use super::matrix::order;
 use super::parties::{ALL, of};
 use super::party::{Doing, End, Given, Protocol, Requester, Saying, Sent, Worker};
@@ -85,7 +85,7 @@ async fn one_program_answers_a_requester_of_every_protocol() {
     let program = Program::of(&runtime);
     for (protocol, seat) in ALL.iter().zip(1..) {
         let requester = protocol.requester(&hub, seat).await;
-        hub.grant(&requester.owner(), PURSE).await;
+        hub.grant(&requester.owner(), STARTING_CREDITS).await;
         let found = protocol.find(&hub, &program).await;
         let ticket = requester.hire(&hub, &found, &order()).await.expect("it is hired");
         let ended = requester.ended(&hub, &ticket).await;

@@ -4,7 +4,7 @@
 use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
-use super::books::Purse;
+use super::books::Balances;
 use super::cells::FLAGS;
 use crate::agora::kit::{Hub, Key};
 use crate::kit::{TestHub, digits};
@@ -64,8 +64,8 @@ async fn identities_of_two_protocols_are_two_agents_and_two_owners() {
     let ada = hub.agent("ada", "work", "0", None).await;
     let peer = hub.join("ada@chorus").await;
     hub.grant("ada", "5").await;
-    assert_eq!(Purse::of(&hub, "ada"), Purse::with(5_000_000));
-    assert_eq!(Purse::of(&hub, &format!("relay:{}", peer.id)), Purse::with(0));
+    assert_eq!(Balances::of(&hub, "ada"), Balances::with(5_000_000));
+    assert_eq!(Balances::of(&hub, &format!("relay:{}", peer.id)), Balances::with(0));
     let page = hub.get("/relay/agents?limit=200", None).await.expect(200).at("/data");
     let names = page.as_array().expect("a list").iter();
     let names: Vec<_> = names.map(|one| one["native_id"].clone()).collect();

@@ -1,7 +1,7 @@
 //! A kill or a power cut at every boundary of the script: an acknowledged step is there once, an
 //! unacknowledged one is there whole or not at all, and repeating it has one effect (G1, G2, T51).
 
-use super::disk::{Deed, Fault, Room};
+use super::disk::{DataDir, DiskFault, Fault};
 use super::hub::{Caller, Hub, Request, audit, wait_for, was_killed};
 use super::points::{Fate, Point, chosen, strike_each};
 use super::reference::reference;
@@ -11,15 +11,15 @@ use super::view::View;
 
 #[test]
 fn a_kill_at_any_boundary_loses_nothing_and_halves_nothing() {
-    everywhere(&[Deed::Before, Deed::After, Deed::Torn], 110);
+    everywhere(&[DiskFault::Before, DiskFault::After, DiskFault::Torn], 110);
 }
 
 #[test]
 fn a_power_cut_at_any_boundary_loses_nothing_and_halves_nothing() {
-    everywhere(&[Deed::Cut, Deed::Mess], 80);
+    everywhere(&[DiskFault::Cut, DiskFault::Mess], 80);
 }
 
-fn everywhere(deeds: &[Deed], usually: usize) {
+fn everywhere(deeds: &[DiskFault], usually: usize) {
     let points = chosen(&reference().boundaries, deeds, usually);
     strike_each(&points, |point| wait_for(strike(point)));
 }
@@ -27,8 +27,8 @@ fn everywhere(deeds: &[Deed], usually: usize) {
 /// One run with its fault, and its result.
 async fn strike(point: &Point) -> Fate {
     let (caller, script) = (Caller::new(), script(scene()));
-    let room = Room::with(&scene().data());
-    let hub = Hub::start(&room, &Fault::at(point.deed, point.boundary.number));
+    let room = DataDir::with(&scene().data());
+    let hub = Hub::start(&room, &Fault::at(point.fault, point.boundary.number));
     let progress = match &hub.url {
         Some(url) => play(&caller, url, &script).await,
         None => Progress::default(),
@@ -47,7 +47,7 @@ async fn strike(point: &Point) -> Fate {
 }
 
 /// A hub without faults over the same data shows every acknowledged step, and perhaps the next one.
-pub async fn recovered(room: &Room, caller: &Caller, script: &[Step], progress: &Progress) {
+pub async fn recovered(room: &DataDir, caller: &Caller, script: &[Step], progress: &Progress) {
     let done = progress.steps();
     assert_audited(room);
     let hub = Hub::start(room, &Fault::none());
@@ -75,7 +75,7 @@ pub async fn recovered(room: &Room, caller: &Caller, script: &[Step], progress: 
     assert_audited(room);
 }
 
-fn assert_audited(room: &Room) {
+fn assert_audited(room: &DataDir) {
     let (code, said) = audit(&room.data());
     assert_eq!(code, 0, "{said}");
 }

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::disk::{Deed, Fault, Room};
+use super::disk::{DataDir, DiskFault, Fault};
 use super::errors::assert_complained;
 use super::hub::{Caller, Hub, Request, audit, wait_for};
 use super::scene::scene;
@@ -45,8 +45,8 @@ async fn arrived(caller: &Caller, url: &str) -> u64 {
 }
 
 async fn a_failed_checkpoint_ends_the_hub(class: &str) {
-    let (caller, room) = (Caller::new(), Room::with(&scene().data()));
-    let fault = Fault::at(Deed::Eio, 1).lasting().only(class).on(FILE);
+    let (caller, room) = (Caller::new(), DataDir::with(&scene().data()));
+    let fault = Fault::at(DiskFault::Eio, 1).lasting().only(class).on(FILE);
     let hub = Hub::start(&room, &fault);
     let mut taken = 0;
     write_until(&caller, &hub, &mut taken, |told| match told {
@@ -76,8 +76,8 @@ fn a_checkpoint_that_cannot_be_written_ends_the_hub_and_loses_nothing() {
 #[test]
 fn a_checkpoint_without_room_waits_for_it_and_holds_nobody_up() {
     wait_for(async {
-        let (caller, room) = (Caller::new(), Room::with(&scene().data()));
-        let fault = Fault::switched(Deed::Enospc, &room).only("write").on(FILE);
+        let (caller, room) = (Caller::new(), DataDir::with(&scene().data()));
+        let fault = Fault::switched(DiskFault::Enospc, &room).only("write").on(FILE);
         let hub = Hub::start(&room, &fault);
         room.switch_on();
         let mut taken = 0;

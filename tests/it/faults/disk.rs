@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 /// The kind of fault; the words are those of `shim.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum DiskFault {
     /// Killed before the call.
     Before,
     /// Killed after it.
@@ -28,7 +28,7 @@ pub enum Deed {
     Short,
 }
 
-impl Deed {
+impl DiskFault {
     fn word(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -56,19 +56,19 @@ impl Fault {
     }
 
     /// Once, at a boundary.
-    pub fn at(deed: Deed, number: u64) -> Self {
-        let env = vec![("FAULT_DO", deed.word().to_owned()), ("FAULT_AT", number.to_string())];
-        match deed {
+    pub fn at(fault: DiskFault, number: u64) -> Self {
+        let env = vec![("FAULT_DO", fault.word().to_owned()), ("FAULT_AT", number.to_string())];
+        match fault {
             // The caller retries the rest, and that call finds no space.
-            Deed::Short => Self { env }.with("FAULT_FOR", "2"),
+            DiskFault::Short => Self { env }.with("FAULT_FOR", "2"),
             _ => Self { env },
         }
     }
 
     /// At every boundary while the switch file exists.
-    pub fn switched(deed: Deed, room: &Room) -> Self {
+    pub fn switched(fault: DiskFault, room: &DataDir) -> Self {
         let switch = room.switch().display().to_string();
-        Self { env: vec![("FAULT_DO", deed.word().to_owned()), ("FAULT_SWITCH", switch)] }
+        Self { env: vec![("FAULT_DO", fault.word().to_owned()), ("FAULT_SWITCH", switch)] }
     }
 
     /// From there on, always.
@@ -92,7 +92,7 @@ impl Fault {
     }
 
     /// The environment that causes it for this directory.
-    pub fn env(&self, room: &Room) -> Vec<(&'static str, String)> {
+    pub fn env(&self, room: &DataDir) -> Vec<(&'static str, String)> {
         let mut env = vec![
             ("LD_PRELOAD", library().display().to_string()),
             ("FAULT_DIR", room.data().display().to_string()),
@@ -104,11 +104,11 @@ impl Fault {
 }
 
 /// A data directory, with the shim's control and log files beside it.
-pub struct Room {
+pub struct DataDir {
     dir: TempDir,
 }
 
-impl Room {
+impl DataDir {
     pub fn empty() -> Self {
         Self { dir: TempDir::new().expect("a directory") }
     }

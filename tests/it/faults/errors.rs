@@ -4,7 +4,7 @@
 use std::process::ExitStatus;
 
 use super::boundaries::recovered;
-use super::disk::{Boundary, Deed, Fault, Room};
+use super::disk::{Boundary, DataDir, DiskFault, Fault};
 use super::hub::{Caller, Hub, wait_for};
 use super::points::{Fate, Point, chosen, strike_each};
 use super::reference::reference;
@@ -16,14 +16,14 @@ fn a_disk_that_fails_once_anywhere_ends_the_hub_and_loses_nothing() {
     let while_it_runs = &reference().boundaries[..reference().while_it_runs];
     // SQLite ignores an error when it syncs a directory; the hub syncs it itself and does not.
     let own = while_it_runs.iter().filter(|boundary| boundary.name != ".");
-    let points = chosen(&own.cloned().collect::<Vec<_>>(), &[Deed::Eio], 60);
+    let points = chosen(&own.cloned().collect::<Vec<_>>(), &[DiskFault::Eio], 60);
     strike_each(&points, |point| wait_for(fail(point)));
 }
 
 async fn fail(point: &Point) -> Fate {
     let (caller, script) = (Caller::new(), script(scene()));
-    let room = Room::with(&scene().data());
-    let hub = Hub::start(&room, &Fault::at(Deed::Eio, point.boundary.number));
+    let room = DataDir::with(&scene().data());
+    let hub = Hub::start(&room, &Fault::at(DiskFault::Eio, point.boundary.number));
     let mut progress = Progress::default();
     if let Some(url) = &hub.url {
         progress = play(&caller, url, &script).await;
@@ -67,8 +67,8 @@ fn assert_not_retried(boundaries: &[Boundary]) {
 
 #[test]
 fn a_directory_that_cannot_be_synced_keeps_the_hub_from_starting() {
-    let room = Room::with(&scene().data());
-    let fault = Fault::at(Deed::Eio, 1).lasting().only("sync").on("/data");
+    let room = DataDir::with(&scene().data());
+    let fault = Fault::at(DiskFault::Eio, 1).lasting().only("sync").on("/data");
     let hub = Hub::start(&room, &fault);
     assert_eq!(hub.url, None);
     let (status, complaint) = hub.ended();

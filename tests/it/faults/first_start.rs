@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use super::disk::{Boundary, Deed, Fault, Room};
+use super::disk::{Boundary, DataDir, DiskFault, Fault};
 use super::errors::assert_complained;
 use super::hub::{Caller, Hub, Request, audit, wait_for, was_killed};
 use super::points::{Fate, Point, chosen, strike_each};
@@ -21,7 +21,7 @@ const BOUNDARIES_MIN: usize = 20;
 fn boundaries() -> &'static [Boundary] {
     static BOUNDARIES: OnceLock<Vec<Boundary>> = OnceLock::new();
     BOUNDARIES.get_or_init(|| {
-        let room = Room::empty();
+        let room = DataDir::empty();
         let hub = Hub::first(&room, &Fault::none());
         assert!(hub.url.is_some());
         let boundaries = room.boundaries();
@@ -38,13 +38,14 @@ fn boundaries() -> &'static [Boundary] {
 
 #[test]
 fn a_first_start_that_is_cut_short_anywhere_leaves_nothing_in_the_way_of_the_second() {
-    let deeds = [Deed::Before, Deed::After, Deed::Torn, Deed::Cut, Deed::Mess];
+    let deeds =
+        [DiskFault::Before, DiskFault::After, DiskFault::Torn, DiskFault::Cut, DiskFault::Mess];
     strike_each(&chosen(boundaries(), &deeds, 60), |point| wait_for(cut_short(point)));
 }
 
 async fn cut_short(point: &Point) -> Fate {
-    let room = Room::empty();
-    let hub = Hub::first(&room, &Fault::at(point.deed, point.boundary.number));
+    let room = DataDir::empty();
+    let hub = Hub::first(&room, &Fault::at(point.fault, point.boundary.number));
     // It may have printed its address; then it has everything it needs.
     let secret = hub.url.as_ref().map(|_| secret(&room));
     if Fate::of(&room) == Fate::Missed {
@@ -60,13 +61,13 @@ async fn cut_short(point: &Point) -> Fate {
 #[test]
 fn a_first_start_on_a_disk_that_fails_ends_and_leaves_nothing_in_the_way_of_the_second() {
     let own: Vec<_> = boundaries().iter().filter(|one| one.name != ".").cloned().collect();
-    let points = chosen(&own, &[Deed::Eio, Deed::Enospc], 30);
+    let points = chosen(&own, &[DiskFault::Eio, DiskFault::Enospc], 30);
     strike_each(&points, |point| wait_for(refused(point)));
 }
 
 async fn refused(point: &Point) -> Fate {
-    let room = Room::empty();
-    let hub = Hub::first(&room, &Fault::at(point.deed, point.boundary.number));
+    let room = DataDir::empty();
+    let hub = Hub::first(&room, &Fault::at(point.fault, point.boundary.number));
     if Fate::of(&room) == Fate::Missed {
         hub.kill();
         return Fate::Missed;
@@ -85,18 +86,18 @@ fn a_failed_switch_to_the_log_keeps_the_hub_from_starting() {
     let switching = |one: &&Boundary| ["rialto.db", "rialto.db-journal"].contains(&&*one.name);
     let switching: Vec<_> = boundaries().iter().filter(switching).cloned().collect();
     assert!(switching.len() > 4, "{switching:?}");
-    let points = switching.into_iter().map(|boundary| Point { deed: Deed::Eio, boundary });
+    let points = switching.into_iter().map(|boundary| Point { fault: DiskFault::Eio, boundary });
     strike_each(&points.collect::<Vec<_>>(), |point| wait_for(refused(point)));
 }
 
-fn secret(room: &Room) -> Vec<u8> {
+fn secret(room: &DataDir) -> Vec<u8> {
     std::fs::read(room.data().join(SECRET)).expect("a secret")
 }
 
 /// The second start works, and so do later ones, with the same secret. A key that was stored just
 /// before the failure may never have been printed; then the operator creates another while the hub
 /// is stopped.
-async fn second_start(room: &Room, first: Option<Vec<u8>>) {
+async fn second_start(room: &DataDir, first: Option<Vec<u8>>) {
     let caller = Caller::new();
     let hub = Hub::first(room, &Fault::none());
     assert!(hub.url.is_some());

@@ -2,7 +2,7 @@
 //! once there is space (G21, T52).
 
 use super::boundaries::recovered;
-use super::disk::{Deed, Fault, Room};
+use super::disk::{DataDir, DiskFault, Fault};
 use super::errors::assert_complained;
 use super::hub::{Caller, Hub, audit, wait_for};
 use super::points::{Fate, Point, chosen, strike_each};
@@ -16,14 +16,14 @@ fn a_disk_that_is_full_for_one_write_costs_one_answer_and_nothing_else() {
     let while_it_runs = &reference().boundaries[..reference().while_it_runs];
     let own = while_it_runs.iter().filter(|boundary| boundary.name != ".");
     let own: Vec<_> = own.cloned().collect();
-    let points = chosen(&own, &[Deed::Enospc, Deed::Short], 60);
+    let points = chosen(&own, &[DiskFault::Enospc, DiskFault::Short], 60);
     strike_each(&points, |point| wait_for(fill(point)));
 }
 
 async fn fill(point: &Point) -> Fate {
     let (caller, script) = (Caller::new(), script(scene()));
-    let room = Room::with(&scene().data());
-    let hub = Hub::start(&room, &Fault::at(point.deed, point.boundary.number));
+    let room = DataDir::with(&scene().data());
+    let hub = Hub::start(&room, &Fault::at(point.fault, point.boundary.number));
     let Some(url) = hub.url.clone() else {
         let (status, complaint) = hub.ended();
         assert_complained(status, &complaint);
@@ -60,8 +60,8 @@ async fn fill(point: &Point) -> Fate {
 fn while_there_is_no_room_every_read_is_right_and_no_write_is_taken() {
     wait_for(async {
         let (caller, script) = (Caller::new(), script(scene()));
-        let room = Room::with(&scene().data());
-        let hub = Hub::start(&room, &Fault::switched(Deed::Enospc, &room).only("write"));
+        let room = DataDir::with(&scene().data());
+        let hub = Hub::start(&room, &Fault::switched(DiskFault::Enospc, &room).only("write"));
         let (url, views) = (hub.url(), &reference().views);
         for (done, step) in script.iter().enumerate() {
             room.switch_on();

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::disk::{Fault, Room};
+use super::disk::{DataDir, Fault};
 use crate::crash::flags;
 use crate::kit::{Lines, ended, operator_key};
 
 /// Longer than this only if something hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A hub process that may end by itself at any moment.
 pub struct Hub {
@@ -24,21 +24,21 @@ pub struct Hub {
 }
 
 impl Hub {
-    pub fn start(room: &Room, fault: &Fault) -> Self {
+    pub fn start(room: &DataDir, fault: &Fault) -> Self {
         Self::with_key(room, fault, &operator_key())
     }
 
     /// A hub with this operator key.
-    pub fn with_key(room: &Room, fault: &Fault, key: &str) -> Self {
+    pub fn with_key(room: &DataDir, fault: &Fault, key: &str) -> Self {
         Self::spawn(room, fault, &[("RIALTO_OPERATOR_KEY", key)])
     }
 
     /// A hub without an operator key, which has to create one.
-    pub fn first(room: &Room, fault: &Fault) -> Self {
+    pub fn first(room: &DataDir, fault: &Fault) -> Self {
         Self::spawn(room, fault, &[])
     }
 
-    fn spawn(room: &Room, fault: &Fault, env: &[(&str, &str)]) -> Self {
+    fn spawn(room: &DataDir, fault: &Fault, env: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rialto"))
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(room.data())
@@ -135,7 +135,7 @@ pub struct Caller(reqwest::Client);
 
 impl Caller {
     pub fn new() -> Self {
-        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
+        let http = reqwest::Client::builder().no_proxy().timeout(TIME_LIMIT).build();
         Self(http.expect("a client"))
     }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::disk::{Boundary, Deed, Room};
+use super::disk::{Boundary, DataDir, DiskFault};
 use crate::crash::{Dice, SEED, seed};
 
 /// Environment variable: how many points to try, a number or `all`.
@@ -19,12 +19,12 @@ const AT_ONCE: usize = 3;
 /// One fault at one boundary.
 #[derive(Clone, Debug)]
 pub struct Point {
-    pub deed: Deed,
+    pub fault: DiskFault,
     pub boundary: Boundary,
 }
 
 /// The points to try; `usually` is the default number.
-pub fn chosen(boundaries: &[Boundary], deeds: &[Deed], usually: usize) -> Vec<Point> {
+pub fn chosen(boundaries: &[Boundary], deeds: &[DiskFault], usually: usize) -> Vec<Point> {
     let wanted = match std::env::var(POINTS) {
         Ok(all) if all == "all" => usize::MAX,
         Ok(number) => number.parse().expect("a number, or all"),
@@ -39,13 +39,13 @@ pub fn chosen(boundaries: &[Boundary], deeds: &[Deed], usually: usize) -> Vec<Po
 }
 
 /// Every fault at every boundary where it differs from the others.
-fn every(boundaries: &[Boundary], deeds: &[Deed]) -> Vec<Point> {
+fn every(boundaries: &[Boundary], deeds: &[DiskFault]) -> Vec<Point> {
     let mut all = Vec::new();
     for boundary in boundaries {
-        for deed in deeds {
+        for fault in deeds {
             let writes = boundary.kind == "write";
-            if writes || !matches!(deed, Deed::Torn | Deed::Short) {
-                all.push(Point { deed: *deed, boundary: boundary.clone() });
+            if writes || !matches!(fault, DiskFault::Torn | DiskFault::Short) {
+                all.push(Point { fault: *fault, boundary: boundary.clone() });
             }
         }
     }
@@ -57,7 +57,7 @@ fn some(all: Vec<Point>, wanted: usize, seed: u64) -> Vec<Point> {
     let mut sorts = std::collections::BTreeMap::<String, Vec<Point>>::new();
     for point in all {
         let Boundary { kind, name, .. } = &point.boundary;
-        sorts.entry(format!("{:?} {kind} {name}", point.deed)).or_default().push(point);
+        sorts.entry(format!("{:?} {kind} {name}", point.fault)).or_default().push(point);
     }
     let (mut dice, mut taken) = (Dice(seed), Vec::new());
     while taken.len() < wanted && sorts.values().any(|left| !left.is_empty()) {
@@ -80,7 +80,7 @@ pub enum Fate {
 
 impl Fate {
     /// Read from the shim's log.
-    pub fn of(room: &Room) -> Self {
+    pub fn of(room: &DataDir) -> Self {
         match room.boundaries().iter().any(|boundary| boundary.failed) {
             true => Self::Struck,
             false => Self::Missed,
@@ -126,7 +126,7 @@ fn a_choice_has_something_of_every_sort_and_is_the_same_again() {
         failed: false,
     };
     let boundaries: Vec<_> = (1..=100).map(boundary).collect();
-    let all = every(&boundaries, &[Deed::Before, Deed::Torn]);
+    let all = every(&boundaries, &[DiskFault::Before, DiskFault::Torn]);
     assert_eq!(all.len(), 190, "a sync cannot be torn");
     let numbers = |seed| -> Vec<u64> {
         some(all.clone(), 30, seed).iter().map(|point| point.boundary.number).collect()

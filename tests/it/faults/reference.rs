@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::disk::{Boundary, Fault, Room};
+use super::disk::{Boundary, DataDir, Fault};
 use super::hub::{Caller, Hub, wait_for};
 use super::scene::{Scene, scene};
 use super::script::{Step, play, script};
@@ -35,7 +35,7 @@ impl Reference {
         let (caller, script) = (Caller::new(), script(scene));
         let views = views(&caller, scene, &script).await;
         // Counted in a run without views: they write nothing, but take time.
-        let room = Room::with(&scene.data());
+        let room = DataDir::with(&scene.data());
         let hub = Hub::start(&room, &Fault::none());
         let progress = play(&caller, hub.url(), &script).await;
         assert_eq!(progress.steps(), script.len(), "{:?}", progress.refused);
@@ -55,7 +55,7 @@ impl Reference {
 }
 
 async fn views(caller: &Caller, scene: &Scene, script: &[Step]) -> Vec<View> {
-    let room = Room::with(&scene.data());
+    let room = DataDir::with(&scene.data());
     let hub = Hub::start(&room, &Fault::none());
     let mut views = vec![View::of(caller, hub.url(), scene).await];
     for step in script {

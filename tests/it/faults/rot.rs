@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::disk::{Fault, Room};
+use super::disk::{DataDir, Fault};
 use super::hub::{Caller, Hub, audit, wait_for};
 use super::points::try_each;
 use super::reference::reference;
@@ -18,11 +18,11 @@ const FILE: &str = "rialto.db";
 const LOG: &str = "rialto.db-wal";
 
 /// A hub's data after the whole script: after a clean shutdown, or a kill.
-fn data(killed: bool) -> &'static Room {
-    static DATA: [OnceLock<Room>; 2] = [const { OnceLock::new() }; 2];
+fn data(killed: bool) -> &'static DataDir {
+    static DATA: [OnceLock<DataDir>; 2] = [const { OnceLock::new() }; 2];
     DATA[usize::from(killed)].get_or_init(|| {
         let make = move || {
-            let room = Room::with(&scene().data());
+            let room = DataDir::with(&scene().data());
             let hub = Hub::start(&room, &Fault::none());
             let script = script(scene());
             let progress = wait_for(play(&Caller::new(), hub.url(), &script));
@@ -59,7 +59,7 @@ fn places(file: &Path, count: usize) -> Vec<Rot> {
     rot
 }
 
-fn spoil(room: &Room, name: &str, rot: Rot) {
+fn spoil(room: &DataDir, name: &str, rot: Rot) {
     let path = room.data().join(name);
     let mut bytes = std::fs::read(&path).expect("a file");
     bytes[rot.at] ^= rot.mask;
@@ -85,8 +85,8 @@ fn rot_everywhere(name: &str, killed: bool, count: usize, unproved: usize) {
     println!("{name}: {count} bytes, {refused} refused, {right} right, audit reports {told}");
 }
 
-async fn one(whole: &Room, name: &str, rot: Rot, tally: &Tally, unproved: bool) {
-    let room = Room::with(&whole.data());
+async fn one(whole: &DataDir, name: &str, rot: Rot, tally: &Tally, unproved: bool) {
+    let room = DataDir::with(&whole.data());
     spoil(&room, name, rot);
     let (code, said) = audit(&room.data());
     tally.told.fetch_add(usize::from(code != 0), Ordering::Relaxed);

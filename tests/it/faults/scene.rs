@@ -8,7 +8,7 @@ use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
-use super::disk::{Fault, Room};
+use super::disk::{DataDir, Fault};
 use super::hub::{Caller, Hub, Request, wait_for};
 use crate::agora::kit::Key;
 use crate::clara::kit::Wallet;
@@ -30,7 +30,7 @@ pub struct Player {
 
 /// All participants, and their data directory.
 pub struct Scene {
-    room: Room,
+    room: DataDir,
     /// Registry agents.
     pub requester: Player,
     pub worker: Player,
@@ -80,7 +80,7 @@ impl Scene {
     }
 
     async fn set() -> Self {
-        let room = Room::empty();
+        let room = DataDir::empty();
         let hub = Hub::start(&room, &Fault::none());
         let line = Line { caller: Caller::new(), url: hub.url().to_owned() };
         let skills = json!([{"skill_name": SKILL, "cost_per_call": 0.10}]);

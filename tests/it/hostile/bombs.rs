@@ -1,7 +1,7 @@
 //! Bodies that are small to send and expensive to read (T44).
 
 use super::bystander::Bystander;
-use super::house::House;
+use super::hub_process::HubProcess;
 use crate::kit::Reply;
 
 /// Routes that read JSON, and whether they need a key.
@@ -49,12 +49,12 @@ fn bombs() -> Vec<(&'static str, String)> {
 }
 
 async fn sent(
-    house: &House,
+    process: &HubProcess,
     door: (&str, bool),
     key: &str,
     body: impl Into<reqwest::Body>,
 ) -> Reply {
-    let mut request = house.http.post(format!("{}{}", house.url, door.0)).body(body);
+    let mut request = process.http.post(format!("{}{}", process.url, door.0)).body(body);
     // A refused body is not read to its end, so the connection cannot be reused.
     request = request.header("connection", "close");
     if door.1 {
@@ -65,33 +65,33 @@ async fn sent(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_bomb_is_refused_at_every_door_and_leaves_nothing_behind() {
-    let house = House::open(&[]);
-    let bystander = Bystander::arrive(&house).await;
-    let ada = house.join("ada").await;
-    let before = house.memory();
+    let process = HubProcess::open(&[]);
+    let bystander = Bystander::arrive(&process).await;
+    let ada = process.join("ada").await;
+    let before = process.memory();
     for door in DOORS {
         for (what, bomb) in bombs() {
-            let reply = sent(&house, door, &ada.key, bomb).await;
+            let reply = sent(&process, door, &ada.key, bomb).await;
             let fine = [400, 404, 413, 422].contains(&reply.status);
             assert!(fine, "{what} at {}: {} {}", door.0, reply.status, reply.text);
         }
-        let large = sent(&house, door, &ada.key, " ".repeat(4 << 20)).await;
+        let large = sent(&process, door, &ada.key, " ".repeat(4 << 20)).await;
         assert_eq!(large.status, 413, "{}: {}", door.0, large.text);
     }
-    house.assert_within(before, 96 << 20, "JSON bombs");
+    process.assert_within(before, 96 << 20, "JSON bombs");
     bystander.leave().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_packed_is_unpacked() {
-    let house = House::open(&[]);
-    let ada = house.join("ada").await;
-    let before = house.memory();
+    let process = HubProcess::open(&[]);
+    let ada = process.join("ada").await;
+    let before = process.memory();
     for door in DOORS {
         for coding in
             ["gzip", "x-gzip", "deflate", "br", "zstd", "gzip, identity", "identity, gzip"]
         {
-            let mut request = house.http.post(format!("{}{}", house.url, door.0));
+            let mut request = process.http.post(format!("{}{}", process.url, door.0));
             request = request.header("content-encoding", coding).header("connection", "close");
             if door.1 {
                 request = request.bearer_auth(&ada.key);
@@ -102,5 +102,5 @@ async fn nothing_packed_is_unpacked() {
             assert_eq!(reply.status, 415, "{coding} at {}: {}", door.0, reply.text);
         }
     }
-    house.assert_within(before, 32 << 20, "packed bodies");
+    process.assert_within(before, 32 << 20, "packed bodies");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::house::House;
+use super::hub_process::HubProcess;
 use crate::kit::{Reply, http_builder};
 use crate::relay::kit::Peer;
 
@@ -22,10 +22,10 @@ pub struct Bystander {
 }
 
 impl Bystander {
-    pub async fn arrive(house: &House) -> Self {
-        let (own, friend) = (house.join("bystander").await, house.join("friend").await);
+    pub async fn arrive(process: &HubProcess) -> Self {
+        let (own, friend) = (process.join("bystander").await, process.join("friend").await);
         let (rounds, enough) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
-        let (url, count, stop) = (house.url.clone(), Arc::clone(&rounds), Arc::clone(&enough));
+        let (url, count, stop) = (process.url.clone(), Arc::clone(&rounds), Arc::clone(&enough));
         let going = tokio::spawn(async move {
             // Its own connections, and none of them one that the hub may be about to close.
             let http = http_builder().pool_idle_timeout(IDLE_MAX).build().expect("a client");

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::bystander::Bystander;
-use super::house::House;
+use super::hub_process::HubProcess;
 use super::room::Room;
 use crate::kit::in_time;
 use crate::relay::kit::Peer;
@@ -44,15 +44,20 @@ async fn open(address: SocketAddr, key: &str, buffer: Option<u32>) -> TcpStream 
     stream
 }
 
-async fn everybody(house: &House, count: usize) -> Vec<Peer> {
+async fn everybody(process: &HubProcess, count: usize) -> Vec<Peer> {
     let names = (0..count).map(|n| format!("crowd{n}"));
-    let joined = stream::iter(names).map(async |name| house.join(&name).await);
+    let joined = stream::iter(names).map(async |name| process.join(&name).await);
     joined.buffered(AT_ONCE).collect().await
 }
 
-async fn open_all(house: &House, of: &[Peer], count: usize, buffer: Option<u32>) -> Vec<TcpStream> {
+async fn open_all(
+    process: &HubProcess,
+    of: &[Peer],
+    count: usize,
+    buffer: Option<u32>,
+) -> Vec<TcpStream> {
     let keys = of.iter().map(|peer| peer.key.as_str()).cycle().take(count);
-    let opened = stream::iter(keys).map(|key| in_time(open(house.address, key, buffer)));
+    let opened = stream::iter(keys).map(|key| in_time(open(process.address, key, buffer)));
     opened.buffer_unordered(AT_ONCE).collect().await
 }
 
@@ -69,18 +74,18 @@ async fn hears(stream: &mut TcpStream, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages() {
     let room = Room::of(IDLE).await;
-    let house = House::open(&[]);
-    let bystander = Bystander::arrive(&house).await;
-    let crowd = everybody(&house, AGENTS).await;
+    let process = HubProcess::open(&[]);
+    let bystander = Bystander::arrive(&process).await;
+    let crowd = everybody(&process, AGENTS).await;
     let count = room.count;
-    let before = house.memory();
-    let mut streams = open_all(&house, &crowd, count, None).await;
+    let before = process.memory();
+    let mut streams = open_all(&process, &crowd, count, None).await;
     bystander.assert_well().await;
-    house.assert_within(before, count as u64 * IDLE_BYTES, &format!("{count} idle streams"));
+    process.assert_within(before, count as u64 * IDLE_BYTES, &format!("{count} idle streams"));
     // Every stream of every agent receives what is sent to it.
-    let sender = house.join("sender").await;
+    let sender = process.join("sender").await;
     for (n, peer) in crowd.iter().enumerate() {
-        house.say(&sender, peer, &format!("hello number {n}.")).await.expect(200);
+        process.say(&sender, peer, &format!("hello number {n}.")).await.expect(200);
     }
     let mut heard = 0;
     // Streams were opened concurrently, in any order: each receives one of the texts.
@@ -96,31 +101,31 @@ async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_readers_that_never_read_take_a_bounded_amount_and_slow_nobody() {
     let room = Room::of(STALLED).await;
-    let house = House::open(&[]);
-    let bystander = Bystander::arrive(&house).await;
-    let crowd = everybody(&house, SLEEPERS).await;
-    let sender = house.join("sender").await;
+    let process = HubProcess::open(&[]);
+    let bystander = Bystander::arrive(&process).await;
+    let crowd = everybody(&process, SLEEPERS).await;
+    let sender = process.join("sender").await;
     let text = "x".repeat(LETTER_CHARS);
     let letters = crowd.iter().flat_map(|peer| (0..LETTERS).map(move |_| peer));
-    let (house_ref, sender_ref, text) = (&house, &sender, &text);
+    let (house_ref, sender_ref, text) = (&process, &sender, &text);
     let sent = stream::iter(letters).map(async |peer| {
         house_ref.say(sender_ref, peer, text).await.expect(202);
     });
     sent.buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     let count = room.count;
-    let before = house.memory();
-    let stalled = open_all(&house, &crowd, count, Some(4_096)).await;
+    let before = process.memory();
+    let stalled = open_all(&process, &crowd, count, Some(4_096)).await;
     bystander.assert_well().await;
     // New messages reach the active readers while all the others are stalled.
-    let reader = house.join("reader").await;
-    let mut reads = in_time(open(house.address, &reader.key, None)).await;
+    let reader = process.join("reader").await;
+    let mut reads = in_time(open(process.address, &reader.key, None)).await;
     for n in 0..20 {
         let text = format!("message {n}.");
-        house.say(&sender, &reader, &text).await.expect(200);
+        process.say(&sender, &reader, &text).await.expect(200);
         in_time(hears(&mut reads, &text)).await;
     }
     let allowance = count as u64 * STALLED_BYTES;
-    house.assert_within(before, allowance, &format!("{count} stalled readers"));
+    process.assert_within(before, allowance, &format!("{count} stalled readers"));
     drop(stalled);
     bystander.leave().await;
 }

@@ -7,7 +7,7 @@ use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::json;
 
 use super::bystander::Bystander;
-use super::house::House;
+use super::hub_process::HubProcess;
 use crate::agora::kit::Key;
 use crate::kit::Reply;
 use crate::openclaw::kit::identity;
@@ -24,30 +24,30 @@ fn assert_later(reply: &Reply) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
     const ROOM: usize = 50;
-    let house = House::open(&[("limits.inbox_pending", "50")]);
-    let bystander = Bystander::arrive(&house).await;
-    let before = house.memory();
-    let (flood, victim) = (house.join("flood").await, house.join("victim").await);
+    let process = HubProcess::open(&[("limits.inbox_pending", "50")]);
+    let bystander = Bystander::arrive(&process).await;
+    let before = process.memory();
+    let (flood, victim) = (process.join("flood").await, process.join("victim").await);
     let said = join_all((0..300).map(|n| {
         let text = format!("no. {n}");
-        let (house, flood, victim) = (&house, &flood, &victim);
-        async move { house.say(flood, victim, &text).await }
+        let (process, flood, victim) = (&process, &flood, &victim);
+        async move { process.say(flood, victim, &text).await }
     }))
     .await;
     let taken = said.iter().filter(|reply| reply.status == 202).count();
     assert_eq!(taken, ROOM, "the inbox takes as many as fit, and drops none silently");
     said.iter().filter(|reply| reply.status != 202).for_each(assert_later);
     // The victim can send, and the flooding agent can still write to others.
-    let other = house.join("other").await;
-    house.say(&victim, &other, "help").await.expect(202);
-    house.say(&flood, &other, "hello").await.expect(202);
-    let page = house.get("/relay/agent/messages?limit=200", Some(&victim.key)).await.expect(200);
+    let other = process.join("other").await;
+    process.say(&victim, &other, "help").await.expect(202);
+    process.say(&flood, &other, "hello").await.expect(202);
+    let page = process.get("/relay/agent/messages?limit=200", Some(&victim.key)).await.expect(200);
     assert_eq!(page.at("/data").as_array().map_or(0, Vec::len).min(ROOM), ROOM, "{}", page.text);
     // Once the inbox is read, it accepts messages again.
     let read = json!({"up_to": ROOM});
-    house.post("/relay/agent/inbox/ack", Some(&victim.key), &read).await.expect(200);
-    house.say(&flood, &victim, "one more").await.expect(202);
-    house.assert_within(before, 64 << 20, "a flooded inbox");
+    process.post("/relay/agent/inbox/ack", Some(&victim.key), &read).await.expect(200);
+    process.say(&flood, &victim, "one more").await.expect(202);
+    process.assert_within(before, 64 << 20, "a flooded inbox");
     bystander.leave().await;
 }
 
@@ -61,25 +61,25 @@ async fn registration_spam_is_told_when_to_come_back_at_every_door() {
 
 async fn spam(limit: &str) {
     const A_MINUTE: &str = "20";
-    let house = House::open(&[(limit, A_MINUTE)]);
-    let bystander = Bystander::arrive(&house).await;
-    let (ada, bob) = (house.join("ada").await, house.join("bob").await);
-    let before = house.memory();
+    let process = HubProcess::open(&[(limit, A_MINUTE)]);
+    let bystander = Bystander::arrive(&process).await;
+    let (ada, bob) = (process.join("ada").await, process.join("bob").await);
+    let before = process.memory();
     let register = async |n: usize| {
         let now = crate::agora::kit::now();
         match n % 4 {
             0 => {
                 let body = json!({"agent_name": "spam", "owner_id": format!("o{n}"), "skills": []});
-                house.post("/registry/register", None, &body).await
+                process.post("/registry/register", None, &body).await
             }
-            1 => house.post("/relay/register", None, &json!({"agent_id": format!("s{n}")})).await,
-            2 => house.post("/openclaw/identity", None, &identity("spam", now)).await,
+            1 => process.post("/relay/register", None, &json!({"agent_id": format!("s{n}")})).await,
+            2 => process.post("/openclaw/identity", None, &identity("spam", now)).await,
             _ => {
                 let mut seed = [3; 32];
                 seed[..8].copy_from_slice(&n.to_be_bytes());
                 let key = Key { composer: EnvelopeSigner::new(SecretKey::from_seed(&seed)) };
                 let hello = key.sign(MessageType::Hello, &json!({"name": "spam"})).json();
-                house.post("/agora/envelopes", None, &hello).await
+                process.post("/agora/envelopes", None, &hello).await
             }
         }
     };
@@ -98,8 +98,8 @@ async fn spam(limit: &str) {
     assert!(taken < 100, "{taken} of 400 were accepted");
     assert!(refused.iter().all(|count| *count > 50), "every route refuses: {refused:?}");
     // Registered agents are not affected.
-    house.say(&ada, &bob, "still here").await.expect(202);
-    house.assert_within(before, 64 << 20, "registration spam");
+    process.say(&ada, &bob, "still here").await.expect(202);
+    process.assert_within(before, 64 << 20, "registration spam");
     bystander.leave().await;
 }
 
@@ -115,16 +115,16 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
         "/openclaw/stream",
         "/agora/messages",
     ];
-    let house = House::open(&[("limits.wrong_keys_per_minute", A_MINUTE)]);
-    let bystander = Bystander::arrive(&house).await;
-    let (ada, bob) = (house.join("ada").await, house.join("bob").await);
+    let process = HubProcess::open(&[("limits.wrong_keys_per_minute", A_MINUTE)]);
+    let bystander = Bystander::arrive(&process).await;
+    let (ada, bob) = (process.join("ada").await, process.join("bob").await);
     let said = crate::relay::kit::message(&ada.id, &bob.id, "let me in");
     let guess = async |n: usize| {
         let key = format!("rk_{n:048x}");
         match READS.get(n % (READS.len() + 1)) {
-            Some(path) => house.get(path, Some(&key)).await,
+            Some(path) => process.get(path, Some(&key)).await,
             // Through the fast path.
-            None => house.post("/relay/messages", Some(&key), &said).await,
+            None => process.post("/relay/messages", Some(&key), &said).await,
         }
     };
     let mut refused = [0; READS.len() + 1];
@@ -143,10 +143,10 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
     assert!(refused.iter().all(|count| *count > 5), "every route refuses: {refused:?}");
     // Callers at the same address with a valid key, or with none, are not affected.
     for path in ["/v1/me", "/relay/agent/messages"] {
-        house.get(path, Some(&ada.key)).await.expect(200);
-        house.get(path, None).await.expect(401);
+        process.get(path, Some(&ada.key)).await.expect(200);
+        process.get(path, None).await.expect(401);
     }
-    house.say(&ada, &bob, "still here").await.expect(202);
+    process.say(&ada, &bob, "still here").await.expect(202);
     bystander.leave().await;
 }
 
@@ -154,23 +154,23 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
 async fn a_flood_of_offers_is_bounded_and_one_of_them_can_be_taken() {
     /// How many offers one agent may make for one job.
     const EACH: usize = 4;
-    let house = House::open(&[]);
-    let bystander = Bystander::arrive(&house).await;
-    let requester = house.agent("requester", "asks", None).await;
+    let process = HubProcess::open(&[]);
+    let bystander = Bystander::arrive(&process).await;
+    let requester = process.agent("requester", "asks", None).await;
     let workers = join_all((0..40).map(|n| {
-        let (house, owner) = (&house, format!("w{n}"));
-        async move { house.agent(&owner, "work", None).await }
+        let (process, owner) = (&process, format!("w{n}"));
+        async move { process.agent(&owner, "work", None).await }
     }))
     .await;
-    let before = house.memory();
+    let before = process.memory();
     let wanted = json!({"skill": "work", "budget": 0, "select": "offers"});
-    let job = house.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201).str("/id");
+    let job = process.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201).str("/id");
     let path = format!("/v1/jobs/{job}/offers");
     let (mut taken, mut refused) = (0, 0);
     for _ in 0..25 {
         let offers = workers.iter().map(|worker| {
-            let (house, path) = (&house, &path);
-            async move { house.post(path, Some(&worker.key), &json!({"price": 0})).await }
+            let (process, path) = (&process, &path);
+            async move { process.post(path, Some(&worker.key), &json!({"price": 0})).await }
         });
         for reply in join_all(offers).await {
             if reply.status == 201 {
@@ -188,7 +188,7 @@ async fn a_flood_of_offers_is_bounded_and_one_of_them_can_be_taken() {
     // The requester sees all accepted offers, and accepts one.
     let taken = json!({"agent": workers[0].id, "price": 0});
     let path = format!("/v1/jobs/{job}/accept");
-    house.post(&path, Some(&requester.key), &taken).await.expect(200);
-    house.assert_within(before, 64 << 20, "a flood of offers");
+    process.post(&path, Some(&requester.key), &taken).await.expect(200);
+    process.assert_within(before, 64 << 20, "a flood of offers");
     bystander.leave().await;
 }

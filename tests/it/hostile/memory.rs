@@ -5,7 +5,7 @@ use rialto_hub::config::Profile;
 use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
-use super::house::House;
+use super::hub_process::HubProcess;
 use crate::agora::kit::Key;
 use crate::clara::kit::{Hub as ClaraHub, Wallet};
 use crate::kit::{Reply, TestHub};
@@ -38,9 +38,9 @@ struct Taken {
 }
 
 impl Taken {
-    async fn by(house: &House) -> Self {
-        let text = house.get("/metrics", None).await.expect(200).text;
-        Self { counted: metric(&text, "rialto_memory_bytes"), resident: house.memory() }
+    async fn by(process: &HubProcess) -> Self {
+        let text = process.get("/metrics", None).await.expect(200).text;
+        Self { counted: metric(&text, "rialto_memory_bytes"), resident: process.memory() }
     }
 
     /// The difference since then.
@@ -57,10 +57,14 @@ async fn each<T>(count: usize, one: impl AsyncFn(usize) -> T) -> Vec<T> {
 }
 
 /// Runs something this many times, and returns the memory it took.
-async fn taken<T>(house: &House, what: &str, one: impl AsyncFn(usize) -> T) -> (Taken, Vec<T>) {
-    let before = Taken::by(house).await;
+async fn taken<T>(
+    process: &HubProcess,
+    what: &str,
+    one: impl AsyncFn(usize) -> T,
+) -> (Taken, Vec<T>) {
+    let before = Taken::by(process).await;
     let made = each(EACH, one).await;
-    let taken = Taken::by(house).await.since(before);
+    let taken = Taken::by(process).await.since(before);
     let of_one = |bytes: u64| bytes / EACH as u64;
     println!("{what}: {} counted, {} resident", of_one(taken.counted), of_one(taken.resident));
     (taken, made)
@@ -84,44 +88,48 @@ fn assert_nothing(taken: Taken, what: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_jobs_and_messages_take_the_memory_that_is_stated() {
-    let house = House::open(&[("registry.heartbeat_ttl", "1h"), ("limits.inbox_pending", "0")]);
-    let worker = house.agent("worker", "work", None).await;
+    let process =
+        HubProcess::open(&[("registry.heartbeat_ttl", "1h"), ("limits.inbox_pending", "0")]);
+    let worker = process.agent("worker", "work", None).await;
     // One requester may not fill an agent with free work alone.
-    let bosses = each(8, async |n| house.agent(&format!("boss-{n}"), "boss", None).await).await;
-    let (ada, bob) = (house.join("ada").await, house.join("bob").await);
+    let bosses = each(8, async |n| process.agent(&format!("boss-{n}"), "boss", None).await).await;
+    let (ada, bob) = (process.join("ada").await, process.join("bob").await);
     let wanted = json!({"skill": "work", "budget": 0, "input": {"text": "x".repeat(100)}});
     let open = async |n: usize| {
         let boss = &bosses[n % bosses.len()];
-        house.post("/v1/jobs", Some(&boss.key), &wanted).await.expect(201).str("/id")
+        process.post("/v1/jobs", Some(&boss.key), &wanted).await.expect(201).str("/id")
     };
     let finish = async |job: &str| {
         let path = format!("/v1/jobs/{job}/result");
-        house.post(&path, Some(&worker.key), &json!({"ok": true, "output": {}})).await.expect(200);
+        process
+            .post(&path, Some(&worker.key), &json!({"ok": true, "output": {}}))
+            .await
+            .expect(200);
     };
     let say = async |n: usize| {
-        house.say(&ada, &bob, &format!("no. {n}: {}", "x".repeat(200))).await.expect(202);
+        process.say(&ada, &bob, &format!("no. {n}: {}", "x".repeat(200))).await.expect(202);
     };
     // One-time allocations happen before the measurement.
     each(300, async |n| finish(&open(n).await).await).await;
     each(300, &say).await;
 
-    let idle = async |n: usize| house.agent(&format!("owner-{n}"), "idle", None).await;
-    let (agents, _) = taken(&house, "idle agent", idle).await;
+    let idle = async |n: usize| process.agent(&format!("owner-{n}"), "idle", None).await;
+    let (agents, _) = taken(&process, "idle agent", idle).await;
     assert_counted(agents, IDLE_AGENT, "idle agents");
-    let (opened, jobs) = taken(&house, "open job", open).await;
+    let (opened, jobs) = taken(&process, "open job", open).await;
     assert_counted(opened, OPEN_JOB, "open jobs");
-    let (ended, _) = taken(&house, "job that ends", async |n| finish(&jobs[n]).await).await;
+    let (ended, _) = taken(&process, "job that ends", async |n| finish(&jobs[n]).await).await;
     assert_nothing(ended, "jobs that end");
-    let (done, _) = taken(&house, "finished job", async |n| finish(&open(n).await).await).await;
+    let (done, _) = taken(&process, "finished job", async |n| finish(&open(n).await).await).await;
     assert_nothing(done, "finished jobs");
-    let (said, _) = taken(&house, "message", say).await;
+    let (said, _) = taken(&process, "message", say).await;
     assert_nothing(said, "messages");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_said_about_itself_leaves_memory_with_it() {
     const COUNT: usize = 400;
-    let house = House::open(&[]);
+    let process = HubProcess::open(&[]);
     let schema = json!({"text": "x".repeat(15_000)});
     let skills: Vec<Value> = (0..4)
         .map(|n| {
@@ -133,22 +141,22 @@ async fn what_an_agent_said_about_itself_leaves_memory_with_it() {
     let join = async |owner: String| {
         let mut body = body.clone();
         body["owner_id"] = owner.into();
-        let reply = house.post("/registry/register", None, &body).await.expect(201);
+        let reply = process.post("/registry/register", None, &body).await.expect(201);
         Peer { id: reply.str("/agent_id"), key: reply.str("/api_key") }
     };
-    let start = Taken::by(&house).await;
+    let start = Taken::by(&process).await;
     let (mut there, mut left) = (Vec::new(), Vec::new());
     // The allocator keeps freed memory and reuses it for the next wave.
     for wave in 0..3 {
         let all = each(COUNT, async |n| join(format!("owner-{wave}-{n}")).await).await;
-        there.push(Taken::by(&house).await.since(start));
+        there.push(Taken::by(&process).await.since(start));
         each(COUNT, async |n| {
-            let path = format!("{}/registry/agents/{}", house.url, all[n].id);
-            let left = house.http.delete(path).bearer_auth(&all[n].key).send().await;
+            let path = format!("{}/registry/agents/{}", process.url, all[n].id);
+            let left = process.http.delete(path).bearer_auth(&all[n].key).send().await;
             assert!(left.expect("an answer").status().is_success());
         })
         .await;
-        left.push(Taken::by(&house).await.since(start));
+        left.push(Taken::by(&process).await.since(start));
     }
     println!("{COUNT} large agents at a time: there {there:?}, left {left:?}");
     let one = there[0].counted;

@@ -8,7 +8,7 @@ mod bystander;
 mod crowd;
 mod floods;
 mod full;
-mod house;
+mod hub_process;
 mod memory;
 mod polls;
 mod receivers;

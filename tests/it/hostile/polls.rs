@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::bystander::Bystander;
-use super::house::House;
+use super::hub_process::HubProcess;
 use super::room::Room;
 use crate::kit::in_time;
 use crate::relay::kit::Peer;
@@ -20,11 +20,11 @@ const EACH_MAX: usize = 64;
 const WAITING_BYTES: u64 = 64 << 10;
 
 /// Sends a request without waiting for the response.
-async fn ask(house: &House, path: &str, key: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(house.address).await.expect("it listens");
+async fn ask(process: &HubProcess, path: &str, key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(process.address).await.expect("it listens");
     let head = format!(
         "GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n",
-        house.address
+        process.address
     );
     stream.write_all(head.as_bytes()).await.expect("it is sent");
     stream
@@ -46,12 +46,12 @@ struct Party {
 }
 
 impl Party {
-    async fn meet(house: &House, number: usize) -> Self {
-        let requester = house.agent(&format!("requester{number}"), "asks", None).await;
-        let worker = house.agent(&format!("worker{number}"), "work", None).await;
-        let idle = house.agent(&format!("idle{number}"), "nothing", None).await;
+    async fn meet(process: &HubProcess, number: usize) -> Self {
+        let requester = process.agent(&format!("requester{number}"), "asks", None).await;
+        let worker = process.agent(&format!("worker{number}"), "work", None).await;
+        let idle = process.agent(&format!("idle{number}"), "nothing", None).await;
         let wanted = json!({"skill": "work", "budget": 0, "to": worker.id});
-        let job = house.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
+        let job = process.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
         Self { requester, worker, idle, job: job.str("/id") }
     }
 }
@@ -59,33 +59,34 @@ impl Party {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told() {
     let room = Room::of(WAITING).await;
-    let house = House::open(&[]);
-    let bystander = Bystander::arrive(&house).await;
+    let process = HubProcess::open(&[]);
+    let bystander = Bystander::arrive(&process).await;
     let each = (room.count / PARTIES / 2).min(EACH_MAX);
-    let parties = join_all((0..PARTIES).map(|number| Party::meet(&house, number))).await;
-    let before = house.memory();
+    let parties = join_all((0..PARTIES).map(|number| Party::meet(&process, number))).await;
+    let before = process.memory();
     let (mut for_work, mut for_result) = (Vec::new(), Vec::new());
     // Half of them wait for work that does not come, the others for the end of a job.
     for party in &parties {
         let path = format!("/v1/jobs/{}?wait=30", party.job);
         for _ in 0..each {
-            for_work.push(ask(&house, "/v1/work?wait=30", &party.idle.key).await);
-            for_result.push((ask(&house, &path, &party.requester.key).await, party));
+            for_work.push(ask(&process, "/v1/work?wait=30", &party.idle.key).await);
+            for_result.push((ask(&process, &path, &party.requester.key).await, party));
         }
     }
     bystander.assert_well().await;
     let count = for_work.len() + for_result.len();
-    house.assert_within(before, count as u64 * WAITING_BYTES, &format!("{count} long polls"));
+    process.assert_within(before, count as u64 * WAITING_BYTES, &format!("{count} long polls"));
     for party in &parties {
         let done = json!({"ok": true, "output": {"text": "it is done"}});
         let path = format!("/v1/jobs/{}/result", party.job);
-        house.post(&path, Some(&party.worker.key), &done).await.expect(200);
+        process.post(&path, Some(&party.worker.key), &done).await.expect(200);
     }
     let told = for_result.into_iter().map(async |(stream, party)| match read(stream).await {
         // The wait ended before the job was done, so poll again.
         early if !early.contains("it is done") => {
             assert!(early.starts_with("HTTP/1.1 200"), "{early}");
-            read(ask(&house, &format!("/v1/jobs/{}", party.job), &party.requester.key).await).await
+            read(ask(&process, &format!("/v1/jobs/{}", party.job), &party.requester.key).await)
+                .await
         }
         told => told,
     });
@@ -97,8 +98,8 @@ async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told
     drop(for_work);
     let Party { requester, idle, .. } = &parties[0];
     let wanted = json!({"skill": "nothing", "budget": 0, "to": idle.id});
-    house.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
-    let work = house.get("/v1/work", Some(&idle.key)).await.expect(200);
+    process.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
+    let work = process.get("/v1/work", Some(&idle.key)).await.expect(200);
     assert!(work.text.contains("nothing"), "{}", work.text);
     bystander.leave().await;
 }
@@ -106,11 +107,12 @@ async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told
 #[tokio::test(flavor = "multi_thread")]
 async fn one_agent_waits_for_so_many_answers_and_is_told_when_it_asks_for_more() {
     const TOO_MANY: usize = 2 * EACH_MAX;
-    let house = House::open(&[]);
-    let party = Party::meet(&house, 1).await;
+    let process = HubProcess::open(&[]);
+    let party = Party::meet(&process, 1).await;
     let (told, mut answers) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..TOO_MANY {
-        let (stream, told) = (ask(&house, "/v1/work?wait=30", &party.idle.key).await, told.clone());
+        let (stream, told) =
+            (ask(&process, "/v1/work?wait=30", &party.idle.key).await, told.clone());
         tokio::spawn(async move { told.send(read(stream).await) });
     }
     for _ in EACH_MAX..TOO_MANY {
@@ -120,7 +122,7 @@ async fn one_agent_waits_for_so_many_answers_and_is_told_when_it_asks_for_more()
     }
     // The first ones still wait, and are answered once there is a job.
     let wanted = json!({"skill": "nothing", "budget": 0, "to": party.idle.id});
-    house.post("/v1/jobs", Some(&party.requester.key), &wanted).await.expect(201);
+    process.post("/v1/jobs", Some(&party.requester.key), &wanted).await.expect(201);
     for _ in 0..EACH_MAX {
         let told = in_time(answers.recv()).await.expect("an answer");
         assert!(told.starts_with("HTTP/1.1 200") && told.contains("nothing"), "{told}");

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::bystander::Bystander;
-use super::house::House;
+use super::hub_process::HubProcess;
 use crate::kit::{Behaviour, Worker, eventually};
 
 /// How an endpoint behaves.
@@ -121,27 +121,27 @@ async fn serve(mut stream: TcpStream, manner: Manner) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_misbehaves_costs_little_and_keeps_no_other_from_its_work() {
-    let house = House::open(&[
+    let process = HubProcess::open(&[
         ("egress.timeout", "2s"),
         ("egress.connect_timeout", "1s"),
         ("registry.sync_wait", "1ms"),
     ]);
-    let bystander = Bystander::arrive(&house).await;
-    let requester = house.agent("requester", "asks", None).await;
-    let before = house.memory();
+    let bystander = Bystander::arrive(&process).await;
+    let requester = process.agent("requester", "asks", None).await;
+    let before = process.memory();
     let mut bad = Vec::new();
     for (at, manner) in MANNERS.into_iter().enumerate() {
         let receiver = Receiver::open(at + 1, manner).await;
-        let worker = house.agent(&format!("{manner:?}"), "bad", Some(&receiver.url)).await;
+        let worker = process.agent(&format!("{manner:?}"), "bad", Some(&receiver.url)).await;
         bad.push((manner, receiver, worker));
     }
     let prompt = Worker::start(Behaviour::Succeed(json!({"r": 1}), "0")).await;
-    let good = house.agent("good", "good", Some(&prompt.url)).await;
+    let good = process.agent("good", "good", Some(&prompt.url)).await;
     let hire = async |of: &crate::relay::kit::Peer, skill: &str| {
         let job = json!({"orchestrator_id": requester.id, "skill_name": skill, "input_data": {},
             "budget": 0});
         let path = format!("/registry/agents/{}/jobs", of.id);
-        house.post(&path, Some(&requester.key), &job).await
+        process.post(&path, Some(&requester.key), &job).await
     };
     for n in 1..=JOBS {
         for (manner, _, worker) in &bad {
@@ -161,6 +161,6 @@ async fn an_endpoint_that_misbehaves_costs_little_and_keeps_no_other_from_its_wo
         let most = receiver.most.load(Ordering::SeqCst);
         assert!(most < ENDLESS_MAX, "{manner:?} could send {most} bytes");
     }
-    house.assert_within(before, 128 << 20, "endpoints that misbehave");
+    process.assert_within(before, 128 << 20, "endpoints that misbehave");
     bystander.leave().await;
 }

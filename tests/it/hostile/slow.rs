@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::bystander::Bystander;
-use super::house::House;
+use super::hub_process::HubProcess;
 use super::room::Room;
 use crate::kit::in_time;
 
@@ -22,8 +22,8 @@ pub const TIMEOUTS: [(&str, &str); 3] =
 const DRIP: Duration = Duration::from_millis(50);
 
 /// Writes its bytes one by one for ever, and returns the response it gets in the end.
-async fn drip(house: &House, begin: &str, rest: &str) -> String {
-    let mut stream = TcpStream::connect(house.address).await.expect("it listens");
+async fn drip(process: &HubProcess, begin: &str, rest: &str) -> String {
+    let mut stream = TcpStream::connect(process.address).await.expect("it listens");
     stream.write_all(begin.as_bytes()).await.expect("it is sent");
     let (mut reads, mut writes) = stream.split();
     let mut answer = Vec::new();
@@ -49,18 +49,18 @@ async fn drip(house: &House, begin: &str, rest: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_slow_is_told_so_or_shown_out_and_nobody_else_notices() {
     let _room = Room::of(5 * CLIENTS).await;
-    let house = House::open(&TIMEOUTS);
-    let bystander = Bystander::arrive(&house).await;
-    let before = house.memory();
-    let host = format!("host: {}\r\n", house.address);
+    let process = HubProcess::open(&TIMEOUTS);
+    let bystander = Bystander::arrive(&process).await;
+    let before = process.memory();
+    let host = format!("host: {}\r\n", process.address);
     let head = format!("POST /registry/register HTTP/1.1\r\n{host}");
-    let heads = (0..CLIENTS).map(|_| drip(&house, "POST /registry/regis", "ter HTTP/1.1 x"));
-    let fields = (0..CLIENTS).map(|_| drip(&house, &head, "x-slow: yes\r\nx-more"));
+    let heads = (0..CLIENTS).map(|_| drip(&process, "POST /registry/regis", "ter HTTP/1.1 x"));
+    let fields = (0..CLIENTS).map(|_| drip(&process, &head, "x-slow: yes\r\nx-more"));
     let bodies = format!("{head}content-length: 100000\r\n\r\n{{");
-    let bodies = (0..CLIENTS).map(|_| drip(&house, &bodies, " "));
+    let bodies = (0..CLIENTS).map(|_| drip(&process, &bodies, " "));
     let chunks = format!("{head}transfer-encoding: chunked\r\n\r\n");
-    let chunks = (0..CLIENTS).map(|_| drip(&house, &chunks, "1\r\n \r\n"));
-    let silent = (0..CLIENTS).map(|_| drip_nothing(&house));
+    let chunks = (0..CLIENTS).map(|_| drip(&process, &chunks, "1\r\n \r\n"));
+    let silent = (0..CLIENTS).map(|_| drip_nothing(&process));
     let (heads, fields, bodies, chunks, silent) = tokio::join!(
         join_all(heads),
         join_all(fields),
@@ -76,13 +76,13 @@ async fn whoever_is_slow_is_told_so_or_shown_out_and_nobody_else_notices() {
         assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
     }
     let count = 5 * CLIENTS;
-    house.assert_within(before, count as u64 * SLOW_BYTES, &format!("{count} slow clients"));
+    process.assert_within(before, count as u64 * SLOW_BYTES, &format!("{count} slow clients"));
     bystander.leave().await;
 }
 
 /// Connects and waits for the hub to close.
-async fn drip_nothing(house: &House) -> String {
-    let mut stream = TcpStream::connect(house.address).await.expect("it listens");
+async fn drip_nothing(process: &HubProcess) -> String {
+    let mut stream = TcpStream::connect(process.address).await.expect("it listens");
     let mut answer = Vec::new();
     let _ = in_time(stream.read_to_end(&mut answer)).await;
     String::from_utf8_lossy(&answer).into_owned()

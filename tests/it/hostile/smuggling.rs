@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 
 use super::bystander::Bystander;
-use super::house::House;
+use super::hub_process::HubProcess;
 use super::slow::TIMEOUTS;
 
 /// Hidden in the body of another request; if it is ever executed, there are two responses.
@@ -11,10 +11,10 @@ const HIDDEN: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_is_hidden_in_another_and_no_head_is_endless() {
-    let house = House::open(&TIMEOUTS);
-    let bystander = Bystander::arrive(&house).await;
-    let before = house.memory();
-    let host = format!("host: {}\r\n", house.address);
+    let process = HubProcess::open(&TIMEOUTS);
+    let bystander = Bystander::arrive(&process).await;
+    let before = process.memory();
+    let host = format!("host: {}\r\n", process.address);
     let post = |headers: &str, body: &str| {
         format!("POST /registry/discover HTTP/1.1\r\n{host}{headers}\r\n{body}")
     };
@@ -44,7 +44,7 @@ async fn no_request_is_hidden_in_another_and_no_head_is_endless() {
         format!("GET http://evil.example/health HTTP/1.1\r\n{host}\r\n"),
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
     ];
-    let answers = join_all(ambiguous.iter().map(|request| house.raw(request.as_bytes()))).await;
+    let answers = join_all(ambiguous.iter().map(|request| process.raw(request.as_bytes()))).await;
     for (request, answer) in ambiguous.iter().zip(answers) {
         let answers = answer.matches("HTTP/1.1 ").count();
         assert!(answers <= 1, "a hidden request was answered: {request}\n{answer}");
@@ -60,9 +60,9 @@ async fn no_request_is_hidden_in_another_and_no_head_is_endless() {
         (format!("GET /{long} HTTP/1.1\r\n{host}\r\n"), "4"),
         (format!("{long} / HTTP/1.1\r\n{host}\r\n"), "4"),
     ] {
-        let answer = house.raw(request.as_bytes()).await;
+        let answer = process.raw(request.as_bytes()).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {wanted}")), "{wanted}: {answer}");
     }
-    house.assert_within(before, 48 << 20, "heads without measure");
+    process.assert_within(before, 48 << 20, "heads without measure");
     bystander.leave().await;
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Enough to install a package on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIME_LIMIT: Duration = Duration::from_secs(240);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -26,7 +26,7 @@ pub fn output_given(command: &mut Command, input: &str) -> std::io::Result<Outpu
     let (mut stdin, input) = (child.stdin.take().expect("a pipe"), input.as_bytes().to_vec());
     // A child that does not read its input must not block the test.
     std::thread::spawn(move || stdin.write_all(&input));
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     loop {
         // A grandchild may still hold the pipes.
         let over = out.is_over() && err.is_over();
@@ -44,7 +44,7 @@ pub fn output_given(command: &mut Command, input: &str) -> std::io::Result<Outpu
 /// Waits until a process has ended.
 #[track_caller]
 pub fn ended(child: &mut Child) -> ExitStatus {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     loop {
         if let Some(status) = child.try_wait().expect("it can be waited for") {
             return status;
@@ -60,7 +60,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
 fn give_up(child: &mut Child, said: &str) -> ! {
     let _ = child.kill();
     let _ = child.wait();
-    panic!("a process did not end within {PATIENCE:?}: {said}");
+    panic!("a process did not end within {TIME_LIMIT:?}: {said}");
 }
 
 /// The output of a pipe so far.

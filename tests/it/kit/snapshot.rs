@@ -58,10 +58,11 @@ fn kept(hub: &TestHub) -> Vec<String> {
     hub.engine.with_world(|world| {
         let owners = world.owners().map(|owner| format!("{owner:?}"));
         let agents = world.agents().map(|agent| {
-            let desk = world.agent_state(agent.id);
-            let standing = desk.map(|desk| desk.standing);
-            let said = desk
-                .map(|desk| (desk.presence.availability, &desk.status, &desk.claimed_reputation));
+            let fixture = world.agent_state(agent.id);
+            let standing = fixture.map(|fixture| fixture.standing);
+            let said = fixture.map(|fixture| {
+                (fixture.presence.availability, &fixture.status, &fixture.claimed_reputation)
+            });
             format!("{agent:?} {standing:?} {said:?} {}", world.keys_of(agent.id).count())
         });
         let jobs = world.live_jobs().map(|job| {

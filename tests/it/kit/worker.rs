@@ -41,7 +41,7 @@ impl Got {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct WorkerState {
     behaviour: Arc<Mutex<Behaviour>>,
     got: Arc<Mutex<Vec<Got>>>,
     updates: Arc<Mutex<Vec<Got>>>,
@@ -51,7 +51,7 @@ struct Desk {
 /// The worker's server; it stops when dropped.
 pub struct Worker {
     pub url: String,
-    desk: Desk,
+    state: WorkerState,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -63,34 +63,34 @@ impl Worker {
     /// A worker on a listener that is already open.
     pub fn at(listener: tokio::net::TcpListener, behaviour: Behaviour) -> Self {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let desk = Desk {
+        let state = WorkerState {
             behaviour: Arc::new(Mutex::new(behaviour)),
             got: Arc::default(),
             updates: Arc::default(),
             heard: Arc::default(),
         };
-        let app = Router::new().fallback(serve).with_state(desk.clone());
+        let app = Router::new().fallback(serve).with_state(state.clone());
         let task = tokio::spawn(async move {
             let _ = axum::serve(listener, app).await;
         });
-        Self { url, desk, task }
+        Self { url, state, task }
     }
 
     /// Every request so far, except updates about the worker itself.
     pub fn got(&self) -> Vec<Got> {
-        self.desk.got.lock().expect("no panic").clone()
+        self.state.got.lock().expect("no panic").clone()
     }
 
     /// Updates about the worker itself: its status and its reputation.
     pub fn updates(&self) -> Vec<Got> {
-        self.desk.updates.lock().expect("no panic").clone()
+        self.state.updates.lock().expect("no panic").clone()
     }
 
     /// Waits for an update that matches.
     pub async fn updated(&self, wanted: impl Fn(&Got) -> bool) -> Got {
         let wait = async {
             loop {
-                let told = self.desk.heard.notified();
+                let told = self.state.heard.notified();
                 if let Some(found) = self.updates().into_iter().find(&wanted) {
                     return found;
                 }
@@ -101,14 +101,14 @@ impl Worker {
     }
 
     pub fn behave(&self, behaviour: Behaviour) {
-        *self.desk.behaviour.lock().expect("no panic") = behaviour;
+        *self.state.behaviour.lock().expect("no panic") = behaviour;
     }
 
     /// Waits until it has received this many requests.
     pub async fn heard(&self, count: usize) -> Vec<Got> {
         let wait = async {
             loop {
-                let told = self.desk.heard.notified();
+                let told = self.state.heard.notified();
                 let got = self.got();
                 if got.len() >= count {
                     return got;
@@ -126,16 +126,21 @@ impl Drop for Worker {
     }
 }
 
-async fn serve(State(desk): State<Desk>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn serve(
+    State(state): State<WorkerState>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let body = String::from_utf8_lossy(&body).into_owned();
     let job: Value = serde_json::from_str(&body).unwrap_or_default();
     let event = headers.get("rialto-event").and_then(|value| value.to_str().ok());
     let event = event.unwrap_or_default().to_owned();
     super::schemas::check_push(&event, &body);
-    let list = if super::schemas::is_update(&event) { &desk.updates } else { &desk.got };
+    let list = if super::schemas::is_update(&event) { &state.updates } else { &state.got };
     list.lock().expect("no panic").push(Got { path: uri.path().to_owned(), headers, body });
-    desk.heard.notify_waiters();
-    let behaviour = desk.behaviour.lock().expect("no panic").clone();
+    state.heard.notify_waiters();
+    let behaviour = state.behaviour.lock().expect("no panic").clone();
     let succeed = |output: Value, cost: &str| {
         let text = format!(
             r#"{{"job_id":{},"status":"SUCCESS","output_data":{output},"execution_cost":{cost},"execution_time_ms":7,"error_message":null}}"#,

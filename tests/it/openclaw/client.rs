@@ -20,19 +20,19 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Does the job that its capability names.
 #[derive(Default)]
-struct Clerk {
+struct TestHandler {
     began: Mutex<Vec<String>>,
     mishaps: Mutex<Vec<String>>,
     waits: Mutex<Option<Uuid>>,
 }
 
-impl Clerk {
+impl TestHandler {
     fn began(&self) -> usize {
         self.began.lock().expect("sound").len()
     }
 }
 
-impl Handler for Clerk {
+impl Handler for TestHandler {
     async fn work(&self, job: Job) -> Result<String, WorkError> {
         let what = job.request.capability_id;
         self.began.lock().expect("sound").push(what.clone());
@@ -88,9 +88,13 @@ fn on_duty(agent: &Agent) -> Presence {
 }
 
 /// Serves while `meanwhile` runs.
-async fn serving<T>(duty: &Presence, clerk: &Arc<Clerk>, meanwhile: impl Future<Output = T>) -> T {
+async fn serving<T>(
+    duty: &Presence,
+    test_handler: &Arc<TestHandler>,
+    meanwhile: impl Future<Output = T>,
+) -> T {
     let stop = Notify::new();
-    let serve = duty.serve(ServeOptions::default(), Arc::clone(clerk), stop.notified());
+    let serve = duty.serve(ServeOptions::default(), Arc::clone(test_handler), stop.notified());
     let rest = async {
         let done = meanwhile.await;
         stop.notify_one();
@@ -111,9 +115,9 @@ async fn work_is_asked_for_done_and_told() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker")).await;
-    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    let (duty, test_handler) = (on_duty(&worker), Arc::new(TestHandler::default()));
     let order = |what: &str| RequestSpec::new(what, r#"{"a":1.50}"#).to(worker.id());
-    serving(&duty, &clerk, async {
+    serving(&duty, &test_handler, async {
         let RequestEnd::Result(result) = end_of(&asker, &order("echo")).await else {
             panic!("no result")
         };
@@ -158,9 +162,9 @@ async fn a_key_brings_the_same_collaboration_and_its_result() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker")).await;
-    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    let (duty, test_handler) = (on_duty(&worker), Arc::new(TestHandler::default()));
     let order = RequestSpec::new("echo", "{}").to(worker.id()).idempotency_key("once");
-    serving(&duty, &clerk, async {
+    serving(&duty, &test_handler, async {
         let first = asker.request(&order).await.expect("an answer");
         asker.result(first.pending(), SOON).await.expect("an end");
         let again = asker.request(&order).await.expect("an answer");
@@ -170,7 +174,7 @@ async fn a_key_brings_the_same_collaboration_and_its_result() {
         assert!(asker.request(&other).await.expect("an answer").mismatch);
     })
     .await;
-    assert_eq!(clerk.began(), 1);
+    assert_eq!(test_handler.began(), 1);
     hub.0.stop().await;
 }
 
@@ -179,12 +183,12 @@ async fn work_that_is_called_off_stops_and_the_agent_is_free() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker")).await;
-    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
-    serving(&duty, &clerk, async {
+    let (duty, test_handler) = (on_duty(&worker), Arc::new(TestHandler::default()));
+    serving(&duty, &test_handler, async {
         let asked =
             asker.request(&RequestSpec::new("long", "{}").to(worker.id())).await.expect("asked");
         let id = asked.collaboration_id().expect("accepted");
-        eventually(async || clerk.began() == 1).await;
+        eventually(async || test_handler.began() == 1).await;
         eventually(async || is(&worker, Status::Busy).await).await;
         let off = asker.cancel(id, Some("enough")).await.expect("cancelled");
         assert_eq!(off.outcome, ResultOutcome::Cancelled { reason: Some("enough".to_owned()) });
@@ -193,7 +197,7 @@ async fn work_that_is_called_off_stops_and_the_agent_is_free() {
         assert_eq!(seen.state, State::Cancelled);
     })
     .await;
-    assert!(clerk.mishaps.lock().expect("sound").is_empty());
+    assert!(test_handler.mishaps.lock().expect("sound").is_empty());
     hub.0.stop().await;
 }
 
@@ -207,8 +211,8 @@ async fn an_agent_that_answers_for_itself_says_yes_and_no() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker").respond_manually()).await;
-    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
-    serving(&duty, &clerk, async {
+    let (duty, test_handler) = (on_duty(&worker), Arc::new(TestHandler::default()));
+    serving(&duty, &test_handler, async {
         let yes = end_of(&asker, &RequestSpec::new("echo", "{}").to(worker.id())).await;
         assert!(matches!(yes, RequestEnd::Result(_)), "{yes:?}");
         let no = asker.request(&RequestSpec::new("echo", r#"{"a":1}"#).to(worker.id())).await;
@@ -218,7 +222,7 @@ async fn an_agent_that_answers_for_itself_says_yes_and_no() {
         assert_eq!((why.code, why.message.as_str()), (Rejected::PolicyViolation, "too much"));
     })
     .await;
-    assert_eq!(clerk.began(), 1);
+    assert_eq!(test_handler.began(), 1);
     hub.0.stop().await;
 }
 
@@ -227,9 +231,9 @@ async fn work_that_needs_approval_waits_for_the_operator() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker")).await;
-    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    let (duty, test_handler) = (on_duty(&worker), Arc::new(TestHandler::default()));
     let operator = asker.server().with_key(Key::new(hub.operator.clone()));
-    serving(&duty, &clerk, async {
+    serving(&duty, &test_handler, async {
         let order = RequestSpec::new("agreed", "{}").to(worker.id());
         let asked = asker.request(&order).await.expect("an answer");
         assert!(matches!(asked.response.answer, ResponseAnswer::Deferred { .. }));
@@ -237,16 +241,16 @@ async fn work_that_needs_approval_waits_for_the_operator() {
             CollaborationFilter { state: Some(State::Deferred), ..CollaborationFilter::default() };
         let page = worker.collaborations(&deferred, None).await.expect("a page");
         assert_eq!(page.collaborations.len(), 1);
-        eventually(async || clerk.waits.lock().expect("sound").is_some()).await;
-        assert_eq!(clerk.began(), 0);
-        let id = clerk.waits.lock().expect("sound").expect("it waits");
+        eventually(async || test_handler.waits.lock().expect("sound").is_some()).await;
+        assert_eq!(test_handler.began(), 0);
+        let id = test_handler.waits.lock().expect("sound").expect("it waits");
         let (agreed, end) =
             tokio::join!(operator.approve(id, true), asker.result(asked.pending(), SOON));
         agreed.expect("taken");
         assert!(matches!(end, Ok(RequestEnd::Result(_))), "{end:?}");
     })
     .await;
-    assert_eq!(clerk.began(), 1);
+    assert_eq!(test_handler.began(), 1);
     hub.0.stop().await;
 }
 
@@ -255,13 +259,14 @@ async fn what_was_running_when_the_program_broke_is_taken_up() {
     let hub = Hub::serve(&[]).await;
     let (_, asker) = publish(&hub, profile("asker")).await;
     let (_, worker) = publish(&hub, profile("worker")).await;
-    let clerk = Arc::new(Clerk::default());
+    let test_handler = Arc::new(TestHandler::default());
     let asked = {
         let duty = on_duty(&worker);
-        let serve = duty.serve(ServeOptions::default(), Arc::clone(&clerk), std::future::pending());
+        let serve =
+            duty.serve(ServeOptions::default(), Arc::clone(&test_handler), std::future::pending());
         let asked = async {
             let asked = asker.request(&RequestSpec::new("long", "{}").to(worker.id())).await;
-            eventually(async || clerk.began() == 1).await;
+            eventually(async || test_handler.began() == 1).await;
             asked.expect("an answer")
         };
         tokio::select! {
@@ -269,7 +274,7 @@ async fn what_was_running_when_the_program_broke_is_taken_up() {
             asked = asked => asked,
         }
     };
-    let again = Arc::new(Clerk::default());
+    let again = Arc::new(TestHandler::default());
     serving(&on_duty(&worker), &again, async {
         eventually(async || again.began() == 1).await;
         asker.cancel(asked.pending().collaboration_id.expect("accepted"), None).await

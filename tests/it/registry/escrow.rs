@@ -125,10 +125,10 @@ async fn state_money_score_and_news_are_there_together_when_the_report_is_answer
     let (live, held, score, told) = market.hub.engine.with_world(|world| {
         let registry = rialto_core::alias::Protocol::new("registry");
         let id = |agent: &str| world.agent_by_alias(registry, agent).expect("an agent");
-        let desk = world.agent_state(id(&market.working.id)).expect("an agent state");
+        let fixture = world.agent_state(id(&market.working.id)).expect("an agent state");
         let inbox = world.inbox(id(&market.asking.id));
         let held: i64 = world.owners().map(|owner| owner.held.micros()).sum();
-        (world.live_jobs().count(), held, desk.standing.score.millionths(), inbox.head)
+        (world.live_jobs().count(), held, fixture.standing.score.millionths(), inbox.head)
     });
     assert_eq!((live, held, score, told), (0, 0, 51_000_000, 1));
     market.stop().await;

@@ -233,12 +233,12 @@ async fn a_score_is_the_sum_of_its_stored_outcomes_and_survives_a_restart() {
     let hub = hub.restart(rialto_hub::config::Profile::Serve, &[]).await;
     assert_eq!((hub.score(&working).await, hub.score(&helper).await), shown);
     for agent in [&working, &helper] {
-        let desk = hub.engine.with_world(|world| {
+        let fixture = hub.engine.with_world(|world| {
             let id = world.agent_by_alias(Protocol::new("registry"), &agent.id).expect("an agent");
             world.agent_state(id).cloned().expect("an agent state")
         });
         let mut outcomes =
-            hub.engine.outcomes_of(desk.last_outcome, 100).await.expect("readable").rows;
+            hub.engine.outcomes_of(fixture.last_outcome, 100).await.expect("readable").rows;
         outcomes.reverse();
         let mut standing = Standing::default();
         for (number, outcome) in (1..).zip(&outcomes) {
@@ -247,7 +247,7 @@ async fn a_score_is_the_sum_of_its_stored_outcomes_and_survives_a_restart() {
             assert_eq!(outcome.score_after, standing.score);
         }
         assert_eq!(outcomes.len(), 5);
-        assert_eq!(standing, desk.standing);
+        assert_eq!(standing, fixture.standing);
     }
     hub.stop().await;
 }

@@ -39,7 +39,7 @@ struct Session {
 
 /// What a reader records.
 #[derive(Clone, Debug, Default)]
-struct Shelf {
+struct ReaderLog {
     acked: u64,
     perhaps: u64,
     sessions: Vec<Session>,
@@ -50,11 +50,11 @@ struct Shelf {
 struct Book {
     /// Acknowledged messages: recipient, text and trace id.
     sent: Mutex<Vec<(String, String, String)>>,
-    read: Mutex<BTreeMap<String, Shelf>>,
+    read: Mutex<BTreeMap<String, ReaderLog>>,
 }
 
 impl Book {
-    fn shelf<R>(&self, reader: &str, change: impl FnOnce(&mut Shelf) -> R) -> R {
+    fn log<R>(&self, reader: &str, change: impl FnOnce(&mut ReaderLog) -> R) -> R {
         change(self.read.lock().expect("no panic").entry(reader.to_owned()).or_default())
     }
 }
@@ -111,7 +111,7 @@ impl Client {
 
     /// One connection, to its end.
     async fn session(&self, url: &str, peer: &Peer, explicit: bool, dice: &mut Dice) {
-        let Shelf { acked, .. } = self.book.shelf(&peer.id, |shelf| shelf.clone());
+        let ReaderLog { acked, .. } = self.book.log(&peer.id, |log| log.clone());
         let query = if explicit { "?ack=explicit" } else { "" };
         let mut request = self.http.get(format!("{url}/agent/inbox{query}")).bearer_auth(&peer.key);
         if !explicit {
@@ -119,9 +119,9 @@ impl Client {
         }
         let Ok(mut answer) = request.send().await else { return };
         assert_eq!(answer.status(), 200);
-        self.book.shelf(&peer.id, |shelf| {
-            let Shelf { acked, perhaps, .. } = *shelf;
-            shelf.sessions.push(Session { acked, perhaps, events: Vec::new() });
+        self.book.log(&peer.id, |log| {
+            let ReaderLog { acked, perhaps, .. } = *log;
+            log.sessions.push(Session { acked, perhaps, events: Vec::new() });
         });
         let mut bytes = Vec::new();
         while let Ok(Some(more)) = answer.chunk().await {
@@ -130,12 +130,12 @@ impl Client {
                 let trace = event.data["trace_id"].as_str().expect("a trace id").to_owned();
                 let position = event.position();
                 let seen = Seen { position, trace, text: event.said().to_owned() };
-                self.book.shelf(&peer.id, |shelf| {
-                    let session = shelf.sessions.last_mut().expect("it has begun");
+                self.book.log(&peer.id, |log| {
+                    let session = log.sessions.last_mut().expect("it has begun");
                     session.events.push(seen);
                     if !explicit {
                         // It will resume after this one, which acknowledges it.
-                        (shelf.acked, shelf.perhaps) = (position, position);
+                        (log.acked, log.perhaps) = (position, position);
                     }
                 });
                 if explicit && dice.roll(3) == 0 && !self.ack(url, peer, position).await {
@@ -147,11 +147,11 @@ impl Client {
 
     /// Acknowledges; returns whether the hub confirmed it.
     async fn ack(&self, url: &str, peer: &Peer, up_to: u64) -> bool {
-        self.book.shelf(&peer.id, |shelf| shelf.perhaps = up_to);
+        self.book.log(&peer.id, |log| log.perhaps = up_to);
         let told = self.post(url, &peer.key, "/agent/inbox/ack", &json!({"up_to": up_to})).await;
         let Some((status, told)) = told else { return false };
         assert_eq!((status, &told["data"]["acked_to"]), (200, &json!(up_to)), "{told}");
-        self.book.shelf(&peer.id, |shelf| shelf.acked = up_to);
+        self.book.log(&peer.id, |log| log.acked = up_to);
         true
     }
 }
@@ -166,16 +166,16 @@ async fn join(http: &reqwest::Client, url: &str, body: &Value) -> Peer {
 }
 
 /// How many different positions a reader has seen.
-fn count(shelf: &Shelf) -> usize {
-    let events = shelf.sessions.iter().flat_map(|session| &session.events);
+fn count(log: &ReaderLog) -> usize {
+    let events = log.sessions.iter().flat_map(|session| &session.events);
     events.map(|event| event.position).collect::<BTreeSet<_>>().len()
 }
 
 /// Checks what a reader saw: every acknowledged message, once, in order; repeated only what it had
 /// not acknowledged.
-fn assert_complete(reader: &str, shelf: &Shelf, sent: &[(String, String, String)], strict: bool) {
+fn assert_complete(reader: &str, log: &ReaderLog, sent: &[(String, String, String)], strict: bool) {
     let mut inbox: BTreeMap<u64, &Seen> = BTreeMap::new();
-    for session in &shelf.sessions {
+    for session in &log.sessions {
         let Some(first) = session.events.first() else { continue };
         // Nothing acknowledged comes again, and nothing is left out.
         let before = first.position - 1;
@@ -235,7 +235,7 @@ async fn kills_during_traffic_lose_nothing_and_repeat_only_what_was_not_acknowle
     drop(client);
     for round in 0..ROUNDS {
         // A reader that has not reconnected yet would not test anything.
-        let is_back = |peer: &Peer| book.shelf(&peer.id, |shelf| shelf.sessions.len()) > round;
+        let is_back = |peer: &Peer| book.log(&peer.id, |log| log.sessions.len()) > round;
         eventually(async || readers.iter().all(is_back)).await;
         under_load(&mut dice, LOAD_MS, async || book.sent.lock().expect("no panic").len()).await;
         hub.kill();
@@ -248,16 +248,16 @@ async fn kills_during_traffic_lose_nothing_and_repeat_only_what_was_not_acknowle
     let sent = book.sent.lock().expect("no panic").clone();
     for peer in &readers {
         let wanted = sent.iter().filter(|(to, ..)| *to == peer.id).count();
-        eventually(async || book.shelf(&peer.id, |shelf| count(shelf)) >= wanted).await;
+        eventually(async || book.log(&peer.id, |log| count(log)) >= wanted).await;
     }
     drop(url);
     hub.kill();
     all_done(reading).await;
     assert_audit_is_clean(data.path());
     for peer in &readers {
-        let shelf = book.shelf(&peer.id, |shelf| shelf.clone());
-        assert_complete(&peer.id, &shelf, &sent, !is_explicit(peer));
-        assert!(shelf.sessions.len() >= ROUNDS, "it reconnected");
+        let log = book.log(&peer.id, |log| log.clone());
+        assert_complete(&peer.id, &log, &sent, !is_explicit(peer));
+        assert!(log.sessions.len() >= ROUNDS, "it reconnected");
     }
     println!("{} acknowledged messages over {ROUNDS} kills", sent.len());
     assert!(sent.len() > ROUNDS, "too little load: {}", sent.len());

@@ -21,7 +21,7 @@ const HUB_KILLS: usize = 50;
 /// Maximum pause between two kills, in milliseconds.
 const PAUSE_MS: u64 = 250;
 /// The time limit for everything to settle after the last kill.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Takes up to a quarter of a second, and records its begin and end.
 const HANDLER: &str = r#"
@@ -102,7 +102,7 @@ impl Boss {
             }
             ended
         };
-        tokio::time::timeout(PATIENCE, all).await.expect("every job ends")
+        tokio::time::timeout(TIME_LIMIT, all).await.expect("every job ends")
     }
 }
 
@@ -147,7 +147,7 @@ async fn is_listed(boss: &Boss) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, listed).await.expect("it is listed");
+    tokio::time::timeout(TIME_LIMIT, listed).await.expect("it is listed");
 }
 
 /// How often each job's handler began and ended.

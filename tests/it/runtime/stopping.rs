@@ -15,7 +15,7 @@ use super::kit::{Place, Runtime};
 use crate::kit::eventually;
 
 /// Longer than any stop takes, and shorter than a wait for the hub.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// A hub that registers every agent, and otherwise uses this router.
 async fn hub(router: Router) -> String {
@@ -29,7 +29,7 @@ async fn hub(router: Router) -> String {
 }
 
 async fn stops(runtime: &mut Runtime) {
-    let left = tokio::time::timeout(PATIENCE, runtime.terminate()).await.expect("it stops");
+    let left = tokio::time::timeout(TIME_LIMIT, runtime.terminate()).await.expect("it stops");
     assert!(left.success(), "{left:?}: {:?}", runtime.events());
 }
 

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::redirects;
 
 /// Long enough for connections within this machine.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// The listeners, at each of their ports on every address.
 pub struct Traps {
@@ -70,13 +70,13 @@ impl Traps {
 /// Answers as the path asks for, and closes. A TLS client fails.
 async fn answer(mut stream: TcpStream) {
     let mut head = vec![0; 4_096];
-    let read = tokio::time::timeout(PATIENCE, stream.read(&mut head)).await;
+    let read = tokio::time::timeout(TIME_LIMIT, stream.read(&mut head)).await;
     if let Ok(Ok(length)) = read {
         let text = String::from_utf8_lossy(&head[..length]);
         let path = text.split(' ').nth(1).unwrap_or_default();
         let _ = stream.write_all(redirects::answer_to(path).as_bytes()).await;
         let _ = stream.shutdown().await;
         // Unread bytes at the close would reset the connection and lose the response.
-        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut head)).await;
+        let _ = tokio::time::timeout(TIME_LIMIT, stream.read_to_end(&mut head)).await;
     }
 }

@@ -14,8 +14,8 @@ use super::change::Change;
 use crate::steps::cargo;
 
 /// Timeouts for a test run: for all tests, and for quick ones.
-const PATIENCE: Duration = Duration::from_secs(900);
-const SHORT_PATIENCE: Duration = Duration::from_secs(240);
+const TIME_LIMIT: Duration = Duration::from_secs(900);
+const SHORT_TIME_LIMIT: Duration = Duration::from_secs(240);
 /// How often a running process is polled.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -111,7 +111,7 @@ impl Copied {
     /// Builds one set of tests, or builds and runs it.
     fn cargo(&self, tests: &Tests, build_only: bool) -> bool {
         let (what, which) = tests.line.split_once(" -- ").unwrap_or((tests.line, ""));
-        let patience = if tests.is_near && !build_only { SHORT_PATIENCE } else { PATIENCE };
+        let patience = if tests.is_near && !build_only { SHORT_TIME_LIMIT } else { TIME_LIMIT };
         let _ = fs::remove_file(&self.said);
         let mut command = cargo();
         command.arg("test").args(what.split_whitespace());

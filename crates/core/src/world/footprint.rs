@@ -50,7 +50,7 @@ const ROTATION: usize = size_of::<Rotation>() + 160;
 /// New owners together may use 1/`NEWCOMERS_SHARE` of all memory. They are owners without a single
 /// ledger entry, and requesters without an account: one caller can create any number of them for
 /// free.
-const NEWCOMERS_SHARE: u64 = 2;
+const NEW_OWNERS_SHARE: u64 = 2;
 /// One new owner may use 1/`FREE_SHARE` of what new owners have free, so that the next one finds
 /// room however many came before.
 const FREE_SHARE: u64 = 4;
@@ -114,7 +114,7 @@ impl RowKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     total: u64,
-    newcomers: u64,
+    new_owners: u64,
     /// In the order of [`Kind::ALL`].
     kinds: [u64; RowKind::ALL.len()],
     accounts: IdMap<RowOwner, u64>,
@@ -126,8 +126,8 @@ impl Footprint {
     }
 
     /// Bytes used by new owners together.
-    pub fn newcomers(&self) -> u64 {
-        self.newcomers
+    pub fn new_owners(&self) -> u64 {
+        self.new_owners
     }
 
     pub fn bytes_of(&self, account: RowOwner) -> u64 {
@@ -179,14 +179,14 @@ impl Growth {
     }
 
     /// How the bytes used by new owners change, including owners that stop being new.
-    fn of_newcomers(&self, world: &World, changes: &Changes) -> i64 {
+    fn of_new_owners(&self, world: &World, changes: &Changes) -> i64 {
         let touched = changes.owners.keys().map(|id| RowOwner::Owner(*id));
         let only_touched = touched.filter(|account| !self.accounts.contains_key(account));
         let grown = self.accounts.iter().map(|(account, grown)| (*account, *grown));
         let more = grown.chain(only_touched.map(|account| (account, 0))).map(|(account, grown)| {
             let held = i64::try_from(world.footprint.bytes_of(account)).unwrap_or(i64::MAX);
-            let before = if is_newcomer(world, None, account) { held } else { 0 };
-            let after = if is_newcomer(world, Some(changes), account) { held + grown } else { 0 };
+            let before = if is_new_owner(world, None, account) { held } else { 0 };
+            let after = if is_new_owner(world, Some(changes), account) { held + grown } else { 0 };
             after - before
         });
         more.sum()
@@ -201,7 +201,7 @@ impl Growth {
 }
 
 /// Whether rows belong to a new owner, before or after changes.
-fn is_newcomer(world: &World, changes: Option<&Changes>, account: RowOwner) -> bool {
+fn is_new_owner(world: &World, changes: Option<&Changes>, account: RowOwner) -> bool {
     match account {
         RowOwner::Hub => false,
         RowOwner::Guests => true,
@@ -458,9 +458,9 @@ pub fn check_limits(world: &World, changes: &Changes) -> Result<(), Refusal> {
     if growth.total() > 0 && held > limits.total {
         return Err(Refusal::MemoryFull { budget: MemoryBudget::Hub });
     }
-    let newcomers = growth.of_newcomers(world, changes);
-    let newcomers = world.footprint.newcomers.saturating_add_signed(newcomers);
-    let free = (limits.total / NEWCOMERS_SHARE).saturating_sub(newcomers);
+    let new_owners = growth.of_new_owners(world, changes);
+    let new_owners = world.footprint.new_owners.saturating_add_signed(new_owners);
+    let free = (limits.total / NEW_OWNERS_SHARE).saturating_sub(new_owners);
     for (account, grown) in &growth.accounts {
         let held = world.footprint.bytes_of(*account).saturating_add_signed(*grown);
         // Growth of a job that was already open is caused by others, not by its requester.
@@ -470,7 +470,7 @@ pub fn check_limits(world: &World, changes: &Changes) -> Result<(), Refusal> {
         if held > limits.per_owner {
             return Err(Refusal::MemoryFull { budget: MemoryBudget::Owner });
         }
-        if held > free / FREE_SHARE && is_newcomer(world, Some(changes), *account) {
+        if held > free / FREE_SHARE && is_new_owner(world, Some(changes), *account) {
             return Err(Refusal::MemoryFull { budget: MemoryBudget::Newcomers });
         }
     }
@@ -521,8 +521,8 @@ impl World {
     }
 
     fn add_growth(&mut self, growth: &Growth, changes: &Changes) {
-        let newcomers = growth.of_newcomers(self, changes);
-        self.footprint.newcomers = self.footprint.newcomers.saturating_add_signed(newcomers);
+        let new_owners = growth.of_new_owners(self, changes);
+        self.footprint.new_owners = self.footprint.new_owners.saturating_add_signed(new_owners);
         self.footprint.grow(growth);
     }
 
@@ -561,8 +561,9 @@ impl World {
         }
         let mut counted = Footprint::default();
         counted.grow(&growth);
-        let newcomers = counted.accounts().filter(|(account, _)| is_newcomer(self, None, *account));
-        counted.newcomers = newcomers.map(|(_, bytes)| bytes).sum();
+        let new_owners =
+            counted.accounts().filter(|(account, _)| is_new_owner(self, None, *account));
+        counted.new_owners = new_owners.map(|(_, bytes)| bytes).sum();
         counted
     }
 }

@@ -14,7 +14,7 @@ use matchit::Router;
 use rialto_protocols::ALL;
 use rialto_protocols::adapter::caller::Caller;
 use rialto_protocols::adapter::{
-    Access, EdgeError as FaceTrouble, HubContext, OperationInfo, ProtocolAdapter, RequestHead,
+    Access, EdgeError as AdapterError, HubContext, OperationInfo, ProtocolAdapter, RequestHead,
     RowsRead, Signer, WriteLimiter,
 };
 
@@ -141,7 +141,7 @@ fn health_paths() -> HashSet<String> {
 pub struct SignerLimits(pub Arc<RateLimits>);
 
 impl WriteLimiter for SignerLimits {
-    fn count_write(&self, who: Signer<'_>) -> Result<(), FaceTrouble> {
+    fn count_write(&self, who: Signer<'_>) -> Result<(), AdapterError> {
         let counted = match who {
             Signer::Agent(id) => self.0.check_signer(Principal::Agent(id.0)),
             Signer::Unregistered(name) => self.0.check_signer(name),
@@ -149,17 +149,17 @@ impl WriteLimiter for SignerLimits {
         counted.map_err(to_protocol_error)
     }
 
-    fn count_signature_check(&self, from: Option<SocketAddr>) -> Result<(), FaceTrouble> {
+    fn count_signature_check(&self, from: Option<SocketAddr>) -> Result<(), AdapterError> {
         from.map_or(Ok(()), |from| self.0.check_signature(from.into())).map_err(to_protocol_error)
     }
 
-    fn count_new_sender(&self, from: Option<SocketAddr>) -> Result<(), FaceTrouble> {
+    fn count_new_sender(&self, from: Option<SocketAddr>) -> Result<(), AdapterError> {
         from.map_or(Ok(()), |from| self.0.check_registration_from(from)).map_err(to_protocol_error)
     }
 }
 
 /// An error in the format of the protocol that owns the path.
-pub fn error_response(context: &HubContext, path: &str, error: FaceTrouble) -> Response<Body> {
+pub fn error_response(context: &HubContext, path: &str, error: AdapterError) -> Response<Body> {
     match owning_protocol(path) {
         Some(adapter) => adapter.edge_error_response(context, error),
         None => Problem::from(error).into_response(),
@@ -237,18 +237,18 @@ fn protocols_by_segment() -> HashMap<String, &'static dyn ProtocolAdapter> {
     owners
 }
 
-fn to_protocol_error(error: EdgeError) -> FaceTrouble {
+fn to_protocol_error(error: EdgeError) -> AdapterError {
     match error {
-        EdgeError::Malformed { what } => FaceTrouble::Malformed { what },
-        EdgeError::WrongHost => FaceTrouble::WrongHost,
-        EdgeError::ForeignOrigin => FaceTrouble::ForeignOrigin,
-        EdgeError::EncodedBody => FaceTrouble::EncodedBody,
-        EdgeError::TooLarge { limit } => FaceTrouble::TooLarge { limit },
-        EdgeError::TooSlow => FaceTrouble::TooSlow,
+        EdgeError::Malformed { what } => AdapterError::Malformed { what },
+        EdgeError::WrongHost => AdapterError::WrongHost,
+        EdgeError::ForeignOrigin => AdapterError::ForeignOrigin,
+        EdgeError::EncodedBody => AdapterError::EncodedBody,
+        EdgeError::TooLarge { limit } => AdapterError::TooLarge { limit },
+        EdgeError::TooSlow => AdapterError::TooSlow,
         EdgeError::TooManyRequests { retry_after_seconds } => {
-            FaceTrouble::TooManyRequests { retry_after_seconds }
+            AdapterError::TooManyRequests { retry_after_seconds }
         }
-        EdgeError::Overloaded => FaceTrouble::Overloaded,
-        EdgeError::Internal => FaceTrouble::Internal,
+        EdgeError::Overloaded => AdapterError::Overloaded,
+        EdgeError::Internal => AdapterError::Internal,
     }
 }

@@ -99,7 +99,7 @@ pub fn hub_metrics(engine: &Engine) -> Vec<ScrapedValue> {
             row(
                 "rialto_memory_newcomers_bytes",
                 "Bytes of memory used by owners that never had credits",
-                world.footprint().newcomers() as f64,
+                world.footprint().new_owners() as f64,
             ),
             row(
                 "rialto_memory_limit_bytes",

@@ -17,11 +17,11 @@ const FIVE: Credits = Credits::from_micros(5_000_000);
 
 /// Tells the time for free, searches for five credits, and fails on request.
 #[derive(Default)]
-struct Clerk {
+struct TestHandler {
     works: AtomicUsize,
 }
 
-impl Handler for Clerk {
+impl Handler for TestHandler {
     async fn terms(&self, job: &Job) -> Terms {
         match job.resource.as_str() {
             "agora:time:v1" | "break" | "panic" | "nonsense" | "slow" | "odd" | "long" => {
@@ -55,7 +55,7 @@ impl Handler for Clerk {
 
 struct Stand {
     url: String,
-    runner: Arc<Clerk>,
+    runner: Arc<TestHandler>,
     key: PublicKey,
     _stop: oneshot::Sender<()>,
 }
@@ -67,7 +67,7 @@ fn identity(byte: u8) -> Identity {
 async fn stand() -> Stand {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let (runner, (stop, stopped)) = (Arc::new(Clerk::default()), oneshot::channel());
+    let (runner, (stop, stopped)) = (Arc::new(TestHandler::default()), oneshot::channel());
     let server = serve(listener, identity(9), Arc::clone(&runner), async {
         let _ = stopped.await;
     });

@@ -12,12 +12,12 @@ use crate::agora::{
 };
 
 #[derive(Default)]
-struct Clerk {
+struct TestHandler {
     worked: Mutex<Vec<String>>,
     mishaps: Mutex<Vec<String>>,
 }
 
-impl Handler for Clerk {
+impl Handler for TestHandler {
     async fn terms(&self, job: &Job) -> Terms {
         match job.resource.as_str() {
             "search" => Terms::Offer {
@@ -59,8 +59,8 @@ fn ask(hub: &Hub, resource: &str) -> String {
 async fn run(
     react: impl Fn(&Hub, &Value) -> bool + Send + Sync + 'static,
     first: &[&str],
-) -> (Arc<Hub>, Arc<Clerk>) {
-    let (done, runner) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
+) -> (Arc<Hub>, Arc<TestHandler>) {
+    let (done, runner) = (Arc::new(Notify::new()), Arc::new(TestHandler::default()));
     let tell = Arc::clone(&done);
     let (hub, _stage, agent) = hub(move |hub, said| {
         if react(hub, said) {
@@ -124,7 +124,7 @@ async fn a_request_is_done_once_however_often_it_comes() {
 
 #[tokio::test]
 async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
-    let (done, runner) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
+    let (done, runner) = (Arc::new(Notify::new()), Arc::new(TestHandler::default()));
     let tell = Arc::clone(&done);
     let (hub, _stage, agent) = hub(move |_, said| {
         if said["type"] == "RESULT" && said["payload"]["status"] == "success" {

@@ -11,13 +11,13 @@ use crate::openclaw::{
 };
 
 #[derive(Default)]
-struct Clerk {
+struct TestHandler {
     began: Mutex<Vec<String>>,
     ended: Mutex<Vec<String>>,
     mishaps: Mutex<Vec<&'static str>>,
 }
 
-impl Handler for Clerk {
+impl Handler for TestHandler {
     async fn work(&self, job: Job) -> Result<String, WorkError> {
         let what = job.request.capability_id.clone();
         self.began.lock().expect("sound").push(what.clone());
@@ -54,10 +54,10 @@ async fn run(
     react: impl Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync + 'static,
     concurrency: usize,
     events: &[(&str, Value)],
-    done: impl Fn(&Hub, &Clerk) -> bool,
-) -> (Arc<Hub>, Arc<Clerk>) {
+    done: impl Fn(&Hub, &TestHandler) -> bool,
+) -> (Arc<Hub>, Arc<TestHandler>) {
     let (hub, _stage, agent) = hub(react).await;
-    let (runner, stop) = (Arc::new(Clerk::default()), Notify::new());
+    let (runner, stop) = (Arc::new(TestHandler::default()), Notify::new());
     events.iter().for_each(|(name, body)| hub.put(name, body));
     let duty = on_duty(&agent);
     let serve = duty.serve(ServeOptions { concurrency }, Arc::clone(&runner), stop.notified());
@@ -137,7 +137,7 @@ async fn nothing_is_done_twice_however_often_it_is_told() {
         }
         None
     };
-    let looks = |hub: &Hub, _: &Clerk| {
+    let looks = |hub: &Hub, _: &TestHandler| {
         let looks = hub.asks().iter().filter(|ask| ask.path.contains("state=running")).count();
         hub.posted("/result").len() >= 2 && looks >= 10
     };
@@ -176,7 +176,7 @@ async fn a_result_is_posted_until_the_hub_answers() {
             _ => None,
         }
     };
-    let told = |_: &Hub, runner: &Clerk| !runner.mishaps.lock().expect("sound").is_empty();
+    let told = |_: &Hub, runner: &TestHandler| !runner.mishaps.lock().expect("sound").is_empty();
     let (hub, runner) = run(react, 4, &[ask(5, "echo")], told).await;
     let results = hub.posted("/result");
     assert_eq!(results.len(), 3);
@@ -196,7 +196,7 @@ async fn work_that_is_called_off_stops() {
         }
         None
     };
-    let done = |hub: &Hub, _: &Clerk| {
+    let done = |hub: &Hub, _: &TestHandler| {
         let told = hub.posted("/status");
         let idle = |told: &Value| told["status_update"]["current_status"] == "idle";
         hub.posted("/result").len() == 1 && told.last().is_some_and(idle)

@@ -10,7 +10,7 @@ use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
 /// How long after its own promised time a worker may still deliver, written a second time.
-const PATIENCE: Millis = Millis::minutes(10);
+const TIME_LIMIT: Millis = Millis::minutes(10);
 
 /// Every assignment ends at the right time, and only acceptance changes that time.
 pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World, now: Timestamp) {
@@ -52,7 +52,7 @@ fn given(
 /// A worker that names its own time is overdue only well after that.
 fn taken(job: &Job, now: Timestamp) -> Timestamp {
     match (job.wanted_by, job.ready_at) {
-        (None, Some(ready)) => ready.max(now).plus(PATIENCE),
+        (None, Some(ready)) => ready.max(now).plus(TIME_LIMIT),
         _ => now.plus(job.lease),
     }
 }

@@ -178,17 +178,17 @@ fn owners_that_never_had_a_credit_leave_half_of_the_memory_to_the_others() {
     let (came, refused) = (0..100).map(come).enumerate().find(|(_, no)| no.is_some()).unwrap();
     assert_eq!(refused, Some(full(MemoryBudget::Newcomers)));
     assert!(came > 5, "{came}");
-    let newcomers = scene.world.footprint().newcomers();
-    assert!(newcomers <= total / NEWCOMERS_SHARE, "{newcomers}");
+    let new_owners = scene.world.footprint().new_owners();
+    assert!(new_owners <= total / NEW_OWNERS_SHARE, "{new_owners}");
     // A small registration still finds room, and an owner with credits finds a lot.
     scene.register(registration("late", "late", &[])).unwrap();
     scene.grant("acme", "1");
     let order = Registration { owner: "acme".to_owned(), ..large("ada", 100_000) };
     scene.register(order).unwrap();
     // With its first credit an owner is no longer new.
-    let before = scene.world.footprint().newcomers();
+    let before = scene.world.footprint().new_owners();
     scene.grant("stranger-0", "1");
-    assert!(scene.world.footprint().newcomers() < before - 10_000);
+    assert!(scene.world.footprint().new_owners() < before - 10_000);
 }
 
 #[test]

@@ -45,7 +45,7 @@ struct MemoryStats {
     limit: u64,
     limit_per_owner: u64,
     /// Of owners that never had credits, and of requesters without an account.
-    newcomers: u64,
+    new_owners: u64,
     /// Of requesters without an account.
     guests: u64,
     by_kind: BTreeMap<&'static str, u64>,
@@ -82,7 +82,7 @@ impl MemoryStats {
             used: held.total(),
             limit: limits.total,
             limit_per_owner: limits.per_owner,
-            newcomers: held.newcomers(),
+            new_owners: held.new_owners(),
             guests: held.bytes_of(RowOwner::Guests),
             by_kind: RowKind::ALL.map(|kind| (kind.as_str(), held.bytes_of_kind(kind))).into(),
             owners: owners.into_iter().filter_map(named).collect(),

@@ -24,7 +24,7 @@ use crate::openclaw::state::Status;
 /// asking.
 const LOOKED_AT_MAX: usize = 1_024;
 const ASKED_MAX: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// Asks the best agent that can start now. If there is none, asks the best that needs approval,
 /// then the one that returns first from maintenance, as if it had been named.
@@ -51,7 +51,7 @@ pub async fn ask_best_agent(
             break;
         }
     }
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     for agent in now.into_iter().chain(agreed).take(ASKED_MAX) {
         if Instant::now() >= until {
             break;

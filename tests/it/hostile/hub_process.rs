@@ -12,7 +12,7 @@ use crate::kit::{Lines, Reply, http, in_time};
 use crate::relay::kit::Peer;
 
 /// The hub process; it is killed when dropped.
-pub struct House {
+pub struct HubProcess {
     pub url: String,
     pub address: SocketAddr,
     pub http: reqwest::Client,
@@ -20,7 +20,7 @@ pub struct House {
     _data: TempDir,
 }
 
-impl House {
+impl HubProcess {
     /// A hub with these settings and those that every crowd needs.
     pub fn open(settings: &[(&str, &str)]) -> Self {
         let data = TempDir::new().expect("a directory");
@@ -124,7 +124,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for HubProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
