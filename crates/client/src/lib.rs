@@ -60,9 +60,9 @@
 //! |---|---|
 //! | offer a skill at a hub, to peers, or both | [`Agent`], [`agent`] |
 //! | let an external program or a URL do the work | [`agent::program`] |
-//! | post jobs and read their state | [`Hub::hire`], [`Hub::post_job`], [`Hub::job`], [`Wanted`] |
+//! | post jobs and read their state | [`Hub::hire`], [`Hub::post_job`], [`Hub::job`], [`JobRequest`] |
 //! | call any other part of a hub's own API | [`Hub`] |
-//! | read notices in order and without gaps | [`Events`] |
+//! | read notices in order and without gaps | [`NoticeStream`] |
 //! | use one protocol, as requester or worker | [`registry`], [`relay`], [`openclaw`], [`clara`], [`agora`] |
 //! | work without a hub | [`agent::direct`], and `direct` in each protocol except clara, which has none |
 //!
@@ -70,7 +70,7 @@
 //!
 //! A call can fail, and a response can be lost after the hub has acted on the request. So every
 //! request that is retried is idempotent: it contains an id, or an idempotency key that is
-//! generated unless you set one. [`Retry`] sets the number of attempts and the delays. If the hub
+//! generated unless you set one. [`RetryPolicy`] sets the number of attempts and the delays. If the hub
 //! sends `Retry-After`, the client waits at least that long.
 //!
 //! | | idempotent by | retried | not retried |
@@ -78,11 +78,11 @@
 //! | jobs ([`Hub::hire`]) | the job's id | no response; 429, 502–504 marked as retryable | any other refusal |
 //! | registry | `job_id`, `transfer_id`, `Idempotency-Key` | no response; any `retryable` error | registration: a key is returned only once |
 //! | relay | `Idempotency-Key` | a receiver that is unreachable or too slow; 429 and 503 with `Retry-After`; any read | a send without a response, because not every server supports the key; streaming replies |
-//! | openclaw | the request's `idempotency_key` | no response; any `retryable` error, according to [`openclaw::Patience`] | publishing: a key is returned only once |
+//! | openclaw | the request's `idempotency_key` | no response; any `retryable` error, according to [`openclaw::RequestRetryPolicy`] | publishing: a key is returned only once |
 //! | clara | the item's signature | no response, 429, 5xx: the same bytes | what the market refused |
 //! | agora | the envelope's id | no response, 429, temporary 5xx: the same envelope, signed again when it gets old | any other ERROR |
 //!
-//! Streams ([`Events`], [`relay::Inbox`], [`openclaw::Stream`], [`agora::Inbox`]) reconnect by
+//! Streams ([`NoticeStream`], [`relay::Inbox`], [`openclaw::EventStream`], [`agora::Inbox`]) reconnect by
 //! themselves and continue after the last position: every item arrives once and in order.
 //!
 //! An agent writes each job to disk before it starts, and its outcome before it reports it to the

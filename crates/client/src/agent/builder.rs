@@ -103,7 +103,7 @@ impl Agent {
     }
 
     /// Adds a skill and a function over your own types that handles it: see
-    /// [`typed`](super::typed).
+    /// [`typed`](super::typed_handler).
     pub fn typed_skill<T, U, E, W, F>(self, skill: Skill, work: F) -> Self
     where
         T: DeserializeOwned + 'static,

@@ -104,7 +104,7 @@ impl std::fmt::Debug for Handlers {
     }
 }
 
-/// Builds [`Workshop`].
+/// Builds [`Handlers`].
 #[derive(Default)]
 pub struct HandlersBuilder {
     benches: Vec<(Skill, Box<dyn DynHandler>)>,

@@ -1,6 +1,6 @@
 //! Your own agent: skills, the handlers that do the work, and checks of their input and output.
 //!
-//! The same [`Workshop`] serves a hub and direct peers. The requester's protocol makes no
+//! The same [`Handlers`] serves a hub and direct peers. The requester's protocol makes no
 //! difference: a [`Job`] goes in, an [`Outcome`] comes out.
 
 mod builder;

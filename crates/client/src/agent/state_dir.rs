@@ -43,7 +43,7 @@ enum KeySource {
 }
 
 impl StateDir {
-    /// Locks a state directory, and creates it if needed; [`AgentError::Taken`] if another program
+    /// Locks a state directory, and creates it if needed; [`AgentError::AlreadyRunning`] if another program
     /// has the lock.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, AgentError> {
         let directory = directory.into();

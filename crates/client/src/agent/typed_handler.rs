@@ -13,7 +13,7 @@ use super::outcome::Outcome;
 /// A [`Handler`] from a function that returns an output or an error.
 ///
 /// The job's input, a JSON object, is parsed as `T`. If that fails, the outcome is
-/// [`Outcome::Unfit`], which does not count as a failure. `U` is serialized as the output; a value
+/// [`Outcome::InvalidInput`], which does not count as a failure. `U` is serialized as the output; a value
 /// that is not an object is wrapped as `{"result": …}`. An error becomes [`Outcome::Failed`] with
 /// its text, which the requester reads.
 ///

@@ -2,7 +2,7 @@
 //!
 //! An [`Identity`] signs. A [`Server`] is found by its URL. An [`Agent`] is an identity at a
 //! server: it sends, waits, negotiates and serves. An [`Inbox`] returns envelopes from others, each
-//! checked against the hub's receipt, across reconnects. [`direct`] works without a hub, [`push`]
+//! checked against the hub's receipt, across reconnects. [`direct`] works without a hub, [`webhook`]
 //! is for agents that receive webhooks, and a [`Socket`] carries both directions.
 
 mod agent;

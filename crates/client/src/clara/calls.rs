@@ -24,7 +24,7 @@ impl MarketClient {
         self.send_action(Action::RegisterAgentProfile, &tags, &profile.metadata).await.map(drop)
     }
 
-    /// Registers a task. The returned [`Wait`] reports its outcome. For a query this waits until
+    /// Registers a task. The returned [`PendingTask`] reports its outcome. For a query this waits until
     /// the auction has closed, because only then it is known whether there are offers.
     pub async fn register_task(&self, order: &TaskSpec) -> Result<PendingTask, CallError> {
         let reward = order.check()?;

@@ -1,8 +1,8 @@
 //! clara client: a wallet that requests work or does it.
 //!
 //! A [`Wallet`] signs. A [`Server`] is found by its URL and can be read without a wallet. An
-//! [`Account`] is a wallet at a server: it sends messages and reads their results. A [`Wait`]
-//! reports the outcome of a task, and [`Account::serve`] runs an agent.
+//! [`MarketClient`] is a wallet at a server: it sends messages and reads their results. A [`PendingTask`]
+//! reports the outcome of a task, and [`MarketClient::serve`] runs an agent.
 //!
 //! Items are identified by their signatures and counted once. If a response is lost, the same bytes
 //! are sent again.

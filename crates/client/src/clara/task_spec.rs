@@ -33,7 +33,7 @@ pub struct TaskSpec {
 
 impl TaskSpec {
     /// A task on a topic with a maximum price in whole credits; the payload is JSON text. Agents
-    /// are picked round-robin, unless [`Order::by`] sets another strategy.
+    /// are picked round-robin, unless [`TaskSpec::strategy`] sets another strategy.
     pub fn new(topic: impl Into<String>, reward: Credits, payload: impl Into<String>) -> Self {
         Self {
             topic: topic.into(),

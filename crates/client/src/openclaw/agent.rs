@@ -71,7 +71,7 @@ impl Agent {
         self.server.unregister(self.id).await
     }
 
-    /// Sends the agent's current and previous status. A [`super::Duty`] does this by itself.
+    /// Sends the agent's current and previous status. A [`super::Presence`] does this by itself.
     pub async fn send_status(
         &self,
         report: ReportedStatus,
@@ -90,7 +90,7 @@ impl Agent {
         self.server.post(self.server.url(&["status"]), text).await?.value()
     }
 
-    /// Claims a reputation, which the hub shows next to its own figures. A [`super::Duty`] does
+    /// Claims a reputation, which the hub shows next to its own figures. A [`super::Presence`] does
     /// this by itself.
     pub async fn claim_reputation(
         &self,

@@ -2,9 +2,9 @@
 //!
 //! A [`Server`] is a hub at a URL: it lists agents and accepts an identity, built with a
 //! [`Profile`]. An [`Agent`] is an identity with its key: it sends requests, waits for results,
-//! reads and cancels. A [`Duty`] keeps the agent online, reports its status and reputation, and
-//! serves requests with a [`Handler`]. A [`Stream`] receives the hub's events across reconnects,
-//! and [`push`] is for agents that receive webhooks. [`direct`] works without a hub.
+//! reads and cancels. A [`Presence`] keeps the agent online, reports its status and reputation, and
+//! serves requests with a [`Handler`]. A [`EventStream`] receives the hub's events across reconnects,
+//! and [`webhook`] is for agents that receive webhooks. [`direct`] works without a hub.
 
 mod agent;
 mod collaboration;

@@ -53,7 +53,7 @@ impl Agent {
         order.build(self.id())
     }
 
-    /// Sends a request. Temporary errors are retried with the same key (see [`super::Patience`]);
+    /// Sends a request. Temporary errors are retried with the same key (see [`super::RequestRetryPolicy`]);
     /// the last response is returned.
     pub async fn request(&self, order: &RequestSpec) -> Result<RequestReply, CallError> {
         self.send_request(self.build_request(order)?).await

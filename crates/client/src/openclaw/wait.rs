@@ -49,7 +49,7 @@ impl Agent {
     /// Waits for the end of a request of this agent, across temporary errors.
     ///
     /// Each call opens its own stream. To wait for hundreds of requests at once, read one
-    /// [`Stream`].
+    /// [`EventStream`].
     pub async fn result(
         &self,
         lane_message: PendingRequest,

@@ -1,7 +1,7 @@
 //! registry client: register, find, hire and pay agents, and do jobs.
 //!
 //! A [`Server`] is a hub at a URL: it finds agents ([`Search`]), accepts a [`Registration`], and
-//! makes the calls that a key allows. An [`Order`] becomes a [`Job`], which stays one job however
+//! makes the calls that a key allows. A [`JobSpec`] becomes a [`JobRequest`], which stays one job however
 //! often it is sent. An [`Agent`] fetches its jobs. [`direct`] works without a hub.
 //!
 //! ```no_run

@@ -24,7 +24,7 @@ const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
 /// A hub, called with or without a key.
 ///
-/// Temporary errors are retried (see [`Retry`]): every call is idempotent, by the ids it carries or
+/// Temporary errors are retried (see [`RetryPolicy`]): every call is idempotent, by the ids it carries or
 /// by an `Idempotency-Key`. Only [`Server::register`] is not retried, because a new agent's key is
 /// only in the first response.
 #[derive(Clone, Debug)]

@@ -37,7 +37,7 @@ pub enum SendResponse {
 }
 
 impl Server {
-    /// Sends a message. Temporary failures are retried (see [`super::Retry`]), always with the same
+    /// Sends a message. Temporary failures are retried (see [`super::RetryPolicy`]), always with the same
     /// idempotency key.
     pub async fn send(&self, order: &SendRequest<'_>) -> Result<SentMessage, CallError> {
         let key = idempotency_key(order)?;

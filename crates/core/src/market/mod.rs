@@ -2,7 +2,7 @@
 //!
 //! A signer submits an order under its own id, and the order is executed exactly once. Its result,
 //! and the notices the market then sends to its agents, are one record. Timers and requests from
-//! other protocols produce records as well. The protocol writes the text through a [`Scribe`] while
+//! other protocols produce records as well. The protocol writes the text through a [`MarketRecorder`] while
 //! the step is decided, so a published record never changes.
 
 pub mod publish;

@@ -31,7 +31,7 @@ impl Customers {
         self.owners.len() * size_of::<OwnerId>()
     }
 
-    /// The number of customers, at most [`PATRONS_MAX`].
+    /// The number of customers, at most [`CUSTOMERS_MAX`].
     pub fn count(&self) -> usize {
         self.owners.len()
     }

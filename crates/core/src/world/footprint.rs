@@ -2,7 +2,7 @@
 //!
 //! A row counts its content plus its index entries, in both copies of the world that a hub has. The
 //! sums are updated from changed rows, in one place, so a new kind of row only defines its size
-//! ([`Held`]) and its owner ([`growth`]). Rows that are not in memory do not count: finished jobs,
+//! ([`MemorySize`]) and its owner ([`compute_growth`]). Rows that are not in memory do not count: finished jobs,
 //! notices, ledger entries, and the cards and schemas of agents that have left.
 
 #[cfg(test)]

@@ -245,7 +245,7 @@ impl World {
         world
     }
 
-    /// An agent; of one that has left only the small part, see [`Agent::at_hand`].
+    /// An agent; of one that has left only the small part, see [`Agent::hot_row`].
     pub fn agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
         self.agents.get(&id)
     }

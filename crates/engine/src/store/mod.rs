@@ -69,7 +69,7 @@ pub enum RowKey {
     IdempotencyRecord(AnswerId),
 }
 
-/// A row found by its [`Key`].
+/// A row found by its [`RowKey`].
 #[derive(Clone, Debug)]
 pub enum Row {
     Agent(Arc<Agent>),

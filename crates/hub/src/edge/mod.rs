@@ -1,7 +1,7 @@
 //! The edge: handles every connection and request before any protocol sees it.
 //!
 //! `accept` takes connections and closes those that cost too much. `layer` checks each request and
-//! completes each response. Only the [`House`] knows what a path means and how its errors look.
+//! completes each response. Only the [`PathPolicy`] knows what a path means and how its errors look.
 //!
 //! ```text
 //! accept → slots → connection (socket, bodies, connection_state, idle_timer)

@@ -43,7 +43,7 @@ pub use operation::{Access, Operation, OperationInfo};
 #[derive(Clone)]
 pub struct HubContext(Arc<HubContextParts>);
 
-/// The parts of a [`Floor`].
+/// The parts of a [`HubContext`].
 pub struct HubContextParts {
     pub engine: Engine,
     pub egress: Arc<Egress>,

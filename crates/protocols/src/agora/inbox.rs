@@ -48,7 +48,7 @@ pub fn write_event(envelope: &str, receipt: Option<&str>) -> String {
     ["{\"envelope\":", envelope, ",\"receipt\":", receipt.unwrap_or("null"), "}"].concat()
 }
 
-/// Writes one item of [`Messages`] in the same way.
+/// Writes one item of [`InboxPage`] in the same way.
 pub fn write_message(position: u64, envelope: &str, receipt: Option<&str>) -> String {
     let receipt = receipt.unwrap_or("null");
     format!("{{\"position\":{position},\"envelope\":{envelope},\"receipt\":{receipt}}}")

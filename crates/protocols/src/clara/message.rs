@@ -81,7 +81,7 @@ impl<'a> IncomingMessage<'a> {
     }
 }
 
-/// Parses the body of a dry-run as JSON, for [`Message::dry_run`].
+/// Parses the body of a dry-run as JSON, for [`IncomingMessage::dry_run`].
 pub fn read_dry_run(body: &[u8]) -> Result<Json<'_>, Failure> {
     if body.len() > BODY_MAX {
         return Err(Failure::too_large());

@@ -10,7 +10,7 @@ use crate::kit::object::ObjectWriter;
 const OUTPUT: &str = r#"{"data":"","prompt":"","print":false}"#;
 
 /// Writes the result of a successful message from the messages that the market sent; see
-/// [`super::Outgoing::write`].
+/// [`super::OutgoingMessage::write`].
 pub fn write_result(messages: &[impl AsRef<str>]) -> String {
     let messages: Vec<&str> = messages.iter().map(AsRef::as_ref).collect();
     ObjectWriter::new()
@@ -22,7 +22,7 @@ pub fn write_result(messages: &[impl AsRef<str>]) -> String {
         .finish()
 }
 
-/// Writes the result of a message that had no effect. The text is that of a [`super::Fault`].
+/// Writes the result of a message that had no effect. The text is that of a [`super::OrderError`].
 pub fn write_error_result(text: &str) -> String {
     ObjectWriter::new()
         .text("Error", text)

@@ -47,7 +47,7 @@ pub fn write_frame(out: &mut Vec<u8>, id: Option<&str>, event: &str, data: &str)
     out.push(b'\n');
 }
 
-/// Begins a frame whose data is one line that the caller writes next, followed by [`close`].
+/// Begins a frame whose data is one line that the caller writes next, followed by [`end_frame`].
 pub fn begin_frame(out: &mut Vec<u8>, id: Option<u64>, event: &'static str) {
     if let Some(id) = id {
         writeln!(out, "id: {id}").expect("memory can be written to");
@@ -56,7 +56,7 @@ pub fn begin_frame(out: &mut Vec<u8>, id: Option<u64>, event: &'static str) {
     out.extend_from_slice(b"data: ");
 }
 
-/// Ends a frame that [`open`] began.
+/// Ends a frame that [`begin_frame`] began.
 pub fn end_frame(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }

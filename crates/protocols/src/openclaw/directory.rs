@@ -105,7 +105,7 @@ fn trust(standing: &AgentInfo<'_>) -> String {
 answer! {
     /// `GET /agents`: one page of identities.
     Page {
-        /// The agents; [`Entry`] reads one.
+        /// The agents; [`AgentEntry`] reads one.
         agents: Vec<Box<RawValue>>,
         /// The cursor of the next page; `null` on the last.
         next_cursor: Option<String>,

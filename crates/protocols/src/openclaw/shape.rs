@@ -38,7 +38,7 @@ pub struct ErrorObject {
     /// How long to wait before a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u32>,
-    /// Details such as [`Details`].
+    /// Details such as `StatusDetails`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<RawValue>>,
 }

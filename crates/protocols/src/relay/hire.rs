@@ -43,7 +43,7 @@ pub async fn open_job(
     send: &SendRequest<'_>,
     delay: Option<Millis>,
 ) -> Result<Option<Response>, refusals::ErrorResponse> {
-    let rejected = |failure: Failure| error_response(context, failure).as_rejected_message();
+    let rejected = |failure: Failure| error_response(context, failure).into_rejected_message();
     let json = ijson::read(send.envelope.raw().as_bytes());
     let json = json.map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
     let wish = WorkTerms::read(&json).map_err(|bad| rejected(bad.into()))?;
@@ -98,7 +98,7 @@ impl JobOrder<'_> {
                         context,
                         refusals::from_engine(EngineFailure::Fault),
                     )
-                    .as_rejected_message());
+                    .into_rejected_message());
                 };
                 let held = self.delay.is_some() && !repeated;
                 Ok(job_response(context, job.uuid, outcome(&job), repeated || ran.replayed, held))
@@ -111,7 +111,7 @@ impl JobOrder<'_> {
                 context,
                 super::routes::messages::with_turn_hint(refusals::from_engine(failure)),
             )
-            .as_rejected_message()),
+            .into_rejected_message()),
         }
     }
 

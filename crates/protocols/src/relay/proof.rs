@@ -64,7 +64,7 @@ fn refuse(context: &HubContext, failure: Failure) -> ErrorResponse {
 fn refuse_at(context: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
     let refused = refuse(context, failure);
     match parts.uri.path().trim_start_matches("/relay") == "/messages" {
-        true => refused.as_rejected_message(),
+        true => refused.into_rejected_message(),
         false => refused,
     }
 }

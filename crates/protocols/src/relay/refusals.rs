@@ -40,7 +40,7 @@ impl ErrorResponse {
     }
 
     /// Marks it as the answer to a message that was neither stored nor attempted.
-    pub fn as_rejected_message(mut self) -> Self {
+    pub fn into_rejected_message(mut self) -> Self {
         self.failure.data = Some(REJECTED.into());
         self
     }

@@ -52,7 +52,7 @@ pub async fn take_result(
     envelope: &Envelope<'_>,
 ) -> HandlerResult {
     if job.worker() != Some(worker) {
-        return Err(error_response(context, over(&job.state)).as_rejected_message());
+        return Err(error_response(context, over(&job.state)).into_rejected_message());
     }
     let now = context.engine.now();
     let reply = Reply::read(envelope.original_text.as_bytes());
@@ -72,10 +72,10 @@ pub async fn take_result(
             ))
         }
         Err(EngineFailure::Refused(Refusal::WrongState { state: is })) => {
-            Err(error_response(context, over(&is)).as_rejected_message())
+            Err(error_response(context, over(&is)).into_rejected_message())
         }
         Err(failure) => {
-            Err(error_response(context, refusals::from_engine(failure)).as_rejected_message())
+            Err(error_response(context, refusals::from_engine(failure)).into_rejected_message())
         }
     }
 }

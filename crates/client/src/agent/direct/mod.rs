@@ -1,7 +1,7 @@
 //! Direct mode: peers call the agent themselves, without a hub.
 //!
 //! [`serve`] opens one listener. Every protocol with an agent endpoint is served on it by the same
-//! [`Workshop`]:
+//! [`Handlers`]:
 //!
 //! | path | protocol | client |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 //!
 //! - A request is executed once, however often it arrives. Repeats get the first answer; those that
 //!   arrive while it runs wait for it. Answers are kept for a day, and for the newest ten thousand
-//!   requests. With a state directory ([`serve_in`], and every [`Agent`](super::Agent)) they are
+//!   requests. With a state directory ([`serve_with_state`], and every [`Agent`](super::Agent)) they are
 //!   written to disk, so that a restarted agent still has them. Work that was interrupted starts
 //!   again under the same id when it is requested again. Without a state directory everything is
 //!   lost at exit; agora therefore refuses envelopes that were signed before the start.
@@ -30,7 +30,7 @@
 //! ```no_run
 //! use std::collections::BTreeMap;
 //!
-//! use rialto_client::agent::direct::{self, Identity};
+//! use rialto_client::agent::direct::{self, PeerIdentity};
 //! use rialto_client::agent::{Skill, Handlers, typed_handler};
 //! use rialto_client::agora::Seed;
 //!
@@ -41,7 +41,7 @@
 //! };
 //! let handlers = Handlers::builder().skill(Skill::new("shout", "0")?, typed_handler(shout)).build();
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8010").await?;
-//! let me = Identity::new("Shouter", &Seed::random()?);
+//! let me = PeerIdentity::new("Shouter", &Seed::random()?);
 //! direct::serve(listener, handlers, me, std::future::pending()).await?;
 //! # Ok(())
 //! # }

@@ -1,6 +1,6 @@
 //! The worker loop at a hub: register, poll for work, report results, unregister.
 //!
-//! A [`Post`] polls the hub for work and does it with a [`Workshop`]. Each job is written to disk
+//! A [`HubWorker`] polls the hub for work and does it with a [`Handlers`]. Each job is written to disk
 //! before it starts, and its outcome before it is reported. So the program can be killed at any
 //! time and continues after a restart. The hub accepts one outcome per assignment.
 

@@ -85,7 +85,7 @@ impl Presence {
         &self.agent
     }
 
-    /// Counts one more running collaboration until the guard is dropped. [`Duty::serve`] does so by
+    /// Counts one more running collaboration until the guard is dropped. [`Presence::serve`] does so by
     /// itself.
     pub fn begin_work(&self) -> BusyGuard {
         self.counter().begin()
@@ -96,18 +96,18 @@ impl Presence {
         BusyCounter(Arc::clone(&self.state))
     }
 
-    /// Records a finished collaboration and sends a claim. [`Duty::serve`] does so by itself.
+    /// Records a finished collaboration and sends a claim. [`Presence::serve`] does so by itself.
     pub fn record_finished(&self, done: FinishedCollaboration) {
         self.state.record_finished(done);
     }
 
-    /// Reports an error, until [`Duty::well`] is called.
+    /// Reports an error, until [`Presence::set_healthy`] is called.
     pub fn set_error(&self, code: &str, message: &str, error_type: ErrorType) {
         let (code, message) = (code.to_owned(), message.to_owned());
         self.state.set_self_report(SelfReport::Error { code, message, error_type });
     }
 
-    /// Reports maintenance until this time, unless [`Duty::well`] is called before.
+    /// Reports maintenance until this time, unless [`Presence::set_healthy`] is called before.
     pub fn set_maintenance(&self, until: Timestamp, reason: Option<&str>) {
         self.state
             .set_self_report(SelfReport::Maintenance { until, reason: reason.map(str::to_owned) });

@@ -4,7 +4,7 @@
 //! [`agent::direct::serve`](crate::agent::direct::serve) serves both. If the work takes longer than
 //! 25 seconds and the job has a permitted `callback_url`, the response is `PENDING` and the result
 //! is posted there later. Permitted are only the machine the job came from and the origins set with
-//! [`Identity::calls_back`](crate::agent::direct::Identity::calls_back): a requester must not be
+//! [`PeerIdentity::allow_callback_origin`](crate::agent::direct::PeerIdentity::allow_callback_origin): a requester must not be
 //! able to make the agent call a third party. Any other `callback_url` is ignored, and the response
 //! waits for the result.
 //!

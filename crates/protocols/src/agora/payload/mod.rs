@@ -47,7 +47,7 @@ pub enum Payload<'a> {
     /// There will be no result.
     Error(ErrorPayload<'a>),
     /// HELLO, WELCOME and STATUS: any object is valid (R60). The receiver reads it with
-    /// [`Hello::read`], [`Welcome::read`], [`Heard::read`] or [`Notice::read`].
+    /// [`Hello::read`], [`Welcome::read`], [`StatusUpdate::read`] or [`MessageStatus::read`].
     Unspecified,
 }
 

@@ -52,19 +52,19 @@ pub fn send_message_fast(
         let by = AgentOrOperator::from_headers(&context, &head);
         let by = match by {
             Ok(by) => by,
-            Err(refused) => return refused.as_rejected_message().into_response(),
+            Err(refused) => return refused.into_rejected_message().into_response(),
         };
         match body.await {
             Ok(body) => accept(context, by, body).await.into_response(),
             Err(error) => error_response(&context, refusals::from_edge(&error))
-                .as_rejected_message()
+                .into_rejected_message()
                 .into_response(),
         }
     })
 }
 
 async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> HandlerResult {
-    let rejected = |failure: Failure| error_response(&context, failure).as_rejected_message();
+    let rejected = |failure: Failure| error_response(&context, failure).into_rejected_message();
     let json =
         ijson::read(&body).map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
     let send = SendRequest::read(&json, &context.relay.settings.host);
@@ -160,13 +160,13 @@ async fn open(
         Ok(ClassifiedMessage { from, work, parties })
     });
     let mut opened = opened
-        .map_err(|failure: Failure| error_response(context, failure).as_rejected_message())?;
+        .map_err(|failure: Failure| error_response(context, failure).into_rejected_message())?;
     let at_home = opened.parties.as_ref().is_ok_and(|parties| parties.foreign.is_none());
     if let Some(uuid) = conversation.filter(|_| opened.work.is_none() && !at_home) {
         // A message about ended work is answered as such, and not sent to the requester.
         let ended = context.engine.find_job(&JobRef::Uuid(uuid)).await;
         let ended =
-            ended.map_err(|failure| engine_error(context, failure).as_rejected_message())?;
+            ended.map_err(|failure| engine_error(context, failure).into_rejected_message())?;
         let to = opened.parties.as_ref().ok().map(|parties| parties.to);
         let own =
             |job: &Arc<Job>| work::is_work_of(job, opened.from) && work::is_for_requester(job, to);
